@@ -1,5 +1,7 @@
 """The same weights in ``transformers`` give the same logits, greedy and beam output."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from torch import nn
@@ -11,6 +13,7 @@ from transformers import (
 )
 
 from weft.models.decoding import Decoding, decode
+from weft.models.huggingface.pretrained_transformer import PretrainedTransformer, take_weights
 
 SIZE, PAD, BOS, EOS, LANGUAGE = 24, 1, 2, 3, 0
 PREFIXES = [[BOS], [EOS, LANGUAGE]]
@@ -32,17 +35,6 @@ SIZES = {
     "decoder_start_token_id": BOS,
     "forced_eos_token_id": None,
 }
-OURS = {
-    "size": SIZE,
-    "pad_idx": PAD,
-    "dim": 32,
-    "num_encoder_layers": 2,
-    "num_decoder_layers": 3,
-    "num_heads": 4,
-    "ffn_dim": 48,
-}
-MARIAN = {**OURS, "activation": "silu", "norm_order": "post", "output_bias": True}
-M2M100 = {**OURS, "positions": "sinusoidal_tensor2tensor", "position_offset": PAD + 1}
 
 
 @pytest.fixture(scope="module", params=["marian", "m2m_100"])
@@ -75,52 +67,14 @@ def theirs(request):
 
 
 @pytest.fixture
-def pair(theirs, build):
+def pair(theirs, tmp_path):
     """Theirs and ours, with the same weights."""
-    ours = build(**(MARIAN if isinstance(theirs, MarianMTModel) else M2M100))
-    ours.load_state_dict(converted(theirs), strict=True)
-    return theirs, ours
-
-
-def converted(theirs):
-    """Their state dict under our names."""
-    found = theirs.state_dict()
-    parts = {
-        "attention": ("self_attn", "self_attn_layer_norm"),
-        "cross_attention": ("encoder_attn", "encoder_attn_layer_norm"),
-    }
-    state = {
-        "source.tokens.weight": found["model.shared.weight"],
-        "target.tokens.weight": found["model.shared.weight"],
-        "output_weight": found["model.shared.weight"],
-    }
-    if "final_logits_bias" in found:
-        state["output_bias"] = found["final_logits_bias"][0]
-    for side, count in (("encoder", 2), ("decoder", 3)):
-        for kind in ("weight", "bias"):
-            if f"model.{side}.layer_norm.{kind}" in found:
-                state[f"{side}.norm.{kind}"] = found[f"model.{side}.layer_norm.{kind}"]
-        for i in range(count):
-            for kind in ("weight", "bias"):
-                them, us = f"model.{side}.layers.{i}", f"{side}.layers.{i}"
-                for part, (name, norm) in parts.items():
-                    if f"{them}.{name}.q_proj.{kind}" not in found:
-                        continue
-                    q, k, v, out = (
-                        found[f"{them}.{name}.{x}_proj.{kind}"] for x in ("q", "k", "v", "out")
-                    )
-                    if part == "attention":
-                        state[f"{us}.attention.qkv.{kind}"] = torch.cat([q, k, v])
-                    else:
-                        state[f"{us}.cross_attention.q.{kind}"] = q
-                        state[f"{us}.cross_attention.kv.{kind}"] = torch.cat([k, v])
-                    state[f"{us}.{part}.out.{kind}"] = out
-                    state[f"{us}.{part}_residual.norm.{kind}"] = found[f"{them}.{norm}.{kind}"]
-                state[f"{us}.feed_forward.inner.{kind}"] = found[f"{them}.fc1.{kind}"]
-                state[f"{us}.feed_forward.outer.{kind}"] = found[f"{them}.fc2.{kind}"]
-                norm = found[f"{them}.final_layer_norm.{kind}"]
-                state[f"{us}.feed_forward_residual.norm.{kind}"] = norm
-    return state
+    theirs.save_pretrained(tmp_path)
+    info = SimpleNamespace(size=SIZE, pad_idx=PAD, eos_idx=EOS)
+    config = PretrainedTransformer.Config(path=str(tmp_path))
+    ours = config.build(tokenizer=SimpleNamespace(vocab_info=info))
+    take_weights(ours)
+    return theirs, ours.eval()
 
 
 def sources(rows=12, longest=9):

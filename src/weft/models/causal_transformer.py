@@ -1,7 +1,7 @@
 """A Transformer that scores the next token of a text: GPT, small."""
 
 import dataclasses
-from typing import Literal, final
+from typing import final
 
 from torch import Tensor, nn
 from typing_extensions import override
@@ -15,9 +15,11 @@ from weft.models.decoder_state import DecoderMemory, DecoderState
 from weft.models.decoders.transformer import CausalDecoder
 from weft.models.language_model import LanguageModel
 from weft.models.layers.blocks import inherit
+from weft.models.layers.feed_forward import Activation
 from weft.models.layers.layer import NormOrder
 from weft.models.layers.positions import PositionName, named_positions
 from weft.models.layers.word_embeddings import Embedding, token_table
+from weft.models.pretrained import PretrainedSource
 from weft.models.vocabulary import HasVocabInfo
 
 __all__ = ["CausalTransformer"]
@@ -40,6 +42,8 @@ class CausalTransformer(LanguageModel):
     """
 
     carries_state = False
+    pretrained: PretrainedSource | None = None
+    """Whose weights a fresh run begins with."""
 
     class Config(BaseConfig):
         """Settings of the model."""
@@ -56,7 +60,7 @@ class CausalTransformer(LanguageModel):
         """Probability of dropping a feature of an embedding or a block's output in training."""
         attention_dropout: float = 0.0
         """Probability of dropping an attention weight in training; over 0 is slower on CPU."""
-        activation: Literal["relu", "gelu", "silu"] = "gelu"
+        activation: Activation = "gelu"
         """Activation inside a feed-forward block."""
         norm_order: NormOrder = "pre"
         """Normalization before each block and after the last layer, or after each block."""
@@ -66,6 +70,9 @@ class CausalTransformer(LanguageModel):
         """Most tokens of a block, and of a text that is gone on with."""
         tie: bool = True
         """Whether a token is scored by its own vector (Press and Wolf 2017)."""
+        plain_embedding: bool = setting(False, in_key="set")
+        """Whether token vectors are taken as they are (GPT-2); else they are multiplied by
+        ``dim ** 0.5``."""
         rows_apart: bool = setting(False, in_key="set")
         """Whether a token attends to its own row alone, back to the end of the one before; else to
         all of its block, as lines of one text may. For rows that are documents."""
@@ -93,7 +100,8 @@ class CausalTransformer(LanguageModel):
         assert encoding is not None
         tokens = token_table(vocab.size, dim, pad_idx=vocab.pad_idx)
         positions = encoding.build(dim=dim, head_dim=dim // heads, max_length=config.max_length)
-        self.text = Embedding(tokens, positions, scale=dim**0.5, dropout=config.dropout)
+        scale = 1.0 if config.plain_embedding else dim**0.5
+        self.text = Embedding(tokens, positions, scale=scale, dropout=config.dropout)
         self.decoder: CausalDecoder = blocks.build(
             dim=dim,
             num_layers=config.num_layers,

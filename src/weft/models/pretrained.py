@@ -1,6 +1,7 @@
 """Models of Hugging Face's transformers: their architecture and weights, and no stranger's code."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -10,7 +11,13 @@ from weft.errors import MissingExtraError, UserError
 from weft.models.lora import own_weights
 from weft.runtime.pretrained import find_pretrained
 
-__all__ = ["architecture_of", "copy_weights", "plain_architecture", "pretrained_config"]
+__all__ = [
+    "PretrainedSource",
+    "architecture_of",
+    "copy_weights",
+    "plain_architecture",
+    "pretrained_config",
+]
 
 _LEFT_OUT = (
     *("architectures", "dtype", "torch_dtype", "transformers_version"),
@@ -24,6 +31,18 @@ _RENAMED = (
     ("embed_out.", "lm_head."),  # in those of GPT-NeoX
 )
 """What checkpoints call parameters, and what the models of transformers do."""
+
+
+@dataclass(frozen=True)
+class PretrainedSource:
+    """What a fresh run of weft's own layers begins with."""
+
+    path: str
+    """A folder, or a name on the Hugging Face hub."""
+    revision: str | None
+    """Of the hub."""
+    kind: str
+    """The architecture's ``model_type``."""
 
 
 def architecture_of(

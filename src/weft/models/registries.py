@@ -8,6 +8,7 @@ models = Registry(
         "weft.models.causal_transformer": ["transformer_language_model"],
         "weft.models.classifier": ["classifier", "regressor"],
         "weft.models.embedding.sentence_encoder": ["sentence_encoder"],
+        "weft.models.huggingface.pretrained_transformer": ["pretrained_transformer"],
         "weft.models.language_model": ["lstm_language_model"],
         "weft.models.lstm_seq2seq": ["lstm_seq2seq"],
         "weft.models.masked_language_model": ["masked_language_model"],

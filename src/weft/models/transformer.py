@@ -16,10 +16,12 @@ from weft.models.decoder_state import DecoderMemory, DecoderState, length_mask
 from weft.models.decoders.transformer import TransformerDecoder
 from weft.models.encoders.self_attention import TransformerEncoder
 from weft.models.layers.blocks import inherit
+from weft.models.layers.feed_forward import Activation
 from weft.models.layers.layer import LayerStack
 from weft.models.layers.linear import linear
 from weft.models.layers.positions import named_positions
 from weft.models.layers.word_embeddings import Embedding, token_table
+from weft.models.pretrained import PretrainedSource
 from weft.models.vocabulary import HasVocabInfo, ModelVocabInfo
 
 __all__ = ["Transformer"]
@@ -44,6 +46,9 @@ class Transformer(Component, nn.Module):
         torch.Size([2, 2, 100])
     """
 
+    pretrained: PretrainedSource | None = None
+    """Whose weights a fresh run begins with."""
+
     class Config(BaseConfig):
         """Settings of the Transformer; the defaults suit 100,000 sentence pairs on a laptop."""
 
@@ -65,7 +70,7 @@ class Transformer(Component, nn.Module):
         """Probability of dropping a feature of an embedding or a block's output in training."""
         attention_dropout: float = 0.0
         """Probability of dropping an attention weight in training; over 0 is slower on CPU."""
-        activation: Literal["relu", "gelu", "silu"] = "relu"
+        activation: Activation = "relu"
         """Activation inside a feed-forward block."""
         norm_order: Literal["pre", "post"] = "pre"
         """Layer norm before each block and after the last layer (``pre``; stable at high learning

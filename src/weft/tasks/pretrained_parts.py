@@ -4,9 +4,12 @@ import torch
 from torch import nn
 
 from weft.errors import UserError
+from weft.models.causal_transformer import CausalTransformer
 from weft.models.decoders.pretrained import PretrainedLanguageModel
 from weft.models.encoders.pretrained import PretrainedEncoder
+from weft.models.huggingface.pretrained_transformer import take_weights
 from weft.models.layers.word_embeddings import WordEmbedding
+from weft.models.transformer import Transformer
 from weft.text.features.word_vectors import read_word_vectors
 from weft.text.processors.text_processor import TextProcessor
 from weft.text.tokenizers.word_tokenizer import WordTokenizer
@@ -27,6 +30,8 @@ def begin_pretrained(module: nn.Module, text: TextProcessor) -> list[str]:
     for layer in module.modules():
         if isinstance(layer, PretrainedEncoder | PretrainedLanguageModel):
             lines.append(layer.begin())
+        elif isinstance(layer, Transformer | CausalTransformer) and layer.pretrained:
+            lines.append(take_weights(layer))
         if not (isinstance(layer, WordEmbedding) and (path := layer.config.vectors)):
             continue
         if not isinstance(tokenizer, WordTokenizer):

@@ -171,7 +171,12 @@ def _shared(config: Any, front: Embedding) -> dict[str, Any]:
     from ctranslate2.specs.common_spec import Activation
 
     block = config.layer.feed_forward
-    activation = {"relu": Activation.RELU, "gelu": Activation.GELU, "silu": Activation.SWISH}
+    activation = {
+        "relu": Activation.RELU,
+        "gelu": Activation.GELU,
+        "gelu_tanh": Activation.GELUTanh,
+        "silu": Activation.SWISH,
+    }
     turned, positions = dict[str, Any](), front.positions
     if isinstance(positions, RotaryPositions):
         turned = {"rotary_dim": positions.cos.shape[1], "rotary_base": positions.base}

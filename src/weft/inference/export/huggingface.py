@@ -4,23 +4,20 @@ A model becomes one of the architecture there that computes the same: which, its
 What none has is refused, by the name of the setting.
 """
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 
 from weft.checkpoint.tensors import write_tensors
 from weft.inference.export.ctranslate2 import kind_of
 from weft.models.causal_transformer import CausalTransformer
-from weft.models.layers.attention import CrossAttention, MultiHead, SelfAttention
-from weft.models.layers.feed_forward import FeedForward, Gated, Mlp
-from weft.models.layers.layer import LayerStack
+from weft.models.huggingface.tensor_names import named_tensors
+from weft.models.layers.attention import MultiHead
+from weft.models.layers.feed_forward import Gated, Mlp
 from weft.models.layers.norms import LayerNorm, RMSNorm
 from weft.models.layers.positions import PositionTable, RotaryPositions, SinusoidalPositions
-from weft.models.layers.word_embeddings import Embedding
 from weft.models.transformer import Transformer
 from weft.runtime.disk import HashingFile
 
@@ -28,56 +25,6 @@ __all__ = ["refusals", "write_model"]
 
 EPS: Final = 1e-5
 """Of the normalizations of architectures that have no setting for it."""
-
-
-@dataclass(frozen=True)
-class _Names:
-    """What an architecture calls the parts of a stack; where nothing is said, as BART does."""
-
-    prefix: str
-    layers: str = "layers"
-    last_norm: str = "layer_norm"
-    tokens: str = "embed_tokens"
-    positions: str = "embed_positions"
-    attention: str = "self_attn"
-    fused: str = ""
-    """Queries, keys and values, where they are one matrix; such an architecture's are transposed.
-    """
-    out: str = "out_proj"
-    attention_norm: str = "self_attn_layer_norm"
-    gate: str = ""
-    inner: str = "fc1"
-    outer: str = "fc2"
-    norm: str = "final_layer_norm"
-
-
-_LLAMA: Final = {
-    "prefix": "model.",
-    "last_norm": "norm",
-    "out": "o_proj",
-    "attention_norm": "input_layernorm",
-    "norm": "post_attention_layernorm",
-}
-DECODERS: Final = {
-    "gpt2": _Names(
-        prefix="transformer.",
-        layers="h",
-        last_norm="ln_f",
-        tokens="wte",
-        positions="wpe",
-        attention="attn",
-        fused="c_attn",
-        out="c_proj",
-        attention_norm="ln_1",
-        inner="mlp.c_fc",
-        outer="mlp.c_proj",
-        norm="ln_2",
-    ),
-    "opt": _Names(prefix="model.decoder."),
-    "llama": _Names(**_LLAMA, gate="mlp.gate_proj", inner="mlp.up_proj", outer="mlp.down_proj"),
-    "starcoder2": _Names(**_LLAMA, inner="mlp.c_fc", outer="mlp.c_proj"),
-}
-"""Decoders. StarCoder2's layer is GPT-NeoX's, with heads that may share keys."""
 
 
 def refusals(module: nn.Module) -> list[str]:
@@ -159,13 +106,24 @@ def _head_refusals(where: str, attention: Any) -> Iterator[str]:
 
 
 def _activation(stack: Any) -> str:
-    return str(getattr(stack.layer.feed_forward, "activation", ""))
+    """What an activation is called there."""
+    found = str(getattr(stack.layer.feed_forward, "activation", ""))
+    return "gelu_pytorch_tanh" if found == "gelu_tanh" else found
 
 
 def _is_plain(module: Transformer) -> bool:
     """Whether positions are the sines that Marian and Pegasus compute for themselves."""
     config, plain = module.config, SinusoidalPositions.Config()
     return config.encoder.positions == plain == config.decoder.positions
+
+
+def _is_m2m_100(module: Transformer) -> bool:
+    """Whether positions are the sines that M2M-100 and NLLB compute, and no score has a bias."""
+    config = module.config
+    offset = (config.pad_idx or 0) + 1
+    wanted = SinusoidalPositions.Config(variant="tensor2tensor", offset=offset)
+    alike = config.encoder.positions == wanted == config.decoder.positions
+    return alike and config.tie == "all" and not config.output_bias
 
 
 def architecture_of(module: nn.Module) -> str:
@@ -182,8 +140,10 @@ def architecture_of(module: nn.Module) -> str:
     assert isinstance(module, Transformer)
     if module.config.encoder.layer.norm_order == "post":
         return "marian"
+    if _is_plain(module):
+        return "pegasus"
     # Blenderbot learns its positions: a table of any kind is written as if learned.
-    return "pegasus" if _is_plain(module) else "blenderbot"
+    return "m2m_100" if _is_m2m_100(module) else "blenderbot"
 
 
 def write_model(module: nn.Module, folder: Path, *, special: dict[str, Any]) -> None:
@@ -198,17 +158,18 @@ def write_model(module: nn.Module, folder: Path, *, special: dict[str, Any]) -> 
 
     name = architecture_of(module)
     if isinstance(module, Transformer):
-        tensors, settings = _seq2seq_tensors(module, name), _seq2seq_settings(module, name)
+        settings = _seq2seq_settings(module, name)
         head = "ForConditionalGeneration" if name != "marian" else "MTModel"
     else:
         assert isinstance(module, CausalTransformer)
-        tensors, settings = _decoder_tensors(module, name), _decoder_settings(module, name)
+        settings = _decoder_settings(module, name)
         head = "LMHeadModel" if name == "gpt2" else "ForCausalLM"
     config = AutoConfig.for_model(name, **settings, **special, dtype="float32")
     config.architectures = [type(config).__name__.removesuffix("Config") + head]
     config.save_pretrained(folder)
     with HashingFile(folder / "model.safetensors") as file:
-        write_tensors(file, {each: tensor.detach().float() for each, tensor in tensors})
+        found = named_tensors(module, name)
+        write_tensors(file, {each: tensor.detach().float() for each, tensor in found})
 
 
 def _seq2seq_settings(module: Transformer, name: str) -> dict[str, Any]:
@@ -270,102 +231,3 @@ def _decoder_settings(module: CausalTransformer, name: str) -> dict[str, Any]:
 
 def _ffn_dim(stack: Any) -> int:
     return int(stack.layer.feed_forward.ffn_dim)
-
-
-Tensors = Iterable[tuple[str, Tensor]]
-
-
-def _seq2seq_tensors(module: Transformer, name: str) -> Tensors:
-    tied = module.config.tie == "all"
-    if name != "marian" or tied:
-        yield "model.shared.weight", module.source.tokens.weight
-    for side, front, stack in (
-        ("encoder", module.source, module.encoder),
-        ("decoder", module.target, module.decoder),
-    ):
-        names = _Names(f"model.{side}.")
-        if not tied:
-            yield f"{names.prefix}{names.tokens}.weight", front.tokens.weight
-        yield from _position_tensors(names, front)
-        yield from _stack_tensors(names, stack)
-    if not tied:
-        yield "lm_head.weight", module.output_weight
-    bias = module.output_bias
-    if not isinstance(bias, Tensor):
-        bias = torch.zeros(len(module.output_weight))
-    yield "final_logits_bias", bias[None]
-
-
-def _decoder_tensors(module: CausalTransformer, name: str) -> Tensors:
-    names, front = DECODERS[name], module.text
-    # What scales the vectors is no setting there; the output matrix is of unscaled ones.
-    yield f"{names.prefix}{names.tokens}.weight", front.tokens.weight * front.scale
-    yield from _position_tensors(names, front, first=2 if name == "opt" else 0)
-    yield from _stack_tensors(names, module.decoder)
-    yield "lm_head.weight", module.output_weight
-
-
-def _position_tensors(names: _Names, front: Embedding, *, first: int = 0) -> Tensors:
-    """The table of positions; the first of them has the row ``first``."""
-    positions = front.positions
-    if isinstance(positions, PositionTable):
-        table = positions.table[positions.offset :]
-        yield f"{names.prefix}{names.positions}.weight", nn.functional.pad(table, (0, 0, first, 0))
-
-
-def _stack_tensors(names: _Names, stack: LayerStack) -> Tensors:
-    """All layers of an encoder or decoder, and the last normalization."""
-    if not isinstance(stack.norm, nn.Identity):
-        yield from _norm_tensors(f"{names.prefix}{names.last_norm}", stack.norm)
-    for number, layer in enumerate(stack.layers):
-        where = f"{names.prefix}{names.layers}.{number}."
-        yield from _attention_tensors(
-            where + names.attention, names, layer.get_submodule("attention")
-        )
-        norm = layer.get_submodule("attention_residual.norm")
-        yield from _norm_tensors(where + names.attention_norm, norm)
-        if hasattr(layer, "cross_attention"):
-            cross = layer.get_submodule("cross_attention")
-            yield from _attention_tensors(f"{where}encoder_attn", names, cross)
-            norm = layer.get_submodule("cross_attention_residual.norm")
-            yield from _norm_tensors(f"{where}encoder_attn_layer_norm", norm)
-        block = layer.get_submodule("feed_forward")
-        assert isinstance(block, FeedForward)
-        yield from _block_tensors(where, names, block)
-        norm = layer.get_submodule("feed_forward_residual.norm")
-        yield from _norm_tensors(where + names.norm, norm)
-
-
-def _attention_tensors(where: str, names: _Names, module: nn.Module) -> Tensors:
-    assert isinstance(module, SelfAttention | CrossAttention)
-    turned = bool(names.fused)
-    yield from _linear_tensors(f"{where}.{names.out}", module.out, turned=turned)
-    fused = [module.qkv] if isinstance(module, SelfAttention) else [module.q, module.kv]
-    weight = torch.cat([linear.weight for linear in fused])
-    bias = torch.cat([linear.bias for linear in fused])
-    if turned:
-        yield f"{where}.{names.fused}.weight", weight.T
-        yield f"{where}.{names.fused}.bias", bias
-        return
-    sizes = [module.dim, module.kv_dim, module.kv_dim]
-    for name, rows, offsets in zip("qkv", weight.split(sizes), bias.split(sizes), strict=True):
-        yield f"{where}.{name}_proj.weight", rows
-        yield f"{where}.{name}_proj.bias", offsets
-
-
-def _block_tensors(where: str, names: _Names, block: FeedForward) -> Tensors:
-    assert isinstance(block, Mlp | Gated)
-    turned = bool(names.fused)
-    if isinstance(block, Gated):
-        yield from _linear_tensors(where + names.gate, block.gate)
-    yield from _linear_tensors(where + names.inner, block.inner, turned=turned)
-    yield from _linear_tensors(where + names.outer, block.outer, turned=turned)
-
-
-def _linear_tensors(where: str, linear: nn.Linear, *, turned: bool = False) -> Tensors:
-    yield f"{where}.weight", linear.weight.T if turned else linear.weight
-    yield f"{where}.bias", linear.bias
-
-
-def _norm_tensors(where: str, norm: nn.Module) -> Tensors:
-    yield from ((f"{where}.{name}", tensor) for name, tensor in norm.named_parameters())

@@ -1,6 +1,6 @@
 """The Transformer encoder, and the one over a text, with positions of its own."""
 
-from typing import Literal, final
+from typing import final
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +12,7 @@ from weft.models import registries
 from weft.models.encoders.sequence import SequenceEncoder, real_tokens
 from weft.models.layers.blocks import inherit
 from weft.models.layers.dropout import Dropout
+from weft.models.layers.feed_forward import Activation
 from weft.models.layers.layer import LayerStack, NormOrder, SelfAttentionLayer
 from weft.models.layers.positions import PositionEncoding, PositionName, named_positions
 
@@ -64,7 +65,7 @@ class SelfAttentionEncoder(SequenceEncoder):
         """Probability of dropping a feature of a block's output in training."""
         attention_dropout: float = 0.0
         """Probability of dropping an attention weight in training."""
-        activation: Literal["relu", "gelu", "silu"] = "relu"
+        activation: Activation = "relu"
         """Activation inside a feed-forward block."""
         norm_order: NormOrder = "pre"
         """Layer norm before each block and after the last layer, or after each block."""

@@ -1,6 +1,7 @@
 """Position-wise feed-forward blocks: the base of all kinds, the usual one and the gated one."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final, Literal, final
 
 from torch import Tensor, nn
@@ -15,10 +16,11 @@ from weft.models.layers.linear import LinearLayer, init_xavier
 
 __all__ = ["ACTIVATIONS", "Activation", "FeedForward", "Gated", "Mlp"]
 
-Activation = Literal["relu", "gelu", "silu"]
+Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
 ACTIVATIONS: Final[dict[str, Callable[[Tensor], Tensor]]] = {
     "relu": F.relu,
     "gelu": F.gelu,
+    "gelu_tanh": partial(F.gelu, approximate="tanh"),
     "silu": F.silu,
 }
 
@@ -60,8 +62,8 @@ class Mlp(FeedForward):
         """Settings of the two projections."""
 
         activation: Activation | None = None
-        """What stands between them: relu, gelu (exact, by erf) or silu; None takes
-        ``model.activation``."""
+        """What stands between them: relu, gelu (exact, by erf), gelu_tanh (GPT-2's) or silu; None
+        takes ``model.activation``."""
 
         inherits = {"ffn_dim": "ffn_dim", "activation": "activation"}  # noqa: RUF012
 
@@ -98,8 +100,8 @@ class Gated(FeedForward):
         """Settings of the gated block."""
 
         activation: Activation = "silu"
-        """Of the gate: silu (SwiGLU), gelu (GeGLU) or relu (ReGLU). ``model.activation`` is not
-        asked."""
+        """Of the gate: silu (SwiGLU), gelu or gelu_tanh (GeGLU), or relu (ReGLU).
+        ``model.activation`` is not asked."""
 
     def __init__(self, config: Config, *, dim: int) -> None:
         nn.Module.__init__(self)

@@ -1,0 +1,315 @@
+"""Weft's own Transformers compute what transformers does with the weights of a checkpoint."""
+
+import dataclasses
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+import transformers
+from safetensors.torch import load_file, save_file
+
+from tests.pretrained_checkpoints import changed
+from weft.errors import UserError
+from weft.models.causal_transformer import CausalTransformer
+from weft.models.decoding import Decoding, decode
+from weft.models.huggingface.pretrained_transformer import (
+    PretrainedTransformer,
+    own_config,
+    take_weights,
+)
+from weft.models.huggingface.tensor_names import named_tensors
+from weft.models.presets import preset
+from weft.models.transformer import Transformer
+
+SIZE, EOS = 30, 2
+SEQ2SEQ: dict[str, Any] = {
+    "vocab_size": SIZE,
+    "d_model": 16,
+    "encoder_layers": 2,
+    "decoder_layers": 3,
+    "encoder_attention_heads": 2,
+    "decoder_attention_heads": 2,
+    "encoder_ffn_dim": 24,
+    "decoder_ffn_dim": 24,
+    "max_position_embeddings": 40,
+    "pad_token_id": 1,
+    "eos_token_id": EOS,
+    "decoder_start_token_id": EOS,
+    "forced_eos_token_id": None,
+}
+CAUSAL: dict[str, Any] = {
+    "vocab_size": SIZE,
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "max_position_embeddings": 40,
+    "bos_token_id": EOS,
+    "eos_token_id": EOS,
+}
+FAMILIES: dict[str, dict[str, Any]] = {
+    "blenderbot": {**SEQ2SEQ, "encoder_no_repeat_ngram_size": 0},
+    "gpt2": {**CAUSAL, "layer_norm_epsilon": 1e-3},
+    "llama": {
+        **CAUSAL,
+        "intermediate_size": 24,
+        "num_key_value_heads": 2,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 500.0},
+    },
+    "m2m_100": {**SEQ2SEQ, "scale_embedding": True},
+    "marian": {
+        **SEQ2SEQ,
+        "activation_function": "swish",
+        "scale_embedding": True,
+        "pad_token_id": SIZE - 1,
+        "decoder_start_token_id": SIZE - 1,
+        "max_position_embeddings": 40,
+    },
+    "pegasus": {**SEQ2SEQ, "scale_embedding": True, "activation_function": "relu"},
+}
+DECODERS = ("gpt2", "llama")
+PUBLISHED = json.loads((Path(__file__).parent / "published_configs.json").read_text())
+"""What config.json says of facebook/nllb-200-distilled-600M, Helsinki-NLP/opus-mt-en-de, gpt2."""
+
+
+def save(folder: Path, family: str, **more: Any) -> Any:
+    """A random checkpoint, as transformers saves it, and its model."""
+    torch.manual_seed(0)
+    config = transformers.AutoConfig.for_model(family, **{**FAMILIES[family], **more})
+    kind: Any = transformers.AutoModelForSeq2SeqLM
+    if family in DECODERS:
+        kind = transformers.AutoModelForCausalLM
+    model = kind.from_config(config).eval()
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():  # zeros and ones would say nothing
+            if "embed_positions" not in name or family == "blenderbot":
+                parameter.normal_(mean=float("norm.weight" in name), std=0.3)
+        if hasattr(model, "final_logits_bias"):
+            model.final_logits_bias.normal_()
+    model.save_pretrained(folder)
+    return model
+
+
+def tokenizer_of(model: Any, *, size: int = SIZE) -> Any:
+    """What a model of weft's asks of a tokenizer."""
+    pad = model.config.pad_token_id
+    info = SimpleNamespace(size=size, pad_idx=0 if pad is None else pad, eos_idx=EOS)
+    return SimpleNamespace(vocab_info=info)
+
+
+def made(folder: Path, tokenizer: Any, **settings: Any) -> Transformer | CausalTransformer:
+    module = PretrainedTransformer.Config(path=str(folder), **settings).build(tokenizer=tokenizer)
+    take_weights(module)
+    return module.eval()
+
+
+def sources(model: Any) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Ids with padding at their ends, their lengths, and the mask of transformers."""
+    lengths = torch.tensor([7, 3, 5, 2])
+    ids = torch.randint(3, SIZE - 1, (4, 7))
+    mask = torch.arange(7) < lengths[:, None]
+    return ids.masked_fill(~mask, model.config.pad_token_id), lengths, mask.long()
+
+
+@torch.no_grad()
+def logits(model: Any, module: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    """Theirs and ours, of the same ids."""
+    torch.manual_seed(1)
+    if isinstance(module, CausalTransformer):
+        ids = torch.randint(3, SIZE, (3, 9))
+        return model(ids).logits, module(ids)
+    source, lengths, mask = sources(model)
+    target = torch.randint(3, SIZE - 1, (4, 6))
+    wanted = model(input_ids=source, attention_mask=mask, decoder_input_ids=target).logits
+    return wanted, module(source, lengths, target)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_logits_are_those_of_transformers(family: str, tmp_path: Path) -> None:
+    model = save(tmp_path, family)
+    wanted, found = logits(model, made(tmp_path, tokenizer_of(model)))
+    assert wanted.std() > 0.2  # of near nothing all would be near
+    torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_gradients_are_those_of_transformers(family: str, tmp_path: Path) -> None:
+    model = save(tmp_path, family)
+    module = made(tmp_path, tokenizer_of(model))
+    torch.manual_seed(1)
+    if family in DECODERS:
+        ids = torch.randint(3, SIZE, (3, 9))
+        model(ids).logits.logsumexp(-1).sum().backward()
+        module(ids).logsumexp(-1).sum().backward()
+    else:
+        ids, target = torch.randint(3, SIZE - 1, (4, 7)), torch.randint(3, SIZE - 1, (4, 6))
+        model(input_ids=ids, decoder_input_ids=target).logits.logsumexp(-1).sum().backward()
+        module(ids, None, target).logsumexp(-1).sum().backward()
+    theirs = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
+    ours = {id(p): p.grad for p in module.parameters()}
+    with torch.no_grad():  # gradients in the places of the weights have their names
+        for parameter in module.parameters():
+            parameter.copy_(ours[id(parameter)])
+    named = dict(named_tensors(module, family))
+    shared = theirs.keys() & named.keys()
+    assert len(shared) > 20
+    for name in shared:
+        torch.testing.assert_close(named[name], theirs[name], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_searches_find_what_generate_finds(family: str, beam_size: int, tmp_path: Path) -> None:
+    model = save(tmp_path, family)
+    module = made(tmp_path, tokenizer_of(model))
+    # M2M-100 has other positions behind padding that it generates; no trained one does.
+    decoding = Decoding(
+        beam_size=beam_size, max_length_a=0, max_length_b=12, unknown_penalty=float("inf")
+    )
+    pad = tokenizer_of(model).vocab_info.pad_idx
+    settings: dict[str, Any] = {"num_beams": beam_size, "max_new_tokens": 12, "do_sample": False}
+    settings |= {"suppress_tokens": [pad], "pad_token_id": pad}
+    if family in DECODERS:
+        source, lengths = torch.randint(3, SIZE, (1, 5)), None
+        prefix = source[0].tolist()
+        out = model.generate(source, attention_mask=torch.ones_like(source), **settings)
+    else:
+        source, lengths, mask = sources(model)
+        prefix = [model.config.decoder_start_token_id]
+        out = model.generate(source, attention_mask=mask, **settings)
+    found = decode(module, source, lengths, decoding, prefix=prefix, eos_idx=EOS, unk_idx=pad)
+    wanted = out[:, len(prefix) :].tolist()
+    ended = [row[: row.index(EOS)] if EOS in row else row for row in wanted]
+    assert [row[0].ids for row in found] == ended
+
+
+@pytest.mark.parametrize("family", ["gpt2", "marian"])
+def test_ids_without_a_row_are_never_the_best(family: str, tmp_path: Path) -> None:
+    model = save(tmp_path, family)
+    module = made(tmp_path, tokenizer_of(model, size=SIZE + 3))
+    wanted, found = logits(model, module)
+    torch.testing.assert_close(found[..., :SIZE], wanted, rtol=1e-5, atol=1e-5)
+    assert (found.argmax(-1) < SIZE).all()
+
+
+def test_rows_without_an_id_are_left(tmp_path: Path) -> None:
+    model = save(tmp_path, "m2m_100")
+    module = made(tmp_path, tokenizer_of(model, size=SIZE - 1))
+    wanted, found = logits(model, module)
+    torch.testing.assert_close(found, wanted[..., :-1], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("family", ["gpt2", "llama", "m2m_100"])
+def test_older_files_have_other_names(family: str, tmp_path: Path) -> None:
+    model = save(tmp_path, family)
+    file = tmp_path / "model.safetensors"
+    found = {name.removeprefix("transformer."): value for name, value in load_file(file).items()}
+    if family == "gpt2":
+        found |= {"h.0.attn.bias": torch.ones(1, 1, 40, 40), "h.0.attn.masked_bias": torch.ones(1)}
+    elif family == "llama":
+        found["model.layers.0.self_attn.rotary_emb.inv_freq"] = torch.ones(2)
+    else:
+        tokens = found.pop("model.shared.weight")
+        found |= {"lm_head.weight": tokens, "model.encoder.embed_positions.weights": torch.ones(2)}
+    save_file({name: value.half().contiguous() for name, value in found.items()}, file)
+    wanted, ours = logits(model, made(tmp_path, tokenizer_of(model)))
+    torch.testing.assert_close(ours, wanted, rtol=0.02, atol=0.02)
+
+
+def test_dropout_may_be_another(tmp_path: Path) -> None:
+    model = save(tmp_path, "gpt2")
+    module = made(tmp_path, tokenizer_of(model), dropout=0.3, attention_dropout=0.0)
+    assert module.config.dropout == 0.3
+    assert module.config.attention_dropout == 0
+    assert made(tmp_path, tokenizer_of(model)).config.attention_dropout == 0.1
+
+
+@pytest.mark.parametrize(
+    ("name", "published"), [("opus_mt", "opus-mt-en-de"), ("nllb/dense_600m", "nllb-200")]
+)
+def test_presets_are_the_published_architectures(name: str, published: str) -> None:
+    wanted = dataclasses.replace(preset(name), vocabulary_size=None)
+    assert own_config(PUBLISHED[published], published) == wanted
+
+
+def test_the_published_gpt2() -> None:
+    config = own_config(PUBLISHED["gpt2"], "gpt2")
+    assert isinstance(config, CausalTransformer.Config)
+    assert (config.dim, config.ffn_dim, config.max_length, config.tie) == (768, 3072, 1024, True)
+
+
+def test_the_sizes_are_in_the_settings_that_a_run_keeps(tmp_path: Path) -> None:
+    model = save(tmp_path, "marian")
+    module = made(tmp_path, tokenizer_of(model))
+    again = Transformer.Config.from_dict(module.config.to_dict()).build(
+        tokenizer=tokenizer_of(model)
+    )
+    assert again.pretrained is None
+    again.load_state_dict(module.state_dict())
+
+
+@pytest.mark.parametrize(
+    ("family", "settings", "said"),
+    [
+        ("marian", {"share_encoder_decoder_embeddings": False}, "share_encoder_decoder_embeddings"),
+        ("marian", {"decoder_ffn_dim": 32}, "decoder_ffn_dim=32, where 24 is known"),
+        ("gpt2", {"scale_attn_by_inverse_layer_idx": True}, "scale_attn_by_inverse_layer_idx=True"),
+        ("gpt2", {"activation_function": "tanh"}, "the activation 'tanh'"),
+        ("llama", {"head_dim": 8}, "head_dim=8, where 4 is known"),
+        (
+            "llama",
+            {"rope_parameters": {"rope_type": "linear", "rope_theta": 9.0, "factor": 2.0}},
+            "rope_parameters",
+        ),
+    ],
+)
+def test_what_own_layers_do_not_have_is_refused(
+    family: str, settings: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(UserError, match=f"DIR is a {family} that weft's own layers.*{said}"):
+        own_config({**FAMILIES[family], **settings, "model_type": family}, "DIR")
+
+
+def test_other_architectures_are_refused(tmp_path: Path) -> None:
+    model = save(tmp_path, "marian")
+    changed(tmp_path, "config.json", model_type="bart")
+    with pytest.raises(UserError, match="is a bart, which weft's own layers are not: blenderbot, "):
+        made(tmp_path, tokenizer_of(model))
+
+
+def test_another_tokenizer_is_refused(tmp_path: Path) -> None:
+    save(tmp_path, "marian")
+    info = SimpleNamespace(size=SIZE, pad_idx=0, eos_idx=EOS)
+    with pytest.raises(UserError, match=r"padding is 0, but .* is 29: .*tokenizer.type=pretrained"):
+        made(tmp_path, SimpleNamespace(vocab_info=info))
+
+
+def test_pickled_weights_are_refused(tmp_path: Path) -> None:
+    model = save(tmp_path, "gpt2")
+    (tmp_path / "model.safetensors").unlink()
+    (tmp_path / "pytorch_model.bin").write_bytes(b"a pickle")
+    with pytest.raises(UserError, match="weft reads no pickled weights"):
+        made(tmp_path, tokenizer_of(model))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"transformer.ln_f.bias": None}, "transformer.ln_f.bias is missing"),
+        ({"transformer.ln_f.bias": torch.zeros(9)}, r"ln_f.bias is \[9\], not \[16\]"),
+        ({"transformer.wpe.weight": torch.zeros(41, 16)}, r"wpe.weight is \[41, 16\]"),
+        ({"transformer.h.9.ln_1.bias": torch.zeros(16)}, "h.9.ln_1.bias has no place"),
+        ({"transformer.wte.weight": torch.zeros(16)}, r"wte.weight is \[16\]"),
+    ],
+)
+def test_weights_of_another_shape_are_refused(
+    change: dict[str, torch.Tensor | None], said: str, tmp_path: Path
+) -> None:
+    model = save(tmp_path, "gpt2")
+    file = tmp_path / "model.safetensors"
+    found = {**load_file(file), **change}
+    save_file({name: value for name, value in found.items() if value is not None}, file)
+    with pytest.raises(UserError, match=f"are not those of the gpt2 of its config.json: .*{said}"):
+        made(tmp_path, tokenizer_of(model))

@@ -73,6 +73,10 @@ TRANSLATORS = {
         "blenderbot",
         {"positions": "sinusoidal_tensor2tensor", "tie": "decoder", "num_encoder_layers": 1},
     ),
+    "behind the padding": (
+        "m2m_100",
+        {"positions": "sinusoidal_tensor2tensor", "position_offset": 1, "activation": "gelu_tanh"},
+    ),
 }
 WRITERS = {
     "default": ("starcoder2", {}),
@@ -86,6 +90,10 @@ WRITERS = {
         ),
     ),
     "learned": ("gpt2", {"positions": "learned", "activation": "gelu"}),
+    "as GPT-2's": (
+        "gpt2",
+        {"positions": "learned", "activation": "gelu_tanh", "plain_embedding": True},
+    ),
     "sines": (
         "gpt2",
         {"positions": "sinusoidal", "tie": False, **one(norm=LayerNorm.Config(eps=0.01))},

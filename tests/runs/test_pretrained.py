@@ -119,6 +119,18 @@ def test_a_run_goes_on_bitwise_without_the_folder(task: str, tmp_path: Path) -> 
         weft.train(f"{task}/pretrained", overrides=again, run_dir=tmp_path / "another")
 
 
+def test_a_classifier_by_the_first_token_begins_as_that_of_transformers(tmp_path: Path) -> None:
+    more = "model.pooling.type=pooler", "optimizer.lr=1e-30"
+    run = trained("classification", "bert", tmp_path, *more, steps=1)
+    oracle: Any = transformers.AutoModel.from_pretrained(tmp_path / "encoder").eval()
+    task = weft.load(run).task
+    ids = task.text.encode([{"text": "the cat"}], with_targets=False)["text"][0]
+    given = torch.from_numpy(ids).long()[None]
+    with torch.no_grad():
+        found = task.module.get_submodule("text")(given, torch.tensor([len(ids)]))
+        torch.testing.assert_close(found, oracle(given).pooler_output, atol=1e-5, rtol=0)
+
+
 def test_a_run_keeps_the_commit_of_a_name_on_the_hub(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,10 +1,11 @@
 """Poolings: from the vectors of a text's tokens to one vector of the text."""
 
 from abc import abstractmethod
-from typing import Any, ClassVar, Self, final
+from typing import Any, ClassVar, Literal, Self, final
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 from typing_extensions import override
 
 from weft.config.component import Component
@@ -20,6 +21,7 @@ __all__ = [
     "LastPooling",
     "MaxPooling",
     "MeanPooling",
+    "Pooler",
     "Pooling",
     "VectorModule",
 ]
@@ -157,6 +159,40 @@ class LastPooling(Pooling):
     def forward(self, states: Tensor, real: Tensor) -> Tensor:
         rows = torch.arange(states.shape[0], device=states.device)
         return states[rows, real.sum(dim=1) - 1]
+
+
+@registries.poolings.register("pooler")
+@final
+class Pooler(Pooling):
+    r"""The vector of the first token, which BERT and its kin have a mark for, through a layer.
+
+    .. math::
+        v = \mathrm{tanh}(W h_1 + b)
+
+    A fresh run takes the layer's weights from a pretrained encoder that has such.
+
+    Source: Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional Transformers".
+
+    Example:
+        >>> pooling = Pooler.Config().build(dim=2)
+        >>> pooling(torch.ones(3, 5, 2), torch.ones(3, 5, dtype=torch.bool)).shape
+        torch.Size([3, 2])
+    """
+
+    class Config(Pooling.Config):
+        """Settings of the layer."""
+
+        activation: Literal["tanh", "gelu"] = "tanh"
+        """What follows it: the hyperbolic tangent for BERT and RoBERTa, gelu for ELECTRA."""
+
+    def __init__(self, config: Config, *, dim: int) -> None:
+        super().__init__(config, dim=dim)
+        self.dense = nn.Linear(dim, dim)
+
+    @override
+    def forward(self, states: Tensor, real: Tensor) -> Tensor:
+        found = self.dense(states[:, 0])
+        return found.tanh() if self.config.activation == "tanh" else F.gelu(found)
 
 
 @registries.poolings.register("attention")

@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from weft.errors import MissingExtraError, UserError
 from weft.models.lora import own_weights
@@ -101,8 +102,20 @@ def pretrained_config(told: Mapping[str, Any], path: str, *, needed_by: str) -> 
         raise UserError(f"config.json of {path or 'the run'} makes no {kind}: {reason}") from error
 
 
-def copy_weights(model: Any, path: str, *, revision: str | None = None) -> str:
+def copy_weights(
+    model: Any,
+    path: str,
+    *,
+    revision: str | None = None,
+    beside: Mapping[str, nn.Linear] = MappingProxyType({}),
+) -> str:
     """Takes the weights of ``path`` into a model of transformers; returns a line that says so.
+
+    Args:
+        model: The model.
+        path: A folder, or a name on the hub.
+        revision: Of the hub.
+        beside: Layers by the names that they may have there; one that is not there stays as it is.
 
     Raises:
         UserError: They are not there, or not those of the architecture.
@@ -112,13 +125,19 @@ def copy_weights(model: Any, path: str, *, revision: str | None = None) -> str:
     found: dict[str, Tensor] = {}
     for file in find_pretrained(path, revision=revision).weights():
         found |= load_file(file)
-    missing, wrong = _copy(model, found)
+    prefix = f"{model.base_model_prefix}."  # which names in a file may begin with, or not
+    given = {_former(name.removeprefix(prefix)): value for name, value in found.items()}
+    missing, wrong = _copy(model, given)
     if missing or wrong:
         names = ", ".join([*wrong, *missing][:5])
         raise UserError(
             f"The weights of {path} do not fit its architecture {model.config.model_type}: "
             f"{names}, {len(missing) + len(wrong)} in all."
         )
+    for name, layer in beside.items():
+        kept = {part: given.get(f"{name}.{part}") for part in ("weight", "bias")}
+        if all(v is not None and v.shape == getattr(layer, n).shape for n, v in kept.items()):
+            layer.load_state_dict(kept)
     every = [*model.parameters()]
     learning = sum(p.numel() for p in every if p.requires_grad)
     total = sum(p.numel() for p in every)
@@ -126,18 +145,16 @@ def copy_weights(model: Any, path: str, *, revision: str | None = None) -> str:
     return f"Pretrained weights of {path}: {total:,} parameters{learn}."
 
 
-def _copy(model: Any, found: Mapping[str, Tensor]) -> tuple[list[str], list[str]]:
+def _copy(model: Any, given: Mapping[str, Tensor]) -> tuple[list[str], list[str]]:
     """Copies weights by name; the names of those that are missing, and of other shapes.
 
-    Names in a file may begin with that of the whole model, as ``bert.``, or not; a tied table is
-    there once. Tables of tokens may have fewer rows than the tokenizer has ids: those they lack
-    stay at random.
+    Names given are without that of the whole model, as ``bert.``; a tied table is there once.
+    Tables of tokens may have fewer rows than the tokenizer has ids: those they lack stay at random.
     """
     wanted, prefix = own_weights(model), f"{model.base_model_prefix}."
     named = ("get_input_embeddings", "get_output_embeddings")
     ends = [getattr(model, name)() for name in named if hasattr(model, name)]
     tables = [table for end in ends if end is not None for table in end.parameters()]
-    given = {_former(name.removeprefix(prefix)): value for name, value in found.items()}
     made = set(getattr(model, "_keys_to_ignore_on_load_missing", None) or ())  # as sines
     missing, wrong, copied = dict[str, Tensor](), [], set[int]()
     with torch.no_grad():

@@ -40,7 +40,7 @@ encoders = Registry(
 )
 poolings = Registry(
     "pooling",
-    {"weft.models.poolings": ["attention", "first", "last", "max", "mean"]},
+    {"weft.models.poolings": ["attention", "first", "last", "max", "mean", "pooler"]},
     plural="poolings",
 )
 losses = Registry(

@@ -5,6 +5,7 @@ from torch import nn
 
 from weft.errors import UserError
 from weft.models.causal_transformer import CausalTransformer
+from weft.models.classifier import TextVector
 from weft.models.decoders.pretrained import PretrainedLanguageModel
 from weft.models.encoders.pretrained import PretrainedEncoder
 from weft.models.huggingface.pretrained_transformer import take_weights
@@ -26,9 +27,12 @@ def begin_pretrained(module: nn.Module, text: TextProcessor) -> list[str]:
     Raises:
         UserError: A file is not there, or does not fit; or the tokens are no words.
     """
-    lines, tokenizer = [], text.ingredients.get("tokenizer")
+    lines, tokenizer = list[str](), text.ingredients.get("tokenizer")
+    pooled = {m.encoder: m.pooling for m in module.modules() if isinstance(m, TextVector)}
     for layer in module.modules():
-        if isinstance(layer, PretrainedEncoder | PretrainedLanguageModel):
+        if isinstance(layer, PretrainedEncoder):
+            lines.append(layer.begin(pooled.get(layer)))
+        elif isinstance(layer, PretrainedLanguageModel):
             lines.append(layer.begin())
         elif isinstance(layer, Transformer | CausalTransformer) and layer.pretrained:
             lines.append(take_weights(layer))

@@ -17,6 +17,7 @@ from weft.models.poolings import (
     LastPooling,
     MaxPooling,
     MeanPooling,
+    Pooler,
 )
 
 DIM = 8
@@ -54,6 +55,8 @@ POOLINGS = {
     "last": LastPooling.Config(),
     "max": MaxPooling.Config(),
     "mean": MeanPooling.Config(),
+    "pooler": Pooler.Config(),
+    "pooler by gelu": Pooler.Config(activation="gelu"),
 }
 
 

@@ -16,7 +16,15 @@ from weft.inference.load import Predictor
 from weft.tasks.seq2seq import Seq2Seq
 from weft.tasks.task import Row
 
-__all__ = ["MOST_DIFFERENT", "TOLERANCE", "Comparison", "compare", "shown"]
+__all__ = [
+    "MOST_DIFFERENT",
+    "NUMBER_TOLERANCE",
+    "TOLERANCE",
+    "Comparison",
+    "compare",
+    "difference",
+    "shown",
+]
 
 TOLERANCE = 1e-3
 """Most by which a log-probability may differ, as a mean over the tokens of an answer, in nats.
@@ -46,6 +54,10 @@ class Comparison:
     """Most that is allowed."""
     worst: str = ""
     """The row with the largest difference, or the first with another answer, in words."""
+    things: str = "answers are"
+    """What is the same or is not, in words."""
+    note: str = ""
+    """What else a person should know of the export."""
     quality: Quality | None = None
     """Of a quantized export what was measured; its numbers may differ by anything finite."""
 
@@ -85,10 +97,11 @@ class Comparison:
             'Compared on 40 rows of valid_data: 38 answers are the same,'
         """
         compared = (
-            f"Compared on {self.rows:,} rows of {self.where}: {self.same:,} answers are the same, "
-            f"{self.numbers} differ by at most {self.largest:.1g}."
+            f"Compared on {self.rows:,} rows of {self.where}: {self.same:,} {self.things} the "
+            f"same, {self.numbers} differ by at most {self.largest:.1g}."
         )
-        return compared if self.quality is None else f"{self.quality.sentence} {compared}"
+        more = self.note if self.quality is None else self.quality.sentence
+        return f"{more} {compared}" if more else compared
 
     def to_json(self) -> dict[str, Any]:
         """As JSON values, with what was allowed."""
@@ -132,7 +145,7 @@ def _compare_answers(
     alone = [exported.answer_row(exported.answers([row])[0]) for row in rows]
     same, largest, worst = 0, 0.0, ""
     for number, (wanted, *found) in enumerate(zip(expected, together, alone, strict=True)):
-        differences = [_difference(wanted, each) for each in found]
+        differences = [difference(wanted, each) for each in found]
         known = [each for each in differences if each is not None]
         same += len(known) == len(found)
         if len(known) < len(found) and not worst:
@@ -150,22 +163,22 @@ def shown(row: Row) -> str:
     return ", ".join(f"{name}: {value!r:.60}" for name, value in row.items())
 
 
-def _difference(wanted: Any, found: Any) -> float | None:
+def difference(wanted: Any, found: Any) -> float | None:
     """How far numbers of two answers are apart; None: the answers differ in something else.
 
-    >>> _difference({"label": "a", "score": 0.5}, {"label": "a", "score": 0.25})
+    >>> difference({"label": "a", "score": 0.5}, {"label": "a", "score": 0.25})
     0.25
-    >>> _difference({"label": "a"}, {"label": "b"})
+    >>> difference({"label": "a"}, {"label": "b"})
     """
     if isinstance(wanted, float) and isinstance(found, float):
         apart = abs(wanted - found) / max(1.0, abs(wanted))
         return apart if math.isfinite(apart) else math.inf
     if isinstance(wanted, dict) and isinstance(found, dict) and set(wanted) == set(found):
-        return _most([_difference(wanted[name], found[name]) for name in wanted])
+        return _most([difference(wanted[name], found[name]) for name in wanted])
     if isinstance(wanted, list | tuple) and isinstance(found, list | tuple):
         if len(wanted) != len(found):
             return None
-        return _most([_difference(*pair) for pair in zip(wanted, found, strict=True)])
+        return _most([difference(*pair) for pair in zip(wanted, found, strict=True)])
     return 0.0 if wanted == found else None
 
 

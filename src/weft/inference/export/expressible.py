@@ -4,7 +4,13 @@ from dataclasses import fields
 
 from weft.errors import UserError
 from weft.exported.seq2seq import Search
-from weft.inference.export import ctranslate2, huggingface_folder, onnx_steps
+from weft.inference.export import (
+    ctranslate2,
+    huggingface_encoder,
+    huggingface_folder,
+    onnx_steps,
+)
+from weft.inference.export.huggingface_heads import encoder_of
 from weft.models.decoding.search_settings import Decoding
 from weft.tasks.column_task import ColumnsTask
 from weft.tasks.language_model import LanguageModeling
@@ -39,11 +45,8 @@ def refuse_inexpressible(task: Task, name: str) -> None:
     Raises:
         UserError: Names every setting in the way.
     """
-    if isinstance(task, Seq2Seq | LanguageModeling) and name == "huggingface":
-        problems = [*_own_answers(task), *huggingface_folder.refusals(task)]
-        if isinstance(task, Seq2Seq):
-            settings = task.answer_settings.items()
-            problems += [f"task.{each} is {value!r:.40}" for each, value in settings if value]
+    if name == "huggingface" and _is_written(task):
+        problems = _huggingface_problems(task)
     elif isinstance(task, Seq2Seq):
         problems = _text_problems(task, name)
     elif isinstance(task, ColumnsTask) and name == "onnx":
@@ -57,7 +60,10 @@ def refuse_inexpressible(task: Task, name: str) -> None:
     else:
         wanted = "a task that generates text from text, such as translation"
         if name == "huggingface":
-            wanted = "a task that generates text: of translation or language modeling, say"
+            wanted = (
+                "a task that generates text, of translation or language modeling, say, or a "
+                "pretrained encoder (model.encoder.type=pretrained)"
+            )
         if name == "onnx":
             wanted = "one of the library's tasks, or a subclass of ColumnsTask"
         raise UserError(f"A {type(task).__name__} cannot be exported to {name}: wanted {wanted}.")
@@ -67,6 +73,23 @@ def refuse_inexpressible(task: Task, name: str) -> None:
             f"This model cannot be exported to {name}, which has no word for:\n{lines}\n"
             "Train it without these, or use the run itself: weft predict RUN."
         )
+
+
+def _is_written(task: Task) -> bool:
+    """Whether transformers has anything that such a task becomes."""
+    pretrained = isinstance(task, ColumnsTask) and encoder_of(task.module) is not None
+    return pretrained or isinstance(task, Seq2Seq | LanguageModeling)
+
+
+def _huggingface_problems(task: Task) -> list[str]:
+    if isinstance(task, ColumnsTask):
+        return [*huggingface_encoder.refusals(task)]
+    assert isinstance(task, Seq2Seq | LanguageModeling), "others are refused"
+    problems = [*_own_answers(task), *huggingface_folder.refusals(task)]
+    if isinstance(task, Seq2Seq):
+        settings = task.answer_settings.items()
+        problems += [f"task.{each} is {value!r:.40}" for each, value in settings if value]
+    return problems
 
 
 def _greedy_problems(task: LanguageModeling) -> list[str]:

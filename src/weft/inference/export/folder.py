@@ -14,6 +14,7 @@ from weft.exported.loading import GRAPH, TEXT, open_graph
 from weft.exported.manifest import seal_folder
 from weft.inference.export import (
     ctranslate2,
+    huggingface_encoder,
     huggingface_folder,
     onnx,
     onnx_columns,
@@ -84,12 +85,8 @@ def write_export(
     make_folder(out.parent)
     with new_folder(out, replace=replace) as folder:
         if name == "huggingface":
-            assert isinstance(predictor.task, huggingface_folder.GenerativeTask), (
-                "others are refused"
-            )
-            huggingface_folder.write(predictor.task, folder)
             facts: dict[str, Any] = {"graph": name}
-            found = huggingface_folder.compare(predictor.task, folder, chosen, where=where)
+            found = _huggingface_compared(predictor.task, folder, chosen, where=where)
         else:
             wanted: dict[str, Any] = {"rows": rows, "chosen": chosen, "where": where}
             facts, found = _graph_compared(predictor, form, folder, metric=metric, **wanted)
@@ -101,6 +98,18 @@ def write_export(
         }
         seal_folder(folder, facts)
     return found
+
+
+def _huggingface_compared(
+    task: Task, folder: Path, rows: Sequence[Row], *, where: str
+) -> Comparison:
+    """Writes what transformers loads, and compares it."""
+    if isinstance(task, ColumnsTask):
+        form = huggingface_encoder.write(_merged(task), folder)
+        return huggingface_encoder.compare(task, folder, rows, form=form, where=where)
+    assert isinstance(task, huggingface_folder.GenerativeTask), "others are refused"
+    huggingface_folder.write(task, folder)
+    return huggingface_folder.compare(task, folder, rows, where=where)
 
 
 def _graph_compared(

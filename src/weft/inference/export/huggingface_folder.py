@@ -25,7 +25,7 @@ from weft.tasks.seq2seq import Seq2Seq
 from weft.tasks.task import Row
 from weft.text.processors.text_processor import source_text
 
-__all__ = ["GenerativeTask", "compare", "refusals", "write"]
+__all__ = ["GenerativeTask", "compare", "loaded", "refusals", "write"]
 
 GenerativeTask = Seq2Seq | LanguageModeling
 """The tasks whose models are written."""
@@ -144,7 +144,8 @@ def compare(task: GenerativeTask, folder: Path, rows: Sequence[Row], *, where: s
     Raises:
         ExportError: The folder lacks weights, or a row has other token ids.
     """
-    model, tokenizer = _loaded(task, folder)
+    kind = "AutoModelForSeq2SeqLM" if isinstance(task, Seq2Seq) else "AutoModelForCausalLM"
+    model, tokenizer = loaded(kind, folder)
     asked, decoding = _asked(task, rows), task.config.decoding
     drawn = ("sample", "seed", "temperature", "top_k", "top_p") if decoding.sample else ()
     off = {name: getattr(Decoding, name) for name in drawn}  # the same draws are nowhere else
@@ -173,17 +174,25 @@ def compare(task: GenerativeTask, folder: Path, rows: Sequence[Row], *, where: s
     return Comparison(len(rows), where, same, largest, "log-probabilities", worst=other or worst)
 
 
-def _loaded(task: GenerativeTask, folder: Path) -> tuple[Any, Any]:
+def loaded(loader: str, folder: Path, **options: Any) -> tuple[Any, Any]:
+    """The model and the tokenizer of a folder, as ``from_pretrained`` loads them.
+
+    Args:
+        loader: The class that does, as ``AutoModelForCausalLM``.
+        folder: The folder.
+        options: What it is called with.
+
+    Raises:
+        ExportError: The model has other weights than the folder.
+    """
     import transformers
 
-    kind: Any = transformers.AutoModelForCausalLM
-    if isinstance(task, Seq2Seq):
-        kind = transformers.AutoModelForSeq2SeqLM
     bars = transformers.utils.logging
     shows = bars.is_progress_bar_enabled()
     bars.disable_progress_bar()
     try:
-        model, info = kind.from_pretrained(folder, output_loading_info=True)
+        kind = getattr(transformers, loader)
+        model, info = kind.from_pretrained(folder, output_loading_info=True, **options)
     finally:
         if shows:
             bars.enable_progress_bar()

@@ -15,6 +15,7 @@ from weft.models.encoders.bert import BertModel, is_bert
 from weft.models.encoders.framing import framed_pairs, framed_words
 from weft.models.encoders.sequence import SequenceEncoder, real_tokens
 from weft.models.lora import Lora, add_adapters
+from weft.models.poolings import Pooler, Pooling
 from weft.models.pretrained import (
     architecture_of,
     copy_weights,
@@ -86,6 +87,10 @@ class PretrainedEncoder(SequenceEncoder):
             add_adapters(self.model, config.lora)
         settings = self.model.config
         self.out_dim = int(settings.hidden_size)
+        self.two_marks = settings.model_type in _TWO_MARKS
+        """Whether two marks are between a pair's texts."""
+        self.typed = getattr(settings, "type_vocab_size", 0) > 1
+        """Whether it is told of which of them a token is."""
         most = getattr(settings, "max_position_embeddings", None)
         # RoBERTa counts positions from behind its padding's id.
         reserved = settings.pad_token_id + 1 if _counts_from_padding(self.model) else 0
@@ -125,11 +130,9 @@ class PretrainedEncoder(SequenceEncoder):
         Returns:
             Vectors of both texts' tokens, :math:`(B,S,H)`, and real ones of each row, :math:`(B)`.
         """
-        two_marks = self.model.config.model_type in _TWO_MARKS
         given = text1, lengths1, text2, lengths2
-        ids, lengths, second = framed_pairs(*given, info=self.vocab_info, two_marks=two_marks)
-        typed = getattr(self.model.config, "type_vocab_size", 0) > 1
-        return self._read(ids, lengths, second if typed else None), lengths
+        ids, lengths, second = framed_pairs(*given, info=self.vocab_info, two_marks=self.two_marks)
+        return self._read(ids, lengths, second if self.typed else None), lengths
 
     def _read(self, x: Tensor, lengths: Tensor, types: Tensor | None = None) -> Tensor:
         if isinstance(self.model, BertModel):
@@ -141,13 +144,18 @@ class PretrainedEncoder(SequenceEncoder):
         out: Tensor = self.model(**given).last_hidden_state
         return out
 
-    def begin(self) -> str:
+    def begin(self, pooling: Pooling | None = None) -> str:
         """Takes the weights of ``path``; returns a line that says so.
+
+        Args:
+            pooling: What is behind it: that by the first token has weights there, too, of BERT's.
 
         Raises:
             UserError: They are not there, or not those of the architecture.
         """
-        return copy_weights(self.model, self.config.path, revision=self.config.revision)
+        beside = {"pooler.dense": pooling.dense} if isinstance(pooling, Pooler) else {}
+        config = self.config
+        return copy_weights(self.model, config.path, revision=config.revision, beside=beside)
 
 
 def _encoder(told: Mapping[str, Any], path: str) -> Any:

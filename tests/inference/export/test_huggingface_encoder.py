@@ -1,0 +1,151 @@
+"""What transformers answers with a fine-tuned encoder's folder is what the run answers."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import transformers
+from safetensors.torch import load_file
+
+import weft
+from tests.runs.test_pretrained import trained
+from weft.errors import UserError
+from weft.inference.export.huggingface_heads import Form
+from weft.runs.export import Exported, export
+
+POOLER = "model.pooling.type=pooler"
+GELU = (POOLER, "model.pooling.activation=gelu")
+LONG = "the unbelievable cat sat on the mat and dogs bark at the moon"
+
+
+def exported(run: Path, *rows: str | dict[str, Any]) -> Exported:
+    file = run.parent / "rows.jsonl"
+    listed = [{"text": row} if isinstance(row, str) else row for row in rows]
+    file.write_text("".join(f"{json.dumps(row)}\n" for row in listed))
+    return export(run, "huggingface", rows=file)
+
+
+def pipeline_scores(folder: Path, task: str, text: Any) -> dict[str, float]:
+    answer = transformers.pipeline(task, model=str(folder), top_k=None, device="cpu")(text)
+    answer = answer if isinstance(answer[0], dict) else answer[0]
+    return {each["label"]: each["score"] for each in answer}
+
+
+@pytest.mark.parametrize(
+    ("family", "pooling"),
+    [
+        ("bert", (POOLER,)),
+        ("roberta", (POOLER,)),
+        ("electra", GELU),
+        ("deberta-v2", GELU),
+    ],
+)
+def test_a_classifier_is_one_of_transformers(
+    family: str, pooling: tuple[str, ...], tmp_path: Path
+) -> None:
+    run = trained("classification", family, tmp_path, *pooling, "task.max_length=20")
+    made = exported(run, "the cat [SEP] sat </s>", LONG, "")
+    assert made.comparison.same == 3
+    assert "reads all of it, by AutoModelForSequenceClassification." in made.comparison.sentence
+    ours = weft.load(run)("dogs bark").scores
+    assert pipeline_scores(made.folder, "text-classification", "dogs bark") == pytest.approx(
+        ours, abs=1e-5
+    )
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta"])
+def test_a_pair_is_read_as_one(family: str, tmp_path: Path) -> None:
+    run = trained("pairs", family, tmp_path, POOLER)
+    made = exported(
+        run,
+        {"text1": "the cat", "text2": "dogs bark"},
+        {"text1": LONG, "text2": "the moon"},
+    )
+    assert made.comparison.same == 2
+    pair = {"text": "the cat", "text_pair": "dogs bark"}
+    ours = weft.load(run)({"text1": "the cat", "text2": "dogs bark"}).scores
+    found = pipeline_scores(made.folder, "text-classification", pair)
+    assert found == pytest.approx(ours, abs=1e-5)
+
+
+def test_a_number_is_in_the_units_of_the_data(tmp_path: Path) -> None:
+    span = "task.span=[-1.0, 4.0]"
+    run = trained("regression", "bert", tmp_path, POOLER, span, "model.encoder.lora.rank=2")
+    made = exported(run, "the cat", LONG)
+    model = transformers.AutoModelForSequenceClassification.from_pretrained(made.folder)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(made.folder)
+    with torch.no_grad():
+        found = model(**tokenizer("dogs bark", return_tensors="pt")).logits.item()
+    assert found == pytest.approx(weft.load(run)("dogs bark").number, abs=1e-4)
+    assert model.config.problem_type == "regression"
+
+
+def test_labels_of_several_have_a_probability_each(tmp_path: Path) -> None:
+    run = trained("classification", "bert", tmp_path, POOLER, "labels.multiple=true")
+    made = exported(run, "the cat", LONG)
+    ours = weft.load(run)("dogs bark").scores
+    found = pipeline_scores(made.folder, "text-classification", "dogs bark")
+    assert found == pytest.approx(ours, abs=1e-5)
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "electra", "deberta-v2"])
+def test_a_tagger_labels_the_first_piece_of_each_word(family: str, tmp_path: Path) -> None:
+    run = trained("tagging", family, tmp_path)
+    made = exported(run, {"words": LONG}, {"words": "the [SEP] cat"}, {"words": ""})
+    assert made.comparison.same == 3
+    tokenizer = transformers.AutoTokenizer.from_pretrained(made.folder)
+    model = transformers.AutoModelForTokenClassification.from_pretrained(made.folder)
+    words = ["dogs", "bark", "unbelievable"]
+    given = tokenizer(words, is_split_into_words=True, return_tensors="pt")
+    with torch.no_grad():
+        best = model(**given).logits[0].argmax(-1).tolist()
+    begins = [given.word_ids().index(number) for number in range(len(words))]
+    found = [model.config.id2label[best[at]] for at in begins]
+    assert found == [*weft.load(run)("dogs bark unbelievable").tags]
+
+
+@pytest.mark.parametrize(
+    ("task", "family", "more", "why"),
+    [
+        ("classification", "bert", (), "model.pooling is not pooler"),
+        ("classification", "electra", (POOLER,), "activation is tanh, but gelu there"),
+        ("classification", "bert", (POOLER, "model.hidden=[4]"), "more before the scores"),
+        ("classification", "bert", (POOLER, "task.loss.type=squared_hinge"), "other probabilities"),
+        ("classification", "modernbert", (POOLER,), "layers before the scores of a modernbert"),
+        ("ner", "roberta", (), "random field"),
+        ("joint", "bert", (), "what a IntentSlotModel does"),
+        ("ranking", "bert", (), "what a Ranker does"),
+        ("question", "bert", (), "what a PretrainedReader does"),
+    ],
+)
+def test_else_it_is_the_encoder_with_the_other_weights_beside(
+    task: str, family: str, more: tuple[str, ...], why: str, tmp_path: Path
+) -> None:
+    run = trained(task, family, tmp_path, *more)
+    made = export(run, "huggingface")
+    assert made.comparison.same == made.comparison.rows
+    assert "reads the encoder alone, by AutoModel, and the weights" in made.comparison.sentence
+    assert why in made.comparison.sentence
+    assert why in (made.folder / "README.md").read_text()
+    module = weft.load(run).task.module
+    head = load_file(made.folder / "head.safetensors")
+    whole = module.state_dict()
+    encoder = {name for name in whole if "encoder.model." in name}
+    assert head.keys() == whole.keys() - encoder
+    assert all(torch.equal(head[name], whole[name]) for name in head)
+
+
+def test_a_form_says_how_it_is_read() -> None:
+    assert Form("AutoModelForTokenClassification").note == (
+        "transformers reads all of it, by AutoModelForTokenClassification."
+    )
+
+
+def test_another_tokenizer_is_refused(tmp_path: Path) -> None:
+    made = tmp_path / "encoder/tokenizer.json"
+    words = "tokenizer.type=huggingface", f"tokenizer.path={made}"
+    run = trained("classification", "bert", tmp_path, *words)
+    with pytest.raises(UserError, match="the tokenizer is a HuggingFaceTokenizer, not the enc"):
+        export(run, "huggingface")

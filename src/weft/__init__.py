@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from weft.config.recipe import Recipe as Recipe
     from weft.config.recipe import like as like
     from weft.config.recipe import register_experiment as register_experiment
+    from weft.inference.load_encoder import load_encoder as load_encoder
     from weft.runs.load_run import evaluate as evaluate
     from weft.runs.load_run import load as load
     from weft.runs.python_api import create_task as create_task

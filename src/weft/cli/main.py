@@ -30,6 +30,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "evaluate": ("weft.cli.evaluate", "measure a trained run"),
     "watch": ("weft.cli.watch", "measure each new checkpoint of runs, as it appears"),
     "predict": ("weft.cli.predict", "answer rows with a trained run (also: inference)"),
+    "embed": ("weft.cli.embed", "write the vectors of texts, by a run or a pretrained encoder"),
     "export": ("weft.cli.export", "write a trained run as a folder that answers without torch"),
     "serve": ("weft.cli.serve", "answer over HTTP, and on a page to try the model"),
     "demo": ("weft.cli.demo", "train and try a translator on a generated corpus, in minutes"),

@@ -4,7 +4,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from io import BytesIO
 from itertools import chain
 from pathlib import Path
@@ -16,7 +16,7 @@ from weft.errors import UserError
 from weft.runtime.logging import printable
 from weft.text.cells import unlisted
 
-__all__ = ["add", "run"]
+__all__ = ["add", "add_rows", "answer", "run"]
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -30,6 +30,25 @@ def add(parser: argparse.ArgumentParser) -> None:
         "place and a message that names its line; the exit code is then 1."
     )
     add_run(parser)
+    add_rows(parser)
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="write JSON lines, with scores and the columns read, of .jsonl all; text files and "
+        "stdin are then read as JSON lines, too",
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="write all columns of the rows, the answers beside them, to a file (.csv, .jsonl, "
+        ".parquet), which is there when it is whole; stopped, the same command goes on",
+    )
+    parser.set_defaults(model=None, vectors=False)
+
+
+def add_rows(parser: argparse.ArgumentParser) -> None:
+    """Rows to answer, how they are read, and what becomes of an output that is there."""
     parser.add_argument("file", nargs="?", default="-", help="a file of rows; - is stdin")
     parser.add_argument(
         "words",
@@ -43,19 +62,6 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--lines",
         action="store_true",
         help="each line is the text of a row, whatever it looks like",
-    )
-    parser.add_argument(
-        "--json",
-        action="store_true",
-        help="write JSON lines, with scores and the columns read, of .jsonl all; text files and "
-        "stdin are then read as JSON lines, too",
-    )
-    parser.add_argument(
-        "--output",
-        type=Path,
-        metavar="FILE",
-        help="write all columns of the rows, the answers beside them, to a file (.csv, .jsonl, "
-        ".parquet), which is there when it is whole; stopped, the same command goes on",
     )
     parser.add_argument(
         "--overwrite", action="store_true", help="replace the --output that there is"
@@ -73,6 +79,11 @@ def _setting(word: str) -> str:
 
 def run(args: argparse.Namespace) -> int:
     """Answers; exit code 1 if a row could not be answered."""
+    return answer(args, load_predictor)
+
+
+def answer(args: argparse.Namespace, load: Callable[[argparse.Namespace], Any]) -> int:
+    """Answers rows by what is loaded; the exit code."""
     if "=" in args.file and not Path(args.file).exists():
         args.file, args.words = "-", [args.file, *args.words]
     typed = args.file == "-" and sys.stdin.isatty()
@@ -81,19 +92,19 @@ def run(args: argparse.Namespace) -> int:
     if by_columns:
         _check_file(args.file)  # a wrong name is said before a model is loaded
     if typed:
-        predictor = load_predictor(args)
+        predictor = load(args)
         _check_one_column(predictor, args)
-        return _interactive(predictor, json_lines=args.json)
+        return _interactive(predictor, args)
     if args.output is not None:
         from weft.cli.prediction.predict_to_file import checked_output
 
         if (code := checked_output(args)) is not None:
             return code
     with _opened(args.file) as source:
-        predictor = load_predictor(args)
+        predictor = load(args)
         rows = (_column_rows if by_columns else _rows)(predictor, args, source)
         if args.output is None:
-            return _write_all(predictor, rows, json_lines=args.json)
+            return _write_all(predictor, rows, json_lines=args.json or args.vectors)
         from weft.cli.prediction.predict_to_file import write_file
 
         return write_file(predictor, rows, args)
@@ -115,18 +126,15 @@ def _check_words(args: argparse.Namespace, *, typed: bool) -> None:
 
 def _rows(predictor: Any, args: argparse.Namespace, source: IO[bytes]) -> ColumnRows | LineRows:
     """The rows of a stream: those of columns where it has them, else its lines."""
-    from weft.exported.manifest import is_export
-
     name = "standard input" if args.file == "-" else args.file
     head = Peeked(source)
-    export = is_export(Path(args.run))
-    if export and args.words and not predictor.data:
+    data = _said(predictor, args)
+    if data == {} and args.words:
         raise _no_columns(args)
-    if not ((export and not predictor.data) or args.lines or (args.json and not args.words)):
-        if export:
+    if not (data == {} or args.lines or (args.json and not args.words)):
+        if data is not None:
             from weft.cli.prediction.export_columns import pipe_layout
 
-            data = predictor.data
             layout = pipe_layout(predictor.columns, data, head.lines, args.words, name=name)
         else:
             from weft.runs.prediction_input import input_pipe_of
@@ -138,15 +146,28 @@ def _rows(predictor: Any, args: argparse.Namespace, source: IO[bytes]) -> Column
     return LineRows(head, name, json_lines=args.json, column=predictor.columns[0])
 
 
+def _is_no_run(args: argparse.Namespace) -> bool:
+    """Whether what answers is an export, or a pretrained encoder."""
+    from weft.exported.manifest import is_export
+
+    return args.model is not None or is_export(Path(args.run))
+
+
+def _said(predictor: Any, args: argparse.Namespace) -> Mapping[str, Any] | None:
+    """How what is no run says that rows are read; nothing where it says nothing. None: a run."""
+    if args.model is not None:
+        return {"columns": list(predictor.columns)}
+    return predictor.data or {} if _is_no_run(args) else None
+
+
 def _in_columns(args: argparse.Namespace) -> bool:
     """Whether a file is read by its columns: its suffix says so, the run's data, or settings do."""
     from weft.data.formats.by_suffix import SUFFIXES
-    from weft.exported.manifest import is_export
 
     if args.lines:
         return False
     known = SUFFIXES.get(Path(args.file).suffix.lower())
-    export = is_export(Path(args.run))
+    export = _is_no_run(args)
     if args.words or known is not None:
         return bool(args.words) or not (args.json and known == "jsonl" and export)
     if export:
@@ -182,14 +203,13 @@ def _no_columns(args: argparse.Namespace) -> UserError:
 
 def _column_rows(predictor: Any, args: argparse.Namespace, source: IO[bytes]) -> ColumnRows:
     """The rows of a file, read by the run's settings of its data."""
-    from weft.exported.manifest import is_export
-
-    if is_export(Path(args.run)):
-        if not predictor.data:
-            raise _no_columns(args)
+    data = _said(predictor, args)
+    if data == {}:
+        raise _no_columns(args)
+    if data is not None:
         from weft.cli.prediction.export_columns import file_layout
 
-        layout = file_layout(predictor.columns, predictor.data, args.file, args.words)
+        layout = file_layout(predictor.columns, data, args.file, args.words)
     else:
         from weft.runs.prediction_input import input_layout_of
 
@@ -222,10 +242,10 @@ def _opened(file: str) -> IO[bytes]:
 def _write_all(predictor: Any, rows: Iterable[Asked], *, json_lines: bool) -> int:
     """Prints all answers, and how many there are not; the exit code."""
     count = failed = 0
-    for asked, answer in chain.from_iterable(answers(predictor, rows)):
+    for asked, found in chain.from_iterable(answers(predictor, rows)):
         count += 1
-        failed += "error" in answer
-        _write(asked.row, answer, json_lines=json_lines)
+        failed += "error" in found
+        _write(asked.row, found, json_lines=json_lines)
     if failed:
         print(f"{failed:,} of {count:,} rows could not be answered.", file=sys.stderr)
     return 1 if failed else 0
@@ -248,8 +268,8 @@ def _one_line(answer: Any) -> str:
     return printable(" ".join(answer.splitlines()) if isinstance(answer, str) else str(answer))
 
 
-def _interactive(predictor: Any, *, json_lines: bool) -> int:
-    what = "a JSON object or string" if json_lines else "a line"
+def _interactive(predictor: Any, args: argparse.Namespace) -> int:
+    what = "a JSON object or string" if args.json else "a line"
     print(f"Type {what}; an empty line, Ctrl-D or Ctrl-C ends.", file=sys.stderr)
     while True:
         try:
@@ -260,6 +280,6 @@ def _interactive(predictor: Any, *, json_lines: bool) -> int:
         if not line.strip():
             return 0
         raw = BytesIO(line.encode("utf-8", errors="surrogateescape"))
-        rows = LineRows(raw, "standard input", json_lines=json_lines, column=predictor.columns[0])
-        for asked, answer in chain.from_iterable(answers(predictor, rows)):
-            _write(asked.row, answer, json_lines=json_lines)
+        rows = LineRows(raw, "standard input", json_lines=args.json, column=predictor.columns[0])
+        for asked, found in chain.from_iterable(answers(predictor, rows)):
+            _write(asked.row, found, json_lines=args.json or args.vectors)

@@ -18,6 +18,7 @@ from weft.runtime.bounded_files import read_all
 from weft.runtime.files import write_file
 from weft.text.columns.padding import padded_columns
 from weft.text.processors.column_processor import ColumnsText
+from weft.text.processors.embedding import EmbeddingText
 from weft.text.processors.text_processor import Encoded
 
 __all__ = [
@@ -75,6 +76,10 @@ class ExportedColumns(RowPredictor):
             columns, lengths = padded_columns(encoded, self.text.all, chosen, least=1)
             found.update(zip(chosen.tolist(), self._decoded(columns, lengths), strict=True))
         return [self.text.completed(found[number], row) for number, row in enumerate(rows)]
+
+    @override
+    def embedder(self) -> RowPredictor:
+        return self if isinstance(self.text, EmbeddingText) else super().embedder()
 
     def _decoded(
         self, columns: Mapping[str, NDArray[Any]], lengths: Mapping[str, NDArray[Any]]

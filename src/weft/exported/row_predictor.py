@@ -5,9 +5,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar, get_type_hints, overload
 
+import numpy as np
+from numpy.typing import NDArray
 from typing_extensions import override
 
-from weft.errors import DataError
+from weft.errors import DataError, UserError
 
 __all__ = ["CHUNK_CHARACTERS", "Row", "RowPredictor", "characters", "returned_type", "row_chunks"]
 
@@ -85,6 +87,40 @@ class RowPredictor(ABC):
                 f"found {type(row).__name__}."
             )
         return self.answers([self.row(one) for one in row])
+
+    def embedder(self) -> "RowPredictor":
+        """What answers texts with their vectors, by the same model.
+
+        Raises:
+            UserError: The model makes none.
+        """
+        raise UserError(
+            f"{self!r} makes no vectors of texts. Name a run whose model has an encoder, or an "
+            "export of a run that was trained to embed."
+        )
+
+    def embed(self, texts: Sequence[str | Row | Sequence[str]]) -> NDArray[np.float32]:
+        """The vectors of texts, in order. *Shape:* ``[N, D]``.
+
+        Args:
+            texts: Strings; or rows, as in a call.
+
+        Raises:
+            UserError: The model makes none.
+            DataError: A text cannot be read; says which, and why.
+
+        Example:
+            ``weft.load("runs/pairs/0a1b").embed(["How are you?", "Fine."]).shape`` is ``(2, 384)``.
+        """
+        if isinstance(texts, str | Mapping):
+            raise DataError("Wanted a list of texts, found a single one: embed([text])[0].")
+        embedder = self.embedder()
+        vectors = [answer.vector for answer in embedder(texts)]
+        return np.stack(vectors) if vectors else np.zeros((0, embedder.vector_size()), np.float32)
+
+    def vector_size(self) -> int:
+        """Features of the vectors that an :meth:`embedder` answers with."""
+        return len(self.answers([dict.fromkeys(self.columns, "")])[0].vector)
 
     def row(self, given: str | Row | Sequence[str]) -> Row:
         """A row of the columns the model reads: a string or a list fills the only one.

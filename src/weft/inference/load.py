@@ -30,6 +30,7 @@ from weft.inference import registries
 from weft.inference.checkpoints import Opened, use_checkpoint
 from weft.inference.shape_check import shape_of
 from weft.runtime.devices import Env
+from weft.tasks.embedding import text_vectors
 from weft.tasks.task import Row, Task
 from weft.text.processors.text_processor import TextProcessor
 
@@ -75,6 +76,11 @@ class Predictor(RowPredictor):
     @override
     def answers(self, rows: Sequence[Row]) -> list[Any]:
         return self.task.predict(rows)
+
+    @override
+    def embedder(self) -> "Predictor":
+        made = text_vectors(self.task)
+        return self if made is self.task else Predictor(made, checkpoint=self.checkpoint)
 
     @override
     def check(self, row: Row) -> None:

@@ -10,6 +10,8 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from weft.data.formats.header import free_name
 from weft.errors import DataError, UserError
 from weft.exported.row_predictor import characters, row_chunks
@@ -19,25 +21,32 @@ __all__ = ["PredictionFile", "check_output"]
 
 ROWS, CHARACTERS = 8192, 8_000_000
 """What is written together at most: a row group of Parquet."""
+NUMBERS = 1_000_000
+"""Of vectors that are written together."""
 FIRST, LAST = "prediction", "error"
 """The columns of answers that are always there."""
+VECTORS = ".npy"
+"""The suffix of a file that has no columns."""
+TOLD = 20
+"""Errors that are told of a file without a column of them."""
 
 Rows = Sequence[Mapping[str, Any]]
 
 
-def check_output(output: Path, source: str, *, overwrite: bool) -> None:
+def check_output(output: Path, source: str, *, overwrite: bool, vectors: bool = False) -> None:
     """Refuses a file that cannot be written, before anything is answered.
 
     Args:
         output: The file.
         source: What is read.
         overwrite: Whether it may be there.
+        vectors: Whether answers are vectors, which a file may have alone.
 
     Raises:
         UserError: Its suffix is that of no format, its folder is not there, or it is there itself.
     """
-    *others, last = SUFFIXES
-    if output.suffix.lower() not in SUFFIXES:
+    *others, last = known = [name for name in SUFFIXES if vectors or name != VECTORS]
+    if output.suffix.lower() not in known:
         problem = (
             "its suffix says how answers are written. Wanted "
             f"{', '.join(others)} or {last}, found {output.suffix or 'none'}."
@@ -63,6 +72,7 @@ class PredictionFile:
         batches: Gives the rows' columns as Arrow has them, where they are read of such a file:
             those of the pairs are empty then.
         names: Columns of the rows that are there even where no row has them.
+        vector_size: How many numbers each answer is, where it is a vector.
     """
 
     def __init__(
@@ -70,13 +80,18 @@ class PredictionFile:
         blocks: Callable[[], Iterable[Sequence[Any]]],
         batches: Callable[[], Iterator[Any]] | None = None,
         names: Sequence[str] = (),
+        *,
+        vector_size: int | None = None,
     ) -> None:
         self._blocks, self._batches = blocks, batches
+        self._size, self._count = vector_size, 0
         self._names = dict.fromkeys(names)
         self._kept: dict[str, Any] = dict(self._names)
         self._answers: dict[str, Any] = {FIRST: None}
         self.renamed: dict[str, str] = {}
         """Columns of answers that the rows have, too, and what they are called in the file."""
+        self.problems = list[str]()
+        """What is wrong with the first rows of a file that has no column for it."""
 
     def write(self, path: Path) -> str:
         """Writes the file in the format of its suffix; gives the sha256 of its bytes.
@@ -88,11 +103,14 @@ class PredictionFile:
         write = SUFFIXES[path.suffix.lower()]
         typed = write == PredictionFile._parquet
         for kept, answers in self._groups():
+            self._count += len(answers)
             if isinstance(kept, list):
                 _note(self._kept, kept, typed=typed)
             else:
                 self._kept |= dict.fromkeys(kept.schema.names)
-            _note(self._answers, answers, typed=typed)
+            _note(self._answers, answers, typed=typed and self._size is None)
+        if typed and self._size is not None:
+            self._answers[FIRST] = _vectors(self._size)
         self._answers[LAST] = self._answers.pop(LAST, None)
         final = dict[str, str]()
         for name in self._answers:
@@ -107,8 +125,9 @@ class PredictionFile:
     def _groups(self) -> Iterator[tuple[Any, Rows]]:
         """What is written together: the columns, a list of rows or Arrow's, and the answers."""
         pairs = chain.from_iterable(self._blocks())
+        rows = ROWS if self._size is None else max(1, min(ROWS, NUMBERS // self._size))
         if self._batches is None:
-            for some in row_chunks(pairs, characters, size=ROWS, most=CHARACTERS):
+            for some in row_chunks(pairs, characters, size=rows, most=CHARACTERS):
                 yield [kept for kept, _ in some], [answer for _, answer in some]
             return
         for batch in self._batches():
@@ -148,6 +167,19 @@ class PredictionFile:
             text.seek(0)
             text.truncate()
 
+    def _npy(self, file: HashingFile, final: Mapping[str, str]) -> None:
+        shape = (self._count, self._size or 0)
+        head = {"descr": "<f4", "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(file, head)
+        for _, answers in self._groups():
+            block = np.full((len(answers), shape[1]), np.nan, "<f4")
+            for row, answer in zip(block, answers, strict=True):
+                if LAST in answer:
+                    self.problems += [answer[LAST]] * (len(self.problems) < TOLD)
+                else:
+                    row[:] = answer[FIRST]
+            file.write(block.tobytes())
+
     def _parquet(self, file: HashingFile, final: Mapping[str, str]) -> None:
         import pyarrow
         from pyarrow.parquet import ParquetWriter
@@ -171,6 +203,7 @@ SUFFIXES: dict[str, Callable[[PredictionFile, HashingFile, Mapping[str, str]], N
     ".csv": PredictionFile._csv,
     ".jsonl": PredictionFile._json_lines,
     ".ndjson": PredictionFile._json_lines,
+    VECTORS: PredictionFile._npy,
     ".parquet": PredictionFile._parquet,
 }
 """How each format is written."""
@@ -227,6 +260,12 @@ def _type(kind: Any) -> Any:
 
     is_text = kind is None or kind is str or pyarrow.types.is_null(kind)
     return pyarrow.string() if is_text else kind
+
+
+def _vectors(size: int) -> Any:
+    import pyarrow
+
+    return pyarrow.list_(pyarrow.float32(), size)
 
 
 def _arrays(types: dict[str, Any], rows: Rows) -> list[Any]:

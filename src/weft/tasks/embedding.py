@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 from typing_extensions import override
 
@@ -15,18 +15,26 @@ from weft.errors import UserError
 from weft.metrics.metric import Metric
 from weft.metrics.regression import Regression
 from weft.metrics.retrieval import Retrieval
+from weft.models.classifier import TextVector
 from weft.models.embedding.losses import EmbeddingLoss, MultipleNegativesRanking
+from weft.models.encoders.sequence import real_tokens
+from weft.models.poolings import MeanPooling, Pooling
+from weft.models.tagger import IntentSlotModel, WordEncoder
 from weft.tasks import registries
 from weft.tasks.column_task import ColumnsTask
-from weft.tasks.task import Loss, Metrics
+from weft.tasks.task import Loss, Metrics, Task
 from weft.text.cells import Rows
 from weft.text.columns.column import Column
+from weft.text.columns.inputs import BESIDE_WORDS
 from weft.text.columns.numbers import NumberColumn
 from weft.text.columns.token_ids import IdsColumn, TextColumn, one_limit
 from weft.text.processors.embedding import ComparedTexts, Embedded, EmbeddingText
 from weft.text.tokenizers.tokenizer import Tokenizer
 
-__all__ = ["TextEmbedding"]
+__all__ = ["TextEmbedding", "text_vectors"]
+
+LONGEST = 512
+"""Tokens of a text, where another task has no limit."""
 
 
 @registries.tasks.register("text_embedding")
@@ -154,6 +162,58 @@ class TextEmbedding(ColumnsTask):
         columns = {role: column for role, column in self.text.all.items() if role in batch}
         found = {column.name: _read(column, role, batch) for role, column in columns.items()}
         return [{name: cells[i] for name, cells in found.items()} for i in range(len(batch))]
+
+
+def text_vectors(task: Task) -> TextEmbedding:
+    """A task that answers texts with the vectors that a trained task's encoder makes of them.
+
+    That of classification, regression, pairs, ranking: their pooled vectors, in front of the layers
+    that score (of pairs the first text's). That of words: the pooling of intents, else the mean.
+
+    Raises:
+        UserError: Its model has no encoder of a text or of words.
+    """
+    if isinstance(task, TextEmbedding):
+        return task
+    parts = [] if not isinstance(task, ColumnsTask) else [*task.module.modules()]
+    found = next((m for m in parts if isinstance(m, TextVector | WordEncoder)), None)
+    texts = task.text.inputs if isinstance(task, ColumnsTask) else {}
+    role = next((r for r, column in texts.items() if isinstance(column, IdsColumn)), None)
+    if found is None or role is None or not isinstance(task, ColumnsTask):
+        raise UserError(
+            f"A {type(task).__name__} makes no vectors of texts: its model has no encoder whose "
+            "vectors are pooled. Tasks of classification, pairs, ranking, tagging and embedding do."
+        )
+    first = texts[role]
+    assert isinstance(first, IdsColumn)
+    most = first.limit or LONGEST
+    config = TextEmbedding.Config(over_length=task.config.over_length, max_length=most)
+    made: TextEmbedding = config.build(module=_Pooled(found), tokenizer=first.tokenizer)
+    beside = {"dictionary"} if isinstance(found, TextVector) else BESIDE_WORDS
+    made.text = EmbeddingText({role: first, **{r: c for r, c in texts.items() if r in beside}}, {})
+    return made
+
+
+class _Pooled(nn.Module):
+    """A vector of a text by a part of another model, as a sentence encoder gives it."""
+
+    def __init__(self, part: TextVector | WordEncoder) -> None:
+        super().__init__()
+        self.part = part
+        self.pooling: Pooling | None = None
+        if isinstance(part, IntentSlotModel):
+            self.pooling = part.pooling
+        elif isinstance(part, WordEncoder):
+            self.pooling = MeanPooling.Config().build(dim=part.encoder.out_dim)
+
+    @override
+    def forward(self, text: Tensor, lengths: Tensor, **beside: Tensor) -> Tensor:
+        if self.pooling is None or isinstance(self.part, TextVector):
+            vector: Tensor = self.part(text, lengths, **beside)
+        else:
+            states = self.part.states(text, lengths, **beside)
+            vector = self.pooling(states, real_tokens(states, lengths.clamp(min=1)))
+        return vector[:, None]
 
 
 def _read(column: Column, role: str, batch: ColumnBatch) -> list[Any]:

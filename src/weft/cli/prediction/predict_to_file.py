@@ -16,6 +16,7 @@ from weft.runs.partial_predictions import PartialPredictions, finished_rows
 from weft.runs.prediction_file import PredictionFile, check_output
 from weft.runtime.files import sha256
 from weft.runtime.logging import printable
+from weft.runtime.pretrained import KEPT, find_pretrained
 
 __all__ = ["checked_output", "write_file"]
 
@@ -25,7 +26,7 @@ def checked_output(args: argparse.Namespace) -> int | None:
     output: Path = args.output
     finished = None if args.restart else finished_rows(output)
     if finished is None:
-        check_output(output, args.file, overwrite=args.overwrite)
+        check_output(output, args.file, overwrite=args.overwrite, vectors=args.vectors)
         return None
     return _said(output, *finished)
 
@@ -33,9 +34,11 @@ def checked_output(args: argparse.Namespace) -> int | None:
 def write_file(predictor: Any, rows: ColumnRows | LineRows, args: argparse.Namespace) -> int:
     """Answers the rows that are not answered yet, and writes all; the exit code."""
     reading = [*sorted(args.words), *["--lines"] * args.lines, *["--json"] * args.json]
+    reading += ["for vectors"] * args.vectors
+    size = predictor.vector_size() if args.vectors else None
     unfinished = PartialPredictions(
         args.output,
-        model=_model(Path(args.run), predictor),
+        model=_model(args, predictor),
         reading=" ".join(reading),
         restart=args.restart,
     )
@@ -44,7 +47,7 @@ def write_file(predictor: Any, rows: ColumnRows | LineRows, args: argparse.Names
             with RowProgress(rows.size) as progress:
                 _answer(predictor, rows, part, progress)
                 progress.say(f"writing {args.output.name}")
-                file = PredictionFile(part.blocks, rows.batches, rows.names)
+                file = PredictionFile(part.blocks, rows.batches, rows.names, vector_size=size)
                 part.finish(file.write)
         except BaseException as error:
             if part.rows and not isinstance(error, UserError):
@@ -56,6 +59,8 @@ def write_file(predictor: Any, rows: ColumnRows | LineRows, args: argparse.Names
     for name, called in file.renamed.items():
         said = f"The rows have a column '{name}' of their own: the answers' is '{called}'."
         print(printable(said), file=sys.stderr)
+    for problem in file.problems:
+        print(printable(problem), file=sys.stderr)
     return _said(args.output, part.rows, part.failed, column=file.renamed.get("error", "error"))
 
 
@@ -87,8 +92,13 @@ def _digested(rows: Iterable[Asked], digest: "hashlib._Hash") -> Iterator[Asked]
         yield asked
 
 
-def _model(run: Path, predictor: Any) -> tuple[str, str]:
+def _model(args: argparse.Namespace, predictor: Any) -> tuple[str, str]:
     """The digest of all that answers, and its name."""
+    run = Path(args.run)
+    if args.model is not None:
+        folder = find_pretrained(args.model)
+        files = [file for name in KEPT if (file := folder.path / name).is_file()]
+        return "".join(sha256(file) for file in [*files, *folder.weights()]), args.model
     if is_export(run):
         return sha256(run / MANIFEST), str(run)
     from weft.checkpoint.layout import CHECKPOINTS
@@ -103,8 +113,7 @@ def _said(output: Path, rows: int, failed: int, *, column: str = "error") -> int
     """Says what a file has; the exit code."""
     print(f"{output}: {rows:,} row{'s' * (rows != 1)}")
     if failed:
-        print(
-            f"{failed:,} of {rows:,} rows could not be answered: the column '{column}' says why.",
-            file=sys.stderr,
-        )
+        where = f"the column '{column}' says why"
+        where = "its vector is NaN" if output.suffix.lower() == ".npy" else where
+        print(f"{failed:,} of {rows:,} rows could not be answered: {where}.", file=sys.stderr)
     return 1 if failed else 0

@@ -1,0 +1,72 @@
+"""``weft embed RUN [FILE]``: the vectors of texts, by a run, an export or a pretrained encoder."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from weft.cli.arguments import add_device_and_code, load_predictor
+from weft.cli.predict import add_rows, answer
+from weft.errors import UserError
+
+__all__ = ["add", "run"]
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Describes the command."""
+    parser.description = (
+        "Writes the vectors of texts in their order, as JSON lines or to a file: of a run whose "
+        "model has an encoder, of an export of one that was trained to embed, or with --model of a "
+        "pretrained encoder as it is. Rows are read as weft predict reads them. A text that cannot "
+        "be read has a row with its error, in .npy one of NaN; the exit code is then 1."
+    )
+    parser.add_argument(
+        "run", nargs="?", help="the folder of a run or of an export; left out with --model"
+    )
+    parser.add_argument(
+        "--model",
+        metavar="NAME",
+        help="a pretrained encoder instead: a folder as sentence-transformers or transformers "
+        "write it, or a name on the Hugging Face hub",
+    )
+    parser.add_argument(
+        "--checkpoint",
+        default="best",
+        metavar="NAME",
+        help="best (the default), last, or a name such as step-00001000",
+    )
+    add_device_and_code(parser)
+    add_rows(parser)
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="text files and stdin are JSON lines: an object or a string each",
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="write to a file, which is there when it is whole: .npy has the vectors alone, "
+        ".parquet, .jsonl and .csv all columns of the rows, too; stopped, the same command goes on",
+    )
+    parser.set_defaults(vectors=True)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Embeds; exit code 1 if a text could not be read."""
+    if args.model is not None:  # the words that were taken for a run's are a file's
+        given = [args.run, args.file if args.file != "-" else None, *args.words]
+        file, *args.words = [word for word in given if word is not None] or ["-"]
+        args.run, args.file = args.model, file
+        if wrong := [word for word in args.words if "=" not in word]:
+            raise UserError(f"One word too many: '{wrong[0]}'. With --model no run is named.")
+    elif args.run is None:
+        raise UserError("Name the folder of a run or of an export, or a model with --model NAME.")
+    return answer(args, _embedder)
+
+
+def _embedder(args: argparse.Namespace) -> Any:
+    if args.model is None:
+        return load_predictor(args).embedder()
+    from weft.inference.load_encoder import load_encoder
+
+    return load_encoder(args.model, device=args.device)

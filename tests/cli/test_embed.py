@@ -1,0 +1,194 @@
+"""``weft embed``: rows in, vectors out, to a terminal or a file; bad rows and none at all."""
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import weft
+from tests.recipes.local_data import write_data
+from tests.runs.test_embedding import sentence_encoder
+from weft.cli import embed
+from weft.cli.main import main
+from weft.inference.load_encoder import load_encoder
+from weft.runs.export import export
+
+QUIET = ("trainer.max_steps=2", "reporters.console=false", "reporters.html=false")
+TEXTS = ["the cat sat", "dogs bark at the moon " * 40, "films"]
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    sentence_encoder(tmp_path / "encoder", "mean")
+    Path("texts.txt").write_text("".join(f"{text}\n" for text in TEXTS))
+    return tmp_path
+
+
+def piped(monkeypatch, text):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+
+
+def vectors():
+    return load_encoder("encoder").embed(TEXTS)
+
+
+def test_lines_become_lines_with_their_vectors(place, capsys, monkeypatch):
+    assert main(["embed", "--model", "encoder", "texts.txt"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [row["text"] for row in rows] == TEXTS
+    assert [row["prediction"] for row in rows] == pytest.approx(vectors(), abs=1e-8)
+    piped(monkeypatch, "the cat sat")
+    assert main(["embed", "--model", "encoder"]) == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    first = pytest.approx(rows[0]["prediction"], abs=1e-6)
+    assert json.loads(line) == {"text": "the cat sat", "prediction": first}
+    piped(monkeypatch, '{"text": "the cat sat", "id": 3}\n"films"\n')
+    assert main(["embed", "--json", "-", "--model", "encoder"]) == 0
+    one, two = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (one["id"], one["prediction"]) == (3, first)
+    assert two["prediction"] == pytest.approx(rows[2]["prediction"], abs=1e-6)
+
+
+def test_a_file_of_vectors_alone(place, capsys):
+    assert main(["embed", "--model", "encoder", "texts.txt", "--output", "out.npy"]) == 0
+    found = np.load("out.npy")
+    assert (found.dtype, found.shape) == (np.dtype("<f4"), (3, 16))
+    assert found == pytest.approx(vectors(), abs=1e-7)
+    assert capsys.readouterr() == ("out.npy: 3 rows\n", "")
+
+
+def test_a_file_of_rows_and_vectors(place, capsys):
+    rows = [{"id": number, "text": text} for number, text in enumerate(TEXTS)]
+    pq.write_table(pa.Table.from_pylist(rows), "rows.parquet")
+    Path("rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    for suffix in ("parquet", "jsonl"):
+        words = [f"rows.{suffix}", "--model", "encoder", "--output", f"{suffix}.parquet"]
+        assert main(["embed", *words]) == 0
+        table = pq.read_table(f"{suffix}.parquet")
+        assert table.schema.field("prediction").type == pa.list_(pa.float32(), 16)
+        assert table["id"].to_pylist() == [0, 1, 2]
+        assert table["text"].to_pylist() == TEXTS
+        assert table["prediction"].to_pylist() == pytest.approx(vectors(), abs=1e-7)
+        assert table["error"].null_count == 3
+    Path("rows.csv").write_text("id,body\n7,the cat sat\n8,films\n")
+    words = ["header=true", "columns={text: body}", "--output", "csv.parquet"]
+    assert main(["embed", "--model", "encoder", "rows.csv", *words]) == 0
+    assert pq.read_table("csv.parquet")["body"].to_pylist() == ["the cat sat", "films"]
+
+
+def test_a_bad_row_keeps_its_place(place, capsys):
+    Path("rows.jsonl").write_text('{"text": "films"}\n{"text": " "}\n{"txt": ""}\n{"text": null}\n')
+    assert main(["embed", "--model", "encoder", "rows.jsonl", "--output", "out.npy"]) == 1
+    assert np.isnan(np.load("out.npy")).all(axis=1).tolist() == [False, True, True, True]
+    err = capsys.readouterr().err.splitlines()
+    assert err[0].startswith("rows.jsonl:2 (byte 18): column 'text' is empty")
+    assert err[3] == "3 of 4 rows could not be answered: its vector is NaN."
+    assert main(["embed", "--model", "encoder", "rows.jsonl", "--output", "out.parquet"]) == 1
+    table = pq.read_table("out.parquet")
+    assert [row is None for row in table["prediction"].to_pylist()] == [False, True, True, True]
+    assert table["error"].to_pylist()[0] is None
+    assert "no key 'text'" in table["error"].to_pylist()[2]
+    Path("texts.txt").write_bytes(b"films\n\xff\n\n")
+    capsys.readouterr()
+    assert main(["embed", "--model", "encoder", "texts.txt"]) == 1
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert ["error" in row for row in found] == [False, True, True]
+
+
+def test_an_empty_file_has_no_rows_and_the_size_of_the_vectors(place):
+    Path("texts.txt").write_text("")
+    assert main(["embed", "--model", "encoder", "texts.txt", "--output", "out.npy"]) == 0
+    assert np.load("out.npy").shape == (0, 16)
+    assert main(["embed", "--model", "encoder", "texts.txt", "--output", "out.parquet"]) == 0
+    table = pq.read_table("out.parquet")
+    assert (table.num_rows, table.schema.field("prediction").type.list_size) == (0, 16)
+
+
+def test_many_rows_are_written_in_parts(place, monkeypatch):
+    texts = [f"the cat {'sat ' * (number % 7)}" for number in range(700)]
+    Path("texts.txt").write_text("".join(f"{text}\n" for text in texts))
+    monkeypatch.setattr("weft.runs.prediction_file.NUMBERS", 16 * 100)
+    for suffix in ("npy", "parquet"):
+        assert main(["embed", "--model", "encoder", "texts.txt", "--output", f"out.{suffix}"]) == 0
+    wanted = load_encoder("encoder").embed(texts)
+    assert np.load("out.npy") == pytest.approx(wanted, abs=1e-5)
+    assert pq.ParquetFile("out.parquet").num_row_groups == 7
+    assert pq.read_table("out.parquet")["prediction"].to_pylist() == pytest.approx(wanted, abs=1e-5)
+
+
+def test_a_command_that_was_stopped_goes_on_and_the_model_is_the_same(place, monkeypatch, capsys):
+    texts = [f"the cat {number}" for number in range(600)]
+    Path("texts.txt").write_text("".join(f"{text}\n" for text in texts))
+    words = ["embed", "--model", "encoder", "texts.txt", "--output", "out.npy"]
+    with monkeypatch.context() as patch:
+        encoder = load_encoder("encoder")
+
+        def answers(rows, old=encoder.answers):
+            if any(row["text"] == "the cat 500" for row in rows):
+                raise KeyboardInterrupt
+            return old(rows)
+
+        patch.setattr(encoder, "answers", answers)
+        patch.setattr(embed, "_embedder", lambda args: encoder)
+        assert main(words) == 130
+    assert "out.npy.part has 256 answers" in capsys.readouterr().err
+    assert main(words) == 0
+    assert np.load("out.npy") == pytest.approx(load_encoder("encoder").embed(texts), abs=1e-5)
+
+
+def test_a_run_and_its_export(place, capsys):
+    write_data("embedding/pairs/local")
+    run = weft.train("embedding/pairs/local", QUIET, run_dir="run").folder
+    assert main(["embed", "run", "data/train.tsv", "--output", "out.parquet"]) == 0
+    export(run, "onnx", out=Path("export"))
+    assert main(["embed", "export", "data/train.tsv", "--output", "of_export.npy"]) == 0
+    table = pq.read_table("out.parquet")
+    assert table.column_names == ["text1", "text2", "prediction", "error"]
+    assert np.load("of_export.npy") == pytest.approx(
+        np.array(table["prediction"].to_pylist()), abs=1e-6
+    )
+    capsys.readouterr()
+    Path("rows.jsonl").write_text("".join(f"{json.dumps(text)}\n" for text in TEXTS))
+    assert main(["predict", "run", "rows.jsonl", "--json"]) == 0
+    assert main(["embed", "run", "rows.jsonl", "--json"]) == 0
+    one, two = np.array_split(capsys.readouterr().out.splitlines(), 2)
+    assert one.tolist() == two.tolist()
+
+
+def test_of_pairs_the_first_text_is_embedded(place, capsys):
+    write_data("pairs/ranking/local")
+    weft.train("pairs/ranking/local", QUIET, run_dir="run")
+    assert main(["embed", "run", "texts.txt"]) == 0
+    first = json.loads(capsys.readouterr().out.splitlines()[0])
+    wanted = weft.load("run").embed([TEXTS[0]])[0]
+    assert first == {"query": TEXTS[0], "prediction": pytest.approx(wanted.tolist(), abs=1e-6)}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "Name the folder of a run or of an export, or a model with --model NAME."),
+        (["--model", "encoder", "run", "texts.txt"], "One word too many: 'texts.txt'."),
+        (["--model", "./nowhere", "texts.txt"], "There is no folder ./nowhere."),
+        (["--model", "encoder", "gone.txt"], "gone.txt cannot be read"),
+        (["nowhere", "texts.txt"], "nowhere: there is no such folder"),
+        (
+            ["--model", "encoder", "texts.txt", "--output", "out.txt"],
+            "Wanted .csv, .jsonl, .ndjson",
+        ),
+    ],
+)
+def test_what_cannot_be_is_said(words, said, place, capsys):
+    assert main(["embed", *words]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_answers_of_other_kinds_are_no_file_of_vectors(place, capsys):
+    assert main(["predict", "run", "texts.txt", "--output", "out.npy"]) == 2
+    assert "Wanted .csv, .jsonl, .ndjson or .parquet, found .npy" in capsys.readouterr().err

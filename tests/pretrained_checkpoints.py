@@ -118,7 +118,7 @@ LANGUAGE_MODELS: dict[str, tuple[list[str], str, dict[str, Any]]] = {
     "qwen2": (
         ["<|endoftext|>", "<|im_end|>"],
         "",
-        {**SMALL, "num_key_value_heads": 1, "vocab_size": 300},
+        {**SMALL, "num_key_value_heads": 1, "vocab_size": 300, "rope_theta": 500.0},
     ),
     "opt": (
         ["<s>", "<pad>", "</s>", "<unk>"],

@@ -66,6 +66,7 @@ class CTranslate2Texts:
         search: How it searches.
         vocab: Facts of the text processor's vocabulary.
         device: As of :class:`CTranslate2Graph`.
+        begin_idx: The id that texts begin with.
         threads: As of :class:`CTranslate2Graph`.
 
     Raises:
@@ -79,10 +80,12 @@ class CTranslate2Texts:
         search: Search,
         *,
         vocab: VocabInfo,
+        begin_idx: int,
         device: str = "auto",
         threads: int = 0,
     ) -> None:
         self.search, self.names, self.eos_idx = search, names_of(vocab), vocab.eos_idx
+        self.begin_idx = begin_idx
         self.ids = {name: i for i, name in enumerate(self.names)}
         self.generator, self.threads = _opened("Generator", folder, device, threads, vocab=vocab)
 
@@ -99,7 +102,7 @@ class CTranslate2Texts:
         limit = min(self.search.limit(len(begun[0])), self.search.max_length - len(begun[0]))
         try:
             results = self.generator.generate_batch(
-                [self._named([self.eos_idx, *ids]) for ids in begun],
+                [self._named([self.begin_idx, *ids]) for ids in begun],
                 max_batch_size=max(LEAST_ROWS, -(-len(begun) // self.threads)),
                 max_length=limit,
                 disable_unk=True,
@@ -107,13 +110,13 @@ class CTranslate2Texts:
                 include_prompt_in_result=False,
                 return_scores=False,
             )
-            made = [[self.ids[name] for name in each.sequences[0]] for each in results]
+            made = [[*map(self._id, each.sequences[0])] for each in results]
             whole = [
                 [*ids, *more, *[self.eos_idx] * (by_row and len(more) < limit)]
                 for ids, more in zip(begun, made, strict=True)
             ]
             scored = self.generator.score_batch(
-                [self._named([self.eos_idx, *ids]) for ids in whole], max_input_length=0
+                [self._named([self.begin_idx, *ids]) for ids in whole], max_input_length=0
             )
         except (RuntimeError, ValueError, KeyError) as error:
             raise ExportError(f"CTranslate2 cannot answer with this graph: {error}") from error
@@ -129,7 +132,11 @@ class CTranslate2Texts:
         return np.array(found, np.float32)
 
     def _named(self, ids: Sequence[int]) -> list[str]:
-        return [self.names[i] for i in ids]
+        return [self.names[i] if i < len(self.names) else str(i) for i in ids]
+
+    def _id(self, name: str) -> int:
+        """The id of a name: a pretrained model's table may have rows that no token has."""
+        return self.ids[name] if name in self.ids else int(name)
 
 
 def _threads() -> int:

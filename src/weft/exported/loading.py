@@ -143,7 +143,10 @@ def _open_language(
     decoder: OnnxDecoder | CTranslate2Texts
     if facts["graph"] == "ctranslate2":
         vocab = text.tokenizer.vocab_info
-        decoder = CTranslate2Texts(graph, search, vocab=vocab, device=device, threads=threads)
+        begin = text.begin_idx
+        decoder = CTranslate2Texts(
+            graph, search, vocab=vocab, begin_idx=begin, device=device, threads=threads
+        )
     else:
         decoder = _decoder(graph, answers, device=device, threads=threads)
     return ExportedLanguageModel(text, decoder, search, by_row=until == "row")

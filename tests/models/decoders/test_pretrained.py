@@ -134,6 +134,18 @@ def test_probabilities_are_of_the_checkpoints_own_tokens(saved: Saved) -> None:
     assert task.predict(ROWS[:1])  # the unknown token is banned, and has no row
 
 
+def test_the_end_of_a_text_is_what_the_model_was_trained_to_end_it_by(
+    saved: Saved, tmp_path: Path
+) -> None:
+    folder = save_language_model(tmp_path / "qwen2", "qwen2")
+    config = PretrainedLanguageModel.Config(path=str(folder))
+    for told, wanted in ((1, 1), ([1, 0], 1), (0, 0), (None, 0)):
+        changed(folder, "config.json", eos_token_id=told)
+        assert PretrainedTokenizer.Config().build(model=config).vocab_info.eos_idx == wanted
+    chosen = PretrainedTokenizer.Config(eos="<|im_end|>").build(model=config)
+    assert chosen.vocab_info.eos_idx == 1
+
+
 def test_what_begins_a_text_is_read_in_place_of_the_end_before_it(saved: Saved) -> None:
     task = task_of(saved("llama"))
     begin, end = task.text.begin_idx, task.text.eos_idx

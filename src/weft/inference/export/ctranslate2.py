@@ -14,7 +14,9 @@ from torch import Tensor, nn
 
 from weft.errors import UserError
 from weft.exported.ctranslate2 import names_of
+from weft.inference.export import ctranslate2_pretrained
 from weft.models.causal_transformer import CausalTransformer
+from weft.models.decoders.pretrained import PretrainedLanguageModel
 from weft.models.layers.attention import CrossAttention, MultiHead, SelfAttention
 from weft.models.layers.feed_forward import FeedForward, Gated, Mlp
 from weft.models.layers.layer import Layer, LayerStack
@@ -34,6 +36,8 @@ def refusals(module: nn.Module) -> list[str]:
         >>> refusals(nn.Linear(1, 1))
         ['the model must be a weft.models.Transformer, but is a Linear']
     """
+    if isinstance(module, PretrainedLanguageModel):
+        return ctranslate2_pretrained.refusals(module)
     if isinstance(module, CausalTransformer):
         return [*_stack_refusals("decoder", module.config.decoder, module.text)]
     if not isinstance(module, Transformer):

@@ -11,6 +11,7 @@ from weft.inference.export import (
     onnx_steps,
 )
 from weft.inference.export.huggingface_heads import encoder_of
+from weft.models.decoders.pretrained import PretrainedLanguageModel
 from weft.models.decoding.search_settings import Decoding
 from weft.tasks.column_task import ColumnsTask
 from weft.tasks.language_model import LanguageModeling
@@ -144,6 +145,8 @@ def _own_answers(task: Seq2Seq | LanguageModeling) -> list[str]:
 
 
 def _model_problems(task: Task) -> list[str]:
+    if isinstance(task.module, PretrainedLanguageModel) and task.module.cache_sizes is None:
+        return ["the model keeps keys and values of several sizes"]
     if type(task.module) in onnx_steps.STATES:
         return []
     known = ", ".join(kind.__name__ for kind in onnx_steps.STATES)

@@ -14,6 +14,7 @@ from weft.exported.loading import GRAPH, TEXT, open_graph
 from weft.exported.manifest import seal_folder
 from weft.inference.export import (
     ctranslate2,
+    ctranslate2_pretrained,
     huggingface_encoder,
     huggingface_folder,
     onnx,
@@ -26,6 +27,7 @@ from weft.inference.export.expressible import refuse_inexpressible, search_of, s
 from weft.inference.export.onnx import is_user_code
 from weft.inference.export.quality import measure_quality
 from weft.inference.load import Predictor
+from weft.models.decoders.pretrained import PretrainedLanguageModel
 from weft.models.lora import merged
 from weft.runtime.files import make_folder, new_folder
 from weft.tasks.column_task import ColumnsTask
@@ -209,6 +211,13 @@ def _write_ctranslate2(
     task: Seq2Seq | LanguageModeling, graph: Path, quantization: str | None = None
 ) -> None:
     vocab: VocabInfo = task.text.tokenizer.vocab_info
+    if isinstance(task.module, PretrainedLanguageModel):
+        assert isinstance(task, LanguageModeling), "others are refused"
+        begin = task.text.begin_idx
+        ctranslate2_pretrained.write(
+            task.module, graph, vocab=vocab, begin_idx=begin, quantization=quantization
+        )
+        return
     if isinstance(task, LanguageModeling):
         module: Any = task.module
         ctranslate2.write_causal(module, graph, vocab=vocab, quantization=quantization)

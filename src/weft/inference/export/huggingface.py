@@ -1,10 +1,12 @@
-"""Weft's Transformers as ``transformers`` runs them: the same weights under its names.
+"""Models as ``transformers`` runs them: the same weights under its names.
 
-A model becomes one of the architecture there that computes the same: which, its settings decide.
-What none has is refused, by the name of the setting.
+A Transformer of weft's becomes one of the architecture there that computes the same: which, its
+settings decide. What none has is refused, by the name of the setting. A pretrained one is its own.
 """
 
+import copy
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,15 +15,17 @@ from torch import nn
 from weft.checkpoint.tensors import write_tensors
 from weft.inference.export.ctranslate2 import kind_of
 from weft.models.causal_transformer import CausalTransformer
+from weft.models.decoders.pretrained import PretrainedLanguageModel
 from weft.models.huggingface.tensor_names import named_tensors
 from weft.models.layers.attention import MultiHead
 from weft.models.layers.feed_forward import Gated, Mlp
 from weft.models.layers.norms import LayerNorm, RMSNorm
 from weft.models.layers.positions import PositionTable, RotaryPositions, SinusoidalPositions
+from weft.models.lora import merged
 from weft.models.transformer import Transformer
 from weft.runtime.disk import HashingFile
 
-__all__ = ["refusals", "write_model"]
+__all__ = ["refusals", "silent_bars", "write_model"]
 
 EPS: Final = 1e-5
 """Of the normalizations of architectures that have no setting for it."""
@@ -38,6 +42,8 @@ def refusals(module: nn.Module) -> list[str]:
         return [*_seq2seq_refusals(module)]
     if isinstance(module, CausalTransformer):
         return [*_decoder_refusals(module)]
+    if isinstance(module, PretrainedLanguageModel):
+        return []
     found = type(module).__name__
     return [f"the model must be a Transformer or a CausalTransformer, but is a {found}"]
 
@@ -156,6 +162,9 @@ def write_model(module: nn.Module, folder: Path, *, special: dict[str, Any]) -> 
     """
     from transformers import AutoConfig
 
+    if isinstance(module, PretrainedLanguageModel):
+        _write_pretrained(module, folder, special)
+        return
     name = architecture_of(module)
     if isinstance(module, Transformer):
         settings = _seq2seq_settings(module, name)
@@ -170,6 +179,33 @@ def write_model(module: nn.Module, folder: Path, *, special: dict[str, Any]) -> 
     with HashingFile(folder / "model.safetensors") as file:
         found = named_tensors(module, name)
         write_tensors(file, {each: tensor.detach().float() for each, tensor in found})
+
+
+def _write_pretrained(
+    module: PretrainedLanguageModel, folder: Path, special: dict[str, Any]
+) -> None:
+    model: Any = merged(module).get_submodule("model")
+    with silent_bars():
+        model.save_pretrained(folder)
+    config = copy.deepcopy(model.config)
+    config.update(special)
+    config.save_pretrained(folder)
+    for path in folder.glob("*.safetensors"):  # which the library lets nobody else read
+        path.chmod((folder / "config.json").stat().st_mode)
+
+
+@contextmanager
+def silent_bars() -> Iterator[None]:
+    """Nothing is said of how far transformers has come while it is open."""
+    from transformers.utils import logging
+
+    shows = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shows:
+            logging.enable_progress_bar()
 
 
 def _seq2seq_settings(module: Transformer, name: str) -> dict[str, Any]:

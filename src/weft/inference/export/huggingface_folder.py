@@ -17,6 +17,7 @@ from weft.inference.export import huggingface
 from weft.inference.export.compare import Comparison, shown
 from weft.inference.export.huggingface_tokenizer import tokenizer_json, write_tokenizer
 from weft.models.causal_transformer import CausalTransformer
+from weft.models.decoders.pretrained import PretrainedLanguageModel
 from weft.models.decoding.decode import decode
 from weft.models.decoding.search_settings import Decoding
 from weft.models.transformer import Transformer
@@ -55,20 +56,21 @@ def _frame(task: GenerativeTask) -> dict[str, Any]:
     """What stands around every text, and whether a line end is the end of a row."""
     if isinstance(task, LanguageModeling):
         newline = task.config.until == "length"
-        return {"before": [task.text.eos_idx], "after": [], "newline": newline}
+        return {"before": [task.text.begin_idx], "after": [], "newline": newline}
     text = task.text
     empty = text.tokenizer.create_encoder(mode="source", lang=text.source_lang)("").tolist()
     return {"before": empty[:-1], "after": empty[-1:]}
 
 
-def _module(task: GenerativeTask) -> Transformer | CausalTransformer:
-    assert isinstance(task.module, Transformer | CausalTransformer), "others are refused"
+def _module(task: GenerativeTask) -> Transformer | CausalTransformer | PretrainedLanguageModel:
+    known = Transformer | CausalTransformer | PretrainedLanguageModel
+    assert isinstance(task.module, known), "others are refused"
     return task.module
 
 
 def _prefix(task: GenerativeTask) -> list[int]:
     """What answers are generated behind."""
-    return [task.text.eos_idx] if isinstance(task, LanguageModeling) else task.text.target_prefix
+    return [task.text.begin_idx] if isinstance(task, LanguageModeling) else task.text.target_prefix
 
 
 def write(task: GenerativeTask, folder: Path) -> None:
@@ -91,7 +93,9 @@ def write(task: GenerativeTask, folder: Path) -> None:
     )
     info, start = task.text.tokenizer.vocab_info, _prefix(task)
     ends = not frame.get("newline")
-    special: dict[str, Any] = {"pad_token_id": info.pad_idx, "bos_token_id": start[0]}
+    rows = len(_module(task).output_weight)
+    pad = info.pad_idx if info.pad_idx < rows else info.eos_idx
+    special: dict[str, Any] = {"pad_token_id": pad, "bos_token_id": start[0]}
     special["eos_token_id"] = info.eos_idx if ends else None
     if not language:
         special["decoder_start_token_id"] = start[0]
@@ -99,7 +103,7 @@ def write(task: GenerativeTask, folder: Path) -> None:
     if len(start) > 1:
         special["forced_bos_token_id"] = start[1]
     search = _search(task.config.decoding, len(start), longest)
-    if language or task.config.decoding.unknown_penalty:
+    if info.unk_idx < rows and (language or task.config.decoding.unknown_penalty):
         search["suppress_tokens"] = [info.unk_idx]
     GenerationConfig(**special, **search).save_pretrained(folder)
 
@@ -187,15 +191,9 @@ def loaded(loader: str, folder: Path, **options: Any) -> tuple[Any, Any]:
     """
     import transformers
 
-    bars = transformers.utils.logging
-    shows = bars.is_progress_bar_enabled()
-    bars.disable_progress_bar()
-    try:
+    with huggingface.silent_bars():
         kind = getattr(transformers, loader)
         model, info = kind.from_pretrained(folder, output_loading_info=True, **options)
-    finally:
-        if shows:
-            bars.enable_progress_bar()
     if wrong := {name: found for name, found in info.items() if found}:
         raise ExportError(f"transformers does not load all weights as they are: {wrong}")
     return model.eval(), transformers.AutoTokenizer.from_pretrained(folder)
@@ -208,7 +206,7 @@ def _asked(task: GenerativeTask, rows: Sequence[Row]) -> list[_Asked]:
         return [_Asked(source_text(row), ids.tolist(), []) for row, ids in pairs]
     texts = [row[task.config.column] for row in rows]
     begun = task.text.begun(texts, lines=task.config.until == "length")
-    start = task.text.eos_idx
+    start = task.text.begin_idx
     return [_Asked(t, [start, *ids], ids) for t, ids in zip(texts, begun, strict=True)]
 
 

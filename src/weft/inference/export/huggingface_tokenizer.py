@@ -1,7 +1,7 @@
 """Weft's tokenizers as a ``tokenizer.json``, with the same ids for every text.
 
 A mark's name has a space in it there, which no piece of a text can have: a text that says ``</s>``
-stays text, as it does here.
+stays text, as it does here. A pretrained tokenizer keeps the names of its marks.
 """
 
 import base64
@@ -19,6 +19,7 @@ from weft.text.tokenizers.base_tokenizer import TaggedTokenizer
 from weft.text.tokenizers.character_tokenizers import ByteTokenizer, CharacterTokenizer
 from weft.text.tokenizers.huggingface import HuggingFaceTokenizer
 from weft.text.tokenizers.multilingual import MultilingualTokenizer
+from weft.text.tokenizers.pretrained import PretrainedTokenizer
 from weft.text.tokenizers.single_thread import tokenizers
 from weft.text.tokenizers.tokenizer import UNKNOWN, Tokenizer
 from weft.text.tokenizers.word_tokenizer import WordTokenizer
@@ -59,9 +60,15 @@ def write_tokenizer(
     names = {token["id"]: token["content"] for token in content["added_tokens"]}
     info = tokenizer.vocab_info
     marks = {"pad_token": info.pad_idx, "bos_token": info.bos_idx, "eos_token": info.eos_idx}
+    if info.pad_idx not in names:  # as GPT-2's, whose rows are filled with ends
+        marks["pad_token"] = info.eos_idx
     config = {
         "tokenizer_class": "PreTrainedTokenizerFast",
-        **{name: names[i] for name, i in marks.items() if not (newline and i == info.eos_idx)},
+        **{
+            name: names[i]
+            for name, i in marks.items()
+            if i in names and not (newline and i == info.eos_idx)
+        },
         "split_special_tokens": True,
         "clean_up_tokenization_spaces": False,
         "model_input_names": ["input_ids", "attention_mask"],
@@ -100,7 +107,10 @@ def tokenizer_json(
     else:
         raise UserError(f"tokenizer is a {type(tokenizer).__name__}, which has no tokenizer.json")
     if isinstance(tokenizer, TaggedTokenizer):
-        names |= _added(tokenizer)
+        used = {*before, *after, tokenizer.vocab_info.eos_idx}
+        lacking, own = _added(tokenizer), isinstance(tokenizer, PretrainedTokenizer)
+        # A model has no rows for marks that its own file lacks, unless they stand around texts.
+        names |= {i: name for i, name in lacking.items() if i in used or not own}
     if newline:
         eos = tokenizer.vocab_info.eos_idx
         content = _renamed(content, {names[eos]: "\n"})
@@ -162,6 +172,8 @@ def _check_ids(content: dict[str, Any], names: Mapping[int, str]) -> None:
 
 def _from_json(tokenizer: HuggingFaceTokenizer) -> tuple[dict[str, Any], dict[int, str]]:
     """Its own file, with other names of marks."""
+    if isinstance(tokenizer, PretrainedTokenizer):
+        return _from_pretrained(tokenizer)
     parsed, unknown = tokenizer.parsed, tokenizer.vocab_info.unk_idx
     names, changes = dict[int, str](), dict[str, str]()
     for name, secret in parsed.renamed.items():
@@ -174,6 +186,15 @@ def _from_json(tokenizer: HuggingFaceTokenizer) -> tuple[dict[str, Any], dict[in
     content = _renamed(parsed.content, changes)
     taken = set(names.values()) | set(changes.values())
     kept = [token for token in content["added_tokens"] if token["content"] not in taken]
+    return content | {"added_tokens": kept}, names
+
+
+def _from_pretrained(tokenizer: PretrainedTokenizer) -> tuple[dict[str, Any], dict[int, str]]:
+    """Its own file, as it is."""
+    parsed = tokenizer.parsed
+    content = _renamed(parsed.content, {secret: name for name, secret in parsed.renamed.items()})
+    names = {parsed.ids[name]: name for name in parsed.renamed}
+    kept = [token for token in content["added_tokens"] if token["id"] not in names]
     return content | {"added_tokens": kept}, names
 
 

@@ -13,6 +13,7 @@ from weft.exported.onnx_search import ENCODE, STEP
 from weft.inference.export.onnx import write_graph
 from weft.models.causal_transformer import CausalTransformer
 from weft.models.decoder_state import DecoderState
+from weft.models.decoders.pretrained import PretrainedLanguageModel, PretrainedState
 from weft.models.language_model import LstmLanguageModel, LstmState
 from weft.models.lstm_seq2seq import LstmDecoderState, LstmSeq2Seq
 from weft.models.transformer import Transformer
@@ -55,6 +56,12 @@ STATES: dict[type[nn.Module], StateTensors] = {
         {"state.carried": (2,), "state.fed": (0,)},
         lambda state: [state.memory, state.carried, state.fed],
         lambda given: LstmDecoderState(given[0], None, carried=given[1], fed=given[2]),
+    ),
+    PretrainedLanguageModel: StateTensors(
+        {},
+        {"state.keys_values": (2, 4)},
+        lambda state: [state.keys_values],
+        lambda given: PretrainedState.after(given[0]),
     ),
     LstmLanguageModel: StateTensors(
         {},

@@ -36,11 +36,33 @@ _ALIKE = 1e-3
 
 @final
 class PretrainedState:
-    """Keys and values of the tokens read, for a search."""
+    """Keys and values of the tokens read, for a search.
 
-    def __init__(self, cache: Any) -> None:
-        self.cache = cache
-        """A cache of transformers. *Shape:* of each layer's keys and values :math:`(B,H,T,K)`."""
+    Args:
+        cache: A cache of transformers, of which nothing was read.
+        nothing: Its :attr:`keys_values`; None: they are not asked for.
+    """
+
+    def __init__(self, cache: Any, nothing: Tensor | None = None) -> None:
+        self.cache, self._nothing = cache, nothing
+
+    @classmethod
+    def after(cls, keys_values: Tensor) -> "PretrainedState":
+        """The state after the tokens that :attr:`keys_values` are of."""
+        from transformers import DynamicCache
+
+        cache = DynamicCache()
+        for layer, (keys, values) in enumerate(keys_values):
+            cache.update(keys, values, layer)
+        return cls(cache)
+
+    @property
+    def keys_values(self) -> Tensor:
+        """*Shape:* :math:`(L,2,B,H,T,K)`."""
+        if self._nothing is not None and not self.cache.get_seq_length():
+            return self._nothing
+        layers = self.cache.layers
+        return torch.stack([torch.stack([layer.keys, layer.values]) for layer in layers])
 
     def repeat(self, times: int) -> None:
         """Makes each row a group of ``times`` equal rows."""
@@ -104,6 +126,8 @@ class PretrainedLanguageModel(LanguageModel):
             told |= {name: config.dropout for name in _DROPOUTS if hasattr(made, name)}
         self.config = dataclasses.replace(config, architecture=told)
         self.model = _built(made)
+        self.cache_sizes: tuple[int, int, int] | None = None
+        """Layers of what a search keeps, their heads, and features of each; None: they differ."""
         self._check(config.path)
         if config.lora is not None:
             add_adapters(self.model, config.lora)
@@ -141,7 +165,11 @@ class PretrainedLanguageModel(LanguageModel):
     def start(self, memory: DecoderMemory) -> PretrainedState:
         from transformers import DynamicCache
 
-        return PretrainedState(DynamicCache(config=self.model.config))
+        cache, rows = DynamicCache(config=self.model.config), memory.states.shape[0]
+        if self.cache_sizes is None:
+            return PretrainedState(cache)
+        layers, heads, features = self.cache_sizes
+        return PretrainedState(cache, memory.states.new_zeros(layers, 2, rows, heads, 0, features))
 
     @override
     def step(self, tokens: Tensor, state: object) -> Tensor:
@@ -169,6 +197,10 @@ class PretrainedLanguageModel(LanguageModel):
         apart = max(float((found - wanted).abs().max()) for found in (whole, stepped))
         if not apart <= _ALIKE * float(wanted.abs().max()):
             raise _refusal(self.model.config, path)
+        kept = [each for layer in state.cache.layers for each in (layer.keys, layer.values)]
+        sizes = {(each.shape[1], each.shape[3]) for each in kept}
+        if len(sizes) == 1:
+            self.cache_sizes = (len(state.cache.layers), *sizes.pop())
 
 
 def _rows(vocab: FramedVocabInfo) -> int:

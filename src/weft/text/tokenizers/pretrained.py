@@ -74,13 +74,16 @@ class PretrainedTokenizer(StartedTokenizer, HuggingFaceTokenizer):
                 path = PretrainedFolder(path, str(path)).tokenizer()
             told = _told(model)
             start = told.get("decoder_start_token_id") if self.start is None else self.start
+            eos = self.eos or _end(path, told)
             made: StartedTokenizer
             if path.is_dir():
                 langs = {name: getattr(self, name) for name in vars(LanguageConfig())}
                 config = PretrainedSentencePiece.Config(path=path, start=start, **langs)
                 made = PretrainedSentencePiece(config)
             else:
-                made = PretrainedTokenizer(dataclasses.replace(self, path=path, start=start))
+                made = PretrainedTokenizer(
+                    dataclasses.replace(self, path=path, start=start, eos=eos)
+                )
             if told.get("model_type") in _OF_LANGUAGES and not made.known:
                 raise UserError(
                     f"{model.path} writes the language before every text. Set "
@@ -128,23 +131,36 @@ def _named(model: Any) -> tuple[str, Any]:
 
 
 def _told(model: Any) -> dict[str, Any]:
-    """What the settings of a pretrained encoder-decoder say; nothing of another model.
+    """What the settings of a pretrained decoder say; nothing of an encoder alone.
 
     Raises:
-        UserError: They do not say what targets begin with.
+        UserError: They are of an encoder-decoder, and do not say what targets begin with.
     """
     name, part = _named(model)
     if name != "model.path" or not part.path:
         return {}
     told = find_pretrained(part.path, revision=getattr(part, "revision", None)).config()
     if not told.get("is_encoder_decoder"):
-        return {}
+        return {"eos_token_id": told.get("eos_token_id")}
     if not isinstance(told.get("decoder_start_token_id"), int):
         raise UserError(
             f"config.json of {part.path} says no decoder_start_token_id: add it there, the id that "
             "its decoder was trained to start from."
         )
     return told
+
+
+def _end(path: Path, told: Mapping[str, Any]) -> str | None:
+    """The token by which a decoder was trained to end texts; None: its name tells."""
+    ids = told.get("eos_token_id")
+    wanted = ids[0] if isinstance(ids, list) and ids else ids
+    if told.get("is_encoder_decoder") or not isinstance(wanted, int):
+        return None
+    try:
+        added = json.loads(read_bytes(path, largest=LARGEST_FILE)).get("added_tokens") or []
+        return next((str(t["content"]) for t in added if t.get("id") == wanted), None)
+    except (ValueError, RecursionError, AttributeError, LookupError, TypeError):
+        return None  # what is wrong with the file is said where it is read
 
 
 def _template(raw: bytes, path: Path) -> tuple[str | None, str | None]:

@@ -98,6 +98,17 @@ def test_a_text_that_is_cut_keeps_its_closing_mark(family: str, tmp_path: Path) 
     assert [ids.tolist() for ids in found] == wanted
 
 
+def test_an_export_cuts_words_as_the_run_does(tmp_path: Path) -> None:
+    """Of so many words that their places are more than the encoder has positions."""
+    run = trained("tagging", "bert", tmp_path)
+    export(str(run), "onnx", out=str(tmp_path / "out"))
+    asked = ["unbelievable films " * 14, "the cat sat"]
+    exported = weft.exported.load(tmp_path / "out", device="cpu", threads=1)
+    for one, other in zip(weft.load(run)(asked), exported(asked), strict=True):
+        assert one.tags == other.tags
+        assert one.scores == pytest.approx(other.scores, abs=1e-5)
+
+
 def test_a_run_goes_on_bitwise(tmp_path: Path) -> None:
     whole = trained("tagging", "bert", tmp_path / "whole", steps=4)
     part = trained("tagging", "bert", tmp_path / "part", steps=2)

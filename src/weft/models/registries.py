@@ -22,6 +22,7 @@ models = Registry(
         "weft.models.decoders.pretrained": ["pretrained_language_model"],
         "weft.models.readers.pretrained": ["pretrained_reader"],
         "weft.models.readers.reader": ["drqa_reader", "joined_reader"],
+        "weft.models.readers.sentences": ["sentence_scorer"],
         "weft.models.tagger": ["intent_slot_model", "tagger"],
         "weft.models.transformer": ["transformer"],
     },

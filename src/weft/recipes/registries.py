@@ -57,6 +57,11 @@ _PRETRAINED = (
 """What a pretrained model is fine-tuned for; there is none so small that it is ``/local``."""
 
 experiments.add(
-    {"weft.recipes.experiments.pretrained": [f"{family}/pretrained" for family in _PRETRAINED]}
+    {
+        "weft.recipes.experiments.pretrained": [
+            *(f"{family}/pretrained" for family in _PRETRAINED),
+            "summarization/extractive",
+        ]
+    }
 )
 datasets.add({"weft.recipes.corpus.data": ["corpus_pairs"]})

@@ -90,8 +90,9 @@ class ColumnsTask(Task):
         for role, limit in self.text.limits.items():
             if most is not None and limit > most:
                 raise UserError(
-                    f"A text in '{self.text.all[role].name}' may have {limit} tokens, but the "
-                    f"module's encoder takes at most {most}. Set task.max_length={most}{rather}."
+                    f"A text in '{self.text.all[role].name}' may have {limit} "
+                    f"{self.text.all[role].unit}, but the module's encoder takes at most {most}. "
+                    f"Set task.max_length={most}{rather}."
                 )
 
     # -- from a batch to scores, a loss and answers

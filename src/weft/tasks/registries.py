@@ -19,7 +19,7 @@ tasks = Registry(
         "weft.tasks.parsing": ["semantic_parsing"],
         "weft.tasks.question_answering": ["question_answering"],
         "weft.tasks.regression": ["document_regression", "pair_regression"],
-        "weft.tasks.summarization": ["summarization"],
+        "weft.tasks.summarization": ["extractive_summarization", "summarization"],
         "weft.tasks.tagging": ["word_tagging"],
         "weft.tasks.translation": ["translation"],
         "weft.tasks.tree_tagging": ["tree_tagging"],

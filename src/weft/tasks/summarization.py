@@ -1,24 +1,29 @@
-"""Summarization: a text to a short one, judged by ROUGE against one or more references."""
+"""Summaries, written or of a text's own sentences, judged by ROUGE against references."""
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+import torch
+from torch import Tensor, nn
 from typing_extensions import override
 
-from weft.errors import DataError
+from weft.config.validators import require
+from weft.data.column_batch import ColumnBatch
+from weft.errors import UserError
 from weft.metrics.metric import Metric
 from weft.metrics.rouge import Rouge, RougeKind
 from weft.models.decoding import Decoding
 from weft.tasks import registries
+from weft.tasks.column_task import ColumnsTask
 from weft.tasks.seq2seq import GenerationConfig, Seq2Seq
-from weft.tasks.task import Metrics, Row
-from weft.text.cells import Rows, unlisted
+from weft.tasks.task import Loss, Metrics, Row
+from weft.text.cells import Rows
+from weft.text.columns.sentences import OverlapsColumn, SentencesColumn
+from weft.text.features.references import REFERENCES, references_of
+from weft.text.features.word_pieces import WordPieces
+from weft.text.processors.extract import MOST, Extract, ExtractText
 
-__all__ = ["Summarization"]
-
-REFERENCES = "references"
-"""The column of all right summaries of a row."""
+__all__ = ["ExtractiveSummarization", "Summarization"]
 
 
 @registries.tasks.register("summarization")
@@ -53,9 +58,7 @@ class Summarization(Seq2Seq):
 
     @override
     def text_metrics(self) -> dict[str, Metric]:
-        """ROUGE of stems, of the reference that is best by ROUGE-1: as SciTLDR is scored."""
-        kinds: tuple[RougeKind, ...] = ("rouge1", "rouge2", "rougeL")
-        return {"rouge": Rouge.Config(kinds=kinds, chosen_by="rouge1", stems=True).build()}
+        return {"rouge": _rouge_of_summaries()}
 
     @override
     def score(self, metrics: Metrics, texts: Sequence[str], examples: Rows) -> None:
@@ -63,30 +66,85 @@ class Summarization(Seq2Seq):
         metrics["rouge"].update(texts, references)
 
 
-def references_of(row: Mapping[str, Any], number: int) -> list[str]:
-    """The references of a row, one or more.
+@registries.tasks.register("extractive_summarization")
+class ExtractiveSummarization(ColumnsTask):
+    """Summarizes texts by their own sentences; evaluated by ROUGE as ``Summarization`` is.
 
-    Raises:
-        DataError: They are no list of texts, or none has a word.
-
-    Example:
-        >>> references_of({"references": '["Rain.", "It rains."]'}, 0)
-        ['Rain.', 'It rains.']
+    A row is a text, or a list of sentences, and a ``target``, or a list of ``references``. The
+    module scores sentences, :math:`(B,N)`; they are trained to be chosen as often as they share
+    words and pairs of words with a reference.
     """
-    given = found = unlisted(row[REFERENCES])
-    if isinstance(given, str):
-        try:
-            found = json.loads(given)
-        except (ValueError, RecursionError):
-            found = None
-    if not (isinstance(found, list) and all(isinstance(text, str) for text in found)):
-        raise DataError(
-            f"Row {number}, column '{REFERENCES}': wanted a list of texts, or one as JSON, found "
-            f"{given!r:.80}. For JSON lines, set valid_data.lists=[{REFERENCES}]."
+
+    class Config(ColumnsTask.Config):
+        """Settings of the task."""
+
+        column: str = "source"
+        """The column of the text."""
+        target: str = "target"
+        """The column of the right summary, where a row has no ``references``."""
+        max_length: int = 256
+        """Most sentences of a text."""
+        sentences: int = 1
+        """Sentences of a summary."""
+        temperature: float = 0.1
+        """How much a sentence must share more than another to be e times as often the right one;
+        shares are from 0 to 1."""
+
+        def __post_init__(self) -> None:
+            require(self, "task", sizes=["max_length", "sentences"], positive=["temperature"])
+            if self.sentences > MOST:
+                raise UserError(f"task.sentences must be at most {MOST}, but is {self.sentences}.")
+
+    config: Config
+    text: ExtractText
+
+    def __init__(self, config: Config, *, module: nn.Module, pieces: WordPieces) -> None:
+        super().__init__(config, module=module)
+        self.text = ExtractText(
+            {"sentences": SentencesColumn(pieces, name=config.column, limit=config.max_length)},
+            {"overlaps": OverlapsColumn(config.target)},
         )
-    kept = [text for text in found if text.strip()]
-    if not kept:
-        raise DataError(
-            f"Row {number}, column '{REFERENCES}': wanted one text or more, found {given!r:.80}."
-        )
-    return kept
+        self.text.most = config.sentences
+
+    @override
+    def scores(self, batch: ColumnBatch) -> Tensor:
+        """Scores of sentences, least at padding. *Shape:* :math:`(B,N)`."""
+        found: Tensor = self.module(batch["sentences"], batch.lengths["sentences"])
+        real = batch.mask("sentences")
+        return found.float().masked_fill(~real, torch.finfo(torch.float32).min)
+
+    @override
+    def loss(self, scores: Tensor, batch: ColumnBatch) -> Loss:
+        """The cross entropy of the sentences' distribution: a sum over texts that have any."""
+        real = batch.mask("sentences")
+        shares = (batch["overlaps"] / self.config.temperature).masked_fill(~real, -torch.inf)
+        has = real.any(dim=1)
+        right = shares[has].softmax(dim=1)
+        chances = scores[has].log_softmax(dim=1).masked_fill(~real[has], 0.0)
+        return Loss(-(right * chances).sum(), has.sum())
+
+    @override
+    def answers(self, scores: Tensor, batch: ColumnBatch) -> list[Any]:
+        """The scores of each row's sentences, of which :meth:`completed` makes a summary."""
+        return self.text.decode(scores.cpu().numpy())
+
+    @override
+    def exported_outputs(self, batch: ColumnBatch) -> tuple[Tensor, ...]:
+        """Scores of sentences."""
+        return (self.scores(batch),)
+
+    @override
+    def answer_metrics(self) -> dict[str, Metric]:
+        return {"rouge": _rouge_of_summaries()}
+
+    @override
+    def measure(self, metrics: Metrics, answers: Sequence[Extract], rows: Rows) -> None:
+        references = [self.text.references(row) for row in rows]
+        metrics["rouge"].update([answer.text for answer in answers], references)
+
+
+def _rouge_of_summaries() -> Rouge:
+    """ROUGE of stems, of the reference that is best by ROUGE-1: as SciTLDR is scored."""
+    kinds: tuple[RougeKind, ...] = ("rouge1", "rouge2", "rougeL")
+    found: Rouge = Rouge.Config(kinds=kinds, chosen_by="rouge1", stems=True).build()
+    return found

@@ -9,9 +9,9 @@ from typing import Any, NotRequired
 from typing_extensions import TypedDict
 
 __all__ = [
-    "AlternativeRow", "ClassifiedRow", "ComparedRow", "ContinuedRow", "EmbeddedRow", "FillRow",
-    "FilledRow", "FoundAnswerRow", "FrameRow", "MarkedRow", "NumberRow", "RankedRow", "SlotRow",
-    "SpanRow", "TaggedRow", "TextRow", "TreeRow",
+    "AlternativeRow", "ClassifiedRow", "ComparedRow", "ContinuedRow", "EmbeddedRow", "ExtractRow",
+    "FillRow", "FilledRow", "FoundAnswerRow", "FrameRow", "MarkedRow", "NumberRow",
+    "RankedRow", "SlotRow", "SpanRow", "TaggedRow", "TextRow", "TreeRow",
 ]  # fmt: skip
 
 
@@ -116,6 +116,17 @@ class TreeRow(TypedDict):
     """The tree of intents and slots in brackets."""
     score: float
     """Of its least certain word."""
+
+
+class ExtractRow(TypedDict):
+    """Of a summary by sentences of the text."""
+
+    prediction: str
+    """The sentences, with a space between two."""
+    score: float
+    """That one of them says most of all."""
+    sentences: list[MarkedRow]
+    """Each, in the order of the text; its score is that it says most of all."""
 
 
 class FoundAnswerRow(TypedDict):

@@ -14,6 +14,7 @@ from weft.text.columns.dictionary import GivenKindsColumn, PhrasesColumn
 from weft.text.columns.labels import LabelColumn, LabelsColumn, SlotsColumn, TagsColumn
 from weft.text.columns.numbers import NumberColumn, Numbers, NumbersColumn
 from weft.text.columns.question import AnswersColumn, MatchesColumn, PassageColumn
+from weft.text.columns.sentences import OverlapsColumn
 from weft.text.columns.token_ids import TextColumn
 from weft.text.columns.trees import TreesColumn
 from weft.text.columns.words import AffixesColumn, CharactersColumn, NgramsColumn, WordsColumn
@@ -86,6 +87,7 @@ CASES = {
         [[0, 1, 2], [0]],
         "[IN:A x",
     ),
+    "overlaps": Case(OverlapsColumn("c"), [[0.25, 1.0], []], [[0.25, 1.0], []], "much"),
     "slots": Case(
         SlotsColumn(Slots(["time", "day"], column="c")),
         ["O B-time I-time", "", ["B-day"]],

@@ -37,18 +37,21 @@ def framed_words(
     """
     rows, words, places = pieces.shape
     real = (pieces != info.pad_idx) & real_tokens(pieces, lengths)[..., None]
-    if most is not None and words * places > most:
+    exporting = torch.compiler.is_exporting()  # then sizes are not known
+    if most is not None and (exporting or words * places > most):
         totals = real.sum(1).cumsum(1)  # with 1, 2, ... places a word
         fits = (totals <= most).sum(1)
         real &= torch.arange(places, device=pieces.device) < fits[:, None, None]
     real = real.reshape(rows, -1)
     at = real.cumsum(1)  # behind the mark that begins a text
     count = at[:, -1]
-    size = words * places if torch.compiler.is_exporting() else int(count.max())
+    size = words * places if exporting else int(count.max())
     ids = pieces.new_full((rows, size + 3), info.pad_idx)
     ids.scatter_(1, at.where(real, size + 2), pieces.reshape(rows, -1))  # the last is dropped
     ids[:, 0] = info.bos_idx
     ids = ids[:, :-1].scatter(1, count[:, None] + 1, info.eos_idx)
+    if most is not None and exporting:
+        ids = ids[:, : torch.sym_min(ids.shape[1], most + 2)]
     return ids, count + 2, at.where(real, 0).reshape(rows, words, places)[..., 0]
 
 

@@ -1,5 +1,6 @@
 """Experiments that fine-tune a pretrained model; set ``model.encoder.path`` and the data."""
 
+from dataclasses import replace
 from typing import Any
 
 from weft.config.recipe import Recipe, register_experiment
@@ -11,6 +12,7 @@ from weft.models.encoders.sequence import SequenceEncoder
 from weft.models.pairs import PairClassifier, Ranker
 from weft.models.poolings import MeanPooling, Pooling
 from weft.models.readers.pretrained import PretrainedReader
+from weft.models.readers.sentences import SentenceScorer
 from weft.models.tagger import IntentSlotModel, Tagger
 from weft.recipes.experiments.classification import classification_transformer
 from weft.recipes.experiments.embedding import embedding_pairs
@@ -19,11 +21,13 @@ from weft.recipes.experiments.language import PERPLEXITY, lines
 from weft.recipes.experiments.pairs import pairs_classification, pairs_ranking
 from weft.recipes.experiments.question import question_transformer
 from weft.recipes.experiments.regression import regression_docnn
+from weft.recipes.experiments.summarization import summarization_scitldr
 from weft.recipes.experiments.tagging import tagging_ner, tagging_transformer
 from weft.recipes.experiments.trees import trees_bilstm
 from weft.tasks.classification import PairClassification
 from weft.tasks.intent_slots import IntentSlots
 from weft.tasks.language_model import LanguageModeling
+from weft.tasks.summarization import ExtractiveSummarization
 from weft.tasks.tagging import WordTagging
 from weft.text.features.word_pieces import PretrainedPieces
 from weft.text.tokenizers.pretrained import PretrainedTokenizer
@@ -143,6 +147,25 @@ def trees_pretrained() -> Recipe:
         column="source",
         model=Tagger.Config(encoder=ENCODER, dropout=0.1),
         trainer=Trainer.Config(max_epochs=10, selection=Selection.Config(metric="exact_match")),
+    )
+
+
+@register_experiment("summarization/extractive")
+def summarization_extractive() -> Recipe:
+    """A pretrained encoder, fine-tuned to find the sentences that sum up a text."""
+    made = summarization_scitldr().ingredients
+    recipe = Recipe(
+        "",
+        train_data=replace(made["train_data"], max_tokens=None, batch_size=8),
+        valid_data=made["valid_data"],
+    )
+    return fine_tuned(
+        recipe,
+        "Fine-tune a pretrained encoder that finds the sentences which sum up a text.",
+        pieces=PretrainedPieces.Config(column="source", length=64),
+        task=ExtractiveSummarization.Config(),
+        model=SentenceScorer.Config(),
+        trainer=Trainer.Config(max_epochs=3, selection=Selection.Config(metric="rouge1")),
     )
 
 

@@ -24,6 +24,7 @@ columns = Registry(
         "weft.text.columns.labels": ["label", "labels", "slots", "tags"],
         "weft.text.columns.numbers": ["number", "numbers"],
         "weft.text.columns.question": ["answers", "matches", "passage"],
+        "weft.text.columns.sentences": ["overlaps", "sentences"],
         "weft.text.columns.token_ids": ["text"],
         "weft.text.columns.trees": ["trees"],
         "weft.text.columns.words": ["affixes", "characters", "ngrams", "pieces", "words"],
@@ -56,7 +57,9 @@ class Column(ABC):
     width: int = 1
     """Numbers at each place of a row; where it is above 1, a batch has ``[B, L, width]``."""
     limit: int | None = None
-    """Most numbers of a row; None is no limit."""
+    """Most places of a row; None is no limit."""
+    unit: ClassVar[str] = "tokens"
+    """What stands at its places, in words."""
     single: ClassVar[bool] = False
     """Whether a row has exactly one number: a batch then has *Shape:* ``[B]``, else ``[B, L]``."""
     sorted: bool = True

@@ -77,14 +77,15 @@ class ColumnsText(TextProcessor):
 
     @property
     def limits(self) -> dict[str, int]:
-        """Most numbers of a row, by role, where there is a limit."""
+        """Most places of a row, by role, where there is a limit."""
         return {role: c.limit for role, c in self.all.items() if c.limit is not None}
 
     @property
     def limits_in_words(self) -> str:
         """How many tokens a row may have, of which columns."""
         return " or ".join(
-            f"{limit} tokens of '{self.all[role].name}'" for role, limit in self.limits.items()
+            f"{limit} {self.all[role].unit} of '{self.all[role].name}'"
+            for role, limit in self.limits.items()
         )
 
     @property
@@ -123,7 +124,7 @@ class ColumnsText(TextProcessor):
         for role, column in (kinds if with_targets else self.inputs).items():
             made = column.encode(values_of(rows, column.name))
             if column.limit is not None:
-                over |= made.lengths > column.limit
+                over |= made.lengths > column.limit * column.width
             encoded[role] = made
         for role in encoded:
             kinds[role].check(encoded, kinds)

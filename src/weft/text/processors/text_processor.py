@@ -35,6 +35,7 @@ text_processors = Registry(
         "weft.text.processors.classification": ["classification", "pair_label"],
         "weft.text.processors.column_processor": ["columns"],
         "weft.text.processors.embedding": ["embedding"],
+        "weft.text.processors.extract": ["extract"],
         "weft.text.processors.intent_slots": ["intent_slot"],
         "weft.text.processors.language_model": ["language"],
         "weft.text.processors.masked_language_model": ["masked"],

@@ -1,0 +1,149 @@
+"""Extractive summaries: sentences with places, the loss by hand, and an export that agrees."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import weft
+from tests.pretrained_checkpoints import save_encoder
+from tests.tasks.rows import data_of, learn
+from weft.errors import DataError, UserError
+from weft.exported import load
+from weft.inference import Predictor
+from weft.models.encoders.lstm import LstmEncoder
+from weft.models.encoders.pretrained import PretrainedEncoder
+from weft.models.readers.sentences import SentenceScorer
+from weft.runs.export import export
+from weft.tasks import evaluate
+from weft.tasks.summarization import ExtractiveSummarization
+from weft.text.features.sentences import overlap
+from weft.text.features.word_pieces import WordPieces
+from weft.text.tokenizers.pretrained import PretrainedTokenizer
+
+ROWS = [
+    {"source": "The cat sat. Dogs bark at the moon. Films are rare.", "target": "Dogs bark."},
+    {"source": ["The mat is rare.", "The cat sat on the mat."], "target": "A cat sat on a mat."},
+    {"source": "Films are fabulous", "target": "x", "references": ["Fabulous films.", "Rare."]},
+    {"source": "", "target": "Nothing."},
+]
+Data = data_of(ROWS, batch_size=3)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    made = tmp_path_factory.mktemp("made") / "encoder"
+    save_encoder(made, "bert")
+    return made
+
+
+@pytest.fixture
+def make(folder):
+    def make(**settings):
+        torch.manual_seed(0)
+        tokenizer = PretrainedTokenizer(PretrainedTokenizer.Config(path=folder / "tokenizer.json"))
+        pieces = WordPieces(tokenizer, length=12, column="source")
+        encoder = PretrainedEncoder.Config(path=str(folder), dropout=0.0)
+        module = SentenceScorer.Config(encoder=encoder, dropout=0.0).build(pieces=pieces).eval()
+        settings = {"max_length": 30, **settings}
+        return ExtractiveSummarization.Config(**settings).build(module=module, pieces=pieces)
+
+    return make
+
+
+def test_the_loss_is_the_cross_entropy_of_what_sentences_share(make):
+    task = make(temperature=0.2)
+    (batch,) = task.batches(Data(batch_size=9), train=True, seed=1)
+    found = task.training_step(batch)
+    total = 0.0
+    for row in ROWS[:3]:
+        encoded = task.text.encode([row], with_targets=False)["sentences"]
+        ids = torch.from_numpy(encoded.values.reshape(1, -1, 12)).long()
+        scores = task.module(ids, torch.tensor([ids.shape[1]]))[0]
+        right = [overlap(t, task.text.references(row)) for t in task.text.sentences(row).texts]
+        wanted = torch.softmax(torch.tensor(right) / 0.2, dim=0)
+        total -= (wanted * scores.log_softmax(0)).sum().item()
+    assert found.count == 3, "a text without a sentence has no loss"
+    assert found.total.item() == pytest.approx(total, rel=1e-5)
+    parts = [task.training_step(b) for b in task.batches(Data(batch_size=2), train=True, seed=1)]
+    assert sum(part.total.item() for part in parts) == pytest.approx(total, rel=1e-5)
+
+
+def test_it_learns_which_sentences_say_most(make):
+    task = make(temperature=0.02)
+    learn(task, task.batches(Data(batch_size=9), train=True, seed=1), epochs=40, lr=0.01)
+    found = evaluate(task, task.batches(Data(), train=False, seed=1))
+    answers = [row["prediction"] for row in found.rows]
+    assert answers == [
+        "Dogs bark at the moon.",
+        "The cat sat on the mat.",
+        "Films are fabulous",
+        "",
+    ]
+    assert found.values["rouge1"] == pytest.approx(
+        np.mean([2 * 2 / 7, 2 * 4 / 12, 2 * 2 / 5, 0]), abs=1e-6
+    )
+    (answer,) = Predictor(task)([ROWS[0]["source"]])
+    (sentence,) = answer.sentences
+    assert ROWS[0]["source"][sentence.start : sentence.end] == sentence.text
+    assert answer.score > 0.9
+
+
+def test_a_summary_has_its_sentences_in_the_order_of_the_text(make):
+    task = make(sentences=2)
+    answer = Predictor(task)(ROWS[0]["source"])
+    starts = [sentence.start for sentence in answer.sentences]
+    assert len(starts) == 2
+    assert starts == sorted(starts)
+    assert answer.text == " ".join(s.text for s in answer.sentences)
+    assert len(Predictor(task)("One alone.").sentences) == 1
+
+
+def test_texts_of_more_sentences_are_cut_and_counted(make):
+    task = make(max_length=1)
+    task.batches(Data(), train=True, seed=1)
+    assert any("2 of 4 rows cut: more than 1 sentences of 'source'" in note for note in task.notes)
+    assert Predictor(task)(ROWS[0]["source"]).text == "The cat sat."
+
+
+@pytest.mark.parametrize(
+    ("row", "why"),
+    [
+        ({"source": "x"}, "Row 1, column 'target': wanted a summary, found None"),
+        ({"target": "x"}, "Row 1 .*'source'"),
+        ({"source": 7, "target": "x"}, "Row 1, column 'source': wanted text or a list"),
+        ({"source": "x", "target": "y", "references": "z"}, "Row 1, column 'references'"),
+    ],
+)
+def test_bad_rows_are_named(make, row, why):
+    with pytest.raises(DataError, match=why):
+        make().batches(Data([ROWS[0], row]), train=True, seed=1)
+
+
+def test_settings_that_cannot_be_are_refused(make):
+    with pytest.raises(UserError, match=r"task\.sentences must be at most 20"):
+        make(sentences=21)
+    with pytest.raises(UserError, match=r"task\.temperature must be positive"):
+        make(temperature=0.0)
+    with pytest.raises(UserError, match=r"model\.encoder must read the pieces of sentences"):
+        SentenceScorer.Config(encoder=LstmEncoder.Config())
+
+
+def test_a_run_and_its_export_give_the_same_summaries(folder, tmp_path: Path):
+    data = tmp_path / "rows.jsonl"
+    rows = [{**row, "target": [row["target"]]} for row in ROWS[:2]] * 8
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    words = [f"model.encoder.path={folder}", f"train_data.path={data}", f"valid_data.path={data}"]
+    words += ["trainer.max_steps=2", "lr_scheduler.type=constant", "pieces.length=12"]
+    words += ["task.max_length=30", "reporters.console=false", "reporters.html=false"]
+    run = tmp_path / "run"
+    weft.run_experiment("summarization/extractive", "train", str(run), words)
+    export(str(run), "onnx", out=str(tmp_path / "out"))
+    long = " ".join(["The unbelievable cat sat on the mat."] * 12)  # more pieces than positions
+    asked = [*(row["source"] for row in ROWS), long]
+    predictor, exported = weft.load(run), load(tmp_path / "out", device="cpu", threads=1)
+    for one, other in zip(predictor(asked), exported(asked), strict=True):
+        assert one.text == other.text
+        assert one.score == pytest.approx(other.score, abs=1e-5)

@@ -1,0 +1,122 @@
+"""What fine-tuning leaves out of memory, of numbers and of learning, in pretrained encoders."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from tests.pretrained_checkpoints import ENCODERS, save_encoder
+from weft.models.classifier import Classifier
+from weft.models.encoders.pretrained import PretrainedEncoder
+from weft.models.lora import Lora
+from weft.text.tokenizers.pretrained import PretrainedTokenizer
+from weft.training.blocks import checkpointed
+from weft.training.layer_rates import freeze, rate_factors
+from weft.training.precision import Numbers, autocast
+
+LENGTHS = torch.tensor([30, 20, 3, 30])
+WITH = {"all": None, "adapters": Lora(rank=2, dropout=0.1)}
+LAYERS = [*((family, None) for family in ENCODERS), ("bert", "transformers")]
+"""Families, and whose layers compute them."""
+
+
+def model_of(
+    family: str, layers: str | None, folder: Path, *, lora: Lora | None = None
+) -> nn.Module:
+    saved = save_encoder(folder / family, family, num_hidden_layers=6)
+    tokenizer = PretrainedTokenizer.Config(path=saved / "tokenizer.json").build()
+    encoder = PretrainedEncoder.Config(path=str(saved), layers=layers, lora=lora)
+    model: nn.Module = Classifier.Config(encoder=encoder).build(tokenizer=tokenizer, labels="ab")
+    model.get_submodule("text.encoder").begin()
+    return model.train()
+
+
+Step = tuple[Tensor, dict[str, Tensor | None], int]
+
+
+def step(model: nn.Module, *, again: bool = False, numbers: Numbers = "fp32") -> Step:
+    """Loss, gradients, and bytes that the forward pass leaves for the backward pass."""
+    torch.manual_seed(1)
+    ids = torch.randint(5, 50, (4, 30))
+    ids[torch.arange(30) >= LENGTHS[:, None]] = model.get_submodule(
+        "text.encoder"
+    ).vocab_info.pad_idx
+    parameters = {p.untyped_storage().data_ptr() for p in model.parameters()}
+    kept: dict[int, tuple[int, Tensor]] = {}
+
+    def note(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in parameters:
+            kept[storage.data_ptr()] = (storage.nbytes(), tensor)
+        return tensor
+
+    hooks = torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor)
+    with checkpointed(model, use=again), hooks, autocast(numbers, "cpu"):
+        loss = model(ids, LENGTHS).float().square().sum()
+    loss.backward()
+    gradients = {name: p.grad for name, p in model.named_parameters()}
+    return loss.detach(), gradients, sum(size for size, _ in kept.values())
+
+
+@pytest.mark.parametrize("lora", WITH)
+@pytest.mark.parametrize(("family", "layers"), LAYERS)
+def test_blocks_computed_again_are_not_kept_and_give_the_same(
+    family: str, layers: str | None, lora: str, tmp_path: Path
+) -> None:
+    model = model_of(family, layers, tmp_path, lora=WITH[lora])
+    loss, gradients, size = step(model)
+    model.zero_grad()
+    again = step(model, again=True)
+    assert torch.equal(loss, again[0])
+    assert again[2] < size / 10
+    for name, gradient in gradients.items():
+        other = again[1][name]
+        assert (gradient is None) == (other is None), name
+        assert gradient is None or torch.equal(gradient, other), name
+
+
+@pytest.mark.parametrize(("family", "layers"), LAYERS)
+def test_bf16_is_of_products_and_not_of_gradients(
+    family: str, layers: str | None, tmp_path: Path
+) -> None:
+    model = model_of(family, layers, tmp_path)
+    loss, _, size = step(model)
+    model.zero_grad()
+    found, types = step(model, numbers="bf16"), set[torch.dtype]()
+    assert found[2] < 0.9 * size
+    assert (found[0] - loss).abs() < 0.02 * loss
+    for part in model.get_submodule("text.encoder").modules():
+        if isinstance(part, nn.Linear):
+            part.register_forward_hook(lambda _, given, made: types.add(made.dtype))
+    model.zero_grad()
+    gradients = step(model, numbers="bf16")[1]
+    assert types == {torch.bfloat16}
+    assert {g.dtype for g in gradients.values() if g is not None} == {torch.float32}
+
+
+@pytest.mark.parametrize(("family", "layers"), LAYERS)
+def test_what_is_frozen_is_neither_learned_nor_kept(
+    family: str, layers: str | None, tmp_path: Path
+) -> None:
+    model = model_of(family, layers, tmp_path)
+    size = step(model)[2]
+    model.zero_grad()
+    stack = "layers" if family == "modernbert" else "encoder.layer"
+    below = ["embeddings*", *(f"{stack}.{number}.*" for number in range(3))]
+    relative = ["encoder.rel_embeddings.*"] * (family == "deberta-v2")
+    freeze(model, [f"text.encoder.model.{name}" for name in [*below, *relative]])
+    _, gradients, smaller = step(model)
+    learned = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
+    assert {name for name, gradient in gradients.items() if gradient is not None} == learned
+    assert smaller < 0.7 * size
+
+
+def test_adapters_have_the_rates_of_their_layers(tmp_path: Path) -> None:
+    model = model_of("bert", None, tmp_path, lora=Lora(rank=2))
+    factors = rate_factors(model, rates={"scores.*": 5.0}, layer_decay=0.5)
+    learned = {n: factors.get(p, 1.0) for n, p in model.named_parameters() if p.requires_grad}
+    assert {name for name in learned if "lora_" not in name} == {"scores.1.weight", "scores.1.bias"}
+    for name, factor in learned.items():
+        number = name.partition("encoder.layer.")[2].partition(".")[0]
+        assert factor == (0.5 ** (6 - int(number)) if number else 5.0), name

@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 import weft
 from tests.pretrained_checkpoints import ENCODERS, save_encoder
 from weft.errors import UserError
-from weft.models.lora import own_weights
+from weft.models.lora import merged, own_weights
 from weft.preflight.check import check
 from weft.runs.export import export
 from weft.runtime.pretrained import find_pretrained
@@ -196,6 +196,10 @@ def test_a_run_learns_by_adapters_alone(tmp_path: Path) -> None:
     kept = own_weights(module.get_submodule("text.encoder.model"))
     assert all(torch.equal(kept[name], base[name]) for name in kept)
     assert any(weight.abs().sum() for n, weight in module.state_dict().items() if "lora_B" in n)
+    predictor = weft.load(whole)
+    before = predictor("dogs bark").scores
+    predictor.task.module = merged(predictor.task.module)
+    assert predictor("dogs bark").scores == pytest.approx(before, abs=1e-5)
 
 
 @pytest.mark.slow

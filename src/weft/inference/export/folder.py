@@ -110,7 +110,7 @@ def _huggingface_compared(
         form = huggingface_encoder.write(_merged(task), folder)
         return huggingface_encoder.compare(task, folder, rows, form=form, where=where)
     assert isinstance(task, huggingface_folder.GenerativeTask), "others are refused"
-    huggingface_folder.write(task, folder)
+    huggingface_folder.write(_merged(task), folder)
     return huggingface_folder.compare(task, folder, rows, where=where)
 
 

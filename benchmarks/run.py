@@ -294,6 +294,30 @@ def tagging_table(lab: Lab) -> None:
     table(columns, (row(peer, lines) for peer, lines in found.items()))
 
 
+def pretrained_table(lab: Lab) -> None:
+    """Fine-tuning of a pretrained encoder in two kinds of layers, beside transformers' Trainer."""
+    import pretrained
+
+    if not lab.has("pretrained", pretrained.NEEDS):
+        return
+    steps = {"messages": 3, "articles": 2} if lab.args.quick else {"messages": 24, "articles": 6}
+    words = [str(HERE / "pretrained.py"), "--threads", str(lab.threads), "--steps"]
+    found = lab.turns(
+        "pretrained",
+        {p: [*words, str(steps[p.rpartition(", ")[2]]), "--peer", p] for p in pretrained.PEERS},
+    )
+    heading("Fine-tuning: tokens without padding (wanted: at least 1.3 times the Trainer)")
+    say_what_counts(found, lab.threads)
+
+    def row(peer: str, lines: list[Line]) -> list[str]:
+        base = found.get(f"Trainer, {peer.rpartition(', ')[2]}")
+        faster = times(lab.threads, lines, base) if base else "-"
+        return [*speeds(peer, lines), faster, f"{others(lines):.2f}"]
+
+    columns = ["loop", "n", "tokens a second", "a CPU second", "of the Trainer", "others"]
+    table(columns, (row(peer, lines) for peer, lines in found.items()))
+
+
 def ranks_table(lab: Lab) -> None:
     """One run by token budget in one process, and in two that share its steps."""
     import ranks
@@ -421,6 +445,7 @@ BENCHES: dict[str, Callable[[Lab], None]] = {
     "data": data_table,
     "decode": decode_table,
     "tagging": tagging_table,
+    "pretrained": pretrained_table,
     "ranks": ranks_table,
     "quality": quality_table,
     "serve": serve_table,

@@ -70,10 +70,10 @@ def sentences(count: int) -> list[dict[str, str]]:
 class Data:
     """Rows as a recipe has them."""
 
-    def __init__(self, rows: list[dict[str, str]]) -> None:
+    def __init__(self, rows: list[dict[str, str]], batch_size: int) -> None:
         from weft.data.batching import Batching
 
-        self._rows, self.batching = rows, Batching(batch_size=ROWS)
+        self._rows, self.batching = rows, Batching(batch_size=batch_size)
 
     def rows(self) -> list[dict[str, str]]:
         return self._rows
@@ -133,8 +133,17 @@ def bare(task: Any, rows: list[dict[str, str]], meter: Meter, *, by_length: bool
                 return
 
 
-def weft(task: Any, rows: list[dict[str, str]], meter: Meter) -> None:
-    """The trainer with the reporters that a run has."""
+def weft(
+    task: Any,
+    rows: list[dict[str, str]],
+    meter: Meter,
+    *,
+    column: str = "words",
+    batch_size: int = ROWS,
+    optimizer: Any = None,
+    schedule: Any = None,
+) -> None:
+    """The trainer with the reporters that a run has; settings that are left out are a tagger's."""
     from weft.metrics.reporters.console import Console
     from weft.metrics.reporters.jsonl import JsonLines
     from weft.runtime.devices import Env
@@ -145,7 +154,7 @@ def weft(task: Any, rows: list[dict[str, str]], meter: Meter) -> None:
     plain = task.training_step
 
     def training_step(batch: Any) -> Any:
-        counted.append(int(batch.lengths["words"].sum()))
+        counted.append(int(batch.lengths[column].sum()))
         return plain(batch)
 
     class Clock(Callback):
@@ -157,9 +166,9 @@ def weft(task: Any, rows: list[dict[str, str]], meter: Meter) -> None:
         xp = Experiment(folder=Path(folder), recipe="tagging")
         Trainer.Config(max_epochs=1000).build(
             task=task,
-            optimizer=Adam.Config(lr=2e-3).build(module=task.module, task=task),
-            lr_scheduler=Constant.Config().build(),
-            train_data=Data(rows),
+            optimizer=(optimizer or Adam.Config(lr=2e-3)).build(module=task.module, task=task),
+            lr_scheduler=(schedule or Constant.Config()).build(),
+            train_data=Data(rows, batch_size),
             reporters=[Console.Config().build(), JsonLines.Config().build(xp=xp)],
             callbacks=[Clock()],
             env=Env(),

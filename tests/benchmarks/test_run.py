@@ -10,6 +10,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests.pretrained_checkpoints import save_encoder
+
 RUN = Path(__file__).parents[2] / "benchmarks" / "run.py"
 
 
@@ -64,6 +66,26 @@ def test_the_loops_of_taggers_count_the_words_of_their_steps(monkeypatch):
             loop(task, rows, meter, **way)
             assert every / 2 < meter.words <= every
             assert min(meter.read().values()) >= 0
+
+
+def test_the_loops_that_fine_tune_count_the_tokens_of_their_steps(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(RUN.parent))
+    import pretrained
+    import tagging
+
+    model = save_encoder(tmp_path / "bert", "bert", max_position_embeddings=512)
+    monkeypatch.setattr(pretrained, "ROWS", 4)
+    rows = pretrained.rows_of(model, 16, texts="messages")
+    assert pretrained.rows_of(model, 16, texts="messages") == rows
+    every = sum(len(row["text"].split()) + 2 for row in rows)
+    for loop in ("weft", "layers", "Trainer"):
+        meter = tagging.Meter(4)  # of which the first is not counted
+        if loop == "Trainer":
+            pretrained.trainer(rows, meter, model)
+        else:
+            pretrained.weft(rows, meter, model, "transformers" if loop == "layers" else None)
+        assert every / 2 < meter.words < every
+        assert min(meter.read().values()) >= 0
 
 
 def test_peers_of_decoding_have_the_same_ids_from_the_same_weights(tmp_path, monkeypatch):

@@ -71,12 +71,12 @@ def family(request: pytest.FixtureRequest) -> str:
 def given(reads: Reads, pad_idx: int, *, padded: bool = True) -> tuple[Tensor, ...]:
     """What an encoder reads; in one text stands the piece of padding, as a person may write it."""
     torch.manual_seed(1)
-    lengths = torch.tensor([9, 4, 1, 7] if padded else [9, 9, 9, 9])
-    ids = torch.randint(4, PIECES, (4, 9))
+    lengths = torch.tensor([9, 4, 1, 7] if padded else [9, 9, 9, 9]).repeat(6)
+    ids = torch.randint(4, PIECES, (24, 9))  # 216 places, of which 126 are of texts
     ids[0, 5] = pad_idx
     ids = ids.where(torch.arange(9) < lengths[:, None], pad_idx)
     if reads == "words":
-        return ids.unflatten(1, (3, 3)), torch.tensor([3, 2, 1, 3] if padded else [3] * 4)
+        return ids.unflatten(1, (3, 3)), torch.tensor([3, 2, 1, 3] if padded else [3] * 4).repeat(6)
     return (ids, lengths) if reads == "texts" else (ids, lengths, ids.flip(0), lengths.flip(0))
 
 
@@ -100,7 +100,8 @@ def test_vectors_and_gradients_are_those_of_transformers(
     for encoder in (own, theirs):
         vectors = read(encoder.train(), inputs)
         weight = torch.linspace(-1, 1, vectors.numel()).view_as(vectors)
-        grads = torch.autograd.grad((vectors * weight).sum(), list(encoder.parameters()))
+        loss = (vectors * weight).sum(1).mean()
+        grads = torch.autograd.grad(loss, list(encoder.parameters()))
         found.append([vectors, *grads])
     names = ["vectors", *dict(own.named_parameters())]
     for name, one, two in zip(names, *found, strict=True):

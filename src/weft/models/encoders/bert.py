@@ -12,7 +12,7 @@ from weft.models.encoders.sequence import real_tokens
 from weft.models.layers.attention import MultiHead
 from weft.models.layers.dropout import Dropout
 from weft.models.layers.feed_forward import ACTIVATIONS
-from weft.models.layers.linear import LinearLayer, linear
+from weft.models.layers.linear import ROWS, LinearLayer, linear
 from weft.models.layers.norms import LayerNorm
 
 __all__ = ["BertModel", "is_bert"]
@@ -63,8 +63,8 @@ class _Rows(NamedTuple):
     """Where the tokens of a batch stand, and what attention may look at."""
 
     places: Tensor | None
-    """Where real tokens stand in the padded batch, read row by row: only they are computed. None:
-    every place is. *Shape:* :math:`(N)`."""
+    """What is computed of the padded batch, read row by row: real tokens, and as much padding as
+    makes whole multiples of ``linear.ROWS``. None: all of it. *Shape:* :math:`(N)`."""
     mask: Tensor | None
     """True at real tokens; None: all are. *Shape:* :math:`(B,1,1,S)`."""
 
@@ -131,18 +131,23 @@ def _rows(ids: Tensor, lengths: Tensor) -> _Rows:
     # Asking what is real is free on a CPU, and waits elsewhere; an exported graph asks nothing.
     if ids.device.type != "cpu" or torch.compiler.is_exporting():
         return _Rows(None, mask)
-    return _Rows(None, None) if real.all() else _Rows(real.flatten().nonzero()[:, 0], mask)
+    count = int(real.sum())
+    wanted = -(-count // ROWS) * ROWS
+    if wanted >= real.numel():
+        return _Rows(None, None if count == real.numel() else mask)
+    order = real.flatten().argsort(descending=True, stable=True)
+    return _Rows(order[:wanted].sort().values, mask)
 
 
 def _packed(x: Tensor, places: Tensor) -> Tensor:
-    """Real tokens alone. *Shape:* :math:`(B,S,*)` to :math:`(N,*)`."""
+    """What is computed alone. *Shape:* :math:`(B,S,*)` to :math:`(N,*)`."""
     return x.flatten(0, 1).index_select(0, places)
 
 
 def _padded(x: Tensor, places: Tensor, shape: torch.Size) -> Tensor:
-    """A batch with zeros at padding. *Shape:* :math:`(N,D)` to :math:`(B,S,D)`."""
+    """A batch with zeros at what is not. *Shape:* :math:`(N,D)` to :math:`(B,S,D)`."""
     batch, length = shape
-    padded = x.new_zeros(batch * length, x.shape[1]).index_copy(0, places, x)
+    padded = x.new_zeros(batch * length, x.shape[1]).index_copy_(0, places, x)
     return padded.view(batch, length, -1)
 
 

@@ -197,8 +197,10 @@ def _weights(scores: Tensor, mask: Tensor | None, *, is_causal: bool) -> Tensor:
     if is_causal:
         mask = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
     if mask is not None:
-        # The least number instead of minus infinity, which would be NaN where nothing is seen.
-        scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
+        # Half the least number instead of minus infinity, which would be NaN where nothing is seen.
+        # It is added, for that costs nothing on the way back.
+        least = torch.finfo(scores.dtype).min / 2
+        scores = scores + torch.zeros_like(mask, dtype=scores.dtype).masked_fill_(~mask, least)
     return scores.softmax(-1)
 
 

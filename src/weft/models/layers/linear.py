@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from weft.models import fast
 
-__all__ = ["LinearLayer", "init_xavier", "linear"]
+__all__ = ["ROWS", "LinearLayer", "init_xavier", "linear"]
 
 ROWS = 64
 """oneDNN prepares itself for every number of rows it meets (2 ms and more each, and it keeps 1,024

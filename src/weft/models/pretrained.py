@@ -175,7 +175,19 @@ def _copy(model: Any, given: Mapping[str, Tensor]) -> tuple[list[str], list[str]
                 parameter[:, :width].copy_(value[:, :width])
             else:
                 wrong += [f"{name} is {list(value.shape)}, not {list(parameter.shape)}"]
+    _share_tables(model, missing, copied)
     return [name for name, parameter in missing.items() if id(parameter) not in copied], wrong
+
+
+def _share_tables(model: Any, missing: dict[str, Tensor], copied: set[int]) -> None:
+    """Fills a table of scores that a file lacks as one of its own: it is that of the tokens."""
+    source: Any = model.get_input_embeddings()
+    target: Any = getattr(model, "lm_head", None)
+    lacks = "lm_head.weight" in missing and isinstance(target, torch.nn.Module)
+    if lacks and id(source.weight) in copied and source.weight.shape == target.weight.shape:
+        with torch.no_grad():
+            target.weight.copy_(source.weight)
+        copied.add(id(target.weight))
 
 
 def _former(name: str) -> str:

@@ -20,6 +20,7 @@ models = Registry(
         ],
         "weft.models.pairs": ["pair_classifier", "pair_regressor", "ranker"],
         "weft.models.decoders.pretrained": ["pretrained_language_model"],
+        "weft.models.decoders.pretrained_seq2seq": ["pretrained_seq2seq"],
         "weft.models.readers.pretrained": ["pretrained_reader"],
         "weft.models.readers.reader": ["drqa_reader", "joined_reader"],
         "weft.models.readers.sentences": ["sentence_scorer"],

@@ -52,7 +52,8 @@ experiments.add(
 )
 _PRETRAINED = (
     *("classification", "embedding", "joint", "language", "ner", "pairs"),
-    *("question", "ranking", "regression", "tagging", "trees"),
+    *("parsing", "question", "ranking", "regression", "summarization"),
+    *("tagging", "translation", "trees"),
 )
 """What a pretrained model is fine-tuned for; there is none so small that it is ``/local``."""
 

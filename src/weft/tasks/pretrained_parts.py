@@ -7,6 +7,7 @@ from weft.errors import UserError
 from weft.models.causal_transformer import CausalTransformer
 from weft.models.classifier import TextVector
 from weft.models.decoders.pretrained import PretrainedLanguageModel
+from weft.models.decoders.pretrained_seq2seq import PretrainedSeq2Seq
 from weft.models.encoders.pretrained import PretrainedEncoder
 from weft.models.huggingface.pretrained_transformer import take_weights
 from weft.models.layers.word_embeddings import WordEmbedding
@@ -32,7 +33,7 @@ def begin_pretrained(module: nn.Module, text: TextProcessor) -> list[str]:
     for layer in module.modules():
         if isinstance(layer, PretrainedEncoder):
             lines.append(layer.begin(pooled.get(layer)))
-        elif isinstance(layer, PretrainedLanguageModel):
+        elif isinstance(layer, PretrainedLanguageModel | PretrainedSeq2Seq):
             lines.append(layer.begin())
         elif isinstance(layer, Transformer | CausalTransformer) and layer.pretrained:
             lines.append(take_weights(layer))

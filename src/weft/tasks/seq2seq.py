@@ -8,6 +8,7 @@ from torch import Tensor
 from typing_extensions import override
 
 from weft.config.component import Config as BaseConfig
+from weft.config.component import setting
 from weft.config.validators import require
 from weft.data.batching import Batching
 from weft.data.seq2seq_batch import Seq2SeqBatch
@@ -62,6 +63,9 @@ class Seq2Seq(Task):
 
         In validation a row whose target alone is too long is left out of the loss only.
         """
+        source_prefix: str = setting("", in_key="set")
+        """Text that is put before every source, as ``"summarize: "``, which says to a T5 what is to
+        be done."""
         decoding: Decoding = Decoding()
         """How answers are searched."""
         answer_prefix: str = ""
@@ -81,7 +85,12 @@ class Seq2Seq(Task):
         longest = longest_input(module)
         if longest is not None:  # of a target the last token is never read
             source, target = min(source, longest), min(target, longest + 1)
-        self.text = Seq2SeqText(tokenizer, max_source_length=source, max_target_length=target)
+        self.text = Seq2SeqText(
+            tokenizer,
+            max_source_length=source,
+            max_target_length=target,
+            source_prefix=config.source_prefix,
+        )
         self.pad_idx = tokenizer.vocab_info.pad_idx
         self.eos_idx = tokenizer.vocab_info.eos_idx
         self.unk_idx = tokenizer.vocab_info.unk_idx

@@ -1,11 +1,14 @@
 """Experiments that fine-tune a pretrained model; set ``model.encoder.path`` and the data."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from weft.config.recipe import Recipe, register_experiment
+from weft.config.recipe import Recipe, like, register_experiment
+from weft.data.text_pairs import TextPairs
 from weft.models.classifier import Classifier, Regressor
 from weft.models.decoders.pretrained import PretrainedLanguageModel
+from weft.models.decoders.pretrained_seq2seq import PretrainedSeq2Seq
 from weft.models.embedding.sentence_encoder import SentenceEncoder
 from weft.models.encoders.pretrained import PretrainedEncoder
 from weft.models.encoders.sequence import SequenceEncoder
@@ -27,8 +30,11 @@ from weft.recipes.experiments.trees import trees_bilstm
 from weft.tasks.classification import PairClassification
 from weft.tasks.intent_slots import IntentSlots
 from weft.tasks.language_model import LanguageModeling
-from weft.tasks.summarization import ExtractiveSummarization
+from weft.tasks.parsing import SemanticParsing
+from weft.tasks.seq2seq import Seq2Seq
+from weft.tasks.summarization import ExtractiveSummarization, Summarization
 from weft.tasks.tagging import WordTagging
+from weft.tasks.translation import Translation
 from weft.text.features.word_pieces import PretrainedPieces
 from weft.text.tokenizers.pretrained import PretrainedTokenizer
 from weft.text.tokenizers.word_tokenizer import FittedWords
@@ -205,4 +211,49 @@ def language_pretrained() -> Recipe:
         optimizer=AdamW.Config(lr=5e-5, weight_decay=0.01),
         lr_scheduler=Linear.Config(warmup_ratio=0.1),
         trainer=Trainer.Config(max_epochs=3, selection=PERPLEXITY),
+    )
+
+
+def text_to_text(doc: str, task: Seq2Seq.Config, *, metric: str) -> Recipe:
+    """A recipe that fine-tunes a pretrained encoder-decoder on pairs of source and target."""
+    return Recipe(
+        doc,
+        train_data=TextPairs.Config(path=Path("data/train.tsv"), max_tokens=4096),
+        valid_data=like("train_data", path=Path("data/dev.tsv"), shuffle=False),
+        tokenizer=PretrainedTokenizer.Config(),
+        model=PretrainedSeq2Seq.Config(),
+        task=task,
+        optimizer=AdamW.Config(lr=1e-4, weight_decay=0.01),
+        lr_scheduler=Linear.Config(warmup_ratio=0.1),
+        trainer=Trainer.Config(max_epochs=3, selection=Selection.Config(metric=metric)),
+    )
+
+
+@register_experiment("translation/pretrained")
+def translation_pretrained() -> Recipe:
+    """A pretrained encoder-decoder (Marian, NLLB, mT5, ...), fine-tuned to translate."""
+    return text_to_text(
+        "Fine-tune a pretrained encoder-decoder that translates.",
+        Translation.Config(),
+        metric="bleu",
+    )
+
+
+@register_experiment("summarization/pretrained")
+def summarization_pretrained() -> Recipe:
+    """A pretrained encoder-decoder (BART, T5, ...), fine-tuned to summarize texts."""
+    return text_to_text(
+        "Fine-tune a pretrained encoder-decoder that summarizes texts.",
+        Summarization.Config(max_source_length=1024, over_length="skip"),
+        metric="rouge1",
+    )
+
+
+@register_experiment("parsing/pretrained")
+def parsing_pretrained() -> Recipe:
+    """A pretrained encoder-decoder (BART, T5, ...), fine-tuned to give texts their logical form."""
+    return text_to_text(
+        "Fine-tune a pretrained encoder-decoder that gives sentences their logical form.",
+        SemanticParsing.Config(),
+        metric="exact_match",
     )

@@ -175,6 +175,7 @@ class Seq2SeqText(TextProcessor):
         target_lang: Language of the targets; None is the tokenizer's default.
         max_source_length: Most ids of a source, marks included; None is no limit.
         max_target_length: Most ids of a target, marks included; None is no limit.
+        source_prefix: Text that is put before every source.
 
     Raises:
         UserError: The tokenizer has no marks of a text's beginning and end.
@@ -194,8 +195,9 @@ class Seq2SeqText(TextProcessor):
         target_lang: str | None = None,
         max_source_length: int | None = None,
         max_target_length: int | None = None,
+        source_prefix: str = "",
     ) -> None:
-        self.tokenizer = tokenizer
+        self.tokenizer, self.source_prefix = tokenizer, source_prefix
         self.source_lang, self.target_lang = source_lang, target_lang
         self.limits = {"source": max_source_length, "target": max_target_length}
         if tokenizer.vocab_info.eos_idx < 0 or not self.target_prefix:
@@ -269,6 +271,8 @@ class Seq2SeqText(TextProcessor):
                 for row in np.asarray(ids)
             ]
             texts = self.decode(given)
+            if name == "source":  # what is encoded gets it again
+                texts = [text.removeprefix(self.source_prefix) for text in texts]
             for i, expected in enumerate(self._encode(name, texts)):
                 if not np.array_equal(given[i], expected) and info.unk_idx not in given[i]:
                     pair = tuple(given[i].tolist()), tuple(expected.tolist())
@@ -284,6 +288,8 @@ class Seq2SeqText(TextProcessor):
             "max_source_length": self.limits["source"],
             "max_target_length": self.limits["target"],
         }
+        if self.source_prefix:
+            settings["source_prefix"] = self.source_prefix
         write_description(folder / DESCRIPTION, self.kind, settings)
 
     @classmethod
@@ -292,14 +298,21 @@ class Seq2SeqText(TextProcessor):
         text, number = (str, type(None)), (int, type(None))
         languages = dict.fromkeys(("source_lang", "target_lang"), text)
         lengths = dict.fromkeys(("max_source_length", "max_target_length"), number)
-        settings_of(folder / DESCRIPTION, settings, {**languages, **lengths})
+        settings = {"source_prefix": ""} | settings
+        prefix = {"source_prefix": str}
+        settings_of(folder / DESCRIPTION, settings, {**languages, **lengths, **prefix})
         return cls(load_tokenizer(folder / "tokenizer"), **settings)
 
     def _encode(self, side: str, texts: Sequence[str]) -> Ragged:
         mode: Mode = "source" if side == "source" else "target"
         lang = self.source_lang if side == "source" else self.target_lang
         encoder = self.tokenizer.create_encoder(mode=mode, lang=lang)
-        return encode_column(encoder, texts, side)
+        prefix = self.source_prefix if side == "source" else ""
+        # What is no text is left as it is, for the error that names it.
+        given = (
+            [prefix + text if type(text) is str else text for text in texts] if prefix else texts
+        )
+        return encode_column(encoder, given, side)
 
 
 def source_text(row: Mapping[str, Any]) -> str:

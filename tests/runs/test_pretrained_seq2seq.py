@@ -1,0 +1,99 @@
+"""Runs that fine-tune a pretrained encoder-decoder: every task with every family."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+import weft
+from tests.pretrained_checkpoints import LANGS, SEQ2SEQ, save_encoder, save_seq2seq
+from weft.errors import UserError
+
+TASKS = ("parsing", "summarization", "translation")
+ROWS = "the cat sat\tdogs bark\nthe unbelievable moon\tfilms are rare\ndogs bark\tthe cat\n"
+ASKED = ["the cat sat", "dogs bark at the unbelievable moon"]
+SHORT = ("task.decoding.max_length_a=0", "task.decoding.max_length_b=6")
+
+
+def words_of(family: str, folder: Path, *more: str, steps: int = 2) -> list[str]:
+    """The settings of a few steps."""
+    file = folder / "train.tsv"
+    file.write_text(ROWS * 4)
+    source, target = LANGS.get(family, ("", ""))
+    langs = [f"tokenizer.source_langs=[{source}]", f"tokenizer.target_langs=[{target}]"]
+    return [
+        f"model.path={folder / 'model'}",
+        f"train_data.path={file}",
+        f"valid_data.path={file}",
+        *(langs if source else []),
+        *SHORT,
+        f"trainer.max_steps={steps}",
+        "trainer.max_epochs=null",
+        "lr_scheduler.type=constant",  # which does not look at the length
+        "optimizer.lr=1e-3",
+        "reporters.console=false",
+        "reporters.html=false",
+        *more,
+    ]
+
+
+def trained(task: str, family: str, folder: Path, *more: str, steps: int = 2) -> Path:
+    save_seq2seq(folder / "model", family)
+    run, words = folder / "run", words_of(family, folder, *more, steps=steps)
+    weft.run_experiment(f"{task}/pretrained", "train", str(run), words)
+    return run
+
+
+def answers(run: Path) -> list[str]:
+    return [repr(answer) for answer in weft.load(run)(ASKED)]
+
+
+def test_a_run_answers_without_what_it_began_with(tmp_path: Path) -> None:
+    run = trained("translation", "bart", tmp_path)
+    before = answers(run)
+    assert "model_type: bart" in (run / "config.yaml").read_text().partition("built:")[2]
+    shutil.rmtree(tmp_path / "model")
+    moved = shutil.move(run, tmp_path / "moved")
+    assert answers(Path(moved)) == before
+
+
+@pytest.mark.parametrize("family", ["marian", pytest.param("t5", marks=pytest.mark.slow)])
+def test_a_run_goes_on_bitwise_without_the_folder(family: str, tmp_path: Path) -> None:
+    whole = trained("parsing", family, tmp_path / "whole", steps=4)
+    part = trained("parsing", family, tmp_path / "part", steps=2)
+    shutil.rmtree(tmp_path / "part" / "model")
+    weft.train(part, overrides=["trainer.max_steps=4"])
+    weights = "checkpoints/step-00000004/model.safetensors"
+    assert (part / weights).read_bytes() == (whole / weights).read_bytes()
+
+
+def test_what_is_put_before_sources(tmp_path: Path) -> None:
+    run = trained("summarization", "t5", tmp_path, 'task.source_prefix="the: "')
+    task = weft.load(run).task
+    tokenizer = task.text.tokenizer
+    wanted = tokenizer.create_encoder()("the: the cat").tolist()
+    encoded = task.text.encode([{"source": "the cat"}], with_targets=False)
+    assert encoded["source"][0].tolist() == wanted
+    assert not task.text.roundtrip([wanted])
+
+
+def test_a_model_that_is_none_is_refused(tmp_path: Path) -> None:
+    folder = save_seq2seq(tmp_path / "model", "bart")
+    words = [word for word in words_of("bart", tmp_path) if "model.path" not in word]
+    words += [f"tokenizer.path={folder}"]
+    with pytest.raises(UserError, match=r"model\.path is not set"):
+        weft.run_experiment("translation/pretrained", "train", str(tmp_path / "a"), words)
+    save_encoder(tmp_path / "bert", "bert")
+    words += [f"model.path={tmp_path / 'bert'}"]
+    with pytest.raises(UserError, match="which is no encoder-decoder of texts"):
+        weft.run_experiment("translation/pretrained", "train", str(tmp_path / "a"), words)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", SEQ2SEQ)
+@pytest.mark.parametrize("task", TASKS)
+def test_every_family_under_every_task(task: str, family: str, tmp_path: Path) -> None:
+    run = trained(task, family, tmp_path)
+    before = answers(run)
+    shutil.rmtree(tmp_path / "model")
+    assert answers(run) == before

@@ -45,8 +45,10 @@ class Tuned:
     metric: str
     wanted: float
     epochs: int
-    peer: Sequence[str] = ("--task", "classification")
-    """Options of the Trainer's side."""
+    peer: Sequence[str] | None = ("--task", "classification")
+    """Options of the Trainer's side; None: transformers has no such task for the Trainer."""
+    few: bool = True
+    """Whether a row is a line, so that some can be drawn."""
 
     @property
     def job(self) -> Job:
@@ -82,6 +84,18 @@ TUNED = (
     Tuned(
         name="snips", experiment="joint/pretrained",
         metric="slot_f1", wanted=95.5, epochs=4, peer=SLOTS,
+    ),
+    Tuned(
+        name="scitldr", experiment="summarization/extractive",
+        metric="rouge1", wanted=27.2, epochs=3, peer=None,
+    ),
+    Tuned(
+        name="top-en", experiment="trees/pretrained",
+        metric="exact_match", wanted=65.0, epochs=10, peer=None,
+    ),
+    Tuned(
+        name="squad-dev", experiment="question/pretrained",
+        metric="f1", wanted=60.0, epochs=2, peer=None, few=False,
     ),
 )  # fmt: skip
 """From the cheap ones to the dear ones."""
@@ -121,7 +135,7 @@ class Cell:
     def options(self, files: Files) -> list[str]:
         """The Trainer's, but for places: rate and batch size are those of weft's recipe."""
         recipe = planned(self.job, self.words(files))
-        words = [*self.tuned.peer, "--reading", json.dumps(dict(self.job.reading))]
+        words = [*(self.tuned.peer or ()), "--reading", json.dumps(dict(self.job.reading))]
         words += ["--epochs", str(self.epochs), "--lr", str(recipe["optimizer"]["lr"])]
         words += ["--batch-size", str(recipe["train_data"]["batch_size"])]
         return [*words, "--seed", str(self.seed)]
@@ -202,9 +216,10 @@ def files_of(cell: Cell, data: Path, made: Path) -> Files:
 
 def cells(tuned: Tuned, rows: int, seeds: int) -> Iterator[Cell]:
     """All sides of a seed behind each other."""
+    whole = (WEFT,) if tuned.peer is None else (WEFT, TRAINER)
+    sides = whole if not rows else (NOTHING, WEFT) if tuned.few else ()
     for seed in range(1, seeds + 1):
-        for side in (NOTHING, WEFT) if rows else (WEFT, TRAINER):
-            yield Cell(tuned, rows, seed, side)
+        yield from (Cell(tuned, rows, seed, side) for side in sides)
 
 
 def table(ledger: Ledger, seeds: int, data: Path, made: Path) -> str:

@@ -198,3 +198,35 @@ def test_a_run_with_frozen_and_slower_layers_is_resumed_bitwise(bench, tmp_path)
     again = cut.make()
     again.fit()
     assert differences(outcome(trainer), outcome(again)) == []
+
+
+class Wide(nn.Module):
+    """A stack of layers of so many features, with adapters beside them, or none."""
+
+    def __init__(self, width: int, *, rank: int = 0):
+        super().__init__()
+        self.layers = nn.ModuleList([self.layer(width, rank) for _ in range(2)])
+        self.head = nn.Linear(width, 3)
+
+    def layer(self, width, rank):
+        sides = [(width, width)] * 4 + [(width, 4 * width), (4 * width, width)]
+        sides += [(width, rank), (rank, width)] * (2 if rank else 0)
+        return nn.ModuleList([nn.Linear(*pair, bias=False) for pair in sides])
+
+
+@pytest.mark.parametrize(("width", "rank"), [(8, 0), (16, 0), (16, 2)])
+def test_a_rate_meant_for_a_width_falls_with_the_width(width, rank, caplog):
+    module = Wide(width, rank=rank)
+    with caplog.at_level("INFO", logger="weft"):
+        made = AdamW.Config(lr=0.4, lr_width=8, layer_decay=0.5).build(module=module)
+    rates = [group["lr"] for group in made.param_groups]
+    assert rates == pytest.approx([0.4 * 8 / width * factor for factor in (1, 0.5, 0.25)])
+    assert present_rate(made, rates) == pytest.approx(0.4 * 8 / width)
+    assert ("these have 16" in caplog.text) == (width == 16)
+
+
+def test_without_layers_a_rate_is_as_it_is_said():
+    module = nn.Sequential(nn.Embedding(3, 2))
+    assert AdamW.Config(lr=0.4, lr_width=8).build(module=module).param_groups[0]["lr"] == 0.4
+    with pytest.raises(UserError, match=r"optimizer\.lr_width must be at least 1"):
+        AdamW.Config(lr_width=0)

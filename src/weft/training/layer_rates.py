@@ -3,6 +3,7 @@
 import difflib
 import fnmatch
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from statistics import mode
 from typing import Any
 
 import torch
@@ -15,6 +16,7 @@ __all__ = [
     "freeze",
     "hidden_matrices",
     "input_parameters",
+    "layer_width",
     "matching",
     "present_rate",
     "rate_factors",
@@ -62,6 +64,20 @@ def hidden_matrices(module: nn.Module) -> set[nn.Parameter]:
     """The matrices of the layers; of a module without a stack, all that embed nothing."""
     inside = depths(module).keys() or set(module.parameters()) - input_parameters(module)
     return {parameter for parameter in inside if parameter.ndim == 2}
+
+
+def layer_width(module: nn.Module) -> int | None:
+    """How many features the layers have: what most sides of their matrices have.
+
+    None: there is no layer.
+
+    Example:
+        >>> layer = nn.ModuleDict({"inner": nn.Linear(4, 16), "outer": nn.Linear(16, 4)})
+        >>> layer_width(nn.ModuleList([layer, nn.Linear(4, 4)]))
+        4
+    """
+    sides = [side for matrix in hidden_matrices(module) for side in matrix.shape]
+    return mode(sorted(sides)) if sides else None
 
 
 def matching(module: nn.Module, globs: Iterable[str], *, setting: str) -> Iterator[nn.Parameter]:

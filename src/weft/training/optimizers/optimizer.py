@@ -5,8 +5,8 @@ import logging
 import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
-from typing import Any, ClassVar, TypeVar
+from dataclasses import fields, replace
+from typing import Any, ClassVar, Self, TypeVar
 
 import torch
 from torch import nn
@@ -17,7 +17,7 @@ from weft.config.component import Config as BaseConfig
 from weft.config.validators import require
 from weft.errors import UserError
 from weft.tasks.task import Task
-from weft.training.layer_rates import freeze, rate_factors, split_by_rate
+from weft.training.layer_rates import freeze, layer_width, rate_factors, split_by_rate
 
 __all__ = ["AlgorithmConfig", "Optimizer", "without_compiler"]
 
@@ -47,13 +47,16 @@ class Optimizer(Component):
         """Factor on the rate from one layer to the one below, as 0.8; embeddings are lowest."""
         rates: Mapping[str, float] = setting(factory=dict)
         """Factors on the rate by names of parameters, as ``{"decoder.*": 0.5}``."""
+        lr_width: int | None = setting(None, in_key="set")
+        """Features of the layers that ``lr`` is meant for: it is divided by how many times as many
+        the module's have; null: it is meant for this module."""
 
         limits: ClassVar[Mapping[str, Sequence[str]]] = {}
         """A subclass's own numbers by what they must be, as ``require`` has it."""
 
         def __post_init__(self) -> None:
             """Refuses numbers with which no sensible step is taken."""
-            require(self, "optimizer", positive=["lr", "layer_decay"])
+            require(self, "optimizer", positive=["lr", "layer_decay"], sizes=["lr_width"])
             if self.layer_decay > 1:
                 raise UserError(
                     f"optimizer.layer_decay must be at most 1, but is {self.layer_decay}."
@@ -76,7 +79,22 @@ class Optimizer(Component):
                 [{"params": list(module.parameters())}] if task is None else task.parameter_groups()
             )
             factors = rate_factors(module, rates=self.rates, layer_decay=self.layer_decay)
-            return self.make(split_by_rate(groups, factors, lr=self.lr), module)
+            fitted = self._of_width(layer_width(module))
+            return fitted.make(split_by_rate(groups, factors, lr=fitted.lr), module)
+
+        def _of_width(self, width: int | None) -> Self:
+            """The same with the rate for layers of so many features.
+
+            Source: Yang et al. 2022, "Tensor Programs V", table 8 (Adam's rate of hidden layers).
+            """
+            if self.lr_width is None or width in (None, self.lr_width):
+                return self
+            lr = self.lr * self.lr_width / width
+            LOG.info(
+                f"The learning rate is {lr:.3g}: optimizer.lr={self.lr:.3g} is meant for layers of "
+                f"{self.lr_width} features (optimizer.lr_width), and these have {width}."
+            )
+            return replace(self, lr=lr)
 
         @abstractmethod
         def make(self, groups: list[dict[str, Any]], module: nn.Module) -> torch.optim.Optimizer:
@@ -91,7 +109,7 @@ class AlgorithmConfig(Optimizer.Config):
 
     def arguments(self) -> dict[str, Any]:
         """What the algorithm is called with: the settings but those of the groups."""
-        of_groups = ("freeze", "layer_decay", "rates")
+        of_groups = ("freeze", "layer_decay", "lr_width", "rates")
         names = (field.name for field in fields(self))
         return {name: getattr(self, name) for name in names if name not in of_groups}
 

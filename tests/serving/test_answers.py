@@ -161,7 +161,8 @@ def test_it_is_healthy_ready_and_says_what_it_reads(server):
     assert server.get("model").json() == {
         "name": "reversed",
         "columns": ["text"],
-        "limits": {"items": 5, "characters": 1000},
+        "limits": {"items": 5, "characters": 1000, "body": 4000},
+        "vectors": False,
         "examples": [{"text": "<b>abc</b>"}],
     }
 

@@ -201,6 +201,61 @@ def test_a_token_is_asked_for_and_taken(browser):
     browser.log()
 
 
+def serve(run, *words):
+    """The command that serves a run."""
+    code = "import sys; from weft.cli.main import main; sys.exit(main())"
+    return [sys.executable, "-c", code, "serve", str(run.resolve()), "--port", "0", *words]
+
+
+def test_the_texts_nearest_to_a_vector_are_shown(browser, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_data("embedding/pairs/local")
+    words = ["trainer.max_steps=2", "reporters.console=false"]
+    run = weft.train("embedding/pairs/local", words, run_dir="run").folder
+    texts = [f"play song {number} {'again ' * (number % 5)}" for number in range(150)]
+    texts += [HOSTILE, "wake me at seven", texts[3], "", " wake me "]
+    with started(serve(run, "--body", "3000", "--items", "50")) as served:
+        browser.go(served.url)
+        browser.until(lambda: browser.text("#texts") is not None)
+        ask(browser, "wake me at seven")
+        assert browser.text("#answer .first") == "8 numbers"
+        assert browser.text("#answer .hint").startswith("Give texts to search")
+        browser.run("document.getElementById('texts').value = arguments[0]", "\n".join(texts))
+        ask(browser, "wake me at seven")
+        one, *vectors = weft.load(run).embed(["wake me at seven", *texts[:-2], "wake me"])
+        cosines = [float(one @ vector) for vector in vectors]
+        named = zip([*(text.strip() for text in texts[:-2]), "wake me"], cosines, strict=True)
+        wanted = sorted(dict(named).items(), key=lambda pair: -pair[1])
+        shown = [line.rsplit("\n", 1) for line in browser.texts("#answer .bars li")]
+        assert shown[0] == ["wake me at seven", "1.000"]
+        assert [float(score) for _, score in shown[:8]] == pytest.approx(
+            [cosine for _, cosine in wanted[:8]], abs=6e-4
+        )
+        assert browser.text("#answer details summary") == "42 more"
+        assert browser.text("#problem") == ""
+        assert browser.log() == []
+
+
+def test_texts_to_search_come_from_a_file(browser, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_data("embedding/pairs/local")
+    words = ["trainer.max_steps=2", "reporters.console=false"]
+    run = weft.train("embedding/pairs/local", words, run_dir="run").folder
+    with started(serve(run)) as served:
+        browser.go(served.url)
+        browser.until(lambda: browser.text("#texts") is not None)
+        browser.run(
+            "const held = new DataTransfer(); const file = document.getElementById('texts-file');"
+            "held.items.add(new File(['wake me\\nplay it\\n'], 'texts.txt'));"
+            "file.files = held.files; file.dispatchEvent(new Event('change'));"
+        )
+        read = "return document.getElementById('texts').value"
+        browser.until(lambda: browser.run(read) == "wake me\nplay it\n")
+        ask(browser, "play it")
+        assert browser.texts("#answer .bars li")[0] == "play it\n1.000"
+        assert browser.log() == []
+
+
 @pytest.mark.parametrize(
     ("name", "selector"),
     [
@@ -219,9 +274,7 @@ def test_the_answers_of_a_run_are_shown(browser, name, selector, tmp_path, monke
     write_data(name)
     words = ["trainer.max_steps=2", "trainer.evaluate_every=2 steps", "reporters.console=false"]
     run = weft.train(name, words, run_dir="run").folder
-    code = "import sys; from weft.cli.main import main; sys.exit(main())"
-    command = [sys.executable, "-c", code, "serve", str(run.resolve()), "--port", "0"]
-    with started(command) as served:
+    with started(serve(run)) as served:
         columns = served.get("model").json()["columns"]
         browser.go(served.url)
         browser.until(lambda: browser.text("#column-0") is not None)

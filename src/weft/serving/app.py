@@ -21,6 +21,7 @@ from weft.serving.batcher import Batcher, Question
 from weft.serving.limits import Limits, RefusedError
 from weft.serving.questions import read_body, read_rows, request_schema
 from weft.serving.telemetry import Telemetry
+from weft.text.answer_rows import EmbeddedRow
 
 __all__ = ["Service", "make_app"]
 
@@ -188,10 +189,10 @@ class Service:
         return Response(self.telemetry.text(), media_type=CONTENT_TYPE_LATEST)
 
     async def model(self) -> Response:
-        """What the model reads, and examples of it."""
-        limits = {"items": self.limits.items, "characters": self.limits.characters}
-        columns = list(self.predictor.columns)
-        known = {"name": self.name, "columns": columns, "limits": limits}
+        """What the model reads, whether it answers with vectors, and examples."""
+        limits = {name: getattr(self.limits, name) for name in ("items", "characters", "body")}
+        columns, vectors = list(self.predictor.columns), self.predictor.answer_type is EmbeddedRow
+        known = {"name": self.name, "columns": columns, "limits": limits, "vectors": vectors}
         return _json({**known, "examples": list(self.examples)})
 
 

@@ -3,8 +3,12 @@
 
 const MOST_BARS = 8;
 const SHOWN_EXAMPLE = 120;
+const MOST_NEAR = 50;
+const ROWS_ASKED = 64;
 const find = (id) => document.getElementById(id);
 let columns = [];
+let limits = {};
+let searches = false;
 let asked = null;
 
 function made(tag, text, className) {
@@ -25,11 +29,11 @@ const isObject = (value) => value !== null && typeof value === "object" && !Arra
 
 // -- kinds of answers
 
-function bars(pairs) {
+function bars(pairs, written = percent) {
   const lines = [...pairs].sort((a, b) => b[1] - a[1]).map(([name, share], rank) => {
     const bar = made("span", undefined, "bar");
     bar.style.width = `${100 * Math.min(1, Math.max(0, share))}%`;
-    const line = nest("li", rank ? "" : "best", [bar, made("span", name), made("span", percent(share), "score")]);
+    const line = nest("li", rank ? "" : "best", [bar, made("span", name), made("span", written(share), "score")]);
     return line;
   });
   const shown = nest("ul", "bars", lines.slice(0, MOST_BARS));
@@ -123,6 +127,12 @@ const TEXTS = [
     made("p", answer.prediction, "first"),
     ...answer.masks.flatMap((fills, n) => [made("h3", `Mask ${n + 1}`), ...bars(fills.map((fill) => [fill.text, fill.score]))]),
   ],
+  // A vector, with the texts whose own are nearest.
+  (answer, row, near) => typeof answer.prediction?.[0] === "number" && [
+    made("p", `${answer.prediction.length} numbers`, "first"),
+    ...(near.length ? [made("h3", "Nearest texts, by the cosine"), ...bars(near, (cosine) => cosine.toFixed(3))] : []),
+    ...(near.length ? [] : [made("p", "Give texts to search, and see which are nearest.", "hint")]),
+  ],
   (answer) => typeof answer.prediction === "number" && [made("p", String(answer.prediction), "first")],
   // A text that was generated, such as a translation or a tree.
   (answer) => typeof answer.prediction === "string" && generated(answer),
@@ -148,9 +158,9 @@ function generated(answer) {
   return [first, ...score, made("h3", "Alternatives"), nest("ol", "plain", lines)];
 }
 
-function show(answer, row) {
+function show(answer, row, near) {
   let parts = null;
-  for (const text of TEXTS) parts = parts || text(answer, row);
+  for (const text of TEXTS) parts = parts || text(answer, row, near);
   const whole = nest("details", "", [made("summary", "As JSON"), made("pre", JSON.stringify(answer, null, 2))]);
   whole.open = !parts;
   find("answer").replaceChildren(...(parts || []), whole);
@@ -179,6 +189,11 @@ function reason(error) {
   return error instanceof TypeError ? "The server cannot be reached." : error.message;
 }
 
+async function predict(rows, signal) {
+  const response = await fetch("predict", { method: "POST", headers: headers(), body: JSON.stringify(rows), signal });
+  return read(response);
+}
+
 async function ask() {
   asked?.abort();
   const mine = (asked = new AbortController());
@@ -187,16 +202,73 @@ async function ask() {
   try {
     if (!columns.length) await learn();
     const row = Object.fromEntries(columns.map((name, n) => [name, find(`column-${n}`).value]));
-    const response = await fetch("predict", { method: "POST", headers: headers(), body: JSON.stringify(row), signal: mine.signal });
-    const answer = await read(response);
+    const answer = await predict(row, mine.signal);
+    const near = searches ? await nearest(answer.prediction, mine.signal) : [];
     tell("");
-    show(answer, row);
+    show(answer, row, near);
   } catch (error) {
     if (mine.signal.aborted) return;
     find("answer").replaceChildren();
     tell(reason(error));
   }
   if (asked === mine) send.removeAttribute("aria-busy");
+}
+
+// -- the texts nearest to a vector
+
+const vectors = new Map();
+const size = (text) => new TextEncoder().encode(text).length;
+
+function cosine(a, b) {
+  let [both, one, two] = [0, 0, 0];
+  a.forEach((x, n) => {
+    both += x * b[n];
+    one += x * x;
+    two += b[n] * b[n];
+  });
+  return both / Math.sqrt(one * two || 1);
+}
+
+// Each text is asked for once, some together, as the server's limits allow.
+async function learnVectors(texts, signal) {
+  const unknown = texts.filter((text) => !vectors.has(text)).map((text) => ({ [columns[0]]: text }));
+  let at = 0;
+  while (at < unknown.length) {
+    const rows = [];
+    let bytes = 2;
+    while (at + rows.length < unknown.length && rows.length < Math.min(limits.items, ROWS_ASKED)) {
+      bytes += size(JSON.stringify(unknown[at + rows.length])) + 1;
+      if (rows.length && bytes > limits.body) break;
+      rows.push(unknown[at + rows.length]);
+    }
+    find("answer").replaceChildren(made("p", `Reading the texts to search, ${at} of ${unknown.length} …`, "hint"));
+    const answers = await predict(rows, signal);
+    rows.forEach((row, n) => vectors.set(row[columns[0]], answers[n].prediction));
+    at += rows.length;
+  }
+}
+
+async function nearest(vector, signal) {
+  const lines = find("texts").value.split("\n").map((line) => line.trim());
+  const texts = [...new Set(lines.filter((line) => line))];
+  await learnVectors(texts, signal);
+  const found = texts.map((text) => [text, cosine(vector, vectors.get(text))]);
+  return found.sort((a, b) => b[1] - a[1]).slice(0, MOST_NEAR);
+}
+
+function search() {
+  const label = made("label", "Texts to search, one a line");
+  const text = made("textarea");
+  label.htmlFor = text.id = "texts";
+  text.rows = 5;
+  const other = made("label", "or those of a file");
+  const file = made("input");
+  file.type = "file";
+  other.htmlFor = file.id = "texts-file";
+  file.addEventListener("change", async () => {
+    if (file.files.length) text.value = await file.files[0].text();
+  });
+  return nest("div", "field", [label, text, other, file]);
 }
 
 // -- what the model reads
@@ -225,10 +297,10 @@ function example(row) {
 
 async function learn() {
   const model = await read(await fetch("model", { headers: headers() }));
-  columns = model.columns;
+  [columns, limits, searches] = [model.columns, model.limits, model.vectors];
   document.title = `${model.name} · weft`;
   find("name").textContent = model.name;
-  find("fields").replaceChildren(...columns.map(field));
+  find("fields").replaceChildren(...columns.map(field), ...(searches ? [search()] : []));
   find("examples-list").replaceChildren(...model.examples.map(example));
   find("examples").hidden = !model.examples.length;
   tell("");

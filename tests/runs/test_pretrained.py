@@ -217,5 +217,6 @@ def test_an_export_has_adapters_merged(tmp_path: Path) -> None:
 def test_every_family_under_every_task(task: str, family: str, tmp_path: Path) -> None:
     run = trained(task, family, tmp_path)
     before = answers(run, task)
-    export(run, "onnx", out=tmp_path / "export")  # which compares the rows of valid_data
+    for form in ("onnx", "huggingface"):
+        export(run, form, out=tmp_path / form)  # which compares the rows of valid_data
     assert answers(run, task) == before

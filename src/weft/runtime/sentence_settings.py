@@ -8,7 +8,7 @@ from weft.errors import UserError
 from weft.runtime.bounded_files import parse_json, read_all
 from weft.runtime.pretrained import SENTENCE_FILES, PretrainedFolder
 
-__all__ = ["SentenceSettings", "sentence_settings"]
+__all__ = ["LENGTHS", "MODULES", "POOLING", "POOLINGS", "SentenceSettings", "sentence_settings"]
 
 MODULES, POOLING, LENGTHS, PROMPTS = SENTENCE_FILES
 POOLINGS = {"cls": "first", "lasttoken": "last", "max": "max", "mean": "mean"}

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sentence_transformers
 import torch
 import transformers
 from safetensors.torch import load_file
@@ -115,9 +116,11 @@ def test_a_tagger_labels_the_first_piece_of_each_word(family: str, tmp_path: Pat
         ("classification", "bert", (POOLER, "task.loss.type=squared_hinge"), "other probabilities"),
         ("classification", "modernbert", (POOLER,), "layers before the scores of a modernbert"),
         ("ner", "roberta", (), "random field"),
-        ("joint", "bert", (), "what a IntentSlotModel does"),
-        ("ranking", "bert", (), "what a Ranker does"),
-        ("question", "bert", (), "what a PretrainedReader does"),
+        ("joint", "bert", (), "has the answers of IntentSlots"),
+        ("ranking", "bert", (), "has the answers of QueryDocumentRanking"),
+        ("question", "bert", (), "has the answers of QuestionAnswering"),
+        ("trees", "bert", (), "has the answers of TreeTagging"),
+        ("embedding", "bert", ("model.pooling.type=attention",), "has no such pooling"),
     ],
 )
 def test_else_it_is_the_encoder_with_the_other_weights_beside(
@@ -135,6 +138,29 @@ def test_else_it_is_the_encoder_with_the_other_weights_beside(
     encoder = {name for name in whole if "encoder.model." in name}
     assert head.keys() == whole.keys() - encoder
     assert all(torch.equal(head[name], whole[name]) for name in head)
+
+
+@pytest.mark.parametrize(
+    ("family", "more"),
+    [
+        ("bert", ("model.pooling.type=mean",)),
+        ("roberta", ("model.pooling.type=first", "model.normalize=false")),
+        ("modernbert", ("model.pooling.type=max",)),
+        ("deberta-v2", ("model.pooling.type=last",)),
+    ],
+)
+def test_a_sentence_encoder_is_one_of_sentence_transformers(
+    family: str, more: tuple[str, ...], tmp_path: Path
+) -> None:
+    run = trained("embedding", family, tmp_path, *more)
+    made = export(run, "huggingface")
+    assert "sentence-transformers reads all of it;" in made.comparison.sentence
+    assert not (made.folder / "head.safetensors").exists()
+    library = sentence_transformers.SentenceTransformer(str(made.folder), device="cpu")
+    texts = ["dogs bark", LONG, "the [SEP] cat </s>"]
+    wanted = library.encode(texts, show_progress_bar=False)
+    assert weft.load(run).embed(texts) == pytest.approx(wanted, abs=1e-5)
+    assert weft.load_encoder(str(made.folder)).embed(texts) == pytest.approx(wanted, abs=1e-5)
 
 
 def test_a_form_says_how_it_is_read() -> None:

@@ -54,8 +54,8 @@ class Comparison:
     """Most that is allowed."""
     worst: str = ""
     """The row with the largest difference, or the first with another answer, in words."""
-    things: str = "answers are"
-    """What is the same or is not, in words."""
+    things: str = "answers are the same"
+    """What ``same`` counts, in words."""
     note: str = ""
     """What else a person should know of the export."""
     quality: Quality | None = None
@@ -97,8 +97,8 @@ class Comparison:
             'Compared on 40 rows of valid_data: 38 answers are the same,'
         """
         compared = (
-            f"Compared on {self.rows:,} rows of {self.where}: {self.same:,} {self.things} the "
-            f"same, {self.numbers} differ by at most {self.largest:.1g}."
+            f"Compared on {self.rows:,} rows of {self.where}: {self.same:,} {self.things}, "
+            f"{self.numbers} differ by at most {self.largest:.1g}."
         )
         more = self.note if self.quality is None else self.quality.sentence
         return f"{more} {compared}" if more else compared

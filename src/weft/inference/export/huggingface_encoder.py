@@ -23,6 +23,7 @@ from weft.models.encoders.pretrained import PretrainedEncoder
 from weft.models.pretrained import pretrained_config
 from weft.runtime.disk import HashingFile
 from weft.runtime.files import write_file
+from weft.runtime.sentence_settings import LENGTHS, MODULES, POOLING
 from weft.tasks.column_task import ColumnsTask
 from weft.tasks.regression import DocumentRegression, PairRegression
 from weft.tasks.task import Row
@@ -82,17 +83,19 @@ def write(task: ColumnsTask, folder: Path) -> Form:
     config.architectures = [type(model).__name__]
     config.save_pretrained(folder)
     given = {**encoder.model.state_dict(), **form.head}
-    prefix = "" if form.why else f"{model.base_model_prefix}."
+    prefix = "" if form.alone else f"{model.base_model_prefix}."
     wanted = [*model.state_dict()]
     own = {name: name if name in form.head else name.removeprefix(prefix) for name in wanted}
     _write(folder / "model.safetensors", {name: given[own[name]] for name in wanted})
-    if form.why:
+    if form.why:  # else all other weights are read, or there are none
         read = {id(weight) for weight in encoder.state_dict(keep_vars=True).values()}
         every = task.module.state_dict(keep_vars=True).items()
         _write(folder / HEAD, {name: weight for name, weight in every if id(weight) not in read})
     most = _most(task, encoder)
     spaced = "pieces" in task.text.inputs
     _write_tokenizer(folder, _tokenizer(task), config, spaced=spaced, most=most)
+    if form.pooling:
+        _write_sentence_files(folder, task, form.pooling, dim=encoder.out_dim, most=most)
     options = "".join(f", {name}={value}" for name, value in _options(config, form).items())
     card = CARD.format(
         title=f"{type(task).__name__}, {config.model_type}",
@@ -103,6 +106,35 @@ def write(task: ColumnsTask, folder: Path) -> Form:
     )
     write_file(folder / "README.md", card)
     return form
+
+
+def _write_sentence_files(
+    folder: Path, task: ColumnsTask, pooling: str, *, dim: int, most: int
+) -> None:
+    """Writes what sentence-transformers reads beside the encoder."""
+    config: Any = task.module.config
+    kinds = ["Transformer", "Pooling", *["Normalize"] * config.normalize]
+    paths = ["", *(f"{number}_{kind}" for number, kind in enumerate(kinds[1:], start=1))]
+    modules = [
+        {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
+        for i, (kind, path) in enumerate(zip(kinds, paths, strict=True))
+    ]
+    modes = {
+        "cls": "cls_token",
+        "lasttoken": "lasttoken",
+        "max": "max_tokens",
+        "mean": "mean_tokens",
+    }
+    pooled = {f"pooling_mode_{mode}": name == pooling for name, mode in modes.items()}
+    for path in paths[1:]:
+        (folder / path).mkdir()
+    files: dict[str, Any] = {
+        MODULES: modules,
+        LENGTHS: {"max_seq_length": most, "do_lower_case": False},
+        POOLING: {"word_embedding_dimension": dim, **pooled},
+    }
+    for name, content in files.items():
+        write_file(folder / name, json.dumps(content, indent=2))
 
 
 def _encoder(task: ColumnsTask) -> PretrainedEncoder:
@@ -132,7 +164,7 @@ def _options(config: Any, form: Form) -> dict[str, Any]:
 
     kind: Any = transformers.MODEL_MAPPING[type(config)]
     pooled = "add_pooling_layer" in inspect.signature(kind).parameters
-    return {"add_pooling_layer": False} if form.why and pooled else {}
+    return {"add_pooling_layer": False} if form.alone and pooled else {}
 
 
 def _write(path: Path, tensors: dict[str, Tensor]) -> None:
@@ -186,8 +218,8 @@ def compare(
     config = pretrained_config(encoder.config.architecture or {}, "", needed_by=FORMAT)
     model, tokenizer = loaded(form.loader, folder, **_options(config, form))
     both = _Both(task, encoder, model, tokenizer)
-    apart = (_vectors_apart if form.why else _answers_apart)(both, rows)
-    numbers = "numbers of vectors" if form.why else "numbers of answers"
+    apart = (_vectors_apart if form.alone else _answers_apart)(both, rows)
+    numbers = "numbers of vectors" if form.alone else "numbers of answers"
     same, largest, worst = 0, 0.0, ""
     for number, distance in enumerate(apart):
         same += distance is not None
@@ -195,7 +227,9 @@ def compare(
             largest = largest if distance is None else distance
             worst = f"row {number} ({shown(rows[number])})"
     found = Comparison(len(rows), where, same, largest, numbers, NUMBER_TOLERANCE, worst)
-    return replace(found, things="texts have" if form.why else found.things, note=form.note)
+    return replace(
+        found, things="texts have the same vectors" if form.alone else found.things, note=form.note
+    )
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,14 @@ from typing import Any, Final, TypeAlias
 import torch
 from torch import Tensor, nn
 
+from weft.models import registries
 from weft.models.classifier import Classifier, Regressor, TextVector
+from weft.models.embedding.sentence_encoder import SentenceEncoder
 from weft.models.encoders.pretrained import PretrainedEncoder
 from weft.models.pairs import PairClassifier, PairRegressor
 from weft.models.poolings import Pooler
 from weft.models.tagger import Tagger
+from weft.runtime.sentence_settings import POOLINGS
 from weft.tasks.classification import DocumentClassification, PairClassification
 from weft.tasks.column_task import ColumnsTask
 from weft.tasks.regression import DocumentRegression, PairRegression
@@ -50,11 +53,20 @@ class Form:
     head: Mapping[str, Tensor] = field(default_factory=dict)
     """The head's weights, by their names there."""
     why: str = ""
-    """Why it reads the encoder alone; empty where it computes all."""
+    """Why no program reads more than the encoder; empty where one does."""
+    pooling: str = ""
+    """What sentence-transformers calls the pooling of a sentence encoder, which it reads."""
+
+    @property
+    def alone(self) -> bool:
+        """Whether transformers reads the encoder alone."""
+        return self.loader == Form.loader
 
     @property
     def note(self) -> str:
         """The same for a person."""
+        if self.pooling:
+            return "sentence-transformers reads all of it; transformers its encoder, by AutoModel."
         if not self.why:
             return f"transformers reads all of it, by {self.loader}."
         return (
@@ -83,11 +95,16 @@ def form_of(task: ColumnsTask, encoder: PretrainedEncoder) -> Form:
     """
     module, kind = task.module, str((encoder.config.architecture or {})["model_type"])
     texts = DocumentClassification | DocumentRegression | PairClassification | PairRegression
+    if isinstance(module, SentenceEncoder):
+        names = {name: there for there, name in POOLINGS.items()}
+        name = names.get(registries.poolings.name_of(type(module.text.pooling)) or "", "")
+        why = "" if name else "sentence-transformers has no such pooling (model.pooling)"
+        return Form(pooling=name, why=why)
     if isinstance(module, Tagger) and isinstance(task, WordTagging):
         return _words(module, task, kind)
     if isinstance(module, Scored) and isinstance(task, texts):
         return _texts(module, task, kind)
-    return Form(why=f"no model there computes what a {type(module).__name__} does")
+    return Form(why=f"no model there has the answers of {type(task).__name__}")
 
 
 def _words(module: Tagger, task: WordTagging, kind: str) -> Form:

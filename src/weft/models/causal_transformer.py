@@ -48,6 +48,10 @@ class CausalTransformer(LanguageModel):
     class Config(BaseConfig):
         """Settings of the model."""
 
+        vocabulary_size: int | None = setting(None, in_key="set")
+        """Number of tokens that are read and scored; null is the tokenizer's. Fewer where its last
+        ids are marks that no text has (GPT-2's padding), more where rows of a checkpoint are
+        spare."""
         dim: int = 128
         """Features of a token's representation."""
         num_layers: int = 4
@@ -80,7 +84,7 @@ class CausalTransformer(LanguageModel):
         """Blocks of the layers; what they leave None is as the settings above say."""
 
         def __post_init__(self) -> None:
-            sizes = ["dim", "num_layers", "num_heads", "ffn_dim", "max_length"]
+            sizes = ["vocabulary_size", "dim", "num_layers", "num_heads", "ffn_dim", "max_length"]
             require(self, "model", sizes=sizes, shares=["dropout", "attention_dropout"])
             heads = _filled(self).layer.attention.num_heads
             assert heads is not None
@@ -98,7 +102,8 @@ class CausalTransformer(LanguageModel):
         heads, encoding = blocks.layer.attention.num_heads, blocks.positions
         assert heads is not None
         assert encoding is not None
-        tokens = token_table(vocab.size, dim, pad_idx=vocab.pad_idx)
+        size = config.vocabulary_size or vocab.size
+        tokens = token_table(size, dim, pad_idx=vocab.pad_idx if vocab.pad_idx < size else None)
         positions = encoding.build(dim=dim, head_dim=dim // heads, max_length=config.max_length)
         scale = 1.0 if config.plain_embedding else dim**0.5
         self.text = Embedding(tokens, positions, scale=scale, dropout=config.dropout)

@@ -53,7 +53,8 @@ class Transformer(Component, nn.Module):
         """Settings of the Transformer; the defaults suit 100,000 sentence pairs on a laptop."""
 
         vocabulary_size: int | None = None
-        """Number of token ids; None takes the tokenizer's."""
+        """Number of token ids; None takes the tokenizer's. More are rows that no id stands for, as
+        published models have."""
         pad_idx: int | None = None
         """Id of the padding token; None takes the tokenizer's."""
         dim: int = 128
@@ -194,17 +195,19 @@ class Transformer(Component, nn.Module):
 
 def _filled(config: Transformer.Config, vocab: ModelVocabInfo) -> Transformer.Config:
     """With the vocabulary's size and padding, which must agree with those written, and blocks."""
-    for name, found in (("vocabulary_size", vocab.size), ("pad_idx", vocab.pad_idx)):
-        written = getattr(config, name)
-        if written not in (None, found):
-            raise UserError(
-                f"model.{name} is {written}, but the tokenizer's is {found}. "
-                f"Leave model.{name} out to take the tokenizer's, "
-                "or use the tokenizer that the model was made for."
-            )
+    size = vocab.size if config.vocabulary_size is None else config.vocabulary_size
+    wrong = {"vocabulary_size": (size, vocab.size)} if size < vocab.size else {}
+    if config.pad_idx not in (None, vocab.pad_idx):
+        wrong["pad_idx"] = config.pad_idx, vocab.pad_idx
+    for name, (written, found) in wrong.items():
+        raise UserError(
+            f"model.{name} is {written}, but the tokenizer's is {found}. "
+            f"Leave model.{name} out to take the tokenizer's, "
+            "or use the tokenizer that the model was made for."
+        )
     encoder, decoder = _filled_blocks(config)
     return dataclasses.replace(
-        config, vocabulary_size=vocab.size, pad_idx=vocab.pad_idx, encoder=encoder, decoder=decoder
+        config, vocabulary_size=size, pad_idx=vocab.pad_idx, encoder=encoder, decoder=decoder
     )
 
 

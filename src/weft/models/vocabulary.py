@@ -11,6 +11,7 @@ __all__ = [
     "HasWordVocabInfo",
     "ModelVocabInfo",
     "WordVocabInfo",
+    "rows_needed",
 ]
 
 
@@ -87,3 +88,21 @@ class HasWordVocabInfo(Protocol):
     @property
     def vocab_info(self) -> WordVocabInfo:
         """Facts about its vocabulary."""
+
+
+def rows_needed(vocab: ModelVocabInfo) -> int:
+    """Ids up to the last that is read or scored: marks that a vocabulary lacks are neither.
+
+    So the probabilities of a GPT-2 are its own, although its tokenizer has no padding.
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> marks = {"bos_idx": 8, "eos_idx": 7, "pad_idx": 9, "unk_idx": 10}
+        >>> rows_needed(SimpleNamespace(size=11, **marks))
+        8
+    """
+    names = ("pad_idx", "bos_idx", "unk_idx")
+    rows, unused = vocab.size, {getattr(vocab, name, -1) for name in names}
+    while rows - 1 in unused - {vocab.eos_idx}:
+        rows -= 1
+    return rows

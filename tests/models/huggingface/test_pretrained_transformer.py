@@ -93,10 +93,10 @@ def save(folder: Path, family: str, **more: Any) -> Any:
 
 
 def tokenizer_of(model: Any, *, size: int = SIZE) -> Any:
-    """What a model of weft's asks of a tokenizer."""
+    """What a model of weft's asks of a tokenizer; a mark that a model lacks is behind its ids."""
     pad = model.config.pad_token_id
-    info = SimpleNamespace(size=size, pad_idx=0 if pad is None else pad, eos_idx=EOS)
-    return SimpleNamespace(vocab_info=info)
+    marks = {"pad_idx": size if pad is None else pad, "eos_idx": EOS, "bos_idx": EOS}
+    return SimpleNamespace(vocab_info=SimpleNamespace(size=size + (pad is None), **marks))
 
 
 def made(folder: Path, tokenizer: Any, **settings: Any) -> Transformer | CausalTransformer:
@@ -168,7 +168,7 @@ def test_searches_find_what_generate_finds(family: str, beam_size: int, tmp_path
     decoding = Decoding(
         beam_size=beam_size, max_length_a=0, max_length_b=12, unknown_penalty=float("inf")
     )
-    pad = tokenizer_of(model).vocab_info.pad_idx
+    pad = tokenizer_of(model).vocab_info.pad_idx % SIZE
     settings: dict[str, Any] = {"num_beams": beam_size, "max_new_tokens": 12, "do_sample": False}
     settings |= {"suppress_tokens": [pad], "pad_token_id": pad}
     if family in DECODERS:
@@ -185,6 +185,13 @@ def test_searches_find_what_generate_finds(family: str, beam_size: int, tmp_path
     assert [row[0].ids for row in found] == ended
 
 
+def test_a_mark_that_no_text_has_gets_no_score(tmp_path: Path) -> None:
+    model = save(tmp_path, "gpt2")
+    tokenizer = tokenizer_of(model)
+    assert tokenizer.vocab_info.size == SIZE + 1
+    assert len(made(tmp_path, tokenizer).output_weight) == SIZE
+
+
 @pytest.mark.parametrize("family", ["gpt2", "marian"])
 def test_ids_without_a_row_are_never_the_best(family: str, tmp_path: Path) -> None:
     model = save(tmp_path, family)
@@ -194,11 +201,10 @@ def test_ids_without_a_row_are_never_the_best(family: str, tmp_path: Path) -> No
     assert (found.argmax(-1) < SIZE).all()
 
 
-def test_rows_without_an_id_are_left(tmp_path: Path) -> None:
+def test_rows_without_an_id_stay(tmp_path: Path) -> None:
     model = save(tmp_path, "m2m_100")
-    module = made(tmp_path, tokenizer_of(model, size=SIZE - 1))
-    wanted, found = logits(model, module)
-    torch.testing.assert_close(found, wanted[..., :-1], rtol=1e-5, atol=1e-5)
+    wanted, found = logits(model, made(tmp_path, tokenizer_of(model, size=SIZE - 1)))
+    torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("family", ["gpt2", "llama", "m2m_100"])

@@ -125,8 +125,8 @@ def write(
         spec.decoder.projection.weight = _numbers(module.output_weight)
         if isinstance(module.output_bias, Tensor):
             spec.decoder.projection.bias = _numbers(module.output_bias)
-    names = names_of(vocab)
-    spec.register_source_vocabulary([str(i) for i in range(vocab.size)])
+    names = _names(vocab, rows=len(module.output_weight))
+    spec.register_source_vocabulary([str(i) for i in range(len(names))])
     spec.register_target_vocabulary(names)
     spec.config.add_source_eos = False  # the text processor has put it there
     spec.config.bos_token, spec.config.eos_token = names[vocab.bos_idx], names[vocab.eos_idx]
@@ -160,14 +160,20 @@ def write_causal(
         _fill_front(decoder, decoder.embeddings, module.text)
         _fill_stack(decoder, module.decoder)
         decoder.projection.weight = _numbers(module.output_weight)
-    spec, names = TransformerDecoderModelSpec(decoder), names_of(vocab)
+    names = _names(vocab, rows=len(module.output_weight))
+    spec = TransformerDecoderModelSpec(decoder)
     spec.register_vocabulary(names)
     spec.config.bos_token = spec.config.eos_token = names[vocab.eos_idx]
-    spec.config.unk_token = names[vocab.unk_idx]
+    spec.config.unk_token = names[vocab.unk_idx if vocab.unk_idx < len(names) else vocab.eos_idx]
     spec.config.layer_norm_epsilon = config.decoder.layer.norm.eps
     spec.validate()
     spec.optimize(quantization)
     spec.save(str(folder))
+
+
+def _names(vocab: VocabInfo, *, rows: int) -> list[str]:
+    """Of each row of the table of tokens; some have no id, and marks that are never read no row."""
+    return [*names_of(vocab), *map(str, range(vocab.size, rows))][:rows]
 
 
 def _shared(config: Any, front: Embedding) -> dict[str, Any]:

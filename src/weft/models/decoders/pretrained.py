@@ -22,7 +22,7 @@ from weft.models.pretrained import (
     plain_architecture,
     pretrained_config,
 )
-from weft.models.vocabulary import FramedVocabInfo, HasFramedVocabInfo
+from weft.models.vocabulary import HasFramedVocabInfo, rows_needed
 
 __all__ = ["PretrainedLanguageModel", "PretrainedState"]
 
@@ -117,7 +117,7 @@ class PretrainedLanguageModel(LanguageModel):
             config.architecture
             or architecture_of(config.path, revision=config.revision, setting="model.path")
         )
-        told["vocab_size"] = max(_rows(vocab), int(told.get("vocab_size", 0)))
+        told["vocab_size"] = max(rows_needed(vocab), int(told.get("vocab_size", 0)))
         if told.get("pad_token_id") in (vocab.eos_idx, vocab.bos_idx):
             told["pad_token_id"] = None  # else these tokens' vectors would learn nothing
         made = _decoder(told, config.path)
@@ -201,17 +201,6 @@ class PretrainedLanguageModel(LanguageModel):
         sizes = {(each.shape[1], each.shape[3]) for each in kept}
         if len(sizes) == 1:
             self.cache_sizes = (len(state.cache.layers), *sizes.pop())
-
-
-def _rows(vocab: FramedVocabInfo) -> int:
-    """Ids up to the last that is read or scored: marks that a file lacks are neither.
-
-    So the probabilities of a GPT-2 are its own, although its tokenizer has no padding.
-    """
-    rows, unused = vocab.size, {vocab.pad_idx, vocab.bos_idx, getattr(vocab, "unk_idx", -1)}
-    while rows - 1 in unused - {vocab.eos_idx}:
-        rows -= 1
-    return rows
 
 
 def _decoder(told: Mapping[str, Any], path: str) -> Any:

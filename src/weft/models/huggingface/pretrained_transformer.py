@@ -32,7 +32,7 @@ from weft.models.pretrained import (
     pretrained_config,
 )
 from weft.models.transformer import Transformer
-from weft.models.vocabulary import HasVocabInfo
+from weft.models.vocabulary import HasVocabInfo, rows_needed
 from weft.runtime.pretrained import find_pretrained
 
 __all__ = ["PretrainedTransformer", "own_config", "take_weights"]
@@ -111,6 +111,10 @@ class PretrainedTransformer(Component):
             )
             config: Any = own_config(told, self.path)
             _refuse_tokenizer(told, tokenizer, self.path)
+            info, size = tokenizer.vocab_info, int(told.get("vocab_size") or 0)
+            # What generates alone reads no marks of its tokenizer's that no text has.
+            needed = rows_needed(info) if "num_layers" in vars(config) else info.size
+            config = replace(config, vocabulary_size=max(size, needed))
             given = {"dropout": self.dropout, "attention_dropout": self.attention_dropout}
             config = replace(config, **{k: v for k, v in given.items() if v is not None})
             module: Transformer | CausalTransformer = config.build(tokenizer=tokenizer)

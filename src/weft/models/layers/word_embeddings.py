@@ -28,14 +28,15 @@ __all__ = [
 ]
 
 
-def token_table(vocabulary_size: int, dim: int, *, pad_idx: int) -> nn.Embedding:
-    """A table of token vectors with standard deviation ``dim ** -0.5``; the padding's is zero.
+def token_table(vocabulary_size: int, dim: int, *, pad_idx: int | None) -> nn.Embedding:
+    """A table of token vectors with standard deviation ``dim ** -0.5``; a padding's is zero.
 
     That scale gives logits of unit variance when the table is tied to the output, and unit inputs
     after scaling by ``dim ** 0.5``.
     """
     weight = nn.init.normal_(torch.empty(vocabulary_size, dim), std=dim**-0.5)
-    weight[pad_idx] = 0.0
+    if pad_idx is not None:
+        weight[pad_idx] = 0.0
     table: nn.Embedding = nn.Embedding.from_pretrained(weight, freeze=False, padding_idx=pad_idx)
     return table
 

@@ -2,7 +2,7 @@
 
 import os
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,11 @@ def names_of(vocab: VocabInfo) -> list[str]:
         if place >= 0:
             names[place] = name
     return names
+
+
+def _ids(known: Mapping[str, int], names: Sequence[str]) -> list[int]:
+    """The ids of names; a row of the model that no id stands for is called by its number."""
+    return [known[name] if name in known else int(name) for name in names]
 
 
 def _part(rows: int, threads: int) -> int:
@@ -110,7 +115,7 @@ class CTranslate2Texts:
                 include_prompt_in_result=False,
                 return_scores=False,
             )
-            made = [[*map(self._id, each.sequences[0])] for each in results]
+            made = [_ids(self.ids, each.sequences[0]) for each in results]
             whole = [
                 [*ids, *more, *[self.eos_idx] * (by_row and len(more) < limit)]
                 for ids, more in zip(begun, made, strict=True)
@@ -133,10 +138,6 @@ class CTranslate2Texts:
 
     def _named(self, ids: Sequence[int]) -> list[str]:
         return [self.names[i] if i < len(self.names) else str(i) for i in ids]
-
-    def _id(self, name: str) -> int:
-        """The id of a name: a pretrained model's table may have rows that no token has."""
-        return self.ids[name] if name in self.ids else int(name)
 
 
 def _threads() -> int:
@@ -319,12 +320,12 @@ class CTranslate2Graph:
         for names, score in zip(result.hypotheses, result.scores, strict=True):
             if score < WORST:
                 continue
-            ids = [self.ids[name] for name in names[start:]]
+            ids = _ids(self.ids, names[start:])
             # With the end mark, which is left out at the limit alone.
             length = min(len(ids) + 1, asked.limit)
             total = asked.score + score * (length + start) ** power
             found.append(Found(ids, total / length**power))
-        begun = [self.ids[name] for name in asked.begun[start:]]
+        begun = _ids(self.ids, asked.begun[start:])
         if asked.end is not None and all(one.ids != begun for one in found):
             if self.search.early_stopping == "first":  # of so many, one ended here
                 lengths = sorted(len(one.ids) for one in found)[: self.search.beam_size - 1]

@@ -1,0 +1,118 @@
+"""Runs of weft's own Transformers that begin with published weights, and are whole by themselves."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+
+import weft
+from tests.pretrained_checkpoints import (
+    LANGS,
+    TEXTS,
+    changed,
+    save_language_model,
+    save_seq2seq,
+)
+from weft.errors import UserError
+from weft.models.causal_transformer import CausalTransformer
+from weft.models.transformer import Transformer
+from weft.runs.export import export
+
+FAMILIES = ("gpt2", "llama", "m2m_100", "marian", "nllb")
+ASKED = ["the cat sat", "dogs bark at the moon"]
+
+
+def checkpoint(folder: Path, family: str) -> Path:
+    save = save_language_model if family in ("gpt2", "llama") else save_seq2seq
+    return save(folder / family, family)
+
+
+def words(folder: Path, family: str, *, steps: int = 2) -> tuple[str, list[str]]:
+    """An experiment, and the settings of a few steps."""
+    language = family in ("gpt2", "llama")
+    rows = TEXTS if language else [f"{text}\t{text[::-1]}" for text in TEXTS]
+    file = folder / ("rows.txt" if language else "rows.tsv")
+    file.write_text("\n".join(rows * 4) + "\n")
+    own = ["task.block=16", "task.until=row", "task.stride=null", "task.decoding.sample=false"]
+    if not language:
+        own = ["task.decoding.max_length_a=0"]
+    if family in LANGS:
+        source, target = LANGS[family]
+        own += [f"tokenizer.source_langs=[{source}]", f"tokenizer.target_langs=[{target}]"]
+    return f"{'language/transformer' if language else 'translation/tatoeba'}", [
+        "model.type=pretrained_transformer",
+        f"model.path={folder / family}",
+        "tokenizer.type=pretrained",
+        f"train_data.path={file}",
+        f"valid_data.path={file}",
+        f"trainer.max_steps={steps}",
+        "lr_scheduler.type=constant",  # which does not look at the length
+        "reporters.console=false",
+        "reporters.html=false",
+        *own,
+    ]
+
+
+def trained(folder: Path, family: str, *more: str, steps: int = 2) -> Path:
+    checkpoint(folder, family)
+    name, settings = words(folder, family, steps=steps)
+    run = folder / "run"
+    weft.run_experiment(name, "train", str(run), [*settings, *more])
+    return run
+
+
+def answers(run: Path) -> list[str]:
+    return [repr(answer) for answer in weft.load(run)(ASKED)]
+
+
+@pytest.mark.parametrize(
+    "family", [f if f == "marian" else pytest.param(f, marks=pytest.mark.slow) for f in FAMILIES]
+)
+def test_a_run_is_whole_and_exported(family: str, tmp_path: Path) -> None:
+    run = trained(tmp_path, family)
+    before = answers(run)
+    shutil.rmtree(tmp_path / family)
+    run = Path(shutil.move(run, tmp_path / "moved"))
+    assert answers(run) == before
+    module = weft.load(run).task.module
+    assert isinstance(module, Transformer | CausalTransformer)
+    kinds = ("huggingface",) if family not in ("marian", "m2m_100") else ()
+    for kind in (*kinds, "ctranslate2", "onnx"):
+        export(run, kind, out=tmp_path / kind)  # which compares answers to the rows of valid_data
+
+
+@pytest.mark.parametrize("family", ["gpt2", "marian"])
+def test_a_run_goes_on_bitwise_without_the_folder(family: str, tmp_path: Path) -> None:
+    for name in ("whole", "part"):
+        (tmp_path / name).mkdir()
+    whole = trained(tmp_path / "whole", family, steps=4)
+    part = trained(tmp_path / "part", family, steps=2)
+    shutil.rmtree(tmp_path / "part" / family)
+    weft.train(part, overrides=["trainer.max_steps=4"])
+    weights = "checkpoints/step-00000004/model.safetensors"
+    assert (part / weights).read_bytes() == (whole / weights).read_bytes()
+
+
+def test_what_cannot_be_is_refused_before_a_run_begins(tmp_path: Path) -> None:
+    folder = checkpoint(tmp_path, "gpt2")
+    name, settings = words(tmp_path, "gpt2")
+    changed(folder, "config.json", scale_attn_weights=False)
+    with pytest.raises(UserError, match="scale_attn_weights=False, where True is known"):
+        weft.run_experiment(name, "train", str(tmp_path / "run"), settings)
+
+
+def test_the_first_loss_is_that_of_transformers(tmp_path: Path) -> None:
+    import transformers
+
+    run = trained(tmp_path, "marian", "optimizer.lr=1e-12", "trainer.ema=null", steps=1)
+    predictor = weft.load(run)
+    model = transformers.MarianMTModel.from_pretrained(tmp_path / "marian").eval()
+    text = predictor.task.text
+    row = {"source": TEXTS[0], "target": TEXTS[1]}
+    ids = text.encode([row], with_targets=True)
+    source, target = (torch.from_numpy(ids[n][0].copy()).long()[None] for n in ("source", "target"))
+    with torch.no_grad():
+        theirs = model(input_ids=source, decoder_input_ids=target[:, :-1]).logits
+        ours = predictor.task.module(source, None, target[:, :-1])
+    torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-5)

@@ -1,4 +1,4 @@
-"""Runs of weft's own Transformers that begin with published weights, and are whole by themselves."""
+"""Runs of weft's own Transformers that begin with published weights, and are then whole."""
 
 import shutil
 from pathlib import Path

@@ -32,6 +32,8 @@ class LanguageModel(Component, nn.Module):
     """Whether what was read in one block is known in the next."""
     rows_apart: bool = False
     """Whether a block's tokens know of nothing before their own row."""
+    affine: bool = True
+    """Whether scores are the product of the two below, and nothing more."""
     output_weight: Tensor
     """*Shape:* :math:`(V,D)`."""
     output_bias: Tensor | None

@@ -204,7 +204,7 @@ class LanguageModeling(Task):
     def training_step(self, batch: BlockBatch) -> Loss:
         states, targets = self._states(batch, self.carried)
         module = self.module
-        if fast.now().split_loss and self.device.type == "cpu":
+        if module.affine and fast.now().split_loss and self.device.type == "cpu":
             sums = projected_cross_entropy(
                 states, module.output_weight, module.output_bias, targets
             )

@@ -11,10 +11,16 @@ import transformers
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from tests.pretrained_checkpoints import LANGUAGE_MODELS, TEXTS, changed, save_language_model
+from tests.pretrained_checkpoints import (
+    GPT2_SIZES,
+    LANGUAGE_MODELS,
+    TEXTS,
+    changed,
+    save_language_model,
+)
 from weft.errors import UserError
 from weft.models.decoders.pretrained import PretrainedLanguageModel
-from weft.models.decoding import Decoding, decode
+from weft.models.decoding import Decoding, decode, search_state
 from weft.tasks import evaluate
 from weft.tasks.language_model import LanguageModeling
 from weft.text.tokenizers.pretrained import PretrainedTokenizer
@@ -126,6 +132,34 @@ def test_texts_go_on_as_generate_goes_on(saved: Saved, family: str, beams: int) 
             assert hypothesis.ids == added
 
 
+@pytest.mark.parametrize("search", [{}, {"beam_size": 3, "n_best": 2}, {"sample": True}])
+def test_what_is_read_at_once_is_what_is_read_one_by_one(
+    saved: Saved, monkeypatch: pytest.MonkeyPatch, search: dict[str, Any]
+) -> None:
+    task = task_of(saved("llama"), decoding=Decoding(max_length_a=0.0, max_length_b=6, **search))
+    texts = ("dogs bark", "dogs bark at the moon", "films are", "films are rare")
+    rows = [{"text": text} for text in texts]
+    monkeypatch.setattr(search_state, "READ_AT_ONCE", 12)
+    reads: list[int] = []
+    read = PretrainedLanguageModel.read
+
+    def counted(self: PretrainedLanguageModel, tokens: Tensor, state: object) -> Tensor:
+        reads.append(tokens.shape[1])
+        return read(self, tokens, state)
+
+    monkeypatch.setattr(PretrainedLanguageModel, "read", counted)
+    found = task.predict(rows)
+    assert max(reads) == 3
+    monkeypatch.setattr(search_state, "BlockReader", int)  # which no model is
+    reads.clear()
+    wanted = task.predict(rows)
+    assert max(reads) == 1
+    for one, two in zip(found, wanted, strict=True):
+        assert one.text == two.text
+        assert one.score == pytest.approx(two.score, abs=1e-5)
+        assert [o.text for o in one.others] == [o.text for o in two.others]
+
+
 def test_probabilities_are_of_the_checkpoints_own_tokens(saved: Saved) -> None:
     """Of GPT-2 no row is added for the marks that it lacks; a padded table stays as long."""
     task = task_of(saved("gpt2"))
@@ -184,23 +218,49 @@ def test_weights_are_found_with_and_without_the_name_of_the_model(
         task_of(weights)
 
 
+ONE = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+BENT: dict[str, dict[str, Any]] = {
+    "gemma2": {**ONE, "head_dim": 8, "num_key_value_heads": 1, "final_logit_softcapping": 2.0},
+    "cohere": {**ONE, "num_key_value_heads": 1, "logit_scale": 0.25},
+    "granite": {**ONE, "num_key_value_heads": 1, "logits_scaling": 4.0},
+}
+
+
+@pytest.mark.parametrize("family", BENT)
+def test_scores_that_are_scaled_or_limited_are_those_of_transformers(
+    saved: Saved, family: str
+) -> None:
+    tokenizer = PretrainedTokenizer.Config(path=saved("gpt2") / "tokenizer.json").build()
+    told = {"model_type": family, **BENT[family], "vocab_size": 263}
+    module = PretrainedLanguageModel.Config(architecture=told).build(tokenizer=tokenizer).eval()
+    with torch.no_grad():
+        module.output_weight.mul_(30)
+        ids = torch.tensor([[0, 5, 9, 40]])
+        wanted = module.model(input_ids=ids).logits
+        torch.testing.assert_close(module(ids), wanted, atol=1e-5, rtol=1e-5)
+    task = LanguageModeling.Config(block=24).build(module=module, tokenizer=tokenizer)
+    (batch,) = task.batches([{"text": "the cat sat"}], train=False, seed=1)
+    loss = task.training_step(batch)
+    logits = module(batch.inputs)[0]
+    assert not module.affine
+    torch.testing.assert_close(
+        loss.total, torch.nn.functional.cross_entropy(logits, batch.targets[0], reduction="sum")
+    )
+
+
 OTHERS: dict[str, dict[str, Any]] = {
     "bert": {},
     "t5": {},
     "mamba": {"hidden_size": 8, "num_hidden_layers": 1},
-    "gemma2": {"hidden_size": 16, "num_hidden_layers": 1, "head_dim": 8},
-    "cohere": {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2},
-    "granite": {
-        **{"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2},
-        "logits_scaling": 4.0,
-    },
+    "codegen": {**GPT2_SIZES, "rotary_dim": 4},
+    "xlnet": {"d_model": 16, "n_layer": 1, "n_head": 2, "d_inner": 16},
 }
 
 
 @pytest.mark.parametrize("family", OTHERS)
 def test_what_is_no_such_decoder_is_refused(saved: Saved, family: str) -> None:
     tokenizer = PretrainedTokenizer.Config(path=saved("gpt2") / "tokenizer.json").build()
-    told = {"model_type": family, **OTHERS[family], "vocab_size": 300, "intermediate_size": 16}
+    told = {"model_type": family, **OTHERS[family], "vocab_size": 300}
     with pytest.raises(UserError, match=f"The run is a '{family}', which is no decoder that weft"):
         PretrainedLanguageModel.Config(architecture=told).build(tokenizer=tokenizer)
 

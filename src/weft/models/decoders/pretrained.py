@@ -28,8 +28,9 @@ __all__ = ["PretrainedLanguageModel", "PretrainedState"]
 
 _DROPOUTS = ("resid_pdrop", "embd_pdrop", "dropout", "hidden_dropout", "embedding_dropout")
 """What architectures call the probability of dropping a feature."""
-_PROBE = 3
-"""Tokens of which the scores of a new model are looked at."""
+_PROBE, _LOUD = 3, 1024
+"""Tokens of which the scores of a new model are looked at, and what these are multiplied by: small
+scores would not show what bends large ones."""
 _ALIKE = 1e-3
 """Share of the largest score by which those of one text may differ, computed in two ways."""
 
@@ -88,7 +89,7 @@ class PretrainedLanguageModel(LanguageModel):
     Source: Radford et al. 2019, "Language Models are Unsupervised Multitask Learners".
 
     Raises:
-        UserError: The architecture is no decoder of texts, or scores tokens by more than a matrix.
+        UserError: The architecture is no decoder of texts, or scores tokens in a way of its own.
     """
 
     carries_state = False
@@ -126,6 +127,8 @@ class PretrainedLanguageModel(LanguageModel):
             told |= {name: config.dropout for name in _DROPOUTS if hasattr(made, name)}
         self.config = dataclasses.replace(config, architecture=told)
         self.model = _built(made)
+        self.scale, self.cap = _bends(made)
+        self.affine = self.scale == 1.0 and self.cap is None
         self.cache_sizes: tuple[int, int, int] | None = None
         """Layers of what a search keeps, their heads, and features of each; None: they differ."""
         self._check(config.path)
@@ -146,7 +149,8 @@ class PretrainedLanguageModel(LanguageModel):
     @property
     @override
     def max_length(self) -> int:
-        most = getattr(self.model.config, "max_position_embeddings", None)
+        config = self.model.config
+        most = getattr(config, "max_position_embeddings", getattr(config, "max_seq_len", None))
         return 1_000_000 if most is None else int(most)  # ALiBi has no positions
 
     @override
@@ -172,10 +176,21 @@ class PretrainedLanguageModel(LanguageModel):
         return PretrainedState(cache, memory.states.new_zeros(layers, 2, rows, heads, 0, features))
 
     @override
+    def project(self, hidden: Tensor) -> Tensor:
+        logits = super().project(hidden)
+        if self.scale != 1.0:
+            logits = logits * self.scale
+        return logits if self.cap is None else torch.tanh(logits / self.cap) * self.cap
+
+    @override
     def step(self, tokens: Tensor, state: object) -> Tensor:
+        return self.read(tokens[:, None], state)[:, 0]
+
+    def read(self, tokens: Tensor, state: object) -> Tensor:
+        """Reads tokens of each row at once. *Shape:* :math:`(B,T)` to logits :math:`(B,T,V)`."""
         assert isinstance(state, PretrainedState)
-        given = {"input_ids": tokens[:, None], "past_key_values": state.cache, "use_cache": True}
-        return self.project(self.model.base_model(**given).last_hidden_state[:, 0])
+        given = {"input_ids": tokens, "past_key_values": state.cache, "use_cache": True}
+        return self.project(self.model.base_model(**given).last_hidden_state)
 
     def begin(self) -> str:
         """Takes the weights of ``path``; returns a line that says so.
@@ -187,20 +202,27 @@ class PretrainedLanguageModel(LanguageModel):
 
     @torch.no_grad()
     def _check(self, path: str) -> None:
-        """Refuses what scores tokens otherwise than from those before them, by a matrix."""
+        """Refuses what scores tokens otherwise than is known, or not from those before them."""
         ids = torch.arange(_PROBE)[None]
         self.eval()
-        wanted, whole = self.model(input_ids=ids, use_cache=False).logits, self(ids)
-        state = self.start(self.encode(ids, None))
-        stepped = torch.stack([self.step(ids[:, place], state) for place in range(_PROBE)], dim=1)
+        self.output_weight.mul_(_LOUD)
+        try:
+            wanted, whole = self.model(input_ids=ids, use_cache=False).logits, self(ids)
+            state = self.start(self.encode(ids, None))
+            steps = [self.step(ids[:, place], state) for place in range(_PROBE)]
+            layers = state.cache.layers
+            kept = [each for layer in layers for each in (layer.keys, layer.values)]
+        except Exception as error:  # what is of another kind ends in any way
+            raise _refusal(self.model.config, path) from error
+        self.output_weight.div_(_LOUD)
         self.train()
-        apart = max(float((found - wanted).abs().max()) for found in (whole, stepped))
+        parts = (whole, torch.stack(steps, dim=1))
+        apart = max(float((found - wanted).abs().max()) for found in parts)
         if not apart <= _ALIKE * float(wanted.abs().max()):
             raise _refusal(self.model.config, path)
-        kept = [each for layer in state.cache.layers for each in (layer.keys, layer.values)]
         sizes = {(each.shape[1], each.shape[3]) for each in kept}
         if len(sizes) == 1:
-            self.cache_sizes = (len(state.cache.layers), *sizes.pop())
+            self.cache_sizes = (len(layers), *sizes.pop())
 
 
 def _decoder(told: Mapping[str, Any], path: str) -> Any:
@@ -215,16 +237,21 @@ def _decoder(told: Mapping[str, Any], path: str) -> Any:
     base: Any = transformers.MODEL_MAPPING.get(type(made), None)
     if base is None or "past_key_values" not in inspect.signature(base.forward).parameters:
         raise _refusal(made, path)
-    if getattr(made, "final_logit_softcapping", None):
-        raise _refusal(made, path)
     return made
+
+
+def _bends(made: Any) -> tuple[float, float | None]:
+    """What an architecture multiplies scores by (Cohere, Granite), and their limit (Gemma 2)."""
+    given = getattr(made, "logit_scale", None), getattr(made, "logits_scaling", None)
+    times, over = (float(each) if isinstance(each, int | float) else 1.0 for each in given)
+    return times / over, getattr(made, "final_logit_softcapping", None)
 
 
 def _refusal(made: Any, path: str) -> UserError:
     return UserError(
         f"{path or 'The run'} is a {made.model_type!r:.40}, which is no decoder that weft goes on "
-        "with texts by: one that scores a token by a matrix from the keys and values of those "
-        "before it. GPT-2, OPT, Llama, Mistral, Qwen, Gemma and GPT-NeoX are such."
+        "with texts by: one that scores a token from the keys and values of those before it, in a "
+        "way that weft knows. GPT-2, OPT, Llama, Mistral, Qwen, Gemma and GPT-NeoX are such."
     )
 
 

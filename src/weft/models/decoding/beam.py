@@ -8,6 +8,7 @@ from torch import Tensor
 from weft.models.decoding.search_state import (
     DROP_SHARE,
     BeamReading,
+    Begun,
     Generator,
     Hypothesis,
     Request,
@@ -32,7 +33,7 @@ def beam_search(model: Generator, request: Request) -> list[list[Hypothesis]]:
     begun = request.begin(model)
     logits = begun.logits
     state: BeamReading = begun.state
-    beams = _Beams(request, begun.limits)
+    beams = _Beams(request, begun)
     beam_size = request.decoding.beam_size
     state.repeat(beam_size)
     logits = logits.repeat_interleave(beam_size, dim=0)
@@ -66,18 +67,20 @@ class _Beams:
     rows. A group that is closed, but not dropped yet, has no beam of a finite score.
     """
 
-    def __init__(self, request: Request, limits: Tensor) -> None:
+    def __init__(self, request: Request, begun: Begun) -> None:
+        limits = begun.limits
         self.request, self.decoding = request, request.decoding
         self.start = len(request.prefix)
         groups, beams = len(limits), self.decoding.beam_size
-        self.length = 0
+        self.length = begun.read.shape[1]
         self.rows = torch.arange(groups, device=limits.device)
         self.limits = limits
         self.ids = limits.new_zeros((groups, beams, self.start + int(limits.max())))
         self.ids[:, :, : self.start] = limits.new_tensor(request.prefix)
+        self.ids[:, :, self.start : self.start + self.length] = begun.read[:, None]
         # All beams start equal: only the first may have successors at first.
         self.log_probs = torch.full((groups, beams), -torch.inf, device=limits.device)
-        self.log_probs[:, 0] = 0.0
+        self.log_probs[:, 0] = begun.log_probs
         self.done_ids = self.ids.clone()
         self.done_lengths = limits.new_zeros((groups, beams))
         self.done_scores = torch.full((groups, beams), -torch.inf, device=limits.device)

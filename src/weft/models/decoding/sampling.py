@@ -118,6 +118,8 @@ def sample(model: Generator, request: Request) -> list[list[Hypothesis]]:
         logits=begun.logits[rows],
         limits=begun.limits[rows],
         scores=begun.scores.repeated(rows),
+        read=begun.read[rows],
+        log_probs=begun.log_probs[rows],
     )
 
     def choose(scores: Tensor, kept: Tensor, length: int) -> Tensor:

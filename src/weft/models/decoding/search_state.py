@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol, final, runtime_checkable
 
 import torch
@@ -14,11 +14,23 @@ from weft.models.decoder_state import DecoderMemory
 from weft.models.decoding.score_processors import Scores
 from weft.models.decoding.search_settings import Decoding
 
-__all__ = ["BeamReading", "Begun", "EncodedSource", "Generator", "Hypothesis", "Request"]
+__all__ = [
+    "BeamReading",
+    "Begun",
+    "BlockReader",
+    "EncodedSource",
+    "Generator",
+    "Hypothesis",
+    "Request",
+]
 
 DROP_SHARE: Final = 0.25
 """Finished rows are dropped once they are this share of the batch: dropping copies the cache. 64
 draws of 0 to 64 tokens take 260 ms so, 273 with every row dropped at once, 500 with none."""
+
+
+READ_AT_ONCE: Final = 512
+"""Tokens of all rows that are read at once: their scores over 50,000 tokens are 100 MB."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +86,14 @@ class Generator(Protocol):
         """Reads a token of each row; returns the next one's logits, which may be changed."""
 
 
+@runtime_checkable
+class BlockReader(Protocol):
+    """A generator that reads several tokens at once, too: what all targets are forced to be."""
+
+    def read(self, tokens: Tensor, state: Any) -> Tensor:
+        """Reads tokens of each row. *Shape:* :math:`(B,T)` to logits :math:`(B,T,V)`."""
+
+
 @final
 @dataclass(frozen=True, kw_only=True)
 class Request:
@@ -118,7 +138,25 @@ class Request:
         logits = torch.empty(0)
         for token in self.prefix:
             logits = model.step(torch.full((rows,), token, device=self.source.device), state)
-        return Begun(state, logits, limits, scores)
+        begun = Begun(
+            state, logits, limits, scores, limits.new_zeros(rows, 0), logits.new_zeros(rows)
+        )
+        return self._ahead(begun, model) if isinstance(model, BlockReader) and forced else begun
+
+    def _ahead(self, begun: "Begun", model: BlockReader) -> "Begun":
+        """Reads the forced ids that every row has, in a few blocks; each goes on behind them."""
+        forced = self.forced or []
+        count = min(*map(len, forced), int(begun.limits.min()) - 1)
+        ids = begun.limits.new_tensor([row[: max(count, 0)] for row in forced])
+        if count < 1 or bool((ids == self.eos_idx).any()):
+            return begun
+        logits, total = begun.logits, begun.log_probs.float()
+        for block in ids.split(max(1, READ_AT_ONCE // len(ids)), dim=1):
+            made = model.read(block, begun.state)
+            scores = torch.cat([logits[:, None], made[:, :-1]], dim=1).float()
+            chosen = scores.gather(2, block[:, :, None])[:, :, 0] - scores.logsumexp(dim=2)
+            total, logits = total + chosen.sum(dim=1), made[:, -1]
+        return replace(begun, logits=logits, read=ids, log_probs=total)
 
     def hypothesis(self, ids: list[int], length: int, score: float) -> Hypothesis:
         """What was found, of ``length`` ids, the end mark among them where there is one."""
@@ -144,17 +182,21 @@ class Request:
 @final
 @dataclass(frozen=True)
 class Begun:
-    """A search that has read its prefix."""
+    """A search that has read its prefix, and what else it could at once."""
 
     state: Any
     """Of the prefix, a row for each source: an :class:`EncodedSource`, in beam search a
     :class:`BeamReading`."""
     logits: Tensor
-    """Of the first id. *Shape:* :math:`(B,V)`."""
+    """Of the first id that was not read. *Shape:* :math:`(B,V)`."""
     limits: Tensor
     """The most ids to generate for each row. *Shape:* :math:`(B)`."""
     scores: Scores
     """What changes scores."""
+    read: Tensor
+    """Forced ids behind the prefix that were read, too. *Shape:* :math:`(B,N)`."""
+    log_probs: Tensor
+    """Of them all, of each row. *Shape:* :math:`(B)`."""
 
 
 def _check_state(model: Generator, state: object, *, beam_size: int) -> None:

@@ -26,13 +26,15 @@ def grow(model: Generator, request: Request, begun: Begun, choose: Choose) -> li
     """Adds chosen tokens to each begun row until its end mark or its limit."""
     state: EncodedSource = begun.state
     logits, limits, start = begun.logits, begun.limits, len(request.prefix)
+    read = begun.read.shape[1]
     # Of all rows, the finished ones too: ids, their number without the prefix, log-probabilities.
     ids = limits.new_zeros((len(limits), start + int(limits.max())))
     ids[:, :start] = limits.new_tensor(request.prefix)
-    lengths, log_probs = torch.zeros_like(limits), torch.zeros_like(limits, dtype=torch.float32)
+    ids[:, start : start + read] = begun.read
+    lengths, log_probs = torch.full_like(limits, read), begun.log_probs.float()
     rows = torch.arange(len(limits), device=limits.device)
     open_ = torch.ones_like(rows, dtype=torch.bool)  # of the rows still in the batch
-    for length in range(int(limits.max())):
+    for length in range(read, int(limits.max())):
         scores = logits = logits.float()
         totals = log_sums(logits)
         if begun.scores.change(length):

@@ -202,6 +202,18 @@ def test_a_run_learns_by_adapters_alone(tmp_path: Path) -> None:
     assert predictor("dogs bark").scores == pytest.approx(before, abs=1e-5)
 
 
+def test_adapters_begin_beside_what_another_run_has_learned(tmp_path: Path) -> None:
+    plain = trained("classification", "bert", tmp_path / "plain")
+    lora = "model.encoder.lora.rank=2", "optimizer.lr=1e-30"
+    tuned = trained("classification", "bert", tmp_path / "t", *lora, f"trainer.initialize={plain}")
+    learned = own_weights(weft.load(tuned).task.module)
+    wanted = weft.load(plain).task.module.state_dict()
+    assert learned.keys() == wanted.keys()
+    assert all(torch.equal(learned[name], wanted[name]) for name in wanted)
+    with pytest.raises(UserError, match=r"adapters have learned .* Set lora as it is there"):
+        trained("classification", "bert", tmp_path / "back", f"trainer.initialize={tuned}")
+
+
 @pytest.mark.slow
 def test_an_export_has_adapters_merged(tmp_path: Path) -> None:
     run = trained("tagging", "bert", tmp_path, "model.encoder.lora.rank=2")

@@ -13,7 +13,7 @@ from weft.config.component import Config as BaseConfig
 from weft.config.validators import require
 from weft.errors import MissingExtraError, UserError
 
-__all__ = ["Lora", "add_adapters", "merged", "own_weights"]
+__all__ = ["Lora", "add_adapters", "merged", "own_name", "own_weights"]
 
 
 class Lora(BaseConfig):
@@ -101,6 +101,16 @@ def merged(module: nn.Module) -> nn.Module:
     return made
 
 
+def own_name(name: str) -> str:
+    """What a weight is called where its layer has no adapters.
+
+    Example:
+        >>> own_name("encoder.layer.0.output.dense.base_layer.weight")
+        'encoder.layer.0.output.dense.weight'
+    """
+    return name.replace(".base_layer.", ".")
+
+
 def own_weights(model: nn.Module) -> dict[str, Tensor]:
     """A model's weights by the names that they have without adapters, whose own are left out.
 
@@ -109,9 +119,7 @@ def own_weights(model: nn.Module) -> dict[str, Tensor]:
         ['weight', 'bias']
     """
     found = model.state_dict(keep_vars=True).items()
-    return {
-        name.replace(".base_layer.", "."): weight for name, weight in found if ".lora_" not in name
-    }
+    return {own_name(name): weight for name, weight in found if ".lora_" not in name}
 
 
 def _is_adapted(part: nn.Module) -> bool:

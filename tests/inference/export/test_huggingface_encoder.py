@@ -14,6 +14,7 @@ import weft
 from tests.runs.test_pretrained import trained
 from weft.errors import UserError
 from weft.inference.export.huggingface_heads import Form
+from weft.models.lora import merged
 from weft.runs.export import Exported, export
 
 POOLER = "model.pooling.type=pooler"
@@ -81,6 +82,11 @@ def test_a_number_is_in_the_units_of_the_data(tmp_path: Path) -> None:
         found = model(**tokenizer("dogs bark", return_tensors="pt")).logits.item()
     assert found == pytest.approx(weft.load(run)("dogs bark").number, abs=1e-4)
     assert model.config.problem_type == "regression"
+    more = f"model.encoder.path={made.folder}", POOLER, "optimizer.lr=1e-30"
+    again = trained("classification", "bert", tmp_path / "again", *more, steps=1)
+    begun = weft.load(again).task.module.get_submodule("text").state_dict()
+    learned = merged(weft.load(run).task.module).get_submodule("text").state_dict()
+    assert all(torch.equal(begun[name], learned[name]) for name in begun)
 
 
 def test_labels_of_several_have_a_probability_each(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from weft.checkpoint.manifest import Manifest
 from weft.checkpoint.parts import load_part, plain_parts
 from weft.checkpoint.store import Checkpoints
 from weft.errors import CheckpointError, UserError, WeftError, refuse_all
+from weft.models.lora import own_name
 from weft.tasks.task import Task
 from weft.text.processors.text_processor import TextProcessor
 from weft.training.warm_start.run_differences import (
@@ -147,6 +148,7 @@ class Initial:
                     unknown.append(UserError(f"{text} {_nearest(name, among)}"))
             pairs |= {key: moved(key, here, there) for key in inside}
         refuse_all(unknown)
+        pairs = _without_adapters(pairs, found, place)
         if not any(fits(wanted, found, here, there) for here, there in pairs.items()):
             raise UserError(
                 f"trainer.initialize: nothing in {place} has the name and shape of a tensor here. "
@@ -219,6 +221,22 @@ def _read(source: Path, most: int) -> tuple[Path, dict[str, Tensor]]:
         f"trainer.initialize is '{source}', where no checkpoint is; wanted a run folder, one of "
         "its checkpoints/step-..., or its modules."
     )
+
+
+def _without_adapters(pairs: dict[str, str], found: Iterable[str], place: Path) -> dict[str, str]:
+    """Names here and there, where layers have adapters here and none there.
+
+    Raises:
+        UserError: They have such there alone, and all that was learned is in them.
+    """
+    adapted = [name for name in found if ".lora_" in name]
+    if adapted and not any(".lora_" in name for name in pairs):
+        raise UserError(
+            f"trainer.initialize: in {place} adapters have learned ({_few(adapted)}), which the "
+            "model here does not have. Set lora as it is there, or begin with the merged weights: "
+            "weft export RUN --format huggingface."
+        )
+    return {h: there if there in found else own_name(there) for h, there in pairs.items()}
 
 
 def _tensors(path: Path, most: int) -> dict[str, Tensor]:

@@ -295,17 +295,24 @@ def tagging_table(lab: Lab) -> None:
 
 
 def pretrained_table(lab: Lab) -> None:
-    """Fine-tuning of a pretrained encoder in two kinds of layers, beside transformers' Trainer."""
+    """Fine-tuning of pretrained models in two kinds of layers, beside transformers' Trainers."""
     import pretrained
+    import pretrained_generators as generators
 
-    if not lab.has("pretrained", pretrained.NEEDS):
-        return
-    steps = {"messages": 3, "articles": 2} if lab.args.quick else {"messages": 24, "articles": 6}
-    words = [str(HERE / "pretrained.py"), "--threads", str(lab.threads), "--steps"]
-    found = lab.turns(
-        "pretrained",
-        {p: [*words, str(steps[p.rpartition(", ")[2]]), "--peer", p] for p in pretrained.PEERS},
-    )
+    found: dict[str, list[Line]] = {}
+    if lab.has("pretrained", pretrained.NEEDS):
+        steps = (
+            {"messages": 3, "articles": 2} if lab.args.quick else {"messages": 24, "articles": 6}
+        )
+        words = [str(HERE / "pretrained.py"), "--threads", str(lab.threads), "--steps"]
+        found |= lab.turns(
+            "pretrained",
+            {p: [*words, str(steps[p.rpartition(", ")[2]]), "--peer", p] for p in pretrained.PEERS},
+        )
+    if lab.has("pretrained generators", generators.NEEDS):
+        words = [str(HERE / "pretrained_generators.py"), "--threads", str(lab.threads)]
+        words += ["--quick", "--steps", "3"] if lab.args.quick else []
+        found |= lab.turns("pretrained", {p: [*words, "--peer", p] for p in generators.PEERS})
     heading("Fine-tuning: tokens without padding (wanted: at least 1.3 times the Trainer)")
     say_what_counts(found, lab.threads)
 

@@ -15,7 +15,7 @@ import json
 import random
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +139,7 @@ def weft(
     meter: Meter,
     *,
     column: str = "words",
+    count: Callable[[Any], int] | None = None,
     batch_size: int = ROWS,
     optimizer: Any = None,
     schedule: Any = None,
@@ -154,7 +155,7 @@ def weft(
     plain = task.training_step
 
     def training_step(batch: Any) -> Any:
-        counted.append(int(batch.lengths[column].sum()))
+        counted.append(count(batch) if count else int(batch.lengths[column].sum()))
         return plain(batch)
 
     class Clock(Callback):

@@ -88,6 +88,23 @@ def test_the_loops_that_fine_tune_count_the_tokens_of_their_steps(tmp_path, monk
         assert min(meter.read().values()) >= 0
 
 
+@pytest.mark.parametrize("model", ["OPUS-MT", "GPT-2"])
+def test_the_loops_of_generators_count_the_tokens_of_their_steps(model, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(RUN.parent))
+    import pretrained_generators as generators
+    import tagging
+
+    monkeypatch.setitem(generators.ROWS, model, 2)
+    generators.save(tmp_path, model, quick=True)
+    rows = generators.ids_of(model, 4)
+    every = sum(len(row[-1]) + 1 for row in rows)
+    for loop in (generators.weft, generators.trainer):
+        meter = tagging.Meter(4)  # of which the first is not counted
+        loop(rows, meter, model, tmp_path)
+        assert every / 2 < meter.words < every
+        assert min(meter.read().values()) >= 0
+
+
 def test_peers_of_decoding_have_the_same_ids_from_the_same_weights(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(RUN.parent))
     import decode_peers

@@ -34,16 +34,15 @@ def words(folder: Path, family: str, *, steps: int = 2) -> tuple[str, list[str]]
     rows = TEXTS if language else [f"{text}\t{text[::-1]}" for text in TEXTS]
     file = folder / ("rows.txt" if language else "rows.tsv")
     file.write_text("\n".join(rows * 4) + "\n")
-    own = ["task.block=16", "task.until=row", "task.stride=null", "task.decoding.sample=false"]
+    own = ["task.block=16", "task.decoding.sample=false"]
     if not language:
         own = ["task.decoding.max_length_a=0"]
     if family in LANGS:
         source, target = LANGS[family]
         own += [f"tokenizer.source_langs=[{source}]", f"tokenizer.target_langs=[{target}]"]
-    return f"{'language/transformer' if language else 'translation/tatoeba'}", [
+    return f"{'language' if language else 'translation'}/pretrained", [
         "model.type=pretrained_transformer",
         f"model.path={folder / family}",
-        "tokenizer.type=pretrained",
         f"train_data.path={file}",
         f"valid_data.path={file}",
         f"trainer.max_steps={steps}",

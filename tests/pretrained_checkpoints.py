@@ -205,6 +205,24 @@ def nllb(folder: Path) -> None:
     made.save_pretrained(folder)
 
 
+def seq2seq_settings(folder: Path, family: str) -> dict[str, Any]:
+    """The architecture of a family, of a few more ids than its tokenizer has."""
+    settings: dict[str, Any] = {**SEQ2SEQ[family], "vocab_size": 144}
+    if family in ("marian", "m2m_100"):
+        pieces = json.loads((folder / "vocab.json").read_text())
+        settings["vocab_size"] = len(pieces) + (0 if family == "marian" else 100)  # languages
+    if family == "marian":
+        pad = pieces["<pad>"]
+        settings |= {"pad_token_id": pad, "decoder_start_token_id": pad, "eos_token_id": 0}
+    if family == "bart":
+        settings["vocab_size"] = 320
+    if family == "t5":
+        settings["decoder_start_token_id"] = 0
+    if family in ("bart", "marian"):
+        settings["forced_eos_token_id"] = None
+    return settings
+
+
 def save_seq2seq(folder: Path, family: str, **more: Any) -> Path:
     """A checkpoint of an encoder-decoder, with its tokenizer; of the same seed."""
     folder.mkdir(parents=True)
@@ -216,16 +234,7 @@ def save_seq2seq(folder: Path, family: str, **more: Any) -> Path:
         byte_pairs().save(str(folder / "tokenizer.json"))
     else:
         unigram(folder)
-    size = 320 if family == "bart" else 144  # a few more than the tokenizer has
-    settings: dict[str, Any] = {**SEQ2SEQ[family], "vocab_size": size}
-    if family == "marian":
-        pad = json.loads((folder / "vocab.json").read_text())["<pad>"]
-        settings |= {"vocab_size": pad + 1, "pad_token_id": pad, "decoder_start_token_id": pad}
-        settings |= {"eos_token_id": 0, "forced_eos_token_id": None}
-    if family == "t5":
-        settings["decoder_start_token_id"] = 0
-    if family == "bart":
-        settings["forced_eos_token_id"] = None
+    settings = seq2seq_settings(folder, family)
     torch.manual_seed(0)
     kind = "m2m_100" if family == "nllb" else family
     config = transformers.AutoConfig.for_model(kind, **(settings | more))

@@ -1,13 +1,17 @@
 """Runs that fine-tune a pretrained encoder-decoder: every task with every family."""
 
 import shutil
+import warnings
 from pathlib import Path
 
 import pytest
+import transformers
 
 import weft
+import weft.exported
 from tests.pretrained_checkpoints import LANGS, SEQ2SEQ, save_encoder, save_seq2seq
 from weft.errors import UserError
+from weft.runs.export import export
 
 TASKS = ("parsing", "summarization", "translation")
 ROWS = "the cat sat\tdogs bark\nthe unbelievable moon\tfilms are rare\ndogs bark\tthe cat\n"
@@ -87,6 +91,62 @@ def test_a_model_that_is_none_is_refused(tmp_path: Path) -> None:
     words += [f"model.path={tmp_path / 'bert'}"]
     with pytest.raises(UserError, match="which is no encoder-decoder of texts"):
         weft.run_experiment("translation/pretrained", "train", str(tmp_path / "a"), words)
+
+
+FAMILIES = [f if f == "marian" else pytest.param(f, marks=pytest.mark.slow) for f in SEQ2SEQ]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_an_export_generates_the_same_with_transformers(family: str, tmp_path: Path) -> None:
+    run = trained("summarization", family, tmp_path, "task.decoding.beam_size=1")
+    made = export(run, "huggingface")  # which compares the rows of valid_data
+    assert made.comparison.same == made.comparison.rows
+    model = transformers.AutoModelForSeq2SeqLM.from_pretrained(made.folder)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that Moses' rules are not installed
+        tokenizer = transformers.AutoTokenizer.from_pretrained(made.folder)
+    found = model.generate(**tokenizer(ASKED[:1], return_tensors="pt"))
+    [text] = tokenizer.batch_decode(found, skip_special_tokens=True)
+    assert text == str(weft.load(run)(ASKED[0]))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_an_export_answers_with_ctranslate2(family: str, tmp_path: Path) -> None:
+    run = trained("translation", family, tmp_path, "task.decoding.beam_size=3")
+    made = export(run, "ctranslate2")
+    assert made.comparison.same == made.comparison.rows
+    wanted = [str(answer) for answer in weft.load(run)(ASKED)]
+    assert [str(answer) for answer in weft.exported.load(made.folder)(ASKED)] == wanted
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", SEQ2SEQ)
+def test_an_export_answers_with_onnxruntime(family: str, tmp_path: Path) -> None:
+    before = 'task.source_prefix="the "'
+    run = trained("translation", family, tmp_path, "task.decoding.beam_size=3", before)
+    made = export(run, "onnx")
+    assert made.comparison.same == made.comparison.rows
+    wanted = [str(answer) for answer in weft.load(run)(ASKED)]
+    assert [str(answer) for answer in weft.exported.load(made.folder)(ASKED)] == wanted
+
+
+def test_adapters_are_merged_in_exports(tmp_path: Path) -> None:
+    run = trained("translation", "bart", tmp_path, "model.lora.rank=2", "optimizer.lr=0.1")
+    for form in ("ctranslate2", "huggingface"):
+        made = export(run, form)
+        assert made.comparison.same == made.comparison.rows
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", ["bart", "t5"])
+def test_blocks_are_computed_again_with_the_same_result(family: str, tmp_path: Path) -> None:
+    again = "trainer.activation_checkpointing=true"
+    runs = [
+        trained("parsing", family, tmp_path / name, *more)
+        for name, more in (("plain", ()), ("again", (again,)))
+    ]
+    weights = [(run / "checkpoints/step-00000002/model.safetensors").read_bytes() for run in runs]
+    assert weights[0] == weights[1]
 
 
 @pytest.mark.slow

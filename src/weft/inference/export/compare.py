@@ -219,5 +219,8 @@ def _log_probability(
         torch.tensor([len(source)], device=device),
         torch.tensor([[*prefix, *labels[:-1]]], device=device),
     )[0, len(prefix) - 1 :]
+    banned = getattr(task.module, "banned", None)  # what is never answered
+    if banned is not None and len(banned):
+        logits = logits.index_fill(1, banned, -torch.inf)
     chosen = logits.float().log_softmax(dim=1)[torch.arange(len(labels)), torch.tensor(labels)]
     return float(chosen.sum()), len(labels)

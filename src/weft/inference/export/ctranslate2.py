@@ -17,6 +17,7 @@ from weft.exported.ctranslate2 import names_of
 from weft.inference.export import ctranslate2_pretrained
 from weft.models.causal_transformer import CausalTransformer
 from weft.models.decoders.pretrained import PretrainedLanguageModel
+from weft.models.decoders.pretrained_seq2seq import PretrainedSeq2Seq
 from weft.models.layers.attention import CrossAttention, MultiHead, SelfAttention
 from weft.models.layers.feed_forward import FeedForward, Gated, Mlp
 from weft.models.layers.layer import Layer, LayerStack
@@ -36,7 +37,7 @@ def refusals(module: nn.Module) -> list[str]:
         >>> refusals(nn.Linear(1, 1))
         ['the model must be a weft.models.Transformer, but is a Linear']
     """
-    if isinstance(module, PretrainedLanguageModel):
+    if isinstance(module, PretrainedLanguageModel | PretrainedSeq2Seq):
         return ctranslate2_pretrained.refusals(module)
     if isinstance(module, CausalTransformer):
         return [*_stack_refusals("decoder", module.config.decoder, module.text)]

@@ -1,4 +1,4 @@
-"""Pretrained decoders as CTranslate2 runs them: what its own converter makes of transformers'."""
+"""Pretrained models as CTranslate2 runs them: what its own converter makes of transformers'."""
 
 import copy
 from pathlib import Path
@@ -9,13 +9,17 @@ import torch
 
 from weft.exported.ctranslate2 import names_of
 from weft.models.decoders.pretrained import PretrainedLanguageModel
+from weft.models.decoders.pretrained_seq2seq import PretrainedSeq2Seq
 from weft.models.lora import merged
 from weft.text.tokenizers.tokenizer import VocabInfo
 
-__all__ = ["refusals", "write"]
+__all__ = ["refusals", "write", "write_seq2seq"]
+
+NEVER = -1e9
+"""What is added to the score of a token that is never answered."""
 
 
-def refusals(module: PretrainedLanguageModel) -> list[str]:
+def refusals(module: PretrainedLanguageModel | PretrainedSeq2Seq) -> list[str]:
     """What of a module CTranslate2 cannot compute, a line each; empty where it can all."""
     try:
         _spec(module)
@@ -43,8 +47,7 @@ def write(
         quantization: Type of the matrices as CTranslate2 calls it, as ``int8``; None: as they are.
     """
     loader, spec = _spec(module)
-    rows, named = len(module.output_weight), names_of(vocab)
-    names = [*named[:rows], *map(str, range(len(named), rows))]
+    names = _names(module, vocab)
     marks = SimpleNamespace(bos_token=names[begin_idx], eos_token=names[vocab.eos_idx])
     marks.unk_token, marks.pad_token = "<unk>", None
     loader.set_config(spec.config, module.model, marks)
@@ -54,8 +57,43 @@ def write(
     spec.save(str(folder))
 
 
+def write_seq2seq(
+    module: PretrainedSeq2Seq,
+    folder: Path,
+    *,
+    vocab: VocabInfo,
+    start_idx: int,
+    quantization: str | None = None,
+) -> None:
+    """Writes an encoder-decoder, whose targets begin with ``start_idx``; as :func:`write`."""
+    _, spec = _spec(module)
+    bias = torch.zeros(len(module.output_weight))
+    if module.output_bias is not None:
+        bias += module.output_bias.detach().float().cpu()
+    bias[module.banned.cpu()] = NEVER
+    if bias.any():
+        spec.decoder.projection.bias = bias.numpy()
+    names = _names(module, vocab)
+    spec.register_source_vocabulary([str(i) for i in range(len(names))])
+    spec.register_target_vocabulary(names)
+    spec.config.add_source_eos = False  # the text processor has put it there
+    spec.config.bos_token, spec.config.eos_token = names[vocab.bos_idx], names[vocab.eos_idx]
+    spec.config.unk_token, spec.config.decoder_start_token = names[vocab.unk_idx], names[start_idx]
+    settings = module.model.config
+    spec.config.layer_norm_epsilon = getattr(settings, "layer_norm_epsilon", 1e-5)
+    spec.validate()
+    spec.optimize(quantization)
+    spec.save(str(folder))
+
+
+def _names(module: PretrainedLanguageModel | PretrainedSeq2Seq, vocab: VocabInfo) -> list[str]:
+    """A name for each row of the tables, which may be more than the tokenizer has ids."""
+    rows, named = len(module.output_weight), names_of(vocab)
+    return [*named[:rows], *map(str, range(len(named), rows))]
+
+
 @torch.no_grad()
-def _spec(module: PretrainedLanguageModel) -> tuple[Any, Any]:
+def _spec(module: PretrainedLanguageModel | PretrainedSeq2Seq) -> tuple[Any, Any]:
     """What reads the architecture, and what it makes of the model."""
     from ctranslate2.converters.transformers import _MODEL_LOADERS
 
@@ -65,7 +103,14 @@ def _spec(module: PretrainedLanguageModel) -> tuple[Any, Any]:
     for name, value in _former(model).items():
         setattr(model.config, name, value)
     model.embed_out = model.get_output_embeddings()  # as GPT-NeoX's was called
-    loader = _MODEL_LOADERS[type(model.config).__name__]
+    kind = type(model.config).__name__
+    if isinstance(module, PretrainedSeq2Seq):
+        model.config.tie_word_embeddings = module.scale != 1  # by which it knows what a T5 scales
+        for name, value in (("normalize_before", False), ("normalize_embedding", True)):
+            setattr(model.config, name, getattr(model.config, name, value))
+        if kind == "MarianConfig":  # whose own loader takes the padding's row out
+            model.config.normalize_embedding, kind = False, "BartConfig"
+    loader = _MODEL_LOADERS[kind]
     return loader, loader.get_model_spec(model)
 
 

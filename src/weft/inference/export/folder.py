@@ -28,6 +28,7 @@ from weft.inference.export.onnx import is_user_code
 from weft.inference.export.quality import measure_quality
 from weft.inference.load import Predictor
 from weft.models.decoders.pretrained import PretrainedLanguageModel
+from weft.models.decoders.pretrained_seq2seq import PretrainedSeq2Seq
 from weft.models.lora import merged
 from weft.runtime.files import make_folder, new_folder
 from weft.tasks.column_task import ColumnsTask
@@ -223,6 +224,11 @@ def _write_ctranslate2(
         ctranslate2.write_causal(module, graph, vocab=vocab, quantization=quantization)
         return
     start_idx = task.text.target_prefix[0]
+    if isinstance(task.module, PretrainedSeq2Seq):
+        ctranslate2_pretrained.write_seq2seq(
+            task.module, graph, vocab=vocab, start_idx=start_idx, quantization=quantization
+        )
+        return
     ctranslate2.write(
         task.module, graph, vocab=vocab, start_idx=start_idx, quantization=quantization
     )

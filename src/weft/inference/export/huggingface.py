@@ -16,6 +16,7 @@ from weft.checkpoint.tensors import write_tensors
 from weft.inference.export.ctranslate2 import kind_of
 from weft.models.causal_transformer import CausalTransformer
 from weft.models.decoders.pretrained import PretrainedLanguageModel
+from weft.models.decoders.pretrained_seq2seq import PretrainedSeq2Seq
 from weft.models.huggingface.tensor_names import named_tensors
 from weft.models.layers.attention import MultiHead
 from weft.models.layers.feed_forward import Gated, Mlp
@@ -42,7 +43,7 @@ def refusals(module: nn.Module) -> list[str]:
         return [*_seq2seq_refusals(module)]
     if isinstance(module, CausalTransformer):
         return [*_decoder_refusals(module)]
-    if isinstance(module, PretrainedLanguageModel):
+    if isinstance(module, PretrainedLanguageModel | PretrainedSeq2Seq):
         return []
     found = type(module).__name__
     return [f"the model must be a Transformer or a CausalTransformer, but is a {found}"]
@@ -162,7 +163,7 @@ def write_model(module: nn.Module, folder: Path, *, special: dict[str, Any]) -> 
     """
     from transformers import AutoConfig
 
-    if isinstance(module, PretrainedLanguageModel):
+    if isinstance(module, PretrainedLanguageModel | PretrainedSeq2Seq):
         _write_pretrained(module, folder, special)
         return
     name = architecture_of(module)
@@ -182,7 +183,7 @@ def write_model(module: nn.Module, folder: Path, *, special: dict[str, Any]) -> 
 
 
 def _write_pretrained(
-    module: PretrainedLanguageModel, folder: Path, special: dict[str, Any]
+    module: PretrainedLanguageModel | PretrainedSeq2Seq, folder: Path, special: dict[str, Any]
 ) -> None:
     model: Any = merged(module).get_submodule("model")
     with silent_bars():

@@ -2,6 +2,7 @@
 
 import copy
 import math
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from weft.inference.export.compare import Comparison, shown
 from weft.inference.export.huggingface_tokenizer import tokenizer_json, write_tokenizer
 from weft.models.causal_transformer import CausalTransformer
 from weft.models.decoders.pretrained import PretrainedLanguageModel
+from weft.models.decoders.pretrained_seq2seq import PretrainedSeq2Seq
 from weft.models.decoding.decode import decode
 from weft.models.decoding.search_settings import Decoding
 from weft.models.transformer import Transformer
@@ -25,6 +27,7 @@ from weft.tasks.language_model import LanguageModeling
 from weft.tasks.seq2seq import Seq2Seq
 from weft.tasks.task import Row
 from weft.text.processors.text_processor import source_text
+from weft.text.tokenizers.pretrained_sentencepiece import PretrainedSentencePiece
 
 __all__ = ["GenerativeTask", "compare", "loaded", "refusals", "write"]
 
@@ -46,6 +49,8 @@ def refusals(task: GenerativeTask) -> Iterator[str]:
             f"task.decoding.length_penalty is {decoding.length_penalty}: with beams 0 alone can "
             "be, as the given text is not counted there"
         )
+    if isinstance(task.text.tokenizer, PretrainedSentencePiece):
+        return
     try:
         tokenizer_json(task.text.tokenizer, **_frame(task))
     except UserError as error:
@@ -62,9 +67,11 @@ def _frame(task: GenerativeTask) -> dict[str, Any]:
     return {"before": empty[:-1], "after": empty[-1:]}
 
 
-def _module(task: GenerativeTask) -> Transformer | CausalTransformer | PretrainedLanguageModel:
-    known = Transformer | CausalTransformer | PretrainedLanguageModel
-    assert isinstance(task.module, known), "others are refused"
+Written = Transformer | CausalTransformer | PretrainedLanguageModel | PretrainedSeq2Seq
+
+
+def _module(task: GenerativeTask) -> Written:
+    assert isinstance(task.module, Written), "others are refused"
     return task.module
 
 
@@ -105,6 +112,9 @@ def write(task: GenerativeTask, folder: Path) -> None:
     search = _search(task.config.decoding, len(start), longest)
     if info.unk_idx < rows and (language or task.config.decoding.unknown_penalty):
         search["suppress_tokens"] = [info.unk_idx]
+    banned = getattr(task.module, "banned", None)
+    if banned is not None and len(banned):
+        search["bad_words_ids"] = banned[:, None].tolist()
     GenerationConfig(**special, **search).save_pretrained(folder)
 
 
@@ -196,14 +206,17 @@ def loaded(loader: str, folder: Path, **options: Any) -> tuple[Any, Any]:
         model, info = kind.from_pretrained(folder, output_loading_info=True, **options)
     if wrong := {name: found for name, found in info.items() if found}:
         raise ExportError(f"transformers does not load all weights as they are: {wrong}")
-    return model.eval(), transformers.AutoTokenizer.from_pretrained(folder)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Marian's says that Moses' rules are not installed
+        return model.eval(), transformers.AutoTokenizer.from_pretrained(folder)
 
 
 def _asked(task: GenerativeTask, rows: Sequence[Row]) -> list[_Asked]:
     if isinstance(task, Seq2Seq):
         encoded = task.text.encode(rows, with_targets=False)["source"]
         pairs = zip(rows, encoded, strict=True)
-        return [_Asked(source_text(row), ids.tolist(), []) for row, ids in pairs]
+        before = task.text.source_prefix
+        return [_Asked(before + source_text(row), ids.tolist(), []) for row, ids in pairs]
     texts = [row[task.config.column] for row in rows]
     begun = task.text.begun(texts, lines=task.config.until == "length")
     start = task.text.begin_idx

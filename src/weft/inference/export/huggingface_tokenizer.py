@@ -20,6 +20,7 @@ from weft.text.tokenizers.character_tokenizers import ByteTokenizer, CharacterTo
 from weft.text.tokenizers.huggingface import HuggingFaceTokenizer
 from weft.text.tokenizers.multilingual import MultilingualTokenizer
 from weft.text.tokenizers.pretrained import PretrainedTokenizer
+from weft.text.tokenizers.pretrained_sentencepiece import PretrainedSentencePiece
 from weft.text.tokenizers.single_thread import tokenizers
 from weft.text.tokenizers.tokenizer import UNKNOWN, Tokenizer
 from weft.text.tokenizers.word_tokenizer import WordTokenizer
@@ -55,6 +56,9 @@ def write_tokenizer(
         newline: As of :func:`tokenizer_json`.
         settings: Further settings of ``tokenizer_config.json``.
     """
+    if isinstance(tokenizer, PretrainedSentencePiece):
+        tokenizer.write_folder(folder, **settings)
+        return
     content = tokenizer_json(tokenizer, before=before, after=after, newline=newline)
     write_file(folder / "tokenizer.json", json.dumps(content, ensure_ascii=False))
     names = {token["id"]: token["content"] for token in content["added_tokens"]}

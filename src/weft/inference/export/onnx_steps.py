@@ -14,6 +14,7 @@ from weft.inference.export.onnx import write_graph
 from weft.models.causal_transformer import CausalTransformer
 from weft.models.decoder_state import DecoderState
 from weft.models.decoders.pretrained import PretrainedLanguageModel, PretrainedState
+from weft.models.decoders.pretrained_seq2seq import PretrainedSeq2Seq, PretrainedSeq2SeqState
 from weft.models.language_model import LstmLanguageModel, LstmState
 from weft.models.lstm_seq2seq import LstmDecoderState, LstmSeq2Seq
 from weft.models.transformer import Transformer
@@ -62,6 +63,12 @@ STATES: dict[type[nn.Module], StateTensors] = {
         {"state.keys_values": (2, 4)},
         lambda state: [state.keys_values],
         lambda given: PretrainedState.after(given[0]),
+    ),
+    PretrainedSeq2Seq: StateTensors(
+        {"memory.keys_values": (2, 4)},
+        {"state.keys_values": (2, 4)},
+        lambda state: [state.memory_keys_values, state.keys_values],
+        lambda given: PretrainedSeq2SeqState.after(given[1], given[0]),
     ),
     LstmLanguageModel: StateTensors(
         {},

@@ -51,6 +51,23 @@ class PretrainedSeq2SeqState:
         self.memory, self.mask, self.read = memory, mask, read
         self._grouped = False
 
+    @classmethod
+    def after(cls, keys_values: Tensor, memory: Tensor) -> "PretrainedSeq2SeqState":
+        """The state after the tokens that :attr:`keys_values` are of."""
+        return cls(_cache(memory), None, _cache(keys_values))
+
+    @property
+    def keys_values(self) -> Tensor:
+        """Those of the tokens read. *Shape:* :math:`(L,2,B,H,T,K)`."""
+        if not self.read.get_seq_length():
+            return self.memory_keys_values[..., :0, :]
+        return _stacked(self.read)
+
+    @property
+    def memory_keys_values(self) -> Tensor:
+        """Those of the memory. *Shape:* :math:`(L,2,B,H,S,K)`."""
+        return _stacked(self.memory)
+
     def __len__(self) -> int:
         """Number of rows."""
         return len(self.memory.layers[0].keys)
@@ -72,6 +89,19 @@ class PretrainedSeq2SeqState:
         if memory:
             self.memory.batch_select_indices(indices)
             self.mask = None if self.mask is None else self.mask.index_select(0, indices)
+
+
+def _cache(keys_values: Tensor) -> Any:
+    from transformers import DynamicCache
+
+    cache = DynamicCache()
+    for layer, (keys, values) in enumerate(keys_values):
+        cache.update(keys, values, layer)
+    return cache
+
+
+def _stacked(cache: Any) -> Tensor:
+    return torch.stack([torch.stack([layer.keys, layer.values]) for layer in cache.layers])
 
 
 @registries.models.register("pretrained_seq2seq")

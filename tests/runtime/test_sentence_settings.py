@@ -37,6 +37,15 @@ def test_poolings_of_today_and_of_before(said: object, name: str, tmp_path: Path
     assert unit == SentenceSettings(name, normalize=True, max_length=None)
 
 
+def test_where_lengths_are_not_said_they_are_the_tokenizers(tmp_path: Path) -> None:
+    folder = write(tmp_path, {"pooling_mode": "mean"})
+    for said, longest in ((128, 128), (10**30, None), (None, None), ("9", None)):
+        (tmp_path / "tokenizer_config.json").write_text(json.dumps({"model_max_length": said}))
+        assert sentence_settings(folder) == SentenceSettings("mean", False, longest)
+    both = write(tmp_path, {"pooling_mode": "mean"}, max_seq_length=64)
+    assert sentence_settings(both) == SentenceSettings("mean", False, 64)
+
+
 def test_a_folder_of_a_plain_model_says_nothing(tmp_path: Path) -> None:
     assert sentence_settings(PretrainedFolder(tmp_path, "made")) is None
 

@@ -29,6 +29,9 @@ def add(parser: argparse.ArgumentParser) -> None:
         "write it, or a name on the Hugging Face hub",
     )
     parser.add_argument(
+        "--revision", metavar="NAME", help="with --model, a branch, a tag or a commit of the hub"
+    )
+    parser.add_argument(
         "--checkpoint",
         default="best",
         metavar="NAME",
@@ -69,4 +72,4 @@ def _embedder(args: argparse.Namespace) -> Any:
         return load_predictor(args).embedder()
     from weft.inference.load_encoder import load_encoder
 
-    return load_encoder(args.model, device=args.device)
+    return load_encoder(args.model, revision=args.revision, device=args.device)

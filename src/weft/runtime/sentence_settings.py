@@ -11,6 +11,9 @@ from weft.runtime.pretrained import SENTENCE_FILES, PretrainedFolder
 __all__ = ["LENGTHS", "MODULES", "POOLING", "POOLINGS", "SentenceSettings", "sentence_settings"]
 
 MODULES, POOLING, LENGTHS, PROMPTS = SENTENCE_FILES
+TOKENIZER = "tokenizer_config.json"
+UNLIMITED = 1 << 30
+"""Tokens that a tokenizer without a limit says it takes, or more: 10 to the 30th."""
 POOLINGS = {"cls": "first", "lasttoken": "last", "max": "max", "mean": "mean"}
 """What poolings are called there, and here."""
 BEFORE = "pooling_mode_"
@@ -53,10 +56,10 @@ def sentence_settings(folder: PretrainedFolder) -> SentenceSettings | None:
             f"{folder.path} wants texts in lower case, or with a prompt before each, which weft "
             "does not do. Set model.pooling and model.normalize, and write texts in that way."
         )
-    longest = told.get("max_seq_length")
-    return SentenceSettings(
-        _pooling(folder), "Normalize" in kinds, longest if isinstance(longest, int) else None
-    )
+    tokenizer = _read(folder, TOKENIZER, dict) if (folder.path / TOKENIZER).is_file() else {}
+    said = told.get("max_seq_length"), tokenizer.get("model_max_length")
+    longest = next((n for n in said if isinstance(n, int) and 0 < n < UNLIMITED), None)
+    return SentenceSettings(_pooling(folder), "Normalize" in kinds, longest)
 
 
 def _pooling(folder: PretrainedFolder) -> str:

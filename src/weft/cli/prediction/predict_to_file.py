@@ -96,7 +96,7 @@ def _model(args: argparse.Namespace, predictor: Any) -> tuple[str, str]:
     """The digest of all that answers, and its name."""
     run = Path(args.run)
     if args.model is not None:
-        folder = find_pretrained(args.model)
+        folder = find_pretrained(args.model, revision=args.revision)
         files = [file for name in KEPT if (file := folder.path / name).is_file()]
         return "".join(sha256(file) for file in [*files, *folder.weights()]), args.model
     if is_export(run):

@@ -21,6 +21,7 @@ def embedding_pairs() -> Recipe:
         "Train vectors of texts that are near where texts belong together.",
         columns,
         "mrr",
+        batch_size=64,  # whose second texts are the negatives
         tokenizer=FittedWords.Config(columns=columns),
         model=SentenceEncoder.Config(),
         task=TextEmbedding.Config(),

@@ -29,18 +29,23 @@ TINY_LSTM: SequenceEncoder.Config = LstmEncoder.Config(hidden_dim=4)
 TINY_CNN: SequenceEncoder.Config = CnnEncoder.Config(filters=4)
 
 
-def pairs(doc: str, columns: tuple[str, ...], metric: str, **ingredients: Any) -> Recipe:
+def pairs(
+    doc: str, columns: tuple[str, ...], metric: str, *, batch_size: int = 32, **ingredients: Any
+) -> Recipe:
     """A recipe that trains on rows of two texts or more.
 
     Args:
         doc: What it does.
         columns: The columns of the files in their order.
         metric: What selects the best checkpoint.
+        batch_size: Rows of a step.
         ingredients: The model, the task, and what else they need.
     """
     return Recipe(
         doc=doc,
-        train_data=TextRows.Config(path=Path("data/train.tsv"), columns=columns),
+        train_data=TextRows.Config(
+            path=Path("data/train.tsv"), columns=columns, batch_size=batch_size
+        ),
         valid_data=like("train_data", path=Path("data/dev.tsv"), shuffle=False),
         optimizer=Adam.Config(lr=2e-3),
         lr_scheduler=Linear.Config(warmup_steps=100),

@@ -1,6 +1,8 @@
 """Models of Hugging Face's transformers: their architecture and weights, and no stranger's code."""
 
-from collections.abc import Mapping
+import copy
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -18,6 +20,7 @@ __all__ = [
     "copy_weights",
     "plain_architecture",
     "pretrained_config",
+    "silent_transformers",
 ]
 
 _LEFT_OUT = (
@@ -128,6 +131,8 @@ def copy_weights(
     prefix = f"{model.base_model_prefix}."  # which names in a file may begin with, or not
     given = {_former(name.removeprefix(prefix)): value for name, value in found.items()}
     missing, wrong = _copy(model, given)
+    if missing and (converted := _converted(model, found)):
+        missing, wrong = _copy(model, converted)
     if missing or wrong:
         names = ", ".join([*wrong, *missing][:5])
         raise UserError(
@@ -143,6 +148,41 @@ def copy_weights(
     total = sum(p.numel() for p in every)
     learn = f", of which {learning:,} learn" if learning < total else ""
     return f"Pretrained weights of {path}: {total:,} parameters{learn}."
+
+
+def _converted(model: Any, found: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Weights as transformers changes those of its own files: experts that a layer has as one.
+
+    Nothing, where it does not know them all.
+    """
+    config = copy.deepcopy(model.config)
+    try:
+        with silent_transformers():
+            made, info = type(model).from_pretrained(
+                None, config=config, state_dict={**found}, output_loading_info=True
+            )
+    except Exception:  # what is wrong is said by the names that are missing
+        return {}
+    if info["missing_keys"] or info["mismatched_keys"]:
+        return {}
+    prefix = f"{model.base_model_prefix}."
+    return {name.removeprefix(prefix): value for name, value in made.state_dict().items()}
+
+
+@contextmanager
+def silent_transformers() -> Iterator[None]:
+    """Nothing is said of how far transformers has come, and no warning, while it is open."""
+    from transformers.utils import logging
+
+    shows, level = logging.is_progress_bar_enabled(), logging.get_verbosity()
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if shows:
+            logging.enable_progress_bar()
 
 
 def _copy(model: Any, given: Mapping[str, Tensor]) -> tuple[list[str], list[str]]:

@@ -14,6 +14,7 @@ from torch import Tensor
 from tests.pretrained_checkpoints import (
     GPT2_SIZES,
     LANGUAGE_MODELS,
+    SMALL,
     TEXTS,
     changed,
     save_language_model,
@@ -246,6 +247,24 @@ def test_scores_that_are_scaled_or_limited_are_those_of_transformers(
     torch.testing.assert_close(
         loss.total, torch.nn.functional.cross_entropy(logits, batch.targets[0], reduction="sum")
     )
+
+
+def test_experts_are_taken_from_files_that_have_them_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = {**SMALL, "num_key_value_heads": 1, "num_local_experts": 2}
+    monkeypatch.setitem(LANGUAGE_MODELS, "mixtral", (["<|endoftext|>"], "", settings))
+    folder = save_language_model(tmp_path / "mixtral", "mixtral")
+    found = load_file(folder / "model.safetensors")
+    assert any("experts.1.w2" in name for name in found)
+    ids = torch.tensor([[0, 5, 9, 40]])
+    with torch.no_grad():
+        wanted = oracle_of(folder)(input_ids=ids).logits
+        torch.testing.assert_close(task_of(folder).module(ids), wanted, atol=1e-5, rtol=1e-5)
+    del found["model.layers.1.block_sparse_moe.experts.1.w2.weight"]
+    save_file(found, folder / "model.safetensors")
+    with pytest.raises(UserError, match=r"do not fit its architecture mixtral: model\.layers"):
+        task_of(folder)
 
 
 OTHERS: dict[str, dict[str, Any]] = {

@@ -6,7 +6,6 @@ settings decide. What none has is refused, by the name of the setting. A pretrai
 
 import copy
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,10 +22,11 @@ from weft.models.layers.feed_forward import Gated, Mlp
 from weft.models.layers.norms import LayerNorm, RMSNorm
 from weft.models.layers.positions import PositionTable, RotaryPositions, SinusoidalPositions
 from weft.models.lora import merged
+from weft.models.pretrained import silent_transformers
 from weft.models.transformer import Transformer
 from weft.runtime.disk import HashingFile
 
-__all__ = ["refusals", "silent_bars", "write_model"]
+__all__ = ["refusals", "write_model"]
 
 EPS: Final = 1e-5
 """Of the normalizations of architectures that have no setting for it."""
@@ -186,27 +186,13 @@ def _write_pretrained(
     module: PretrainedLanguageModel | PretrainedSeq2Seq, folder: Path, special: dict[str, Any]
 ) -> None:
     model: Any = merged(module).get_submodule("model")
-    with silent_bars():
+    with silent_transformers():
         model.save_pretrained(folder)
     config = copy.deepcopy(model.config)
     config.update(special)
     config.save_pretrained(folder)
     for path in folder.glob("*.safetensors"):  # which the library lets nobody else read
         path.chmod((folder / "config.json").stat().st_mode)
-
-
-@contextmanager
-def silent_bars() -> Iterator[None]:
-    """Nothing is said of how far transformers has come while it is open."""
-    from transformers.utils import logging
-
-    shows = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        if shows:
-            logging.enable_progress_bar()
 
 
 def _seq2seq_settings(module: Transformer, name: str) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from weft.models.decoders.pretrained import PretrainedLanguageModel
 from weft.models.decoders.pretrained_seq2seq import PretrainedSeq2Seq
 from weft.models.decoding.decode import decode
 from weft.models.decoding.search_settings import Decoding
+from weft.models.pretrained import silent_transformers
 from weft.models.transformer import Transformer
 from weft.tasks.language_model import LanguageModeling
 from weft.tasks.seq2seq import Seq2Seq
@@ -201,7 +202,7 @@ def loaded(loader: str, folder: Path, **options: Any) -> tuple[Any, Any]:
     """
     import transformers
 
-    with huggingface.silent_bars():
+    with silent_transformers():
         kind = getattr(transformers, loader)
         model, info = kind.from_pretrained(folder, output_loading_info=True, **options)
     if wrong := {name: found for name, found in info.items() if found}:

@@ -145,9 +145,10 @@ class LanguageModeling(Task):
                 "begins texts with a mark of its own. Leave it out."
             )
         if config.block > most:
+            sets = hasattr(getattr(self.module, "config", None), "max_length")
             raise UserError(
                 f"task.block is {config.block}, but the model has positions for {most} tokens. "
-                "Raise model.max_length, or lower task.block."
+                f"{'Raise model.max_length, or lower' if sets else 'Lower'} task.block."
             )
 
     @property

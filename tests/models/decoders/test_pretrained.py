@@ -295,7 +295,7 @@ def test_settings_that_cannot_be_are_refused(saved: Saved, tmp_path: Path) -> No
         PretrainedLanguageModel.Config().build(tokenizer=tokenizer)
     with pytest.raises(UserError, match=r"task\.until=length is for rows that begin with the end"):
         task_of(folder, until="length")
-    with pytest.raises(UserError, match=r"task\.block is 41, but the model has positions for 40"):
+    with pytest.raises(UserError, match=r"positions for 40 tokens\. Lower task\.block"):
         task_of(folder, block=41)
     task = task_of(folder)
     with pytest.raises(UserError, match="41 tokens is longer than the model's max_length of 40"):

@@ -1,13 +1,27 @@
 """The text processor of language models: rows end with a mark, answers go on where a text stops."""
 
 import pytest
+from tokenizers import processors
 
+from tests.pretrained_checkpoints import byte_pairs
 from weft.errors import DataError, UserError
 from weft.text import load_text_processor
 from weft.text.processors.language_model import Continued, LanguageText, MeasuredText
 from weft.text.tokenizers.character_tokenizers import ByteTokenizer, CharacterTokenizer
 from weft.text.tokenizers.fitted_tokenizer import FittedTokenizer
+from weft.text.tokenizers.pretrained import PretrainedTokenizer
 from weft.text.tokenizers.word_tokenizer import WordTokenizer
+
+
+def begins_texts(folder):
+    """A tokenizer that puts a mark before a text."""
+    made = byte_pairs(("<unk>", "<s>", "</s>"))
+    made.post_processor = processors.TemplateProcessing(
+        single="<s> $A", special_tokens=[("<s>", 1)]
+    )
+    made.save(str(folder / "tokenizer.json"))
+    return PretrainedTokenizer.Config(path=folder / "tokenizer.json").build()
+
 
 LINES = ["to be, or", "", "not to be"]
 TOKENIZERS = {
@@ -19,6 +33,7 @@ TOKENIZERS = {
     "subwords": lambda folder: FittedTokenizer.Config(
         kind="byte_bpe", vocab_size=266, cache_dir=folder
     ).build(train_data=[{"text": line} for line in LINES * 9]),
+    "pretrained": begins_texts,
 }
 
 
@@ -33,6 +48,15 @@ def test_rows_end_with_the_mark_and_come_back(text):
     assert len(rows[1]) == 1
     assert text.decode(rows) == [f"{line}\n" for line in LINES]
     assert (text.input_columns, text.target_columns) == (("text",), ())
+
+
+def test_what_begins_a_text_is_no_token_of_a_row(tmp_path):
+    text = LanguageText.of(begins_texts(tmp_path))
+    assert (text.begin_idx, text.eos_idx) == (1, 2)
+    assert all(1 not in row for row in text.encode([{"text": "be"}], with_targets=True)["text"])
+    assert 1 not in text.begun(["be"])[0]
+    plain = LanguageText.of(ByteTokenizer.Config().build())
+    assert plain.begin_idx == plain.eos_idx
 
 
 def test_texts_to_go_on_with_have_no_end(text):

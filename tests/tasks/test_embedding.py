@@ -13,7 +13,7 @@ from weft.models.embedding.sentence_encoder import SentenceEncoder
 from weft.models.encoders.averaging import AveragingEncoder
 from weft.models.encoders.lstm import LstmEncoder
 from weft.models.layers.word_embeddings import WordEmbedding
-from weft.tasks import evaluate
+from weft.tasks import embedding, evaluate
 from weft.tasks.embedding import TextEmbedding
 from weft.text.processors.embedding import Embedded
 from weft.text.tokenizers.word_tokenizer import FittedWords
@@ -111,6 +111,14 @@ def test_vectors_have_length_one_unless_it_is_said():
     assert unit != other
     assert len({unit, Embedded(unit.vector.copy())}) == 1
     assert unit.row()["prediction"] == pytest.approx(unit.vector.tolist(), abs=1e-8)
+
+
+def test_texts_are_compared_some_at_a_time(monkeypatch):
+    ids = torch.randint(0, 2, (40, 3), generator=torch.Generator().manual_seed(1))
+    rows = ids.tolist()
+    for most in (1 << 24, 500, 1):
+        monkeypatch.setattr(embedding, "COMPARED", most)
+        assert embedding._first_equal(ids).tolist() == [rows.index(row) for row in rows]
 
 
 def test_what_cannot_be_is_refused():

@@ -10,12 +10,14 @@ import torch
 
 from tests.tasks import test_classification as classification
 from tests.tasks import test_embedding as embedding
+from tests.tasks import test_extractive_summarization as extracts
 from tests.tasks import test_intent_slots as joint
 from tests.tasks import test_pairs as pairs
 from tests.tasks import test_question_answering as question
 from tests.tasks import test_ranking as ranking
 from tests.tasks import test_regression as regression
 from tests.tasks import test_tagging as tagging
+from tests.tasks import test_tree_tagging as trees
 from tests.tasks.rows import Row, Rows
 from weft.errors import CheckpointError
 from weft.inference import Predictor
@@ -62,12 +64,18 @@ CASES = dict(
         *cases(embedding, embedding.ROWS, 5),
         *cases(tagging, tagging.ROWS, 10),  # words: padding is none
         *cases(joint, joint.TAGS, 5),
+        *cases(trees, trees.ROWS, 12),
+        *cases(extracts, extracts.ROWS, 3),  # a text without a sentence has no loss
         *cases(question, question.ALL, 6),
     ]
 )
 CASES["intent_slots: spans"] = replace(
     CASES["intent_slots: spans"], read_back=False
 )  # one is within a word
+for name in extracts.VARIANTS:  # a summary is not in its batch
+    CASES[f"extractive_summarization: {name}"] = replace(
+        CASES[f"extractive_summarization: {name}"], read_back=False
+    )
 for name in ("negatives", "wrong texts", "cosent"):
     CASES[f"embedding: {name}"] = replace(CASES[f"embedding: {name}"], alone=False)
 

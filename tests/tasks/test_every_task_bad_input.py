@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import weft
+from tests.tasks.test_extractive_summarization import folder
 from weft.errors import DataError
 from weft.inference import Predictor
 from weft.preflight.load_data import read_all
@@ -44,6 +45,8 @@ class Case:
     long: str | None = ""
     """What is said of a text of five in prediction; empty: it is answered by the first three; None:
     by all of it, which is read in parts."""
+    fits: bool = True
+    """Whether something of the task is fitted on its training data, which it reads then."""
     elsewhere: tuple[str, str, str] = ("", "", "")
     """The names of another task's labels, how they are given, and what is said of row 0."""
 
@@ -201,6 +204,21 @@ CASES = {
         most=SOURCE,
         long=TOO_LONG,
     ),
+    "extractive_summarization": Case(
+        "summarization/extractive",
+        ("source", "target"),
+        (
+            ("The cat sat. Dogs bark.", "Dogs bark."),
+            ("Films are rare.", "Rare films."),
+            ("The moon", "A moon."),
+        ),
+        1,
+        ("model.encoder.path=ENCODER", "task.max_length=30", "train_data.lists=[]"),
+        {"target": (7, r"^Row 1, column 'target': wanted a summary, found 7")},
+        most=(),
+        long=None,
+        fits=False,
+    ),
     "translation": Case(
         "translation/demo",
         ("source", "target"),
@@ -246,7 +264,11 @@ def make(case, tmp_path):
             columns = f"train_data.columns=[{', '.join(case.columns)}]"
             words = (columns, *words)
         paths = [f"{name}_data.path={path}" for name in ("train", "valid")]
-        return weft.create_task(case.experiment, [*paths, *case.words, *words])
+        own = [
+            word.replace("ENCODER", str(folder())) if "ENCODER" in word else word
+            for word in case.words
+        ]
+        return weft.create_task(case.experiment, [*paths, *own, *words])
 
     return made
 
@@ -288,6 +310,8 @@ def test_a_row_without_a_column_is_named_by_row_and_column(case, make):
 def test_a_line_without_a_column_is_named_by_file_line_and_column(case, make):
     if set(case.columns) == {"text"}:
         pytest.skip("each line of a text file is a row of its one column")
+    if not case.fits:
+        pytest.skip("nothing is fitted on its rows")
     for name in {*make().text.columns} - case.optional:
         rows = case.dicts()
         del rows[1][name]
@@ -297,6 +321,8 @@ def test_a_line_without_a_column_is_named_by_file_line_and_column(case, make):
 
 
 def test_a_file_of_bad_rows_only_ends_it_however_many_are_allowed(case, make):
+    if not case.fits:
+        pytest.skip("nothing is fitted on its rows")
     rows = [{"text": b"\xff"} if set(case.columns) == {"text"} else {"other": "x"}] * 3
     with pytest.raises(
         DataError, match=r"rows.\w+: wanted rows of .*, found 3 bad rows and no oth"
@@ -326,6 +352,8 @@ def test_a_value_that_is_no_text_is_named_by_row_and_column(case, make):
 
 
 def test_an_empty_text_is_a_bad_row_of_a_file(case, make, monkeypatch):
+    if not case.fits:
+        pytest.skip("nothing is fitted on its rows")
     if set(case.columns) == {"text"}:
         pytest.skip("an empty line of a text file is the end of a paragraph")
     counts = []

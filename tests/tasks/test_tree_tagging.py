@@ -19,12 +19,16 @@ from weft.text.tokenizers.word_tokenizer import FittedWords
 ROWS = [
     {"source": "call my mom now", "target": "[IN:CALL call [SL:PERSON my mom ] now ]"},
     {"source": ["stop"], "target": "[IN:STOP stop]"},
+    {"source": "stop it now", "target": "[IN:STOP stop it now ]"},
     {
         "source": "snooze it until 8",
         "target": "[IN:SNOOZE snooze it [SL:TIME [IN:GET_TIME [SL:AT until 8 ] ] ] ]",
     },
 ]
 Data = data_of(ROWS, batch_size=2)
+
+
+VARIANTS = {"softmax": {}, "crf": {"crf": True}}
 
 
 def make(rows=ROWS, *, crf=False, **settings):

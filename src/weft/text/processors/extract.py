@@ -85,8 +85,9 @@ class ExtractText(ColumnsText):
         """
         if REFERENCES in row:
             return references_of(row, number)
-        name = self.targets["overlaps"].name
-        target = row.get(name)
+        if (name := self.targets["overlaps"].name) not in row:
+            raise no_column(name, row, number)
+        target = row[name]
         if not isinstance(target, str) or not target.strip():
             raise DataError(
                 f"Row {number}, column '{name}': wanted a summary, found {target!r:.80}."

@@ -197,6 +197,6 @@ def test_the_type_of_a_dictionary_may_name_a_subclass_and_nothing_else():
     )
     assert refused(lambda: AdamW.Config.from_dict({"lr": "fast", "beta": 1})) == (
         "AdamW.Config has no setting 'beta'. Did you mean 'betas'? It has: lr, freeze, "
-        "layer_decay, rates, betas, eps, weight_decay.\n"
+        "layer_decay, rates, lr_width, betas, eps, weight_decay.\n"
         "AdamW.Config.lr: wanted float, found 'fast'."
     )

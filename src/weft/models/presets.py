@@ -48,8 +48,6 @@ PRESETS: Final[Mapping[str, Config]] = MappingProxyType(
         # Vaswani et al. 2017, table 3: 65 M parameters with 37,000 tokens, and 213 M.
         "base": _sizes(512, 6, 8, 2048, norm_order="post"),
         "big": _sizes(1024, 6, 16, 4096, dropout=0.3, norm_order="post"),
-        # Tiedemann and Thottingal 2020 (OPUS-MT), trained by Marian; each pair has its vocabulary.
-        "opus_mt": _sizes(512, 6, 8, 2048, activation="silu", norm_order="post", output_bias=True),
         "nllb/dense_600m": _sizes(1024, 12, 16, 4096, **_NLLB),
         "nllb/dense_1.3b": _sizes(1024, 24, 16, 8192, **_NLLB),
         "nllb/dense_3.3b": _sizes(2048, 24, 16, 8192, **_NLLB),

@@ -14,6 +14,12 @@ CASES = {
     "quotes": ['He said "stop."', "(It did.)", "\u201cWhy?\u201d", "So."],
     "no full stop": ["It rains.", "It pours"],
     "dots": ["Well...", "No."],
+    "other letters": [
+        "\u041a\u043e\u0442 \u0441\u043f\u0438\u0442.",
+        "\u0410 \u043f\u0451\u0441?",
+        "\u00c9t\u00e9.",
+    ],
+    "words that look like others": ["He said no.", "Then A b.", "C d."],
     "small letters go on": ["The file a.txt is. it is there."],
 }
 
@@ -22,6 +28,18 @@ CASES = {
 def test_a_text_is_cut_where_sentences_end(name):
     text = "  " + "  ".join(CASES[name]) + " \n"
     assert [text[start:end] for start, end in sentence_places(text)] == CASES[name]
+
+
+def test_chinese_ends_without_white_space():
+    text = "\u732b\u5728\u7761\u89c9\u3002\u72d7\u53eb\u4e86\uff01"
+    assert read_sentences(text, "source", 0).texts == [text[:5], text[5:]]
+    assert overlap(text[:5], [text[:5]]) > 0
+
+
+def test_a_text_of_full_stops_is_read_once():
+    """Quadratic ways took minutes of these."""
+    for text in ("." * 200_000, "A. " * 50_000, " " * 200_000, "\n" * 200_000, "?'" * 100_000):
+        assert len(sentence_places(text)) <= 1
 
 
 def test_an_empty_line_ends_a_sentence():

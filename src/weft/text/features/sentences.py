@@ -12,15 +12,19 @@ from weft.text.tokenizers.tokenizer import not_text
 
 __all__ = ["Sentences", "overlap", "read_sentences", "sentence_places"]
 
-_CLOSES, _OPENS = r"[\"')\]\u2019\u201d]*", r"[\"'(\[\u2018\u201c]*"
-_END = re.compile(rf"[.!?]+{_CLOSES}(?=\s+{_OPENS}[A-Z0-9])|\n\s*\n|$")
+_MARKS = r"[\"'()\[\]\u2018\u2019\u201c\u201d]*+"
+# What ends in full stops is looked at once: a match begins at the first of them.
+_END = re.compile(
+    rf"(?<![.!?])[.!?]++{_MARKS}(?=\s++{_MARKS}(\w))|[\u3002\uff01\uff1f]++|\n\s*?\n|$"
+)
 _NO_END = re.compile(
-    r"(?:^|[\s(\[])(?:[A-Z]|e\.g|i\.e|cf|vs|al|etc|approx|resp|figs?|eqs?|secs?|nos?|vol|pp?|eds?|"
-    r"dr|mrs?|ms|prof|st|jr|sr|inc|ltd|co)\.$",
-    re.IGNORECASE,
+    r"(?:^|[\s(\[])(?:[A-Z]|(?i:e\.g|i\.e|cf|vs|al|etc|approx|resp|figs?|eqs?|secs?|nos|vol|pp?|eds?|"
+    r"dr|mrs?|ms|prof|jr|sr|inc|ltd))\.$"
 )
 """What a text ends with where the full stop behind it ends a word alone."""
-_WORD = re.compile(r"[a-z0-9]+")
+LONGEST_WORD = 9
+"""Of those that do, with what stands before it."""
+_WORD = re.compile(r"[^\W_]+")
 
 
 class Sentences(NamedTuple):
@@ -38,8 +42,8 @@ class Sentences(NamedTuple):
 def sentence_places(text: str) -> list[tuple[int, int]]:
     """Where each sentence begins, and ends; white space between them is of none.
 
-    A sentence ends with a full stop, an exclamation or a question mark before a capital or a
-    digit, where it is not that of an abbreviation or an initial, and with an empty line.
+    A sentence ends with a full stop, an exclamation or a question mark before a word that does not
+    begin small, where it is not that of an abbreviation or an initial; and with an empty line.
 
     Example:
         >>> text = "Cf. Fig. 2 by J. Doe et al. in detail. It is new! Or not?"
@@ -48,13 +52,14 @@ def sentence_places(text: str) -> list[tuple[int, int]]:
     """
     found, start = list[tuple[int, int]](), 0
     for match in _END.finditer(text):
-        said = text[start : match.end()]
-        if match.end() < len(text) and _NO_END.search(said):
+        end, opens = match.end(), match[1]
+        if opens and (opens.islower() or _NO_END.search(text, max(start, end - LONGEST_WORD), end)):
             continue
+        said = text[start:end]
         if stripped := said.strip():
             begin = start + len(said) - len(said.lstrip())
             found.append((begin, begin + len(stripped)))
-        start = match.end()
+        start = end
     return found
 
 

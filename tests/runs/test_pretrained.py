@@ -114,6 +114,26 @@ def test_an_export_cuts_words_as_the_run_does(tmp_path: Path) -> None:
         assert one.scores == pytest.approx(other.scores, abs=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("experiment", "said"),
+    [
+        ("pairs/classification", "the recipe's is a WordTokenizer. Set tokenizer.type=pretrained"),
+        ("classification/transformer", "the recipe sets model.embedding. Leave that out; or start"),
+        ("question/drqa", r"model.encoder reads ids. Start from question/pretrained"),
+        ("joint/bilstm", "or start from tagging/pretrained or joint/pretrained"),
+    ],
+)
+def test_a_recipe_of_another_tokenizer_is_refused(
+    experiment: str, said: str, tmp_path: Path
+) -> None:
+    save_encoder(tmp_path / "encoder", "bert")
+    task = experiment.partition("/")[0]
+    words = ["model.encoder.type=pretrained", *words_of(task, tmp_path), "tokenizer.min_count=1"]
+    words = [word for word in words if "min_count" not in word or task == "joint"]
+    with pytest.raises(UserError, match=said):
+        weft.run_experiment(experiment, "train", str(tmp_path / "run"), words)
+
+
 def test_a_run_goes_on_bitwise(tmp_path: Path) -> None:
     whole = trained("tagging", "bert", tmp_path / "whole", steps=4)
     part = trained("tagging", "bert", tmp_path / "part", steps=2)

@@ -28,16 +28,16 @@ COLUMNS = ("query", "positive", "negative")
 Data = data_of(ROWS, batch_size=3)
 
 
-def make(**settings):
+def make(dim=64, **settings):
     torch.manual_seed(0)
     tokenizer = FittedWords.Config(columns=COLUMNS).build(train_data=ROWS)
     module = Ranker.Config(
-        embedding=SMALL, encoder=CnnEncoder.Config(filters=6), dropout=0.0
+        embedding=SMALL, encoder=CnnEncoder.Config(filters=6), dim=dim, dropout=0.0
     ).build(tokenizer=tokenizer)
     return QueryDocumentRanking.Config(**settings).build(module=module, tokenizer=tokenizer)
 
 
-VARIANTS = {"cosine": {}}
+VARIANTS = {"cosine": {}, "own vectors": {"dim": None}}
 
 
 def test_the_loss_is_torchs_margin_loss_of_the_answers():
@@ -83,6 +83,16 @@ def test_documents_can_be_of_any_number_and_a_document_alone_scores_the_same():
     assert both.shape == (2, 2)
     assert torch.allclose(both, torch.cat(alone, dim=1), atol=1e-6)
     assert torch.allclose(model(query, lengths, *more, *documents), both.flip(1), atol=1e-6)
+
+
+def test_without_layers_the_cosine_is_that_of_the_texts():
+    model = make(dim=None).module.eval()
+    query, lengths = torch.tensor([[3, 4], [5, 0]]), torch.tensor([2, 1])
+    texts = torch.tensor([[4, 5, 6], [7, 0, 0]]), torch.tensor([3, 1])
+    wanted = F.cosine_similarity(model.text(query, lengths), model.text(*texts))
+    assert torch.allclose(model(query, lengths, *texts)[:, 0], wanted, atol=1e-6)
+    with pytest.raises(UserError, match=r"model.dim=null compares the texts' own vectors"):
+        Ranker.Config(dim=None, hidden=(8,))
 
 
 def test_what_cannot_be_is_refused(tmp_path):

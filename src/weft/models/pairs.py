@@ -14,6 +14,7 @@ from weft.models import registries
 from weft.models.classifier import TextConfig, TextVector, score_layers
 from weft.models.encoders.lstm import LstmEncoder
 from weft.models.encoders.sequence import SequenceEncoder
+from weft.models.layers.dropout import Dropout
 from weft.models.vocabulary import HasVocabInfo, ModelVocabInfo
 
 __all__ = ["PairClassifier", "PairRegressor", "PairScores", "Ranker", "ranking_hinge"]
@@ -135,13 +136,19 @@ class Ranker(Component, nn.Module):
     class Config(TextConfig):
         """Settings of the ranker."""
 
-        dim: int = 64
-        """Features of the vectors that are compared."""
+        dim: int | None = 64
+        """Features of the vectors that are compared; null: those of the texts are, as they come
+        from the pooling."""
 
         @override
         def __post_init__(self) -> None:
             super().__post_init__()
             require(self, "model", sizes=["dim"])
+            if self.dim is None and self.hidden:
+                raise UserError(
+                    "model.dim=null compares the texts' own vectors, so there are no layers before "
+                    f"it, but model.hidden is {list(self.hidden)}. Leave one of them out."
+                )
 
     def __init__(self, config: Config, *, tokenizer: HasVocabInfo) -> None:
         nn.Module.__init__(self)
@@ -149,10 +156,13 @@ class Ranker(Component, nn.Module):
             config.embedding, config.encoder, config.pooling, vocab_info=tokenizer.vocab_info
         )
         self.config = self.text.recorded(config)
+        self.query, self.document = (self._layers(config) for _ in range(2))
+
+    def _layers(self, config: Config) -> nn.Module:
+        if config.dim is None:
+            return Dropout(config.dropout)
         size = self.text.out_dim
-        self.query, self.document = (
-            score_layers(size, config.hidden, config.dim, dropout=config.dropout) for _ in range(2)
-        )
+        return score_layers(size, config.hidden, config.dim, dropout=config.dropout)
 
     @override
     def forward(self, query: Tensor, lengths: Tensor, *documents: Tensor) -> Tensor:
@@ -172,7 +182,7 @@ class Ranker(Component, nn.Module):
         width = max(text.shape[1] for text in documents[::2])
         texts = torch.cat([F.pad(text, (0, width - text.shape[1])) for text in documents[::2]])
         found = self.document(self.text(texts, torch.cat(documents[1::2])))
-        by_row = found.view(-1, query.shape[0], self.config.dim).transpose(0, 1)
+        by_row = found.view(-1, query.shape[0], found.shape[1]).transpose(0, 1)
         return F.cosine_similarity(asked[:, None], by_row, dim=2)
 
 

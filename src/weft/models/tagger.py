@@ -118,7 +118,8 @@ class WordEncoder(Component, nn.Module):
         if beside.pieces is None:
             raise UserError(
                 "model.encoder reads the pieces of words, but the recipe has no ingredient pieces. "
-                "Add pieces = PretrainedPieces.Config(), or start from tagging/pretrained."
+                "Add pieces = PretrainedPieces.Config(), or start from tagging/pretrained or "
+                "joint/pretrained."
             )
         refuse_vectors(
             config.embedding, beside=(beside.characters, beside.affixes, beside.dictionary)

@@ -28,6 +28,7 @@ from weft.tasks.batches.row_batches import RowBatches, check_batch, peek_first, 
 from weft.tasks.batches.user_batches import ready_batches
 from weft.tasks.evaluation import answer_batches
 from weft.tasks.label_checks import label_notes, unseen_note, unseen_rows
+from weft.tasks.pretrained_parts import check_own_ids
 from weft.tasks.task import AnsweredConfig, Batches, Loss, Outputs, Row, Task
 from weft.text.columns.column import Column
 from weft.text.columns.dictionary import DictionaryColumn
@@ -155,6 +156,7 @@ class ColumnsTask(Task):
         if isinstance(data, Batches):
             return data
         self.check_lengths()
+        check_own_ids(self.module, self.text)
         first, data = peek_first(data)
         if _is_row(first, self.text.columns):
             return self._encoded(data, train=train, seed=seed)

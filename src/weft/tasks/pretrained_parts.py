@@ -12,11 +12,31 @@ from weft.models.encoders.pretrained import PretrainedEncoder
 from weft.models.huggingface.pretrained_transformer import take_weights
 from weft.models.layers.word_embeddings import WordEmbedding
 from weft.models.transformer import Transformer
+from weft.text.features.word_pieces import WordPieces
 from weft.text.features.word_vectors import read_word_vectors
 from weft.text.processors.text_processor import TextProcessor
+from weft.text.tokenizers.huggingface import HuggingFaceTokenizer
 from weft.text.tokenizers.word_tokenizer import WordTokenizer
 
-__all__ = ["begin_pretrained"]
+__all__ = ["begin_pretrained", "check_own_ids"]
+
+
+def check_own_ids(module: nn.Module, text: TextProcessor) -> None:
+    """Refuses a pretrained encoder that would be given the ids of another tokenizer.
+
+    Raises:
+        UserError: The recipe's tokenizer is one that weft fits, or one of words.
+    """
+    tokenizer = text.ingredients.get("pieces", text.ingredients.get("tokenizer"))
+    own = isinstance(tokenizer, HuggingFaceTokenizer | WordPieces)
+    if own or not any(isinstance(layer, PretrainedEncoder) for layer in module.modules()):
+        return
+    if type(tokenizer).__module__.startswith("weft."):
+        raise UserError(
+            "model.encoder reads the ids of its own tokenizer, but the recipe's is a "
+            f"{type(tokenizer).__name__}. Set tokenizer.type=pretrained, or start from an "
+            "experiment for such encoders, as classification/pretrained."
+        )
 
 
 def begin_pretrained(module: nn.Module, text: TextProcessor) -> list[str]:

@@ -46,7 +46,8 @@ class TreeTagging(ColumnsTask):
     """Parses sentences into trees of intents and slots over their own words.
 
     What opens before a word and closes behind it is its label (``labels.type=trees``), so any
-    model that labels words is a parser, and every answer is a tree. Evaluated as
+    model that labels words is a parser, and every answer is a tree, but of a sentence that has
+    brackets of its own. Evaluated as
     :class:`~weft.tasks.parsing.SemanticParsing` is.
     """
 

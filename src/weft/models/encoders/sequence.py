@@ -72,8 +72,9 @@ def refuse_vectors(embedding: WordEmbedding.Config, *, beside: Iterable[object])
     """
     if embedding != WordEmbedding.Config():
         raise UserError(
-            "model.embedding is set, but model.encoder has vectors of tokens of its own. Leave "
-            "model.embedding out."
+            "model.encoder has vectors of tokens of its own, but the recipe sets model.embedding. "
+            "Leave that out; or start from an experiment for such encoders, as "
+            "classification/pretrained."
         )
     if any(given is not None for given in beside):
         raise UserError(

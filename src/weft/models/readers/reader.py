@@ -193,6 +193,7 @@ class JoinedReader(Reader):
         self.texts = nn.Parameter(torch.randn(2, self.dim) * self.dim**-0.5)
         if config.matches:
             self.matches = nn.Linear(LEVELS - 1, self.dim, bias=False)
+        _refuse_ids(config.encoder)
         self.encoder: SequenceEncoder = config.encoder.build(dim=self.dim)
         self.scores = nn.Linear(self.encoder.out_dim, 2)
         self.pooling: MeanPooling = MeanPooling.Config().build(dim=self.encoder.out_dim)
@@ -284,6 +285,7 @@ class DrqaReader(Reader):
         super().__init__(config, tokenizer=tokenizer, characters=characters)
         self.align = nn.Linear(self.dim, self.dim)
         more = LEVELS - 1 if config.matches else 0
+        _refuse_ids(config.encoder)
         self.encoder: SequenceEncoder = config.encoder.build(dim=2 * self.dim + more)
         self.question_encoder: SequenceEncoder = config.question_encoder.build(dim=self.dim)
         own, asked = self.encoder.out_dim, self.question_encoder.out_dim
@@ -323,3 +325,12 @@ class DrqaReader(Reader):
         scores = torch.bmm(queries, keys.transpose(1, 2))
         weights = scores.masked_fill(~asked[:, None], -torch.inf).softmax(dim=-1)
         return torch.bmm(weights, question)
+
+
+def _refuse_ids(encoder: SequenceEncoder.Config) -> None:
+    """Refuses an encoder that is given ids, for these readers give it vectors."""
+    if encoder.reads_ids:
+        raise UserError(
+            "This reader gives its encoder vectors of tokens, but model.encoder reads ids. Start "
+            "from question/pretrained (model.type=pretrained_reader)."
+        )

@@ -187,7 +187,7 @@ def ranking_pretrained() -> Recipe:
         pairs_ranking(),
         "Fine-tune a pretrained encoder that scores documents for a query.",
         tokenizer=PretrainedTokenizer.Config(),
-        model=Ranker.Config(encoder=ENCODER, dropout=0.1),
+        model=Ranker.Config(encoder=ENCODER, dim=None, dropout=0.1),
     )
 
 

@@ -134,6 +134,16 @@ def test_a_recipe_of_another_tokenizer_is_refused(
         weft.run_experiment(experiment, "train", str(tmp_path / "run"), words)
 
 
+def test_a_length_that_another_limit_ends_before_is_refused(tmp_path: Path) -> None:
+    run = trained("classification", "bert", tmp_path, "trainer.max_steps=9", "trainer.max_epochs=1")
+    with pytest.raises(
+        UserError, match=r"trainer\.max_epochs=1 has ended .* trainer\.max_epochs=n"
+    ):
+        weft.train(run, overrides=["trainer.max_steps=30"])
+    weft.train(run, overrides=["trainer.max_epochs=2"])
+    assert json.loads((run / "run.json").read_text())["result"]["epochs"] == 2
+
+
 def test_a_run_goes_on_bitwise(tmp_path: Path) -> None:
     whole = trained("tagging", "bert", tmp_path / "whole", steps=4)
     part = trained("tagging", "bert", tmp_path / "part", steps=2)

@@ -140,7 +140,20 @@ def is_finished(folder: RunFolder, planned: Planned, *, extend: bool = False) ->
             )
         if not extend:
             raise _other_length(folder, planned, changes, shorter=shorter)
+    if folder.finished and before != now:
+        _refuse_ended(folder, before, now)
     return folder.finished and before == now
+
+
+def _refuse_ended(folder: RunFolder, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Refuses a greater length that a run has no use for, since another limit has ended it."""
+    for name, count in (("max_epochs", "epochs"), ("max_steps", "steps")):
+        limit, had = now.get(name), folder.info.get("result", {}).get(count, 0)
+        if limit is not None and limit == before.get(name) and had >= limit:
+            raise UserError(
+                f"trainer.{name}={limit} has ended {folder.path}, and would end it again before "
+                f"anything is trained. Set that, too: a greater one, or trainer.{name}=null."
+            )
 
 
 def _other_length(

@@ -18,6 +18,7 @@ __all__ = [
     "PretrainedSource",
     "architecture_of",
     "copy_weights",
+    "dropout_settings",
     "plain_architecture",
     "pretrained_config",
     "silent_transformers",
@@ -35,6 +36,11 @@ _RENAMED = (
     ("embed_out.", "lm_head."),  # in those of GPT-NeoX
 )
 """What checkpoints call parameters, and what the models of transformers do."""
+_DROPOUTS = (
+    *("dropout", "dropout_rate", "embd_pdrop", "embedding_dropout", "hidden_dropout"),
+    *("hidden_dropout_prob", "mlp_dropout", "resid_pdrop"),
+)
+"""What architectures call the probability of dropping a feature."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +109,28 @@ def pretrained_config(told: Mapping[str, Any], path: str, *, needed_by: str) -> 
     except Exception as error:  # each architecture has checks of its own
         reason = str(error).strip().splitlines()[0]
         raise UserError(f"config.json of {path or 'the run'} makes no {kind}: {reason}") from error
+
+
+def dropout_settings(
+    made: Any, share: float, *, setting: str = "model.dropout"
+) -> dict[str, float]:
+    """Settings of an architecture with which features are dropped with another probability.
+
+    Args:
+        made: Its settings; those that its ``config.json`` leaves out have the values of
+            transformers.
+        share: The probability.
+        setting: Where it is set, for messages.
+
+    Raises:
+        UserError: The architecture drops no features.
+    """
+    found = {name: share for name in _DROPOUTS if hasattr(made, name)}
+    if not found:
+        raise UserError(
+            f"{setting} is {share}, but a {made.model_type} drops no features. Leave it out."
+        )
+    return found
 
 
 def copy_weights(

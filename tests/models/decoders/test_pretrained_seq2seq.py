@@ -180,6 +180,14 @@ def test_dropout_is_set(tmp_path: Path) -> None:
         folder = save_seq2seq(tmp_path / family, family)
         module = task_of(folder, family, model={"dropout": 0.3}).module
         assert getattr(module.model.config, name) == 0.3
+        told = json.loads((folder / "config.json").read_text())
+        (folder / "config.json").write_text(json.dumps({k: told[k] for k in told if k != name}))
+        module = task_of(folder, family, model={"dropout": 0.3}).module
+        again = PretrainedSeq2Seq.Config(architecture=module.config.architecture)
+        info = SimpleNamespace(size=144, pad_idx=0)
+        made = again.build(tokenizer=SimpleNamespace(vocab_info=info))
+        for found in (module, made):
+            assert getattr(found.model.config, name) == 0.3
 
 
 def test_what_is_no_encoder_decoder_is_refused(tmp_path: Path) -> None:

@@ -1,9 +1,11 @@
 """Pretrained encoders: the same vectors as transformers gives, and what is refused."""
 
 import itertools
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import pytest
 import torch
@@ -12,6 +14,7 @@ import transformers
 from tests.pretrained_checkpoints import ENCODERS, TEXTS, changed, save_encoder
 from weft.errors import UserError
 from weft.models.encoders.pretrained import PretrainedEncoder, Reads
+from weft.models.layers.dropout import Dropout
 from weft.text.features.word_pieces import WordPieces
 from weft.text.tokenizers.pretrained import PretrainedTokenizer
 
@@ -152,6 +155,49 @@ def test_what_is_no_encoder_is_refused(
     changed(folder, "config.json", **values)
     with pytest.raises(UserError, match=why):
         encoder_of(folder)
+
+
+def without(folder: Path, *names: str) -> Path:
+    """The folder, its config.json without some settings."""
+    told = json.loads((folder / "config.json").read_text())
+    kept = {name: value for name, value in told.items() if name not in names}
+    (folder / "config.json").write_text(json.dumps(kept))
+    return folder
+
+
+@pytest.mark.parametrize("family", ["bert", "distilbert", "modernbert"])
+@pytest.mark.parametrize("layers", [None, "transformers"])
+def test_dropout_is_set_where_config_json_does_not_say_it(
+    saved: Saved, tmp_path: Path, family: str, layers: Literal["transformers"] | None
+) -> None:
+    names = ("hidden_dropout_prob", "dropout", "embedding_dropout", "mlp_dropout")
+    if family == "distilbert":
+        folder = shutil.copytree(saved("bert"), tmp_path / family)
+        sizes = {"dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 24, "vocab_size": 60}
+        (folder / "config.json").write_text(json.dumps({"model_type": family, **sizes}))
+    else:
+        folder = without(shutil.copytree(saved(family), tmp_path / family), *names)
+    info = tokenizer_of(folder).vocab_info
+    config = PretrainedEncoder.Config(path=str(folder), dropout=0.5, layers=layers)
+    made = config.build(vocab_info=info)
+    again = PretrainedEncoder.Config(architecture=made.config.architecture).build(vocab_info=info)
+    for encoder in (made, again):
+        shares = {m.p for m in encoder.modules() if isinstance(m, torch.nn.Dropout | Dropout)}
+        assert 0.5 in shares
+        assert shares <= {0.5, 0.1 if family != "modernbert" else 0.0}  # of attention
+    ids, lengths = torch.arange(5, 11)[None].repeat(2, 1), torch.tensor([6, 6])
+    one, other = made.train()(ids, lengths)
+    assert not torch.equal(one, other)
+
+
+def test_dropout_that_cannot_be_is_refused(saved: Saved) -> None:
+    with pytest.raises(UserError, match=r"model\.encoder\.dropout must be from 0 to below 1"):
+        PretrainedEncoder.Config(path=str(saved("bert")), dropout=1.5)
+    info = tokenizer_of(saved("bert")).vocab_info
+    with pytest.raises(UserError, match=r"model\.encoder\.dropout is 0\.1, but a llama drops no"):
+        PretrainedEncoder.Config(architecture={"model_type": "llama"}, dropout=0.1).build(
+            vocab_info=info
+        )
 
 
 def test_pickled_weights_are_not_read(saved: Saved, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from weft.models.lora import Lora, add_adapters
 from weft.models.pretrained import (
     architecture_of,
     copy_weights,
+    dropout_settings,
     plain_architecture,
     pretrained_config,
 )
@@ -26,8 +27,6 @@ from weft.models.vocabulary import HasFramedVocabInfo, rows_needed
 
 __all__ = ["PretrainedLanguageModel", "PretrainedState"]
 
-_DROPOUTS = ("resid_pdrop", "embd_pdrop", "dropout", "hidden_dropout", "embedding_dropout")
-"""What architectures call the probability of dropping a feature."""
 _PROBE, _LOUD = 3, 1024
 """Tokens of which the scores of a new model are looked at, and what these are multiplied by: small
 scores would not show what bends large ones."""
@@ -132,8 +131,9 @@ class PretrainedLanguageModel(LanguageModel):
             told["pad_token_id"] = None  # else these tokens' vectors would learn nothing
         made = _decoder(told, config.path)
         if config.dropout is not None:
-            _set_dropout(made, config.dropout)
-            told |= {name: config.dropout for name in _DROPOUTS if hasattr(made, name)}
+            shares = dropout_settings(made, config.dropout)
+            made.update(shares)
+            told |= shares
         self.config = dataclasses.replace(config, architecture=told)
         self.model = _built(made)
         self.scale, self.cap = _bends(made)
@@ -264,21 +264,6 @@ def _refusal(made: Any, path: str) -> UserError:
         "with texts by: one that scores a token from the keys and values of those before it, in a "
         "way that weft knows. GPT-2, OPT, Llama, Mistral, Qwen, Gemma and GPT-NeoX are such."
     )
-
-
-def _set_dropout(made: Any, share: float) -> None:
-    """Sets the probability of dropping a feature.
-
-    Raises:
-        UserError: The architecture drops none.
-    """
-    names = [name for name in _DROPOUTS if hasattr(made, name)]
-    if not names:
-        raise UserError(
-            f"model.dropout is {share}, but a {made.model_type} drops no features. Leave it out."
-        )
-    for name in names:
-        setattr(made, name, share)
 
 
 def _built(made: Any) -> Any:

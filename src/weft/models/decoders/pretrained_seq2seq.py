@@ -19,6 +19,7 @@ from weft.models.lora import Lora, add_adapters
 from weft.models.pretrained import (
     architecture_of,
     copy_weights,
+    dropout_settings,
     plain_architecture,
     pretrained_config,
 )
@@ -26,8 +27,6 @@ from weft.models.vocabulary import HasVocabInfo
 
 __all__ = ["PretrainedSeq2Seq", "PretrainedSeq2SeqState"]
 
-_DROPOUTS = ("dropout", "dropout_rate")
-"""What architectures call the probability of dropping a feature."""
 _APART = ("mt5", "umt5")
 """Architectures whose scores have a matrix of their own, whatever their settings say."""
 _PROBE = 3
@@ -148,10 +147,13 @@ class PretrainedSeq2Seq(Component, nn.Module):
         )
         told["vocab_size"] = max(vocab.size, int(told.get("vocab_size", 0)))
         told |= {"pad_token_id": vocab.pad_idx, "decoder_vocab_size": told["vocab_size"]}
+        made = _settings(told, config.path)
         if config.dropout is not None:
-            told |= {name: config.dropout for name in _DROPOUTS if name in told}
+            shares = dropout_settings(made, config.dropout)
+            made.update(shares)
+            told |= shares
         self.config = dataclasses.replace(config, architecture=told)
-        self.model = _model(told, config.path)
+        self.model = _model(made, told)
         banned = [ids[0] for ids in told.get("bad_words_ids") or () if len(ids) == 1]
         self.register_buffer("banned", torch.tensor(banned, dtype=torch.int64), persistent=False)
         self.scale = 1.0
@@ -277,13 +279,20 @@ def _of_rows(mask: Tensor | None) -> Tensor | None:
     return None if mask is None else mask[:, 0, 0].long()
 
 
-def _model(told: Mapping[str, Any], path: str) -> Any:
-    """The model of an architecture, its weights at random."""
+def _settings(told: Mapping[str, Any], path: str) -> Any:
+    """The settings of an architecture that is an encoder-decoder of texts."""
     made = pretrained_config(told, path, needed_by="model.type=pretrained_seq2seq")
     import transformers
 
     if type(made) not in transformers.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING:
         raise _refusal(made, path)
+    return made
+
+
+def _model(made: Any, told: Mapping[str, Any]) -> Any:
+    """The model of an architecture, its weights at random."""
+    import transformers
+
     kind: Any = transformers.AutoModelForSeq2SeqLM
     model = kind.from_config(made, trust_remote_code=False).float()
     # transformers ties these of every T5, and undoes it where a file has both.

@@ -3,12 +3,14 @@
 import dataclasses
 import inspect
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any, ClassVar, Literal, TypeAlias, final
 
 from torch import Tensor, nn
 from typing_extensions import override
 
 from weft.config.component import setting
+from weft.config.validators import require
 from weft.errors import UserError
 from weft.models import registries
 from weft.models.encoders.bert import BertModel, is_bert
@@ -19,6 +21,7 @@ from weft.models.poolings import Pooler, Pooling
 from weft.models.pretrained import (
     architecture_of,
     copy_weights,
+    dropout_settings,
     plain_architecture,
     pretrained_config,
 )
@@ -31,8 +34,6 @@ Reads: TypeAlias = Literal["texts", "words", "pairs"]
 
 _TWO_MARKS = ("camembert", "mpnet", "roberta", "roberta-prelayernorm", "xlm-roberta")
 """Architectures that were pretrained with two marks between a pair's texts."""
-_DROPOUTS = ("hidden_dropout_prob", "dropout", "embedding_dropout", "mlp_dropout", "hidden_dropout")
-"""What architectures call the probability of dropping a feature."""
 
 
 @registries.encoders.register("pretrained")
@@ -68,6 +69,9 @@ class PretrainedEncoder(SequenceEncoder):
 
         reads_ids: ClassVar[bool] = True
 
+        def __post_init__(self) -> None:
+            require(self, "model.encoder", shares=["dropout"])
+
     def __init__(
         self, config: Config, *, vocab_info: FramedVocabInfo, reads: Reads = "texts"
     ) -> None:
@@ -79,7 +83,9 @@ class PretrainedEncoder(SequenceEncoder):
         told["vocab_size"] = max(vocab_info.size, int(told.get("vocab_size", 0)))
         told["pad_token_id"] = vocab_info.pad_idx
         if config.dropout is not None:
-            told |= {name: config.dropout for name in _DROPOUTS if name in told}
+            # Weft's own layers need no package, and are told all.
+            made = SimpleNamespace(**told) if is_bert(told) else _settings(told, config.path)
+            told |= dropout_settings(made, config.dropout, setting="model.encoder.dropout")
         self.config = dataclasses.replace(config, architecture=told)
         own = config.layers is None and is_bert(told)
         self.model: Any = BertModel(told) if own else _encoder(told, config.path)
@@ -158,11 +164,15 @@ class PretrainedEncoder(SequenceEncoder):
         return copy_weights(self.model, config.path, revision=config.revision, beside=beside)
 
 
+def _settings(told: Mapping[str, Any], path: str) -> Any:
+    return pretrained_config(told, path, needed_by="model.encoder.type=pretrained")
+
+
 def _encoder(told: Mapping[str, Any], path: str) -> Any:
     """The encoder of an architecture, its weights at random."""
     import transformers
 
-    made = pretrained_config(told, path, needed_by="model.encoder.type=pretrained")
+    made = _settings(told, path)
     masked = transformers.MODEL_FOR_MASKED_LM_MAPPING  # what reads a text from both sides
     if type(made) not in masked or made.is_encoder_decoder or getattr(made, "is_decoder", False):
         raise UserError(

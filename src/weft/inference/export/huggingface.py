@@ -133,7 +133,7 @@ def _is_m2m_100(module: Transformer) -> bool:
     return alike and config.tie == "all" and not config.output_bias
 
 
-def architecture_of(module: nn.Module) -> str:
+def model_type_of(module: nn.Module) -> str:
     """The architecture of ``transformers`` that a module becomes, by its ``model_type`` there.
 
     Args:
@@ -166,7 +166,7 @@ def write_model(module: nn.Module, folder: Path, *, special: dict[str, Any]) -> 
     if isinstance(module, PretrainedLanguageModel | PretrainedSeq2Seq):
         _write_pretrained(module, folder, special)
         return
-    name = architecture_of(module)
+    name = model_type_of(module)
     if isinstance(module, Transformer):
         settings = _seq2seq_settings(module, name)
         head = "ForConditionalGeneration" if name != "marian" else "MTModel"

@@ -59,7 +59,7 @@ def test_a_file_of_vectors_alone(place, capsys):
     assert main(["embed", "--model", "encoder", "texts.txt", "--output", "out.npy"]) == 0
     found = np.load("out.npy")
     assert (found.dtype, found.shape) == (np.dtype("<f4"), (3, 16))
-    assert found == pytest.approx(vectors(), abs=1e-7)
+    assert np.array_equal(found, vectors())
     assert capsys.readouterr() == ("out.npy: 3 rows\n", "")
 
 
@@ -74,7 +74,7 @@ def test_a_file_of_rows_and_vectors(place, capsys):
         assert table.schema.field("prediction").type == pa.list_(pa.float32(), 16)
         assert table["id"].to_pylist() == [0, 1, 2]
         assert table["text"].to_pylist() == TEXTS
-        assert table["prediction"].to_pylist() == pytest.approx(vectors(), abs=1e-7)
+        assert np.array_equal(np.float32(table["prediction"].to_pylist()), vectors())
         assert table["error"].null_count == 3
     Path("rows.csv").write_text("id,body\n7,the cat sat\n8,films\n")
     words = ["header=true", "columns={text: body}", "--output", "csv.parquet"]
@@ -138,8 +138,22 @@ def test_a_command_that_was_stopped_goes_on_and_the_model_is_the_same(place, mon
         patch.setattr(embed, "_embedder", lambda args: encoder)
         assert main(words) == 130
     assert "out.npy.part has 256 answers" in capsys.readouterr().err
+    assert main([*words, "--pooling", "max"]) == 2
+    assert "was another model than encoder is now" in capsys.readouterr().err
     assert main(words) == 0
     assert np.load("out.npy") == pytest.approx(load_encoder("encoder").embed(texts), abs=1e-5)
+
+
+def test_pooling_and_normalization_can_be_said(place, capsys):
+    def written(*words):
+        assert main(["embed", "--model", "encoder", "texts.txt", *words]) == 0
+        return [json.loads(line)["prediction"] for line in capsys.readouterr().out.splitlines()]
+
+    first = written("--pooling", "first", "--normalize")
+    assert np.linalg.norm(first, axis=1) == pytest.approx(1, abs=1e-6)
+    wanted = load_encoder("encoder", pooling="first", normalize=True).embed(TEXTS)
+    assert np.array_equal(np.float32(first), wanted)
+    assert np.array_equal(np.float32(written("--no-normalize")), vectors())
 
 
 def test_a_run_and_its_export(place, capsys):
@@ -175,6 +189,10 @@ def test_of_pairs_the_first_text_is_embedded(place, capsys):
     [
         ([], "Name the folder of a run or of an export, or a model with --model NAME."),
         (["--model", "encoder", "run", "texts.txt"], "One word too many: 'texts.txt'."),
+        (["run", "--revision", "main"], "--revision: only a model that --model names takes it."),
+        (["run", "--pooling", "max"], "--pooling: only a model that --model names takes it."),
+        (["run", "--no-normalize"], "--normalize: only a model that --model names takes it."),
+        (["--model", "encoder", "--checkpoint", "best"], "--checkpoint: only a run has such;"),
         (["--model", "./nowhere", "texts.txt"], "There is no folder ./nowhere."),
         (["--model", "encoder", "gone.txt"], "gone.txt cannot be read"),
         (["nowhere", "texts.txt"], "nowhere: there is no such folder"),

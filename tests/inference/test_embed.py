@@ -1,6 +1,7 @@
 """Vectors of texts by whatever model has an encoder, pretrained ones, and exports."""
 
 import importlib.util
+import json
 from pathlib import Path
 
 import numpy as np
@@ -161,6 +162,23 @@ def test_poolings_are_those_of_the_library(pooling, tmp_path):
         states = model(torch.tensor(ids).long()[None]).last_hidden_state[0]
     wanted = {"cls": states[0], "mean": states.mean(0), "max": states.amax(0)}[pooling]
     assert encoder.embed([text])[0] == pytest.approx(wanted.numpy(), abs=1e-5)
+
+
+def test_of_a_folder_that_says_what_weft_does_not_do_the_transformer_is_used(tmp_path):
+    path = sentence_encoder(tmp_path / "encoder", "cls")
+    (path / "sentence_bert_config.json").write_text('{"max_seq_length": 4}')
+    wanted = load_encoder(str(path), normalize=True).embed(TEXTS)
+    modules = json.loads((path / "modules.json").read_text())
+    dense = [*modules, {"type": "sentence_transformers.models.Dense"}]
+    (path / "modules.json").write_text(json.dumps(dense))
+    for given in ({}, {"pooling": "first"}, {"normalize": True}):
+        with pytest.raises(UserError, match="pooling and normalize of load_encoder"):
+            load_encoder(str(path), **given)
+    found = load_encoder(str(path), pooling="first", normalize=True)
+    assert found.task.config.max_length == 4
+    assert np.array_equal(found.embed(TEXTS), wanted)
+    with pytest.raises(UserError, match="pooling is 'cls'; wanted one of first, last, max, mean"):
+        load_encoder(str(path), pooling="cls")
 
 
 def test_a_model_that_is_not_there_is_said(tmp_path):

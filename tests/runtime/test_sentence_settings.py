@@ -7,7 +7,7 @@ import pytest
 
 from weft.errors import UserError
 from weft.runtime.pretrained import PretrainedFolder
-from weft.runtime.sentence_settings import SentenceSettings, sentence_settings
+from weft.runtime.sentence_settings import SentenceSettings, longest_text, sentence_settings
 
 
 def write(folder: Path, pooling: object, *, kinds: str = "Transformer Pooling", **told: object):
@@ -32,22 +32,22 @@ def write(folder: Path, pooling: object, *, kinds: str = "Transformer Pooling", 
 )
 def test_poolings_of_today_and_of_before(said: object, name: str, tmp_path: Path) -> None:
     found = sentence_settings(write(tmp_path, said, max_seq_length=256))
-    assert found == SentenceSettings(name, normalize=False, max_length=256)
+    assert found == SentenceSettings(name, normalize=False)
     unit = sentence_settings(write(tmp_path, said, kinds="Transformer Pooling Normalize"))
-    assert unit == SentenceSettings(name, normalize=True, max_length=None)
+    assert unit == SentenceSettings(name, normalize=True)
 
 
 def test_where_lengths_are_not_said_they_are_the_tokenizers(tmp_path: Path) -> None:
     folder = write(tmp_path, {"pooling_mode": "mean"})
     for said, longest in ((128, 128), (10**30, None), (None, None), ("9", None)):
         (tmp_path / "tokenizer_config.json").write_text(json.dumps({"model_max_length": said}))
-        assert sentence_settings(folder) == SentenceSettings("mean", False, longest)
-    both = write(tmp_path, {"pooling_mode": "mean"}, max_seq_length=64)
-    assert sentence_settings(both) == SentenceSettings("mean", False, 64)
+        assert longest_text(folder) == longest
+    assert longest_text(write(tmp_path, {"pooling_mode": "mean"}, max_seq_length=64)) == 64
 
 
 def test_a_folder_of_a_plain_model_says_nothing(tmp_path: Path) -> None:
     assert sentence_settings(PretrainedFolder(tmp_path, "made")) is None
+    assert longest_text(PretrainedFolder(tmp_path, "made")) is None
 
 
 def test_what_weft_does_not_do_is_refused(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_what_weft_does_not_do_is_refused(tmp_path: Path) -> None:
             UserError, match=r"wanted one of the poolings cls, lasttoken, max, mean"
         ):
             sentence_settings(write(tmp_path, said))
-    with pytest.raises(UserError, match=r"found Transformer, Pooling, Dense. Set model.pooling"):
+    with pytest.raises(UserError, match=r"found Transformer, Pooling, Dense\. Say yourself"):
         sentence_settings(write(tmp_path, mean, kinds="Transformer Pooling Dense"))
     with pytest.raises(UserError, match=r"wants texts in lower case, or with a prompt"):
         sentence_settings(write(tmp_path, mean, do_lower_case=True))

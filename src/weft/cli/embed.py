@@ -7,6 +7,7 @@ from typing import Any
 from weft.cli.arguments import add_device_and_code, load_predictor
 from weft.cli.predict import add_rows, answer
 from weft.errors import UserError
+from weft.runtime.sentence_settings import POOLINGS
 
 __all__ = ["add", "run"]
 
@@ -32,10 +33,19 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--revision", metavar="NAME", help="with --model, a branch, a tag or a commit of the hub"
     )
     parser.add_argument(
+        "--pooling",
+        choices=sorted(POOLINGS.values()),
+        help="with --model, how tokens' vectors become one, in place of what its folder says",
+    )
+    parser.add_argument(
+        "--normalize",
+        action=argparse.BooleanOptionalAction,
+        help="with --model, whether vectors are divided by their length, in place of the same",
+    )
+    parser.add_argument(
         "--checkpoint",
-        default="best",
         metavar="NAME",
-        help="best (the default), last, or a name such as step-00001000",
+        help="of a run, best (the default), last, or a name such as step-00001000",
     )
     add_device_and_code(parser)
     add_rows(parser)
@@ -56,6 +66,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Embeds; exit code 1 if a text could not be read."""
+    _check_words(args)
+    args.checkpoint = args.checkpoint or "best"
     if args.model is not None:  # the words that were taken for a run's are a file's
         given = [args.run, args.file if args.file != "-" else None, *args.words]
         file, *args.words = [word for word in given if word is not None] or ["-"]
@@ -67,9 +79,25 @@ def run(args: argparse.Namespace) -> int:
     return answer(args, _embedder)
 
 
+def _check_words(args: argparse.Namespace) -> None:
+    """Refuses words that are of the other kind of model."""
+    if args.model is not None:
+        wrong, advice = (
+            ["checkpoint"],
+            "only a run has such; leave it out, or name a run in place of --model",
+        )
+    else:
+        wrong = ["revision", "pooling", "normalize"]
+        advice = "only a model that --model names takes it"
+    for name in wrong:
+        if getattr(args, name) is not None:
+            raise UserError(f"--{name}: {advice}.")
+
+
 def _embedder(args: argparse.Namespace) -> Any:
     if args.model is None:
         return load_predictor(args).embedder()
     from weft.inference.load_encoder import load_encoder
 
-    return load_encoder(args.model, revision=args.revision, device=args.device)
+    names = ("revision", "pooling", "normalize", "device")
+    return load_encoder(args.model, **{name: getattr(args, name) for name in names})

@@ -8,10 +8,18 @@ from weft.errors import UserError
 from weft.runtime.bounded_files import parse_json, read_all
 from weft.runtime.pretrained import SENTENCE_FILES, PretrainedFolder
 
-__all__ = ["LENGTHS", "MODULES", "POOLING", "POOLINGS", "SentenceSettings", "sentence_settings"]
+__all__ = [
+    "LENGTHS",
+    "MODULES",
+    "POOLING",
+    "POOLINGS",
+    "SentenceSettings",
+    "longest_text",
+    "sentence_settings",
+]
 
 MODULES, POOLING, LENGTHS, PROMPTS = SENTENCE_FILES
-TOKENIZER = "tokenizer_config.json"
+TOKENIZER_CONFIG = "tokenizer_config.json"
 UNLIMITED = 1 << 30
 """Tokens that a tokenizer without a limit says it takes, or more: 10 to the 30th."""
 POOLINGS = {"cls": "first", "lasttoken": "last", "max": "max", "mean": "mean"}
@@ -19,6 +27,12 @@ POOLINGS = {"cls": "first", "lasttoken": "last", "max": "max", "mean": "mean"}
 BEFORE = "pooling_mode_"
 LARGEST = 1 << 20
 """Bytes of such a file."""
+SET_BOTH = (
+    "Say yourself how its Transformer's vectors are pooled, and whether they are normalized: "
+    "model.pooling.type and model.normalize of a run, --pooling and --normalize (or "
+    "--no-normalize) of weft embed, pooling and normalize of load_encoder"
+)
+"""What to do where weft does not do what a folder says; with both it is not read."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +43,6 @@ class SentenceSettings:
     """The registered name of the pooling."""
     normalize: bool
     """Whether a vector is divided by its length."""
-    max_length: int | None
-    """Most tokens of a text, marks included; None: as many as the encoder takes."""
 
 
 def sentence_settings(folder: PretrainedFolder) -> SentenceSettings | None:
@@ -46,20 +58,26 @@ def sentence_settings(folder: PretrainedFolder) -> SentenceSettings | None:
     if kinds not in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]):
         raise UserError(
             f"{folder.path / MODULES}: wanted a Transformer, a Pooling, and perhaps a Normalize; "
-            f"found {', '.join(kinds) or 'none'}. Set model.pooling and model.normalize to use its "
-            "Transformer alone."
+            f"found {', '.join(kinds) or 'none'}. {SET_BOTH}."
         )
-    told = _read(folder, LENGTHS, dict) if (folder.path / LENGTHS).is_file() else {}
-    prompts = _read(folder, PROMPTS, dict) if (folder.path / PROMPTS).is_file() else {}
+    told, prompts = (_read_if_there(folder, name) for name in (LENGTHS, PROMPTS))
     if told.get("do_lower_case") or prompts.get("default_prompt_name"):
         raise UserError(
             f"{folder.path} wants texts in lower case, or with a prompt before each, which weft "
-            "does not do. Set model.pooling and model.normalize, and write texts in that way."
+            f"does not do. Write them in that way. {SET_BOTH}."
         )
-    tokenizer = _read(folder, TOKENIZER, dict) if (folder.path / TOKENIZER).is_file() else {}
+    return SentenceSettings(_pooling(folder), "Normalize" in kinds)
+
+
+def longest_text(folder: PretrainedFolder) -> int | None:
+    """The most tokens that a folder says a text may have, marks included; None: it says none.
+
+    Raises:
+        UserError: A file that may say it cannot be read.
+    """
+    told, tokenizer = (_read_if_there(folder, name) for name in (LENGTHS, TOKENIZER_CONFIG))
     said = told.get("max_seq_length"), tokenizer.get("model_max_length")
-    longest = next((n for n in said if isinstance(n, int) and 0 < n < UNLIMITED), None)
-    return SentenceSettings(_pooling(folder), "Normalize" in kinds, longest)
+    return next((n for n in said if isinstance(n, int) and 0 < n < UNLIMITED), None)
 
 
 def _pooling(folder: PretrainedFolder) -> str:
@@ -73,9 +91,13 @@ def _pooling(folder: PretrainedFolder) -> str:
     if len(names) != 1 or names[0] not in POOLINGS:
         raise UserError(
             f"{folder.path / POOLING}: wanted one of the poolings {', '.join(POOLINGS)}; found "
-            f"{', '.join(names) or 'none'}. Set model.pooling."
+            f"{', '.join(names) or 'none'}. {SET_BOTH}."
         )
     return POOLINGS[names[0]]
+
+
+def _read_if_there(folder: PretrainedFolder, name: str) -> Any:
+    return _read(folder, name, dict) if (folder.path / name).is_file() else {}
 
 
 def _read(folder: PretrainedFolder, name: str, kind: type) -> Any:

@@ -44,7 +44,7 @@ class EmbeddedRow(TypedDict):
     """Of an embedding."""
 
     prediction: list[float]
-    """The text's vector."""
+    """The text's vector, each number to the nine digits that make a float32 of it again."""
 
 
 class ComparedRow(TypedDict):

@@ -98,7 +98,8 @@ def _model(args: argparse.Namespace, predictor: Any) -> tuple[str, str]:
     if args.model is not None:
         folder = find_pretrained(args.model, revision=args.revision)
         files = [file for name in KEPT if (file := folder.path / name).is_file()]
-        return "".join(sha256(file) for file in [*files, *folder.weights()]), args.model
+        digests = [sha256(file) for file in [*files, *folder.weights()]]
+        return f"{''.join(digests)} {args.pooling} {args.normalize}", args.model
     if is_export(run):
         return sha256(run / MANIFEST), str(run)
     from weft.checkpoint.layout import CHECKPOINTS

@@ -16,8 +16,8 @@ from weft.text.processors.text_processor import text_processors
 
 __all__ = ["ComparedTexts", "Embedded", "EmbeddingText"]
 
-DIGITS = 8
-"""Behind the point, of numbers as data: a float32 below 1 has no more."""
+DIGITS = 9
+"""Of numbers as data: from so many the same float32 is read back (C's ``FLT_DECIMAL_DIG``)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,8 +46,11 @@ class Embedded:
         return hash(self.vector.tobytes())
 
     def row(self) -> EmbeddedRow:
-        """The same as plain data: the numbers."""
-        return {"prediction": np.round(self.vector.astype(np.float64), DIGITS).tolist()}
+        """The same as plain data: numbers from which the same float32 are read back."""
+        exact = self.vector.astype(np.float64)
+        sized = np.where(np.isfinite(exact) & (exact != 0), np.abs(exact), 1.0)
+        scale = 10.0 ** (DIGITS - 1 - np.floor(np.log10(sized)))
+        return {"prediction": (np.rint(exact * scale) / scale).tolist()}
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ import transformers
 import weft
 import weft.exported
 from tests.pretrained_checkpoints import LANGS, SEQ2SEQ, save_encoder, save_seq2seq
-from weft.errors import UserError
+from weft.errors import DataError, UserError
 from weft.runs.export import export
 
 TASKS = ("parsing", "summarization", "translation")
@@ -39,6 +39,14 @@ def words_of(family: str, folder: Path, *more: str, steps: int = 2) -> list[str]
         "reporters.html=false",
         *more,
     ]
+
+
+def test_of_rows_that_are_too_long_nothing_is_to_be_raised(tmp_path: Path) -> None:
+    save_seq2seq(tmp_path / "model", "bart")
+    words = words_of("bart", tmp_path)
+    (tmp_path / "train.tsv").write_text(f"{'the cat ' * 40}\tdogs\n")
+    with pytest.raises(DataError, match=r"has positions for 60 tokens: leave these rows out with"):
+        weft.run_experiment("translation/pretrained", "train", str(tmp_path / "run"), words)
 
 
 def trained(task: str, family: str, folder: Path, *more: str, steps: int = 2) -> Path:

@@ -145,7 +145,8 @@ class LanguageModeling(Task):
                 "begins texts with a mark of its own. Leave it out."
             )
         if config.block > most:
-            sets = hasattr(getattr(self.module, "config", None), "max_length")
+            own = getattr(self.module, "config", None)
+            sets = hasattr(own, "max_length") and not getattr(own, "pretrained", None)
             raise UserError(
                 f"task.block is {config.block}, but the model has positions for {most} tokens. "
                 f"{'Raise model.max_length, or lower' if sets else 'Lower'} task.block."

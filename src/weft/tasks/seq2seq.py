@@ -134,13 +134,29 @@ class Seq2Seq(Task):
         rows, batching = rows_of(data, train=train)
         encoded = encoded_rows(self.text, rows, kept_fingerprint(data, self.text))
         skip = self.config.over_length == "skip"
-        fitting = Fitting.of(encoded, self.text.limits, skip=skip, train=train)
+        fitting = Fitting.of(
+            encoded, self.text.limits, skip=skip, train=train, remedy=self._remedy()
+        )
         for note in fitting.details.values():
             self.note(note)
         batches = seq2seq_batches(
             fitting.columns, batching, pad_idx=self.pad_idx, seed=seed, rows=fitting.rows
         )
         return RowBatches(batches, rows, details=fitting.details)
+
+    def _remedy(self) -> str:
+        """What to do about rows that are too long."""
+        longest, config = longest_input(self.module), getattr(self.module, "config", None)
+        fixed = not hasattr(config, "max_length") or getattr(config, "pretrained", None)
+        if longest is not None and fixed and longest <= self.config.max_source_length:
+            return (
+                f"The model has positions for {longest} tokens: leave these rows out with "
+                "task.over_length=skip."
+            )
+        return (
+            "Raise task.max_source_length and task.max_target_length (and model.max_length with "
+            "them), or leave these rows out with task.over_length=skip."
+        )
 
     def read_batch(self, batch: Any) -> list[dict[str, Any]]:
         """The rows of a ready batch, read back from it; nothing of a type of the recipe's own."""

@@ -31,12 +31,19 @@ class Fitting:
 
     @classmethod
     def of(
-        cls, encoded: Encoded, limits: Mapping[str, int | None], *, skip: bool, train: bool
+        cls,
+        encoded: Encoded,
+        limits: Mapping[str, int | None],
+        *,
+        skip: bool,
+        train: bool,
+        remedy: str,
     ) -> Self:
         """Leaves out the rows that are too long, or refuses them.
 
         An evaluation cuts a target that alone is too long to its start mark, which leaves it
-        without a label: its source is still translated, and compared with its text.
+        without a label: its source is still translated, and compared with its text. ``remedy`` is
+        a sentence that says what to do.
 
         Raises:
             DataError: Rows are too long, and none is to be left out.
@@ -51,9 +58,7 @@ class Fitting:
             listed = ", ".join(map(str, over[:20].tolist())) + (", ..." if len(over) > 20 else "")
             raise DataError(
                 f"{len(over)} of {count} rows have more than {most}: rows {listed} (from 0); "
-                f"{longest_texts(found.columns, limits)}. Raise task.max_source_length and "
-                "task.max_target_length (and model.max_length with them), or leave these rows out "
-                "with task.over_length=skip."
+                f"{longest_texts(found.columns, limits)}. {remedy}"
             )
         if len(over):
             found.details["left_out"] = f"{len(over)} of {count} rows left out: more than {most}."

@@ -87,6 +87,13 @@ def test_what_is_put_before_sources(tmp_path: Path) -> None:
     encoded = task.text.encode([{"source": "the cat"}], with_targets=False)
     assert encoded["source"][0].tolist() == wanted
     assert not task.text.roundtrip([wanted])
+    made = export(run, "huggingface")
+    assert made.comparison.sentence.startswith("Put 'the: ' before every text: the tokenizer")
+    card = (made.folder / "README.md").read_text()
+    assert made.comparison.note in card
+    assert """tokenizer('the: ' + "A text.",""" in card
+    config = transformers.AutoConfig.from_pretrained(made.folder)
+    assert config.prefix == "the: "
 
 
 def test_a_model_that_is_none_is_refused(tmp_path: Path) -> None:

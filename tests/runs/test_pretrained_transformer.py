@@ -1,10 +1,12 @@
 """Runs of weft's own Transformers that begin with published weights, and are then whole."""
 
+import json
 import shutil
 from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 import weft
 from tests.pretrained_checkpoints import (
@@ -91,6 +93,27 @@ def test_a_run_goes_on_bitwise_without_the_folder(family: str, tmp_path: Path) -
     weft.train(part, overrides=["trainer.max_steps=4"])
     weights = "checkpoints/step-00000004/model.safetensors"
     assert (part / weights).read_bytes() == (whole / weights).read_bytes()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", ["pretrained_seq2seq", "pretrained_transformer"])
+def test_what_a_checkpoint_bans_is_banned_in_exports(model: str, tmp_path: Path) -> None:
+    folder = checkpoint(tmp_path, "marian")
+    pad = json.loads((folder / "config.json").read_text())["pad_token_id"]
+    changed(folder, "generation_config.json", bad_words_ids=[[pad]])
+    file = folder / "model.safetensors"
+    weights = load_file(file)
+    weights["final_logits_bias"][0, pad] = 1e3
+    save_file(weights, file, metadata={"format": "pt"})
+    name, settings = words(tmp_path, "marian")
+    run = tmp_path / "run"
+    greedy = ["task.decoding.beam_size=1", "task.decoding.max_length_b=6", "task.label_smoothing=0"]
+    weft.run_experiment(name, "train", str(run), [*settings, *greedy, f"model.type={model}"])
+    module = weft.load(run).task.module
+    assert module.banned.tolist() == [pad]
+    for kind in ("huggingface", "ctranslate2", "onnx"):
+        found = export(run, kind, out=tmp_path / kind).comparison
+        assert found.same == found.rows
 
 
 def test_what_cannot_be_is_refused_before_a_run_begins(tmp_path: Path) -> None:

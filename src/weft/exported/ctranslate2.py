@@ -33,19 +33,24 @@ WORST = -1e8
 """No score is worse: CTranslate2 fills up with such where a search finds too few."""
 
 
-def names_of(vocab: VocabInfo) -> list[str]:
+def names_of(vocab: VocabInfo, *, rows: int | None = None) -> list[str]:
     """How an exported vocabulary calls its ids: by the ids, but for the marks that it has.
+
+    Args:
+        vocab: Facts of it.
+        rows: Rows of the model's table, where some have no id, or ids no row.
 
     Example:
         >>> names_of(VocabInfo(size=6, unk_idx=1, bos_idx=2, eos_idx=3, pad_idx=0))
         ['0', '<unk>', '<s>', '</s>', '4', '5']
     """
-    names = [str(i) for i in range(vocab.size)]
+    rows = vocab.size if rows is None else rows
+    names = [str(i) for i in range(max(rows, vocab.size))]
     marks = (("<unk>", vocab.unk_idx), ("<s>", vocab.bos_idx), ("</s>", vocab.eos_idx))
     for name, place in marks:
         if place >= 0:
             names[place] = name
-    return names
+    return names[:rows]
 
 
 def _ids(known: Mapping[str, int], names: Sequence[str]) -> list[int]:

@@ -17,6 +17,7 @@ from weft.runtime.pretrained import find_pretrained
 __all__ = [
     "PretrainedSource",
     "architecture_of",
+    "banned_ids",
     "copy_weights",
     "dropout_settings",
     "plain_architecture",
@@ -75,6 +76,11 @@ def architecture_of(
             "sentence-transformers/all-MiniLM-L6-v2."
         )
     return find_pretrained(path, revision=revision).config()
+
+
+def banned_ids(told: Mapping[str, Any]) -> list[int]:
+    """The tokens that an architecture bans from answers alone, not as a part of words."""
+    return [ids[0] for ids in told.get("bad_words_ids") or () if len(ids) == 1]
 
 
 def plain_architecture(told: Mapping[str, Any]) -> dict[str, Any]:

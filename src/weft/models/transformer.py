@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
-from weft.config.component import Component
+from weft.config.component import Component, setting
 from weft.config.component import Config as BaseConfig
 from weft.config.validators import require
 from weft.errors import UserError
@@ -93,6 +93,8 @@ class Transformer(Component, nn.Module):
         """Whether token vectors are multiplied by ``dim ** 0.5`` (Vaswani et al. 2017, 3.4)."""
         output_bias: bool = False
         """Whether each token's score has a bias (Marian)."""
+        banned: tuple[int, ...] = setting((), in_key="set")
+        """Token ids that are never answered (Marian's padding)."""
         encoder: TransformerEncoder.Config = TransformerEncoder.Config()
         """Blocks of the encoder; what they leave None is as the settings above say."""
         decoder: TransformerDecoder.Config = TransformerDecoder.Config()
@@ -134,6 +136,10 @@ class Transformer(Component, nn.Module):
             nn.init.normal_(self.output_weight, std=config.dim**-0.5)
         bias = torch.zeros(len(self.output_weight))
         self.register_parameter("output_bias", nn.Parameter(bias) if config.output_bias else None)
+        banned = torch.tensor(config.banned, dtype=torch.int64)
+        self.register_buffer("banned", banned, persistent=False)
+
+    banned: Tensor
 
     @override
     def forward(self, source: Tensor, source_lengths: Tensor | None, target_in: Tensor) -> Tensor:
@@ -190,7 +196,11 @@ class Transformer(Component, nn.Module):
                 memory_mask=state.memory_mask,
             )
         state.position += 1
-        return self.project(self.decoder.norm(x)[:, 0])
+        return self.without_banned(self.project(self.decoder.norm(x)[:, 0]))
+
+    def without_banned(self, logits: Tensor) -> Tensor:
+        """Logits, :math:`(B,V)`, by which nothing banned is ever answered."""
+        return logits.index_fill(1, self.banned, -torch.inf) if len(self.banned) else logits
 
 
 def _filled(config: Transformer.Config, vocab: ModelVocabInfo) -> Transformer.Config:
@@ -205,6 +215,8 @@ def _filled(config: Transformer.Config, vocab: ModelVocabInfo) -> Transformer.Co
             f"Leave model.{name} out to take the tokenizer's, "
             "or use the tokenizer that the model was made for."
         )
+    if wrong_ids := [i for i in config.banned if not 0 <= i < size]:
+        raise UserError(f"model.banned has {wrong_ids[0]}, but ids are from 0 to {size - 1}.")
     encoder, decoder = _filled_blocks(config)
     return dataclasses.replace(
         config, vocabulary_size=size, pad_idx=vocab.pad_idx, encoder=encoder, decoder=decoder

@@ -441,7 +441,7 @@ def test_weft_does_not_run_it_and_says_what_does(translator, tmp_path):
     assert manifest.graph == "huggingface"
     assert set(manifest.files) == {
         *("config.json", "generation_config.json", "model.safetensors"),
-        *("tokenizer.json", "tokenizer_config.json"),
+        *("README.md", "tokenizer.json", "tokenizer_config.json"),
     }
     assert manifest.versions["transformers"] == transformers.__version__
     with pytest.raises(UserError) as caught:
@@ -462,7 +462,7 @@ def test_an_export_that_everyone_may_read_holds_no_pickle(translator, tmp_path):
     mask = os.umask(0)
     os.umask(mask)
     assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o666 & ~mask}
-    assert not [path for path in folder.iterdir() if path.suffix not in (".json", ".safetensors")]
+    assert {path.suffix for path in folder.iterdir()} == {".json", ".md", ".safetensors"}
 
 
 TRAINING = [

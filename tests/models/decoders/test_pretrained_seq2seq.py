@@ -152,6 +152,16 @@ def test_what_a_checkpoint_bans_is_never_answered(tmp_path: Path) -> None:
     assert scores[0, :pad].isfinite().all()
 
 
+def test_an_led_has_positions_of_its_own_for_each_side() -> None:
+    told = {"model_type": "led", "d_model": 16, "vocab_size": 40, "pad_token_id": 1}
+    for side in ("encoder", "decoder"):
+        told |= {f"{side}_layers": 1, f"{side}_attention_heads": 2, f"{side}_ffn_dim": 24}
+    told |= {"max_encoder_position_embeddings": 64, "max_decoder_position_embeddings": 32}
+    config = PretrainedSeq2Seq.Config(architecture={**told, "attention_window": [4]})
+    info = SimpleNamespace(size=40, pad_idx=1)
+    assert config.build(tokenizer=SimpleNamespace(vocab_info=info)).max_length == 32
+
+
 def test_more_ids_than_the_checkpoint_has(tmp_path: Path) -> None:
     folder = save_seq2seq(tmp_path / "bart", "bart")
     config = PretrainedSeq2Seq.Config(path=str(folder))

@@ -185,6 +185,36 @@ def test_searches_find_what_generate_finds(family: str, beam_size: int, tmp_path
     assert [row[0].ids for row in found] == ended
 
 
+@pytest.mark.parametrize("rows", [1, 16])  # which the fast step lays out in two ways
+def test_what_a_checkpoint_bans_is_never_answered(rows: int, tmp_path: Path) -> None:
+    model = save(tmp_path, "marian")
+    pad = SIZE - 1
+    with torch.no_grad():
+        model.model.shared.weight[pad] = 0  # as OPUS-MT's
+        model.final_logits_bias[:] = -5.0
+        model.final_logits_bias[0, pad] = 0.0
+    model.generation_config.bad_words_ids = [[pad]]
+    model.save_pretrained(tmp_path)
+    module = made(tmp_path, tokenizer_of(model))
+    assert isinstance(module, Transformer)
+    source = torch.randint(3, pad, (rows, 5))
+    decoding = Decoding(beam_size=1, max_length_a=0, max_length_b=6)
+    found = decode(module, source, None, decoding, prefix=[pad], eos_idx=EOS)
+    with torch.inference_mode():
+        state = module.start(module.encode(source, None))
+        assert (module.step(torch.full((rows,), pad), state)[:, pad] == -torch.inf).all()
+    out = model.generate(source, max_new_tokens=6, do_sample=False, num_beams=1)
+    ended = [row[: row.index(EOS)] if EOS in row else row for row in out[:, 1:].tolist()]
+    assert [row[0].ids for row in found] == ended
+    assert "banned" not in "".join(module.state_dict())
+
+
+def test_a_banned_id_that_is_none_is_refused() -> None:
+    info = SimpleNamespace(size=SIZE, pad_idx=0)
+    with pytest.raises(UserError, match=r"model\.banned has 30, but ids are from 0 to 29"):
+        Transformer.Config(banned=(3, SIZE)).build(tokenizer=SimpleNamespace(vocab_info=info))
+
+
 def test_a_mark_that_no_text_has_gets_no_score(tmp_path: Path) -> None:
     model = save(tmp_path, "gpt2")
     tokenizer = tokenizer_of(model)

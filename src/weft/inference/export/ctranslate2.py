@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from weft.errors import UserError
 from weft.exported.ctranslate2 import names_of
 from weft.inference.export import ctranslate2_pretrained
+from weft.inference.export.ctranslate2_spec import save_seq2seq
 from weft.models.causal_transformer import CausalTransformer
 from weft.models.decoders.pretrained import PretrainedLanguageModel
 from weft.models.decoders.pretrained_seq2seq import PretrainedSeq2Seq
@@ -95,18 +96,7 @@ def write(
     start_idx: int,
     quantization: str | None = None,
 ) -> None:
-    """Writes ``model.bin``, ``config.json`` and the vocabulary that CTranslate2 loads.
-
-    The names of the vocabulary are the ids themselves, but for the marks of targets: the text
-    processor that is written beside turns text to ids. A source's end mark is no mark to
-    CTranslate2, which would answer nothing to an empty source.
-
-    Args:
-        module: The model, in which :func:`refusals` finds nothing.
-        folder: Where to.
-        vocab: Facts of the tokenizer's vocabulary.
-        start_idx: The id that every target begins with.
-        quantization: Type of the matrices as CTranslate2 calls it, as ``int8``; None: as they are.
+    """Writes a model in which :func:`refusals` finds nothing, as ``save_seq2seq`` does.
 
     Raises:
         UserError: The module cannot be written; says what of it.
@@ -116,7 +106,6 @@ def write(
     assert isinstance(module, Transformer)
     from ctranslate2.specs.transformer_spec import TransformerSpec
 
-    config = module.config
     with torch.no_grad():
         spec = TransformerSpec(_encoder_spec(module), _decoder_spec(module))
         _fill_front(spec.encoder, spec.encoder.embeddings[0], module.source)
@@ -124,19 +113,15 @@ def write(
         _fill_stack(spec.encoder, module.encoder)
         _fill_stack(spec.decoder, module.decoder)
         spec.decoder.projection.weight = _numbers(module.output_weight)
-        if isinstance(module.output_bias, Tensor):
-            spec.decoder.projection.bias = _numbers(module.output_bias)
-    names = _names(vocab, rows=len(module.output_weight))
-    spec.register_source_vocabulary([str(i) for i in range(len(names))])
-    spec.register_target_vocabulary(names)
-    spec.config.add_source_eos = False  # the text processor has put it there
-    spec.config.bos_token, spec.config.eos_token = names[vocab.bos_idx], names[vocab.eos_idx]
-    spec.config.unk_token = names[vocab.unk_idx]
-    spec.config.decoder_start_token = names[start_idx]
-    spec.config.layer_norm_epsilon = config.encoder.layer.norm.eps
-    spec.validate()
-    spec.optimize(quantization)  # equal matrices are written once
-    spec.save(str(folder))
+    save_seq2seq(
+        spec,
+        module,
+        folder,
+        vocab=vocab,
+        start_idx=start_idx,
+        eps=module.config.encoder.layer.norm.eps,
+        quantization=quantization,
+    )
 
 
 def write_causal(
@@ -161,7 +146,7 @@ def write_causal(
         _fill_front(decoder, decoder.embeddings, module.text)
         _fill_stack(decoder, module.decoder)
         decoder.projection.weight = _numbers(module.output_weight)
-    names = _names(vocab, rows=len(module.output_weight))
+    names = names_of(vocab, rows=len(module.output_weight))
     spec = TransformerDecoderModelSpec(decoder)
     spec.register_vocabulary(names)
     spec.config.bos_token = spec.config.eos_token = names[vocab.eos_idx]
@@ -170,11 +155,6 @@ def write_causal(
     spec.validate()
     spec.optimize(quantization)
     spec.save(str(folder))
-
-
-def _names(vocab: VocabInfo, *, rows: int) -> list[str]:
-    """Of each row of the table of tokens; some have no id, and marks that are never read no row."""
-    return [*names_of(vocab), *map(str, range(vocab.size, rows))][:rows]
 
 
 def _shared(config: Any, front: Embedding) -> dict[str, Any]:

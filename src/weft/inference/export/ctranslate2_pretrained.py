@@ -8,15 +8,13 @@ from typing import Any
 import torch
 
 from weft.exported.ctranslate2 import names_of
+from weft.inference.export.ctranslate2_spec import save_seq2seq
 from weft.models.decoders.pretrained import PretrainedLanguageModel
 from weft.models.decoders.pretrained_seq2seq import PretrainedSeq2Seq
 from weft.models.lora import merged
 from weft.text.tokenizers.tokenizer import VocabInfo
 
 __all__ = ["refusals", "write", "write_seq2seq"]
-
-NEVER = -1e9
-"""What is added to the score of a token that is never answered."""
 
 
 def refusals(module: PretrainedLanguageModel | PretrainedSeq2Seq) -> list[str]:
@@ -47,7 +45,7 @@ def write(
         quantization: Type of the matrices as CTranslate2 calls it, as ``int8``; None: as they are.
     """
     loader, spec = _spec(module)
-    names = _names(module, vocab)
+    names = names_of(vocab, rows=len(module.output_weight))
     marks = SimpleNamespace(bos_token=names[begin_idx], eos_token=names[vocab.eos_idx])
     marks.unk_token, marks.pad_token = "<unk>", None
     loader.set_config(spec.config, module.model, marks)
@@ -65,31 +63,17 @@ def write_seq2seq(
     start_idx: int,
     quantization: str | None = None,
 ) -> None:
-    """Writes an encoder-decoder, whose targets begin with ``start_idx``; as :func:`write`."""
+    """Writes an encoder-decoder, whose targets begin with ``start_idx``: ``save_seq2seq``."""
     _, spec = _spec(module)
-    bias = torch.zeros(len(module.output_weight))
-    if module.output_bias is not None:
-        bias += module.output_bias.detach().float().cpu()
-    bias[module.banned.cpu()] = NEVER
-    if bias.any():
-        spec.decoder.projection.bias = bias.numpy()
-    names = _names(module, vocab)
-    spec.register_source_vocabulary([str(i) for i in range(len(names))])
-    spec.register_target_vocabulary(names)
-    spec.config.add_source_eos = False  # the text processor has put it there
-    spec.config.bos_token, spec.config.eos_token = names[vocab.bos_idx], names[vocab.eos_idx]
-    spec.config.unk_token, spec.config.decoder_start_token = names[vocab.unk_idx], names[start_idx]
-    settings = module.model.config
-    spec.config.layer_norm_epsilon = getattr(settings, "layer_norm_epsilon", 1e-5)
-    spec.validate()
-    spec.optimize(quantization)
-    spec.save(str(folder))
-
-
-def _names(module: PretrainedLanguageModel | PretrainedSeq2Seq, vocab: VocabInfo) -> list[str]:
-    """A name for each row of the tables, which may be more than the tokenizer has ids."""
-    rows, named = len(module.output_weight), names_of(vocab)
-    return [*named[:rows], *map(str, range(len(named), rows))]
+    save_seq2seq(
+        spec,
+        module,
+        folder,
+        vocab=vocab,
+        start_idx=start_idx,
+        eps=getattr(module.model.config, "layer_norm_epsilon", 1e-5),
+        quantization=quantization,
+    )
 
 
 @torch.no_grad()

@@ -1,6 +1,7 @@
 """A folder that ``transformers`` loads: model, tokenizer and search; compared by loading it."""
 
 import copy
+import json
 import math
 import warnings
 from collections.abc import Iterator, Sequence
@@ -24,6 +25,7 @@ from weft.models.decoding.decode import decode
 from weft.models.decoding.search_settings import Decoding
 from weft.models.pretrained import silent_transformers
 from weft.models.transformer import Transformer
+from weft.runtime.files import write_file
 from weft.tasks.language_model import LanguageModeling
 from weft.tasks.seq2seq import Seq2Seq
 from weft.tasks.task import Row
@@ -34,6 +36,21 @@ __all__ = ["GenerativeTask", "compare", "loaded", "refusals", "write"]
 
 GenerativeTask = Seq2Seq | LanguageModeling
 """The tasks whose models are written."""
+CARD = """# {title}, {model_type}
+
+Trained by weft. {note}
+
+```python
+from transformers import AutoTokenizer, {loader}
+
+tokenizer = AutoTokenizer.from_pretrained("FOLDER")
+model = {loader}.from_pretrained("FOLDER")
+asked = tokenizer({before}"A text.", return_tensors="pt")
+print(tokenizer.decode(model.generate(**asked)[0], skip_special_tokens=True))
+```
+
+It reads {length:,} tokens at most.
+"""
 STOPPING = {"heuristic": False, "first": True, "never": "never"}
 """What it calls each ``decoding.early_stopping``."""
 
@@ -107,7 +124,9 @@ def write(task: GenerativeTask, folder: Path) -> None:
     special["eos_token_id"] = info.eos_idx if ends else None
     if not language:
         special["decoder_start_token_id"] = start[0]
-    huggingface.write_model(task.module, folder, special=special)
+    before = _before(task)
+    asked = {"prefix": before, "task_specific_params": None} if before else {}
+    huggingface.write_model(task.module, folder, special=special | asked)
     if len(start) > 1:
         special["forced_bos_token_id"] = start[1]
     search = _search(task.config.decoding, len(start), longest)
@@ -117,6 +136,30 @@ def write(task: GenerativeTask, folder: Path) -> None:
     if banned is not None and len(banned):
         search["bad_words_ids"] = banned[:, None].tolist()
     GenerationConfig(**special, **search).save_pretrained(folder)
+    card = CARD.format(
+        title=type(task).__name__,
+        model_type=json.loads((folder / "config.json").read_text())["model_type"],
+        note=_note(task),
+        loader=_loader(task),
+        before=before and f"{before!r} + ",
+        length=longest,
+    )
+    write_file(folder / "README.md", card)
+
+
+def _loader(task: GenerativeTask) -> str:
+    return "AutoModelForSeq2SeqLM" if isinstance(task, Seq2Seq) else "AutoModelForCausalLM"
+
+
+def _before(task: GenerativeTask) -> str:
+    """What the run puts before every source."""
+    return task.text.source_prefix if isinstance(task, Seq2Seq) else ""
+
+
+def _note(task: GenerativeTask) -> str:
+    """What a person who asks the folder must do."""
+    before = _before(task)
+    return before and f"Put {before!r} before every text: the tokenizer there does not."
 
 
 def _search(decoding: Decoding, prefix: int, longest: int) -> dict[str, Any]:
@@ -159,8 +202,7 @@ def compare(task: GenerativeTask, folder: Path, rows: Sequence[Row], *, where: s
     Raises:
         ExportError: The folder lacks weights, or a row has other token ids.
     """
-    kind = "AutoModelForSeq2SeqLM" if isinstance(task, Seq2Seq) else "AutoModelForCausalLM"
-    model, tokenizer = loaded(kind, folder)
+    model, tokenizer = loaded(_loader(task), folder)
     asked, decoding = _asked(task, rows), task.config.decoding
     drawn = ("sample", "seed", "temperature", "top_k", "top_p") if decoding.sample else ()
     off = {name: getattr(Decoding, name) for name in drawn}  # the same draws are nowhere else
@@ -186,7 +228,8 @@ def compare(task: GenerativeTask, folder: Path, rows: Sequence[Row], *, where: s
         difference = _difference(task, model, each, ids)
         if not difference <= largest:
             largest, worst = (difference if math.isfinite(difference) else math.inf), name
-    return Comparison(len(rows), where, same, largest, "log-probabilities", worst=other or worst)
+    made = Comparison(len(rows), where, same, largest, "log-probabilities", worst=other or worst)
+    return replace(made, note=_note(task))
 
 
 def loaded(loader: str, folder: Path, **options: Any) -> tuple[Any, Any]:
@@ -216,7 +259,7 @@ def _asked(task: GenerativeTask, rows: Sequence[Row]) -> list[_Asked]:
     if isinstance(task, Seq2Seq):
         encoded = task.text.encode(rows, with_targets=False)["source"]
         pairs = zip(rows, encoded, strict=True)
-        before = task.text.source_prefix
+        before = _before(task)
         return [_Asked(before + source_text(row), ids.tolist(), []) for row, ids in pairs]
     texts = [row[task.config.column] for row in rows]
     begun = task.text.begun(texts, lines=task.config.until == "length")

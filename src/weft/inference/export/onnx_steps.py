@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 from weft.exported.onnx_search import ENCODE, STEP
+from weft.inference.export.ctranslate2_spec import NEVER
 from weft.inference.export.onnx import write_graph
 from weft.models.causal_transformer import CausalTransformer
 from weft.models.decoder_state import DecoderState
@@ -99,6 +100,8 @@ class _Step(nn.Module):
     def forward(self, tokens: Tensor, *given: Tensor) -> tuple[Tensor, ...]:
         state = self.kept.state_of(given)
         logits = self.model.step(tokens, state)
+        if len(getattr(self.model, "banned", ())):  # a graph gives finite numbers
+            logits = logits.clamp(min=NEVER)
         return (logits, *self.kept.tensors(state)[len(self.kept.memory) :])
 
 

@@ -25,7 +25,7 @@ from weft.models.pretrained import (
 )
 from weft.models.vocabulary import HasFramedVocabInfo, rows_needed
 
-__all__ = ["PretrainedLanguageModel", "PretrainedState"]
+__all__ = ["PretrainedLanguageModel", "PretrainedState", "cache_of", "keys_values_of"]
 
 _PROBE, _LOUD = 3, 1024
 """Tokens of which the scores of a new model are looked at, and what these are multiplied by: small
@@ -49,20 +49,14 @@ class PretrainedState:
     @classmethod
     def after(cls, keys_values: Tensor) -> "PretrainedState":
         """The state after the tokens that :attr:`keys_values` are of."""
-        from transformers import DynamicCache
-
-        cache = DynamicCache()
-        for layer, (keys, values) in enumerate(keys_values):
-            cache.update(keys, values, layer)
-        return cls(cache)
+        return cls(cache_of(keys_values))
 
     @property
     def keys_values(self) -> Tensor:
         """*Shape:* :math:`(L,2,B,H,T,K)`."""
         if self._nothing is not None and not self.cache.get_seq_length():
             return self._nothing
-        layers = self.cache.layers
-        return torch.stack([torch.stack([layer.keys, layer.values]) for layer in layers])
+        return keys_values_of(self.cache)
 
     def repeat(self, times: int) -> None:
         """Makes each row a group of ``times`` equal rows."""
@@ -72,6 +66,21 @@ class PretrainedState:
         """Keeps the rows of these indices, in their order; an index may repeat."""
         del groups  # nothing is shared in a group
         self.cache.reorder_cache(indices)
+
+
+def cache_of(keys_values: Tensor) -> Any:
+    """A cache of transformers with keys and values. *Shape:* :math:`(L,2,B,H,T,K)`."""
+    from transformers import DynamicCache
+
+    cache = DynamicCache()
+    for layer, (keys, values) in enumerate(keys_values):
+        cache.update(keys, values, layer)
+    return cache
+
+
+def keys_values_of(cache: Any) -> Tensor:
+    """The keys and values of a cache in which something was read; as of :func:`cache_of`."""
+    return torch.stack([torch.stack([layer.keys, layer.values]) for layer in cache.layers])
 
 
 @registries.models.register("pretrained_language_model")

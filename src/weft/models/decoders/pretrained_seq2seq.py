@@ -14,10 +14,12 @@ from weft.config.validators import require
 from weft.errors import UserError
 from weft.models import registries
 from weft.models.decoder_state import DecoderMemory, length_mask
+from weft.models.decoders.pretrained import cache_of, keys_values_of
 from weft.models.layers.linear import linear
 from weft.models.lora import Lora, add_adapters
 from weft.models.pretrained import (
     architecture_of,
+    banned_ids,
     copy_weights,
     dropout_settings,
     plain_architecture,
@@ -27,6 +29,11 @@ from weft.models.vocabulary import HasVocabInfo
 
 __all__ = ["PretrainedSeq2Seq", "PretrainedSeq2SeqState"]
 
+_POSITIONS = (
+    "max_position_embeddings",
+    *("max_encoder_position_embeddings", "max_decoder_position_embeddings"),  # LED
+)
+"""What architectures call the most tokens that there are positions for."""
 _APART = ("mt5", "umt5")
 """Architectures whose scores have a matrix of their own, whatever their settings say."""
 _PROBE = 3
@@ -53,19 +60,19 @@ class PretrainedSeq2SeqState:
     @classmethod
     def after(cls, keys_values: Tensor, memory: Tensor) -> "PretrainedSeq2SeqState":
         """The state after the tokens that :attr:`keys_values` are of."""
-        return cls(_cache(memory), None, _cache(keys_values))
+        return cls(cache_of(memory), None, cache_of(keys_values))
 
     @property
     def keys_values(self) -> Tensor:
         """Those of the tokens read. *Shape:* :math:`(L,2,B,H,T,K)`."""
         if not self.read.get_seq_length():
             return self.memory_keys_values[..., :0, :]
-        return _stacked(self.read)
+        return keys_values_of(self.read)
 
     @property
     def memory_keys_values(self) -> Tensor:
         """Those of the memory. *Shape:* :math:`(L,2,B,H,S,K)`."""
-        return _stacked(self.memory)
+        return keys_values_of(self.memory)
 
     def __len__(self) -> int:
         """Number of rows."""
@@ -88,19 +95,6 @@ class PretrainedSeq2SeqState:
         if memory:
             self.memory.batch_select_indices(indices)
             self.mask = None if self.mask is None else self.mask.index_select(0, indices)
-
-
-def _cache(keys_values: Tensor) -> Any:
-    from transformers import DynamicCache
-
-    cache = DynamicCache()
-    for layer, (keys, values) in enumerate(keys_values):
-        cache.update(keys, values, layer)
-    return cache
-
-
-def _stacked(cache: Any) -> Tensor:
-    return torch.stack([torch.stack([layer.keys, layer.values]) for layer in cache.layers])
 
 
 @registries.models.register("pretrained_seq2seq")
@@ -154,8 +148,8 @@ class PretrainedSeq2Seq(Component, nn.Module):
             told |= shares
         self.config = dataclasses.replace(config, architecture=told)
         self.model = _model(made, told)
-        banned = [ids[0] for ids in told.get("bad_words_ids") or () if len(ids) == 1]
-        self.register_buffer("banned", torch.tensor(banned, dtype=torch.int64), persistent=False)
+        banned = torch.tensor(banned_ids(told), dtype=torch.int64)
+        self.register_buffer("banned", banned, persistent=False)
         self.scale = 1.0
         """What states are multiplied by before they are scored: T5's are."""
         self.scale = self._found_scale(config.path)
@@ -179,7 +173,8 @@ class PretrainedSeq2Seq(Component, nn.Module):
     @property
     def max_length(self) -> int:
         """Longest source or target, in tokens; a million where there are no positions (T5)."""
-        return int(getattr(self.model.config, "max_position_embeddings", None) or 1_000_000)
+        found = (getattr(self.model.config, name, None) for name in _POSITIONS)
+        return min((int(most) for most in found if most), default=1_000_000)
 
     @override
     def forward(self, source: Tensor, source_lengths: Tensor | None, target_in: Tensor) -> Tensor:

@@ -28,6 +28,7 @@ from weft.models.layers.positions import LearnedPositions, PositionEncoding, Rot
 from weft.models.pretrained import (
     PretrainedSource,
     architecture_of,
+    banned_ids,
     plain_architecture,
     pretrained_config,
 )
@@ -151,7 +152,8 @@ def own_config(told: Mapping[str, Any], path: str) -> OwnConfig:
     if kind in SEQ2SEQ:
         sizes = {ours: getattr(found, theirs) for ours, theirs in SIZES.items()}
         offset = {"position_offset": found.pad_token_id + 1} if kind == "m2m_100" else {}
-        return Transformer.Config(**sizes, **SEQ2SEQ[kind], **offset, activation=activation)
+        own = {**sizes, **SEQ2SEQ[kind], **offset, "banned": tuple(banned_ids(told))}
+        return Transformer.Config(**own, activation=activation)
     return _gpt2(found, activation) if kind == "gpt2" else _llama(found, activation)
 
 

@@ -139,7 +139,7 @@ class FastDecoder:
         for layer in self.laid.layers:
             x = layer(x, state, mask)
         state.close_slots()
-        return self.laid.output(self.laid.norm(x))
+        return self.model.without_banned(self.laid.output(self.laid.norm(x)))
 
 
 def _is_supported(model: Transformer) -> bool:

@@ -210,3 +210,9 @@ def test_what_cannot_be_is_said(words, said, place, capsys):
 def test_answers_of_other_kinds_are_no_file_of_vectors(place, capsys):
     assert main(["predict", "run", "texts.txt", "--output", "out.npy"]) == 2
     assert "Wanted .csv, .jsonl, .ndjson or .parquet, found .npy" in capsys.readouterr().err
+
+
+def test_a_pretrained_folder_that_is_named_as_a_run_says_how(place, capsys):
+    assert main(["embed", "encoder", "texts.txt"]) == 2
+    said = "encoder is a pretrained model, no run: weft embed --model encoder"
+    assert said in capsys.readouterr().err

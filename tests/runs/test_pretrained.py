@@ -134,6 +134,12 @@ def test_a_recipe_of_another_tokenizer_is_refused(
         weft.run_experiment(experiment, "train", str(tmp_path / "run"), words)
 
 
+def test_adapters_that_are_held_still_are_refused(tmp_path: Path) -> None:
+    still = "model.encoder.lora.rank=2", 'optimizer.freeze=["text.encoder.*"]'
+    with pytest.raises(UserError, match=r"optimizer\.freeze holds the adapters of lora still"):
+        trained("classification", "bert", tmp_path, *still)
+
+
 def test_a_length_that_another_limit_ends_before_is_refused(tmp_path: Path) -> None:
     run = trained("classification", "bert", tmp_path, "trainer.max_steps=9", "trainer.max_epochs=1")
     with pytest.raises(

@@ -76,7 +76,15 @@ def run(args: argparse.Namespace) -> int:
             raise UserError(f"One word too many: '{wrong[0]}'. With --model no run is named.")
     elif args.run is None:
         raise UserError("Name the folder of a run or of an export, or a model with --model NAME.")
+    elif _is_pretrained(Path(args.run)):
+        raise UserError(f"{args.run} is a pretrained model, no run: weft embed --model {args.run}")
     return answer(args, _embedder)
+
+
+def _is_pretrained(folder: Path) -> bool:
+    """Whether a folder has a pretrained model, and neither a run nor an export."""
+    others = ("checkpoints", "export.json", "run.json")
+    return (folder / "config.json").is_file() and not any((folder / n).exists() for n in others)
 
 
 def _check_words(args: argparse.Namespace) -> None:

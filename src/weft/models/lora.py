@@ -13,7 +13,7 @@ from weft.config.component import Config as BaseConfig
 from weft.config.validators import require
 from weft.errors import MissingExtraError, UserError
 
-__all__ = ["Lora", "add_adapters", "merged", "own_name", "own_weights"]
+__all__ = ["Lora", "add_adapters", "check_adapters_learn", "merged", "own_name", "own_weights"]
 
 
 class Lora(BaseConfig):
@@ -78,6 +78,23 @@ def add_adapters(model: nn.Module, lora: Lora) -> None:
             f"lora.targets names {', '.join(lora.targets)}, which no layer of the "
             f"{type(model).__name__} is called. Its linear layers are {known}."
         ) from error
+
+
+def check_adapters_learn(module: nn.Module) -> None:
+    """Refuses adapters that are all held still, for nothing else of their model learns.
+
+    Raises:
+        UserError: They are.
+
+    Example:
+        >>> check_adapters_learn(nn.Linear(2, 2))
+    """
+    adapters = [each for name, each in module.named_parameters() if ".lora_" in name]
+    if adapters and not any(each.requires_grad for each in adapters):
+        raise UserError(
+            "optimizer.freeze holds the adapters of lora still. Leave those patterns out: with "
+            "adapters all other weights of a pretrained model are still by themselves."
+        )
 
 
 def merged(module: nn.Module) -> nn.Module:

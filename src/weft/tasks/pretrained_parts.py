@@ -11,6 +11,7 @@ from weft.models.decoders.pretrained_seq2seq import PretrainedSeq2Seq
 from weft.models.encoders.pretrained import PretrainedEncoder
 from weft.models.huggingface.pretrained_transformer import take_weights
 from weft.models.layers.word_embeddings import WordEmbedding
+from weft.models.lora import check_adapters_learn
 from weft.models.transformer import Transformer
 from weft.text.features.word_pieces import WordPieces
 from weft.text.features.word_vectors import read_word_vectors
@@ -48,6 +49,7 @@ def begin_pretrained(module: nn.Module, text: TextProcessor) -> list[str]:
     Raises:
         UserError: A file is not there, or does not fit; or the tokens are no words.
     """
+    check_adapters_learn(module)
     lines, tokenizer = list[str](), text.ingredients.get("tokenizer")
     pooled = {m.encoder: m.pooling for m in module.modules() if isinstance(m, TextVector)}
     for layer in module.modules():

@@ -1,8 +1,9 @@
 """Models of Hugging Face's transformers: their architecture and weights, and no stranger's code."""
 
 import copy
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -10,27 +11,37 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from weft.errors import MissingExtraError, UserError
+from weft.errors import MissingExtraError, UserError, WeftError
 from weft.models.lora import own_weights
-from weft.runtime.pretrained import find_pretrained
+from weft.runtime.module_size import at_most
+from weft.runtime.pretrained import COMPUTED, find_pretrained
 
 __all__ = [
     "PretrainedSource",
     "architecture_of",
     "banned_ids",
+    "building",
     "copy_weights",
     "dropout_settings",
     "plain_architecture",
     "pretrained_config",
     "silent_transformers",
+    "vocabulary_of",
 ]
 
 _LEFT_OUT = (
     *("architectures", "dtype", "torch_dtype", "transformers_version"),
     *("attn_implementation", "auto_map", "experts_implementation", "quantization_config"),
+    *("finetuning_task", "id2label", "label2id", "num_labels", "problem_type"),
+    *("chunk_size_feed_forward", "return_dict", "task_specific_params", "torchscript"),
+    *("output_attentions", "output_hidden_states", "pruned_heads", "use_bfloat16"),
 )
 """Settings of a ``config.json`` that say nothing of the architecture, or name code to be run or
 fetched: none of them reaches transformers, nor does what begins with ``_``."""
+_COUNTS = re.compile("layer|group|block|repeat")
+"""In the names of settings that say how often something is there."""
+_MOST = 10_000
+"""How often; the deepest published models have a hundred layers."""
 _RENAMED = (
     ("LayerNorm.gamma", "LayerNorm.weight"),  # in checkpoints of TensorFlow's time
     ("LayerNorm.beta", "LayerNorm.bias"),
@@ -42,6 +53,8 @@ _DROPOUTS = (
     *("hidden_dropout_prob", "mlp_dropout", "resid_pdrop"),
 )
 """What architectures call the probability of dropping a feature."""
+_BEHIND = re.compile(r"(classifier|cls|lm_head|pooler)\b")
+"""What stands behind a model of vectors, and is another's where weft puts a task's own there."""
 
 
 @dataclass(frozen=True)
@@ -78,13 +91,37 @@ def architecture_of(
     return find_pretrained(path, revision=revision).config()
 
 
-def banned_ids(told: Mapping[str, Any]) -> list[int]:
-    """The tokens that an architecture bans from answers alone, not as a part of words."""
-    return [ids[0] for ids in told.get("bad_words_ids") or () if len(ids) == 1]
+def banned_ids(told: Mapping[str, Any], path: str) -> list[int]:
+    """The tokens that an architecture bans from answers alone, not as a part of words.
+
+    Raises:
+        UserError: It names something else.
+
+    Example:
+        >>> banned_ids({"vocab_size": 9, "bad_words_ids": [[8], [3, 4]]}, "marian")
+        [8]
+    """
+    found, size = told.get("bad_words_ids") or (), vocabulary_of(told, path)
+    if not isinstance(found, list | tuple) or not all(
+        isinstance(ids, list | tuple) and all(type(i) is int and 0 <= i < size for i in ids)
+        for ids in found
+    ):
+        raise UserError(
+            f"config.json of {path or 'the run'} says bad_words_ids={found!r:.80}, where lists of "
+            "tokens' ids are wanted."
+        )
+    return [ids[0] for ids in found if len(ids) == 1]
 
 
 def plain_architecture(told: Mapping[str, Any]) -> dict[str, Any]:
-    """An architecture without what says nothing of it, or names code; also that of a run."""
+    """An architecture without what says nothing of it, or names code; also that of a run.
+
+    Raises:
+        UserError: It has so many layers that making them would not end.
+    """
+    for name, count in _counts(told):
+        if count > _MOST:
+            raise UserError(f"The architecture has {name}={count}: at most {_MOST:,} are made.")
     return {k: v for k, v in told.items() if k not in _LEFT_OUT and not k.startswith("_")}
 
 
@@ -113,8 +150,69 @@ def pretrained_config(told: Mapping[str, Any], path: str, *, needed_by: str) -> 
     try:
         return transformers.AutoConfig.for_model(kind, **settings)
     except Exception as error:  # each architecture has checks of its own
-        reason = str(error).strip().splitlines()[0]
-        raise UserError(f"config.json of {path or 'the run'} makes no {kind}: {reason}") from error
+        raise _unmade(kind, path, error) from error
+
+
+@contextmanager
+def building(told: Mapping[str, Any], config: Any) -> Iterator[None]:
+    """Refuses by name an architecture that makes no model, while it is open.
+
+    Args:
+        told: The architecture.
+        config: Settings with a ``path`` and a ``revision``; without an ``architecture`` where that
+            is read from there: then the headers of the weights are read, too.
+
+    Raises:
+        UserError: It makes none, or one larger than its weights.
+    """
+    path, fresh = config.path, not getattr(config, "architecture", None)
+    with ExitStack() as stack:
+        if fresh:
+            folder = find_pretrained(path, revision=config.revision)
+            if not folder.kept:
+                why = f"config.json of {path} makes a larger model than its weights. Use theirs."
+                stack.enter_context(at_most(folder.size(), lambda: UserError(why)))
+        try:
+            yield
+        except WeftError:
+            raise
+        except Exception as error:  # each architecture has checks of its own
+            if isinstance(error, RuntimeError) and not fresh:
+                raise  # of a model without memory, which whoever loads a run knows of
+            raise _unmade(told.get("model_type"), path, error) from error
+
+
+def vocabulary_of(told: Mapping[str, Any], path: str) -> int:
+    """How many tokens an architecture has; 0 where it does not say so.
+
+    Raises:
+        UserError: It says something else.
+    """
+    size = told.get("vocab_size", 0)
+    if type(size) is not int or size < 0:
+        raise UserError(
+            f"config.json of {path or 'the run'} says vocab_size={size!r:.40}, where the number of "
+            "tokens is wanted."
+        )
+    return size
+
+
+def _counts(told: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    for name, value in told.items():
+        if isinstance(value, Mapping):
+            yield from _counts(value)
+        for count in value if isinstance(value, list | tuple) else [value]:
+            if isinstance(count, int) and _COUNTS.search(str(name)):
+                yield name, count
+
+
+def _unmade(kind: object, path: str, error: Exception) -> UserError:
+    """The refusal of settings, with the first line of what a package says of them."""
+    lines = str(error).strip().splitlines()[:1]
+    if isinstance(error, LookupError) or not lines:  # whose text is what was looked up alone
+        lines.insert(0, type(error).__name__)
+    where = f"config.json of {path or 'the run'}"
+    return UserError(f"{where} makes no {kind!s:.40}: {': '.join(lines)}")
 
 
 def dropout_settings(
@@ -157,21 +255,20 @@ def copy_weights(
     Raises:
         UserError: They are not there, or not those of the architecture.
     """
-    from safetensors.torch import load_file
-
-    found: dict[str, Tensor] = {}
-    for file in find_pretrained(path, revision=revision).weights():
-        found |= load_file(file)
+    found = dict(find_pretrained(path, revision=revision).tensors())
     prefix = f"{model.base_model_prefix}."  # which names in a file may begin with, or not
     given = {_former(name.removeprefix(prefix)): value for name, value in found.items()}
     missing, wrong = _copy(model, given)
+    names: Iterable[str] = found
     if missing and (converted := _converted(model, found)):
-        missing, wrong = _copy(model, converted)
-    if missing or wrong:
-        names = ", ".join([*wrong, *missing][:5])
+        values, names = converted
+        missing, wrong = _copy(model, values)
+    outside, unused = _unused(model, names)
+    misfits = [*wrong, *missing, *(f"{name} has no place" for name in outside)]
+    if misfits:
         raise UserError(
             f"The weights of {path} do not fit its architecture {model.config.model_type}: "
-            f"{names}, {len(missing) + len(wrong)} in all."
+            f"{', '.join(misfits[:5])}, {len(misfits)} in all."
         )
     for name, layer in beside.items():
         kept = {part: given.get(f"{name}.{part}") for part in ("weight", "bias")}
@@ -181,13 +278,41 @@ def copy_weights(
     learning = sum(p.numel() for p in every if p.requires_grad)
     total = sum(p.numel() for p in every)
     learn = f", of which {learning:,} learn" if learning < total else ""
-    return f"Pretrained weights of {path}: {total:,} parameters{learn}."
+    rest = (
+        f" Without a place in it: {', '.join(unused[:5])}, {len(unused)} in all." if unused else ""
+    )
+    return f"Pretrained weights of {path}: {total:,} parameters{learn}.{rest}"
 
 
-def _converted(model: Any, found: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def _unused(model: Any, names: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Names in a file that a model has no place for: those of its layers, and others in it.
+
+    What is computed, stands behind the model, or is known to be left aside is not among them.
+    """
+    prefix, every = f"{model.base_model_prefix}.", [*names]
+    wanted = {name.removeprefix(prefix) for name in own_weights(model)}
+    stacks = {found[0] for name in wanted if (found := re.match(r".*?\.(?=\d+\.)", name))}
+    whole = any(name.startswith(prefix) for name in every)
+    aside = getattr(model, "_keys_to_ignore_on_load_unexpected", None) or ()
+    layers, others = [], []
+    for name in every:
+        own = _former(name.removeprefix(prefix))
+        known = any(re.search(pattern, each) for pattern in aside for each in (name, own))
+        if own in wanted or known or COMPUTED.search(own):
+            continue
+        if (found := re.match(r".*?\.(?=\d+\.)", own)) and found[0] in stacks:
+            layers.append(name)
+        elif (name.startswith(prefix) or not whole) and not _BEHIND.match(own):
+            others.append(name)
+    return layers, others
+
+
+def _converted(
+    model: Any, found: Mapping[str, Tensor]
+) -> tuple[dict[str, Tensor], list[str]] | None:
     """Weights as transformers changes those of its own files: experts that a layer has as one.
 
-    Nothing, where it does not know them all.
+    Also the names that have no place. None, where it does not know all that are wanted.
     """
     config = copy.deepcopy(model.config)
     try:
@@ -196,11 +321,12 @@ def _converted(model: Any, found: Mapping[str, Tensor]) -> dict[str, Tensor]:
                 None, config=config, state_dict={**found}, output_loading_info=True
             )
     except Exception:  # what is wrong is said by the names that are missing
-        return {}
+        return None
     if info["missing_keys"] or info["mismatched_keys"]:
-        return {}
+        return None
     prefix = f"{model.base_model_prefix}."
-    return {name.removeprefix(prefix): value for name, value in made.state_dict().items()}
+    values = {name.removeprefix(prefix): value for name, value in made.state_dict().items()}
+    return values, sorted(info["unexpected_keys"])
 
 
 @contextmanager
@@ -238,7 +364,9 @@ def _copy(model: Any, given: Mapping[str, Tensor]) -> tuple[list[str], list[str]
                 missing |= {} if name in made else {name: parameter}
                 continue
             copied.add(id(parameter))
-            if value.shape == parameter.shape:
+            if parameter.is_floating_point() and not value.is_floating_point():
+                wrong += [f"{name} is {value.dtype}"]
+            elif value.shape == parameter.shape:
                 parameter.copy_(value)
             elif any(parameter is table for table in tables) and (
                 value.shape[1:] == parameter.shape[1:]

@@ -34,7 +34,7 @@ class PretrainedOfRun:
         if label not in self.found:
             kept, commit = self._kept(label), self.commits.get(label)
             held = self.begun and kept.is_dir()
-            made = PretrainedFolder(kept, name, commit) if held else None
+            made = PretrainedFolder(kept, name, commit, kept=True) if held else None
             self.found[label] = made or look_up(name, commit or revision)
         return self.found[label]
 

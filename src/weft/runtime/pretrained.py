@@ -1,17 +1,29 @@
 """Pretrained checkpoints: a folder, or a name that the Hugging Face hub gives a folder for."""
 
 import itertools
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from weft.errors import MissingExtraError, UserError
 from weft.runtime.bounded_files import opened, parse_json
 
-__all__ = ["KEPT", "SENTENCE_FILES", "PretrainedFolder", "find_pretrained", "finding", "look_up"]
+if TYPE_CHECKING:
+    from torch import Tensor
+
+__all__ = [
+    "COMPUTED",
+    "KEPT",
+    "SENTENCE_FILES",
+    "PretrainedFolder",
+    "find_pretrained",
+    "finding",
+    "look_up",
+]
 
 CONFIG, TOKENIZER = "config.json", "tokenizer.json"
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
@@ -23,6 +35,8 @@ SENTENCE_FILES = (
 GENERATION = "generation_config.json"
 GENERATES = ("bad_words_ids", "decoder_start_token_id")
 """What of an architecture's settings newer checkpoints have in a file of their own."""
+QUANTIZED = ("quantization_config", "compression_config")
+"""Settings of checkpoints whose weights are codes of numbers."""
 PIECES = (
     ("source.spm", "target.spm", "vocab.json"),
     ("sentencepiece.bpe.model", "vocab.json"),
@@ -37,6 +51,11 @@ KEPT = (
     *dict.fromkeys(itertools.chain(*PIECES)),
 )
 """Files that a run keeps of a model, which are read again when it goes on."""
+COMPUTED = re.compile(
+    r"\b(attn|attention)\.(masked_)?bias$|\.inv_freq$|\.embed_positions\.weights?$"
+    r"|\b(position_ids|token_type_ids)$|\bdecoder\.version$"
+)
+"""Tensors of a file that are computed: masks, and positions that are not learned."""
 LARGEST_CONFIG = 16 << 20
 """Bytes of a file of settings; that of a model with many thousand labels has one million."""
 
@@ -51,18 +70,26 @@ class PretrainedFolder:
     """What it was asked for by."""
     commit: str | None = None
     """The hub's commit that it is of; None: it is no model of the hub's."""
+    kept: bool = False
+    """Whether it is what a run keeps of a model: all but the weights."""
 
     def config(self) -> dict[str, Any]:
         """What ``config.json`` says of the architecture, with what answers begin with.
 
         Raises:
-            UserError: It is missing, no JSON mapping, or wants code of its own to be run.
+            UserError: It is missing, no JSON mapping, wants code of its own to be run, or is of
+                quantized weights.
         """
         found = self._json(CONFIG)
         if "auto_map" in found:
             raise UserError(
                 f"{self.path / CONFIG} names code of its own (auto_map), which weft never runs. "
                 "Use a model whose architecture the package transformers has."
+            )
+        if quantized := next((name for name in QUANTIZED if found.get(name)), None):
+            raise UserError(
+                f"{self.path / CONFIG} has a {quantized}: its weights are quantized, which weft "
+                "does not read. Save it dequantized, or use the model that it was made of."
             )
         if not isinstance(found.get("model_type"), str):
             raise UserError(f"{self.path / CONFIG} says no model_type: it is no model's settings.")
@@ -95,20 +122,62 @@ class PretrainedFolder:
         """The safetensors files of the weights.
 
         Raises:
-            UserError: There are none: pickled weights are not read.
+            UserError: There are none, for pickled weights are not read, or one of them is missing.
         """
         if (self.path / WEIGHTS).is_file():
             return [self.path / WEIGHTS]
         if (self.path / INDEX).is_file():
             names = self._json(INDEX).get("weight_map")
-            files = sorted(set(names.values())) if isinstance(names, dict) else []
-            if files and all(isinstance(file, str) and Path(file).name == file for file in files):
-                return [self.path / file for file in files]
-            raise UserError(f"{self.path / INDEX} does not say in which files the weights are.")
+            named = [*names.values()] if isinstance(names, dict) else []
+            if not named or not all(map(_is_shard, named)):
+                raise UserError(f"{self.path / INDEX} does not say in which files the weights are.")
+            files = [self.path / file for file in sorted(set(named))]
+            if missing := [file.name for file in files if not file.is_file()]:
+                raise UserError(
+                    f"{self.name} lacks {', '.join(missing[:5])}, which {INDEX} names. Download it "
+                    "again."
+                )
+            return files
         raise UserError(
             f"{self.name} has no {WEIGHTS}, and weft reads no pickled weights. Save it as "
             "safetensors (transformers' save_pretrained does), or use another revision."
         )
+
+    def size(self) -> int:
+        """Bytes of the weights, whose headers are read.
+
+        Raises:
+            UserError: As of :meth:`weights`; or a file is not whole.
+        """
+        from safetensors import safe_open
+
+        files = self.weights()
+        for file in files:
+            with _whole(file), safe_open(file, framework="np"):
+                pass
+        return sum(file.stat().st_size for file in files)
+
+    def tensors(self) -> "Iterator[tuple[str, Tensor]]":
+        """All tensors of the weights, by their names there.
+
+        Raises:
+            UserError: As of :meth:`size`; or they are codes of quantized numbers.
+        """
+        from safetensors.torch import load_file
+
+        for file in self.weights():
+            with _whole(file):
+                found = load_file(file)
+            for name, value in found.items():
+                number = value.is_floating_point() and value.element_size() > 1
+                weight = value.is_floating_point() or name.endswith(("weight", "bias"))
+                if weight and not number and not COMPUTED.search(name):
+                    raise UserError(
+                        f"The weights of {self.name} are quantized, which weft does not read: "
+                        f"{name} is {value.dtype}. Save it dequantized, or use the model that it "
+                        "was made of."
+                    )
+                yield name, value
 
     def _json(self, name: str) -> dict[str, Any]:
         path = self.path / name
@@ -122,6 +191,24 @@ class PretrainedFolder:
         if not isinstance(found, dict):
             raise UserError(f"{path} must hold a JSON mapping.")
         return found
+
+
+def _is_shard(name: object) -> bool:
+    """Whether it is the name of a file of weights, beside the index."""
+    return isinstance(name, str) and name.endswith(".safetensors") and Path(name).name == name
+
+
+@contextmanager
+def _whole(file: Path) -> Iterator[None]:
+    """Refuses a safetensors file that cannot be read, while it is open."""
+    from safetensors import SafetensorError
+
+    try:
+        yield
+    except (SafetensorError, OSError, ValueError, LookupError, AttributeError) as error:
+        raise UserError(
+            f"{file} is no whole safetensors file: {error}. Download it again."
+        ) from error
 
 
 Find = Callable[[str, str | None], PretrainedFolder]

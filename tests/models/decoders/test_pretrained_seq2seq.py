@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 import transformers
+from safetensors.torch import save_file
 from torch import nn
 
 from tests.pretrained_checkpoints import (
@@ -208,6 +209,7 @@ def test_what_is_no_encoder_decoder_is_refused(tmp_path: Path) -> None:
     settings |= {"num_encoder_attention_heads": 2, "num_decoder_attention_heads": 2}
     kind = transformers.AutoConfig.for_model("prophetnet", **settings, vocab_size=300)
     kind.save_pretrained(tmp_path / "prophetnet")  # which predicts several tokens at once
+    save_file({}, tmp_path / "prophetnet/model.safetensors")
     for family in ("bert", "gpt2", "prophetnet"):
         config = PretrainedSeq2Seq.Config(path=str(tmp_path / family))
         with pytest.raises(UserError, match="which is no encoder-decoder of texts"):

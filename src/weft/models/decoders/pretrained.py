@@ -18,10 +18,12 @@ from weft.models.language_model import LanguageModel
 from weft.models.lora import Lora, add_adapters
 from weft.models.pretrained import (
     architecture_of,
+    building,
     copy_weights,
     dropout_settings,
     plain_architecture,
     pretrained_config,
+    vocabulary_of,
 )
 from weft.models.vocabulary import HasFramedVocabInfo, rows_needed
 
@@ -135,7 +137,7 @@ class PretrainedLanguageModel(LanguageModel):
             config.architecture
             or architecture_of(config.path, revision=config.revision, setting="model.path")
         )
-        told["vocab_size"] = max(rows_needed(vocab), int(told.get("vocab_size", 0)))
+        told["vocab_size"] = max(rows_needed(vocab), vocabulary_of(told, config.path))
         if told.get("pad_token_id") in (vocab.eos_idx, vocab.bos_idx):
             told["pad_token_id"] = None  # else these tokens' vectors would learn nothing
         made = _decoder(told, config.path)
@@ -144,7 +146,8 @@ class PretrainedLanguageModel(LanguageModel):
             made.update(shares)
             told |= shares
         self.config = dataclasses.replace(config, architecture=told)
-        self.model = _built(made)
+        with building(told, config):
+            self.model = _built(made)
         self.scale, self.cap = _bends(made)
         self.affine = self.scale == 1.0 and self.cap is None
         self.cache_sizes: tuple[int, int, int] | None = None

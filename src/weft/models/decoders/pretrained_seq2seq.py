@@ -20,10 +20,12 @@ from weft.models.lora import Lora, add_adapters
 from weft.models.pretrained import (
     architecture_of,
     banned_ids,
+    building,
     copy_weights,
     dropout_settings,
     plain_architecture,
     pretrained_config,
+    vocabulary_of,
 )
 from weft.models.vocabulary import HasVocabInfo
 
@@ -139,7 +141,7 @@ class PretrainedSeq2Seq(Component, nn.Module):
             config.architecture
             or architecture_of(config.path, revision=config.revision, setting="model.path")
         )
-        told["vocab_size"] = max(vocab.size, int(told.get("vocab_size", 0)))
+        told["vocab_size"] = max(vocab.size, vocabulary_of(told, config.path))
         told |= {"pad_token_id": vocab.pad_idx, "decoder_vocab_size": told["vocab_size"]}
         made = _settings(told, config.path)
         if config.dropout is not None:
@@ -147,9 +149,10 @@ class PretrainedSeq2Seq(Component, nn.Module):
             made.update(shares)
             told |= shares
         self.config = dataclasses.replace(config, architecture=told)
-        self.model = _model(made, told)
-        banned = torch.tensor(banned_ids(told), dtype=torch.int64)
+        banned = torch.tensor(banned_ids(told, config.path), dtype=torch.int64)
         self.register_buffer("banned", banned, persistent=False)
+        with building(told, config):
+            self.model = _model(made, told)
         self.scale = 1.0
         """What states are multiplied by before they are scored: T5's are."""
         self.scale = self._found_scale(config.path)

@@ -20,10 +20,12 @@ from weft.models.lora import Lora, add_adapters
 from weft.models.poolings import Pooler, Pooling
 from weft.models.pretrained import (
     architecture_of,
+    building,
     copy_weights,
     dropout_settings,
     plain_architecture,
     pretrained_config,
+    vocabulary_of,
 )
 from weft.models.vocabulary import FramedVocabInfo
 
@@ -80,7 +82,7 @@ class PretrainedEncoder(SequenceEncoder):
         told = plain_architecture(
             config.architecture or architecture_of(config.path, revision=config.revision)
         )
-        told["vocab_size"] = max(vocab_info.size, int(told.get("vocab_size", 0)))
+        told["vocab_size"] = max(vocab_info.size, vocabulary_of(told, config.path))
         told["pad_token_id"] = vocab_info.pad_idx
         if config.dropout is not None:
             # Weft's own layers need no package, and are told all.
@@ -88,21 +90,24 @@ class PretrainedEncoder(SequenceEncoder):
             told |= dropout_settings(made, config.dropout, setting="model.encoder.dropout")
         self.config = dataclasses.replace(config, architecture=told)
         own = config.layers is None and is_bert(told)
-        self.model: Any = BertModel(told) if own else _encoder(told, config.path)
+        with building(told, config):
+            self.model: Any = BertModel(told) if own else _encoder(told, config.path)
+            settings = self.model.config
+            self.out_dim = int(settings.hidden_size)
+            self.two_marks = settings.model_type in _TWO_MARKS
+            """Whether two marks are between a pair's texts."""
+            self.typed = getattr(settings, "type_vocab_size", 0) > 1
+            """Whether it is told of which of them a token is."""
+            most = getattr(settings, "max_position_embeddings", None)
+            # RoBERTa counts positions from behind its padding's id.
+            reserved = settings.pad_token_id + 1 if _counts_from_padding(self.model) else 0
+            if most is not None:
+                self.max_length = (
+                    int(most) - reserved - (2 if reads == "words" else 0)
+                )  # their marks
+                self.max_length //= 2 if reads == "pairs" else 1
         if config.lora is not None:
             add_adapters(self.model, config.lora)
-        settings = self.model.config
-        self.out_dim = int(settings.hidden_size)
-        self.two_marks = settings.model_type in _TWO_MARKS
-        """Whether two marks are between a pair's texts."""
-        self.typed = getattr(settings, "type_vocab_size", 0) > 1
-        """Whether it is told of which of them a token is."""
-        most = getattr(settings, "max_position_embeddings", None)
-        # RoBERTa counts positions from behind its padding's id.
-        reserved = settings.pad_token_id + 1 if _counts_from_padding(self.model) else 0
-        if most is not None:
-            self.max_length = int(most) - reserved - (2 if reads == "words" else 0)  # their marks
-            self.max_length //= 2 if reads == "pairs" else 1
 
     @override
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:

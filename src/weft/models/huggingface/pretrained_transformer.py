@@ -4,7 +4,6 @@ Source: Junczys-Dowmunt et al. 2018 (Marian), Fan et al. 2020 (M2M-100), NLLB Te
 al. 2019 (Pegasus), Radford et al. 2019 (GPT-2), Touvron et al. 2023 (Llama).
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
@@ -29,12 +28,14 @@ from weft.models.pretrained import (
     PretrainedSource,
     architecture_of,
     banned_ids,
+    building,
     plain_architecture,
     pretrained_config,
+    vocabulary_of,
 )
 from weft.models.transformer import Transformer
 from weft.models.vocabulary import HasVocabInfo, rows_needed
-from weft.runtime.pretrained import find_pretrained
+from weft.runtime.pretrained import COMPUTED, find_pretrained
 
 __all__ = ["PretrainedTransformer", "own_config", "take_weights"]
 
@@ -59,10 +60,6 @@ SIZES: Final = {
     "scale_embedding": "scale_embedding",
 }
 """Settings of an encoder-decoder, and what they are called there."""
-NO_WEIGHT: Final = re.compile(
-    r"\battn\.(masked_)?bias$|\.rotary_emb\.inv_freq$|\.embed_positions\.weights?$"
-)
-"""Tensors of a file that are computed: masks, and positions that are not learned."""
 TIED: Final = (
     *("model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight"),
     "lm_head.weight",
@@ -110,16 +107,17 @@ class PretrainedTransformer(Component):
             told = plain_architecture(
                 architecture_of(self.path, revision=self.revision, setting="model.path")
             )
-            config: Any = own_config(told, self.path)
-            _refuse_tokenizer(told, tokenizer, self.path)
-            info, size = tokenizer.vocab_info, int(told.get("vocab_size") or 0)
-            # What generates alone reads no marks of its tokenizer's that no text has.
-            needed = rows_needed(info) if "num_layers" in vars(config) else info.size
-            config = replace(config, vocabulary_size=max(size, needed))
-            given = {"dropout": self.dropout, "attention_dropout": self.attention_dropout}
-            config = replace(config, **{k: v for k, v in given.items() if v is not None})
-            module: Transformer | CausalTransformer = config.build(tokenizer=tokenizer)
-            module.pretrained = PretrainedSource(self.path, self.revision, told["model_type"])
+            with building(told, self):
+                config: Any = own_config(told, self.path)
+                _refuse_tokenizer(told, tokenizer, self.path)
+                info, size = tokenizer.vocab_info, vocabulary_of(told, self.path)
+                # What generates alone reads no marks of its tokenizer's that no text has.
+                needed = rows_needed(info) if "num_layers" in vars(config) else info.size
+                config = replace(config, vocabulary_size=max(size, needed))
+                given = {"dropout": self.dropout, "attention_dropout": self.attention_dropout}
+                config = replace(config, **{k: v for k, v in given.items() if v is not None})
+                module: Transformer | CausalTransformer = config.build(tokenizer=tokenizer)
+                module.pretrained = PretrainedSource(self.path, self.revision, told["model_type"])
             return module
 
 
@@ -152,7 +150,7 @@ def own_config(told: Mapping[str, Any], path: str) -> OwnConfig:
     if kind in SEQ2SEQ:
         sizes = {ours: getattr(found, theirs) for ours, theirs in SIZES.items()}
         offset = {"position_offset": found.pad_token_id + 1} if kind == "m2m_100" else {}
-        own = {**sizes, **SEQ2SEQ[kind], **offset, "banned": tuple(banned_ids(told))}
+        own = {**sizes, **SEQ2SEQ[kind], **offset, "banned": tuple(banned_ids(told, path))}
         return Transformer.Config(**own, activation=activation)
     return _gpt2(found, activation) if kind == "gpt2" else _llama(found, activation)
 
@@ -243,21 +241,18 @@ def take_weights(module: Transformer | CausalTransformer) -> str:
     Raises:
         UserError: They are not there, or not those of the architecture.
     """
-    from safetensors.torch import load_file
-
     source = module.pretrained
     assert source is not None
     wanted, taken, wrong = _wanted_tensors(module, source.kind), set[int](), list[str]()
     with torch.no_grad():
-        for file in find_pretrained(source.path, revision=source.revision).weights():
-            for name, value in load_file(file).items():
-                key = name if name in wanted else f"transformer.{name}"  # so in GPT-2's own file
-                if key not in wanted:
-                    wrong += [] if NO_WEIGHT.search(name) else [f"{name} has no place"]
-                elif _take(wanted[key], value, key):
-                    taken.add(wanted[key].data_ptr())
-                else:
-                    wrong += [f"{name} is {list(value.shape)}, not {list(wanted[key].shape)}"]
+        for name, value in find_pretrained(source.path, revision=source.revision).tensors():
+            key = name if name in wanted else f"transformer.{name}"  # so in GPT-2's own file
+            if key not in wanted:
+                wrong += [] if COMPUTED.search(name) else [f"{name} has no place"]
+            elif _take(wanted[key], value, key):
+                taken.add(wanted[key].data_ptr())
+            else:
+                wrong += [f"{name} is {list(value.shape)}, not {list(wanted[key].shape)}"]
         for name, view in wanted.items():
             if view.data_ptr() in taken or wrong:
                 continue

@@ -1,0 +1,241 @@
+"""Folders of pretrained models that are damaged, quantized, or of odd settings: each is refused."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+import weft
+from tests.pretrained_checkpoints import (
+    changed,
+    save_encoder,
+    save_language_model,
+    save_seq2seq,
+)
+from weft.errors import UserError
+from weft.models.decoders.pretrained import PretrainedLanguageModel
+from weft.models.decoders.pretrained_seq2seq import PretrainedSeq2Seq
+from weft.models.encoders.pretrained import PretrainedEncoder
+from weft.models.huggingface.pretrained_transformer import PretrainedTransformer, take_weights
+from weft.models.pretrained import plain_architecture
+from weft.preflight.check import check
+
+INFO = SimpleNamespace(size=60, pad_idx=0, bos_idx=0, eos_idx=0, known_idx=range(60))
+TOKENIZER: Any = SimpleNamespace(vocab_info=INFO)
+
+
+def begun_encoder(folder: Path) -> str:
+    found: Any = PretrainedEncoder.Config(path=str(folder)).build(vocab_info=INFO)
+    line: str = found.begin()
+    return line
+
+
+def begun_decoder(folder: Path) -> str:
+    return PretrainedLanguageModel.Config(path=str(folder)).build(tokenizer=TOKENIZER).begin()
+
+
+def begun_own(folder: Path) -> str:
+    return take_weights(PretrainedTransformer.Config(path=str(folder)).build(tokenizer=TOKENIZER))
+
+
+Begun = Callable[[Path], str]
+READERS = pytest.mark.parametrize(
+    ("begun", "family"),
+    [(begun_encoder, "bert"), (begun_decoder, "gpt2"), (begun_own, "gpt2")],
+)
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    hub = tmp_path_factory.mktemp("hub")
+    save_encoder(hub / "bert", "bert")
+    save_language_model(hub / "gpt2", "gpt2", pad_token_id=None)
+    return hub
+
+
+@pytest.fixture
+def folder(saved: Path, tmp_path: Path, family: str) -> Path:
+    return shutil.copytree(saved / family, tmp_path / family)
+
+
+def with_tensors(folder: Path, change: Callable[[dict[str, torch.Tensor]], object]) -> None:
+    found = load_file(folder / "model.safetensors")
+    change(found)
+    save_file(found, folder / "model.safetensors")
+
+
+@READERS
+def test_quantized_weights_are_refused(begun: Begun, folder: Path) -> None:
+    begun(folder)
+    for dtype in (torch.int8, torch.float8_e4m3fn):
+        with_tensors(
+            folder, lambda t, dtype=dtype: t.update({n: v.to(dtype) for n, v in t.items()})
+        )
+        with pytest.raises(UserError, match=rf"are quantized.* is {dtype}\. Save it dequantized"):
+            begun(folder)
+    changed(folder, "config.json", quantization_config={"quant_method": "fp8"})
+    with pytest.raises(UserError, match="has a quantization_config: its weights are quantized"):
+        begun(folder)
+
+
+@READERS
+def test_files_that_are_cut_off_are_refused_before_the_model_is_made(
+    begun: Begun, folder: Path, family: str
+) -> None:
+    file = folder / "model.safetensors"
+    for size in (0, 5, file.stat().st_size - 1):
+        file.write_bytes(file.read_bytes()[:size])
+        with pytest.raises(UserError, match=r"is no whole safetensors file: .*Download it again"):
+            begun(folder)
+
+
+@pytest.mark.parametrize("family", ["bert"])
+@pytest.mark.parametrize(
+    ("names", "why"),
+    [
+        (["model-1.safetensors"], r"lacks model-1\.safetensors, which .* names\. Download it"),
+        ([".."], "does not say in which files"),
+        (["config.json"], "does not say in which files"),
+        (["a/../../model.safetensors"], "does not say in which files"),
+        ([[], 1, {}], "does not say in which files"),
+        ([None, "model-1.safetensors"], "does not say in which files"),
+    ],
+)
+def test_an_index_names_files_of_weights(folder: Path, names: list[object], why: str) -> None:
+    (folder / "model.safetensors").unlink()
+    index = {"weight_map": {str(number): name for number, name in enumerate(names)}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    with pytest.raises(UserError, match=why):
+        begun_encoder(folder)
+
+
+@pytest.mark.parametrize(
+    ("begun", "family", "values", "why"),
+    [
+        (begun_encoder, "bert", {"vocab_size": None}, "says vocab_size=None, where the number"),
+        (begun_encoder, "bert", {"vocab_size": "abc"}, "says vocab_size='abc', where the number"),
+        (begun_decoder, "gpt2", {"vocab_size": []}, "says vocab_size="),
+        (begun_own, "gpt2", {"vocab_size": -1}, "says vocab_size=-1"),
+        (begun_encoder, "bert", {"hidden_act": "none"}, "makes no bert: KeyError: 'none'"),
+        (begun_encoder, "bert", {"num_attention_heads": 3}, "makes no bert: The hidden size"),
+        (begun_encoder, "bert", {"num_attention_heads": 0}, "makes no bert: "),
+        (begun_encoder, "bert", {"type_vocab_size": None}, "makes no bert: "),
+        (begun_decoder, "gpt2", {"n_head": 3}, "makes no gpt2: "),
+        (begun_decoder, "gpt2", {"activation_function": "none"}, "makes no gpt2: KeyError"),
+        (begun_own, "gpt2", {"n_head": 3}, "gpt2|model.num_heads"),
+    ],
+)
+def test_odd_settings_are_refused_by_name(
+    begun: Begun, folder: Path, values: dict[str, object], why: str
+) -> None:
+    changed(folder, "config.json", **values)
+    with pytest.raises(UserError, match=why):
+        begun(folder)
+
+
+@pytest.mark.parametrize("words", [[5], "no", [["a"]], [[10**9]], 5])
+def test_odd_bans_are_refused(tmp_path: Path, words: object) -> None:
+    folder = save_seq2seq(tmp_path / "t5", "t5", bad_words_ids=None)
+    changed(folder, "config.json", bad_words_ids=words)
+    with pytest.raises(UserError, match=r"says bad_words_ids=.* where lists of tokens' ids are"):
+        PretrainedSeq2Seq.Config(path=str(folder)).build(tokenizer=TOKENIZER)
+
+
+@READERS
+def test_what_says_nothing_of_the_architecture_is_left_out(begun: Begun, folder: Path) -> None:
+    line = begun(folder)
+    changed(
+        folder,
+        "config.json",
+        **{"return_dict": False, "output_hidden_states": True, "num_labels": 10_000_000},
+    )
+    assert begun(folder) == line
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"num_hidden_layers": 1 << 30},
+        {"encoder_layers": 10_001},
+        {"block_repeats": [1, 1 << 40]},
+        {"text_config": {"num_layers": 1 << 30}},
+    ],
+)
+def test_so_many_layers_are_not_made(settings: dict[str, Any]) -> None:
+    with pytest.raises(UserError, match=r"has [a-z_]*=[0-9]*: at most 10,000 are made"):
+        plain_architecture({"model_type": "albert", **settings})
+
+
+@pytest.mark.parametrize(
+    ("begun", "family", "values"),
+    [
+        (begun_encoder, "bert", {"vocab_size": 1 << 34}),
+        (begun_encoder, "bert", {"vocab_size": 1 << 20}),
+        (begun_encoder, "bert", {"vocab_size": 1 << 20, "hidden_act": "gelu_10"}),
+        (begun_decoder, "gpt2", {"n_positions": 1 << 20}),
+        (begun_own, "gpt2", {"n_embd": 1 << 12}),
+    ],
+)
+def test_a_model_larger_than_its_weights_is_not_made(
+    begun: Begun, folder: Path, values: dict[str, object]
+) -> None:
+    changed(folder, "config.json", **values)
+    with pytest.raises(
+        UserError, match=r"makes a larger model than its weights|makes no bert: .*alloc"
+    ):
+        begun(folder)
+    nn.Linear(1 << 11, 1 << 11)  # what is made afterwards is not counted
+
+
+@pytest.mark.parametrize(
+    ("begun", "family", "values", "name"),
+    [
+        (begun_encoder, "bert", {"num_hidden_layers": 1}, "encoder.layer.1."),
+        (begun_decoder, "gpt2", {"n_layer": 1}, "h.1."),
+        (begun_own, "gpt2", {"n_layer": 1}, "h.1."),
+    ],
+)
+def test_layers_without_a_place_are_refused(
+    begun: Begun, folder: Path, values: dict[str, object], name: str
+) -> None:
+    changed(folder, "config.json", **values)
+    with pytest.raises(UserError, match=f"{name}.* has no place"):
+        begun(folder)
+
+
+@pytest.mark.parametrize("family", ["bert"])
+def test_other_tensors_without_a_place_are_said(folder: Path) -> None:
+    line = begun_encoder(folder)
+    assert line.endswith("parameters."), "the pooler is not among them"
+    with_tensors(folder, lambda t: t.update({"embeddings.more.weight": torch.zeros(2)}))
+    assert (
+        begun_encoder(folder) == f"{line} Without a place in it: embeddings.more.weight, 1 in all."
+    )
+    with_tensors(
+        folder,
+        lambda t: t.update({f"bert.{n}": t.pop(n) for n in [*t]} | {"cls.bias": torch.zeros(2)}),
+    )
+    line = f"{line} Without a place in it: bert.embeddings.more.weight, 1 in all."
+    assert begun_encoder(folder) == line
+
+
+@pytest.mark.parametrize("family", ["bert"])
+def test_a_check_reads_the_headers(folder: Path, tmp_path: Path) -> None:
+    rows = tmp_path / "rows.tsv"
+    rows.write_text("good\tthe cat sat\nbad\tdogs bark\n" * 4)
+    words = [f"model.encoder.path={folder}", f"train_data.path={rows}", f"valid_data.path={rows}"]
+    words += ["task.max_length=30", "trainer.max_steps=2", "reporters.html=false"]
+    assert check("classification/pretrained", words).problems == []
+    file = folder / "model.safetensors"
+    file.write_bytes(file.read_bytes()[:-1])
+    (problem,) = check("classification/pretrained", words).problems
+    assert "is no whole safetensors file" in problem
+    with pytest.raises(UserError, match="is no whole safetensors file"):
+        weft.load_encoder(str(folder))

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -340,8 +341,11 @@ def test_a_graph_of_another_program_is_refused(folder):
 
 def test_a_graph_that_gives_what_is_no_id_is_an_error(exported, monkeypatch):
     model = load(exported, device="cpu", threads=1)
-    monkeypatch.setattr(model.graph, "ids", {})
-    with pytest.raises(ExportError, match=r"^CTranslate2 cannot answer with this graph: '"):
+    found = SimpleNamespace(hypotheses=[["no id"]], scores=[-1.0])
+    waiting = SimpleNamespace(result=lambda: found)
+    graph = SimpleNamespace(translate_batch=lambda sources, **_: [waiting] * len(sources))
+    monkeypatch.setattr(model.graph, "translator", graph)
+    with pytest.raises(ExportError, match=r"^CTranslate2 cannot answer with this graph: .*'no id'"):
         model("Go.")
 
 

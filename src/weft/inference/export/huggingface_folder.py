@@ -48,8 +48,6 @@ model = {loader}.from_pretrained("FOLDER")
 asked = tokenizer({before}"A text.", return_tensors="pt")
 print(tokenizer.decode(model.generate(**asked)[0], skip_special_tokens=True))
 ```
-
-It reads {length:,} tokens at most.
 """
 STOPPING = {"heuristic": False, "first": True, "never": "never"}
 """What it calls each ``decoding.early_stopping``."""
@@ -142,7 +140,6 @@ def write(task: GenerativeTask, folder: Path) -> None:
         note=_note(task),
         loader=_loader(task),
         before=before and f"{before!r} + ",
-        length=longest,
     )
     write_file(folder / "README.md", card)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+import transformers
 from safetensors.torch import load_file, save_file
 from torch import nn
 
@@ -239,3 +240,18 @@ def test_a_check_reads_the_headers(folder: Path, tmp_path: Path) -> None:
     assert "is no whole safetensors file" in problem
     with pytest.raises(UserError, match="is no whole safetensors file"):
         weft.load_encoder(str(folder))
+
+
+def test_frequencies_of_positions_need_not_be_in_a_file(tmp_path: Path) -> None:
+    """As in a file that transformers saves of a whole ESM, where they are computed."""
+    sizes = {"num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 24}
+    more = {"vocab_size": 60, "pad_token_id": 0, "mask_token_id": 4, "hidden_size": 16}
+    config = transformers.EsmConfig(**sizes, **more, position_embedding_type="rotary")
+    model = transformers.EsmForMaskedLM(config).eval()
+    model.save_pretrained(tmp_path)
+    encoder: Any = PretrainedEncoder.Config(path=str(tmp_path)).build(vocab_info=INFO)
+    encoder.begin()
+    ids = torch.tensor([[5, 6, 7]])
+    with torch.no_grad():
+        wanted = model.esm(ids, attention_mask=torch.ones_like(ids)).last_hidden_state
+        torch.testing.assert_close(encoder.eval()(ids, torch.tensor([3])), wanted)

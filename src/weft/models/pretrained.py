@@ -361,7 +361,8 @@ def _copy(model: Any, given: Mapping[str, Tensor]) -> tuple[list[str], list[str]
         for name, parameter in wanted.items():
             value = given.get(name.removeprefix(prefix))
             if value is None:
-                missing |= {} if name in made else {name: parameter}
+                computed = name in made or name.endswith(".inv_freq")
+                missing |= {} if computed else {name: parameter}
                 continue
             copied.add(id(parameter))
             if parameter.is_floating_point() and not value.is_floating_point():

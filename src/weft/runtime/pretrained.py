@@ -111,6 +111,8 @@ class PretrainedFolder:
         if not path.is_file():
             if any(all((self.path / name).is_file() for name in names) for names in PIECES):
                 return self.path
+            if not (self.path / CONFIG).is_file():
+                raise UserError(f"{self.name} holds no pretrained model: it has no {CONFIG}.")
             raise UserError(
                 f"{self.name} has no {TOKENIZER}. Make it once: "
                 f"transformers.AutoTokenizer.from_pretrained({str(self.path)!r}).save_pretrained("
@@ -281,7 +283,16 @@ def _of_hub(name: str, revision: str | None) -> Path:
     except Exception as error:
         raise UserError(
             f"The pretrained model {name} is no folder here, and the Hugging Face hub does not "
-            f"give it: {str(error).strip().splitlines()[0]:.200}. Name a folder that holds "
+            f"give it: {_first_sentence(str(error))}. Name a folder that holds "
             f"{CONFIG}, {TOKENIZER} and {WEIGHTS}, or what the hub has."
         ) from error
     return Path(found)
+
+
+def _first_sentence(said: str) -> str:
+    """What is said up to its first full stop, without that.
+
+    >>> _first_sentence("Cannot find it. To look online, set 'X=0'.")
+    'Cannot find it'
+    """
+    return said.strip().splitlines()[0].partition(". ")[0].rstrip(".")[:300] if said else "nothing"

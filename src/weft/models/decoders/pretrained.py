@@ -274,7 +274,9 @@ def _refusal(made: Any, path: str) -> UserError:
     return UserError(
         f"{path or 'The run'} is a {made.model_type!r:.40}, which is no decoder that weft goes on "
         "with texts by: one that scores a token from the keys and values of those before it, in a "
-        "way that weft knows. GPT-2, OPT, Llama, Mistral, Qwen, Gemma and GPT-NeoX are such."
+        "way that weft knows. GPT-2, OPT, Llama, Mistral, Qwen, Gemma and GPT-NeoX are such; "
+        "an encoder as BERT is for classification/pretrained, one with a decoder as T5 for "
+        "translation/pretrained."
     )
 
 

@@ -182,7 +182,8 @@ def _encoder(told: Mapping[str, Any], path: str) -> Any:
     if type(made) not in masked or made.is_encoder_decoder or getattr(made, "is_decoder", False):
         raise UserError(
             f"{path or 'The run'} is a {made.model_type!r:.40}, which is no encoder of texts. "
-            "BERT, RoBERTa, DeBERTa, ELECTRA and ModernBERT are such."
+            "BERT, RoBERTa, DeBERTa, ELECTRA and ModernBERT are such; a decoder as GPT-2 is for "
+            "language/pretrained, an encoder-decoder as T5 for translation/pretrained."
         )
     kind: Any = transformers.MODEL_MAPPING[type(made)]
     accepts = inspect.signature(kind).parameters

@@ -2,12 +2,10 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from torch import Tensor
-from torch.nn.modules.module import (
-    register_module_buffer_registration_hook,
-    register_module_parameter_registration_hook,
-)
+if TYPE_CHECKING:
+    from torch import Tensor
 
 __all__ = ["at_most"]
 
@@ -32,9 +30,14 @@ def at_most(size: int, refuse: Callable[[], Exception]) -> Iterator[None]:
         Traceback (most recent call last):
         ValueError: too large
     """
+    from torch.nn.modules.module import (
+        register_module_buffer_registration_hook,
+        register_module_parameter_registration_hook,
+    )
+
     left = {"parameters": 2 * size + SLACK, "buffers": 4 * size + TABLES}
 
-    def count(what: str, value: Tensor | None) -> None:
+    def count(what: str, value: "Tensor | None") -> None:
         left[what] -= 0 if value is None else value.numel()
         if left[what] < 0:
             raise refuse()

@@ -433,13 +433,13 @@ def test_wrong_weights_are_found_and_the_row_is_named(runs, tmp_path, monkeypatc
     folder, _, _ = runs("classification/bilstm/local")
     predictor = weft.load(folder / "run")
     rows = texts(predictor, [3, 4, 5])
-    real, calls = compare._difference, []
+    real, calls = compare.difference, []
 
     def wrong(wanted, found):
         calls.append(0)
         return 0.5 if len(calls) == 1 else real(wanted, found)
 
-    monkeypatch.setattr(compare, "_difference", wrong)
+    monkeypatch.setattr(compare, "difference", wrong)
     with pytest.raises(ExportError, match=r"numbers of answers by up to 0\.5 .*Most in row 0 \("):
         write_export(predictor, "onnx", tmp_path / "out", rows=rows, where="rows", source={})
     assert not (tmp_path / "out").exists()

@@ -21,6 +21,7 @@ ELSEWHERE = {
     "checkpoints/step-*/*.shard-*-of-*.safetensors": "written by several ranks: tests/runs",
     "evaluations/": "written by weft watch: tests/launch/test_watch.py",
     "export/*/": "tests/exported",
+    "pretrained/*/": "written where a model was trained before: tests/runs/test_pretrained.py",
     "wandb/": "written by wandb itself: tests/metrics/reporters",
 }
 """What the runs of this test do not write, and where it is tested."""

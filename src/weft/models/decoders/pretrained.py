@@ -27,7 +27,10 @@ from weft.models.pretrained import (
 )
 from weft.models.vocabulary import HasFramedVocabInfo, rows_needed
 
-__all__ = ["PretrainedLanguageModel", "PretrainedState", "cache_of", "keys_values_of"]
+__all__ = [
+    "PretrainedGeneratorConfig", "PretrainedLanguageModel", "PretrainedState", "cache_of",
+    "keys_values_of",
+]  # fmt: skip
 
 _PROBE, _LOUD = 3, 1024
 """Tokens of which the scores of a new model are looked at, and what these are multiplied by: small
@@ -85,6 +88,24 @@ def keys_values_of(cache: Any) -> Tensor:
     return torch.stack([torch.stack([layer.keys, layer.values]) for layer in cache.layers])
 
 
+class PretrainedGeneratorConfig(BaseConfig):
+    """Where a pretrained model that generates texts comes from."""
+
+    path: str = ""
+    """A folder with config.json and model.safetensors, or a name on the Hugging Face hub."""
+    revision: str | None = None
+    """A branch, tag or commit of the hub; null is the newest."""
+    dropout: float | None = None
+    """Probability of dropping a feature, in place of the architecture's own."""
+    architecture: Mapping[str, Any] | None = None
+    """What config.json says; null is read from ``path``."""
+    lora: Lora | None = None
+    """Low-rank adapters, which learn in place of the model's own weights; null: those do."""
+
+    def __post_init__(self) -> None:
+        require(self, "model", shares=["dropout"])
+
+
 @registries.models.register("pretrained_language_model")
 @final
 class PretrainedLanguageModel(LanguageModel):
@@ -113,22 +134,8 @@ class PretrainedLanguageModel(LanguageModel):
 
     carries_state = False
 
-    class Config(BaseConfig):
+    class Config(PretrainedGeneratorConfig):
         """Where the model comes from."""
-
-        path: str = ""
-        """A folder with config.json and model.safetensors, or a name on the Hugging Face hub."""
-        revision: str | None = None
-        """A branch, tag or commit of the hub; null is the newest."""
-        dropout: float | None = None
-        """Probability of dropping a feature, in place of the architecture's own."""
-        architecture: Mapping[str, Any] | None = None
-        """What config.json says; null is read from ``path``."""
-        lora: Lora | None = None
-        """Low-rank adapters, which learn in place of the model's own weights; null: those do."""
-
-        def __post_init__(self) -> None:
-            require(self, "model", shares=["dropout"])
 
     def __init__(self, config: Config, *, tokenizer: HasFramedVocabInfo) -> None:
         nn.Module.__init__(self)

@@ -9,14 +9,12 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 from weft.config.component import Component
-from weft.config.component import Config as BaseConfig
-from weft.config.validators import require
 from weft.errors import UserError
 from weft.models import registries
 from weft.models.decoder_state import DecoderMemory, length_mask
-from weft.models.decoders.pretrained import cache_of, keys_values_of
+from weft.models.decoders.pretrained import PretrainedGeneratorConfig, cache_of, keys_values_of
 from weft.models.layers.linear import linear
-from weft.models.lora import Lora, add_adapters
+from weft.models.lora import add_adapters
 from weft.models.pretrained import (
     architecture_of,
     banned_ids,
@@ -117,22 +115,8 @@ class PretrainedSeq2Seq(Component, nn.Module):
             matrix.
     """
 
-    class Config(BaseConfig):
+    class Config(PretrainedGeneratorConfig):
         """Where the model comes from."""
-
-        path: str = ""
-        """A folder with config.json and model.safetensors, or a name on the Hugging Face hub."""
-        revision: str | None = None
-        """A branch, tag or commit of the hub; null is the newest."""
-        dropout: float | None = None
-        """Probability of dropping a feature, in place of the architecture's own."""
-        architecture: Mapping[str, Any] | None = None
-        """What config.json says; null is read from ``path``."""
-        lora: Lora | None = None
-        """Low-rank adapters, which learn in place of the model's own weights; null: those do."""
-
-        def __post_init__(self) -> None:
-            require(self, "model", shares=["dropout"])
 
     def __init__(self, config: Config, *, tokenizer: HasVocabInfo) -> None:
         nn.Module.__init__(self)

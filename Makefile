@@ -110,9 +110,11 @@ clean:
 	rm -rf $(VENV) $(BENCH_VENV) $(LOWEST_VENV) docs/_build build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 
 # What is installed first is pip itself: the one that Python 3.11 came with searches for minutes where the
-# pinned one decides. Everything is a wheel: what has to be built here may fail on the next machine.
+# pinned one decides. Everything is a wheel: what has to be built here may fail on the next machine. The
+# exception is Python alone, and Hydra's: of the version that it wants there is no wheel.
 PINS := pyproject.toml $(CONSTRAINTS)
-PIP_INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --only-binary :all: -c $(CONSTRAINTS)
+PIP_INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --only-binary :all: \
+  --no-binary antlr4-python3-runtime -c $(CONSTRAINTS)
 define install
 	$(PIP_INSTALL) --quiet --upgrade pip
 	$(PIP_INSTALL) --build-constraint $(CONSTRAINTS) $(1)

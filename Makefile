@@ -113,8 +113,8 @@ clean:
 # pinned one decides. Everything is a wheel: what has to be built here may fail on the next machine. The
 # exception is Python alone, and Hydra's: of the version that it wants there is no wheel.
 PINS := pyproject.toml $(CONSTRAINTS)
-PIP_INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --only-binary :all: \
-  --no-binary antlr4-python3-runtime -c $(CONSTRAINTS)
+BUILT := antlr4-python3-runtime
+PIP_INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --only-binary :all: --no-binary $(BUILT) -c $(CONSTRAINTS)
 define install
 	$(PIP_INSTALL) --quiet --upgrade pip
 	$(PIP_INSTALL) --build-constraint $(CONSTRAINTS) $(1)

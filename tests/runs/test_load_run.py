@@ -145,6 +145,12 @@ def test_no_good_checkpoint_at_all(run):
         weft.load(run)
 
 
+def test_an_export_is_told_what_it_is_for(tmp_path):
+    (tmp_path / "export.json").write_text("{}")
+    with pytest.raises(UserError, match=r"is an export, which only answers \(weft predict"):
+        weft.load(tmp_path)
+
+
 def test_a_folder_that_is_no_run(tmp_path):
     with pytest.raises(UserError) as caught:
         weft.load(tmp_path)

@@ -54,6 +54,11 @@ def test_the_key_of_a_recipe_is_that_of_before_there_was_auto():
     assert keys[None] == keys["auto"] == keys["fp32"] != keys["bf16"]
 
 
+def test_half_precision_on_a_processor_is_said_to_be_slow(caplog):
+    weft.train("tiny.py", [*SHORT, "trainer.precision=fp16"])
+    assert "compute so slower than in fp32" in caplog.text
+
+
 def test_it_is_in_the_record_of_the_run():
     assert info(weft.train("tiny.py", SHORT))["precision"] == "fp32"
     assert info(weft.train("tiny.py", [*SHORT, "trainer.precision=bf16"]))["precision"] == "bf16"

@@ -12,6 +12,7 @@ from weft.checkpoint.parts import check_fit, plain_parts, read_part
 from weft.checkpoint.run_seal import RunSeal
 from weft.checkpoint.saved import SavedCheckpoints
 from weft.errors import CheckpointError, UserError, worded
+from weft.exported.manifest import is_export
 from weft.inference.shape_check import Budget
 from weft.text.metadata import SavedTextError
 from weft.text.processors.text_processor import TextProcessor, load_text_processor
@@ -83,6 +84,8 @@ def use_checkpoint(run: Path, name: str, use: Callable[[Opened], T]) -> T:
     if not has_checkpoints(run):
         started = (run / "run.json").is_file()
         what = "has no checkpoint yet" if started else "is not a run folder"
+        if is_export(run):
+            what = "is an export, which only answers (weft predict, weft serve, weft.exported.load)"
         raise UserError(
             f"{run} {what}; wanted a folder that weft train has written, with checkpoints/ in it."
         )

@@ -234,6 +234,8 @@ def settle_precision(trainer: Any, folder: RunFolder) -> dict[str, str]:
     if asked == "auto" and (precision, device) != ("fp32", "cpu"):
         since = "" if before is None else ", as when this run began"
         LOG.info("trainer.precision=auto: %s on %s%s.", precision, device, since)
+    if (precision, device) == ("fp16", "cpu"):
+        LOG.warning("trainer.precision=fp16: most processors compute so slower than in fp32.")
     return {"precision": precision}
 
 

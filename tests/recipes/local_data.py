@@ -58,6 +58,11 @@ def summaries():
     return "".join(f"{json.dumps({'source': row, 'target': [row[:13]]})}\n" for row in rows)
 
 
+def references():
+    words, tags = zip(*WORDS, strict=True)
+    return f"{json.dumps({'tokens': words, 'tags': tags})}\n" * ROWS
+
+
 def content(path, columns):
     """A file as an experiment's settings want it."""
     match path.suffix:
@@ -68,7 +73,7 @@ def content(path, columns):
         case ".json":
             return a_squad()
         case ".jsonl":
-            return summaries()
+            return summaries() if "source" in columns else references()
     return a_table(columns)
 
 

@@ -36,7 +36,7 @@ _FAMILIES = {
     "question": ("drqa", "transformer"),
     "regression": ("docnn", "ngrams"),
     "summarization": ("scitldr",),
-    "tagging": ("bilstm", "bilstm-crf", "ner", "transformer"),
+    "tagging": ("bilstm", "bilstm-crf", "ner", "references", "transformer"),
     "translation": ("demo", "tatoeba"),
     "trees": ("bilstm",),
 }

@@ -1,7 +1,7 @@
 """Experiments of word tagging and named entities; set ``train_data.path`` and ``valid_data.path``.
 
-Files are CoNLL by default, words in the first column and tags in the last; for others set
-``train_data.format`` and ``train_data.columns``, which the other data follow.
+Files are CoNLL by default, words in the first column and tags in the last, those of references JSON
+lines; for others set ``train_data.format`` and ``train_data.columns``, which the other data follow.
 """
 
 from dataclasses import replace
@@ -108,3 +108,21 @@ def tagging_ner() -> Recipe:
     """A BiLSTM-CRF for names in BIO or BILOU tags, selected by the F1 of its spans."""
     doc = "Train a BiLSTM-CRF that finds names and other spans."
     return tagging(doc, LSTM, crf=True, metric="span_f1")
+
+
+@register_with_local("tagging/references", partial(local, encoder=SMALL_LSTM))
+def tagging_references() -> Recipe:
+    """The fields of references: a BiLSTM-CRF of words, their characters, affixes and shapes.
+
+    Rows are JSON lines of ``tokens`` and ``tags``, as ``examples/prepare_references.py`` writes.
+    """
+    made = tagging_bilstm_crf().ingredients
+    rows = TextRows.Config(
+        path=Path("data/references/train.jsonl"),
+        columns={"words": "tokens", "tags": "tags"},
+        batch_size=16,
+    )
+    made["train_data"] = rows
+    valid = Path("data/references/valid.jsonl")
+    made["valid_data"] = like("train_data", path=valid, shuffle=False)
+    return Recipe("Train a tagger that finds the fields of references.", **made)

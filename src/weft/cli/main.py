@@ -30,6 +30,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "evaluate": ("weft.cli.evaluate", "measure a trained run"),
     "watch": ("weft.cli.watch", "measure each new checkpoint of runs, as it appears"),
     "predict": ("weft.cli.predict", "answer rows with a trained run (also: inference)"),
+    "parse-references": (
+        "weft.cli.pipelines.parse_references",
+        "find the fields of references, by a model that is at hand",
+    ),
     "embed": ("weft.cli.embed", "write the vectors of texts, by a run or a pretrained encoder"),
     "export": ("weft.cli.export", "write a trained run as a folder that answers without torch"),
     "serve": ("weft.cli.serve", "answer over HTTP, and on a page to try the model"),

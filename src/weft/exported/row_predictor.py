@@ -172,6 +172,13 @@ class RowPredictor(ABC):
         self, rows: Sequence[str | Row | Sequence[str]]
     ) -> list[tuple[Row, Mapping[str, Any]]]:
         """Each row with its answer as plain data, or with ``error``; all are answered together."""
+        return [
+            (row, {"error": str(a)} if isinstance(a, DataError) else self.answer_row(a))
+            for row, a in self.answers_or_errors(rows)
+        ]
+
+    def answers_or_errors(self, rows: Sequence[str | Row | Sequence[str]]) -> list[tuple[Row, Any]]:
+        """Each row with its typed answer, or with the DataError that says why it has none."""
         if not self.checks_itself:
             return self._checked(rows)
         try:
@@ -179,30 +186,24 @@ class RowPredictor(ABC):
             answers = self.answers(whole)
         except DataError:
             return self._checked(rows)
-        pairs = zip(whole, answers, strict=True)
-        return [(dict(row), self.answer_row(answer)) for row, answer in pairs]
+        return [(dict(row), answer) for row, answer in zip(whole, answers, strict=True)]
 
-    def _checked(
-        self, rows: Sequence[str | Row | Sequence[str]]
-    ) -> list[tuple[Row, Mapping[str, Any]]]:
-        """As :meth:`answered`; each row is looked at by itself first."""
+    def _checked(self, rows: Sequence[str | Row | Sequence[str]]) -> list[tuple[Row, Any]]:
+        """As :meth:`answers_or_errors`; each row is looked at by itself first."""
         good: list[Row] = []
-        results: list[tuple[Row, str | None]] = []
+        results: list[tuple[Row, DataError | None]] = []
         for given in rows:
             try:
                 row = self.row(given)
                 self.check(row)
             except DataError as error:
                 shown = dict(given) if isinstance(given, Mapping) else {self.columns[0]: given}
-                results.append((shown, ITSELF.sub("", str(error), count=1)))
+                results.append((shown, DataError(ITSELF.sub("", str(error), count=1))))
             else:
                 results.append((dict(row), None))
                 good.append(row)
         answers = iter(self.answers(good))
-        return [
-            (shown, self.answer_row(next(answers)) if problem is None else {"error": problem})
-            for shown, problem in results
-        ]
+        return [(row, next(answers) if problem is None else problem) for row, problem in results]
 
 
 def row_chunks(

@@ -1,0 +1,1 @@
+"""The commands of pipelines: ``weft parse-references`` and its like."""

@@ -1,0 +1,204 @@
+"""What the commands of pipelines share: files in, one result after the other out."""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BytesIO
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from weft.cli.arguments import add_device_and_code
+from weft.cli.prediction.row_progress import RowProgress
+from weft.errors import DataError, UserError
+from weft.runtime.logging import log_to_stderr, printable
+
+__all__ = ["add_command", "run_command"]
+
+JSON = (".json", ".jsonl", ".ndjson")
+"""Suffixes of an output that is JSON lines unasked."""
+
+
+def add_command(parser: argparse.ArgumentParser, about: str) -> None:
+    """Describes a pipeline's command, with what all have.
+
+    Args:
+        parser: The command's.
+        about: What it does.
+    """
+    parser.description = (
+        f"{about} Several files are answered in their order, each line then with its file's name; "
+        "one that cannot be read is told, and the others are answered. The exit code is 1 where "
+        "something could not be."
+    )
+    parser.add_argument(
+        "files", nargs="*", default=["-"], metavar="FILE", help="a text file; - is stdin"
+    )
+    parser.add_argument(
+        "--model",
+        metavar="FOLDER",
+        help="a run or an export, in place of that in $WEFT_HOME/models (~/.weft/models)",
+    )
+    parser.add_argument(
+        "--format",
+        choices=("text", "json"),
+        help="text, a line each; json, JSON lines with all that is known, and what an --output of "
+        ".jsonl or .json has unasked",
+    )
+    parser.add_argument(
+        "--output", type=Path, metavar="FILE", help="write to a file, there when it is whole"
+    )
+    parser.add_argument(
+        "--overwrite", action="store_true", help="replace the --output that there is"
+    )
+    add_device_and_code(parser)
+
+
+def run_command(args: argparse.Namespace, name: str, **settings: Any) -> int:
+    """Answers all files by a pipeline; the exit code.
+
+    Args:
+        args: As :func:`add_command` describes them.
+        name: The pipeline's.
+        settings: Its own.
+    """
+    from weft.pipelines.registries import pipelines
+
+    log_to_stderr()
+    _check(args)
+    made = pipelines.get(name)
+    pipeline = made(args.model, device=args.device, allow_code=args.allow_code, **settings)
+    if args.files == ["-"] and sys.stdin.isatty() and args.output is None:
+        return _interactive(pipeline, args)
+    with _written(args.output) as file:
+        return _answer(pipeline, args, file)
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Refuses what cannot be, before a model is loaded."""
+    for file in args.files:
+        if "=" in file and not Path(file).exists():
+            raise UserError(f"{file}: a pipeline has no settings; wanted files.")
+    output: Path | None = args.output
+    if output is None:
+        if args.overwrite:
+            raise UserError("--overwrite: is about the file of --output; name one.")
+        return
+    if not output.parent.is_dir():
+        problem = f"there is no folder {output.parent}. Make it first."
+    elif output.is_dir():
+        problem = "it is a folder. Name a file in it."
+    elif output.exists() and any(Path(f).exists() and output.samefile(f) for f in args.files):
+        problem = "it is a file that is read. Give it another name."
+    elif output.exists() and not args.overwrite:
+        problem = "it is there already. Give another name, or let it be replaced: --overwrite."
+    else:
+        return
+    raise UserError(f"--output {output}: {problem}")
+
+
+@contextmanager
+def _written(output: Path | None) -> Iterator[Any]:
+    """Where results go: standard output, or a file that is there when it is whole."""
+    if output is None:
+        yield sys.stdout
+        return
+    from weft.runtime.disk import HashingFile, operations, storing, sync_folder
+
+    temporary = output.with_name(f".{output.name}.tmp-{os.getpid()}")
+    try:
+        with HashingFile(temporary) as file:
+            yield _Encoded(file)
+        with storing(output):
+            operations.rename(temporary, output)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    sync_folder(output.parent)
+
+
+class _Encoded:
+    """Text to a file of bytes."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def write(self, text: str) -> None:
+        self._file.write(text.encode("utf-8", "backslashreplace"))
+
+
+def _answer(pipeline: Any, args: argparse.Namespace, file: Any) -> int:
+    """Writes the results for all files; the exit code."""
+    count = failed = 0
+    several, in_json = len(args.files) > 1, _in_json(args)
+    with RowProgress(lambda: None) as progress:
+        for name in args.files:
+            try:
+                for result in _results(pipeline, name):
+                    count, failed = count + 1, failed + bool(result.error)
+                    _write(result, file, name=name, several=several, in_json=in_json)
+                    progress.show(count, 0)
+            except (UserError, DataError) as error:
+                count, failed = count + 1, failed + 1
+                if not several and args.output is None:
+                    raise
+                _say(f"{name}: ", str(error))
+                if in_json:
+                    _write_json(file, {"file": name, "error": str(error)})
+    if args.output is not None:
+        print(f"{args.output}: {count:,} result{'s' * (count != 1)}")
+    if failed:
+        print(f"{failed:,} of {count:,} could not be answered.", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def _results(pipeline: Any, name: str) -> Iterator[Any]:
+    if name != "-":
+        yield from pipeline.stream(Path(name))
+        return
+    stream: BinaryIO = sys.stdin.buffer
+    yield from pipeline.read(stream, "standard input")
+
+
+def _in_json(args: argparse.Namespace) -> bool:
+    suffix = "" if args.output is None else args.output.suffix.lower()
+    return bool(args.format == "json" or (args.format is None and suffix in JSON))
+
+
+def _write(result: Any, file: Any, *, name: str, several: bool, in_json: bool) -> None:
+    """Writes a result; of one that is none, an empty line keeps its place."""
+    if result.error:
+        where = f"{name}:{result.line}: " if result.line else f"{name}: "
+        _say(where, result.error)
+    if in_json:
+        _write_json(file, {"file": name, **result.row()})
+        return
+    for line in [""] if result.error else result.lines():
+        file.write(f"{f'{name}: ' if several else ''}{printable(line)}\n")
+
+
+def _write_json(file: Any, row: dict[str, Any]) -> None:
+    file.write(json.dumps(row, ensure_ascii=False) + "\n")
+
+
+def _say(where: str, problem: str) -> None:
+    said = problem if problem.startswith(where.split(":")[0]) else f"{where}{problem}"
+    print(printable(said), file=sys.stderr)
+
+
+def _interactive(pipeline: Any, args: argparse.Namespace) -> int:
+    """Answers each line as it is typed."""
+    print("Type a text; an empty line, Ctrl-D or Ctrl-C ends.", file=sys.stderr)
+    while True:
+        try:
+            line = input("> ")
+        except (EOFError, KeyboardInterrupt):
+            print()
+            return 0
+        if not line.strip():
+            return 0
+        raw = BytesIO(line.encode("utf-8", errors="surrogateescape"))
+        for result in pipeline.read(raw, "standard input"):
+            _write(result, sys.stdout, name="standard input", several=False, in_json=_in_json(args))

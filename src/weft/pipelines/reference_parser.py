@@ -1,0 +1,194 @@
+"""Reference strings, as papers end with, to their fields: author, title, date and so on."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import ClassVar
+
+from typing_extensions import override
+
+from weft.pipelines.find_model import ModelWanted
+from weft.pipelines.given_text import GivenText
+from weft.pipelines.pipeline import Pipeline, PipelineResult, ResultRow
+from weft.pipelines.placed_spans import PlacedSpan, PlacedSpanRow, placed_spans
+from weft.pipelines.registries import register_pipeline
+from weft.text.features.slots import places_of
+from weft.text.processors.tagging import Tagged, TaggingText
+
+__all__ = ["ParsedReference", "ReferenceParser", "ReferenceRow", "field_text"]
+
+NAMES = ("author", "editor")
+"""Fields whose last full stop is that of an initial."""
+PAIRS = {"(": ")", "[": "]", '"': '"', "\u201c": "\u201d", "\u2018": "\u2019"}
+"""What may stand around a field."""
+LEADS = {
+    name: re.compile(rf"(?:{words})(?=[\s\d])", re.IGNORECASE)
+    for name, words in {
+        "booktitle": "in:?",
+        "journal": "in:?",
+        "pages": r"pages?|pp?\.",
+        "volume": r"volume|vol\.",
+    }.items()
+}
+"""What announces a field, and is no part of it."""
+OUTSIDE = "O"
+
+
+class ReferenceRow(ResultRow, total=False):
+    """A parsed reference as plain data."""
+
+    label: str
+    """The number or key that stands before it in its list."""
+    tagged_text: str
+    """With its fields marked, as ParsCit writes them."""
+    tokens: list[str]
+    """Its words."""
+    tags: list[str]
+    """The field of each."""
+    scores: list[float]
+    """The probability of each tag."""
+    fields: dict[str, str]
+    """The text of each field."""
+    spans: list[PlacedSpanRow]
+    """Where each field is."""
+    score: float
+    """Of the least certain tag."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParsedReference(PipelineResult):
+    """A reference string with its fields; ``str()`` gives it tagged, as ParsCit does.
+
+    Example:
+        >>> print(
+        ...     ParsedReference(
+        ...         text="Knuth. TeX.", tokens=("Knuth.", "TeX."), tags=("author", "title")
+        ...     )
+        ... )
+        <author>Knuth.</author> <title>TeX.</title>
+    """
+
+    tokens: tuple[str, ...] = ()
+    """The words of the string: what white space divides."""
+    tags: tuple[str, ...] = ()
+    """The field of each word; ``O`` where it is of none."""
+    scores: tuple[float, ...] = ()
+    """The probability of each tag, from 0 to 1."""
+    spans: tuple[PlacedSpan, ...] = ()
+    """The fields in their order, as they are in the string."""
+    label: str | None = None
+    """What stands before it in its list, as ``[12]``."""
+
+    @property
+    def score(self) -> float:
+        """The probability of the least certain tag; 1 where there is no word."""
+        return min(self.scores, default=1.0)
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """The text of each field, without the punctuation that divides it from the next.
+
+        What stands in several places is joined by a space; ``spans`` has each.
+        """
+        found: dict[str, str] = {}
+        for span in self.spans:
+            text = field_text(span.kind, span.text)
+            found[span.kind] = f"{found[span.kind]} {text}" if span.kind in found else text
+        return found
+
+    @property
+    def tagged_text(self) -> str:
+        """The string with its fields marked: ``<author>A. Author.</author> <title>…</title>``.
+
+        It is the format of ParsCit's training files: nothing in the words is escaped.
+        """
+        parts = []
+        for tag, some in groupby(zip(self.tags, self.tokens, strict=True), lambda pair: pair[0]):
+            words = " ".join(token for _, token in some)
+            parts.append(words if tag == OUTSIDE else f"<{tag}>{words}</{tag}>")
+        return " ".join(parts)
+
+    @override
+    def __str__(self) -> str:
+        return self.tagged_text
+
+    @override
+    def row(self) -> ReferenceRow:
+        found: ReferenceRow = self.with_place(
+            {
+                **({} if self.label is None else {"label": self.label}),
+                "tagged_text": self.tagged_text,
+                "tokens": [*self.tokens],
+                "tags": [*self.tags],
+                "scores": [round(score, 6) for score in self.scores],
+                "fields": self.fields,
+                "spans": [span.row() for span in self.spans],
+                "score": round(self.score, 6),
+            }
+        )
+        return found
+
+
+@register_pipeline("reference-parser")
+class ReferenceParser(Pipeline[ParsedReference]):
+    """Parses reference strings: each word's field, by a model for word tagging.
+
+    A text file has a reference on each line. The arguments are those of :class:`Pipeline`.
+
+    Example:
+        >>> parse = ReferenceParser()  # doctest: +SKIP
+        >>> parse("D. E. Knuth. The TeXbook. Addison-Wesley, 1984.").fields  # doctest: +SKIP
+        {'author': 'D. E. Knuth.', 'title': 'The TeXbook', 'publisher': 'Addison-Wesley', ...}
+    """
+
+    wanted = ModelWanted(
+        name="reference-parser",
+        tasks={"word_tagging": "tagging"},
+        training="tagging/references train_data.path=train.jsonl valid_data.path=valid.jsonl",
+    )
+    result_class: ClassVar[type[PipelineResult]] = ParsedReference
+    by_line = True
+
+    @override
+    def result(self, given: GivenText, answers: Sequence[Tagged]) -> ParsedReference:
+        (answer,), places = answers, places_of(given.text)
+        text = self.processor
+        assert isinstance(text, TaggingText), "another is refused"
+        # Words of a text that was cut have no label; where labels mark no spans, each names one.
+        spans = placed_spans(given, places, answer, text.scheme or "io")
+        tags = [OUTSIDE] * len(answer.tags)
+        for span, words in spans:
+            tags[words.start : words.stop] = [span.kind] * len(words)
+        return ParsedReference(
+            text=given.text,
+            line=given.line,
+            page=given.page_of(0),
+            tokens=answer.words,
+            tags=tuple(tags),
+            scores=answer.scores,
+            spans=tuple(span for span, _ in spans),
+            label=given.label,
+        )
+
+
+def field_text(kind: str, text: str) -> str:
+    """The text of a field without what divides it from others, announces it, or stands around it.
+
+    A name keeps its last full stop, which is that of an initial.
+
+    Example:
+        >>> field_text("title", "The TeXbook."), field_text("date", "(1984),")
+        ('The TeXbook', '1984')
+        >>> field_text("author", "Knuth, D. E."), field_text("pages", "pp. 97--111.")
+        ('Knuth, D. E.', '97--111')
+    """
+    ends = ",;:" if kind in NAMES else ".,;:"
+    text, before = " ".join(text.split()), ""
+    while text != before:
+        before = text
+        text = text.lstrip(" ,;:.").rstrip(f" {ends}")
+        if text[:1] in PAIRS and text.find(PAIRS[text[0]], 1) == len(text) - 1 > 0:
+            text = text[1:-1]
+    lead = LEADS[kind].match(text) if kind in LEADS else None
+    return text[lead.end() :].lstrip() if lead else text

@@ -1,0 +1,88 @@
+"""The commands of pipelines, as they are typed."""
+
+import io
+import json
+import sys
+
+import pytest
+
+from tests.pipelines.small_models import REFERENCES, exported, reference_run
+from weft.cli.main import main
+
+TEXTS = [text for text, _ in REFERENCES]
+
+
+@pytest.fixture
+def parse(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "refs.txt").write_text("\n".join(TEXTS))
+    model = str(exported(reference_run()))
+    return lambda *words: main(["parse-references", *words, "--model", model])
+
+
+def piped(monkeypatch, content):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+
+
+def test_each_reference_is_a_line(parse, capsys):
+    assert parse("refs.txt") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[2] == "<author>D. Fox.</author> <title>Old words.</title> <date>1984.</date>"
+    assert len(lines) == 3
+    assert parse("refs.txt", "refs.txt") == 0
+    assert capsys.readouterr().out.splitlines() == [f"refs.txt: {line}" for line in lines] * 2
+
+
+def test_json_has_all_that_is_known(parse, capsys, monkeypatch):
+    piped(monkeypatch, "\n".join(TEXTS).encode())
+    assert parse("--format", "json") == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(row["file"], row["line"], row["text"]) for row in rows] == [
+        ("-", number + 1, text) for number, text in enumerate(TEXTS)
+    ]
+    assert rows[2]["fields"] == {"author": "D. Fox.", "title": "Old words", "date": "1984"}
+
+
+def test_a_bad_file_and_a_bad_line_leave_the_others(parse, capsys, monkeypatch, tmp_path):
+    piped(monkeypatch, b"A. Lee. 1999.\n\xff\n")
+    assert parse("none.txt", "refs.txt", "-", "--output", "out.jsonl") == 1
+    told = capsys.readouterr()
+    assert told.out == "out.jsonl: 6 results\n"
+    assert told.err.splitlines() == [
+        "none.txt cannot be read: No such file or directory.",
+        "-:2: bad UTF-8: 0xff at byte 0 of the line (invalid start byte)",
+        "2 of 6 could not be answered.",
+    ]
+    rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert [row["file"] for row in rows] == ["none.txt", *["refs.txt"] * 3, "-", "-"]
+    assert ["error" in row for row in rows] == [True, False, False, False, False, True]
+
+
+def test_an_output_is_not_replaced_unasked_and_never_half_there(parse, capsys, tmp_path):
+    assert parse("refs.txt", "--output", "out.txt") == 0
+    whole = (tmp_path / "out.txt").read_text()
+    assert whole.count("</author>") == 3
+    assert parse("refs.txt", "--output", "out.txt") == 2
+    assert "it is there already" in capsys.readouterr().err
+    assert parse("refs.txt", "--output", "refs.txt", "--overwrite") == 2
+    assert "a file that is read" in capsys.readouterr().err
+    assert parse("refs.txt", "--output", "none/out.txt") == 2
+    assert "no folder none" in capsys.readouterr().err
+    assert parse("refs.txt", "--output", "out.txt", "--overwrite", "--format", "json") == 0
+    assert (tmp_path / "out.txt").read_text()[0] == "{"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.txt", "refs.txt"]
+
+
+def test_what_cannot_be_is_said_before_the_model_is_loaded(capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("WEFT_HOME", str(tmp_path))
+    assert main(["parse-references", "header=true"]) == 2
+    assert "has no settings" in capsys.readouterr().err
+    assert main(["parse-references", "a.txt"]) == 2
+    assert "--model FOLDER" in capsys.readouterr().err
+    assert main(["parse-references", "a.txt", "--overwrite"]) == 2
+    assert "name one" in capsys.readouterr().err
+
+
+def test_a_single_file_that_cannot_be_read_is_the_error(parse, capsys):
+    assert parse("none.txt") == 2
+    assert capsys.readouterr().err == "error: none.txt cannot be read: No such file or directory.\n"

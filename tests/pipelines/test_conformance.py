@@ -1,0 +1,164 @@
+"""What holds of every pipeline: inputs, order, errors in their place, models found or refused."""
+
+import json
+import shutil
+
+import pytest
+from pydantic import TypeAdapter
+
+import weft
+from tests.pipelines.small_models import REFERENCES, exported, reference_run
+from tests.trained_run import library_run
+from weft.errors import DataError, UserError
+from weft.exported.row_predictor import returned_type
+from weft.pipelines import ReferenceParser, pipelines
+
+TEXTS = [text for text, _ in REFERENCES]
+KINDS = {"reference-parser": (ReferenceParser, reference_run)}
+"""Each pipeline with a run for it."""
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def kind(request):
+    return KINDS[request.param]
+
+
+@pytest.fixture(scope="module")
+def pipeline(kind):
+    made, run = kind
+    return made(run(), device="cpu")
+
+
+def test_all_pipelines_are_looked_at():
+    assert {*KINDS} == {name for name in pipelines.names() if name != "word-counter"}  # a doctest's
+
+
+def test_the_results_are_those_of_the_texts_in_order(pipeline):
+    results = pipeline.predict(TEXTS)
+    assert [result.text for result in results] == TEXTS
+    assert [pipeline(text) for text in TEXTS] == pipeline(TEXTS) == results
+    assert pipeline.predict(TEXTS[0]) == results[:1] == pipeline.predict(TEXTS[0], type="str")
+
+
+def test_rows_are_json_of_the_type_that_is_said(pipeline):
+    rows = [result.row() for result in pipeline.predict([*TEXTS, "NUL \0"])]
+    assert json.loads(json.dumps(rows)) == rows
+    TypeAdapter(list[returned_type(pipeline.result_class.row)]).validate_python(rows)
+
+
+def test_spans_are_where_they_say(pipeline):
+    for result in pipeline.predict(TEXTS):
+        for span in getattr(result, "spans", ()):
+            assert span.text == result.text[span.start : span.end]
+            assert 0 <= span.score <= 1
+
+
+def test_a_text_file_is_read_by_its_lines_or_whole(pipeline, tmp_path):
+    path = tmp_path / "given.txt"
+    path.write_bytes("\ufeff{}\n\n{}\r\n".format(*TEXTS).encode())
+    results = pipeline.predict(str(path), type="txt")
+    assert results == pipeline.predict(path) == pipeline.predict_bytes("x", path.read_bytes())
+    if pipeline.by_line:
+        assert [(result.text, result.line) for result in results] == [(TEXTS[0], 1), (TEXTS[1], 3)]
+    else:
+        assert [result.text.split() for result in results] == [" ".join(TEXTS[:2]).split()]
+
+
+def test_a_text_that_cannot_be_answered_leaves_the_others(pipeline):
+    results = pipeline.predict([TEXTS[0], "NUL \0", TEXTS[1]])
+    assert [bool(result.error) for result in results] == [False, True, False]
+    assert results[::2] == pipeline.predict(TEXTS[:2])
+    with pytest.raises(DataError, match=r"Text 1: .*NUL at character 4"):
+        pipeline([TEXTS[0], "NUL \0"])
+    with pytest.raises(DataError, match=r"^Column '.*': NUL"):
+        pipeline("NUL \0")
+
+
+def test_nothing_is_found_in_nothing(pipeline, tmp_path):
+    assert pipeline.predict([]) == []
+    (result,) = pipeline.predict("")
+    assert (result.text, result.error) == ("", None)
+    (tmp_path / "empty.txt").touch()
+    assert len(pipeline.predict(tmp_path / "empty.txt")) == (0 if pipeline.by_line else 1)
+
+
+@pytest.mark.parametrize(
+    ("given", "type", "said"),
+    [
+        ("paper.txt", None, "may be a text or a file. Of a file say its type"),
+        (" paper.PDF\n", None, "may be a text or a file"),
+        ("none.txt", "txt", "none.txt cannot be read: No such file"),
+        ("a text", "docx", "type is 'docx'; wanted one of 'str', 'txt'"),
+        (["a.txt"], "txt", "wanted the path of one file, found a list"),
+        (["a", 3], None, "Wanted a string, found int"),
+        (b"a", None, "found bytes"),
+        (3, None, "found int"),
+    ],
+)
+def test_what_is_no_input_is_refused(pipeline, given, type, said):
+    with pytest.raises(UserError, match=said):
+        pipeline.predict(given, type)
+
+
+def test_a_string_is_never_the_name_of_a_file(pipeline, tmp_path):
+    path = tmp_path / "secret words.txt"
+    path.write_text("secret")
+    assert pipeline.predict(str(path), type="str")[0].text == str(path)
+    assert pipeline.predict([str(path)])[0].text == str(path)
+
+
+def test_what_is_no_text_is_refused(pipeline, tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"PK\x03\x04" + bytes(range(256)) * 64)
+    with pytest.raises(DataError, match=r"a\.txt: wanted text, found a zip archive"):
+        pipeline.predict(path)
+
+
+def test_a_file_is_answered_while_it_is_read(pipeline, tmp_path):
+    path = tmp_path / "many.txt"
+    path.write_text("".join(f"{text}\n" for text in TEXTS * 200))
+    results = pipeline.stream(path)
+    assert next(results) == pipeline.predict(path)[0]
+    results.close()
+
+
+def test_an_export_answers_as_its_run_does(kind, pipeline):
+    made, run = kind
+    for one, other in zip(
+        made(exported(run())).predict(TEXTS), pipeline.predict(TEXTS), strict=True
+    ):
+        found, wanted = one.row(), other.row()
+        rounded = TypeAdapter(dict).validate_python(wanted)
+        assert json.loads(
+            json.dumps(found), parse_float=lambda n: round(float(n), 3)
+        ) == json.loads(json.dumps(rounded), parse_float=lambda n: round(float(n), 3))
+
+
+def test_a_loaded_predictor_is_a_model_too(kind, pipeline):
+    made, run = kind
+    assert made(weft.load(run(), device="cpu")).predict(TEXTS) == pipeline.predict(TEXTS)
+
+
+def test_the_model_is_found_by_its_name_below_the_home(kind, pipeline, tmp_path, monkeypatch):
+    made, run = kind
+    monkeypatch.setenv("WEFT_HOME", str(tmp_path))
+    with pytest.raises(UserError) as refused:
+        made()
+    folder = tmp_path / "models" / pipeline.name
+    said = str(refused.value)
+    assert f"weft train {made.wanted.training} --run-dir {folder}" in said
+    assert f"{folder} is not there" in said
+    folder.parent.mkdir()
+    folder.symlink_to(run())
+    assert made(device="cpu").predict(TEXTS) == pipeline.predict(TEXTS)
+
+
+def test_a_model_of_another_task_is_refused_before_it_is_read(kind, tmp_path):
+    made, _ = kind
+    run = shutil.copytree(library_run(), tmp_path / "run")
+    for weights in run.glob("checkpoints/*/*.safetensors"):
+        weights.unlink()
+    with pytest.raises(UserError, match=r"is a model for the task translation; .* wants one for"):
+        made(run)
+    with pytest.raises(UserError, match="there is no such folder"):
+        made(tmp_path / "none")

@@ -1,0 +1,68 @@
+"""Reference strings to fields: tags as ParsCit writes them, fields without what divides them."""
+
+import pytest
+
+from tests.pipelines.small_models import REFERENCES, reference_run, tags_in
+from weft.pipelines import ReferenceParser
+from weft.pipelines.reference_parser import field_text
+
+
+@pytest.fixture(scope="module")
+def parser():
+    return ReferenceParser(reference_run(), device="cpu")
+
+
+def test_what_was_learnt_is_found(parser):
+    for text, tags in REFERENCES:
+        found = parser(text)
+        assert [*found.tokens] == text.split()
+        assert [*found.tags] == tags_in(tags)
+        assert found.score == min(found.scores)
+
+
+def test_fields_are_marked_and_named(parser):
+    found = parser("A. Lee.  Deep\tnets. Journal of Learning, 1999.")
+    assert (
+        found.tagged_text
+        == str(found)
+        == (
+            "<author>A. Lee.</author> <title>Deep nets.</title> "
+            "<journal>Journal of Learning,</journal> <date>1999.</date>"
+        )
+    )
+    fields = {"author": "A. Lee.", "title": "Deep nets", "journal": "Journal of Learning"}
+    assert found.fields == {**fields, "date": "1999"}
+    assert [(span.kind, span.start, span.end) for span in found.spans] == [
+        ("author", 0, 7),
+        ("title", 9, 19),
+        ("journal", 20, 40),
+        ("date", 41, 46),
+    ]
+
+
+def test_a_longer_reference_than_the_model_takes_has_an_error(parser):
+    (found,) = parser.predict("word " * 600)
+    assert "more tokens than the model takes" in found.error
+    assert found.row().keys() == {"text", "error"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "found"),
+    [
+        ("date", "(1994).", "1994"),
+        ("date", "[May 1993],", "May 1993"),
+        ("title", "\u201cOf mice.\u201d", "Of mice"),
+        ("title", "Nets (and trees).", "Nets (and trees)"),
+        ("title", "(a) and (b)", "(a) and (b)"),
+        ("author", "Lee, A. B.,", "Lee, A. B."),
+        ("booktitle", "In: Proc. of Trees,", "Proc. of Trees"),
+        ("booktitle", "Insects,", "Insects"),
+        ("pages", "pages 393-397,", "393-397"),
+        ("pages", "p.3", "3"),
+        ("volume", "vol. 5 (1),", "5 (1)"),
+        ("note", ".,;", ""),
+        ("note", "(", "("),
+    ],
+)
+def test_a_field_has_no_punctuation_of_its_neighbours(kind, text, found):
+    assert field_text(kind, text) == found

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from benchmarks.results import bar, pretrained
+from benchmarks.results import bar, pretrained, references
 from benchmarks.results.found import FailedError
 from benchmarks.results.jobs import JOBS, Job, chosen
 from benchmarks.results.ledger import Ledger
@@ -38,7 +38,7 @@ def main(words: Sequence[str] | None = None, declared: Sequence[Job] = JOBS) -> 
         prog="python -m benchmarks.results", description=(__doc__ or "").partition("\n")[0]
     )
     parser.add_argument(
-        "jobs", nargs="*", metavar="JOB", help="names, families, linear, or pretrained"
+        "jobs", nargs="*", metavar="JOB", help="names, families, linear, pretrained or references"
     )
     home = os.environ.get("WEFT_DATA", "data")
     parser.add_argument("--data", type=Path, default=Path(home), help="the folder of data sets")
@@ -51,17 +51,7 @@ def main(words: Sequence[str] | None = None, declared: Sequence[Job] = JOBS) -> 
     args = parser.parse_args(words)
     if args.threads < 1 or (args.seeds is not None and args.seeds < 1):
         parser.error("--threads and --seeds are at least 1")
-    if args.jobs == ["linear"]:
-        bar.main(args.data.resolve(), args.out.resolve(), args.page, seeds=args.seeds or 5)
-        return
-    if args.jobs[:1] == ["pretrained"]:
-        names = args.jobs[1:]
-        if unknown := set(names) - {tuned.name for tuned in pretrained.TUNED}:
-            known = ", ".join(tuned.name for tuned in pretrained.TUNED)
-            parser.error(f"unknown result {min(unknown)!r} of pretrained; known: {known}")
-        places = args.data.resolve(), args.out.resolve(), args.page
-        sizes = {"seeds": args.seeds or 3, "threads": args.threads}
-        end(pretrained.main(*places, **sizes, names=names, measured=not args.table))
+    if of_another_table(args, parser):
         return
     try:
         jobs = chosen(args.jobs, declared)
@@ -77,6 +67,25 @@ def main(words: Sequence[str] | None = None, declared: Sequence[Job] = JOBS) -> 
     finally:
         write(args.page, tables(bench, declared))
     end(failed)
+
+
+def of_another_table(args: argparse.Namespace, parser: argparse.ArgumentParser) -> bool:
+    """Whether what is asked for has a table of its own; it is measured then."""
+    places = args.data.resolve(), args.out.resolve(), args.page
+    if args.jobs == ["linear"]:
+        bar.main(*places, seeds=args.seeds or 5)
+    elif args.jobs == ["references"]:
+        references.main(*places, seeds=args.seeds or 3, measured=not args.table)
+    elif args.jobs[:1] == ["pretrained"]:
+        names = args.jobs[1:]
+        if unknown := set(names) - {tuned.name for tuned in pretrained.TUNED}:
+            known = ", ".join(tuned.name for tuned in pretrained.TUNED)
+            parser.error(f"unknown result {min(unknown)!r} of pretrained; known: {known}")
+        sizes = {"seeds": args.seeds or 3, "threads": args.threads}
+        end(pretrained.main(*places, **sizes, names=names, measured=not args.table))
+    else:
+        return False
+    return True
 
 
 def end(failed: Sequence[str]) -> None:

@@ -73,6 +73,52 @@ class Told(RowPredictor):
         return answer
 
 
+class FoundRow(TypedDict):
+    """A text with its first word."""
+
+    text: str
+    spans: list[dict]
+
+
+@dataclass
+class Found:
+    """A text of :class:`FirstWords`."""
+
+    text: str
+    line: int = 1
+    error: str | None = None
+
+    def row(self) -> FoundRow:
+        if self.error:
+            return {"text": self.text, "error": self.error}
+        end = len(self.text.split(" ")[0])
+        span = {"kind": f"kind {self.line}", "text": self.text[:end], "start": 0, "end": end}
+        fields = {span["kind"]: span["text"]}
+        return {"text": self.text, "page": self.line, "spans": [span], "fields": fields}
+
+
+class FirstWords:
+    """A pipeline: the first word of each text, or of each line of a file."""
+
+    name, extensions, result_class = "first-words", (".txt", ".pdf"), Found
+
+    def predict(self, given, type=None):
+        return [Found(text, error="no." if text == "no" else None) for text in given]
+
+    def read(self, stream, name):
+        print(f"{TOLD}a file", flush=True)
+        for number, line in enumerate(stream.read().decode("latin-1").splitlines(), start=1):
+            if line.startswith("hold "):
+                hold(Path(line.split()[1]))
+            if line == "damaged":
+                raise DataError(f"{name}: page {number}: it is damaged")
+            if line == "fail":
+                raise RuntimeError("a bug")
+            if line == "slow":
+                time.sleep(0.05)
+            yield Found(line, line=number, error="no." if line == "no" else None)
+
+
 def hold(path):
     path.with_suffix(".begun").touch()
     while not path.exists():
@@ -198,16 +244,22 @@ def reversing(**settings):
 
 def main():
     from weft.serving.app import Service
+    from weft.serving.documents import PipelineRows
     from weft.serving.limits import Limits
     from weft.serving.server import bound, serve
 
     settings = eval(sys.argv[1])
     columns = settings.pop("columns", ["text"])
+    limits = Limits(**settings.pop("limits", {}))
+    if settings.pop("pipeline", False):
+        predictor = PipelineRows(FirstWords(), limits.timeout)
+    else:
+        predictor = Told(columns) if "answer" in columns else Reversed(columns)
     Reversed.tells = settings.pop("tells", True)
     service = Service(
-        predictor=Told(columns) if "answer" in columns else Reversed(columns),
+        predictor=predictor,
         name="reversed",
-        limits=Limits(**settings.pop("limits", {})),
+        limits=limits,
         examples=[dict.fromkeys(columns, "<b>abc</b>")],
         **settings,
     )

@@ -16,8 +16,9 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from typing_extensions import TypedDict
 
-from weft.exported.row_predictor import RowPredictor
+from weft.exported.row_predictor import CHUNK_CHARACTERS, RowPredictor
 from weft.serving.batcher import Batcher, Question
+from weft.serving.documents import PipelineRows
 from weft.serving.limits import Limits, RefusedError
 from weft.serving.questions import read_body, read_rows, request_schema
 from weft.serving.telemetry import Telemetry
@@ -38,14 +39,16 @@ SAFE = {
 """Headers of the page: nothing of it comes from elsewhere, and no text in it can act."""
 KNOWN = {*OPEN, "/predict", "/metrics", "/model", "/openapi.json"}
 """Paths that are counted by name."""
+JSON, FILE = "application/json", "application/octet-stream"
+"""What a body is; of neither can a form of another site be."""
 LEFT = 499
 """The status of a request whose sender has left; nobody reads it but the counters."""
 REFUSED = {
-    400: "The body is no JSON.",
+    400: "The body is not what it is said to be.",
     401: "The token is missing or wrong.",
     408: "The body came too slowly.",
     413: "The body, or the list of rows, is too long.",
-    415: "The body is not said to be JSON.",
+    415: "The body is not said to be of a type that is read.",
     421: "The host is not one that this server is called by.",
     422: "A row cannot be answered.",
     500: "The model failed.",
@@ -67,7 +70,8 @@ class Service:
     """A model that is served.
 
     Args:
-        predictor: What answers.
+        predictor: What answers: a model, or a pipeline as
+            :class:`~weft.serving.documents.PipelineRows`, which reads files, too.
         name: What the model is called on its page.
         limits: What a request may be.
         token: What a request has to know; None: anyone may ask.
@@ -84,9 +88,13 @@ class Service:
     examples: Sequence[Mapping[str, Any]] = ()
     stopping: bool = False
     """Whether new questions are refused, since the server is about to end."""
+    files: int = 0
+    """Files that are read or wait."""
     telemetry: Telemetry = field(default_factory=Telemetry)
 
     def __post_init__(self) -> None:
+        pipeline = self.predictor if isinstance(self.predictor, PipelineRows) else None
+        self.reads = [] if pipeline is None else [*pipeline.pipeline.extensions]
         self.columns = (*self.predictor.columns, *self.predictor.optional_columns)
         self.batcher = Batcher(self.predictor, self.limits, self.telemetry)
 
@@ -117,14 +125,35 @@ class Service:
         if not whole and self.batcher.full():  # before more is read: that costs less
             raise self.batcher.refusal()
         kind = request.headers.get("content-type", "none").partition(";")[0].strip().lower()
-        if kind != "application/json":
-            text = f"Wanted 'Content-Type: application/json'; found {kind:.100}."
+        if kind == FILE and isinstance(self.predictor, PipelineRows):
+            return await self.file(request)
+        if kind != JSON:
+            known = f"{JSON}, or of a file {FILE}" if self.reads else JSON
+            text = f"Wanted 'Content-Type: {known}'; found {kind:.100}."
             raise RefusedError(415, text, where="header Content-Type")
-        body = await read_body(request, self.limits)
+        body = await read_body(request, self.limits.body)
         self.arrived(request.scope)
         rows, characters, alone = read_rows(body, self.columns, self.limits)
         answers = await self.answers(request, rows, characters) if rows else []
         return _json(answers[0] if alone else answers)
+
+    async def file(self, request: Request) -> Response:
+        """Answers a file that a pipeline reads."""
+        if self.files >= self.limits.files:
+            text = f"{self.limits.files} files are read or wait, and no more may. Ask again later."
+            again = {"Retry-After": str(self.batcher.wait())}
+            raise RefusedError(503, text, where="queue", headers=again)
+        self.files += 1
+        try:
+            body = await read_body(request, self.limits.file)
+            self.arrived(request.scope)
+            if not body:
+                raise RefusedError(400, "Wanted a file; found no byte.", where="body")
+            # As long as a batch may be: no other question waits for its answer in the same one.
+            (answer,) = await self.answers(request, [body], CHUNK_CHARACTERS)
+            return _json(answer)
+        finally:
+            self.files -= 1
 
     def arriving(self, scope: Scope) -> None:
         """Counts a question that is whole, until :meth:`arrived`."""
@@ -190,10 +219,11 @@ class Service:
 
     async def model(self) -> Response:
         """What the model reads, whether it answers with vectors, and examples."""
-        limits = {name: getattr(self.limits, name) for name in ("items", "characters", "body")}
+        named = ("items", "characters", "body", "file")
+        limits = {name: getattr(self.limits, name) for name in named}
         columns, vectors = list(self.predictor.columns), self.predictor.answer_type is EmbeddedRow
         known = {"name": self.name, "columns": columns, "limits": limits, "vectors": vectors}
-        return _json({**known, "examples": list(self.examples)})
+        return _json({**known, "files": self.reads, "examples": list(self.examples)})
 
 
 def make_app(service: Service) -> ASGIApp:
@@ -214,12 +244,16 @@ def make_app(service: Service) -> ASGIApp:
         status: {"description": text, "model": Refused} for status, text in REFUSED.items()
     }
     optional = service.predictor.optional_columns
-    body = {"schema": request_schema(service.predictor.columns, service.limits, optional=optional)}
+    asks = service.predictor.columns, service.limits
+    body = request_schema(*asks, optional=optional, lists=not service.reads)
+    bodies: dict[str, Any] = {JSON: {"schema": body}}
+    if service.reads:
+        bodies[FILE] = {"schema": {"type": "string", "format": "binary", "minLength": 1}}
     app.post(
         "/predict",
         response_model=answer | list[answer],  # type: ignore[valid-type]  # known when it runs
         responses=refused,
-        openapi_extra={"requestBody": {"required": True, "content": {"application/json": body}}},
+        openapi_extra={"requestBody": {"required": True, "content": bodies}},
     )(service.predict)
     state = dict[str, str]
     here: dict[int | str, dict[str, Any]] = {421: refused[421]}

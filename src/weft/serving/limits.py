@@ -23,6 +23,10 @@ class Limits:
 
     body: int = field(default=1 << 20, metadata={"help": "bytes of a request's body"})
     """Bytes of a request's body; more is answered 413, and not read."""
+    file: int = field(default=20 << 20, metadata={"help": "bytes of a file for a pipeline"})
+    """Bytes of a file that a pipeline is sent; more is answered 413, and not read."""
+    files: int = field(default=8, metadata={"help": "files for a pipeline at once"})
+    """Files that are read or wait for a pipeline; one more is answered 503, and not read."""
     items: int = field(default=256, metadata={"help": "rows of a request"})
     """Rows of a request; more is answered 413, as a longer body is: ask in parts."""
     characters: int = field(default=100_000, metadata={"help": "characters of a text"})

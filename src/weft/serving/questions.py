@@ -12,29 +12,29 @@ from weft.serving.limits import Limits, RefusedError
 __all__ = ["measured", "read_body", "read_rows", "request_schema"]
 
 
-async def read_body(request: HttpRequest, limits: Limits) -> bytes:
-    """The whole body.
+async def read_body(request: HttpRequest, most: int) -> bytes:
+    """The whole body, of so many bytes at most.
 
     Raises:
         RefusedError: It is too long (of a length that is announced nothing is read), or the sender
             has left.
     """
     announced = request.headers.get("content-length", "0")
-    if int(announced) > limits.body:
-        raise _too_long(f"{int(announced):,}", limits)
-    body = b""
+    if int(announced) > most:
+        raise _too_long(f"{int(announced):,}", most)
+    body = bytearray()
     try:
         async for part in request.stream():
             body += part
-            if len(body) > limits.body:
-                raise _too_long(f"at least {len(body):,}", limits)
+            if len(body) > most:
+                raise _too_long(f"at least {len(body):,}", most)
     except ClientDisconnect:
         raise RefusedError(499, "The client has left.", where="connection") from None
-    return body
+    return bytes(body)
 
 
-def _too_long(found: str, limits: Limits) -> RefusedError:
-    text = f"Wanted a body of at most {limits.body:,} bytes; found {found}. Ask in parts."
+def _too_long(found: str, most: int) -> RefusedError:
+    text = f"Wanted a body of at most {most:,} bytes; found {found}. Ask in parts."
     return RefusedError(413, text, where="body")
 
 
@@ -94,9 +94,15 @@ def measured(value: Any, where: str) -> int:
 
 
 def request_schema(
-    columns: Sequence[str], limits: Limits, *, optional: Sequence[str] = ()
+    columns: Sequence[str], limits: Limits, *, optional: Sequence[str] = (), lists: bool = True
 ) -> dict[str, Any]:
     """The JSON schema of a body: one row, or a list of rows.
+
+    Args:
+        columns: What each row must have.
+        limits: What a request may be.
+        optional: What it may have.
+        lists: Whether a column may be a list of words, or a number, too.
 
     Example:
         >>> request_schema(["text1", "text2"], Limits())["anyOf"][0]["required"]
@@ -105,19 +111,20 @@ def request_schema(
     text = {"type": "string", "maxLength": limits.characters}
     parts = {"anyOf": [text, {"type": "number"}]}
     listed = {"type": "array", "items": parts, "description": "A text given as its words."}
+    cell = {"anyOf": [text, {"type": "number"}, listed]} if lists else text
     row: dict[str, Any] = {
         "type": "object",
         "title": "Row",
         "required": list(columns),
         "properties": {
-            **{name: {"anyOf": [text, {"type": "number"}, listed]} for name in columns},
+            **dict.fromkeys(columns, cell),
             **dict.fromkeys(optional, text),
         },
     }
     alone = [text] if len(columns) == 1 else []
     many = {
         "type": "array",
-        "items": {"anyOf": [*alone, row, *([listed] if alone else [])]},
+        "items": {"anyOf": [*alone, row, *([listed] if alone and lists else [])]},
         "maxItems": limits.items,
     }
     return {"anyOf": [*alone, row, many]}

@@ -5,11 +5,14 @@ const MOST_BARS = 8;
 const SHOWN_EXAMPLE = 120;
 const MOST_NEAR = 50;
 const ROWS_ASKED = 64;
+const KINDS = 12;
 const find = (id) => document.getElementById(id);
 let columns = [];
 let limits = {};
 let searches = false;
+let files = [];
 let asked = null;
+let saved = null;
 
 function made(tag, text, className) {
   const node = document.createElement(tag);
@@ -44,7 +47,7 @@ function bars(pairs, written = percent) {
 
 const kinds = new Map();
 function colour(kind) {
-  if (!kinds.has(kind)) kinds.set(kind, kinds.size % 6);
+  if (!kinds.has(kind)) kinds.set(kind, kinds.size % KINDS);
   return `kind-${kinds.get(kind)}`;
 }
 
@@ -56,7 +59,8 @@ function marked(text, spans) {
   for (const span of [...spans].sort((a, b) => a.start - b.start)) {
     parts.push(document.createTextNode(signs.slice(at, span.start).join("")));
     const mark = made("mark", signs.slice(span.start, span.end).join(""), span.kind ? colour(span.kind) : "");
-    if (span.kind) mark.append(made("small", span.kind));
+    const told = [span.kind, span.page && `p. ${span.page}`].filter((part) => part).join(" · ");
+    if (told) mark.append(made("small", told));
     if (span.score !== undefined) mark.title = percent(span.score);
     parts.push(mark);
     at = span.end;
@@ -138,6 +142,41 @@ const TEXTS = [
   (answer) => typeof answer.prediction === "string" && generated(answer),
 ];
 
+// -- results of a pipeline
+
+function result(found) {
+  const told = [found.label, found.page && `page ${found.page}`, found.line && `line ${found.line}`].filter((part) => part);
+  const parts = told.length ? [made("h3", told.join(", "))] : [];
+  if (found.error) return [...parts, made("p", found.error, "problem"), made("p", found.text, "text")];
+  const spans = found.spans ?? found.sentences;
+  if (found.prediction !== undefined) parts.push(made("p", found.prediction || "(an empty text)", "first"));
+  const text = spans ? marked(found.text, spans) : made("p", found.text, "text");
+  // What was summed up is long, and often known: what was taken from it is shown where it stands.
+  const whole = found.prediction === undefined ? text : nest("details", "", [made("summary", "In its text"), text]);
+  whole.open = Boolean(spans);
+  parts.push(whole);
+  if (spans && !spans.length) parts.push(made("p", "Nothing is marked in it.", "hint"));
+  if (found.fields) parts.push(fields(found.fields));
+  return parts;
+}
+
+function fields(named) {
+  const lines = Object.entries(named).map(([name, value]) => nest("div", "", [made("dt", name, colour(name)), made("dd", value)]));
+  return nest("details", "", [made("summary", "Fields"), nest("dl", "fields", lines)]);
+}
+
+function results(answer, name) {
+  const found = answer.results;
+  const count = found.length === 1 ? "1 result" : `${found.length} results`;
+  const save = made("a", "Save as JSON", "save");
+  const lines = found.map((one) => `${JSON.stringify(one)}\n`);
+  if (saved) URL.revokeObjectURL(saved);
+  save.href = saved = URL.createObjectURL(new Blob(lines, { type: "application/jsonl" }));
+  save.download = `${name.replace(/\.[^.]*$/, "")}.jsonl`;
+  const head = nest("p", "head", [made("span", found.length ? count : "Nothing was found in it."), ...(found.length ? [save] : [])]);
+  return [head, nest("ol", "results", found.map((one) => nest("li", "", result(one))))];
+}
+
 function answered(answer, row) {
   if (answer.start === null) {
     return [made("p", "It has no answer.", "first"), made("p", `${percent(answer.score)} sure`, "score")];
@@ -158,8 +197,8 @@ function generated(answer) {
   return [first, ...score, made("h3", "Alternatives"), nest("ol", "plain", lines)];
 }
 
-function show(answer, row, near) {
-  let parts = null;
+function show(answer, row, near, name) {
+  let parts = files.length ? results(answer, name) : null;
   for (const text of TEXTS) parts = parts || text(answer, row, near);
   const whole = nest("details", "", [made("summary", "As JSON"), made("pre", JSON.stringify(answer, null, 2))]);
   whole.open = !parts;
@@ -194,6 +233,13 @@ async function predict(rows, signal) {
   return read(response);
 }
 
+async function readFile(file, signal) {
+  if (file.size > limits.file) throw new Error(`${file.name} has ${file.size.toLocaleString("en")} bytes; at most ${limits.file.toLocaleString("en")} are read.`);
+  find("answer").replaceChildren(made("p", `Reading ${file.name} …`, "hint"));
+  const type = { "Content-Type": "application/octet-stream" };
+  return read(await fetch("predict", { method: "POST", headers: { ...headers(), ...type }, body: file, signal }));
+}
+
 async function ask() {
   asked?.abort();
   const mine = (asked = new AbortController());
@@ -202,10 +248,11 @@ async function ask() {
   try {
     if (!columns.length) await learn();
     const row = Object.fromEntries(columns.map((name, n) => [name, find(`column-${n}`).value]));
-    const answer = await predict(row, mine.signal);
+    const file = find("file")?.files[0];
+    const answer = await (file ? readFile(file, mine.signal) : predict(row, mine.signal));
     const near = searches ? await nearest(answer.prediction, mine.signal) : [];
     tell("");
-    show(answer, row, near);
+    show(answer, row, near, file?.name ?? "answer");
   } catch (error) {
     if (mine.signal.aborted) return;
     find("answer").replaceChildren();
@@ -282,6 +329,18 @@ function field(name, number) {
   return nest("div", "field", [label, text]);
 }
 
+// A file is asked about at once; whoever types again asks about the text.
+function fileField() {
+  const label = made("label", `or a file: ${files.join(", ")}`);
+  const file = made("input");
+  file.type = "file";
+  file.accept = files.join(",");
+  label.htmlFor = file.id = "file";
+  file.addEventListener("change", () => file.files.length && ask());
+  find("column-0").addEventListener("input", () => (file.value = ""));
+  return nest("div", "field", [label, file]);
+}
+
 function example(row) {
   const text = columns.map((name) => row[name]).map((cell) => (Array.isArray(cell) ? cell.join(" ") : String(cell)));
   const whole = text.join(" — ");
@@ -289,6 +348,7 @@ function example(row) {
   button.type = "button";
   button.addEventListener("click", () => {
     columns.forEach((_, n) => (find(`column-${n}`).value = text[n]));
+    if (files.length) find("file").value = "";
     ask();
     find("question").scrollIntoView({ block: "nearest" });
   });
@@ -297,10 +357,11 @@ function example(row) {
 
 async function learn() {
   const model = await read(await fetch("model", { headers: headers() }));
-  [columns, limits, searches] = [model.columns, model.limits, model.vectors];
+  [columns, limits, searches, files] = [model.columns, model.limits, model.vectors, model.files];
   document.title = `${model.name} · weft`;
   find("name").textContent = model.name;
   find("fields").replaceChildren(...columns.map(field), ...(searches ? [search()] : []));
+  if (files.length) find("fields").append(fileField());
   find("examples-list").replaceChildren(...model.examples.map(example));
   find("examples").hidden = !model.examples.length;
   tell("");

@@ -1,0 +1,115 @@
+"""The page of a pipeline, in a browser: a text or a file in, results in their texts."""
+
+import json
+
+import pytest
+
+from tests.serving.browser import Browser, missing
+from tests.serving.served import reversing
+
+pytestmark = pytest.mark.skipif(bool(missing()), reason=f"not installed: {', '.join(missing())}")
+
+HOSTILE = "<img src=x onerror=document.title=1> met"
+GIVE = """
+    const held = new DataTransfer(); const file = document.getElementById('file');
+    held.items.add(new File([arguments[0]], arguments[1]));
+    file.files = held.files; file.dispatchEvent(new Event('change'));
+"""
+
+
+@pytest.fixture(scope="module")
+def browser():
+    made = Browser()
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def served():
+    with reversing(pipeline=True, limits={"file": 5000}) as started:
+        yield started
+
+
+@pytest.fixture
+def opened(browser, served):
+    browser.shows(1280, 900, "light")
+    browser.go(served.url)
+    browser.until(lambda: browser.text("#file") is not None)
+    yield browser
+    assert browser.log() == []
+
+
+def give(browser, content, name="paper.pdf"):
+    browser.run(GIVE, content, name)
+    browser.until(lambda: browser.text("#send[aria-busy]") is None)
+
+
+def ask(browser, text):
+    browser.run("document.getElementById('column-0').value = arguments[0]", text)
+    browser.run("document.getElementById('send').click()")
+    browser.until(lambda: browser.text("#send[aria-busy]") is None)
+
+
+def test_a_text_is_shown_with_its_fields(opened):
+    ask(opened, "Knuth wrote it")
+    assert opened.text("#answer .head") == "1 result\nSave as JSON"
+    assert opened.text("#answer mark") == "Knuthkind 1"
+    assert opened.text("#answer h3") == "page 1"
+    opened.run("document.querySelector('#answer .results details').open = true")
+    assert opened.text("#answer dl") == "kind 1\nKnuth"
+
+
+def test_each_result_of_a_file_is_shown_in_order(opened):
+    give(opened, "".join(f"w{number} and more\n" for number in range(30)) + "no\n")
+    assert opened.text("#answer .head").startswith("31 results")
+    marks = opened.texts("#answer mark")
+    assert [mark.partition("kind")[0] for mark in marks] == [f"w{n}" for n in range(30)]
+    assert opened.texts("#answer .problem") == ["no."]
+    classes = opened.run("return [...document.querySelectorAll('mark')].map((m) => m.className)")
+    assert len(set(classes)) == 12
+
+
+def test_what_is_typed_again_is_asked_in_place_of_the_file(opened):
+    give(opened, "of a file")
+    assert opened.text("#answer mark") == "ofkind 1"
+    opened.type("#column-0", "typed text")
+    ask(opened, "typed text")
+    assert opened.text("#answer mark") == "typedkind 1"
+
+
+def test_the_results_are_saved_as_json_lines(opened, served, tmp_path):
+    opened.develop("Page.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
+    give(opened, "é one\ntwo", "some.paper.pdf")
+    opened.run("document.querySelector('#answer .save').click()")
+    saved = tmp_path / "some.paper.jsonl"
+    opened.until(saved.is_file)
+    lines = opened.until(lambda: saved.read_text(encoding="utf-8").splitlines())
+    assert [json.loads(line)["text"] for line in lines] == ["Ã© one", "two"]  # as it decodes them
+
+
+def test_files_that_cannot_be_read_say_why(opened):
+    give(opened, "damaged")
+    assert opened.text("#problem") == "the file: page 1: it is damaged (body)"
+    assert opened.text("#answer") == ""
+    assert "status of 422" in opened.log()[0]
+    give(opened, "a" * 5001, "long.pdf")
+    assert opened.text("#problem") == "long.pdf has 5,001 bytes; at most 5,000 are read."
+    give(opened, "right again")
+    assert opened.text("#problem") == ""
+
+
+def test_whatever_a_file_says_stays_text(opened):
+    title = opened.run("return document.title")
+    give(opened, HOSTILE + "\n" + HOSTILE, f"{HOSTILE}.pdf".replace("/", ""))
+    assert "<img" in opened.run("return document.getElementById('answer').textContent")
+    assert opened.run("return document.querySelectorAll('main img, main script').length") == 0
+    assert opened.run("return document.title") == title
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [320, 1280])
+def test_it_fits_every_screen(opened, width, scheme):
+    opened.shows(width, 800, scheme)
+    give(opened, "a" * 300 + "\n" + "b" * 300 + " c", "n" * 200 + ".pdf")
+    assert opened.run("return document.documentElement.scrollWidth") <= width
+    assert opened.run("return document.getElementById('file').offsetHeight") >= 44

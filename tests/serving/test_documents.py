@@ -1,0 +1,144 @@
+"""A pipeline that is served: texts as rows, files as bodies, and the limits of both."""
+
+import json
+import threading
+
+import httpx
+import pytest
+
+from tests.serving.served import head, read_all, reversing, wait_until
+
+FILE = {"Content-Type": "application/octet-stream"}
+
+
+@pytest.fixture(scope="module")
+def served():
+    with reversing(pipeline=True, limits={"file": 5000, "body": 500, "files": 1}) as started:
+        yield started
+
+
+def send(served, content, **headers):
+    return httpx.post(
+        f"{served.url}predict", content=content, headers={**FILE, **headers}, timeout=20
+    )
+
+
+def words(answer):
+    return [found["spans"][0]["text"] for found in answer["results"]]
+
+
+def test_a_text_has_a_result_and_a_list_one_of_each(served):
+    assert words(served.ask("some text").json()) == ["some"]
+    assert words(served.ask({"text": "other text"}).json()) == ["other"]
+    assert [words(a) for a in served.ask(["a b", {"text": "c d"}]).json()] == [["a"], ["c"]]
+    assert served.ask([]).json() == []
+
+
+def test_a_file_has_a_result_of_each_of_its_texts(served):
+    answer = send(served, b"first line\nsecond one\nno")
+    assert answer.status_code == 200
+    assert words({"results": answer.json()["results"][:2]}) == ["first", "second"]
+    assert answer.json()["results"][2] == {"text": "no", "error": "no."}
+
+
+@pytest.mark.parametrize(
+    ("sent", "status", "said", "where"),
+    [
+        (b"damaged", 422, "the file: page 1: it is damaged", "body"),
+        (b"fail", 500, "The model failed: RuntimeError", "model"),
+        (b"", 400, "Wanted a file; found no byte.", "body"),
+        (b"a" * 5001, 413, "Wanted a body of at most 5,000 bytes; found 5,001.", "body"),
+    ],
+)
+def test_a_file_that_cannot_be_read_says_why(served, sent, status, said, where):
+    found = send(served, sent)
+    assert (found.status_code, found.json()["where"]) == (status, where)
+    assert found.json()["error"].startswith(said)
+    assert served.get("ready").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ("no", "no."),
+        (["a", "no"], "row 2: no."),
+        ([["a", "list"]], "Column 'text': wanted a string, found list."),
+        ({"txt": "a"}, "A row needs the columns text; 'text' is missing"),
+    ],
+)
+def test_a_text_that_cannot_be_answered_says_why(served, row, said):
+    found = served.ask(row)
+    assert found.status_code in (400, 422)
+    assert said.removeprefix("row 2: ") in found.json()["error"]
+    if said.startswith("row 2"):
+        assert found.json()["where"] == "row 2"
+
+
+def test_what_is_neither_json_nor_a_file_is_refused(served):
+    for kind in ("text/plain", "multipart/form-data; boundary=x", "application/pdf"):
+        found = send(served, b"some text", **{"Content-Type": kind})
+        assert found.status_code == 415
+        assert "application/json, or of a file application/octet-stream" in found.json()["error"]
+    with reversing() as model:
+        assert send(model, b"some text").status_code == 415
+
+
+def test_no_more_files_are_taken_than_may_wait(served, tmp_path):
+    first = []
+    asked = threading.Thread(
+        target=lambda: first.append(send(served, f"hold {tmp_path / 'a'}".encode()))
+    )
+    asked.start()
+    try:
+        wait_until((tmp_path / "a.begun").exists)
+        found = send(served, b"some text")
+        assert (found.status_code, found.json()["where"]) == (503, "queue")
+        assert "1 files are read or wait" in found.json()["error"]
+        assert int(found.headers["Retry-After"]) >= 1
+        # One that is announced to be too long is not read, whatever waits.
+        assert send(served, b"a" * 6000).status_code in (413, 503)
+    finally:
+        (tmp_path / "a").touch()
+        asked.join()
+    assert first[0].status_code == 200
+    assert send(served, b"some text").status_code == 200
+
+
+def test_a_sender_that_leaves_frees_its_place(served):
+    request = head(400).replace(b"application/json", b"application/octet-stream")
+    with served.connection(request + b"some") as raw:
+        wait_until(lambda: send(served, b"a b").status_code == 503)
+        raw.close()
+    wait_until(lambda: send(served, b"a b").status_code == 200)
+
+
+def test_a_file_that_takes_too_long_is_left():
+    with reversing(pipeline=True, limits={"timeout": 0.5}) as served:
+        found = send(served, b"slow\n" * 400)
+        assert found.status_code == 503
+        assert found.json()["error"].startswith("No answer in 0.5 s.")
+        # The rest of it, 20 seconds of work, is not read.
+        wait_until(lambda: send(served, b"a b").status_code == 200, seconds=5)
+        assert served.end()[0] == 0
+
+
+def test_it_says_what_it_reads_and_answers(served):
+    model = served.get("model").json()
+    assert (model["columns"], model["files"]) == (["text"], [".txt", ".pdf"])
+    assert model["limits"]["file"] == 5000
+    api = served.get("openapi.json").json()
+    asked = api["paths"]["/predict"]["post"]
+    body = asked["requestBody"]["content"]
+    assert set(body) == {"application/json", "application/octet-stream"}
+    assert "number" not in json.dumps(body)
+    assert set(api["components"]["schemas"]["FoundRow"]["properties"]) == {"text", "spans"}
+
+
+def test_a_form_of_another_site_cannot_send_a_file(served):
+    # What a browser sends for a form: none of its three types is read.
+    body = b"text=a"
+    for kind in (b"text/plain", b"application/x-www-form-urlencoded", b"multipart/form-data"):
+        asked = head(len(body)).replace(b"application/json", kind) + body
+        asked = asked.replace(b"\r\n", b"\r\nConnection: close\r\n", 1)
+        with served.connection(asked) as raw:
+            assert read_all(raw).startswith(b"HTTP/1.1 415")

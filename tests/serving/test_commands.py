@@ -7,12 +7,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import httpx
 import pytest
 
 import weft
+from tests.pipelines import small_models
 from tests.serving.served import started
 from tests.trained_run import library_run
 from weft.cli.main import main
+from weft.pipelines import ReferenceParser
 from weft.runs.export import export
 
 ROOT = Path(__file__).parents[2]
@@ -56,6 +59,54 @@ def test_it_serves_an_export_without_torch(exported):
         answer = served.get("openapi.json").json()["components"]["schemas"]["TextRow"]
         assert answer["required"] == ["prediction", "score"]
         assert served.get("model").json()["examples"] == []
+
+
+REFERENCES = "\n".join(text for text, _ in small_models.REFERENCES)
+
+
+def test_it_serves_a_pipeline_without_torch():
+    """By the model that is named: texts as rows, and a file of them as the body."""
+    folder = small_models.exported(small_models.reference_run())
+    words = ["serve", str(folder), "--pipeline", "reference-parser", "--port", "0"]
+    pipeline = ReferenceParser(folder)
+    with started(weft_command(*words, without="torch")) as served:
+        texts = REFERENCES.splitlines()
+        wanted = [result.row() for result in pipeline(texts)]
+        assert served.ask(texts).json() == [{"results": [row]} for row in wanted]
+        file = {"Content-Type": "application/octet-stream"}
+        asked = httpx.post(f"{served.url}predict", content=REFERENCES, headers=file, timeout=20)
+        lines = [{**row, "line": number} for number, row in enumerate(wanted, start=1)]
+        assert asked.json() == {"results": lines}
+        model = served.get("model").json()
+        assert (model["name"], model["files"][0]) == ("reference-parser", ".txt")
+        assert set(model["examples"][0]) == {"text"}
+        row = served.get("openapi.json").json()["components"]["schemas"]["ReferenceRow"]
+        assert row["required"] == ["text"]
+
+
+def test_a_pipeline_s_own_model_is_served(tmp_path, monkeypatch):
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models/reference-parser").symlink_to(small_models.reference_run())
+    monkeypatch.setenv("WEFT_HOME", str(tmp_path))
+    words = weft_command("serve", "--pipeline", "reference-parser", "--port", "0")
+    with started(words) as served:
+        found = served.ask(REFERENCES.splitlines()[0]).json()["results"][0]
+        assert found["fields"]["author"] == "A. Lee."
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "Name a run or an export to serve, or --pipeline NAME."),
+        (["--pipeline", "reference-parsr"], "reference-parser"),
+        (["--pipeline", "reference-parser"], "There is no model for reference-parser"),
+        (["--pipeline", "reference-parser", "--checkpoint", "last"], "a pipeline takes best"),
+    ],
+)
+def test_what_is_no_pipeline_is_said(words, said, capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("WEFT_HOME", str(tmp_path))
+    assert main(["serve", *words, "--port", "0"]) == 2
+    assert said in capsys.readouterr().err
 
 
 def test_a_server_for_others_without_a_token_says_so(exported):

@@ -42,9 +42,9 @@ def add_words(parser: argparse.ArgumentParser, about: str = "settings") -> None:
     parser.add_argument("words", nargs="*", default=[], metavar="name.setting=value", help=about)
 
 
-def add_run(parser: argparse.ArgumentParser) -> None:
-    """A run folder and the checkpoint to use."""
-    parser.add_argument("run", help="the folder of a run, as weft train prints it")
+def add_run(parser: argparse.ArgumentParser, *, nargs: str | None = None) -> None:
+    """A run folder and the checkpoint to use; ``nargs`` is argparse's."""
+    parser.add_argument("run", nargs=nargs, help="the folder of a run, as weft train prints it")
     parser.add_argument(
         "--checkpoint",
         default="best",

@@ -1,4 +1,4 @@
-"""``weft serve RUN|EXPORT``: answer over HTTP, and on a page in a browser."""
+"""``weft serve RUN|EXPORT [--pipeline NAME]``: answer over HTTP, and on a page in a browser."""
 
 import argparse
 import importlib.util
@@ -6,11 +6,15 @@ import ipaddress
 import logging
 from dataclasses import fields
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from weft.cli.arguments import add_run, load_predictor
-from weft.errors import MissingExtraError
+from weft.errors import MissingExtraError, UserError
 from weft.runtime.logging import log_to_stderr
 from weft.serving.limits import Limits
+
+if TYPE_CHECKING:
+    from weft.exported.row_predictor import RowPredictor
 
 __all__ = ["add", "run"]
 
@@ -24,7 +28,13 @@ def add(parser: argparse.ArgumentParser) -> None:
         "questions that were taken are answered first. Only this machine can ask, unless --host "
         "says otherwise."
     )
-    add_run(parser)
+    add_run(parser, nargs="?")
+    parser.add_argument(
+        "--pipeline",
+        metavar="NAME",
+        help="serve a pipeline, which reads text files and PDFs, too: reference-parser, ...; by "
+        "the model of RUN, or by its own in $WEFT_HOME/models (~/.weft/models)",
+    )
     parser.add_argument(
         "--host",
         default="127.0.0.1",
@@ -54,11 +64,12 @@ def run(args: argparse.Namespace) -> int:
         if importlib.util.find_spec(package) is None:
             raise MissingExtraError(package, extra="serve", what="weft serve")
     from weft.serving.app import Service
-    from weft.serving.examples import examples_of
     from weft.serving.server import bound, serve
     from weft.serving.token import read_token
 
     log_to_stderr()
+    if args.run is None and args.pipeline is None:
+        raise UserError("Name a run or an export to serve, or --pipeline NAME.")
     limits = Limits(**{limit.name: getattr(args, limit.name) for limit in fields(Limits)})
     token = None if args.token_file is None else read_token(args.token_file)
     with bound(args.host, args.port) as listener:  # before the model is loaded: that takes longer
@@ -68,17 +79,46 @@ def run(args: argparse.Namespace) -> int:
                 "Whoever reaches %s can ask: there is no token. --token-file FILE sets one.",
                 args.host,
             )
-        predictor = load_predictor(args)
+        predictor, examples = _model(args) if args.pipeline is None else _pipeline(args, limits)
+        name = _name(Path(args.run)) if args.pipeline is None else args.pipeline
         service = Service(
             predictor=predictor,
-            name=_name(Path(args.run)),
+            name=name,
             limits=limits,
             token=token,
             hosts=frozenset({"127.0.0.1", "localhost", "[::1]", args.host}) if own else None,
-            examples=examples_of(Path(args.run), predictor),
+            examples=examples,
         )
-        serve(service, listener, lambda url: print(f"{args.run} at {url}/", flush=True))
+        asked = args.run if args.pipeline is None else args.pipeline
+        serve(service, listener, lambda url: print(f"{asked} at {url}/", flush=True))
     return 0
+
+
+def _model(args: argparse.Namespace) -> "tuple[RowPredictor, list[dict[str, Any]]]":
+    """The model of a run, or of an export, with rows to try it."""
+    from weft.serving.examples import examples_of
+
+    predictor = load_predictor(args)
+    return predictor, examples_of(Path(args.run), predictor)
+
+
+def _pipeline(
+    args: argparse.Namespace, limits: Limits
+) -> "tuple[RowPredictor, list[dict[str, Any]]]":
+    """A pipeline in place of a model, with texts to try it: those of its model, in one column."""
+    from weft.pipelines.find_model import find_model
+    from weft.pipelines.registries import pipelines
+    from weft.serving.documents import PipelineRows
+    from weft.serving.examples import examples_of
+
+    if args.checkpoint != "best":
+        raise UserError("--checkpoint is of a run that is served by itself; a pipeline takes best.")
+    made = pipelines.get(args.pipeline)
+    folder = find_model(made.wanted, args.run)
+    pipeline = made(folder, device=args.device, allow_code=args.allow_code)
+    cells = [cell for row in examples_of(folder, pipeline.predictor) for cell in row.values()]
+    texts = [cell if isinstance(cell, str) else " ".join(map(str, cell)) for cell in cells]
+    return PipelineRows(pipeline, limits.timeout), [{"text": text} for text in texts]
 
 
 def _name(run: Path) -> str:

@@ -43,11 +43,19 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="with --nproc: start all processes again, up to N times, when one dies",
     )
+    parser.add_argument(
+        "--hydra",
+        metavar="CONFIGS",
+        help="train by Lightning what a folder of Hydra's configs describes: "
+        "weft train --hydra configs/ train.yaml trainer=cpu model.lr=2e-5",
+    )
     add_launcher(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Trains, and prints the result and the folder on stdout."""
+    if args.hydra is not None:
+        return _by_lightning(args)
     elsewhere, args.words = asked_launcher(args)
     if elsewhere is not None or args.nproc is not None:
         log_to_stderr()
@@ -63,8 +71,25 @@ def _trained(args: argparse.Namespace, rank: int = 0) -> int:
     from weft.runs.train import train
 
     done = train(**_asked(args))
-    if rank:
-        return 0
+    return 0 if rank else _printed(done)
+
+
+def _by_lightning(args: argparse.Namespace) -> int:
+    """Trains what Hydra's configs describe; its words are Hydra's."""
+    elsewhere = {"--nproc": args.nproc, "--launcher": args.launcher, "--config": args.config}
+    if named := [option for option, value in elsewhere.items() if value]:
+        raise UserError(
+            f"{named[0]} is not for --hydra: Lightning starts processes by its own settings, as "
+            "trainer.devices=2, and configs come from the folder."
+        )
+    log_to_stderr(Env.detect("cpu").rank)
+    from weft.interop.hydra_run import train_hydra
+
+    asked = {"run_dir": args.run_dir, "again": args.again, "extend": args.extend}
+    return _printed(train_hydra(args.hydra, args.recipe, args.words, **asked))
+
+
+def _printed(done: Any) -> int:
     for line in [*result_lines(done.result), f"run: {done.folder}"]:
         print(printable(line))
     return 0

@@ -6,7 +6,7 @@ from weft.errors import RunStoppedError
 from weft.runtime.ranks import Ranks
 from weft.runtime.signals import StopSignals
 
-__all__ = ["StopAsked", "Stops"]
+__all__ = ["StopAsked", "Stops", "stopped"]
 
 
 class StopAsked(Exception):  # noqa: N818  # no error: it leads out of an evaluation
@@ -27,9 +27,17 @@ class Stops(StopSignals):
 
     def error(self, step: int) -> RunStoppedError:
         """What ends the run, once everything is saved; the signal is forgotten with it."""
-        number, self.received = self.received or signal.SIGTERM, None
-        return RunStoppedError(
-            number,
-            f"Stopped by {signal.Signals(number).name} at step {step:,}; "
-            "everything is saved, and the same command goes on from here.",
-        )
+        everything = "everything is saved, and the same command goes on from here."
+        return stopped(self, everything, at=f" at step {step:,}")
+
+
+def stopped(stop: StopSignals, what: str, *, at: str = "") -> RunStoppedError:
+    """What ends a run that a signal asked to stop; the signal is forgotten with it.
+
+    Args:
+        stop: The signals.
+        what: What is saved, and how to go on.
+        at: Where it was.
+    """
+    number, stop.received = stop.received or signal.SIGTERM, None
+    return RunStoppedError(number, f"Stopped by {signal.Signals(number).name}{at}; {what}")

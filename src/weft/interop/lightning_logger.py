@@ -1,0 +1,96 @@
+"""What a LightningModule logs, as a run of weft reports it: lines by split, step and epoch."""
+
+import re
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from lightning.pytorch import Trainer
+from lightning.pytorch.loggers.logger import Logger
+from typing_extensions import override
+
+from weft.metrics.reporters import Reporters
+
+__all__ = ["ReportingLogger", "split_and_name"]
+
+_SPLITS = {
+    "train": "train", "training": "train",
+    "val": "valid", "valid": "valid", "validation": "valid",
+    "test": "test", "testing": "test",
+}  # fmt: skip
+_PREFIX = re.compile(rf"({'|'.join(sorted(_SPLITS, key=len, reverse=True))})[/_.-](?=.)")
+_STAGES = {"train": "train", "validate": "valid", "sanity_check": "valid", "test": "test"}
+_RESERVED = ("split", "time", "step", "epoch", "examples")
+
+
+def split_and_name(logged: str, default: str = "train") -> tuple[str, str]:
+    """The split that a logged name is of, and the name of the value.
+
+    Example:
+        >>> split_and_name("val/f1"), split_and_name("train_loss_step"), split_and_name("lr-Adam")
+        (('valid', 'f1'), ('train', 'loss_step'), ('train', 'lr-Adam'))
+    """
+    found = _PREFIX.match(logged)
+    split, name = (_SPLITS[found[1]], logged[found.end() :]) if found else (default, logged)
+    return split, f"{name}_" if name in _RESERVED else name
+
+
+class ReportingLogger(Logger):
+    """A logger for the Trainer that hands all values to the reporters of a run.
+
+    So ``metrics.jsonl``, the lines on the terminal and ``report.html`` have what ``self.log``
+    logged. The name says the split (``val/f1``, ``train_loss``), else the stage does.
+
+    Args:
+        reporters: Where values go.
+        writes: Whether this process reports: of several, one does.
+    """
+
+    def __init__(self, reporters: Reporters, *, writes: bool = True) -> None:
+        super().__init__()
+        self.reporters, self.writes = reporters, writes
+        self.trainer: Trainer | None = None
+        """Set before the first value: it knows the stage and where the run stands."""
+        self.seconds: Callable[[], float] = time.monotonic
+        """Seconds of the run so far."""
+
+    @property
+    @override
+    def name(self) -> str:
+        return ""
+
+    @property
+    @override
+    def version(self) -> str:
+        return ""
+
+    @override
+    def log_hyperparams(self, params: Any, *args: Any, **kwargs: Any) -> None:
+        """They are in the run's ``config.yaml``."""
+
+    @override
+    def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
+        trainer = self.trainer
+        if not self.writes or trainer is None or trainer.sanity_checking:
+            return
+        default = _STAGES.get(
+            str(trainer.state.stage.value if trainer.state.stage else ""), "train"
+        )
+        splits: dict[str, dict[str, float]] = {}
+        for logged, value in metrics.items():
+            if logged == "epoch":
+                continue
+            split, name = split_and_name(logged, default)
+            values = splits.setdefault(split, {})
+            values[logged if name in values else name] = float(value)
+        for split, values in splits.items():
+            clock = {"time": {"elapsed": self.seconds()}}
+            self.reporters.report(split, {**place_of(trainer), **clock}, values)
+
+
+def place_of(trainer: Trainer) -> dict[str, Any]:
+    """Where a Trainer is: optimizer steps taken, and how many epochs, as a fraction."""
+    batches, done = trainer.num_training_batches, trainer.fit_loop.total_batch_idx + 1
+    known = isinstance(batches, int) and batches > 0
+    epoch = round(done / batches, 3) if known else float(trainer.current_epoch)
+    return {"step": trainer.global_step, "epoch": epoch}

@@ -1,0 +1,266 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from weft.errors import MissingExtraError, RunStoppedError, UserError
+from weft.interop.hydra_config import ConfigError
+from weft.interop.hydra_targets import importable
+from weft.interop.lightning_names import older_names
+from weft.run_folder.folder import RunFolder
+from weft.runtime.jsonl_log import read_lines
+
+
+def weights(run):
+    return load_file(next(run.folder.glob("checkpoints/step-*/model.safetensors")))
+
+
+def lines(run):
+    """Without what the clock decides."""
+    found = [*read_lines(run.folder / "metrics.jsonl")]
+    return [{k: v for k, v in line.items() if k != "time"} for line in found]
+
+
+def same(first, second):
+    return first.keys() == second.keys() and all(map(torch.equal, first.values(), second.values()))
+
+
+def by_hand(project, epochs):
+    """The same training as a person writes it who knows Lightning alone."""
+    from lightning.pytorch import Trainer, seed_everything
+
+    with importable(project), older_names():
+        from src.datamodules.toy_datamodule import ToyDataModule
+        from src.models.components.net import Net
+        from src.models.toy_module import ToyModule
+
+        seed_everything(7, workers=True, verbose=False)
+        data = ToyDataModule(train_batch_size=8)
+        module = ToyModule(model=Net(hidden=6), lr=2e-2)
+        trainer = Trainer(
+            accelerator="cpu",
+            max_epochs=epochs,
+            logger=False,
+            enable_checkpointing=False,
+            enable_progress_bar=False,
+            enable_model_summary=False,
+        )
+        trainer.fit(module, datamodule=data)
+    return module.state_dict()
+
+
+@pytest.mark.filterwarnings("default")
+def test_weights_are_those_of_a_fit_by_hand(train, project):
+    run = train("trainer.max_epochs=3")
+    assert same(weights(run), by_hand(project, 3))
+    assert run.result["steps"] == 12
+    assert run.result["test"].keys() == {"loss", "acc"}
+
+
+def test_a_run_folder_is_whats_expected_and_holds_no_pickle(train):
+    run = train("callbacks=default", "trainer.max_epochs=2")
+    assert run.folder.parent == Path("runs/toy")
+    names = {p.relative_to(run.folder).as_posix() for p in run.folder.rglob("*") if p.is_file()}
+    assert names >= {
+        "run.json",
+        "config.yaml",
+        "metrics.jsonl",
+        "log.txt",
+        "report.html",
+        "code/src/models/toy_module.py",
+        "code/src/models/components/net.py",
+        "checkpoints/last.ckpt/model.safetensors",
+        "checkpoints/epoch_001.ckpt/state.json",
+        "checkpoints/step-00000008/optimizer.safetensors",
+    }
+    assert not [n for n in names if n.endswith((".pt", ".pth", ".pkl", ".bin"))]
+    info = RunFolder(run.folder).info
+    assert info["selected_by"] == {"metric": "loss", "better": "lower"}
+    assert info["result"]["best"]["step"] == 8
+    assert info["result"]["best"]["loss"] == run.result["test"]["loss"]  # the same rows
+    settings = (run.folder / "config.yaml").read_text()
+    assert "_target_: src.models.toy_module.ToyModule" in settings
+    assert "${" not in settings
+    splits = {line["split"] for line in lines(run)}
+    assert splits == {"train", "valid", "test"}
+
+
+def test_the_same_command_shows_a_finished_run_and_another_key_is_another_run(train, caplog):
+    caplog.set_level("INFO", "weft")
+    first = train("trainer.max_epochs=1")
+    again = train("trainer.max_epochs=1")
+    assert again.result == first.result
+    assert "This run is finished" in caplog.text
+    assert train("trainer.max_epochs=1", "+datamodule.rows=16").folder != first.folder
+    assert train("trainer.max_epochs=1", again=True).folder.name == f"{first.folder.name}-2"
+
+
+def test_code_that_is_reached_is_in_the_key(train, project):
+    first = train("trainer.max_epochs=1")
+    net = project / "src/models/components/net.py"
+    net.write_text("# a comment\n" + net.read_text())
+    assert train("trainer.max_epochs=1").folder == first.folder
+    net.write_text(net.read_text().replace("nn.ReLU", "nn.Tanh"))
+    assert train("trainer.max_epochs=1").folder != first.folder
+
+
+def test_another_length_is_refused_and_extended(train):
+    whole = train("trainer.max_epochs=4", run_dir="whole")
+    run = train("trainer.max_epochs=2")
+    with pytest.raises(UserError, match="exists with another length"):
+        train("trainer.max_epochs=4")
+    longer = train("trainer.max_epochs=4", extend=True)
+    assert longer.folder == run.folder
+    assert longer.result["steps"] == 16
+    assert same(weights(longer), weights(whole))
+
+
+STOPPING = """
+import signal
+from lightning.pytorch import Callback
+
+class Stops(Callback):
+    def __init__(self, at, by="SIGINT"):
+        self.at, self.by = at, by
+
+    def on_train_batch_start(self, trainer, module, batch, batch_idx):
+        if trainer.global_step == self.at and not open("stopped", "a").tell():
+            open("stopped", "a").write("once")
+            signal.raise_signal(getattr(signal, self.by))
+"""
+
+WITH_STOP = ["callbacks=default", "+callbacks.stop._target_=src.stops.Stops"]
+
+
+@pytest.mark.parametrize("limit", ["trainer.max_epochs=4", "+trainer.max_steps=14"])
+def test_a_run_that_is_stopped_goes_on_bit_for_bit(train, project, limit):
+    (project / "src/stops.py").write_text(STOPPING)
+    words = [*WITH_STOP, "+callbacks.stop.at=10", limit]
+    (project / "stopped").write_text("never")
+    whole = train(*words, run_dir="whole")
+    (project / "stopped").unlink()
+    with pytest.raises(RunStoppedError, match="goes on from step 8") as stopped:
+        train(*words)
+    assert stopped.value.exit_code == 128 + signal.SIGINT
+    gone_on = train(*words)
+    assert same(weights(gone_on), weights(whole))
+    assert gone_on.result == whole.result
+    assert lines(gone_on) == lines(whole)
+
+
+def test_a_killed_process_goes_on_by_the_same_command(train, project):
+    """Of a process that is gone without a word."""
+    (project / "src/stops.py").write_text(STOPPING)
+    words = [*WITH_STOP, "+callbacks.stop.at=6", "+callbacks.stop.by=SIGKILL"]
+    command = [sys.executable, "-m", "weft", "train", "--hydra", "configs/", "train.yaml", *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ)
+    assert done.returncode == 0, done.stderr
+    assert "Going on from step 4" in done.stderr
+    folder = Path(done.stdout.split("run: ")[1].strip())
+    whole = train(*words, run_dir="whole")
+    assert same(load_file(folder / "checkpoints/step-00000016/model.safetensors"), weights(whole))
+    saved = json.loads((folder / "run.json").read_text())
+    assert saved["finished"]
+    assert len(saved["starts"]) == 2
+
+
+def test_early_stopping_is_remembered(train):
+    words = ["callbacks=default", "+callbacks.early_stopping.min_delta=10"]
+    words += ["callbacks.early_stopping.patience=1", "trainer.max_epochs=9"]
+    run = train(*words)
+    assert run.result["epochs"] == 2
+    info = RunFolder(run.folder).info
+    RunFolder(run.folder).write_info(finished=False, result=None)  # as if killed before the end
+    assert train(*words).result == info["result"]
+
+
+def test_problems_are_told_with_file_and_key_before_anything_is_built(train, project):
+    (project / "configs/model/toy.yaml").write_text(
+        "_target_: src.models.toy_module.ToyModul\nlr: ${paths.data_dri}\nmodel:\n"
+        "  _target_: src.models.components.net.Net\n  hiden: 3\n"
+    )
+    with pytest.raises(ConfigError) as error:
+        train()
+    assert "configs/model/toy.yaml:2:5: model.lr: ${paths.data_dri}: there is no" in str(
+        error.value
+    )
+    assert "Did you mean 'paths.data_dir'?" in str(error.value)
+    with pytest.raises(ConfigError) as error:
+        train("model.lr=0.1")
+    assert str(error.value).startswith("2 problems in the config train; nothing was run.")
+    said = "configs/model/toy.yaml:1:11: model._target_: src.models.toy_module has no 'ToyModul'."
+    assert f"{said} Did you mean 'ToyModule'?" in str(error.value)
+    assert "configs/model/toy.yaml:5:10: model.model.hiden: " in str(error.value)
+    assert "Did you mean 'hidden'? It takes: hidden=8, dropout=0.2." in str(error.value)
+    assert not (project / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("trainer=cpux", "there is no config 'trainer/cpux': the group trainer has cpu."),
+        ("model.lrr=1", "Did you mean 'model.lr'?"),
+        ("model.lr", "not an override as Hydra reads it"),
+        ("model.lr=???", "model.lr is ???, which is to be given"),
+        ("trainer._target_=pytorch_lightning.Trainr", "Did you mean 'Trainer'?"),
+        ("model._target_=sre.models.x.Y", "there is no module 'sre'"),
+        ("datamodule._target_=src.models.toy_module.ToyModule", "needs model"),
+    ],
+)
+def test_a_wrong_word_is_told_with_what_there_is(train, word, said):
+    with pytest.raises(ConfigError, match=r"nothing was run") as error:
+        train(word)
+    assert said in str(error.value)
+
+
+def test_yaml_that_grows_or_names_code_is_refused_unread(train, project):
+    (project / "configs/bomb.yaml").write_text("a: &a [1, 2]\nb: [*a, *a]\n")
+    (project / "configs/code.yaml").write_text("a: !!python/object/apply:os.system [ls]\n")
+    with pytest.raises(ConfigError) as error:
+        train()
+    assert "bomb.yaml:1:4: '&a': anchors and aliases are not read here" in str(error.value)
+    assert "code.yaml:1:4: the tag" in str(error.value)
+
+
+def test_what_is_no_data_is_refused_by_its_key_before_the_first_step(train, project):
+    (project / "src/odd.py").write_text(
+        "from lightning.pytorch import Callback\nclass Odd(Callback):\n"
+        "    def state_dict(self):\n        return {'seen': {1, 2}}\n"
+    )
+    with pytest.raises(Exception, match=r"callbacks\.Odd\.seen' is a set, which is not saved"):
+        train("+callbacks.odd._target_=src.odd.Odd")
+    assert not [*project.glob("runs/toy/*/checkpoints/step*")]
+
+
+def test_older_arguments_of_the_trainer_are_understood(train, caplog):
+    caplog.set_level("INFO", "weft")
+    run = train("+trainer.gpus=0", "~trainer.accelerator", "~trainer.devices",
+                "+trainer.progress_bar_refresh_rate=0", "trainer.max_epochs=1")  # fmt: skip
+    assert run.result["steps"] == 4
+    assert "trainer.gpus=0: accelerator=cpu devices=1" in caplog.text
+
+
+def test_a_partial_optimizer_of_the_config_is_used_and_described(train):
+    run = train(
+        "+model.optimizer._target_=torch.optim.SGD",
+        "+model.optimizer._partial_=true",
+        "+model.optimizer.momentum=0.9",
+        "trainer.max_epochs=1",
+    )
+    state = json.loads((run.folder / "checkpoints/step-00000004/state.json").read_text())
+    kept = state["parts"]["trainer"]["hyper_parameters"]["optimizer"]
+    assert "torch.optim.sgd.SGD" in kept
+
+
+def test_without_the_packages_the_extra_is_named(train, monkeypatch):
+    monkeypatch.setitem(sys.modules, "lightning.pytorch", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'weft\[lightning\]'"):
+        train()

@@ -123,7 +123,7 @@ class ComposedConfig:
 
     @property
     def sweeper(self) -> dict[str, Any]:
-        """The settings of Hydra's sweeper: ``params``, ``n_trials``, ``direction``, …"""
+        """The settings of Hydra's sweeper, as ``params`` and ``n_trials``."""
         from omegaconf import OmegaConf
 
         found: Any = OmegaConf.to_container(self._config.hydra.sweeper, resolve=False)

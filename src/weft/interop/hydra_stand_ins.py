@@ -26,7 +26,7 @@ SWEEPER: dict[str, Any] = {
 
 
 def register_stand_ins() -> None:
-    """Lets configs name what the plugins would bring; the real ones, where installed, come after."""
+    """Lets configs name what the plugins would bring; the real ones, where installed, win."""
     from hydra.core.config_store import ConfigStore
 
     store = ConfigStore.instance()

@@ -48,11 +48,12 @@ HELD_BACK = {
     "ACM, 2 col.": Layout(
         columns=2, size=9, leading=10.5, margin=54, gutter=24, style="acm", label="[{}]", gap=0,
         label_width=17, label_right=True, list_size=7, heading="REFERENCES", heading_size=11,
-        foot="",        head="Conference’17, July 2017, Washington, DC, USA|Smith et al.", footnotes=True, count=50,
+        foot="", head="Conference’17, July 2017, Washington, DC, USA|Smith et al.",
+        footnotes=True, count=50,
     ),
     "APA, double spaced, 1 col.": Layout(
         size=12, leading=24, justify=False, hyphenate=False, spaces=True, style="apa", hang=36,
-        gap=0,        heading_align="center", heading_size=12, head="RUNNING HEAD: THINGS|{n}", foot="", count=20,
+        gap=0, heading_align="center", head="RUNNING HEAD: THINGS|{n}", foot="", count=20,
     ),
     "Nature, raised numbers, 2 col.": Layout(
         columns=2, size=9, leading=10.5, margin=50, style="nature", label="{}", raised=True,

@@ -6,7 +6,7 @@ import pytest
 
 from tests.pipelines.documents.layouts import HELD_BACK, WRITTEN_AGAINST
 from tests.pipelines.documents.paper_pdf import paper
-from tests.pipelines.documents.references_found import measure
+from tests.pipelines.documents.references_found import letters, measure
 from weft.pipelines.documents import find_abstract, find_body, find_references, read_pdf
 
 
@@ -54,6 +54,6 @@ def test_abstract_and_body_are_found(name) -> None:
     assert abstract is not None
     assert abstract.text == made.abstract
     assert abstract.page_of(0) == 1
-    paragraphs = body.text.split("\n\n")
-    assert len(set(paragraphs) & set(made.body)) >= 0.9 * len(made.body)
-    assert not any(text in body.text for text in ("Introduction", "References", made.references[0]))
+    assert letters(body.text) == letters("".join(made.body))
+    paragraphs = set(body.text.split("\n\n"))
+    assert len(paragraphs & set(made.body)) >= 0.6 * len(made.body)

@@ -39,7 +39,8 @@ RUN_IN = re.compile(
 )
 ABSTRACT_ENDS = re.compile(
     r"(?:keywords?|key words|index terms|ccs concepts|categories and subject|general terms|jel\b"
-    r"|msc\b|acm reference format|introduction$|einleitung$|schlüsselwörter|mots[- ]clés|palabras clave)",
+    r"|msc\b|acm reference format|introduction$|einleitung$"
+    r"|schlüsselwörter|mots[- ]clés|palabras clave)",
     re.IGNORECASE,
 )
 INTRODUCTION = {

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from weft.pipelines.documents.document import Line
 
-__all__ = ["Word", "page_lines"]
+__all__ = ["PlacedWord", "page_lines"]
 
 BIN = 2.0
 """Points: how finely white is looked for."""
@@ -35,7 +35,7 @@ WORD_SPACE = 0.2
 """Of the size: what is farther apart are two words, whatever is written between them."""
 
 
-class Word(NamedTuple):
+class PlacedWord(NamedTuple):
     """Characters without white between them; lengths are in points, y grows downwards."""
 
     text: str
@@ -55,10 +55,10 @@ class _Row:
 
     y: float
     size: float
-    words: list[Word] = field(default_factory=list)
+    words: list[PlacedWord] = field(default_factory=list)
 
 
-def page_lines(words: Sequence[Word], page: int) -> list[Line]:
+def page_lines(words: Sequence[PlacedWord], page: int) -> list[Line]:
     """The lines of a page in reading order: column by column between what runs over all of them.
 
     Args:
@@ -67,8 +67,10 @@ def page_lines(words: Sequence[Word], page: int) -> list[Line]:
 
     Example:
         >>> places = [(x, 12 * n) for n in range(4) for x in (50, 100, 200, 250)]
-        >>> words = [Word("left" if x < 150 else "right", x, x + 46, y, 10) for x, y in places]
-        >>> lines = page_lines([*words, Word("Title", 140, 210, -20, 14)], page=1)
+        >>> words = [
+        ...     PlacedWord("left" if x < 150 else "right", x, x + 46, y, 10) for x, y in places
+        ... ]
+        >>> lines = page_lines([*words, PlacedWord("Title", 140, 210, -20, 14)], page=1)
         >>> [line.text for line in lines[:2]], lines[-1].text, lines[-1].column
         (['Title', 'left left'], 'right right', 2)
     """
@@ -80,7 +82,7 @@ def page_lines(words: Sequence[Word], page: int) -> list[Line]:
     ]
 
 
-def _rows(words: Sequence[Word]) -> list[_Row]:
+def _rows(words: Sequence[PlacedWord]) -> list[_Row]:
     """Words by their baselines, from the top; what is large has a row begin, what is small joins.
 
     A superscript joins the row of the words beside it.
@@ -95,7 +97,7 @@ def _rows(words: Sequence[Word]) -> list[_Row]:
     return rows
 
 
-def _columns(words: list[Word], depth: int) -> Iterator[list[_Row]]:
+def _columns(words: list[PlacedWord], depth: int) -> Iterator[list[_Row]]:
     rows = _rows(words)
     gutter = _gutter(rows) if depth < DEEPEST and len(rows) >= FEWEST_ROWS else None
     if gutter is None:
@@ -207,9 +209,9 @@ def _lines(rows: Sequence[_Row], *, page: int, column: int) -> Iterator[Line]:
             )
 
 
-def _text(words: Sequence[Word], size: float) -> str:
+def _text(words: Sequence[PlacedWord], size: float) -> str:
     parts = list[str]()
-    last: Word | None = None
+    last: PlacedWord | None = None
     for word in words:
         if last is not None and (
             word.space

@@ -14,7 +14,7 @@ from typing import IO, Any
 
 from weft.errors import MissingExtraError
 from weft.pipelines.documents.document import Document, DocumentError
-from weft.pipelines.documents.page_layout import Word, page_lines
+from weft.pipelines.documents.page_layout import PlacedWord, page_lines
 from weft.pipelines.documents.running_heads import without_running_heads
 from weft.runtime.bounded_files import opened
 
@@ -103,7 +103,7 @@ def _read(file: IO[bytes], size: int, name: str, limits: PdfLimits) -> Document:
     return Document(name, len(pages), without_running_heads(pages))
 
 
-def _pages(file: IO[bytes], size: int, name: str, limits: PdfLimits) -> Iterator[list[Word]]:
+def _pages(file: IO[bytes], size: int, name: str, limits: PdfLimits) -> Iterator[list[PlacedWord]]:
     """The words of each page, as the worker tells them; its end is an error of the file."""
     bounds = (limits.memory + size, limits.seconds, limits.pages, limits.page_characters)
     with tempfile.TemporaryFile() as said:
@@ -134,7 +134,7 @@ def _pages(file: IO[bytes], size: int, name: str, limits: PdfLimits) -> Iterator
 
 def _told(
     process: subprocess.Popen[bytes], name: str, late: threading.Event, limits: PdfLimits
-) -> Iterator[list[Word]]:
+) -> Iterator[list[PlacedWord]]:
     assert process.stdout is not None
     page = 0
     for line in process.stdout:
@@ -147,7 +147,7 @@ def _told(
             return
         if "words" in told:
             page += 1
-            yield [Word(*word) for word in told["words"] or ()]
+            yield [PlacedWord(*word) for word in told["words"] or ()]
     process.wait()
     if late.is_set() or process.returncode in (-24, -9):  # SIGXCPU, and SIGKILL a second later
         raise DocumentError(name, f"takes longer than {limits.seconds} s to read", page=page + 1)

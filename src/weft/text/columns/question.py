@@ -10,7 +10,7 @@ from typing_extensions import override
 from weft.errors import DataError
 from weft.text.columns.column import Column, columns
 from weft.text.columns.token_ids import TextColumn
-from weft.text.features.passages import Passage, read_passages
+from weft.text.features.passages import TokenizedPassage, read_passages
 from weft.text.features.slots import text_of
 from weft.text.ragged import Ragged
 
@@ -36,7 +36,7 @@ class PassageColumn(TextColumn):
     @override
     def encode(self, values: Sequence[Any]) -> Ragged:
         texts = [
-            value if isinstance(value, Passage) else text_of(value, self.name, row)
+            value if isinstance(value, TokenizedPassage) else text_of(value, self.name, row)
             for row, value in enumerate(values)
         ]
         read = iter(

@@ -6,7 +6,7 @@ from itertools import pairwise
 from weft.text.tokenizers.tokenizer import Tokenizer
 from weft.text.tokenizers.word_tokenizer import WordTokenizer
 
-__all__ = ["Passage", "Place", "RecentPlaces", "read_passages"]
+__all__ = ["Place", "RecentPlaces", "TokenizedPassage", "read_passages"]
 
 Place = tuple[int, int]
 
@@ -18,7 +18,7 @@ RECENT_CHARACTERS = 300_000
 """Characters they have together, at most, where they are several: some 8 MB of places."""
 
 
-class Passage(tuple[str, ...]):
+class TokenizedPassage(tuple[str, ...]):
     """The tokens of a text, as they are written in it.
 
     Attributes:
@@ -30,14 +30,14 @@ class Passage(tuple[str, ...]):
     places: Sequence[Place]
 
     @classmethod
-    def of(cls, text: str, ids: Sequence[int], places: Sequence[Place]) -> "Passage":
+    def of(cls, text: str, ids: Sequence[int], places: Sequence[Place]) -> "TokenizedPassage":
         """A text's tokens by their places."""
         made = cls(text[start:end] for start, end in places)
         made.ids, made.places = ids, places
         return made
 
 
-def read_passages(tokenizer: Tokenizer, texts: Sequence[str]) -> list[Passage]:
+def read_passages(tokenizer: Tokenizer, texts: Sequence[str]) -> list[TokenizedPassage]:
     """The passages of texts; equal texts, and equal words, are read once.
 
     A tokenizer of words has its own. Any other is asked for the pieces of each word that white
@@ -55,7 +55,7 @@ def read_passages(tokenizer: Tokenizer, texts: Sequence[str]) -> list[Passage]:
     if isinstance(tokenizer, WordTokenizer):
         first, get = tokenizer.vocab_info.unk_idx, tokenizer.numbers.get
         found = {
-            text: Passage.of(
+            text: TokenizedPassage.of(
                 text, [get(word, first) for word in tokenizer.words(text)], tokenizer.places(text)
             )
             for text in distinct
@@ -101,14 +101,14 @@ class RecentPlaces:
 Pieces = tuple[list[int], list[Place]]
 
 
-def _joined(text: str, words: Sequence[Place], table: Mapping[str, Pieces]) -> Passage:
+def _joined(text: str, words: Sequence[Place], table: Mapping[str, Pieces]) -> TokenizedPassage:
     ids: list[int] = []
     places: list[Place] = []
     for start, end in words:
         pieces, inside = table[text[start:end]]
         ids += pieces
         places += [(start + first, start + after) for first, after in inside]
-    return Passage.of(text, ids, places)
+    return TokenizedPassage.of(text, ids, places)
 
 
 def _pieces(tokenizer: Tokenizer, words: Iterable[str]) -> dict[str, Pieces]:

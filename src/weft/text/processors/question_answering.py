@@ -16,7 +16,7 @@ from weft.text.cells import Rows, no_column, split_answers, unlisted
 from weft.text.columns.column import Column
 from weft.text.columns.question import AnswersColumn, MatchesColumn, PassageColumn
 from weft.text.columns.words import CharactersColumn
-from weft.text.features.passages import Passage, Place, RecentPlaces, read_passages
+from weft.text.features.passages import Place, RecentPlaces, TokenizedPassage, read_passages
 from weft.text.features.slots import text_of
 from weft.text.features.spelling import Characters
 from weft.text.processors.column_processor import ColumnsText
@@ -179,12 +179,12 @@ class QuestionText(ColumnsText):
             made[number][self.answers.name] = sorted({tokens for tokens, _ in spans})
         return super().encode(made, with_targets=with_targets, truncate=truncate)
 
-    def _passages(self, rows: Rows, name: str) -> list[Passage]:
+    def _passages(self, rows: Rows, name: str) -> list[TokenizedPassage]:
         texts = [text_of(row[name], name, number) for number, row in enumerate(rows)]
         return read_passages(self.tokenizer, texts)
 
     def _spans(
-        self, context: Passage, row: Mapping[str, Any], number: int
+        self, context: TokenizedPassage, row: Mapping[str, Any], number: int
     ) -> list[tuple[tuple[int, int], bool]]:
         return [
             _covered(context.places, start, start + len(text))

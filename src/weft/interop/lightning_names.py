@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from weft.errors import MissingExtraError
 
-__all__ = ["as_lightning", "modern_trainer", "older_names", "refuse_no_lightning"]
+__all__ = ["NEW", "OLD", "as_lightning", "modern_trainer", "older_names", "refuse_no_lightning"]
 
 OLD, NEW = "pytorch_lightning", "lightning.pytorch"
 

@@ -142,10 +142,10 @@ def train_ranks(
             return ended_run(RunFolder(run))  # whoever made it, no code is needed to say so
     plan = partial(plan_recipe, targets=["trainer"], allow_code=allow_code)
     planned = plan(recipe, overrides, configs=configs)
-    _look_at(planned)
+    refuse_before_start(planned)
     goes_on = planned.run is not None and not again
     named = goes_on or run_dir is not None
-    start = partial(_started, planned, env=ranks.env, overrides=tuple(words_of(overrides)))
+    start = partial(start_session, planned, env=ranks.env, overrides=tuple(words_of(overrides)))
 
     def found() -> RunFolder:
         folder = choose_folder(planned, run_dir=run_dir, again=again)
@@ -174,7 +174,7 @@ def train_ranks(
         return _fit(planned, folder, changes(folder), start(folder), ranks=ranks)
 
 
-def _look_at(planned: Planned) -> None:
+def refuse_before_start(planned: Planned) -> None:
     """Says the plan's notes, and refuses before anything is made what would fail at the end."""
     for note in planned.plan.notes:
         LOG.info(note)
@@ -185,7 +185,7 @@ def _look_at(planned: Planned) -> None:
         refuse_missing(form.format, writes=True)
 
 
-def _started(
+def start_session(
     planned: Planned, folder: RunFolder, *, env: Env, overrides: tuple[str, ...]
 ) -> Session:
     """What builds the ingredients."""
@@ -205,12 +205,12 @@ def _fit(
     with recorded(folder, writes=ranks.env.is_main), pretrained_of(folder) as pretrained:
         _make_wrapped(session, planned.plan, folder, ranks)
         with ranks.main_first():  # others find what it has fitted and encoded, and in run.json all
-            trainer, built, found = _made(session, planned.plan, folder, changes)
+            trainer, built, found = build_trainer(session, planned.plan, folder, changes)
             if ranks.env.is_main:
                 need, facts = _facts(session, planned.plan, folder, trainer)
                 record_changes(folder, changes)  # not before all that can refuse to go on
                 facts |= {**found, "pretrained": pretrained.keep()}
-                _begin(planned, folder, session, built=built, facts=facts)
+                begin_run(planned, folder, session, built=built, facts=facts)
                 if need is not None:
                     need.tell(trainer)
                 LOG.info("Run folder: %s", folder.path)  # not before all that can be refused
@@ -247,7 +247,7 @@ def _facts(
     return need, facts
 
 
-def _begin(
+def begin_run(
     planned: Planned,
     folder: RunFolder,
     session: Session,
@@ -296,7 +296,7 @@ def _make_wrapped(session: Session, plan: Plan, folder: RunFolder, ranks: Ranks)
     session.get("module")
 
 
-def _made(
+def build_trainer(
     session: Session, plan: Plan, folder: RunFolder, changes: Mapping[str, Any]
 ) -> tuple[Any, dict[str, Any], dict[str, Any]]:
     """The trainer with all it needs, each compared with what the folder's run had.

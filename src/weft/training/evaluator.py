@@ -13,7 +13,7 @@ from weft.training.blocks import eager
 from weft.training.stopping import Stops
 from weft.training.trainer_config import TrainerConfig
 
-__all__ = ["Evaluator", "isolated_rng"]
+__all__ = ["Evaluator", "evaluation_rng", "isolated_rng"]
 
 
 class Evaluator:
@@ -45,13 +45,26 @@ class Evaluator:
 
 @contextmanager
 def isolated_rng(batches: Batches, *, seed: int, step: int) -> Iterator[None]:
-    """Seeds all generators for one evaluation, and puts the batches' place and theirs back.
+    """As :func:`evaluation_rng`, and puts the batches' place back, too.
 
-    So every evaluation has the same batches in the same order, and the training data's own draws
-    from ``random`` and numpy are those of a run that is never evaluated. Answers by chance differ
-    from one evaluation, and its step, to the next.
+    So every evaluation has the same batches in the same order.
     """
-    place, host = batches.state_dict(), HostRandom()
+    place = batches.state_dict()
+    with evaluation_rng(seed=seed, step=step):
+        try:
+            yield
+        finally:
+            batches.load_state_dict(place)
+
+
+@contextmanager
+def evaluation_rng(*, seed: int, step: int) -> Iterator[None]:
+    """Seeds all generators for one evaluation, and puts theirs back afterwards.
+
+    So the training data's own draws from ``random`` and numpy are those of a run that is never
+    evaluated. Answers by chance differ from one evaluation, and its step, to the next.
+    """
+    host = HostRandom()
     before, own = host.state_dict(), fold(seed, "evaluate")
     seed_all(own, step)
     random.seed(fold(own, "random", step))
@@ -59,5 +72,4 @@ def isolated_rng(batches: Batches, *, seed: int, step: int) -> Iterator[None]:
     try:
         yield
     finally:
-        batches.load_state_dict(place)
         host.load_state_dict(before)

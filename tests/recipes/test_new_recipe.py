@@ -1,5 +1,6 @@
 """``weft new``: what it writes runs as it is, and nothing is overwritten."""
 
+import json
 import os
 import subprocess
 import sys
@@ -71,6 +72,28 @@ def test_a_task_of_ones_own_trains_is_loaded_and_measured(tmp_path, monkeypatch,
     assert "NAME" not in "".join(p.read_text() for p in folder.glob("*.*") if p.is_file())
 
 
+def test_a_project_of_lightning_trains_and_its_pipeline_answers(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "mine", "--lightning"]) == 0
+    trains = "weft train --hydra configs/ train.yaml trainer=cpu"
+    assert capsys.readouterr().out.endswith(f"\nNext:\n  cd mine\n  {trains}\n")
+    folder = tmp_path / "mine"
+    wanted = {"src", "configs", "bin", "data", "models", ".cache", "logs", "scripts"}
+    assert wanted <= {path.name for path in folder.iterdir() if path.is_dir()}
+    assert not [*folder.rglob("*.txt")]
+    linted = run(folder, "ruff", "check", "--isolated", "--select", "E,F,I,W,B", ".")
+    assert linted.returncode == 0, linted.stdout
+    assert not [p for p in folder.rglob("*.*") if p.is_file() and "NAME" in p.read_text()]
+    test = folder / "test_mine.py"
+    names: dict = {"__file__": str(test)}
+    exec(compile(test.read_text(), str(test), "exec"), names)  # what pytest would run there
+    with pytest.MonkeyPatch.context() as patch:
+        names["test_it_trains_and_answers"](tmp_path, patch)
+    info = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert info["finished"]
+    assert info["result"]["test"]["accuracy"] > 0.4
+
+
 def test_the_reviews_differ_and_their_stars_follow_from_their_words(tmp_path):
     data = new_recipe("stars", template="task", where=tmp_path) / "data"
     rows = [
@@ -140,7 +163,7 @@ def test_an_unknown_template(tmp_path):
         new_recipe("mine", template="translatoin", where=tmp_path)
     assert str(error.value) == (
         "No template is called 'translatoin'. Did you mean 'translation'? "
-        "Known: classification, task, translation."
+        "Known: classification, lightning, task, translation."
     )
 
 

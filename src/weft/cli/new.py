@@ -1,4 +1,4 @@
-"""``weft new NAME``: a recipe to begin with, or a task."""
+"""``weft new NAME``: a recipe to begin with, a task, or a project of Lightning and Hydra."""
 
 import argparse
 
@@ -16,7 +16,8 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--template",
         default="translation",
         metavar="KIND",
-        help="translation (the default), classification, or task: a task of your own, in one file",
+        help="translation (the default), classification, task: a task of your own, in one file, or "
+        "lightning: a LightningModule, a LightningDataModule and Hydra's configs",
     )
     parser.add_argument(
         "--task",
@@ -24,6 +25,13 @@ def add(parser: argparse.ArgumentParser) -> None:
         action="store_const",
         const="task",
         help="the same as --template task",
+    )
+    parser.add_argument(
+        "--lightning",
+        dest="template",
+        action="store_const",
+        const="lightning",
+        help="the same as --template lightning",
     )
 
 
@@ -35,5 +43,8 @@ def run(args: argparse.Namespace) -> int:
     for path in sorted(folder.rglob("*")):
         if path.is_file():
             print(path)
-    print(f"\nNext:\n  cd {folder}\n  weft check {args.name}.py\n  weft train {args.name}.py")
+    commands = [f"weft check {args.name}.py", f"weft train {args.name}.py"]
+    if args.template == "lightning":
+        commands = ["weft train --hydra configs/ train.yaml trainer=cpu"]
+    print("\n  ".join(["\nNext:", f"cd {folder}", *commands]))
     return 0

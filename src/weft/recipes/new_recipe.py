@@ -4,6 +4,7 @@ import keyword
 import sys
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -15,8 +16,11 @@ from weft.runtime.files import new_folder, write_file
 
 __all__ = ["TEMPLATES", "new_recipe"]
 
-TEMPLATES = ("classification", "task", "translation")
+TEMPLATES = ("classification", "lightning", "task", "translation")
 """What ``--template`` takes: the folders beside this module in ``templates``."""
+
+HIDDEN = ("cache", "gitignore", "gitkeep")
+"""What is written with a dot before its name."""
 
 PAIRS = {"train": 5000, "valid": 200, "test": 200}
 """Lines of the data that are written: some minutes of training, to see that everything works."""
@@ -26,6 +30,8 @@ REVIEWS = {"train": 1000, "valid": 200, "test": 200}
 
 def new_recipe(name: str, *, template: str = "translation", where: Path | None = None) -> Path:
     """Writes a folder ``name`` with ``name.py``, ``test_name.py``, ``README.md`` and ``data``.
+
+    The template ``lightning`` is a project of Lightning and Hydra, with folders of its own.
 
     Args:
         name: What the recipe is called; a name of Python's, since the test may import it.
@@ -51,7 +57,7 @@ def new_recipe(name: str, *, template: str = "translation", where: Path | None =
     contents = {**_from_template(template, name), **_data(template)}
     with new_folder(folder) as made:
         for path, text in contents.items():
-            (made / path).parent.mkdir(exist_ok=True)
+            (made / path).parent.mkdir(parents=True, exist_ok=True)
             write_file(made / path, text)
     return folder
 
@@ -70,13 +76,22 @@ def _check_name(name: str) -> None:
         raise UserError(f"'{name}' cannot name a recipe: an installed package has that name.")
 
 
-def _from_template(template: str, name: str) -> Mapping[str, str]:
+def _from_template(template: str, name: str) -> dict[str, str]:
     """The files of a template, with the recipe's name in place of ``NAME``."""
-    found = {}
-    for entry in (files("weft.recipes") / "templates" / template).iterdir():
-        target = entry.name.removesuffix(".txt").replace("NAME", name)
-        text = entry.read_text(encoding="utf-8").replace("NAME", name)
-        found[".gitignore" if target == "gitignore" else target] = text
+    found = _texts(files("weft.recipes") / "templates" / template)
+    return {path.replace("NAME", name): text.replace("NAME", name) for path, text in found.items()}
+
+
+def _texts(folder: Traversable) -> dict[str, str]:
+    """The texts below a folder by their paths, which packages cannot have with a dot first."""
+    found: dict[str, str] = {}
+    for entry in folder.iterdir():
+        target = entry.name.removesuffix(".txt")
+        target = f".{target}" if target in HIDDEN else target
+        if entry.is_dir():
+            found |= {f"{target}/{path}": text for path, text in _texts(entry).items()}
+        else:
+            found[target] = entry.read_text(encoding="utf-8")
     return found
 
 
@@ -88,7 +103,8 @@ def _data(template: str) -> Mapping[str, str]:
         parts = {part: getattr(corpus, part)[:count] for part, count in PAIRS.items()}
     else:
         parts = generate_reviews(REVIEWS)
+    folder = "data/reviews" if template == "lightning" else "data"
     return {
-        f"data/{part}.tsv": "".join(f"{first}\t{second}\n" for first, second in rows)
+        f"{folder}/{part}.tsv": "".join(f"{first}\t{second}\n" for first, second in rows)
         for part, rows in parts.items()
     }

@@ -6,6 +6,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 import weft
+from tests.pretrained_checkpoints import save_encoder
 from weft.runs.export import export
 
 REFERENCES = [
@@ -48,3 +49,44 @@ def reference_run():
 @cache
 def exported(run):
     return export(run, "onnx", device="cpu").folder
+
+
+MENTIONS = [
+    (["We", "train", "on", "CIFAR-10", "."], "O O O B O"),
+    (["The", "DBLP", "data", "is", "old", "."], "O B I O O O"),
+    (["It", "is", "new", "."], "O O O O"),
+]
+
+
+@cache
+def mentions_run():
+    rows = [{"words": words, "tags": tags.split()} for words, tags in MENTIONS] * 4
+    path = json_lines(folder() / "mentions.jsonl", rows)
+    words = [f"{name}.path={path}" for name in ("train_data", "valid_data")]
+    words += ["train_data.columns={words: words, tags: tags}", "train_data.lists=[words, tags]"]
+    words += ["optimizer.lr=0.05", *QUIET]
+    return weft.train("tagging/ner/local", words, run_dir=folder() / "mentions").folder
+
+
+@cache
+def written_summaries_run():
+    """Summaries that the model writes; what they say is of no matter."""
+    rows = [{"source": text, "target": [text[:20]]} for text, _ in REFERENCES] * 4
+    path = json_lines(folder() / "summaries.jsonl", rows)
+    words = [f"{name}.path={path}" for name in ("train_data", "valid_data")]
+    words += ["tokenizer.kind=characters", "task.decoding.max_length_b=20", *QUIET]
+    words += ["trainer.max_steps=2", "trainer.evaluate_every=2 steps"]
+    return weft.train("summarization/scitldr/local", words, run_dir=folder() / "written").folder
+
+
+@cache
+def extracts_run():
+    """Summaries by sentences of the text."""
+    encoder = save_encoder(folder() / "bert", "bert")
+    rows = [{"source": text, "target": [text[:20]]} for text, _ in REFERENCES] * 4
+    path = json_lines(folder() / "extracts.jsonl", rows)
+    words = [f"{name}.path={path}" for name in ("train_data", "valid_data")]
+    words += [f"model.encoder.path={encoder}", "pieces.length=12", "task.max_length=8"]
+    words += ["lr_scheduler.type=constant", *QUIET, "trainer.max_steps=2"]
+    words += ["trainer.evaluate_every=2 steps"]
+    return weft.train("summarization/extractive", words, run_dir=folder() / "extracts").folder

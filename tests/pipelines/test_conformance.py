@@ -7,14 +7,27 @@ import pytest
 from pydantic import TypeAdapter
 
 import weft
-from tests.pipelines.small_models import REFERENCES, exported, reference_run
+from tests.pipelines.small_models import (
+    REFERENCES,
+    exported,
+    extracts_run,
+    mentions_run,
+    reference_run,
+    written_summaries_run,
+)
+from tests.pipelines.small_paper import paper
 from tests.trained_run import library_run
 from weft.errors import DataError, UserError
 from weft.exported.row_predictor import returned_type
-from weft.pipelines import ReferenceParser, pipelines
+from weft.pipelines import DatasetMentions, ReferenceParser, Summarizer, pipelines
 
 TEXTS = [text for text, _ in REFERENCES]
-KINDS = {"reference-parser": (ReferenceParser, reference_run)}
+KINDS = {
+    "dataset-mentions": (DatasetMentions, mentions_run),
+    "reference-parser": (ReferenceParser, reference_run),
+    "summarizer": (Summarizer, extracts_run),
+    "summarizer that writes": (Summarizer, written_summaries_run),
+}
 """Each pipeline with a run for it."""
 
 
@@ -30,14 +43,22 @@ def pipeline(kind):
 
 
 def test_all_pipelines_are_looked_at():
-    assert {*KINDS} == {name for name in pipelines.names() if name != "word-counter"}  # a doctest's
+    assert {name.split()[0] for name in KINDS} == {
+        name for name in pipelines.names() if name != "word-counter"
+    }  # a doctest's
+
+
+def rounded(results):
+    """Rows of results with numbers that which texts are answered together does not change."""
+    rows = json.dumps([result.row() for result in results])
+    return json.loads(rows, parse_float=lambda number: round(float(number), 3))
 
 
 def test_the_results_are_those_of_the_texts_in_order(pipeline):
     results = pipeline.predict(TEXTS)
     assert [result.text for result in results] == TEXTS
-    assert [pipeline(text) for text in TEXTS] == pipeline(TEXTS) == results
-    assert pipeline.predict(TEXTS[0]) == results[:1] == pipeline.predict(TEXTS[0], type="str")
+    assert rounded(map(pipeline, TEXTS)) == rounded(pipeline(TEXTS)) == rounded(results)
+    assert pipeline.predict(TEXTS[0]) == pipeline.predict(TEXTS[0], type="str")
 
 
 def test_rows_are_json_of_the_type_that_is_said(pipeline):
@@ -64,13 +85,41 @@ def test_a_text_file_is_read_by_its_lines_or_whole(pipeline, tmp_path):
         assert [result.text.split() for result in results] == [" ".join(TEXTS[:2]).split()]
 
 
+def test_a_pdf_is_read_with_its_pages(pipeline, tmp_path):
+    path = tmp_path / "paper.pdf"
+    path.write_bytes(paper())
+    results = pipeline.predict(str(path), type="pdf")
+    assert results == pipeline.predict(path) == pipeline.predict_bytes("x", paper())
+    assert results
+    for result in results:
+        assert result.row()["page"] == result.page == (2 if pipeline.by_line else 1)
+        for span in getattr(result, "spans", ()):
+            assert span.text == result.text[span.start : span.end]
+            assert span.page in (1, 2)
+    path.rename(tmp_path / "paper")
+    assert pipeline.predict(tmp_path / "paper") == results, "its content says what it is"
+
+
+def test_what_is_no_pdf_is_refused(pipeline, tmp_path):
+    path = tmp_path / "paper.pdf"
+    path.write_bytes(b"text")
+    for given, type in ((path, None), (str(path), "pdf")):
+        with pytest.raises(DataError, match=r"paper\.pdf: is no PDF"):
+            pipeline.predict(given, type)
+    with pytest.raises(DataError, match=r"x\.PDF: is no PDF"):
+        pipeline.predict_bytes("x.PDF", b"text")
+    path.write_bytes(paper())
+    with pytest.raises(DataError, match="wanted text, found a PDF"):
+        pipeline.predict(path, type="txt")
+
+
 def test_a_text_that_cannot_be_answered_leaves_the_others(pipeline):
     results = pipeline.predict([TEXTS[0], "NUL \0", TEXTS[1]])
     assert [bool(result.error) for result in results] == [False, True, False]
-    assert results[::2] == pipeline.predict(TEXTS[:2])
-    with pytest.raises(DataError, match=r"Text 1: .*NUL at character 4"):
+    assert rounded(results[::2]) == rounded(pipeline.predict(TEXTS[:2]))
+    with pytest.raises(DataError, match=r"Text 1: NUL"):
         pipeline([TEXTS[0], "NUL \0"])
-    with pytest.raises(DataError, match=r"^Column '.*': NUL"):
+    with pytest.raises(DataError, match=r"^NUL"):
         pipeline("NUL \0")
 
 
@@ -88,7 +137,7 @@ def test_nothing_is_found_in_nothing(pipeline, tmp_path):
         ("paper.txt", None, "may be a text or a file. Of a file say its type"),
         (" paper.PDF\n", None, "may be a text or a file"),
         ("none.txt", "txt", "none.txt cannot be read: No such file"),
-        ("a text", "docx", "type is 'docx'; wanted one of 'str', 'txt'"),
+        ("a text", "docx", "type is 'docx'; wanted one of 'str', 'txt', 'pdf'"),
         (["a.txt"], "txt", "wanted the path of one file, found a list"),
         (["a", 3], None, "Wanted a string, found int"),
         (b"a", None, "found bytes"),
@@ -118,20 +167,14 @@ def test_a_file_is_answered_while_it_is_read(pipeline, tmp_path):
     path = tmp_path / "many.txt"
     path.write_text("".join(f"{text}\n" for text in TEXTS * 200))
     results = pipeline.stream(path)
-    assert next(results) == pipeline.predict(path)[0]
+    assert next(results).text.startswith(TEXTS[0])
     results.close()
 
 
 def test_an_export_answers_as_its_run_does(kind, pipeline):
     made, run = kind
-    for one, other in zip(
-        made(exported(run())).predict(TEXTS), pipeline.predict(TEXTS), strict=True
-    ):
-        found, wanted = one.row(), other.row()
-        rounded = TypeAdapter(dict).validate_python(wanted)
-        assert json.loads(
-            json.dumps(found), parse_float=lambda n: round(float(n), 3)
-        ) == json.loads(json.dumps(rounded), parse_float=lambda n: round(float(n), 3))
+    found = made(exported(run())).predict(TEXTS)
+    assert rounded(found) == rounded(pipeline.predict(TEXTS))
 
 
 def test_a_loaded_predictor_is_a_model_too(kind, pipeline):

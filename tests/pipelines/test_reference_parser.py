@@ -3,6 +3,7 @@
 import pytest
 
 from tests.pipelines.small_models import REFERENCES, reference_run, tags_in
+from tests.pipelines.small_paper import paper
 from weft.pipelines import ReferenceParser
 from weft.pipelines.reference_parser import field_text
 
@@ -38,6 +39,15 @@ def test_fields_are_marked_and_named(parser):
         ("journal", 20, 40),
         ("date", 41, 46),
     ]
+
+
+def test_the_references_of_a_paper_have_labels_and_pages(parser):
+    found = parser.predict_bytes("paper.pdf", paper())
+    assert [(one.label, one.page, one.text) for one in found] == [
+        (f"[{number}]", 2, text) for number, (text, _) in enumerate(REFERENCES, 1)
+    ]
+    assert found[0].row()["label"] == "[1]"
+    assert {span.page for one in found for span in one.spans} == {2}
 
 
 def test_a_longer_reference_than_the_model_takes_has_an_error(parser):

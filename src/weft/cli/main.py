@@ -32,7 +32,12 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "predict": ("weft.cli.predict", "answer rows with a trained run (also: inference)"),
     "parse-references": (
         "weft.cli.pipelines.parse_references",
-        "find the fields of references, by a model that is at hand",
+        "find the fields of the references of papers, by a model at hand",
+    ),
+    "summarize": ("weft.cli.pipelines.summarize", "summarize papers and texts, by a model at hand"),
+    "find-datasets": (
+        "weft.cli.pipelines.find_datasets",
+        "find the data sets that papers mention, by a model at hand",
     ),
     "embed": ("weft.cli.embed", "write the vectors of texts, by a run or a pretrained encoder"),
     "export": ("weft.cli.export", "write a trained run as a folder that answers without torch"),

@@ -11,12 +11,16 @@ from pathlib import Path
 from typing import IO, Any
 
 from weft.cli.arguments import add_run, load_predictor
+from weft.cli.pipelines.pdf_refusal import refuse_pdf
 from weft.cli.prediction.prediction_rows import Asked, ColumnRows, LineRows, Peeked, answers
 from weft.errors import UserError
 from weft.runtime.logging import printable
 from weft.text.cells import unlisted
 
 __all__ = ["add", "add_rows", "answer", "run"]
+
+HEAD = 1024
+"""Bytes that say whether a file is a PDF."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -88,6 +92,8 @@ def answer(args: argparse.Namespace, load: Callable[[argparse.Namespace], Any]) 
         args.file, args.words = "-", [args.file, *args.words]
     typed = args.file == "-" and sys.stdin.isatty()
     _check_words(args, typed=typed)
+    if args.file != "-" and args.model is None:
+        _refuse_pdf(args)
     by_columns = args.file != "-" and _in_columns(args)
     if by_columns:
         _check_file(args.file)  # a wrong name is said before a model is loaded
@@ -128,6 +134,8 @@ def _rows(predictor: Any, args: argparse.Namespace, source: IO[bytes]) -> Column
     """The rows of a stream: those of columns where it has them, else its lines."""
     name = "standard input" if args.file == "-" else args.file
     head = Peeked(source)
+    if args.model is None:
+        refuse_pdf(head.lines[:HEAD], args.file, args.run)
     data = _said(predictor, args)
     if data == {} and args.words:
         raise _no_columns(args)
@@ -176,6 +184,14 @@ def _in_columns(args: argparse.Namespace) -> bool:
 
     form = table_format(Path(args.run), Path(args.file))
     return form is not None and not (args.json and form in ("tsv", "csv", "conll"))
+
+
+def _refuse_pdf(args: argparse.Namespace) -> None:
+    """Refuses a PDF before a model is loaded; another file that cannot be read is told later."""
+    path = Path(args.file)
+    if path.is_file() and os.access(path, os.R_OK):
+        with path.open("rb") as file:
+            refuse_pdf(file.read(HEAD), args.file, args.run)
 
 
 def _check_file(file: str) -> None:

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 from weft.config.public_names import on_first_use
 
 if TYPE_CHECKING:
+    from weft.pipelines.dataset_mentions import DatasetMentions as DatasetMentions
+    from weft.pipelines.dataset_mentions import MentionedDatasets as MentionedDatasets
     from weft.pipelines.find_model import models_home as models_home
     from weft.pipelines.given_text import GivenText as GivenText
     from weft.pipelines.pipeline import Pipeline as Pipeline
@@ -14,5 +16,7 @@ if TYPE_CHECKING:
     from weft.pipelines.reference_parser import ReferenceParser as ReferenceParser
     from weft.pipelines.registries import pipelines as pipelines
     from weft.pipelines.registries import register_pipeline as register_pipeline
+    from weft.pipelines.summarizer import Summarizer as Summarizer
+    from weft.pipelines.summarizer import Summary as Summary
 
 __getattr__, __dir__ = on_first_use(__name__)

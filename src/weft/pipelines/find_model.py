@@ -74,7 +74,7 @@ def load_model(
 ) -> RowPredictor:
     """The model of a pipeline, ready to answer; torch is needed for that of a run alone.
 
-    The arguments are those of :func:`find_model` and :func:`weft.load`.
+    The arguments are those of :func:`find_model` and :func:`weft.runs.load_run.load`.
 
     Raises:
         UserError: As :func:`find_model`; or the model reads several columns.

@@ -1,22 +1,27 @@
 """The texts that a pipeline is given: strings, the lines of a file, or all of it."""
 
-from collections.abc import Callable, Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from weft.data.bad_rows import BadRow
 from weft.data.formats.lines import LineFormat
 from weft.data.line_blocks import refuse_binary
 from weft.errors import DataError, UserError
 
-__all__ = ["GivenText", "is_pdf", "open_file", "text_lines", "whole_text"]
+if TYPE_CHECKING:
+    from weft.pipelines.documents import Passage
+
+__all__ = ["GivenText", "is_pdf", "joined_passages", "open_file", "text_lines", "whole_text"]
 
 LONGEST_LINE = 1_000_000
 """Bytes: of a reference, of an abstract on one line."""
-LARGEST = 50_000_000
-"""Bytes of a file that is one text: ten times the longest novel."""
+LARGEST = 10_000_000
+"""Bytes of a file that is one text: twice the longest novel."""
 MAGIC, MAGIC_WITHIN = b"%PDF-", 1024
 """How a PDF begins, and within how many bytes readers look for it."""
 
@@ -40,6 +45,33 @@ class GivenText:
         """The page of a character; None where the text has no pages."""
         return None if self.pages is None else self.pages(offset)
 
+    @classmethod
+    def of(cls, passage: "Passage") -> "GivenText":
+        """A passage of a document."""
+        return cls(passage.text, label=passage.label, pages=passage.page_of)
+
+
+def joined_passages(passages: Iterable["Passage"]) -> GivenText:
+    r"""Passages of a document as one text, with an empty line between.
+
+    Example:
+        >>> from weft.pipelines.documents import Passage
+        >>> text = joined_passages([Passage("It is new."), Passage("So", starts=((0, 3),))])
+        >>> text.text, text.page_of(0), text.page_of(12)
+        ('It is new.\n\nSo', 1, 3)
+    """
+    text, begins, parts = "", list[int](), [each for each in passages if each.text]
+    for each in parts:
+        text += "\n\n" * bool(text)
+        begins.append(len(text))
+        text += each.text
+
+    def page_of(offset: int) -> int:
+        at = max(bisect_right(begins, offset) - 1, 0)
+        return parts[at].page_of(offset - begins[at])
+
+    return GivenText(text, pages=page_of if parts else None)
+
 
 def is_pdf(head: bytes) -> bool:
     """Whether a file begins as a PDF does, whatever its name is.
@@ -52,7 +84,7 @@ def is_pdf(head: bytes) -> bool:
 
 
 @contextmanager
-def open_file(path: Path) -> Iterator[BinaryIO]:
+def open_file(path: Path) -> Iterator[BufferedReader]:
     """A file of a person's own, open for reading bytes.
 
     Raises:

@@ -4,9 +4,10 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from io import BytesIO
+from io import BufferedReader, BytesIO
 from pathlib import Path
 from typing import (
+    TYPE_CHECKING,
     Any,
     BinaryIO,
     ClassVar,
@@ -21,16 +22,27 @@ from typing import (
 
 from typing_extensions import TypedDict, override
 
+from weft.data.formats.cells import text_problem
 from weft.errors import DataError, UserError
-from weft.exported.row_predictor import RowPredictor, characters, row_chunks
+from weft.exported.row_predictor import Row, RowPredictor, characters, row_chunks
 from weft.pipelines.find_model import ModelWanted, load_model
-from weft.pipelines.given_text import GivenText, open_file, text_lines, whole_text
+from weft.pipelines.given_text import (
+    GivenText,
+    is_pdf,
+    joined_passages,
+    open_file,
+    text_lines,
+    whole_text,
+)
 from weft.text.processors.text_processor import TextProcessor
 
-__all__ = ["InputType", "Pipeline", "PipelineResult", "ResultRow"]
+if TYPE_CHECKING:
+    from weft.pipelines.documents import Document
 
-InputType = Literal["str", "txt"]
-"""What an input is: a string or a list of strings; the path of a text file."""
+__all__ = ["Answered", "InputType", "Pipeline", "PipelineResult", "ResultRow"]
+
+InputType = Literal["str", "txt", "pdf"]
+"""What an input is: a string or a list of strings; the path of a text file; that of a PDF."""
 
 _FILE_NAME = re.compile(r"\S+\.(?:pdf|txt)", re.IGNORECASE)
 """What stands alone and ends so is the name of a file, whatever it was given as."""
@@ -79,6 +91,10 @@ class PipelineResult:
 
 
 R = TypeVar("R", bound=PipelineResult)
+Answered = Sequence[tuple[Row, Any]]
+"""Rows, each with the model's typed answer."""
+HEAD = 1024
+"""Bytes that say whether a file is a PDF."""
 
 
 class Pipeline(ABC, Generic[R]):
@@ -101,7 +117,7 @@ class Pipeline(ABC, Generic[R]):
     """The model."""
     result_class: ClassVar[type[PipelineResult]]
     """What it answers with."""
-    extensions: ClassVar[tuple[str, ...]] = (".txt",)
+    extensions: ClassVar[tuple[str, ...]] = (".pdf", ".txt")
     """Of the files that it reads."""
     by_line: ClassVar[bool] = False
     """Whether each line of a text file is a text; else the file is one."""
@@ -140,8 +156,15 @@ class Pipeline(ABC, Generic[R]):
         return [given.text]
 
     @abstractmethod
-    def result(self, given: GivenText, answers: Sequence[Any]) -> R:
-        """The result for a text, by the model's answer to each of its :meth:`rows`."""
+    def result(self, given: GivenText, answered: Answered) -> R:
+        """The result for a text, by each of its :meth:`rows` with the model's answer."""
+
+    def texts(self, document: "Document") -> Iterable[GivenText]:
+        """What of a PDF is answered; one text, abstract and body, by default."""
+        from weft.pipelines.documents import find_abstract, find_body
+
+        abstract = find_abstract(document)
+        return [joined_passages([*([abstract] if abstract else []), find_body(document)])]
 
     # -- what all do
 
@@ -189,46 +212,65 @@ class Pipeline(ABC, Generic[R]):
             yield from self.answer(map(_given, texts))
             return
         assert isinstance(given, str | Path)
+        if kind == "pdf":
+            from weft.pipelines.documents import read_pdf
+
+            yield from self.answer(self.texts(read_pdf(given)))
+            return
         with open_file(Path(given)) as file:
-            yield from self.read(file, str(given))
+            if is_pdf(file.peek(HEAD)) and type is None:
+                yield from self.stream(given, "pdf")
+            else:
+                yield from self._read_text(file, str(given))
 
     def predict_bytes(self, name: str, content: bytes) -> list[R]:
-        """As :meth:`predict` of a file's content; what kind it is, the content says.
+        """As :meth:`predict` of a file's content, which says itself whether it is a PDF.
 
         Args:
-            name: What errors call it.
+            name: What errors call it; one that ends in ``.pdf`` must be a PDF.
             content: All of it.
         """
-        return [*self.read(BytesIO(content), name)]
+        return [*self.read(BufferedReader(BytesIO(content)), name)]
 
-    def read(self, stream: BinaryIO, name: str) -> Iterator[R]:
-        """The results for a file that is open, one after the other.
+    def read(self, stream: BufferedReader, name: str) -> Iterator[R]:
+        """The results for a file that is open, one after the other, as :meth:`predict_bytes`.
 
         Args:
             stream: Open for reading bytes.
             name: What errors call it.
         """
-        if self.by_line:
-            yield from self.answer(text_lines(stream, name))
-        else:
-            yield from self.answer([whole_text(stream, name)])
+        if not (is_pdf(stream.peek(HEAD)) or name.lower().endswith(".pdf")):
+            yield from self._read_text(stream, name)
+            return
+        from weft.pipelines.documents import PdfLimits, read_pdf
+
+        content = stream.read(PdfLimits().bytes + 1)  # as much as is known to be too much
+        yield from self.answer(self.texts(read_pdf(content, name=name)))
+
+    def _read_text(self, stream: BinaryIO, name: str) -> Iterator[R]:
+        texts = text_lines(stream, name) if self.by_line else [whole_text(stream, name)]
+        yield from self.answer(texts)
 
     def answer(self, texts: Iterable[GivenText]) -> Iterator[R]:
         """The results for texts that are read, in order; some hundred are answered together."""
         for some in row_chunks(texts, lambda given: len(given.text)):
-            asked = [[] if each.problem else self.rows(each) for each in some]
-            found = self._answers([row for rows in asked for row in rows])
-            for given, rows in zip(some, asked, strict=True):
-                answers = [next(found) for _ in rows]
-                wrong = [str(answer) for answer in answers if isinstance(answer, DataError)]
-                if given.problem or wrong:
-                    yield self._failed(given, given.problem or wrong[0])
+            problems = [each.problem or text_problem(each.text) for each in some]
+            asked = [
+                [] if problem else self.rows(each)
+                for each, problem in zip(some, problems, strict=True)
+            ]
+            found = self._answered([row for rows in asked for row in rows])
+            for given, problem, rows in zip(some, problems, asked, strict=True):
+                answered = [next(found) for _ in rows]
+                wrong = [str(answer) for _, answer in answered if isinstance(answer, DataError)]
+                if problem or wrong:
+                    yield self._failed(given, problem or wrong[0])
                 else:
-                    yield self.result(given, answers)
+                    yield self.result(given, answered)
 
-    def _answers(self, rows: Iterable[Any]) -> Iterator[Any]:
+    def _answered(self, rows: Iterable[Any]) -> Iterator[tuple[Row, Any]]:
         for some in row_chunks(rows, characters):
-            yield from (answer for _, answer in self.predictor.answers_or_errors(some))
+            yield from self.predictor.answers_or_errors(some)
 
     def _failed(self, given: GivenText, problem: str) -> R:
         page = given.page_of(0)
@@ -254,10 +296,10 @@ def _type_of(given: Any, said: str | None) -> InputType:
     if isinstance(given, Path):
         if said == "str":
             raise UserError(f"type is 'str', but {given} is a path. Leave type out.")
-        return "txt"
+        return "pdf" if said == "pdf" or (not said and given.suffix.lower() == ".pdf") else "txt"
     if said is None and isinstance(given, str) and _FILE_NAME.fullmatch(given.strip()):
         raise UserError(
-            f"{given!r:.200} may be a text or a file. Of a file say its type, as type='txt', or "
+            f"{given!r:.200} may be a text or a file. Of a file say its type, as type='pdf', or "
             "give a pathlib.Path; of a text, type='str'."
         )
     if not isinstance(given, str) and said not in (None, "str"):
@@ -266,4 +308,4 @@ def _type_of(given: Any, said: str | None) -> InputType:
         raise UserError(
             f"Wanted a string, a list of strings or a pathlib.Path; found {type(given).__name__}."
         )
-    return "txt" if said == "txt" else "str"
+    return said or "str"  # type: ignore[return-value]  # one of them, as was looked at

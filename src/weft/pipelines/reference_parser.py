@@ -1,20 +1,23 @@
 """Reference strings, as papers end with, to their fields: author, title, date and so on."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from typing_extensions import override
 
 from weft.pipelines.find_model import ModelWanted
 from weft.pipelines.given_text import GivenText
-from weft.pipelines.pipeline import Pipeline, PipelineResult, ResultRow
+from weft.pipelines.pipeline import Answered, Pipeline, PipelineResult, ResultRow
 from weft.pipelines.placed_spans import PlacedSpan, PlacedSpanRow, placed_spans
 from weft.pipelines.registries import register_pipeline
 from weft.text.features.slots import places_of
 from weft.text.processors.tagging import Tagged, TaggingText
+
+if TYPE_CHECKING:
+    from weft.pipelines.documents import Document
 
 __all__ = ["ParsedReference", "ReferenceParser", "ReferenceRow", "field_text"]
 
@@ -134,7 +137,8 @@ class ParsedReference(PipelineResult):
 class ReferenceParser(Pipeline[ParsedReference]):
     """Parses reference strings: each word's field, by a model for word tagging.
 
-    A text file has a reference on each line. The arguments are those of :class:`Pipeline`.
+    A text file has a reference on each line; of a PDF its list of references is found and split.
+    The arguments are those of :class:`Pipeline`.
 
     Example:
         >>> parse = ReferenceParser()  # doctest: +SKIP
@@ -151,9 +155,17 @@ class ReferenceParser(Pipeline[ParsedReference]):
     by_line = True
 
     @override
-    def result(self, given: GivenText, answers: Sequence[Tagged]) -> ParsedReference:
-        (answer,), places = answers, places_of(given.text)
+    def texts(self, document: "Document") -> Iterable[GivenText]:
+        """The references of its list."""
+        from weft.pipelines.documents import find_references
+
+        return map(GivenText.of, find_references(document))
+
+    @override
+    def result(self, given: GivenText, answered: Answered) -> ParsedReference:
+        ((_, answer),), places = answered, places_of(given.text)
         text = self.processor
+        assert isinstance(answer, Tagged)
         assert isinstance(text, TaggingText), "another is refused"
         # Words of a text that was cut have no label; where labels mark no spans, each names one.
         spans = placed_spans(given, places, answer, text.scheme or "io")

@@ -8,7 +8,12 @@ from weft.config.registry import Registry
 __all__ = ["pipelines", "register_pipeline"]
 
 pipelines = Registry(
-    "pipeline", {"weft.pipelines.reference_parser": ["reference-parser"]}, plural="pipelines"
+    "pipeline",
+    {
+        "weft.pipelines.dataset_mentions": ["dataset-mentions"],
+        "weft.pipelines.reference_parser": ["reference-parser"],
+        "weft.pipelines.summarizer": ["summarizer"],
+    },
 )
 
 

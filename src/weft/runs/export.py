@@ -20,6 +20,7 @@ from weft.runs.load_run import load
 from weft.runs.prediction_input import recorded_layout
 from weft.runtime.disk import refuse_outward_links
 from weft.runtime.files import clean_leftovers
+from weft.tasks.registries import tasks
 
 __all__ = ["Exported", "export", "export_trained", "tell_older_exports"]
 
@@ -157,4 +158,5 @@ def _selected_metric(folder: Path) -> str:
 def _source(folder: Path, predictor: Predictor) -> dict[str, Any]:
     info, data = RunFolder(folder).info, recorded_layout(predictor, folder)
     named = {"recipe": str(info.get("recipe", "")), "key": str(info.get("key", ""))}
+    named["task"] = tasks.name_of(type(predictor.task)) or type(predictor.task).__name__
     return {**named, "data": data} if data else named

@@ -6,7 +6,15 @@ import sys
 
 import pytest
 
-from tests.pipelines.small_models import REFERENCES, exported, reference_run
+from tests.pipelines.small_models import (
+    REFERENCES,
+    exported,
+    extracts_run,
+    mentions_run,
+    reference_run,
+)
+from tests.pipelines.small_paper import paper
+from tests.trained_run import library_run
 from weft.cli.main import main
 
 TEXTS = [text for text, _ in REFERENCES]
@@ -21,7 +29,7 @@ def parse(tmp_path, monkeypatch):
 
 
 def piped(monkeypatch, content):
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(content))))
 
 
 def test_each_reference_is_a_line(parse, capsys):
@@ -86,3 +94,40 @@ def test_what_cannot_be_is_said_before_the_model_is_loaded(capsys, tmp_path, mon
 def test_a_single_file_that_cannot_be_read_is_the_error(parse, capsys):
     assert parse("none.txt") == 2
     assert capsys.readouterr().err == "error: none.txt cannot be read: No such file or directory.\n"
+
+
+def test_each_command_reads_a_paper(parse, capsys, tmp_path):
+    (tmp_path / "paper.pdf").write_bytes(paper())
+    assert parse("paper.pdf") == 0
+    assert capsys.readouterr().out.count("<author>") == 3
+    assert main(["find-datasets", "paper.pdf", "--model", str(mentions_run())]) == 0
+    assert capsys.readouterr().out == "p. 1: CIFAR-10\np. 1: DBLP data\np. 2: CIFAR-10\n"
+    words = ["--part", "all", "--sentences", "6", "--model", str(extracts_run())]
+    assert main(["summarize", "paper.pdf", *words]) == 0
+    assert "DBLP data is old." in capsys.readouterr().out
+
+
+def test_a_paper_without_references_is_told(parse, capsys, tmp_path):
+    (tmp_path / "empty.txt").touch()
+    assert parse("empty.txt") == 0
+    assert capsys.readouterr().err == "empty.txt: nothing was found in it.\n"
+
+
+@pytest.mark.parametrize(
+    ("run", "said"),
+    [
+        (reference_run, "weft parse-references paper.pdf --model {0}, or weft find-datasets"),
+        (lambda: exported(reference_run()), "weft parse-references paper.pdf --model {0}, or"),
+        (extracts_run, "is a PDF; wanted rows of text. A pipeline reads it: weft summarize"),
+        (library_run, "No pipeline is for the task translation: make text of it first"),
+    ],
+    ids=["tagger", "export", "summarizer", "translator"],
+)
+def test_predict_names_the_pipeline_that_reads_a_pdf(run, said, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "paper.pdf").write_bytes(paper())
+    assert main(["predict", str(run()), "paper.pdf"]) == 2
+    assert said.format(run()) in capsys.readouterr().err
+    piped(monkeypatch, paper())
+    assert main(["predict", str(run())]) == 2
+    assert "standard input is a PDF" in capsys.readouterr().err

@@ -11,10 +11,10 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Describes the command."""
     add_command(
         parser,
-        "Finds author, title, date and the other fields of references: of a text file, or of what "
-        "is piped in, each line is one. Each is written with its fields marked, as ParsCit does: "
-        "<author>A. Author.</author> <title>...</title>; or as JSON, with tokens, tags, fields and "
-        "where each stands.",
+        "Finds author, title, date and the other fields of references: those that a PDF lists; of "
+        "a text file, or of what is piped in, each line is one. Each is written with its fields "
+        "marked, as ParsCit does: <author>A. Author.</author> <title>...</title>; or as JSON, with "
+        "tokens, tags, fields and where each stands.",
     )
 
 

@@ -6,9 +6,8 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from io import BytesIO
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from weft.cli.arguments import add_device_and_code
 from weft.cli.prediction.row_progress import RowProgress
@@ -34,7 +33,7 @@ def add_command(parser: argparse.ArgumentParser, about: str) -> None:
         "something could not be."
     )
     parser.add_argument(
-        "files", nargs="*", default=["-"], metavar="FILE", help="a text file; - is stdin"
+        "files", nargs="*", default=["-"], metavar="FILE", help="PDFs and text files; - is stdin"
     )
     parser.add_argument(
         "--model",
@@ -136,10 +135,13 @@ def _answer(pipeline: Any, args: argparse.Namespace, file: Any) -> int:
     with RowProgress(lambda: None) as progress:
         for name in args.files:
             try:
+                before = count
                 for result in _results(pipeline, name):
                     count, failed = count + 1, failed + bool(result.error)
                     _write(result, file, name=name, several=several, in_json=in_json)
                     progress.show(count, 0)
+                if count == before:
+                    print(printable(f"{name}: nothing was found in it."), file=sys.stderr)
             except (UserError, DataError) as error:
                 count, failed = count + 1, failed + 1
                 if not several and args.output is None:
@@ -158,8 +160,7 @@ def _results(pipeline: Any, name: str) -> Iterator[Any]:
     if name != "-":
         yield from pipeline.stream(Path(name))
         return
-    stream: BinaryIO = sys.stdin.buffer
-    yield from pipeline.read(stream, "standard input")
+    yield from pipeline.read(sys.stdin.buffer, "standard input")
 
 
 def _in_json(args: argparse.Namespace) -> bool:
@@ -199,6 +200,6 @@ def _interactive(pipeline: Any, args: argparse.Namespace) -> int:
             return 0
         if not line.strip():
             return 0
-        raw = BytesIO(line.encode("utf-8", errors="surrogateescape"))
-        for result in pipeline.read(raw, "standard input"):
+        raw = line.encode("utf-8", errors="surrogateescape")
+        for result in pipeline.predict_bytes("standard input", raw):
             _write(result, sys.stdout, name="standard input", several=False, in_json=_in_json(args))

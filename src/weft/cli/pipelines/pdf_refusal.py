@@ -1,0 +1,46 @@
+"""What ``weft predict`` says of a PDF: which pipeline's command reads it, for the model at hand."""
+
+from pathlib import Path
+
+from weft.errors import UserError
+
+__all__ = ["COMMANDS_OF", "refuse_pdf"]
+
+COMMANDS_OF = {
+    "reference-parser": "parse-references",
+    "dataset-mentions": "find-datasets",
+    "summarizer": "summarize",
+}
+"""The command of each pipeline."""
+
+
+def refuse_pdf(head: bytes, name: str, model: str) -> None:
+    """Refuses a PDF, with the commands of the pipelines that are for the model's task.
+
+    Args:
+        head: How the file begins.
+        name: What it is called; ``-`` is standard input.
+        model: The run or the export that is asked.
+    """
+    from weft.pipelines.given_text import is_pdf
+
+    if not is_pdf(head):
+        return
+    from weft.pipelines.find_model import task_of
+    from weft.pipelines.registries import pipelines
+
+    task, kind = task_of(Path(model))
+    fitting = []
+    for pipeline, command in COMMANDS_OF.items():
+        tasks = pipelines.get(pipeline).wanted.tasks
+        if task in tasks or (task is None and kind in tasks.values()):
+            fitting.append(f"weft {command} {name} --model {model}")
+    said = "standard input" if name == "-" else name
+    if fitting:
+        advice = "A pipeline reads it: " + ", or ".join(fitting)
+    else:
+        advice = (
+            f"No pipeline is for the task {task or kind or 'of this model'}: make text of it "
+            "first, as `pdftotext FILE.pdf` does."
+        )
+    raise UserError(f"{said} is a PDF; wanted rows of text. {advice}")

@@ -230,21 +230,23 @@ class Pipeline(ABC, Generic[R]):
             name: What errors call it; one that ends in ``.pdf`` must be a PDF.
             content: All of it.
         """
-        return [*self.read(BufferedReader(BytesIO(content)), name)]
+        return [*self.read(BytesIO(content), name)]
 
-    def read(self, stream: BufferedReader, name: str) -> Iterator[R]:
+    def read(self, stream: BinaryIO, name: str) -> Iterator[R]:
         """The results for a file that is open, one after the other, as :meth:`predict_bytes`.
 
         Args:
             stream: Open for reading bytes.
             name: What errors call it.
         """
-        if not (is_pdf(stream.peek(HEAD)) or name.lower().endswith(".pdf")):
-            yield from self._read_text(stream, name)
+        # A pipe cannot go back to what was looked at.
+        peeked = stream if isinstance(stream, BufferedReader) else BufferedReader(stream)  # type: ignore[type-var]
+        if not (is_pdf(peeked.peek(HEAD)) or name.lower().endswith(".pdf")):
+            yield from self._read_text(peeked, name)
             return
         from weft.pipelines.documents import PdfLimits, read_pdf
 
-        content = stream.read(PdfLimits().bytes + 1)  # as much as is known to be too much
+        content = peeked.read(PdfLimits().bytes + 1)  # as much as is known to be too much
         yield from self.answer(self.texts(read_pdf(content, name=name)))
 
     def _read_text(self, stream: BinaryIO, name: str) -> Iterator[R]:

@@ -149,7 +149,8 @@ class ReferenceParser(Pipeline[ParsedReference]):
     wanted = ModelWanted(
         name="reference-parser",
         tasks={"word_tagging": "tagging"},
-        training="tagging/references train_data.path=train.jsonl valid_data.path=valid.jsonl",
+        training="tagging/references train_data.path=data/references/train.jsonl "
+        "valid_data.path=data/references/valid.jsonl",
     )
     result_class: ClassVar[type[PipelineResult]] = ParsedReference
     by_line = True

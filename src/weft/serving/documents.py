@@ -29,7 +29,7 @@ class ServedResult(Protocol):
 
 
 class ServedPipeline(Protocol):
-    """What a server has to know of a pipeline, as those of :mod:`weft.pipelines` are."""
+    """What a server has to know of a pipeline, as those of ``weft.pipelines`` are."""
 
     @property
     def name(self) -> str:

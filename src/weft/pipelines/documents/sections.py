@@ -59,7 +59,7 @@ def find_references(document: Document) -> list[Passage]:
     indents, gaps and what lines say. A label, as ``[12]``, is not in the text but beside it.
 
     Args:
-        document: As :func:`weft.pipelines.documents.read_pdf` gives it.
+        document: As :func:`weft.pipelines.documents.pdf.read_pdf` gives it.
 
     Returns:
         Nothing where the document has no such section.

@@ -118,8 +118,11 @@ def test_a_paper_without_references_is_told(parse, capsys, tmp_path):
     [
         (reference_run, "weft parse-references paper.pdf --model {0}, or weft find-datasets"),
         (lambda: exported(reference_run()), "weft parse-references paper.pdf --model {0}, or"),
-        (extracts_run, "is a PDF; wanted rows of text. A pipeline reads it: weft summarize"),
-        (library_run, "No pipeline is for the task translation: make text of it first"),
+        (
+            extracts_run,
+            "paper.pdf: wanted rows of text, found a PDF. A pipeline reads it: weft summarize",
+        ),
+        (library_run, "paper.pdf: wanted text, found a PDF: make text of it first"),
     ],
     ids=["tagger", "export", "summarizer", "translator"],
 )
@@ -130,4 +133,4 @@ def test_predict_names_the_pipeline_that_reads_a_pdf(run, said, capsys, tmp_path
     assert said.format(run()) in capsys.readouterr().err
     piped(monkeypatch, paper())
     assert main(["predict", str(run())]) == 2
-    assert "standard input is a PDF" in capsys.readouterr().err
+    assert "standard input: wanted" in capsys.readouterr().err

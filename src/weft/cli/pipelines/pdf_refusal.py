@@ -26,21 +26,18 @@ def refuse_pdf(head: bytes, name: str, model: str) -> None:
 
     if not is_pdf(head):
         return
+    from weft.data.line_blocks import refuse_binary
     from weft.pipelines.find_model import task_of
     from weft.pipelines.registries import pipelines
 
     task, kind = task_of(Path(model))
-    fitting = []
+    fitting = list[str]()
     for pipeline, command in COMMANDS_OF.items():
         tasks = pipelines.get(pipeline).wanted.tasks
         if task in tasks or (task is None and kind in tasks.values()):
             fitting.append(f"weft {command} {name} --model {model}")
     said = "standard input" if name == "-" else name
     if fitting:
-        advice = "A pipeline reads it: " + ", or ".join(fitting)
-    else:
-        advice = (
-            f"No pipeline is for the task {task or kind or 'of this model'}: make text of it "
-            "first, as `pdftotext FILE.pdf` does."
-        )
-    raise UserError(f"{said} is a PDF; wanted rows of text. {advice}")
+        ways = ", or ".join(fitting)
+        raise UserError(f"{said}: wanted rows of text, found a PDF. A pipeline reads it: {ways}")
+    refuse_binary(head, said)

@@ -263,6 +263,8 @@ class Typesetter:
 
     def paragraph(self, text: str, style: Style, label: str = "") -> None:
         lay = self.layout
+        if label and lay.raised:
+            style.first += stringWidth(label, style.font, style.size * 0.65) + 0.5
         lines = self.broken(text, style, self.width)
         if self.y != self.start:
             self.y -= style.before

@@ -6,14 +6,15 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from weft.pipelines.documents.document import Line
+from weft.pipelines.documents.line_numbers import without_line_numbers
+from weft.pipelines.documents.placed_word import PlacedWord
 
-__all__ = ["PlacedWord", "page_lines"]
+__all__ = ["page_lines", "written"]
 
 BIN = 2.0
 """Points: how finely white is looked for."""
@@ -25,28 +26,14 @@ GUTTER = 3
 """Bins without a word, at least: 6 points; between words of justified lines are 2 to 5."""
 NARROWEST = 0.18
 """Of the width of the text: a column has as much, a label of a list or a line number less."""
-FEWEST_ROWS = 3
-"""Rows that a column has at least."""
+FEWEST_ROWS, MANY_ROWS = 3, 8
+"""Rows that a column has at least; beside one of many, the last may have a single one."""
 DEEPEST = 4
 """Columns within columns, and bands of a page with other columns."""
 LONGEST = 8.0
 """Of the size: a longer word, as an address, may run into the gutter."""
 WORD_SPACE = 0.2
 """Of the size: what is farther apart are two words, whatever is written between them."""
-
-
-class PlacedWord(NamedTuple):
-    """Characters without white between them; lengths are in points, y grows downwards."""
-
-    text: str
-    x0: float
-    x1: float
-    y: float
-    """Of its baseline."""
-    size: float
-    bold: bool = False
-    space: bool = True
-    """Whether white is written before it."""
 
 
 @dataclass
@@ -74,7 +61,8 @@ def page_lines(words: Sequence[PlacedWord], page: int) -> list[Line]:
         >>> [line.text for line in lines[:2]], lines[-1].text, lines[-1].column
         (['Title', 'left left'], 'right right', 2)
     """
-    columns = list(_columns([word for word in words if word.x1 > word.x0 and word.size > 0], 0))
+    written = [word for word in words if word.x1 > word.x0 and word.size > 0]
+    columns = list(_columns(without_line_numbers(written), 0))
     return [
         line
         for number, rows in enumerate(columns)
@@ -156,7 +144,8 @@ def _runs(white: NDArray[np.bool_]) -> list[tuple[bool, int, int]]:
 
 
 def _is_divided(left: NDArray[np.bool_], right: NDArray[np.bool_]) -> bool:
-    return min(int(left.sum()), int(right.sum())) >= FEWEST_ROWS
+    fewer, more = sorted((int(left.sum()), int(right.sum())))
+    return fewer >= FEWEST_ROWS or (fewer > 0 and more >= MANY_ROWS)
 
 
 def _divided(white: NDArray[np.bool_], left: NDArray[np.bool_], right: NDArray[np.bool_]) -> int:

@@ -14,7 +14,8 @@ from typing import IO, Any
 
 from weft.errors import MissingExtraError
 from weft.pipelines.documents.document import Document, DocumentError
-from weft.pipelines.documents.page_layout import PlacedWord, page_lines
+from weft.pipelines.documents.page_layout import page_lines
+from weft.pipelines.documents.placed_word import PlacedWord
 from weft.pipelines.documents.running_heads import without_running_heads
 from weft.runtime.bounded_files import opened
 
@@ -24,8 +25,8 @@ MIB = 1 << 20
 HEAD = 1024
 """Bytes within which a PDF says that it is one, as readers of PDFs take them."""
 SCANNED = (
-    "has no text on any of its {:,} pages, as one that was scanned: recognize its text first, as "
-    "`ocrmypdf IN.pdf OUT.pdf` does"
+    "has no text on any of its pages ({:,}): it was scanned, and its text is to be recognized "
+    "first, as `ocrmypdf IN.pdf OUT.pdf` does, or is damaged"
 )
 
 
@@ -46,7 +47,7 @@ class PdfLimits:
     characters: int = 20_000_000
     """On all pages; 2,000 pages of small print."""
     seconds: int = 120
-    """Of waiting, from start to end; 500 dense pages take 10."""
+    """Of waiting, from start to end; 500 dense pages take 17 of a processor."""
     memory: int = 1024 * MIB
     """Bytes of the process that reads, beside those of the file."""
 

@@ -11,7 +11,7 @@ __all__ = ["labelled_starts"]
 FORMS: Mapping[str, re.Pattern[str]] = {
     "bracket": re.compile(r"(\[ ?(\d{1,4}) ?\])\s*"),
     "parenthesis": re.compile(r"(\( ?(\d{1,4}) ?\))\s*"),
-    "dot": re.compile(r"((\d{1,4}) ?\.)(?![\d\w])\s*"),
+    "dot": re.compile(r"((\d{1,4}) ?\.)(?!\d)\s*"),
     "half": re.compile(r"((\d{1,4}) ?\))\s*"),
     "bare": re.compile(r"((\d{1,4}))(?=\s+\S)\s*"),
 }

@@ -29,7 +29,9 @@ LONGEST = 14
 """Lines of a reference."""
 BY_PLACE = 6.0
 """What an indent or a gap says, where the list has them."""
-ALPHABET = 1.5
+ALPHABET = 2.0
+ALIKE, UNLIKE = 0.7, 2.0
+"""Share of references that begin with a surname and initials, from which on others say less."""
 SORTED = 0.8
 """Share of neighbours in the order of the alphabet from which on it says something."""
 
@@ -63,6 +65,16 @@ ABBREVIATED = re.compile(
 GOES_ON = re.compile(
     r"(?:[,&:;–—(-]|\b(?:and|und|et|y|of|the|in|on|for|a|an|to|with|by|from|In|de|van|von))$"
 )
+NO_AUTHOR = re.compile(
+    r"(?:In\b|Springer|ACM\b|IEEE\b|MIT Press|Elsevier|Wiley|Kluwer|Morgan Kaufmann|Academic Press"
+    r"|Cambridge,? (?:U|MA)|Oxford Univ|North-Holland|Addison|Prentice|Proceedings|Proc\.|Journal"
+    r"|J\. (?:of|[A-Z][a-z]+\. )|Trans(?:actions|\.)|Communications of|Comm\.|Advances in"
+    r"|International (?:Conf|J)|Int\.|Conference|Symposium|Workshop|Lecture Notes|Annals of"
+    r"|Annual|Technical [Rr]eport|Tech\.|Ph\.? ?D|Master|Vol(?:ume|\.)|Pages?\b|pp?\."
+    r"|University|Department|Available|Accessed|Retrieved|URL|https?:|www\.|doi|DOI|arXiv)"
+)
+"""Where references go on: publishers, journals, addresses."""
+QUOTES = "“‘\"'«„"
 STARRED = re.compile(r"(?:[-–—_]{2,}|[—―]|″|\")\W*")
 """A dash for the authors of the reference before."""
 
@@ -108,6 +120,12 @@ def unlabelled_starts(lines: Sequence[Line], edges: Sequence[float]) -> list[int
     places = [a + b for a, b in zip(_indents(lines, edges), _gaps(lines), strict=True)]
     own = [place + _says(lines, n) for n, place in enumerate(places)]
     starts = _best_cut(lines, own, alphabet=0.0)
+    if sum(bool(STRONG.match(lines[n].text)) for n in starts) >= ALIKE * len(starts):
+        own = [
+            each - (0.0 if STRONG.match(line.text) or STARRED.match(line.text) else UNLIKE)
+            for each, line in zip(own, lines, strict=True)
+        ]
+        starts = _best_cut(lines, own, alphabet=0.0)
     names = [_name(lines[n].text) for n in starts]
     rising = sum(a <= b for a, b in pairwise(names))
     if len(names) > 3 and rising >= SORTED * (len(names) - 1):
@@ -169,7 +187,9 @@ def _says(lines: Sequence[Line], n: int) -> float:
     elif BODY.match(ahead):
         found = 0.5
     else:
-        found = -3.0 if text[0].islower() else -2.0
+        found = -2.0 if text[0].isupper() or text[0] in QUOTES else -4.0
+    if NO_AUTHOR.match(text):
+        found = -4.0
     return found + (_ended(lines[n - 1], lines[n]) if n else 0.0)
 
 

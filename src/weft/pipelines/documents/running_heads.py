@@ -3,6 +3,7 @@
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from statistics import median
 
 from weft.pipelines.documents.document import Line
@@ -49,7 +50,7 @@ def _margins(lines: Sequence[Line]) -> list[Line]:
 def _repeated(margins: Sequence[Sequence[Line]]) -> set[Line]:
     """What is the same on two pages but for its digits."""
     groups = defaultdict[str, list[Line]](list)
-    for line in (line for lines in margins for line in lines):
+    for line in chain(*margins):
         key = re.sub(r"\d+", "#", line.text.casefold())
         if sum(map(str.isalpha, key)) >= LETTERS:
             groups[key].append(line)
@@ -80,9 +81,10 @@ def _numbered(margins: Sequence[Sequence[Line]]) -> set[Line]:
                 alone.append((int(match[1]) - line.page, line))
             elif place < 2 and (ends := _end_numbers(line.text)):
                 beside += [(number - line.page, line) for number in ends]
-    pages = {line.page for lines in margins for line in lines}
+    pages = {line.page for line in chain(*margins)}
     if len(pages) == 1 and alone:
-        return {alone[0][1]} if alone[0][1].y == max(line.y for line in margins[-1]) else set()
+        line = alone[0][1]
+        return {line} if line.y == max(other.y for other in chain(*margins)) else set()
     found = set[Line]()
     for each in (alone, beside):
         for first, count in Counter(first for first, _ in each).most_common(2):

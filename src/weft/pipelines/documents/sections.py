@@ -28,6 +28,10 @@ YEAR = re.compile(r"\b(?:1[6-9]|20)\d\d[a-z]?\b")
 CAPTION = re.compile(
     r"(?:fig(?:ure|\.)|table|algorithm|scheme|plate|chart) ?\d+\s?[.:|—–]", re.IGNORECASE
 )
+GAP = 1.2
+"""Of the usual distance of lines: what is farther below is set apart."""
+LONGEST_FOOTNOTE = 8
+"""Lines of the footnotes below a column."""
 WIDER = 1.5
 """Of the usual distance of lines: a gap that ends a caption, an abstract or a paragraph."""
 ABSTRACT = {
@@ -141,11 +145,14 @@ def _split(lines: Sequence[Line], vocabulary: Vocabulary) -> Iterator[Passage]:
 
 
 def _of_references(lines: Sequence[Line]) -> Iterator[Line]:
-    """Lines of the size of the list, without captions of what floats in it."""
+    """Lines of the size of the list, without footnotes, and captions of what floats in it."""
     size = dominant_size(lines[: 10 * LOOKED_AT])
     caption, usual = False, _usual_step(lines)
+    footnotes = set[int]() if lines and lines[0].raised else _footnotes(lines, usual)
     before: Line | None = None
-    for line in lines:
+    for n, line in enumerate(lines):
+        if n in footnotes:
+            continue
         if caption and before is not None:
             caption = _is_near(before, line, WIDER * usual)
         if abs(line.size - size) <= OTHER_SIZE:
@@ -153,6 +160,19 @@ def _of_references(lines: Sequence[Line]) -> Iterator[Line]:
             if not caption:
                 yield line
         before = line
+
+
+def _footnotes(lines: Sequence[Line], usual: float) -> set[int]:
+    """What stands below a gap, begins with a raised mark, and ends its column."""
+    found, last = set[int](), len(lines)
+    for n in range(len(lines) - 1, 0, -1):
+        before, line = lines[n - 1], lines[n]
+        if (line.page, line.column) != (before.page, before.column):
+            last = n
+        elif line.raised and line.y - before.y > GAP * usual > 0 and last - n <= LONGEST_FOOTNOTE:
+            found.update(range(n, last))
+            last = n
+    return found
 
 
 def _usual_step(lines: Sequence[Line]) -> float:

@@ -1,0 +1,128 @@
+"""PDFs of any kind end in lines or in an error that says what they are, within limits."""
+
+import io
+import random
+import time
+from pathlib import Path
+
+import pytest
+from reportlab.lib.pdfencrypt import StandardEncryption
+from reportlab.pdfgen.canvas import Canvas
+
+from tests.pipelines.documents import hostile_pdfs
+from tests.pipelines.documents.layouts import WRITTEN_AGAINST
+from tests.pipelines.documents.paper_pdf import paper
+from weft.errors import MissingExtraError, UserError
+from weft.pipelines.documents import DocumentError, PdfLimits, find_references, pdf, read_pdf
+from weft.pipelines.documents.page_layout import written
+
+PAPER = paper(WRITTEN_AGAINST["journal, numbered, 2 col."], seed=3).content
+
+
+def drawn(*texts: str, turn: int = 0, encrypt=None) -> bytes:
+    file = io.BytesIO()
+    canvas = Canvas(file, encrypt=encrypt)
+    for number, text in enumerate(texts):
+        canvas.saveState()
+        if turn:
+            canvas.translate(300, 400)
+            canvas.rotate(turn)
+        canvas.drawString(20, 100 - 14 * number, text)
+        canvas.restoreState()
+    canvas.save()
+    return file.getvalue()
+
+
+def refusal(content: bytes, **limits: int) -> str:
+    with pytest.raises(DocumentError) as caught:
+        read_pdf(content, name="it.pdf", limits=PdfLimits(**limits))
+    return str(caught.value)
+
+
+def test_a_path_is_read_as_its_bytes_are(tmp_path: Path) -> None:
+    (tmp_path / "paper.pdf").write_bytes(PAPER)
+    by_path, by_bytes = read_pdf(tmp_path / "paper.pdf"), read_pdf(PAPER)
+    assert by_path.lines == by_bytes.lines
+    assert by_path.name == str(tmp_path / "paper.pdf")
+
+
+def test_what_is_no_file_is_told(tmp_path: Path) -> None:
+    with pytest.raises(DocumentError, match=r"none\.pdf: missing"):
+        read_pdf(tmp_path / "none.pdf")
+    with pytest.raises(DocumentError, match="not a regular file"):
+        read_pdf(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"<html>no</html>", "is no PDF: '%PDF-' was not found"),
+        (PAPER[: len(PAPER) // 2], "is no PDF, or a damaged one"),
+        (b"%PDF-1.7\n" + bytes(range(256)) * 100, "is no PDF, or a damaged one"),
+        (hostile_pdfs.one_page(b""), "has no text on any of its pages (1): it was scanned"),
+        (hostile_pdfs.cyclic(), "has no text on any of its pages (1,000)"),
+        (hostile_pdfs.of_pages(5000), "has 5,000 pages, more than the 2,000 allowed"),
+        (drawn("a", encrypt=StandardEncryption("secret")), "is encrypted and needs a password"),
+    ],
+    ids=["html", "half", "noise", "empty", "cycle", "pages", "encrypted"],
+)
+def test_what_cannot_be_read_is_told(content: bytes, reason: str) -> None:
+    assert refusal(content).startswith(f"it.pdf: {reason}")
+
+
+def test_what_only_its_owner_has_a_password_for_is_read() -> None:
+    content = drawn("open to all", encrypt=StandardEncryption("", ownerPassword="secret"))
+    assert read_pdf(content).text == "open to all"
+
+
+def test_limits_hold() -> None:
+    assert "bytes are more than the 100 allowed" in refusal(PAPER, bytes=100)
+    many = hostile_pdfs.of_characters(3000)
+    told = "it.pdf: page 1: 3,004 characters on one page are more than the 3,000 allowed"
+    assert refusal(many, page_characters=3000) == told
+    assert refusal(many, characters=3000) == told
+
+
+def test_what_takes_all_memory_or_time_ends_in_an_error() -> None:
+    began = time.monotonic()
+    forms = hostile_pdfs.nested_forms(30)
+    assert "page 1: takes longer than 2 s to read" in refusal(forms, seconds=2)
+    memory = refusal(hostile_pdfs.of_characters(3_000_000), memory=256 << 20)
+    assert "page 1: is damaged, or needs more than 256 MiB" in memory
+    assert time.monotonic() - began < 30
+
+
+def test_damage_anywhere_ends_in_lines_or_an_error() -> None:
+    told = list[str]()
+    for seed in range(5):
+        rng, content = random.Random(seed), bytearray(PAPER)
+        for _ in range(rng.choice([3, 30, 300])):
+            content[rng.randrange(len(content))] = rng.randrange(256)
+        try:
+            find_references(read_pdf(bytes(content)))
+        except UserError as error:
+            told.append(str(error))
+    assert all(each.startswith("the PDF: ") for each in told)
+
+
+def test_what_runs_upwards_is_read_and_a_stamp_beside_it_is_not() -> None:
+    assert read_pdf(drawn("first line", "second line", turn=90)).text == "first line\nsecond line"
+    file = io.BytesIO()
+    canvas = Canvas(file)
+    canvas.drawString(100, 400, "What the page says at length.")
+    canvas.rotate(90)
+    canvas.drawString(100, -20, "arXiv:1706.03762")
+    canvas.save()
+    assert read_pdf(file.getvalue()).text == "What the page says at length."
+
+
+def test_ligatures_and_accents_are_letters() -> None:
+    assert written("e\ufb03cient  \ufb02ow") == "efficient flow"
+    assert written("G¨odel, Poincar´e, Erd˝os") == "Gödel, Poincaré, Erdős"
+    assert written("x² and a\u00adb") == "x² and ab"
+
+
+def test_without_its_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pdf, "find_spec", lambda name: None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'weft\[pdf\]'"):
+        read_pdf(PAPER)

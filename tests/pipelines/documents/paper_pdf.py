@@ -334,8 +334,8 @@ class Typesetter:
         self.y = self.start = y - 60
 
 
-def paper(layout: Layout, seed: int) -> Paper:
-    """A paper set so, with content drawn by the seed."""
+def paper(layout: Layout, seed: int, references: list[str] | None = None) -> Paper:
+    """A paper set so, with content drawn by the seed; with references of its own or these."""
     rng = random.Random(seed)
     setter = Typesetter(layout, rng)
     body = Style(
@@ -367,7 +367,9 @@ def paper(layout: Layout, seed: int) -> Paper:
         for _ in range(rng.randint(2, 5)):
             written.append(paper_text.paragraph(rng, rng.randint(3, 7)))
             setter.paragraph(written[-1], body)
-    references = paper_text.references(rng, layout.style, layout.count, by_author=not layout.label)
+    references = references or paper_text.references(
+        rng, layout.style, layout.count, by_author=not layout.label
+    )
     setter.heading(layout.heading, align=layout.heading_align)
     size = layout.list_size or layout.size
     left = layout.label_width if layout.label else layout.hang

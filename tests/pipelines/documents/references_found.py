@@ -1,6 +1,6 @@
 """How many references of papers made at random are found and split exactly, by layout.
 
-Run it: python -m tests.pipelines.documents.references_found [--seeds 20] [--held-back] [--show 3]
+Run it: python -m tests.pipelines.documents.references_found [--seeds 20] [--layouts held_back]
 """
 
 import argparse
@@ -9,9 +9,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from tests.pipelines.documents.layouts import HELD_BACK, WRITTEN_AGAINST
+from tests.pipelines.documents.layouts import HELD_BACK, NEVER_MENDED, WRITTEN_AGAINST
 from tests.pipelines.documents.paper_pdf import Layout, Paper, paper
 from weft.pipelines.documents import find_references, read_pdf
+
+LAYOUTS = {
+    "written_against": WRITTEN_AGAINST,
+    "held_back": HELD_BACK,
+    "never_mended": NEVER_MENDED,
+}
 
 
 @dataclass
@@ -76,8 +82,8 @@ if __name__ == "__main__":
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--show", type=int, default=0)
     parser.add_argument("--only", default="")
-    parser.add_argument("--held-back", action="store_true")
+    parser.add_argument("--layouts", choices=LAYOUTS, default="written_against")
     options = parser.parse_args()
-    layouts = HELD_BACK if options.held_back else WRITTEN_AGAINST
+    layouts = LAYOUTS[options.layouts]
     chosen = {n: layout for n, layout in layouts.items() if options.only in n}
     table(chosen, options.seeds, options.show)

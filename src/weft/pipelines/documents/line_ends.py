@@ -26,6 +26,12 @@ COMPOUNDS = {
 """Words that seldom begin a word, and often a compound."""
 LINKING = {"a", "and", "by", "for", "in", "of", "on", "or", "the", "to", "up", "out", "off"}
 """Words within a compound of several."""
+SECOND = {
+    "aware", "based", "bound", "class", "coherent", "dependent", "dimensional", "driven", "free",
+    "grained", "independent", "invariant", "level", "like", "oriented", "order", "preserving",
+    "scale", "sensitive", "shot", "specific", "task", "term", "time", "valued", "wide",
+}  # fmt: skip
+"""Words that seldom end another, and often a compound."""
 LEAST_PART = 3
 """Letters of the second part of a compound, where nothing but its parts is seen elsewhere."""
 ADDRESS = re.compile(
@@ -33,7 +39,7 @@ ADDRESS = re.compile(
 )
 GOES_ON = re.compile(
     r"[\w.~%-]*[/_=&%?#~]\S*|[\w-]*\d[\w-]*[.-][\w.-]*\w\W*|\d{5,}\W*"
-    r"|(?:s?html?|pdf|php|org|com|edu)\b\S*"
+    r"|(?:s?html?|pdf|php|org|com|edu)\b\S*|[a-z][\w-]*(?:\.[a-z]\w+)+\W*$"
 )
 """How an address goes on that was broken after a letter or a full stop."""
 YEAR = re.compile(r"\b(?:19|20)\d\d[a-z]?\b")
@@ -101,7 +107,7 @@ def _between(before: str, after: str, vocabulary: Vocabulary) -> tuple[int, str]
         return 0, "" if _address_goes_on(before, first) else " "
     if broken := BROKEN.search(before):
         return _after_hyphen(broken[1], after, vocabulary)
-    if before[-1] in "–/" and before[-2:-1].isalnum():
+    if (before[-1] in "–/-" and not before[-2:-1].isspace()) or after.startswith("-"):
         return 0, ""
     if CJK.match(before[-1]) and CJK.match(after[0]):
         return 0, ""
@@ -127,7 +133,7 @@ def _after_hyphen(left: str, after: str, vocabulary: Vocabulary) -> tuple[int, s
     if right.casefold() in SUSPENDED:
         return 0, " "
     capitals = len(last) > 1 and last.isupper() and right.isupper() and len(right) > 1
-    if not last.isalpha() or (right[0].isupper() and not capitals):
+    if len(last) == 1 or not last.isalpha() or (right[0].isupper() and not capitals):
         return 0, ""
     left, last, right = left.casefold(), last.casefold(), right.casefold()
     whole, compound = vocabulary[last + right], vocabulary[f"{left}-{right}"]
@@ -135,5 +141,6 @@ def _after_hyphen(left: str, after: str, vocabulary: Vocabulary) -> tuple[int, s
         return int(whole >= compound), ""
     if "-" in right and right.partition("-")[0] in LINKING:  # end-to-end, broken after the first
         return 0, ""
-    known = last in COMPOUNDS or last in LINKING or (vocabulary[last] and vocabulary[right])
+    listed = last in COMPOUNDS | LINKING or right in SECOND
+    known = listed or (vocabulary[last] and vocabulary[right])
     return int(not known or len(right) < LEAST_PART), ""

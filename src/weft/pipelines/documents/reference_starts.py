@@ -39,7 +39,7 @@ PARTICLE = (
     r"(?:(?:van|von|de|der|den|des|del|della|di|da|do|dos|du|la|le|el|al|bin|ibn|ten|ter|zu|af|av)"
     r"[ -]|[dDlLO]['’]|Mc|Mac|St\. )*"
 )
-NAME = rf"{PARTICLE}[^\W\d_a-zà-ÿ][^\W\d_]*(?:[-'’][^\W\d_]+)*"
+NAME = rf"{PARTICLE}[^\W\d_a-zà-ÿ][^\W\d_]+(?:[-'’][^\W\d_]+)*"
 INITIALS = r"(?:[^\W\d_a-zà-ÿ]\.?(?:[ -]?[^\W\d_a-zà-ÿ]\.)*|[^\W\d_a-zà-ÿ]{1,3}\b)"
 YEAR = re.compile(
     r"\b(?:1[6-9]|20)\d\d[a-z]?\b"

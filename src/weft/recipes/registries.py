@@ -35,7 +35,7 @@ _FAMILIES = {
     "parsing": ("cogs", "top"),
     "question": ("drqa", "transformer"),
     "regression": ("docnn", "ngrams"),
-    "summarization": ("scitldr",),
+    "summarization": ("extractive-lstm", "scitldr"),
     "tagging": ("bilstm", "bilstm-crf", "ner", "references", "transformer"),
     "translation": ("demo", "tatoeba"),
     "trees": ("bilstm",),

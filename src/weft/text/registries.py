@@ -26,7 +26,9 @@ characters = Registry(
     "characters", {"weft.text.features.spelling": ["fitted"]}, plural="characters"
 )
 affixes = Registry("affixes", {"weft.text.features.spelling": ["fitted"]}, plural="affixes")
-pieces = Registry("pieces", {"weft.text.features.word_pieces": ["pretrained"]}, plural="pieces")
+pieces = Registry(
+    "pieces", {"weft.text.features.word_pieces": ["fitted", "pretrained"]}, plural="pieces"
+)
 dense = Registry("dense", {"weft.text.columns.numbers": ["fitted"]}, plural="dense")
 dictionaries = Registry(
     "dictionary", {"weft.text.features.dictionaries": ["given", "phrases"]}, plural="dictionaries"

@@ -10,11 +10,11 @@ from typing_extensions import override
 from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
 from weft.config.validators import require
-from weft.errors import UserError
 from weft.models import registries
 from weft.models.encoders.pretrained import PretrainedEncoder
 from weft.models.encoders.sequence import SequenceEncoder
 from weft.models.layers.dropout import Dropout
+from weft.models.layers.word_embeddings import CharacterCnn
 from weft.models.vocabulary import HasFramedVocabInfo
 
 __all__ = ["SentenceScorer"]
@@ -22,37 +22,44 @@ __all__ = ["SentenceScorer"]
 
 @registries.models.register("sentence_scorer")
 class SentenceScorer(Component, nn.Module):
-    """Scores each sentence of a text from its first piece, which an encoder makes know the text.
+    """Scores each sentence of a text from a vector that an encoder makes know the text.
+
+    That of a pretrained encoder, which reads all pieces of the text, is the vector of a sentence's
+    first piece; any other reads a vector of each sentence, which a convolution makes of its words.
 
     Source: Liu and Lapata 2019, "Text Summarization with Pretrained Encoders" (BertSumExt); a mark
     before each sentence, as there, is not put in, so that the encoder reads a text as it was
-    trained to.
+    trained to. Cheng and Lapata 2016, "Neural Summarization by Extracting Sentences and Words": the
+    convolution, and an LSTM over sentences.
     """
 
     class Config(BaseConfig):
         """Settings of the model."""
 
         encoder: SequenceEncoder.Config = PretrainedEncoder.Config()
-        """What reads; set its ``path``."""
+        """What reads; of a pretrained one set its ``path``."""
+        sentence_cnn: CharacterCnn.Config = CharacterCnn.Config(
+            dim=100, filters=100, widths=(1, 2, 3), dropout=0.2
+        )
+        """What makes a sentence's vector of its words, for an encoder that is not pretrained."""
         dropout: float = 0.1
         """Probability of dropping a feature of a sentence's vector, in training."""
 
         def __post_init__(self) -> None:
             require(self, "model", shares=["dropout"])
-            if not self.encoder.reads_ids:
-                raise UserError(
-                    "model.encoder must read the pieces of sentences, as "
-                    f"model.encoder.type=pretrained does; a {type(self.encoder).__qualname__} "
-                    "reads vectors."
-                )
+
+    encoder: SequenceEncoder
+    sentences: CharacterCnn | None
 
     def __init__(self, config: Config, *, pieces: HasFramedVocabInfo) -> None:
         nn.Module.__init__(self)
-        self.encoder: SequenceEncoder = config.encoder.build(
-            vocab_info=pieces.vocab_info, reads="words"
-        )
-        self.config = replace(config, encoder=self.encoder.config)
-        self.pad_idx = pieces.vocab_info.pad_idx
+        info, self.sentences = pieces.vocab_info, None
+        if config.encoder.reads_ids:
+            self.encoder = config.encoder.build(vocab_info=info, reads="words")
+        else:
+            self.sentences = config.sentence_cnn.build(size=info.size, pad_idx=info.pad_idx)
+            self.encoder = config.encoder.build(dim=self.sentences.out_dim)
+        self.config, self.pad_idx = replace(config, encoder=self.encoder.config), info.pad_idx
         self.dropout = Dropout(config.dropout)
         self.scores = nn.Linear(self.encoder.out_dim, 1)
 
@@ -70,5 +77,9 @@ class SentenceScorer(Component, nn.Module):
         if not sentences.shape[1]:
             sentences = F.pad(sentences, (0, 0, 0, 1), value=self.pad_idx)
             return self.forward(sentences, lengths)[:, :0]
-        out: Tensor = self.scores(self.dropout(self.encoder(sentences, lengths)))
+        if self.sentences is None:
+            states = self.encoder(sentences, lengths)
+        else:  # no such encoder takes a text without a sentence: what it says of one is at padding
+            states = self.encoder(self.dropout(self.sentences(sentences)), lengths.clamp(min=1))
+        out: Tensor = self.scores(self.dropout(states))
         return torch.squeeze(out, -1)

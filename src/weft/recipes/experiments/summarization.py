@@ -5,11 +5,15 @@ from pathlib import Path
 
 from weft.config.recipe import Recipe, like
 from weft.data.text_pairs import TextPairs
+from weft.models.encoders.lstm import LstmEncoder
+from weft.models.layers.word_embeddings import CharacterCnn
+from weft.models.readers.sentences import SentenceScorer
 from weft.models.transformer import Transformer
 from weft.recipes.experiments.tiny import register_with_local, tiny
-from weft.tasks.summarization import Summarization
+from weft.tasks.summarization import ExtractiveSummarization, Summarization
+from weft.text.features.word_pieces import FittedPieces
 from weft.text.tokenizers.fitted_tokenizer import FittedTokenizer
-from weft.training import AdamW, Every, Linear, Selection, Trainer
+from weft.training import Adam, AdamW, Every, Linear, Selection, Trainer
 
 LONGEST = 1024
 """Pieces of a text at most; of SciTLDR's abstracts the longest have 637. Rows of longer ones, as
@@ -56,5 +60,36 @@ def summarization_scitldr() -> Recipe:
             max_steps=1200,
             evaluate_every=Every(400, "steps"),
             selection=Selection.Config(metric="rouge1"),
+        ),
+    )
+
+
+def extractive_local(recipe: Recipe) -> Recipe:
+    """The recipe with a tiny model: whether all fits together, in seconds."""
+    cnn = CharacterCnn.Config(dim=8, filters=4, widths=(1, 2))
+    model = SentenceScorer.Config(encoder=LstmEncoder.Config(hidden_dim=8), sentence_cnn=cnn)
+    trainer = replace(recipe.ingredients["trainer"], ema=None)
+    return tiny(recipe, model=model, trainer=trainer)
+
+
+@register_with_local("summarization/extractive-lstm", extractive_local)
+def summarization_extractive_lstm() -> Recipe:
+    """The sentence that sums up a text, by what is learnt from the training rows alone.
+
+    A convolution over the words of each sentence, and an LSTM over sentences (Cheng and Lapata
+    2016), which knows their places.
+    """
+    made = summarization_scitldr().ingredients
+    return Recipe(
+        doc="Train an LSTM over sentences that finds those which sum up a text.",
+        train_data=replace(made["train_data"], max_tokens=None, batch_size=16),
+        valid_data=made["valid_data"],
+        pieces=FittedPieces.Config(column="source"),
+        model=SentenceScorer.Config(encoder=LstmEncoder.Config(hidden_dim=64), dropout=0.5),
+        task=ExtractiveSummarization.Config(),
+        optimizer=Adam.Config(lr=1e-3),
+        lr_scheduler=Linear.Config(warmup_steps=50),
+        trainer=Trainer.Config(
+            max_epochs=6, ema=0.995, selection=Selection.Config(metric="rouge1")
         ),
     )

@@ -1,6 +1,6 @@
 """The pieces of words: what a pretrained encoder reads where labels are of words."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +12,11 @@ from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
 from weft.errors import UserError
 from weft.text import registries
+from weft.text.tokenizers.fitted_tokenizer import FittedTokenizer
 from weft.text.tokenizers.pretrained import PretrainedTokenizer, tokenizer_of
 from weft.text.tokenizers.tokenizer import Tokenizer, VocabInfo
 
-__all__ = ["PretrainedPieces", "WordPieces"]
+__all__ = ["FittedPieces", "PretrainedPieces", "WordPieces"]
 
 MOST = 64
 """Places of a word: every word has as many."""
@@ -85,4 +86,38 @@ class PretrainedPieces(Component):
             """
             path = tokenizer_of(model) if self.path is None else self.path
             tokenizer = PretrainedTokenizer(PretrainedTokenizer.Config(path=path))
+            return WordPieces(tokenizer, length=self.length, column=self.column)
+
+
+@registries.pieces.register("fitted")
+class FittedPieces(Component):
+    """The words and punctuation of sentences, as they occur in a column of ``train_data``."""
+
+    class Config(BaseConfig):
+        """Which are known."""
+
+        column: str = "words"
+        """The column of the rows."""
+        length: int = MOST
+        """Places of a sentence for its words; of a longer one the first are kept."""
+        vocab_size: int = 10_000
+        """Most words that are known."""
+        min_count: int = 2
+        """How often a word must occur; a rarer one is the unknown word."""
+        lowercase: bool = True
+        """Whether words are written small first."""
+
+        @override
+        def build(  # type: ignore[override]  # what is built of is named, for the planner
+            self, *, train_data: Iterable[Mapping[str, Any]]
+        ) -> WordPieces:
+            """Reads the rows once."""
+            words = FittedTokenizer.Config(
+                kind="words",
+                columns=(self.column,),
+                vocab_size=self.vocab_size,
+                min_count=self.min_count,
+                lowercase=self.lowercase,
+            )
+            tokenizer: Tokenizer = words.build(train_data=train_data)
             return WordPieces(tokenizer, length=self.length, column=self.column)

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from benchmarks.results import bar, pretrained, references
+from benchmarks.results import bar, pretrained, references, summaries
 from benchmarks.results.found import FailedError
 from benchmarks.results.jobs import JOBS, Job, chosen
 from benchmarks.results.ledger import Ledger
@@ -38,7 +38,10 @@ def main(words: Sequence[str] | None = None, declared: Sequence[Job] = JOBS) -> 
         prog="python -m benchmarks.results", description=(__doc__ or "").partition("\n")[0]
     )
     parser.add_argument(
-        "jobs", nargs="*", metavar="JOB", help="names, families, linear, pretrained or references"
+        "jobs",
+        nargs="*",
+        metavar="JOB",
+        help="names, families, linear, pretrained, references or summaries",
     )
     home = os.environ.get("WEFT_DATA", "data")
     parser.add_argument("--data", type=Path, default=Path(home), help="the folder of data sets")
@@ -76,6 +79,9 @@ def of_another_table(args: argparse.Namespace, parser: argparse.ArgumentParser) 
         bar.main(*places, seeds=args.seeds or 5)
     elif args.jobs == ["references"]:
         references.main(*places, seeds=args.seeds or 3, measured=not args.table)
+    elif args.jobs == ["summaries"]:
+        sizes = {"seeds": args.seeds or 3, "threads": args.threads}
+        end(summaries.main(*places, **sizes, measured=not args.table))
     elif args.jobs[:1] == ["pretrained"]:
         names = args.jobs[1:]
         if unknown := set(names) - {tuned.name for tuned in pretrained.TUNED}:

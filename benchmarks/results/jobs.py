@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from benchmarks.results.crf import Crf
 from benchmarks.results.files import Files
 from benchmarks.results.found import Found
-from benchmarks.results.lead import FirstSentence
+from benchmarks.results.lead import OneSentence
 from benchmarks.results.linear import Linear
 from benchmarks.results.timed import Timed
 
@@ -79,6 +79,8 @@ class Job:
     figures: tuple[Figure, ...]
     baselines: tuple[Measure, ...] = ()
     seeds: int = 5
+    encoder: bool = False
+    """Whether it begins with a pretrained encoder: all-MiniLM-L6-v2."""
     own: Measure | None = None
     """What measures weft, where it is not ``weft train``."""
 
@@ -222,7 +224,7 @@ JOBS = (
         experiment="summarization/scitldr",
         train="scitldr/train.jsonl",
         dev="scitldr/dev.jsonl",
-        baselines=(FirstSentence(),),
+        baselines=(OneSentence(),),
         figures=(
             Figure("rouge1", "ROUGE-1"),
             Figure("rouge2", "ROUGE-2"),

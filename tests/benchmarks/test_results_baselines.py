@@ -11,7 +11,7 @@ from benchmarks.results import timed
 from benchmarks.results.crf import Crf, features, fitted
 from benchmarks.results.files import Files
 from benchmarks.results.found import FailedError
-from benchmarks.results.lead import FirstSentence
+from benchmarks.results.lead import OneSentence
 from benchmarks.results.linear import Linear
 from benchmarks.results.scores import accuracy, span_f1, token_accuracy, whole_rows
 from benchmarks.results.timed import Timed
@@ -97,16 +97,22 @@ def test_the_baselines_are_near_their_references(shared_data):
         assert abs(found.values[name] - there) < 2 * error, name
 
 
-def test_the_first_sentence_is_scored_by_the_reference_it_is_like(tmp_path):
+def test_a_sentence_is_scored_by_the_reference_it_is_like(tmp_path):
     dev = tmp_path / "dev.jsonl"
     rows = [
         {"source": ["We study signs.", "They suffice."], "target": ["Losses.", "We study signs."]},
         {"source": ["Nothing alike."], "target": ["Brains learn."]},
     ]
     dev.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    found = FirstSentence().found(Files(dev, dev), {})
-    assert found.values == {"rouge1": 50, "rouge2": 50, "rougeL": 50}
-    assert found.standard_errors["rouge1"] == pytest.approx(100 * 0.5 / 2**0.5, rel=0.1)
+    rows.append({"source": ["Nothing alike.", "Two brain cells learn."], "target": ["It learns."]})
+    dev.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = OneSentence().found(Files(dev, dev), {})
+    assert found.values == pytest.approx(dict.fromkeys(["rouge1", "rouge2", "rougeL"], 100 / 3))
+    assert found.standard_errors["rouge1"] == pytest.approx(100 * 2**0.5 / 3 / 3**0.5, rel=0.1)
+    best = OneSentence(best=True).found(Files(dev, dev), {})
+    # A word of four, of a stem with one of two; no pair.
+    assert best.values["rouge1"] == pytest.approx(100 * (1 + 0 + 1 / 3) / 3)
+    assert best.values["rouge2"] == pytest.approx(100 / 3)
 
 
 def test_a_loop_that_is_timed_measures_the_perplexity(tmp_path, monkeypatch):

@@ -17,12 +17,13 @@ from weft.exported import load
 from weft.inference import Predictor
 from weft.models.encoders.lstm import LstmEncoder
 from weft.models.encoders.pretrained import PretrainedEncoder
+from weft.models.layers.word_embeddings import CharacterCnn
 from weft.models.readers.sentences import SentenceScorer
 from weft.runs.export import export
 from weft.tasks import evaluate
 from weft.tasks.summarization import ExtractiveSummarization
 from weft.text.features.sentences import overlap
-from weft.text.features.word_pieces import WordPieces
+from weft.text.features.word_pieces import FittedPieces, WordPieces
 from weft.text.tokenizers.pretrained import PretrainedTokenizer
 
 ROWS = [
@@ -34,7 +35,7 @@ ROWS = [
 Data = data_of(ROWS, batch_size=3)
 
 
-VARIANTS = {"one sentence": {}, "two sentences": {"sentences": 2}}
+VARIANTS = {"one sentence": {}, "two sentences": {"sentences": 2}, "from nothing": {"own": True}}
 MADE = TemporaryDirectory(prefix="weft-encoder-")
 
 
@@ -43,12 +44,23 @@ def folder() -> Path:
     return save_encoder(Path(MADE.name) / "bert", "bert")
 
 
-def make(**settings):
+def make(*, own=False, **settings):
     torch.manual_seed(0)
+    if own:
+        return from_nothing(**settings)
     tokenizer = PretrainedTokenizer(PretrainedTokenizer.Config(path=folder() / "tokenizer.json"))
     pieces = WordPieces(tokenizer, length=12, column="source")
     encoder = PretrainedEncoder.Config(path=str(folder()), dropout=0.0)
     module = SentenceScorer.Config(encoder=encoder, dropout=0.0).build(pieces=pieces).eval()
+    settings = {"max_length": 30, **settings}
+    return ExtractiveSummarization.Config(**settings).build(module=module, pieces=pieces)
+
+
+def from_nothing(**settings):
+    pieces = FittedPieces.Config(column="source", length=8, min_count=1).build(train_data=ROWS)
+    encoder, cnn = LstmEncoder.Config(hidden_dim=8), CharacterCnn.Config(dim=8, filters=8)
+    config = SentenceScorer.Config(encoder=encoder, sentence_cnn=cnn, dropout=0.0)
+    module = config.build(pieces=pieces).eval()
     settings = {"max_length": 30, **settings}
     return ExtractiveSummarization.Config(**settings).build(module=module, pieces=pieces)
 
@@ -71,8 +83,10 @@ def test_the_loss_is_the_cross_entropy_of_what_sentences_share():
     assert sum(part.total.item() for part in parts) == pytest.approx(total, rel=1e-5)
 
 
-def test_it_learns_which_sentences_say_most():
-    task = make(temperature=0.02)
+@pytest.mark.parametrize("own", [False, True])
+def test_it_learns_which_sentences_say_most(own, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    task = make(own=own, temperature=0.02)
     learn(task, task.batches(Data(batch_size=9), train=True, seed=1), epochs=40, lr=0.01)
     found = evaluate(task, task.batches(Data(), train=False, seed=1))
     answers = [row["prediction"] for row in found.rows]
@@ -101,6 +115,19 @@ def test_a_summary_has_its_sentences_in_the_order_of_the_text():
     assert len(Predictor(task)("One alone.").sentences) == 1
 
 
+def test_a_text_alone_is_as_beside_longer_ones(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    task = from_nothing()
+    texts = [row["source"] for row in ROWS]
+    for answer, text in zip(Predictor(task)(texts), texts, strict=True):
+        alone = Predictor(task)({"source": text})
+        assert (alone.text, alone.score) == (answer.text, pytest.approx(answer.score, abs=1e-6))
+    pieces = task.text.inputs["sentences"].feature
+    known = pieces.table(["The moon!", "A zebra, the MOON"])
+    assert known[0, :2].tolist() == known[1, 3:5].tolist(), "small letters, and marks apart"
+    assert known[1, 1] == pieces.vocab_info.unk_idx
+
+
 def test_texts_of_more_sentences_are_cut_and_counted():
     task = make(max_length=1)
     task.batches(Data(), train=True, seed=1)
@@ -127,19 +154,23 @@ def test_settings_that_cannot_be_are_refused():
         make(sentences=21)
     with pytest.raises(UserError, match=r"task\.temperature must be positive"):
         make(temperature=0.0)
-    with pytest.raises(UserError, match=r"model\.encoder must read the pieces of sentences"):
-        SentenceScorer.Config(encoder=LstmEncoder.Config())
 
 
-def test_a_run_and_its_export_give_the_same_summaries(tmp_path: Path):
+@pytest.mark.parametrize(
+    "experiment", ["summarization/extractive", "summarization/extractive-lstm/local"]
+)
+def test_a_run_and_its_export_give_the_same_summaries(experiment, tmp_path: Path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     data = tmp_path / "rows.jsonl"
     rows = [{**row, "target": [row["target"]]} for row in ROWS[:2]] * 8
     data.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    words = [f"model.encoder.path={folder()}", f"train_data.path={data}", f"valid_data.path={data}"]
-    words += ["trainer.max_steps=2", "lr_scheduler.type=constant", "pieces.length=12"]
+    words = [f"train_data.path={data}", f"valid_data.path={data}", "pieces.length=12"]
+    words += ["trainer.max_steps=2", "lr_scheduler.type=constant"]
     words += ["task.max_length=30", "reporters.console=false", "reporters.html=false"]
+    if experiment == "summarization/extractive":
+        words += [f"model.encoder.path={folder()}"]
     run = tmp_path / "run"
-    weft.run_experiment("summarization/extractive", "train", str(run), words)
+    weft.run_experiment(experiment, "train", str(run), words)
     export(str(run), "onnx", out=str(tmp_path / "out"))
     long = " ".join(["The unbelievable cat sat on the mat."] * 12)  # more pieces than positions
     asked = [*(row["source"] for row in ROWS), long]

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from typing_extensions import override
 
-from weft.config.component import Component
+from weft.config.component import Component, setting
 from weft.config.component import Config as BaseConfig
 from weft.config.validators import require
 from weft.errors import UserError
@@ -69,7 +69,7 @@ class WordEncoder(Component, nn.Module):
         """The vectors of words' kinds, in a recipe that has an ingredient ``dictionary``."""
         encoder: SequenceEncoder.Config = LstmEncoder.Config()
         """What makes each word's vector know its text."""
-        context: SequenceEncoder.Config | None = None
+        context: SequenceEncoder.Config | None = setting(None, in_key="set")
         """What reads the vectors of a pretrained encoder, with those of characters, affixes and a
         dictionary beside them; null: what is said of a word is said from them directly."""
         dropout: float = 0.4

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from typing_extensions import override
 
-from weft.config.component import Component
+from weft.config.component import Component, setting
 from weft.config.component import Config as BaseConfig
 from weft.config.validators import require
 from weft.models import registries
@@ -18,6 +18,8 @@ from weft.models.layers.word_embeddings import CharacterCnn
 from weft.models.vocabulary import HasFramedVocabInfo
 
 __all__ = ["SentenceScorer"]
+
+SENTENCE_CNN = CharacterCnn.Config(dim=100, filters=100, widths=(1, 2, 3), dropout=0.2)
 
 
 @registries.models.register("sentence_scorer")
@@ -38,10 +40,9 @@ class SentenceScorer(Component, nn.Module):
 
         encoder: SequenceEncoder.Config = PretrainedEncoder.Config()
         """What reads; of a pretrained one set its ``path``."""
-        sentence_cnn: CharacterCnn.Config = CharacterCnn.Config(
-            dim=100, filters=100, widths=(1, 2, 3), dropout=0.2
-        )
-        """What makes a sentence's vector of its words, for an encoder that is not pretrained."""
+        sentence_cnn: CharacterCnn.Config | None = setting(None, in_key="set")
+        """What makes a sentence's vector of its words, for an encoder that is not pretrained; null
+        is one of 100 features a word and 100 filters over one, two and three words each."""
         dropout: float = 0.1
         """Probability of dropping a feature of a sentence's vector, in training."""
 
@@ -57,7 +58,9 @@ class SentenceScorer(Component, nn.Module):
         if config.encoder.reads_ids:
             self.encoder = config.encoder.build(vocab_info=info, reads="words")
         else:
-            self.sentences = config.sentence_cnn.build(size=info.size, pad_idx=info.pad_idx)
+            self.sentences = (config.sentence_cnn or SENTENCE_CNN).build(
+                size=info.size, pad_idx=info.pad_idx
+            )
             self.encoder = config.encoder.build(dim=self.sentences.out_dim)
         self.config, self.pad_idx = replace(config, encoder=self.encoder.config), info.pad_idx
         self.dropout = Dropout(config.dropout)

@@ -68,8 +68,9 @@ def extractive_local(recipe: Recipe) -> Recipe:
     """The recipe with a tiny model: whether all fits together, in seconds."""
     cnn = CharacterCnn.Config(dim=8, filters=4, widths=(1, 2))
     model = SentenceScorer.Config(encoder=LstmEncoder.Config(hidden_dim=8), sentence_cnn=cnn)
-    trainer = replace(recipe.ingredients["trainer"], ema=None)
-    return tiny(recipe, model=model, trainer=trainer)
+    made = recipe.ingredients
+    pieces, trainer = replace(made["pieces"], min_count=1), replace(made["trainer"], ema=None)
+    return tiny(recipe, pieces=pieces, model=model, trainer=trainer)
 
 
 @register_with_local("summarization/extractive-lstm", extractive_local)

@@ -115,6 +115,8 @@ def _texts(rows: Iterable[Mapping[str, str]], columns: Sequence[str] = ()) -> It
                 purpose="to fit the tokenizer on",
                 remedy="Name the columns by tokenizer.columns.",
             )
+            if isinstance(text, list) and all(isinstance(part, str) for part in text):
+                text = " ".join(text)  # a text that is given as its words, or its sentences
             if not isinstance(text, str):
                 raise DataError(
                     f"Row {number}, column '{name}': wanted text to fit the tokenizer on, found "

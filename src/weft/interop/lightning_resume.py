@@ -5,7 +5,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
+from lightning.fabric.utilities.data import _set_sampler_epoch
 from lightning.pytorch import Callback, LightningModule, Trainer
+from torch.utils.data import DataLoader
 from typing_extensions import override
 
 from weft.errors import RunStoppedError
@@ -38,8 +40,9 @@ class GoingOn(Callback):
 
     Lightning's own checkpoints are made before the schedulers of an epoch have moved and before its
     values are logged, and hold no state of the random generators. This one is made when all that is
-    done: as the first thing of the next epoch, and when training ends. It must be the first of the
-    callbacks.
+    done: as the first thing of the next epoch, and when training ends. A signal is answered after
+    the optimizer step at hand, in the middle of an epoch where its batches can be counted. It must
+    be the first of the callbacks.
 
     Args:
         io: What writes checkpoints.
@@ -70,6 +73,8 @@ class GoingOn(Callback):
         self._began = time.monotonic()
         self._before = 0.0
         self._saves = self._asked = False
+        self._of_epoch: Mapping[str, Any] | None = None  # None in the first: as seeded
+        self._middle: Mapping[str, Any] | None = None
 
     def seconds(self) -> float:
         """Wall-clock seconds of the run, earlier processes included."""
@@ -79,7 +84,8 @@ class GoingOn(Callback):
     def state_dict(self) -> dict[str, Any]:
         if not self._saves:  # what a ModelCheckpoint saves is for its weights
             return {}
-        state = {"random": random_state(), "seconds": self.seconds(), "asked_to_stop": self._asked}
+        state: dict[str, Any] = {"random": random_state(), "asked_to_stop": self._asked}
+        state |= {"seconds": self.seconds(), **(self._middle or {})}
         return {**state, "reporters": self.reporters.state_dict() if self.io.store.writes else {}}
 
     @override
@@ -117,6 +123,10 @@ class GoingOn(Callback):
         )
         if self.io.store.writes:
             self.reporters.start(info)
+        if self._state is not None and "batches" in self._state:
+            self._of_epoch = self._state["of_epoch"]
+            _pass_over(trainer, self._state["batches"], begin_with=self._of_epoch)
+            set_random_state(self._state["random"])
 
     @override
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -126,6 +136,7 @@ class GoingOn(Callback):
             self._state = None
         elif trainer.current_epoch > 0:
             self._save(trainer)
+        self._of_epoch = random_state() if trainer.current_epoch > 0 else None
 
     @override
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -145,17 +156,44 @@ class GoingOn(Callback):
     def on_save_checkpoint(
         self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, Any]
     ) -> None:
-        """The epoch that is about to begin has not: what goes on begins it."""
-        if self._saves:
-            epochs = checkpoint["loops"]["fit_loop"]["epoch_progress"]
-            for counts in (epochs["total"], epochs["current"]):
-                counts["ready"] = counts["started"] = counts["completed"]
+        """The epoch, or the batch, that is about to begin has not: what goes on begins it."""
+        if not self._saves:
+            return
+        which = "epoch_progress" if self._middle is None else "epoch_loop.batch_progress"
+        progress = checkpoint["loops"]["fit_loop"][which]
+        for counts in (progress["total"], progress["current"]):
+            counts["ready"] = counts["started"] = counts["completed"]
+
+    @override
+    def on_train_batch_start(
+        self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int
+    ) -> None:
+        if self._state is not None:  # in the middle of an epoch
+            trainer.fit_loop.on_iteration_done()  # else schedulers by a metric would wait
+            self._state = None
+        if self._middle is not None:
+            self._save(trainer)
+            raise stopped(
+                self.stop,
+                "everything is saved, and the same command goes on from here.",
+                at=f" at step {trainer.global_step:,}",
+            )
 
     @override
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        self._poll(trainer)
+        # Saved before the next batch: what this one logs comes after this.
+        if self.stop.received is None or trainer.fit_loop._should_accumulate():
+            pass
+        elif not _can_pass_over(trainer):
+            raise self._stopped()
+        elif not trainer.is_last_batch:
+            self._middle = {
+                "random": random_state(),
+                "of_epoch": self._of_epoch,
+                "batches": batch_idx + 1,
+            }
         if self.io.store.writes:
             self.reporters.tick({**place_of(trainer), "time": {"elapsed": self.seconds()}})
 
@@ -178,7 +216,7 @@ class GoingOn(Callback):
 
     def _stopped(self) -> RunStoppedError:
         step = self.saved_step
-        from_there = "the beginning" if step is None else f"step {step:,}, the end of an epoch"
+        from_there = "the beginning" if step is None else f"step {step:,}, where it was saved last"
         return stopped(self.stop, f"the same command goes on from {from_there}.")
 
 
@@ -192,3 +230,28 @@ def _begin_epoch_afresh(trainer: Trainer) -> None:
     loop.on_iteration_done()
     loop.epoch_loop.on_iteration_done()
     loop.epoch_loop.restarting = False
+
+
+def _can_pass_over(trainer: Trainer) -> bool:
+    """Whether an epoch can be gone on with in its middle: its batches are counted, and data alone.
+
+    Data that keep their own place have it after the batch that is fetched, and not trained on.
+    """
+    fetcher = trainer.fit_loop._data_fetcher
+    loaders = fetcher.combined_loader.flattened if fetcher is not None else []
+    plain = [isinstance(each, DataLoader) and not hasattr(each, "state_dict") for each in loaders]
+    return fetcher is not None and fetcher.length is not None and all(plain)
+
+
+def _pass_over(trainer: Trainer, batches: int, *, begin_with: Mapping[str, Any] | None) -> None:
+    """Fetches the batches of an epoch that were trained on before."""
+    fetcher = trainer.fit_loop._data_fetcher
+    assert fetcher is not None, "the data are there before training starts"
+    for loader in fetcher.combined_loader.flattened:
+        _set_sampler_epoch(loader, trainer.current_epoch)
+    if begin_with is not None:  # else they are shuffled as in the first start, from the seed on
+        set_random_state(begin_with)
+        iter(fetcher)
+    assert fetcher.iterator is not None
+    for _ in range(batches):
+        next(fetcher.iterator)

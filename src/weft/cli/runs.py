@@ -87,10 +87,12 @@ def _pointer_problems(saved: Any, folder: Path, *, any_saved: bool) -> list[str]
     """
     from weft.checkpoint.layout import BEST, LAST
     from weft.run_folder.folder import RunFolder
+    from weft.run_folder.lightning_run import is_of_lightning
 
     try:
         run = RunFolder(folder)
-        best = run.result["best"]["step"] if run.finished else None
+        of_weft = not is_of_lightning(folder)  # else a ModelCheckpoint knows the best
+        best = run.result["best"]["step"] if run.finished and of_weft else None
     except (WeftError, ValueError, TypeError, LookupError, AttributeError):
         best = None  # it does not say what it ended with
     found = []

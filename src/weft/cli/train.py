@@ -49,6 +49,12 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="train by Lightning what a folder of Hydra's configs describes: "
         "weft train --hydra configs/ train.yaml trainer=cpu model.lr=2e-5",
     )
+    parser.add_argument(
+        "-m",
+        "--multirun",
+        action="store_true",
+        help="with --hydra: train each combination of values, as model.lr=0.1,0.2",
+    )
     add_launcher(parser)
 
 
@@ -56,6 +62,8 @@ def run(args: argparse.Namespace) -> int:
     """Trains, and prints the result and the folder on stdout."""
     if args.hydra is not None:
         return _by_lightning(args)
+    if args.multirun:
+        raise UserError("--multirun is for --hydra. Of a recipe: weft grid RECIPE name=a,b")
     elsewhere, args.words = asked_launcher(args)
     if elsewhere is not None or args.nproc is not None:
         log_to_stderr()
@@ -86,7 +94,11 @@ def _by_lightning(args: argparse.Namespace) -> int:
     from weft.interop.hydra_run import train_hydra
 
     asked = {"run_dir": args.run_dir, "again": args.again, "extend": args.extend}
-    return _printed(train_hydra(args.hydra, args.recipe, args.words, **asked))
+    asked["multirun"] = args.multirun
+    name, words = args.recipe, args.words
+    if "=" in name:  # no config is named: the template's, and this is a setting already
+        name, words = "train", [name, *words]
+    return _printed(train_hydra(args.hydra, name, words, **asked))
 
 
 def _printed(done: Any) -> int:

@@ -129,6 +129,11 @@ class ComposedConfig:
         found: Any = OmegaConf.to_container(self._config.hydra.sweeper, resolve=False)
         return dict(found)
 
+    @property
+    def is_multirun(self) -> bool:
+        """Whether ``hydra.mode`` says that there are several runs."""
+        return "MULTIRUN" in str(self._config.hydra.mode)
+
     def resolved(self, run_folder: str, *, began: datetime | None = None) -> dict[str, Any]:
         """All settings as plain data, every ``${…}`` replaced.
 

@@ -13,6 +13,7 @@ from weft.config.sources.own_code import own_parts
 from weft.errors import UserError, worded
 from weft.interop.hydra_config import ComposedConfig, ConfigError, compose_config
 from weft.interop.hydra_key import LENGTH, key_of, length_of
+from weft.interop.hydra_search import Search, sweeps_in
 from weft.interop.hydra_targets import Targets, importable
 from weft.interop.lightning_names import modern_trainer, older_names, refuse_no_lightning
 from weft.run_folder.folder import (
@@ -202,6 +203,7 @@ def train_hydra(
     run_dir: str | Path | None = None,
     again: bool = False,
     extend: bool = False,
+    multirun: bool = False,
 ) -> Run:
     """Trains what a folder of Hydra's configs describes, by Lightning, in a run folder of weft.
 
@@ -215,6 +217,9 @@ def train_hydra(
         run_dir: The run folder; by default ``runs/<task_name>/<key>``.
         again: Trains anew although the run exists, in the next free folder.
         extend: Goes on with a run that exists though its length was another.
+        multirun: Trains each combination of values that the words have, as ``model.lr=0.1,0.2``; or
+            what Optuna proposes, with ``hparams_search=optuna`` of the template, which needs no
+            ``multirun``. The best run is returned.
 
     Raises:
         ConfigError: Something is wrong with the config; it lists everything, nothing was built.
@@ -226,8 +231,22 @@ def train_hydra(
     """
     refuse_no_lightning("weft train --hydra")
     with importable(Path(configs).resolve().parent), older_names():
-        composed = compose_config(configs, name, words)
-        return train_composed(composed, run_dir=run_dir, again=again, extend=extend)
+        plain, sweeps = sweeps_in(words)
+        composed = compose_config(configs, name, plain)
+        if not (multirun or composed.is_multirun):
+            if sweeps:
+                raise UserError(
+                    f"{' '.join(sweeps)}: several values, which are several runs. Add "
+                    f"{worded('-m', 'multirun=True')} to train all, or quote what is one value."
+                )
+            return train_composed(composed, run_dir=run_dir, again=again, extend=extend)
+        search, base = Search.of(composed, plain, sweeps), HydraRun(composed)
+        folder = search.folder(base.name, base.key, run_dir=run_dir, again=again)
+
+        def train(one: ComposedConfig, place: Path) -> Run:
+            return train_composed(one, run_dir=place, extend=extend)
+
+        return search.run(folder.path, train)
 
 
 def train_composed(

@@ -22,9 +22,10 @@ from weft.checkpoint.layout import is_checkpoint, step_of
 from weft.checkpoint.manifest import Manifest
 from weft.errors import UserError, raised_at
 from weft.interop.lightning_checkpoints import FolderCheckpointIO
-from weft.interop.lightning_logger import ReportingLogger, split_and_name
+from weft.interop.lightning_logger import ReportingLogger
 from weft.interop.lightning_names import modern_trainer
 from weft.interop.lightning_resume import GoingOn
+from weft.interop.logged_names import split_and_name
 from weft.metrics.reporters import Reporters, RunInfo
 from weft.metrics.reporters.console import Console
 from weft.metrics.reporters.jsonl import JsonLines
@@ -149,7 +150,8 @@ class _Fitting:
         best, path = _best(trainer)
         result |= {"best": best} if best else {}
         if self._is_tested(model, data):
-            used = path or weights or str(self.io.own_path(trainer.global_step))
+            own = self.io.own_path(trainer.global_step)
+            used = path or weights or (str(own) if own.is_dir() else None)
             tested = trainer.test(model, datamodule=data, ckpt_path=used, verbose=False)
             result["test"] = {
                 split_and_name(n, "test")[1]: float(v) for each in tested for n, v in each.items()

@@ -1,6 +1,5 @@
 """What a LightningModule logs, as a run of weft reports it: lines by split, step and epoch."""
 
-import re
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -9,30 +8,12 @@ from lightning.pytorch import Trainer
 from lightning.pytorch.loggers.logger import Logger
 from typing_extensions import override
 
+from weft.interop.logged_names import split_and_name
 from weft.metrics.reporters import Reporters
 
-__all__ = ["ReportingLogger", "split_and_name"]
+__all__ = ["ReportingLogger", "place_of"]
 
-_SPLITS = {
-    "train": "train", "training": "train",
-    "val": "valid", "valid": "valid", "validation": "valid",
-    "test": "test", "testing": "test",
-}  # fmt: skip
-_PREFIX = re.compile(rf"({'|'.join(sorted(_SPLITS, key=len, reverse=True))})[/_.-](?=.)")
 _STAGES = {"train": "train", "validate": "valid", "sanity_check": "valid", "test": "test"}
-_RESERVED = ("split", "time", "step", "epoch", "examples")
-
-
-def split_and_name(logged: str, default: str = "train") -> tuple[str, str]:
-    """The split that a logged name is of, and the name of the value.
-
-    Example:
-        >>> split_and_name("val/f1"), split_and_name("train_loss_step"), split_and_name("lr-Adam")
-        (('valid', 'f1'), ('train', 'loss_step'), ('train', 'lr-Adam'))
-    """
-    found = _PREFIX.match(logged)
-    split, name = (_SPLITS[found[1]], logged[found.end() :]) if found else (default, logged)
-    return split, f"{name}_" if name in _RESERVED else name
 
 
 class ReportingLogger(Logger):

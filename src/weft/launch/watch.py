@@ -22,6 +22,7 @@ from weft.launch.launcher import Job, Launcher
 from weft.metrics.tables import format_duration, format_value, is_of_label, text_table
 from weft.run_folder.diff import mapping
 from weft.run_folder.folder import RunFolder, runs_in
+from weft.run_folder.lightning_run import is_of_lightning
 from weft.run_folder.record import numbers
 from weft.runtime.disk import refuse_outward_folder
 from weft.runtime.files import write_atomic
@@ -223,7 +224,7 @@ class Watch:
     def runs(self) -> list[Path]:
         """The runs below the folder, at this moment."""
         with suppress(OSError):
-            return runs_in(self.root)
+            return [run for run in runs_in(self.root) if not is_of_lightning(run)]
         return []
 
     def checkpoints(self, run: Path) -> list[Checkpoint]:

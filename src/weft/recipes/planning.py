@@ -24,6 +24,7 @@ from weft.exported.formats import ExportFormat
 from weft.recipes import defaults, registries
 from weft.recipes.holdout import check_held_out, holdout_words, holds_out, with_held_out
 from weft.run_folder.folder import RunFolder, is_run_folder, wrote_in
+from weft.run_folder.lightning_run import refuse_lightning
 from weft.runtime.devices import Env
 from weft.runtime.run_context import Experiment
 
@@ -188,6 +189,7 @@ def open_named(
     opened = partial(open_recipe, configs=configs, allow_code=allow_code, is_run=wrote_in)
     run = run_named(recipe)
     if run is not None:
+        refuse_lightning(run)
         refuse_changed(run, code=allow_code)
         return opened(run / "config.yaml"), run
     if not isinstance(recipe, Recipe) and Path(recipe).is_dir():

@@ -14,6 +14,7 @@ from weft.checkpoint.saved import SavedCheckpoints
 from weft.checkpoint.store import Checkpoints
 from weft.errors import CheckpointError, UserError, WeftError, worded
 from weft.run_folder.folder import WRITTEN_FOLDERS, RunFolder, is_run_folder, runs_in
+from weft.run_folder.lightning_run import is_of_lightning
 from weft.runtime.disk import outward_links
 from weft.runtime.files import LEFTOVER, clean_leftovers, leftovers, remove_folder, size_of
 from weft.runtime.lock import Lock, owner_of
@@ -174,7 +175,9 @@ def _going(run: Path, *, keep: int) -> list[Path]:
     found = [path for path in saved.paths() if path.is_dir() and not path.is_symlink()]
     best = saved.pointer("best")
     named = RunFolder(run).result.get("best")
-    if best is None and found and isinstance(named, Mapping) and named.get("step") is not None:
+    points = not is_of_lightning(run)  # whose best is where a ModelCheckpoint has put it
+    points = points and isinstance(named, Mapping) and named.get("step") is not None
+    if best is None and found and points:
         raise CheckpointError(f"{BEST} is missing, and run.json names a best one")
     best = best or saved.pointer("last")
     if found and (best is None or not (saved.folder / best.folder).is_dir()):

@@ -31,6 +31,7 @@ from weft.preflight.load_data import columns_of, fingerprint_of, load_data
 from weft.preflight.max_tokens import is_auto, take_max_tokens
 from weft.recipes.planning import plan_recipe
 from weft.run_folder.folder import SCRIPT, RunFolder
+from weft.run_folder.lightning_run import refuse_lightning
 from weft.run_folder.pretrained import pretrained_of
 from weft.runtime.devices import Env
 from weft.tasks.evaluation import Evaluation
@@ -75,6 +76,7 @@ def load(
     """
     folder = Path(run)
     RunFolder(folder).info  # noqa: B018  # refuses what no run wrote
+    refuse_lightning(folder)
     try:
         return load_run(folder, checkpoint=checkpoint, device=device)
     except NeedsCodeError:

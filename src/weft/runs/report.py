@@ -227,10 +227,11 @@ def _is_text_of_words(value: list[object]) -> bool:
 
 def _settings(run: Record) -> list[Markup]:
     """What differs from the defaults first; all of them folded away."""
-    defaults = default_settings(run.settings)
+    of_lightning = run.info.get("trained_by") == "lightning"  # whose trainer is not weft's
+    defaults = {} if of_lightning else default_settings(run.settings)
     now = flat(run.settings)
     chosen = [n for n in now if n in defaults and now[n] != defaults[n]]
-    given = [n for n in now if n not in defaults and now[n] is not None]
+    given = [n for n in now if n not in defaults and now[n] is not None and not of_lightning]
     rows = [[n, plain_text(now[n]), plain_text(defaults[n])] for n in chosen]
     rows += [[n, plain_text(now[n]), "has none"] for n in given]
     every = [[n, plain_text(value)] for n, value in list(now.items())[:MOST_ROWS]]

@@ -13,7 +13,7 @@ from weft.config.sources.own_code import own_parts
 from weft.errors import UserError, worded
 from weft.interop.hydra_config import ComposedConfig, ConfigError, compose_config
 from weft.interop.hydra_key import LENGTH, key_of, length_of
-from weft.interop.hydra_search import Search, sweeps_in
+from weft.interop.hydra_search import HydraSearch, sweeps_in
 from weft.interop.hydra_targets import Targets, importable
 from weft.interop.lightning_names import modern_trainer, older_names, refuse_no_lightning
 from weft.run_folder.folder import (
@@ -240,7 +240,7 @@ def train_hydra(
                     f"{worded('-m', 'multirun=True')} to train all, or quote what is one value."
                 )
             return train_composed(composed, run_dir=run_dir, again=again, extend=extend)
-        search, base = Search.of(composed, plain, sweeps), HydraRun(composed)
+        search, base = HydraSearch.of(composed, plain, sweeps), HydraRun(composed)
         folder = search.folder(base.name, base.key, run_dir=run_dir, again=again)
 
         def train(one: ComposedConfig, place: Path) -> Run:

@@ -26,7 +26,7 @@ from weft.runs.finished_run import Run
 from weft.runs.run_lock import entered
 from weft.runtime.jsonl_log import JsonlLog, read_lines
 
-__all__ = ["Search", "sweeps_in"]
+__all__ = ["HydraSearch", "sweeps_in"]
 
 LOG = logging.getLogger("weft")
 JOURNAL = "trials.jsonl"
@@ -72,7 +72,7 @@ def sweeps_in(words: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
 
 
 @dataclass(frozen=True)
-class Search:
+class HydraSearch:
     """Several runs in one folder, one after the other; the same command goes on with them.
 
     Args:
@@ -87,7 +87,9 @@ class Search:
     sweeps: Mapping[str, Any]
 
     @classmethod
-    def of(cls, base: ComposedConfig, words: Sequence[str], typed: Mapping[str, Any]) -> "Search":
+    def of(
+        cls, base: ComposedConfig, words: Sequence[str], typed: Mapping[str, Any]
+    ) -> "HydraSearch":
         """The search that a config and words describe.
 
         Raises:
@@ -168,7 +170,7 @@ def _values(sweep: Any) -> list[str] | None:
 class _Study:
     """The trials of a search that Optuna proposes."""
 
-    def __init__(self, search: Search, folder: Path, train: Train) -> None:
+    def __init__(self, search: HydraSearch, folder: Path, train: Train) -> None:
         try:
             import optuna
         except ImportError:

@@ -41,7 +41,7 @@ AFTER = re.compile(
 )
 """What a section after the references is called."""
 NUMBERED = re.compile(
-    r"(?:§\s*|section |chapter )?(?:\d{1,2}(?:\.\d{1,2})*|[ivxl]{1,6}|[a-z])[.):]?\s+"
+    r"\A(?:§\s*|section |chapter )?(?:\d{1,2}(?:\.\d{1,2})*|[ivxl]{1,6}|[a-z])[.):]?\s+"
 )
 LONGEST = 80
 """Characters of a heading."""

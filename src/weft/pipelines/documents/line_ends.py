@@ -141,6 +141,8 @@ def _after_hyphen(left: str, after: str, vocabulary: Vocabulary) -> tuple[int, s
         return int(whole >= compound), ""
     if "-" in right and right.partition("-")[0] in LINKING:  # end-to-end, broken after the first
         return 0, ""
+    if capitals:
+        return 1, ""
     listed = last in COMPOUNDS | LINKING or right in SECOND
     known = listed or (vocabulary[last] and vocabulary[right])
     return int(not known or len(right) < LEAST_PART), ""

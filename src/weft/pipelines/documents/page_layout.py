@@ -27,7 +27,8 @@ GUTTER = 3
 NARROWEST = 0.18
 """Of the width of the text: a column has as much, a label of a list or a line number less."""
 FEWEST_ROWS, MANY_ROWS = 3, 8
-"""Rows that a column has at least; beside one of many, the last may have a single one."""
+"""Rows that columns have at least: each of three where they have eight, or half of the page, in
+all; beside one of eight, the last may have a single one."""
 DEEPEST = 4
 """Columns within columns, and bands of a page with other columns."""
 LONGEST = 8.0
@@ -143,9 +144,10 @@ def _runs(white: NDArray[np.bool_]) -> list[tuple[bool, int, int]]:
     return [(bool(white[a]), a, b) for a, b in itertools.pairwise(edges)]
 
 
-def _is_divided(left: NDArray[np.bool_], right: NDArray[np.bool_]) -> bool:
+def _is_divided(left: NDArray[np.bool_], right: NDArray[np.bool_], rows: int) -> bool:
     fewer, more = sorted((int(left.sum()), int(right.sum())))
-    return fewer >= FEWEST_ROWS or (fewer > 0 and more >= MANY_ROWS)
+    is_tall = len(left) >= min(MANY_ROWS, rows / 2)
+    return (fewer >= FEWEST_ROWS and is_tall) or (fewer > 0 and more >= MANY_ROWS)
 
 
 def _divided(white: NDArray[np.bool_], left: NDArray[np.bool_], right: NDArray[np.bool_]) -> int:
@@ -153,14 +155,14 @@ def _divided(white: NDArray[np.bool_], left: NDArray[np.bool_], right: NDArray[n
     return sum(
         stop - start
         for is_white, start, stop in _runs(white)
-        if is_white and _is_divided(left[start:stop], right[start:stop])
+        if is_white and _is_divided(left[start:stop], right[start:stop], len(white))
     )
 
 
 def _bands(white: NDArray[np.bool_], left: NDArray[np.bool_], right: NDArray[np.bool_]) -> Bands:
     found: Bands = []
     for is_white, start, stop in _runs(white):
-        split = is_white and _is_divided(left[start:stop], right[start:stop])
+        split = is_white and _is_divided(left[start:stop], right[start:stop], len(white))
         if found and not split and not found[-1][0]:
             found[-1] = (False, found[-1][1], stop)
         else:

@@ -4,6 +4,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import chain
+from math import inf
 from statistics import median
 
 from weft.pipelines.documents.document import Line
@@ -14,6 +15,8 @@ ROWS = 3
 """From the top and the bottom of a page, in which a running head can be."""
 SAME_HEIGHT = 3.0
 """Points: by how much its height differs from page to page."""
+SAME_ROW = 1.0
+"""Points by which heights in one row of a page differ."""
 LETTERS = 3
 """That a running head has; what has fewer must count the pages."""
 NUMBER = re.compile(
@@ -35,7 +38,8 @@ def without_running_heads(pages: Sequence[Sequence[Line]]) -> list[Line]:
         ['1.0', '1.1']
     """
     margins = [_margins(lines) for lines in pages]
-    dropped = _repeated(margins) | _numbered(margins)
+    numbered = _numbered(margins)
+    dropped = _repeated(margins) | numbered | _beside(numbered, margins)
     return [line for lines in pages for line in lines if line not in dropped]
 
 
@@ -93,6 +97,14 @@ def _numbered(margins: Sequence[Sequence[Line]]) -> set[Line]:
             if count >= wanted and len({line.page for line in lines_of}) >= wanted:
                 found.update(lines_of)
     return found
+
+
+def _beside(numbered: set[Line], margins: Sequence[Sequence[Line]]) -> set[Line]:
+    """What stands in one row with the number of its page: a title that no other page has."""
+    heights = {line.page: line.y for line in numbered}
+    return {
+        line for line in chain(*margins) if abs(line.y - heights.get(line.page, inf)) <= SAME_ROW
+    }
 
 
 def _end_numbers(text: str) -> list[int]:

@@ -50,6 +50,8 @@ ABSTRACT_ENDS = re.compile(
 INTRODUCTION = {
     "introduction", "einleitung", "introducción", "introduzione", "introdução", "background",
 }  # fmt: skip
+LEADERS = re.compile(r"(?:\. ?){5}")
+"""Dots before a page number, in a table of contents."""
 LONGEST_ABSTRACT = 120
 """Lines."""
 SHORTEST_ABSTRACT = 200
@@ -221,11 +223,15 @@ def _abstract(lines: Sequence[Line]) -> tuple[int, int] | None:
         if is_heading or RUN_IN.match(line.text):
             start = n + is_heading
             stop = _abstract_end(lines, start)
-            if stop > start:
+            if stop > start and not any(LEADERS.search(line.text) for line in lines[start:stop]):
                 return start, stop
     above = next((n for n, line in enumerate(lines) if _introduces(line)), 0)
-    paragraphs = [(a, b) for a, b in _paragraphs(lines[:above])]
-    sizes = {(a, b): sum(len(line.text) for line in lines[a:b]) for a, b in paragraphs}
+    paragraphs = _paragraphs(lines[:above])
+    sizes = {
+        (a, b): sum(len(line.text) for line in lines[a:b])
+        for a, b in paragraphs
+        if not any(LEADERS.search(line.text) for line in lines[a:b])
+    }
     longest = max(sizes, key=lambda each: sizes[each], default=None)
     return longest if longest and sizes[longest] >= SHORTEST_ABSTRACT else None
 

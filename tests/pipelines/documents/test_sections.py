@@ -1,0 +1,191 @@
+"""Sections by what headings say and how they are set, references by what their lines say."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from weft.pipelines.documents import (
+    Document,
+    Line,
+    Passage,
+    find_abstract,
+    find_body,
+    find_references,
+)
+from weft.pipelines.documents.line_ends import join_lines, vocabulary_of
+
+
+def document(*texts: str | Line) -> Document:
+    """Lines of a column of 300 points; a text that begins with spaces is indented by them."""
+    lines = list[Line]()
+    for number, text in enumerate(texts):
+        if isinstance(text, Line):
+            lines.append(text)
+            continue
+        x0 = 5.0 * (len(text) - len(text.lstrip()))
+        x1 = x0 + 5 * len(text.strip())
+        lines.append(
+            Line(
+                text.strip(),
+                x0=x0,
+                x1=x1,
+                y=12.0 * number,
+                size=10,
+                right=300,
+            )
+        )
+    return Document("paper.pdf", 1, lines)
+
+
+def texts(found: Sequence[Passage]) -> list[str]:
+    return [passage.text for passage in found]
+
+
+KNUTH, GRIES, HOARE = (
+    "Knuth, D. 1984. Literate programming. Computer Journal 27.",
+    "Gries, D. 1981. The science of programming. Springer.",
+    "Hoare, C. A. R. 1962. Quicksort. Computer Journal 5.",
+)
+
+
+@pytest.mark.parametrize(
+    "heading",
+    [
+        "References", "REFERENCES", "References:", "7. References", "VII. REFERENCES",
+        "R EFERENCES", "R E F E R E N C E S", "Bibliography", "Literature Cited",
+        "References and Notes",
+        "Literaturverzeichnis", "Références bibliographiques", "Referencias", "参考文献",
+        "Литература",
+    ],
+)  # fmt: skip
+def test_a_heading_says_what_is_below(heading: str) -> None:
+    paper = document("We cite much.", heading, GRIES, HOARE, KNUTH)
+    assert texts(find_references(paper)) == [GRIES, HOARE, KNUTH]
+
+
+@pytest.mark.parametrize(
+    "after",
+    ["Appendix", "A. Appendix", "Appendix B: Proofs", "Acknowledgments", "Author Biographies",
+     "Supplementary Material", "NeurIPS Paper Checklist"],
+)  # fmt: skip
+def test_another_section_ends_it(after: str) -> None:
+    paper = document("References", GRIES, HOARE, KNUTH, after, "More is said in 1999, and in 2001.")
+    assert texts(find_references(paper)) == [GRIES, HOARE, KNUTH]
+
+
+def test_a_heading_set_like_that_of_the_references_ends_it() -> None:
+    large = Line("References", y=-24, size=12, bold=True)
+    other = Line("B Proofs of 1984", y=60, size=12, bold=True)
+    paper = document(large, GRIES, HOARE, KNUTH, other, "It holds.")
+    assert texts(find_references(paper)) == [GRIES, HOARE, KNUTH]
+
+
+def test_a_table_of_contents_is_no_list_of_references() -> None:
+    paper = document(
+        "Contents", "1 Introduction", "2 Method", "References", "Appendix", "1 Introduction",
+        "We begin.", "References", GRIES, HOARE, "Appendix", "It ends.",
+    )  # fmt: skip
+    assert texts(find_references(paper)) == [GRIES, HOARE]
+
+
+def test_each_part_may_have_its_references() -> None:
+    paper = document("References", "[1] A. 1999.", "[2] B. 2000.", "Appendix", "More.",
+                     "References", "[1] C. 2001.", "[2] D. 2002.")  # fmt: skip
+    assert texts(find_references(paper)) == ["A. 1999.", "B. 2000.", "C. 2001.", "D. 2002."]
+
+
+def test_labels_without_a_heading_are_found() -> None:
+    paper = document("We cite [1].", "[1] A. 1999.", "[2] B, in", "[12] of", "[3] C. 2001.")
+    assert texts(find_references(paper)) == ["A. 1999.", "B, in [12] of", "C. 2001."]
+
+
+def test_labels_of_letters_are_labels() -> None:
+    paper = document(
+        "References", "[Gri81] D. Gries. The", "science. 1981.", "[Knu84] D. Knuth. 84."
+    )
+    found = find_references(paper)
+    assert [passage.label for passage in found] == ["[Gri81]", "[Knu84]"]
+    assert texts(found) == ["D. Gries. The science. 1981.", "D. Knuth. 84."]
+
+
+def test_a_missing_label_does_not_end_the_list() -> None:
+    lines = [f"[{n}] Author {n}. {1990 + n}." for n in range(1, 9)]
+    lines[4] = "[S] Author 5. 1995."
+    found = find_references(document("References", *lines))
+    assert [passage.label for passage in found] == ["[1]", "[2]", "[3]", "[4]", "[6]", "[7]", "[8]"]
+
+
+def test_years_and_pages_that_begin_a_line_are_no_labels() -> None:
+    paper = document("References", "1. Gries, D.: Science.", "2. of it. Springer (1981)",
+                     "2. Hoare, A.: Quicksort. Vol.", "3. Oxford (1962)",
+                     "3. Knuth, D. (1984)")  # fmt: skip
+    assert [passage.label for passage in find_references(paper)] == ["1.", "2.", "3."]
+
+
+def test_a_dash_stands_for_the_authors_before() -> None:
+    paper = document("References", "Knuth, D. 1968. The art of computer programming,",
+                     "   volume 1. Addison.", "———. 1984. The TeXbook.", "   Addison.",
+                     "Lamport, L. 1986. LaTeX.")  # fmt: skip
+    assert [text[:5] for text in texts(find_references(paper))] == ["Knuth", "———. ", "Lampo"]
+
+
+def test_a_caption_that_floats_in_the_list_is_left_out() -> None:
+    far = Line("[2] B. 2000.", y=200, size=10, right=300)
+    paper = document("References", "[1] A. 1999.", "Figure 3: What it says", "in 1999.", far)
+    assert texts(find_references(paper)) == ["A. 1999.", "B. 2000."]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "whole"),
+    [
+        ("of represen-", "tations", "of representations"),
+        ("a self-", "supervised one", "a self-supervised one"),
+        ("the Springer-", "Verlag", "the Springer-Verlag"),
+        ("pp. 123-", "130", "pp. 123-130"),
+        ("pp. 123–", "130", "pp. 123–130"),
+        ("an end-", "to-end one", "an end-to-end one"),
+        ("state-of-", "the-art", "state-of-the-art"),
+        ("short-", "and long-term", "short- and long-term"),
+        ("IN-", "TRODUCTION", "INTRODUCTION"),
+        ("soft\u00ad", "ware", "software"),
+        ("https://doi.org/10.1145/", "3292500", "https://doi.org/10.1145/3292500"),
+        ("http://a.org/some-", "thing.pdf", "http://a.org/some-thing.pdf"),
+        ("doi:10.1000/123.", "1999.", "doi:10.1000/123. 1999."),
+        ("In 1999. doi:10.1000/123.", "456.", "In 1999. doi:10.1000/123.456."),
+        ("at http://a.org.", "Accessed in May", "at http://a.org. Accessed in May"),
+        ("中文", "参考", "中文参考"),
+    ],
+)
+def test_line_ends_are_mended(first: str, second: str, whole: str) -> None:
+    lines = [Line(first), Line(second)]
+    assert join_lines(lines, vocabulary_of(lines)).text == whole
+
+
+def test_a_hyphen_stays_where_the_compound_is_seen_elsewhere() -> None:
+    seen = "We see co-training and cooperation."
+    assert find_body(document(seen, "and co-", "training")).text.endswith("and co-training")
+    assert find_body(document(seen, "and co-", "operation")).text.endswith("and cooperation")
+
+
+def test_an_abstract_is_found_with_and_without_a_heading() -> None:
+    text = "We show that it is so, and how. " * 8
+    run_in = document("A Title", f"Abstract—{text}", "Keywords: it", "1 Introduction", "It is.")
+    assert find_abstract(run_in).text == text.strip()
+    without = document(
+        Line("A Title", size=14), Line(text, y=50, size=10, x1=300, right=300), "1 Introduction"
+    )
+    assert find_abstract(without).text == text
+    assert find_abstract(document("No heading", "1 Introduction", "It is.")) is None
+
+
+def test_the_body_has_no_headings_captions_and_references() -> None:
+    bold = Line("2 Method", y=40, size=12, bold=True)
+    paper = document("A Title", "Abstract", "In short.", "1 Introduction", "We begin.", bold,
+                     Line("Figure 1: A plot", y=80, size=10), Line("We do.", y=110, size=10),
+                     "References", GRIES)  # fmt: skip
+    assert find_body(paper).text == "We begin.\n\nWe do."
+
+
+def test_an_empty_document_has_nothing() -> None:
+    empty = document()
+    assert (find_references(empty), find_abstract(empty), find_body(empty).text) == ([], None, "")

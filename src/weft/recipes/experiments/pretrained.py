@@ -1,5 +1,6 @@
 """Experiments that fine-tune a pretrained model; set ``model.encoder.path`` and the data."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -48,15 +49,23 @@ EPOCHS = 5
 """Passes over a few thousand rows; a hundred rows want 25."""
 
 
-def fine_tuned(recipe: Recipe, doc: str, *, model: Any, **changed: Any) -> Recipe:
-    """A recipe with a pretrained encoder and its tokenizer in place of its own."""
+def fine_tuned(
+    recipe: Recipe, doc: str, *, model: Any, fast: Sequence[str] = (), **changed: Any
+) -> Recipe:
+    """A recipe with a pretrained encoder and its tokenizer in place of its own.
+
+    Parameters whose names match ``fast`` begin from nothing, and learn ten times as fast.
+    """
     made = {**recipe.ingredients, "model": model, **changed}
     for name in ("affixes", "characters", "ngrams"):
         made.pop(name, None)
     if "trainer" not in changed:
         made["trainer"] = replace(made["trainer"], max_epochs=EPOCHS)
     # Chosen over seven sets with MiniLM, whose layers have 384 features.
-    made["optimizer"] = AdamW.Config(lr=2e-4, lr_width=384, weight_decay=0.01, layer_decay=0.9)
+    rates = dict.fromkeys(fast, 10.0)
+    made["optimizer"] = AdamW.Config(
+        lr=2e-4, lr_width=384, weight_decay=0.01, layer_decay=0.9, rates=rates
+    )
     made["lr_scheduler"] = Linear.Config(warmup_ratio=0.1)
     return Recipe(doc, **made)
 
@@ -124,19 +133,21 @@ def ner_dataset_mentions() -> Recipe:
     affixes and shapes stand beside its vectors, and an LSTM reads both.
     """
     names = tagging_ner().ingredients
-    recipe = ner_pretrained()
-    made = {name: names[name] for name in ("affixes", "characters")} | recipe.ingredients
-    made["model"] = Tagger.Config(
-        encoder=ENCODER,
-        character_cnn=names["model"].character_cnn,
-        context=LstmEncoder.Config(hidden_dim=128),
-        dropout=0.3,
-        crf=True,
+    recipe = tagged(
+        tagging_ner(),
+        "Find mentions of data sets, by a pretrained encoder and words' spelling.",
+        task=WordTagging.Config(max_length=256),
+        model=Tagger.Config(
+            encoder=ENCODER,
+            character_cnn=names["model"].character_cnn,
+            context=LstmEncoder.Config(hidden_dim=128),
+            dropout=0.3,
+            crf=True,
+        ),
+        fast=SPELLED,
     )
-    made["optimizer"] = replace(made["optimizer"], rates=dict.fromkeys(SPELLED, 10.0))
-    return Recipe(
-        "Find mentions of data sets, by a pretrained encoder and words' spelling.", **made
-    )
+    spelling = {name: names[name] for name in ("affixes", "characters")}
+    return Recipe(recipe.doc, **spelling, **recipe.ingredients)
 
 
 @register_experiment("joint/pretrained")
@@ -148,7 +159,9 @@ def joint_pretrained() -> Recipe:
         "Fine-tune a pretrained encoder that finds intents and slots.",
         column="text",
         task=IntentSlots.Config(max_length=256),
-        model=IntentSlotModel.Config(encoder=ENCODER, pooling=pooling, dropout=0.1),
+        model=IntentSlotModel.Config(encoder=ENCODER, pooling=pooling, dropout=0.1, crf=True),
+        # On snips F1 of slots was 94.7 without the random field, 95.2 with it, 95.9 with these.
+        fast=("crf.*", "intents.*", "tags.*"),
     )
 
 

@@ -1,6 +1,7 @@
 """Tasks of weft under Lightning's Trainer: accumulation, schedules, resuming, saving, refusals."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ import weft
 from tests.recipes.local_data import TEXTS, write_data
 from weft.errors import MissingExtraError, NonFiniteError, UserError
 from weft.interop.lightning import as_datamodule, as_module, as_trainer
+from weft.recipes.new_recipe import new_recipe
 from weft.training import SGD, Constant
 from weft.training.trainer_config import TrainerConfig
 
@@ -185,6 +187,19 @@ def test_the_best_weights_are_kept_and_patience_stops():
     assert values["valid/accuracy"] == pytest.approx(trainer.checkpoint_callback.best_model_score)
 
 
+def test_test_data_is_tested_where_there_is_some():
+    folder = new_recipe("stars", template="classification")
+    lines = (folder / "data" / "valid.tsv").read_text()
+    for part in ("train", "test"):
+        (folder / "data" / f"{part}.tsv").write_text(lines)
+    os.chdir(folder)
+    data = as_datamodule("stars.py", QUIET)
+    trainer, module = as_trainer(data, enable_checkpointing=False, **SILENT), as_module(data)
+    (tested,) = trainer.test(module, data, verbose=False)
+    (valid,) = trainer.validate(module, data, verbose=False)
+    assert tested["test/loss"] == valid["valid/loss"] > 0
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
@@ -223,8 +238,6 @@ def test_other_things_are_told_what_belongs_there():
         as_module(torch.nn.Linear(1, 1))
     data = as_datamodule(NAME, WORDS)
     trainer = as_trainer(data, enable_checkpointing=False, **SILENT)
-    with pytest.raises(UserError, match="has no test_data"):
-        trainer.test(as_module(data), data, verbose=False)
     with pytest.raises(UserError, match="as_datamodule"):
         trainer.validate(as_module(data), [[1]], verbose=False)
     with pytest.raises(UserError, match="settings of a recipe are its own"):

@@ -8,13 +8,12 @@ from typing import Any
 
 from weft.config.planning.overrides import Overrides
 from weft.config.recipe import Recipe
-from weft.errors import UserError
-from weft.interop.lightning.bases import made_from
+from weft.interop.lightning.bases import lightning_class, made_from
 from weft.interop.lightning.prepared import Prepared, prepare
 from weft.tasks.task import Batches, Task
 from weft.text.cells import Rows
 
-__all__ = ["HeldOutBatch", "RecipeData", "TrainingBatches", "as_datamodule"]
+__all__ = ["HeldOutBatch", "RecipeData", "TestedRecipeData", "TrainingBatches", "as_datamodule"]
 
 _END = object()
 
@@ -44,8 +43,10 @@ def as_datamodule(
         >>> next(iter(data.train_dataloader())).size  # doctest: +SKIP
         32
     """
-    made = made_from(RecipeData, "LightningDataModule")  # before anything is read
-    return made(prepare(recipe, overrides, configs=configs, allow_code=allow_code, device=device))
+    lightning_class("LightningDataModule")  # before anything is read
+    made = prepare(recipe, overrides, configs=configs, allow_code=allow_code, device=device)
+    hooks = RecipeData if made.trainer.test is None else TestedRecipeData
+    return made_from(hooks, "LightningDataModule")(made)
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,7 @@ class TrainingBatches:
 class _HeldOutBatches:
     """Batches to evaluate: all of them each time, in the same order."""
 
-    def __init__(self, batches: Batches) -> None:
+    def __init__(self, batches: Any) -> None:
         self.batches = batches
 
     def __iter__(self) -> Iterator[HeldOutBatch]:
@@ -157,23 +158,27 @@ class RecipeData:
         valid = self.prepared.trainer.valid
         return [] if valid is None else _HeldOutBatches(valid)
 
-    def test_dataloader(self) -> Any:
-        """The batches of ``test_data`` with their rows.
-
-        Raises:
-            UserError: The recipe has none.
-        """
-        test = self.prepared.trainer.test
-        if test is None:
-            raise UserError(
-                f"{self.prepared.planned.name} has no test_data to test on. Name some, as "
-                "'test_data.path=test.tsv', or measure valid_data with the Trainer's validate."
-            )
-        return _HeldOutBatches(test)
-
     def transfer_batch_to_device(self, batch: Any, device: Any, dataloader_idx: int) -> Any:
         """Leaves a batch where it is, and counts it: a task takes to its module what it needs."""
         del device, dataloader_idx
         if self.trainer is not None and self.trainer.training:
             self.training.take()
         return batch
+
+    def state_dict(self) -> dict[str, Any]:
+        """The place in the training data, for a checkpoint of Lightning's."""
+        return self.training.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Goes to a place in the training data."""
+        self.training.load_state_dict(state)
+
+
+class TestedRecipeData(RecipeData):
+    """The same of a recipe with ``test_data``: without any, Lightning is to find no test."""
+
+    __test__ = False  # nor is pytest
+
+    def test_dataloader(self) -> Any:
+        """The batches of ``test_data`` with their rows."""
+        return _HeldOutBatches(self.prepared.trainer.test)

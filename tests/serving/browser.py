@@ -74,6 +74,10 @@ class Browser:
         found = self._call("POST", "/element", {"using": "css selector", "value": selector})
         self._call("POST", f"/element/{found[ELEMENT]}/value", {"text": text})
 
+    def choose(self, selector, path):
+        """Chooses a file in a field for one."""
+        self.type(selector, str(path))
+
     def press(self, *keys):
         """Presses keys together, wherever the focus is."""
         down = [{"type": "keyDown", "value": key} for key in keys]

@@ -69,6 +69,38 @@ def test_each_result_of_a_file_is_shown_in_order(opened):
     assert len(set(classes)) == 12
 
 
+def tell(browser, **row):
+    """Asks for a result of another pipeline."""
+    ask(browser, f"told {json.dumps(row)}")
+
+
+def test_a_summary_is_shown_with_its_sentences_in_the_text(opened):
+    text = "It rains. 😀 It pours. The end."
+    spans = [{"kind": "sentence", "text": "It pours.", "start": 12, "end": 21, "page": 3}]
+    tell(opened, text=text, summary="It pours.", spans=spans)
+    assert opened.text("#answer .first") == "It pours."
+    assert opened.text("#answer .text") == "It rains. 😀 It pours.p. 3 The end."
+    tell(opened, text=text, summary="Rain.", spans=[])
+    assert opened.text("#answer .first") == "Rain."
+    assert opened.run("return document.querySelector('#answer .results details').open") is False
+
+
+def test_mentions_are_listed_with_their_pages_and_in_the_text(opened):
+    places = ((3, 7, 1), (9, 15, 2), (17, 21, 2), (23, 27, 2))
+    text = "On Cora, SNLI\u00a02, Cora; Cora."
+    spans = [
+        {"kind": "dataset", "text": text[a:b], "start": a, "end": b, "page": p}
+        for a, b, p in places
+    ]
+    tell(opened, text=text, names={"Cora": 3, "SNLI 2": 1}, spans=spans)
+    assert opened.texts("#answer .bars li") == ["Cora\n3 times, p. 1, 2", "SNLI 2\np. 2"]
+    assert opened.texts("#answer mark")[0] == "Corap. 1"
+    assert len(opened.texts("#answer mark")) == 4
+    assert opened.text("#answer h3") is None
+    tell(opened, text="Nothing here.", names={}, spans=[])
+    assert opened.text("#answer .results .hint") == "Nothing is marked in it."
+
+
 def test_what_is_typed_again_is_asked_in_place_of_the_file(opened):
     give(opened, "of a file")
     assert opened.text("#answer mark") == "ofkind 1"

@@ -90,8 +90,8 @@ class Summarizer(Pipeline[Summary]):
     What is longer than the model takes is summarized by its first sentences.
 
     Args:
-        model: As of :class:`Pipeline`; of a run of ``summarization/extractive``, or of any that
-            was trained for the task ``summarization``.
+        model: As of :class:`Pipeline`; of a run of ``summarization/extractive-lstm`` or
+            ``summarization/extractive``, or of any that was trained for the task ``summarization``.
         part: What of a PDF is summarized: ``abstract``, ``body``, or ``all``, one after the other.
         sentences: Of a summary by sentences of the text, how many; None: as it was trained.
         device: As of :class:`Pipeline`.
@@ -106,7 +106,8 @@ class Summarizer(Pipeline[Summary]):
     wanted = ModelWanted(
         name="summarizer",
         tasks={"extractive_summarization": "extract", "summarization": "seq2seq"},
-        training="summarization/extractive train_data.path=train.jsonl valid_data.path=dev.jsonl",
+        training="summarization/extractive-lstm train_data.path=train.jsonl "
+        "valid_data.path=dev.jsonl",
     )
     result_class: ClassVar[type[PipelineResult]] = Summary
 

@@ -144,20 +144,36 @@ const TEXTS = [
 
 // -- results of a pipeline
 
+const joined = (parts) => parts.filter((part) => part).join(", ");
+
+// Of several kinds each span has its name; its page, where it is not that of the whole result.
 function result(found) {
-  const told = [found.label, found.page && `page ${found.page}`, found.line && `line ${found.line}`].filter((part) => part);
-  const parts = told.length ? [made("h3", told.join(", "))] : [];
+  const whole = found.summary !== undefined || found.names !== undefined;
+  const place = joined([found.label, !whole && found.page && `page ${found.page}`, found.line && `line ${found.line}`]);
+  const parts = place ? [made("h3", place)] : [];
   if (found.error) return [...parts, made("p", found.error, "problem"), made("p", found.text, "text")];
-  const spans = found.spans ?? found.sentences;
-  if (found.prediction !== undefined) parts.push(made("p", found.prediction || "(an empty text)", "first"));
-  const text = spans ? marked(found.text, spans) : made("p", found.text, "text");
-  // What was summed up is long, and often known: what was taken from it is shown where it stands.
-  const whole = found.prediction === undefined ? text : nest("details", "", [made("summary", "In its text"), text]);
-  whole.open = Boolean(spans);
-  parts.push(whole);
-  if (spans && !spans.length) parts.push(made("p", "Nothing is marked in it.", "hint"));
-  if (found.fields) parts.push(fields(found.fields));
-  return parts;
+  const spans = (found.spans ?? []).map((span) => ({
+    ...span,
+    kind: whole ? undefined : span.kind,
+    page: whole || span.page !== found.page ? span.page : undefined,
+  }));
+  const text = marked(found.text, spans);
+  if (!whole) return [...parts, text, ...(found.fields ? [fields(found.fields)] : [])];
+  if (found.summary !== undefined) parts.push(made("p", found.summary || "(an empty text)", "first"));
+  if (found.names !== undefined) parts.push(names(found.names, found.spans));
+  const inside = nest("details", "", [made("summary", "In the text"), text]);
+  inside.open = spans.length > 0;
+  return [...parts, ...(found.text ? [inside] : [])];
+}
+
+function names(counted, spans) {
+  const lines = Object.entries(counted).map(([name, count]) => {
+    const same = spans.filter((span) => span.text.trim().split(/\s+/).join(" ") === name);
+    const pages = [...new Set(same.map((span) => span.page).filter((page) => page))];
+    const place = pages.length ? `p. ${pages.join(", ")}` : "";
+    return nest("li", "", [made("span", name), made("span", joined([count > 1 && `${count} times`, place]), "score")]);
+  });
+  return lines.length ? nest("ul", "bars", lines) : made("p", "Nothing is marked in it.", "hint");
 }
 
 function fields(named) {

@@ -171,6 +171,7 @@ def test_a_file_is_answered_while_it_is_read(pipeline, tmp_path):
     results.close()
 
 
+@pytest.mark.slow
 def test_an_export_answers_as_its_run_does(kind, pipeline):
     made, run = kind
     found = made(exported(run())).predict(TEXTS)

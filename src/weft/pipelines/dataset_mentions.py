@@ -80,6 +80,14 @@ class MentionedDatasets(PipelineResult):
         ]
 
     @override
+    def cells(self) -> list[dict[str, Any]]:
+        """A row for each mention, with the page that it is on."""
+        return [
+            {"page": span.page, "mention": " ".join(span.text.split()), **_numbers(span)}
+            for span in self.spans
+        ]
+
+    @override
     def row(self) -> MentionsRow:
         found: MentionsRow = self.with_place(
             {"spans": [span.row() for span in self.spans], "names": self.names}
@@ -126,6 +134,11 @@ class DatasetMentions(Pipeline[MentionedDatasets]):
         self._scheme = text.scheme
         self._longest = min(LONGEST, text.limits.get("words", LONGEST))
 
+    @property
+    @override
+    def columns(self) -> tuple[str, ...]:
+        return ("mention", "start", "end", "score")
+
     @override
     def rows(self, given: GivenText) -> Sequence[Any]:
         """The words of each sentence."""
@@ -150,6 +163,10 @@ class DatasetMentions(Pipeline[MentionedDatasets]):
         return MentionedDatasets(
             text=given.text, line=given.line, page=given.page_of(0), spans=tuple(map(_named, spans))
         )
+
+
+def _numbers(span: PlacedSpan) -> dict[str, float]:
+    return {"start": span.start, "end": span.end, "score": round(span.score, 6)}
 
 
 def _named(span: PlacedSpan) -> PlacedSpan:

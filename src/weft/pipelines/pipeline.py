@@ -83,6 +83,10 @@ class PipelineResult:
         """What a terminal shows of it."""
         return str(self).splitlines()
 
+    def cells(self) -> list[dict[str, Any]]:
+        """The rows of a table that it makes, by the columns that the pipeline names."""
+        return [{}]
+
     def with_place(self, found: Mapping[str, Any]) -> Any:
         """What was found as plain data, with the text and its place; or why there is nothing."""
         place = {"line": self.line, "page": self.page}
@@ -158,6 +162,11 @@ class Pipeline(ABC, Generic[R]):
     @abstractmethod
     def result(self, given: GivenText, answered: Answered) -> R:
         """The result for a text, by each of its :meth:`rows` with the model's answer."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What a table has of each result, beside its place, text and error."""
+        return ()
 
     def texts(self, document: "Document") -> Iterable[GivenText]:
         """What of a PDF is answered; one text, abstract and body, by default."""

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from typing_extensions import override
 
@@ -14,7 +14,8 @@ from weft.pipelines.pipeline import Answered, Pipeline, PipelineResult, ResultRo
 from weft.pipelines.placed_spans import PlacedSpan, PlacedSpanRow, placed_spans
 from weft.pipelines.registries import register_pipeline
 from weft.text.features.slots import places_of
-from weft.text.processors.tagging import Tagged, TaggingText
+from weft.text.features.tag_spans import Scheme, tag_spans
+from weft.text.processors.tagging import TaggingText
 
 if TYPE_CHECKING:
     from weft.pipelines.documents import Document
@@ -96,9 +97,8 @@ class ParsedReference(PipelineResult):
         """
         found: dict[str, str] = {}
         for span in self.spans:
-            text = field_text(span.kind, span.text)
-            found[span.kind] = f"{found[span.kind]} {text}" if span.kind in found else text
-        return found
+            found[span.kind] = f"{found.get(span.kind, '')} {span.text}"
+        return {kind: field_text(kind, text) for kind, text in found.items()}
 
     @property
     def tagged_text(self) -> str:
@@ -115,6 +115,10 @@ class ParsedReference(PipelineResult):
     @override
     def __str__(self) -> str:
         return self.tagged_text
+
+    @override
+    def cells(self) -> list[dict[str, Any]]:
+        return [{**self.fields, "label": self.label, "score": round(self.score, 6)}]
 
     @override
     def row(self) -> ReferenceRow:
@@ -155,6 +159,22 @@ class ReferenceParser(Pipeline[ParsedReference]):
     result_class: ClassVar[type[PipelineResult]] = ParsedReference
     by_line = True
 
+    @property
+    @override
+    def columns(self) -> tuple[str, ...]:
+        """The fields that the model knows."""
+        text = self.processor
+        assert isinstance(text, TaggingText), "another is refused"
+        kinds = {span.kind for n in text.tags.labels.names for span in tag_spans([n], self._scheme)}
+        return ("label", *sorted(kinds), "score")
+
+    @property
+    def _scheme(self) -> Scheme:
+        """How labels mark fields: where they mark no spans, each names one."""
+        text = self.processor
+        assert isinstance(text, TaggingText), "another is refused"
+        return text.scheme or "io"
+
     @override
     def texts(self, document: "Document") -> Iterable[GivenText]:
         """The references of its list."""
@@ -165,11 +185,7 @@ class ReferenceParser(Pipeline[ParsedReference]):
     @override
     def result(self, given: GivenText, answered: Answered) -> ParsedReference:
         ((_, answer),), places = answered, places_of(given.text)
-        text = self.processor
-        assert isinstance(answer, Tagged)
-        assert isinstance(text, TaggingText), "another is refused"
-        # Words of a text that was cut have no label; where labels mark no spans, each names one.
-        spans = placed_spans(given, places, answer, text.scheme or "io")
+        spans = placed_spans(given, places, answer, self._scheme)
         tags = [OUTSIDE] * len(answer.tags)
         for span, words in spans:
             tags[words.start : words.stop] = [span.kind] * len(words)

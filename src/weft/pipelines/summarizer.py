@@ -70,6 +70,10 @@ class Summary(PipelineResult):
         return [" ".join(self.summary.split())]
 
     @override
+    def cells(self) -> list[dict[str, Any]]:
+        return [{"summary": self.summary, "score": round(self.score, 6)}]
+
+    @override
     def row(self) -> SummaryRow:
         found: SummaryRow = self.with_place(
             {
@@ -135,6 +139,11 @@ class Summarizer(Pipeline[Summary]):
             if not 0 < sentences <= MOST:
                 raise UserError(f"sentences is {sentences}; wanted 1 to {MOST}.")
             text.most = sentences
+
+    @property
+    @override
+    def columns(self) -> tuple[str, ...]:
+        return ("summary", "score")
 
     @override
     def texts(self, document: "Document") -> Iterable[GivenText]:

@@ -1,5 +1,6 @@
 """The commands of pipelines, as they are typed."""
 
+import csv
 import io
 import json
 import sys
@@ -49,6 +50,30 @@ def test_json_has_all_that_is_known(parse, capsys, monkeypatch):
         ("-", number + 1, text) for number, text in enumerate(TEXTS)
     ]
     assert rows[2]["fields"] == {"author": "D. Fox.", "title": "Old words", "date": "1984"}
+
+
+def test_a_table_has_a_column_for_each_field(parse, capsys, tmp_path):
+    assert parse("refs.txt", "none.txt", "--output", "refs.csv") == 1
+    with (tmp_path / "refs.csv").open(newline="") as file:
+        rows = [*csv.DictReader(file)]
+    place = ["file", "line", "page", "label"]
+    fields = ["author", "booktitle", "date", "journal", "title"]
+    assert [*rows[0]] == [*place, *fields, "score", "text", "error"]
+    assert [row["title"] for row in rows] == ["Deep nets", "Fast trees", "Old words", ""]
+    assert (rows[1]["line"], rows[1]["text"]) == ("2", TEXTS[1])
+    assert rows[3]["error"] == "none.txt cannot be read: No such file or directory."
+
+
+def test_a_table_of_mentions_has_a_row_for_each(capsys, tmp_path):
+    (tmp_path / "paper.pdf").write_bytes(paper())
+    words = ["find-datasets", str(tmp_path / "paper.pdf"), "--model", str(mentions_run())]
+    assert main([*words, "--format", "csv"]) == 0
+    rows = [*csv.DictReader(io.StringIO(capsys.readouterr().out))]
+    assert [(row["page"], row["mention"]) for row in rows] == [
+        ("1", "CIFAR-10"),
+        ("1", "DBLP data"),
+        ("2", "CIFAR-10"),
+    ]
 
 
 def test_a_bad_file_and_a_bad_line_leave_the_others(parse, capsys, monkeypatch, tmp_path):

@@ -1,7 +1,6 @@
 """What the commands of pipelines share: files in, one result after the other out."""
 
 import argparse
-import json
 import os
 import sys
 from collections.abc import Iterator
@@ -10,14 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from weft.cli.arguments import add_device_and_code
+from weft.cli.pipelines.result_formats import FORMATS, SUFFIXES, Format, ResultFormat
 from weft.cli.prediction.row_progress import RowProgress
 from weft.errors import DataError, UserError
 from weft.runtime.logging import log_to_stderr, printable
 
 __all__ = ["add_command", "run_command"]
-
-JSON = (".json", ".jsonl", ".ndjson")
-"""Suffixes of an output that is JSON lines unasked."""
 
 
 def add_command(parser: argparse.ArgumentParser, about: str) -> None:
@@ -42,9 +39,9 @@ def add_command(parser: argparse.ArgumentParser, about: str) -> None:
     )
     parser.add_argument(
         "--format",
-        choices=("text", "json"),
-        help="text, a line each; json, JSON lines with all that is known, and what an --output of "
-        ".jsonl or .json has unasked",
+        choices=("text", "json", "csv"),
+        help="text, a line each (the default); json, JSON lines with all that is known; csv, a "
+        "table; an --output of .jsonl, .json or .csv has its own unasked",
     )
     parser.add_argument(
         "--output", type=Path, metavar="FILE", help="write to a file, there when it is whole"
@@ -131,24 +128,24 @@ class _Encoded:
 def _answer(pipeline: Any, args: argparse.Namespace, file: Any) -> int:
     """Writes the results for all files; the exit code."""
     count = failed = 0
-    several, in_json = len(args.files) > 1, _in_json(args)
+    several = len(args.files) > 1
+    out = FORMATS[_format(args)](file, pipeline, several=several)
     with RowProgress(lambda: None) as progress:
         for name in args.files:
+            before = count
             try:
-                before = count
                 for result in _results(pipeline, name):
                     count, failed = count + 1, failed + bool(result.error)
-                    _write(result, file, name=name, several=several, in_json=in_json)
+                    _write(out, name, result)
                     progress.show(count, 0)
-                if count == before:
-                    print(printable(f"{name}: nothing was found in it."), file=sys.stderr)
             except (UserError, DataError) as error:
-                count, failed = count + 1, failed + 1
                 if not several and args.output is None:
                     raise
+                count, failed = count + 1, failed + 1
                 _say(f"{name}: ", str(error))
-                if in_json:
-                    _write_json(file, {"file": name, "error": str(error)})
+                out.write_error(name, str(error))
+            if count == before:
+                _say(f"{name}: ", "nothing was found in it.")
     if args.output is not None:
         print(f"{args.output}: {count:,} result{'s' * (count != 1)}")
     if failed:
@@ -163,25 +160,16 @@ def _results(pipeline: Any, name: str) -> Iterator[Any]:
     yield from pipeline.read(sys.stdin.buffer, "standard input")
 
 
-def _in_json(args: argparse.Namespace) -> bool:
+def _format(args: argparse.Namespace) -> Format:
+    asked: Format | None = args.format
     suffix = "" if args.output is None else args.output.suffix.lower()
-    return bool(args.format == "json" or (args.format is None and suffix in JSON))
+    return asked or SUFFIXES.get(suffix, "text")
 
 
-def _write(result: Any, file: Any, *, name: str, several: bool, in_json: bool) -> None:
-    """Writes a result; of one that is none, an empty line keeps its place."""
+def _write(out: ResultFormat, name: str, result: Any) -> None:
     if result.error:
-        where = f"{name}:{result.line}: " if result.line else f"{name}: "
-        _say(where, result.error)
-    if in_json:
-        _write_json(file, {"file": name, **result.row()})
-        return
-    for line in [""] if result.error else result.lines():
-        file.write(f"{f'{name}: ' if several else ''}{printable(line)}\n")
-
-
-def _write_json(file: Any, row: dict[str, Any]) -> None:
-    file.write(json.dumps(row, ensure_ascii=False) + "\n")
+        _say(f"{name}:{result.line}: " if result.line else f"{name}: ", result.error)
+    out.write(name, result)
 
 
 def _say(where: str, problem: str) -> None:
@@ -192,6 +180,7 @@ def _say(where: str, problem: str) -> None:
 def _interactive(pipeline: Any, args: argparse.Namespace) -> int:
     """Answers each line as it is typed."""
     print("Type a text; an empty line, Ctrl-D or Ctrl-C ends.", file=sys.stderr)
+    out = FORMATS[_format(args)](sys.stdout, pipeline, several=False)
     while True:
         try:
             line = input("> ")
@@ -202,4 +191,4 @@ def _interactive(pipeline: Any, args: argparse.Namespace) -> int:
             return 0
         raw = line.encode("utf-8", errors="surrogateescape")
         for result in pipeline.predict_bytes("standard input", raw):
-            _write(result, sys.stdout, name="standard input", several=False, in_json=_in_json(args))
+            _write(out, "standard input", result)

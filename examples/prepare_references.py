@@ -1,10 +1,11 @@
 """Make train.jsonl and valid.jsonl for tagging/references out of published sets of references.
 
-    python examples/prepare_references.py data/references *.tagged.txt core.xml
+    python examples/prepare_references.py data/references
     weft train tagging/references train_data.path=data/references/train.jsonl \
         valid_data.path=data/references/valid.jsonl
 
-It reads three formats, known by the ending:
+Without files it downloads AnyStyle's core.xml, in which Cora's references are, too. It reads three
+formats, known by the ending:
 
 - ``.txt``: ParsCit's tagged text (https://github.com/knmnyn/ParsCit, crfpp/taggeddata): a reference
   a line, ``<author> A. Cau. </author> <title> ...``; LGPL 3, Cora itself is free for research.
@@ -29,6 +30,7 @@ import hashlib
 import json
 import re
 import sys
+import urllib.request
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from pathlib import Path
@@ -42,6 +44,14 @@ class Field(NamedTuple):
     label: str
     text: str
 
+
+PUBLISHED = (
+    "https://raw.githubusercontent.com/inukshuk/anystyle/"
+    "c6f5fb2fa6e8ce9456ad1e1e88d6bba5f3d7731d/res/parser/core.xml"
+)
+"""AnyStyle's references: 1.5 thousand, one megabyte and a half."""
+MOST_BYTES = 20_000_000
+"""Of a download."""
 
 Reference = list[Field]
 """The fields in their order; one label may be there twice."""
@@ -214,6 +224,26 @@ def divided(references: Iterable[Reference], *, share: float, known: Parts) -> N
             known[part][name] = reference
 
 
+def downloaded(folder: Path, url: str = PUBLISHED) -> Path:
+    """AnyStyle's file in the folder, fetched where it is not there yet.
+
+    Raises:
+        ValueError: It cannot be fetched.
+    """
+    path = folder / url.rpartition("/")[2]
+    if not path.is_file():
+        print(f"{path}: from {url}")
+        try:
+            with urllib.request.urlopen(url, timeout=60) as answer:  # noqa: S310  # https, ours
+                content = answer.read(MOST_BYTES)
+        except OSError as error:
+            raise ValueError(
+                f"{url} cannot be fetched ({error}); fetch it another way, and name the file"
+            ) from error
+        path.write_bytes(content)
+    return path
+
+
 def row_of(reference: Reference) -> str:
     """A reference as a line of JSON: its words, and a label for each."""
     words = [text.split() for _, text in reference]
@@ -226,7 +256,7 @@ def main() -> int:
     """Reads, divides and writes."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folder", type=Path, help="where train.jsonl and valid.jsonl are written")
-    parser.add_argument("files", type=Path, nargs="+", help="references: .txt, .xml or .jsonl")
+    parser.add_argument("files", type=Path, nargs="*", help="references: .txt, .xml or .jsonl")
     parser.add_argument("--valid", type=float, default=0.1, help="share of valid (default: 0.1)")
     parser.add_argument(
         "--without", type=Path, nargs="+", default=(), help="files whose references are left out"
@@ -238,9 +268,9 @@ def main() -> int:
         known: Parts = ({}, {})
         left_out = [same(reference) for path in given.without for reference in read(path)]
         known[0].update((name, []) for name in left_out)
-        for path in given.files:
-            divided(read(path), share=given.valid, known=known)
         given.folder.mkdir(parents=True, exist_ok=True)
+        for path in given.files or [downloaded(given.folder)]:
+            divided(read(path), share=given.valid, known=known)
         for name, part in zip(("train.jsonl", "valid.jsonl"), known, strict=True):
             lines = [row_of(reference) for reference in part.values() if reference]
             (given.folder / name).write_text("".join(lines), encoding="utf-8", newline="\n")

@@ -149,3 +149,18 @@ def test_the_experiment_learns_fields_from_what_is_written(tmp_path, monkeypatch
     assert " ".join(found.tags) == (
         "author author title title title date journal journal journal volume"
     )
+
+
+def test_published_references_are_fetched_once(files, tmp_path, capsys):
+    (tmp_path / "out").mkdir()
+    url = (files / "core.xml").as_uri()
+    path = prepare_references.downloaded(tmp_path / "out", url)
+    assert path.read_text(encoding="utf-8") == SEQUENCES
+    (files / "core.xml").unlink()
+    assert prepare_references.downloaded(tmp_path / "out", url) == path
+    assert capsys.readouterr().out == f"{path}: from {url}\n"
+
+
+def test_what_cannot_be_fetched_is_said_with_what_to_do(tmp_path):
+    with pytest.raises(ValueError, match=r"cannot be fetched .* fetch it another way, and name"):
+        prepare_references.downloaded(tmp_path, (tmp_path / "no.xml").as_uri())

@@ -207,6 +207,49 @@ def test_a_killed_process_goes_on_by_the_same_command(train, project):
     assert len(saved["starts"]) == 2
 
 
+KILLING = """
+import os, signal
+from lightning.pytorch import Callback
+
+class Kills(Callback):
+    def __init__(self):
+        self.calls = 0
+
+    def moment(self, *args):
+        self.calls += 1
+        left = open("moments").read().split()
+        if left and self.calls == int(left[0]):
+            open("moments", "w").write(" ".join(left[1:]))
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    on_train_batch_start = on_train_batch_end = on_validation_batch_end = moment
+    on_save_checkpoint = on_train_epoch_end = on_train_end = on_test_batch_end = moment
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1500)
+def test_killed_at_many_moments_it_ends_as_if_it_had_not_been(train, project):
+    (project / "src/kills.py").write_text(KILLING)
+    words = ["callbacks=default", "+callbacks.kill._target_=src.kills.Kills"]
+    moments = project / "moments"
+    moments.write_text("")
+    whole = train(*words, run_dir="whole")
+    moments.write_text("2 7 14 17 5 21")
+    command = [sys.executable, "-m", "weft", "train", "--hydra", "configs/", "train.yaml", *words]
+    code, starts = -signal.SIGKILL, 0
+    while code == -signal.SIGKILL:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ)
+        code, starts = done.returncode, starts + 1
+    assert code == 0, done.stderr
+    assert starts == 7
+    folder = Path(done.stdout.split("run: ")[1].strip())
+    found = load_file(folder / "checkpoints/step-00000016/model.safetensors")
+    assert same(found, weights(whole))
+    written = [*read_lines(folder / "metrics.jsonl")]
+    assert [{k: v for k, v in n.items() if k != "time"} for n in written] == lines(whole)
+
+
 def test_early_stopping_is_remembered(train):
     words = ["callbacks=default", "+callbacks.early_stopping.min_delta=10"]
     words += ["callbacks.early_stopping.patience=1", "trainer.max_epochs=9"]
@@ -254,6 +297,16 @@ def test_a_wrong_word_is_told_with_what_there_is(train, word, said):
     with pytest.raises(ConfigError, match=r"nothing was run") as error:
         train(word)
     assert said in str(error.value)
+
+
+def test_an_accelerator_that_is_not_here_and_a_file_that_is_no_python_are_told(train, project):
+    if not torch.cuda.is_available():
+        with pytest.raises(ConfigError, match=r"trainer\.accelerator: there is no cuda here"):
+            train("trainer.accelerator=cuda")
+    (project / "src/models/toy_module.py").write_text("x = 1\ndef y(:\n")
+    with pytest.raises(ConfigError, match=r"failed \(.*toy_module\.py:2\): SyntaxError"):
+        train()
+    assert not (project / "runs").exists()
 
 
 def test_yaml_that_grows_or_names_code_is_refused_unread(train, project):

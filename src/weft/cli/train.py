@@ -85,10 +85,11 @@ def _trained(args: argparse.Namespace, rank: int = 0) -> int:
 def _by_lightning(args: argparse.Namespace) -> int:
     """Trains what Hydra's configs describe; its words are Hydra's."""
     elsewhere = {"--nproc": args.nproc, "--launcher": args.launcher, "--config": args.config}
+    elsewhere["--device"] = args.device != "auto"
     if named := [option for option, value in elsewhere.items() if value]:
         raise UserError(
-            f"{named[0]} is not for --hydra: Lightning starts processes by its own settings, as "
-            "trainer.devices=2, and configs come from the folder."
+            f"{named[0]} is not for --hydra: Lightning has its own settings, as trainer.devices=2 "
+            "and trainer.accelerator=cpu, and configs come from the folder."
         )
     log_to_stderr(Env.detect("cpu").rank)
     from weft.interop.hydra_run import train_hydra

@@ -94,6 +94,21 @@ class HydraRun:
         """Twelve hex digits that name what the run computes: settings, and the code they reach."""
         return key_of(self.keyed, self.code, self.composed.root)
 
+    def refuse_no_device(self) -> None:
+        """Refuses an accelerator that is not here, before anything is written.
+
+        Raises:
+            ConfigError: It is not.
+        """
+        import torch
+
+        asked = str(modern_trainer(self.keyed["trainer"])[0].get("accelerator"))
+        cuda, mps = torch.cuda.is_available(), torch.backends.mps.is_available()
+        if not {"gpu": cuda or mps, "cuda": cuda, "mps": mps}.get(asked, True):
+            why = f"there is no {asked} here. To train on the processor: trainer.accelerator=cpu"
+            problem = self.composed.written.problem("trainer.accelerator", why)
+            raise ConfigError(self.composed.name, [problem])
+
     def folder(self, run_dir: str | Path | None, *, again: bool) -> RunFolder:
         """The folder that is named, or the one of the key.
 
@@ -264,6 +279,7 @@ def train_composed(
     if run.is_finished(folder, extend=extend):
         LOG.info("This run is finished: %s", folder.path)
         return Run(folder.path, folder.result)
+    run.refuse_no_device()
     described = partial(Described, name=run.name, key=run.key, seed=run.seed, data=run.data)
     if not is_main():  # a process that a strategy of Lightning's has started beside the first
         there = described(folder, run.settings(folder))

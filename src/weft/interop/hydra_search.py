@@ -60,10 +60,11 @@ def sweeps_in(words: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
     sweeps: dict[str, Any] = {}
     for word in words:
         try:
-            found = OverridesParser.create().parse_override(word)
+            (found,) = OverridesParser.create().parse_overrides([word])
         except OverrideParseException as error:
             why = f"not an override as Hydra reads it: {error.message.splitlines()[0]}"
-            raise ConfigError("", [Problem(why, Place(f"command line: {word}"))]) from error
+            place = Place(f"command line: {word}")
+            raise ConfigError("that is asked for", [Problem(why, place)]) from error
         if found.is_sweep_override():
             sweeps[word.partition("=")[0]] = found.value()
         else:

@@ -175,7 +175,8 @@ def _module(parts: Sequence[str]) -> tuple[Any, int]:
 
 
 def _failed(name: str, error: Exception) -> str:
-    at = raised_at(error)
+    of_syntax = isinstance(error, SyntaxError) and error.filename
+    at = f"{error.filename}:{error.lineno}" if of_syntax else raised_at(error)  # type: ignore[attr-defined]
     where = f" ({at})" if at else ""
     return f"importing {name} failed{where}: {type(error).__name__}: {error}"
 

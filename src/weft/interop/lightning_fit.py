@@ -20,7 +20,7 @@ from omegaconf import OmegaConf
 
 from weft.checkpoint.layout import is_checkpoint, step_of
 from weft.checkpoint.manifest import Manifest
-from weft.errors import UserError, raised_at
+from weft.errors import UserError, WeftError, raised_at
 from weft.interop.lightning_checkpoints import FolderCheckpointIO
 from weft.interop.lightning_logger import ReportingLogger
 from weft.interop.lightning_names import modern_trainer
@@ -75,6 +75,10 @@ def fit(described: Described, *, extend: bool) -> dict[str, Any]:
         fitting = _Fitting(described, stop)
         try:
             return fitting.result(extend=extend)
+        except Exception as error:
+            if not isinstance(error, WeftError | MisconfigurationException):
+                error.add_note(f"in the fit of {described.folder.path}, by the project's own code")
+            raise
         finally:
             fitting.reporters.close()
 
@@ -194,7 +198,7 @@ class _Fitting:
             cause = error.__cause__
             if cause is None:
                 raise UserError(f"{name}: {error}") from error
-            at = raised_at(cause)
+            at = "" if isinstance(cause, MisconfigurationException) else raised_at(cause)
             said = f"{type(cause).__name__}: {cause}"
             raise UserError(f"{name} cannot be built: {said}{f' ({at})' if at else ''}") from cause
 

@@ -10,6 +10,7 @@ import time
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NotRequired
 
 import httpx
 from typing_extensions import TypedDict
@@ -77,7 +78,8 @@ class FoundRow(TypedDict):
     """A text with its first word."""
 
     text: str
-    spans: list[dict]
+    spans: NotRequired[list[dict]]
+    error: NotRequired[str]
 
 
 @dataclass
@@ -110,7 +112,8 @@ class FirstWords:
         return [Found(text, error="no." if text == "no" else None) for text in given]
 
     def read(self, stream, name):
-        print(f"{TOLD}a file", flush=True)
+        if Reversed.tells:
+            print(f"{TOLD}a file", flush=True)
         for number, line in enumerate(stream.read().decode("latin-1").splitlines(), start=1):
             if line.startswith("hold "):
                 hold(Path(line.split()[1]))

@@ -90,6 +90,28 @@ KINDS = {  # what is sent, and the statuses that are right
 NOT_AWAITED = {"dropped", "left before its answer"}
 
 
+def sent(content, **head):
+    """A file for a pipeline."""
+    return asked(content, **head).replace(b"application/json", b"application/octet-stream")
+
+
+FILES = {
+    "a file": (lambda draw: sent(noise(draw, draw.randrange(1, 5000))), {200}),
+    "a file of many texts": (lambda draw: sent(b"a\n" * draw.randrange(1, 9000)), {200}),
+    "an empty file": (lambda draw: sent(b""), {400}),
+    "a damaged file": (lambda draw: sent(b"damaged"), {422}),
+    "a long file": (lambda draw: sent(b"a" * 30_000), {413}),
+    "announced": (lambda draw: sent(b"", length=10 ** draw.randrange(6, 18)), {413}),
+    "no JSON": (lambda draw: asked(noise(draw, draw.randrange(200)) + b"}"), {400}),
+    "odd rows": (bad_text, {200, 400, 422}),
+    "other type": (lambda draw: sent(b"a").replace(b"octet-stream", b"pdf"), {415}),
+    "no token": (lambda draw: sent(b"a", token=None), {401}),
+    "slow": (lambda draw: sent(b"ab")[:-1], {408}),
+    "dropped": (lambda draw: sent(b"a" * 500)[: draw.randrange(1, 700)], {None}),
+}
+"""The same of a pipeline; 503 is right, too, where as many files are read or wait as may."""
+
+
 async def status_of(address, kind, sent):
     """The status of the first answer on a connection of its own; None where nobody waits for it."""
     reader, writer = await asyncio.open_connection(*address)
@@ -105,19 +127,19 @@ async def status_of(address, kind, sent):
         writer.transport.abort()
 
 
-async def campaign(address, count):
+async def campaign(address, count, made_of=KINDS, busy=frozenset()):
     draw, at_once, wrong = random.Random(5), asyncio.Semaphore(60), Counter()
 
     async def one(kind):
-        made, right = KINDS[kind]
+        made, right = made_of[kind]
         async with at_once:
             found = await status_of(address, kind, made(draw))
-        if found not in right:
+        if found not in right | busy:
             wrong[kind, found] += 1
 
     # A slow one takes its whole time: there are fewer.
     kinds = draw.choices(
-        [*KINDS], [0.1 if kind.startswith("slow") else 1 for kind in KINDS], k=count
+        [*made_of], [0.1 if kind.startswith("slow") else 1 for kind in made_of], k=count
     )
     await asyncio.gather(*map(one, kinds))
     return wrong
@@ -143,6 +165,21 @@ def test_each_of_ten_thousand_is_answered_with_the_right_status():
         assert 'status="500"' not in counted
         assert "weft_waiting_rows 0.0" in counted
         assert served.end() == (0, "")  # nor a traceback in its log
+
+
+def test_files_that_are_wrong_long_slow_or_dropped_leave_a_pipeline_as_it_was():
+    limits = {"body": 20_000, "file": 20_000, "read_timeout": 2.0}
+    known = {"headers": {"Authorization": f"Bearer {TOKEN}"}}
+    with reversing(pipeline=True, limits=limits, tells=False, token=TOKEN) as served:
+        assert asyncio.run(campaign(served.address, 3_000, FILES, frozenset({503}))) == {}
+        before = megabytes(served)
+        assert asyncio.run(campaign(served.address, 3_000, FILES, frozenset({503}))) == {}
+        assert megabytes(served) < 1.15 * before
+        assert served.ask("ab", **known).json()["results"][0]["text"] == "ab"
+        counted = served.get("metrics", **known).text
+        assert 'status="500"' not in counted
+        assert "weft_waiting_rows 0.0" in counted
+        assert served.end() == (0, "")
 
 
 SCHEMATHESIS = """

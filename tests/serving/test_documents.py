@@ -13,7 +13,7 @@ FILE = {"Content-Type": "application/octet-stream"}
 
 @pytest.fixture(scope="module")
 def served():
-    with reversing(pipeline=True, limits={"file": 5000, "body": 500, "files": 1}) as started:
+    with reversing(pipeline=True, limits={"file": 12000, "body": 500, "files": 1}) as started:
         yield started
 
 
@@ -46,8 +46,9 @@ def test_a_file_has_a_result_of_each_of_its_texts(served):
     [
         (b"damaged", 422, "the file: page 1: it is damaged", "body"),
         (b"fail", 500, "The model failed: RuntimeError", "model"),
+        (b"\n" * 10_001, 422, "the file: it has more than 10,000 results.", "body"),
         (b"", 400, "Wanted a file; found no byte.", "body"),
-        (b"a" * 5001, 413, "Wanted a body of at most 5,000 bytes; found 5,001.", "body"),
+        (b"a" * 12001, 413, "Wanted a body of at most 12,000 bytes; found 12,001.", "body"),
     ],
 )
 def test_a_file_that_cannot_be_read_says_why(served, sent, status, said, where):
@@ -96,7 +97,7 @@ def test_no_more_files_are_taken_than_may_wait(served, tmp_path):
         assert "1 files are read or wait" in found.json()["error"]
         assert int(found.headers["Retry-After"]) >= 1
         # One that is announced to be too long is not read, whatever waits.
-        assert send(served, b"a" * 6000).status_code in (413, 503)
+        assert send(served, b"a" * 13000).status_code in (413, 503)
     finally:
         (tmp_path / "a").touch()
         asked.join()
@@ -125,13 +126,13 @@ def test_a_file_that_takes_too_long_is_left():
 def test_it_says_what_it_reads_and_answers(served):
     model = served.get("model").json()
     assert (model["columns"], model["files"]) == (["text"], [".txt", ".pdf"])
-    assert model["limits"]["file"] == 5000
+    assert model["limits"]["file"] == 12000
     api = served.get("openapi.json").json()
     asked = api["paths"]["/predict"]["post"]
     body = asked["requestBody"]["content"]
     assert set(body) == {"application/json", "application/octet-stream"}
     assert "number" not in json.dumps(body)
-    assert set(api["components"]["schemas"]["FoundRow"]["properties"]) == {"text", "spans"}
+    assert set(api["components"]["schemas"]["FoundRow"]["properties"]) == {"text", "spans", "error"}
 
 
 def test_a_form_of_another_site_cannot_send_a_file(served):

@@ -15,6 +15,8 @@ __all__ = ["PipelineRows", "ServedPipeline", "ServedResult"]
 
 TEXT, FILE = "text", "file"
 """The columns of a row: it has one of them."""
+MOST = 10_000
+"""Results of a file: some 50 MB of references, that are held until all are there."""
 
 
 class ServedResult(Protocol):
@@ -101,6 +103,8 @@ class PipelineRows(RowPredictor):
         end, found = time.monotonic() + self.seconds, list[ServedResult]()
         for result in self.pipeline.read(BytesIO(content), "the file"):
             found.append(result)
+            if len(found) > MOST:
+                raise DataError(f"the file: it has more than {MOST:,} results. Send it in parts.")
             if time.monotonic() > end:
                 raise DataError(
                     f"the file: {len(found):,} results in {self.seconds:g} s are not all. Send it "

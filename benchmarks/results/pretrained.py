@@ -233,13 +233,13 @@ def _row(tuned: Tuned, rows: int, known: Mapping[str, Sequence[Line]]) -> list[s
 
     scores, seconds = means("score"), means("wall_s")
     shown = [f"{100 * scores[side]:.2f}" if side in scores else "" for side in known]
-    times, verdict, ours = "", "", 100 * scores[WEFT]
+    times, verdict, ours = f"{seconds[WEFT]:,.0f}", "", 100 * scores[WEFT]
     if not rows and ours < tuned.wanted:
         verdict = f"below, by {tuned.wanted - ours:.2f}"
     elif NOTHING in scores:
         verdict = f"{ours - 100 * scores[NOTHING]:+.1f}"
     if TRAINER in seconds:
-        times = f"{seconds[WEFT]:,.0f}; Trainer {seconds[TRAINER] / seconds[WEFT]:.2f} times"
+        times += f"; Trainer {seconds[TRAINER] / seconds[WEFT]:.2f} times"
     several = [100 * line["score"] for line in known[WEFT]]
     spread = f"{statistics.stdev(several):.2f}" if len(several) > 1 else ""
     wanted = "" if rows else f"≥ {tuned.wanted}"

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import transformers
-from torch.utils.data import Dataset
+from torch.utils.data import Dataset, SequentialSampler
 
 from benchmarks.results import scores
 from benchmarks.results.crf import listed
@@ -41,6 +41,13 @@ class Encoded(Dataset[dict[str, Any]]):
 
     def __getitem__(self, index: int) -> dict[str, Any]:
         return self.rows[index]
+
+
+class InOrder(transformers.Trainer):
+    """The Trainer, which evaluates rows in their order: it would shuffle those, too."""
+
+    def _get_eval_sampler(self, eval_dataset: Encoded) -> SequentialSampler:
+        return SequentialSampler(eval_dataset)
 
 
 def of_texts(tokenizer: Any, found: Sequence[Row], labels: Sequence[str]) -> Encoded:
@@ -91,6 +98,7 @@ def train(args: argparse.Namespace) -> dict[str, Any]:
     """Fine-tunes and scores the dev rows."""
     reading = json.loads(args.reading)
     parts = [rows(path, reading) for path in (args.train, args.dev)]
+    parts[1] = sorted(parts[1], key=lambda row: len(str(row)))  # of like length in a batch
     tokenizer = transformers.AutoTokenizer.from_pretrained(args.model)
     of_tags = args.task != "classification"
     if of_tags:
@@ -118,7 +126,7 @@ def train(args: argparse.Namespace) -> dict[str, Any]:
         return {"score": scores.token_accuracy(tags[1], answers).value / 100}
 
     with tempfile.TemporaryDirectory(prefix="weft-peer-") as folder:
-        trainer = transformers.Trainer(
+        trainer = InOrder(
             model=model,
             args=arguments(args, folder, rows=len(data[0])),
             train_dataset=data[0],

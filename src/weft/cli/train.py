@@ -92,7 +92,7 @@ def _by_lightning(args: argparse.Namespace) -> int:
             "and trainer.accelerator=cpu, and configs come from the folder."
         )
     log_to_stderr(Env.detect("cpu").rank)
-    from weft.interop.hydra_run import train_hydra
+    from weft.interop.hydra.run import train_hydra
 
     asked = {"run_dir": args.run_dir, "again": args.again, "extend": args.extend}
     asked["multirun"] = args.multirun

@@ -4,7 +4,7 @@ import importlib
 import sys
 from typing import Any
 
-from weft.interop.lightning_names import NEW, OLD, refuse_no_lightning
+from weft.interop.lightning.older_names import NEW, OLD, refuse_no_lightning
 
 __all__ = ["lightning_class", "made_from"]
 

@@ -21,11 +21,11 @@ from omegaconf import OmegaConf
 from weft.checkpoint.layout import is_checkpoint, step_of
 from weft.checkpoint.manifest import Manifest
 from weft.errors import UserError, WeftError, raised_at
-from weft.interop.lightning_checkpoints import FolderCheckpointIO
-from weft.interop.lightning_logger import ReportingLogger
-from weft.interop.lightning_names import modern_trainer
-from weft.interop.lightning_resume import GoingOn
-from weft.interop.logged_names import split_and_name
+from weft.interop.hydra.checkpoints import FolderCheckpointIO
+from weft.interop.hydra.logged_names import split_and_name
+from weft.interop.hydra.logger import ReportingLogger
+from weft.interop.hydra.resume import GoingOn
+from weft.interop.lightning.older_names import modern_trainer
 from weft.metrics.reporters import Reporters, RunInfo
 from weft.metrics.reporters.console import Console
 from weft.metrics.reporters.jsonl import JsonLines

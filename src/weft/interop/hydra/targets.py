@@ -12,7 +12,7 @@ from typing import Any
 
 from weft.config.registry import suggest
 from weft.errors import Problem, UserError, raised_at
-from weft.interop.hydra_config import WrittenConfigs
+from weft.interop.hydra.config import WrittenConfigs
 
 __all__ = ["Targets", "importable"]
 

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from weft.errors import UserError
-from weft.interop.hydra_config import ConfigError
+from weft.interop.hydra.config import ConfigError
 from weft.run_folder.folder import RunFolder
 from weft.runtime.jsonl_log import read_lines
 
@@ -43,7 +43,7 @@ def test_optuna_proposes_what_the_template_asks_for_and_goes_on(train, project):
 
 def test_a_trial_that_was_interrupted_goes_on(train, project, monkeypatch):
     from weft.errors import RunStoppedError
-    from weft.interop import lightning_fit
+    from weft.interop.hydra import fit as lightning_fit
 
     fit, calls = lightning_fit.fit, []
 
@@ -82,3 +82,25 @@ def test_what_cannot_be_searched_is_said(train):
         train(*SEARCH, "optimized_metric=val/lss")
     with pytest.raises(UserError, match="optimized_metric: wanted the value"):
         train(*SEARCH, "optimized_metric=null")
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("hydra.sweeper.n_trials=abc", "wanted a number of runs from 1, found 'abc'"),
+        ("hydra.sweeper.n_trials=0", "wanted a number of runs from 1, found 0"),
+        ("hydra.sweeper.direction=up", "wanted minimize or maximize, found 'up'"),
+        ("hydra.sweeper.n_trials=${trails}", "there is no 'trails'"),
+        ("+hydra.sweeper.params.seed={type: int, low: 1}", "of the type int needs high"),
+    ],
+)
+def test_settings_of_the_sweeper_that_can_be_no_search_are_told_at_once(train, project, word, said):
+    with pytest.raises(ConfigError) as error:
+        train(*SEARCH, word)
+    assert said in str(error.value)
+    assert not (project / "runs").exists()
+
+
+def test_settings_of_the_sweeper_may_name_others(train):
+    run = train(*SEARCH, "+trials=1", "hydra.sweeper.n_trials=${trials}")
+    assert [*trials(run)] == ["000"]

@@ -10,9 +10,9 @@ import torch
 from safetensors.torch import load_file
 
 from weft.errors import MissingExtraError, RunStoppedError, UserError
-from weft.interop.hydra_config import ConfigError
-from weft.interop.hydra_targets import importable
-from weft.interop.lightning_names import older_names
+from weft.interop.hydra.config import ConfigError
+from weft.interop.hydra.targets import importable
+from weft.interop.lightning.older_names import older_names
 from weft.run_folder.folder import RunFolder
 from weft.runtime.jsonl_log import read_lines
 
@@ -186,7 +186,11 @@ def test_data_without_a_length_go_on_from_the_end_of_an_epoch(train, project):
     with pytest.raises(RunStoppedError, match="goes on from step 4, where it was saved last"):
         train(*words)
     gone_on = train(*words)
-    assert same(weights(gone_on), weights(train(*words, run_dir="whole")))
+    whole = train(*words, run_dir="whole")
+    assert same(weights(gone_on), weights(whole))
+    epochs = [(line["step"], line["epoch"]) for line in lines(whole) if line["split"] == "valid"]
+    assert epochs == [(4, 1.0), (8, 2.0), (12, 3.0), (16, 4.0)]
+    assert {line["epoch"] for line in lines(whole) if line["split"] == "test"} <= {4.0}
 
 
 def test_a_killed_process_goes_on_by_the_same_command(train, project):
@@ -286,7 +290,9 @@ def test_problems_are_told_with_file_and_key_before_anything_is_built(train, pro
     [
         ("trainer=cpux", "there is no config 'trainer/cpux': the group trainer has cpu."),
         ("model.lrr=1", "Did you mean 'model.lr'?"),
-        ("model.lr", "not an override as Hydra reads it"),
+        ("model.lr", "Wanted name=value; +name=value adds a setting, ~name leaves one out."),
+        ("callbacks=null", "(default). To leave it out: ~callbacks"),
+        ("trainer=5", "command line: trainer=5: trainer: wanted one of the group's configs (cpu)"),
         ("model.lr=???", "model.lr is ???, which is to be given"),
         ("trainer._target_=pytorch_lightning.Trainr", "Did you mean 'Trainer'?"),
         ("model._target_=sre.models.x.Y", "there is no module 'sre'"),
@@ -297,6 +303,16 @@ def test_a_wrong_word_is_told_with_what_there_is(train, word, said):
     with pytest.raises(ConfigError, match=r"nothing was run") as error:
         train(word)
     assert said in str(error.value)
+
+
+def test_the_nearest_name_is_of_the_configs_that_are_chosen(train, project):
+    (project / "configs/model/other.yaml").write_text("lrate: 1\nlearning: 2\n")
+    with pytest.raises(ConfigError) as error:
+        train("model.lrat=1")
+    assert "Did you mean 'model.lr'?" in str(error.value)
+    with pytest.raises(ConfigError) as error:
+        train("model=other", "model.lrat=1")
+    assert "Did you mean 'model.lrate'?" in str(error.value)
 
 
 def test_an_accelerator_that_is_not_here_and_a_file_that_is_no_python_are_told(train, project):

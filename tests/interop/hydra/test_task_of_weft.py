@@ -8,7 +8,7 @@ from safetensors.torch import load_file
 
 import weft
 from tests.recipes.local_data import write_data
-from weft.interop.hydra_run import train_hydra
+from weft.interop.hydra.run import train_hydra
 
 NAME = "classification/docnn/local"
 WORDS = ["train_data.batch_size=3", "train_data.max_tokens=null", "lr_scheduler.type=constant"]

@@ -11,11 +11,11 @@ from typing import Any
 from weft.config.sources.imports import file_of, is_local, local_files, parsed
 from weft.config.sources.own_code import own_parts
 from weft.errors import UserError, worded
-from weft.interop.hydra_config import ComposedConfig, ConfigError, compose_config
-from weft.interop.hydra_key import LENGTH, key_of, length_of
-from weft.interop.hydra_search import HydraSearch, sweeps_in
-from weft.interop.hydra_targets import Targets, importable
-from weft.interop.lightning_names import modern_trainer, older_names, refuse_no_lightning
+from weft.interop.hydra.config import ComposedConfig, ConfigError, compose_config
+from weft.interop.hydra.key import LENGTH, key_of, length_of
+from weft.interop.hydra.search import HydraSearch, sweeps_in
+from weft.interop.hydra.targets import Targets, importable
+from weft.interop.lightning.older_names import modern_trainer, older_names, refuse_no_lightning
 from weft.run_folder.folder import (
     RunFolder,
     command_line,
@@ -272,7 +272,7 @@ def train_composed(
     extend: bool = False,
 ) -> Run:
     """Trains as :func:`train_hydra` what is composed already, where its code can be imported."""
-    from weft.interop.lightning_fit import Described, fit, is_main
+    from weft.interop.hydra.fit import Described, fit, is_main
 
     run = HydraRun(composed)
     folder = run.folder(run_dir, again=again)

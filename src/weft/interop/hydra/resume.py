@@ -11,8 +11,8 @@ from torch.utils.data import DataLoader
 from typing_extensions import override
 
 from weft.errors import RunStoppedError
-from weft.interop.lightning_checkpoints import FolderCheckpointIO
-from weft.interop.lightning_logger import place_of
+from weft.interop.hydra.checkpoints import FolderCheckpointIO
+from weft.interop.hydra.logger import place_of
 from weft.metrics.reporters import Reporters, RunInfo
 from weft.runtime.seeds import HostRandom
 from weft.runtime.signals import StopSignals

@@ -11,12 +11,12 @@ from weft.config.registry import suggest
 from weft.config.values.raw_values import Entries, Items, Node, Scalar
 from weft.config.values.yaml_files import read_yaml
 from weft.errors import MissingExtraError, Place, Problem, UserError
-from weft.interop.hydra_stand_ins import register_stand_ins
+from weft.interop.hydra.stand_ins import register_stand_ins
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
-__all__ = ["ComposedConfig", "ConfigError", "WrittenConfigs", "compose_config"]
+__all__ = ["ComposedConfig", "ConfigError", "WrittenConfigs", "compose_config", "not_an_override"]
 
 MOST_FILES = 2_000
 """Files of a folder of configs that are read; the template has sixty."""
@@ -88,12 +88,6 @@ class WrittenConfigs:
             best = max(best, (fits, scalar.place), key=lambda found: found[0])
         return best[1]
 
-    def names(self) -> set[str]:
-        """The dotted names of all values, each below the group of its file."""
-        groups = [Path(of.place.source).relative_to(self.folder).parts for _, of in self.scalars]
-        named = zip(groups, self.scalars, strict=True)
-        return {".".join((*group[:-1], *path)) for group, (path, _) in named}
-
     def problem(self, key: str, why: str, text: object = None) -> Problem:
         """Something wrong with a key, and where it was written."""
         return Problem(f"{key}: {why}", self.place(key, text))
@@ -123,10 +117,20 @@ class ComposedConfig:
 
     @property
     def sweeper(self) -> dict[str, Any]:
-        """The settings of Hydra's sweeper, as ``params`` and ``n_trials``."""
-        from omegaconf import OmegaConf
+        """The settings of Hydra's sweeper, as ``params`` and ``n_trials``, resolved.
 
-        found: Any = OmegaConf.to_container(self._config.hydra.sweeper, resolve=False)
+        Raises:
+            ConfigError: A name in them leads to nothing.
+        """
+        from omegaconf import OmegaConf
+        from omegaconf.errors import OmegaConfBaseException
+
+        try:
+            found: Any = OmegaConf.to_container(self._config.hydra.sweeper, resolve=True)
+        except OmegaConfBaseException as error:
+            key = str(error.full_key or "hydra.sweeper")
+            problem = self.written.problem(key, _why(error, self._config))
+            raise ConfigError(self.name, [problem]) from error
         return dict(found)
 
     @property
@@ -231,7 +235,6 @@ def compose_config(folder: str | Path, name: str, words: Sequence[str]) -> Compo
         UserError: The folder is none of configs.
     """
     try:
-        from hydra import compose, initialize_config_dir
         from hydra.errors import HydraException
         from omegaconf.errors import OmegaConfBaseException
     except ImportError:
@@ -242,38 +245,63 @@ def compose_config(folder: str | Path, name: str, words: Sequence[str]) -> Compo
     root = configs.resolve().parent
     register_stand_ins()
     try:
-        with initialize_config_dir(str(configs.resolve()), job_name=name, version_base="1.3"):
-            config = compose(name, overrides=list(words), return_hydra_config=True)
-    except (HydraException, OmegaConfBaseException) as error:
-        raise ConfigError(name, [_of_composing(error, written)]) from error
+        config = _composed(configs, name, words)
+    except (HydraException, OmegaConfBaseException, ValueError) as error:  # Hydra's own are so, too
+        raise ConfigError(name, [_of_composing(error, written, name)]) from error
     return ComposedConfig(written, name, root, config)
 
 
-def _of_composing(error: Exception, written: WrittenConfigs) -> Problem:
+def _composed(folder: Path, name: str, words: Sequence[str]) -> "DictConfig":
+    from hydra import compose, initialize_config_dir
+
+    with initialize_config_dir(str(folder.resolve()), job_name=name, version_base="1.3"):
+        return compose(name, overrides=list(words), return_hydra_config=True)
+
+
+def not_an_override(error: Any) -> Problem:
+    """A word that is not one of Hydra's."""
+    why = f"not an override as Hydra reads it: {error.message.splitlines()[0]}."
+    wanted = "Wanted name=value; +name=value adds a setting, ~name leaves one out."
+    return Problem(f"{why} {wanted}", Place(f"command line: {error.override}"))
+
+
+def _of_composing(error: Exception, written: WrittenConfigs, name: str) -> Problem:
     """What Hydra refuses, with the options there are and the word that asked for it."""
     from hydra.errors import MissingConfigException, OverrideParseException
 
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
         missing = str(error.missing_cfg_file)
         group, _, option = missing.rpartition("/")
-        options = sorted(error.options or _options(written.folder / group))
+        options = sorted(error.options or ()) or _options(written.folder / group)
         where = f"the group {group}" if group else str(written.folder)
         found = f"{where} has {', '.join(options) or 'no config'}"
         place = written.place(group.lstrip("/").replace("/", ".")) if group else None
         hint = suggest(option.removesuffix(".yaml"), options)
         return Problem(f"there is no config '{missing}': {found}. {hint}".rstrip(), place)
     if isinstance(error, OverrideParseException):
-        place = Place(f"command line: {error.override}")
-        return Problem(f"not an override as Hydra reads it: {error.message.splitlines()[0]}", place)
+        return not_an_override(error)
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     said = " ".join(lines[:2])
     for word in written.words:
         key = word.lstrip("+~").partition("=")[0]
+        place = Place(f"command line: {word}")
         if f"'{key}'" in said:
-            hint = suggest(key, sorted(written.names() - {key}))
-            return Problem(f"{said} {hint}".rstrip(), Place(f"command line: {word}"))
+            return Problem(f"{said}. {suggest(key, _names_without(word, written, name))}", place)
+        if isinstance(error, ValueError) and (options := _options(written.folder / key)):
+            why = (
+                f"wanted one of the group's configs ({', '.join(options)}). To leave it out: ~{key}"
+            )
+            return Problem(f"{key}: {why}", place)
     return Problem(said)
 
 
+def _names_without(word: str, written: WrittenConfigs, name: str) -> list[str]:
+    """The names that a config has without a word that it refuses; none if it has more faults."""
+    try:
+        return [*_names(_composed(written.folder, name, [w for w in written.words if w != word]))]
+    except Exception:  # of any kind: the word that is told of is not the only one that is wrong
+        return []
+
+
 def _options(folder: Path) -> list[str]:
-    return [file.stem for file in folder.glob("*.yaml")]
+    return sorted(file.stem for file in folder.glob("*.yaml"))

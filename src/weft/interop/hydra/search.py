@@ -15,10 +15,16 @@ from pathlib import Path
 from typing import Any
 
 from weft.config.registry import suggest
-from weft.errors import MissingExtraError, Place, Problem, RunStoppedError, UserError
-from weft.interop.hydra_config import ComposedConfig, ConfigError, compose_config
-from weft.interop.hydra_targets import locate
-from weft.interop.logged_names import split_and_name
+from weft.errors import MissingExtraError, Problem, RunStoppedError, UserError
+from weft.interop.hydra.config import (
+    ComposedConfig,
+    ConfigError,
+    WrittenConfigs,
+    compose_config,
+    not_an_override,
+)
+from weft.interop.hydra.logged_names import split_and_name
+from weft.interop.hydra.targets import locate
 from weft.metrics.tables import format_value
 from weft.run_folder.folder import RunFolder
 from weft.run_folder.record import numbers
@@ -62,9 +68,7 @@ def sweeps_in(words: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
         try:
             (found,) = OverridesParser.create().parse_overrides([word])
         except OverrideParseException as error:
-            why = f"not an override as Hydra reads it: {error.message.splitlines()[0]}"
-            place = Place(f"command line: {word}")
-            raise ConfigError("that is asked for", [Problem(why, place)]) from error
+            raise ConfigError("that is asked for", [not_an_override(error)]) from error
         if found.is_sweep_override():
             sweeps[word.partition("=")[0]] = found.value()
         else:
@@ -97,6 +101,8 @@ class HydraSearch:
             ConfigError: A parameter of the sweeper cannot be read, or none is there.
         """
         settings = base.sweeper
+        if problems := [*_wrong(settings, base.written)]:
+            raise ConfigError(base.name, problems)
         params = settings.get("params") or settings.get("search_space") or {}
         written = [f"{n}={v}" for n, v in params.items() if not isinstance(v, Mapping)]
         fixed, sweeps = sweeps_in(written)
@@ -157,6 +163,28 @@ class HydraSearch:
         if (count := math.prod(map(len, axes))) > MOST_RUNS:
             raise UserError(f"{count:,} combinations; {MOST_RUNS:,} are run at most.")
         yield from map(list, itertools.product(*axes))
+
+
+def _wrong(settings: Mapping[str, Any], written: WrittenConfigs) -> Iterator[Problem]:
+    """What of a sweeper's settings can be no search."""
+    place = "hydra.sweeper"
+    trials, direction = settings.get("n_trials"), settings.get("direction") or "minimize"
+    if trials is not None and (not isinstance(trials, int) or trials < 1):
+        why = f"wanted a number of runs from 1, found {trials!r}."
+        yield written.problem(f"{place}.n_trials", why, trials)
+    if direction not in ("minimize", "maximize"):
+        why = f"wanted minimize or maximize, found {direction!r}."
+        yield written.problem(f"{place}.direction", why)
+    params = settings.get("params") or settings.get("search_space") or {}
+    for name, space in params.items():
+        needed = ["choices"] if _kind(space) == "categorical" else ["low", "high"]
+        if isinstance(space, Mapping) and (lacks := [n for n in needed if space.get(n) is None]):
+            why = f"a space of the type {_kind(space)} needs {' and '.join(lacks)}."
+            yield written.problem(f"{place}.params.{name}", why)
+
+
+def _kind(space: Any) -> str:
+    return str(space.get("type", "float")) if isinstance(space, Mapping) else ""
 
 
 def _values(sweep: Any) -> list[str] | None:
@@ -276,7 +304,7 @@ def _suggested(trial: Any, name: str, sweep: Any) -> str:
     from hydra.core.override_parser.types import IntervalSweep, RangeSweep
 
     if isinstance(sweep, Mapping):  # the sweeper's older way to write it
-        kind, step = sweep.get("type", "float"), sweep.get("step")
+        kind, step = _kind(sweep), sweep.get("step")
         if kind == "categorical":
             return str(trial.suggest_categorical(name, list(sweep["choices"])))
         log = bool(sweep.get("log"))

@@ -8,7 +8,7 @@ from lightning.pytorch import Trainer
 from lightning.pytorch.loggers.logger import Logger
 from typing_extensions import override
 
-from weft.interop.logged_names import split_and_name
+from weft.interop.hydra.logged_names import split_and_name
 from weft.metrics.reporters import Reporters
 
 __all__ = ["ReportingLogger", "place_of"]
@@ -72,6 +72,8 @@ class ReportingLogger(Logger):
 def place_of(trainer: Trainer) -> dict[str, Any]:
     """Where a Trainer is: optimizer steps taken, and how many epochs, as a fraction."""
     batches, done = trainer.num_training_batches, trainer.fit_loop.total_batch_idx + 1
-    known = isinstance(batches, int) and batches > 0
-    epoch = round(done / batches, 3) if known else float(trainer.current_epoch)
-    return {"step": trainer.global_step, "epoch": epoch}
+    if isinstance(batches, int) and batches > 0:
+        return {"step": trainer.global_step, "epoch": round(done / batches, 3)}
+    now = trainer.fit_loop.epoch_progress.current  # data without a length: whole epochs
+    at_end = trainer.is_last_batch and now.ready > now.completed
+    return {"step": trainer.global_step, "epoch": float(now.completed + at_end)}

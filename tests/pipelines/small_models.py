@@ -37,13 +37,14 @@ def folder():
 
 
 @cache
-def reference_run():
+def reference_run(*settings):
     rows = [{"tokens": t.split(), "tags": tags_in(tags)} for t, tags in REFERENCES] * 4
     path = json_lines(folder() / "references.jsonl", rows)
     words = [f"{name}.path={path}" for name in ("train_data", "valid_data")]
     words += ["train_data.columns={words: tokens, tags: tags}", "train_data.lists=[words, tags]"]
-    words += ["optimizer.lr=0.05", *QUIET]
-    return weft.train("tagging/bilstm/local", words, run_dir=folder() / "references").folder
+    words += ["optimizer.lr=0.05", *QUIET, *settings]
+    run = folder() / "-".join(["references", *settings])
+    return weft.train("tagging/bilstm/local", words, run_dir=run).folder
 
 
 @cache

@@ -109,7 +109,7 @@ def test_what_is_no_pdf_is_refused(pipeline, tmp_path):
     with pytest.raises(DataError, match=r"x\.PDF: is no PDF"):
         pipeline.predict_bytes("x.PDF", b"text")
     path.write_bytes(paper())
-    with pytest.raises(DataError, match="wanted text, found a PDF"):
+    with pytest.raises(DataError, match=r"found a PDF\. Give it with type='pdf'"):
         pipeline.predict(path, type="txt")
 
 

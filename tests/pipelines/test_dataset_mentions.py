@@ -2,10 +2,10 @@
 
 import pytest
 
-from tests.pipelines.small_models import MENTIONS, mentions_run, reference_run
+from tests.pipelines.small_models import MENTIONS, REFERENCES, mentions_run, reference_run
 from tests.pipelines.small_paper import paper
 from weft.errors import UserError
-from weft.pipelines import DatasetMentions
+from weft.pipelines import DatasetMentions, ReferenceParser
 from weft.pipelines.dataset_mentions import word_places
 
 TEXT = "We train on CIFAR-10. It is new.\nThe DBLP\ndata is old. We train on CIFAR-10."
@@ -48,6 +48,20 @@ def test_mentions_of_a_paper_have_pages(find):
 def test_a_model_whose_labels_mark_no_spans_is_refused():
     with pytest.raises(UserError, match="wants a model whose labels mark spans"):
         DatasetMentions(reference_run(), device="cpu")
+
+
+def test_a_model_that_marks_more_than_data_sets_is_refused():
+    fields = reference_run("task.scheme=io")
+    with pytest.raises(
+        UserError, match=r"alone; that of .* marks 5 kinds: author, booktitle, date"
+    ):
+        DatasetMentions(fields, device="cpu")
+    assert ReferenceParser(fields, device="cpu")(REFERENCES[2][0]).fields["date"] == "1984"
+
+
+def test_a_model_of_mentions_parses_no_references():
+    with pytest.raises(UserError, match=r"labels are fields, .* are .*B.*model="):
+        ReferenceParser(mentions_run(), device="cpu")
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from typing import Any
 
 from weft.errors import UserError
 from weft.runs.registries import all_registries as all_registries  # all that words can name
+from weft.runtime.memory import few_kernels
 
 __all__ = [
     "add_device_and_code",
@@ -77,6 +78,7 @@ def load_predictor(args: argparse.Namespace) -> Any:
     if not is_export(Path(args.run)):
         from weft.runs.load_run import load
 
+        few_kernels()
         return load(args.run, **run_options(args))
     if args.checkpoint != "best":
         raise UserError(

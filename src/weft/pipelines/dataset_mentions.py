@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 
 from typing_extensions import override
 
-from weft.errors import UserError
+from weft.errors import UserError, worded
 from weft.exported.row_predictor import RowPredictor
 from weft.pipelines.find_model import ModelWanted
 from weft.pipelines.given_text import GivenText
 from weft.pipelines.pipeline import Answered, Pipeline, PipelineResult, ResultRow
-from weft.pipelines.placed_spans import PlacedSpan, PlacedSpanRow, placed_spans
+from weft.pipelines.placed_spans import PlacedSpan, PlacedSpanRow, marked_kinds, placed_spans
 from weft.pipelines.registries import register_pipeline
 from weft.text.features.sentences import sentence_places
 from weft.text.features.tag_spans import NO_KIND
@@ -130,6 +130,12 @@ class DatasetMentions(Pipeline[MentionedDatasets]):
             raise UserError(
                 f"{self.name} wants a model whose labels mark spans, as B, I and O; those of "
                 f"{model or self.name} are {', '.join(text.tags.labels.names[:5])}, ..."
+            )
+        if len(kinds := marked_kinds(text)) > 1:
+            raise UserError(
+                f"{self.name} wants a model that marks mentions of data sets alone; that of "
+                f"{model or self.name} marks {len(kinds)} kinds: {', '.join(kinds[:5])}, ... Name "
+                f"another with {worded('--model FOLDER', 'model=')}."
             )
         self._scheme = text.scheme
         self._longest = min(LONGEST, text.limits.get("words", LONGEST))

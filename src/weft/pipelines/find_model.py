@@ -86,7 +86,9 @@ def load_model(
         predictor: RowPredictor = load_export(folder, device=device)
     else:
         from weft.runs.load_run import load
+        from weft.runtime.memory import few_kernels
 
+        few_kernels()
         predictor = load(folder, device=device, allow_code=allow_code)
     if len(predictor.columns) != 1:
         raise UserError(

@@ -206,7 +206,7 @@ class Pipeline(ABC, Generic[R]):
 
         Raises:
             UserError: The file cannot be read; or what is given is not of the type.
-            DataError: The file is no text.
+            DataError: The file is no text, or no PDF, as its type says.
         """
         return [*self.stream(given, type)]
 
@@ -227,8 +227,11 @@ class Pipeline(ABC, Generic[R]):
             yield from self.answer(self.texts(read_pdf(given)))
             return
         with open_file(Path(given)) as file:
-            if is_pdf(file.peek(HEAD)) and type is None:
+            found_pdf = is_pdf(file.peek(HEAD))
+            if found_pdf and type is None:
                 yield from self.stream(given, "pdf")
+            elif found_pdf:
+                raise DataError(f"{given}: wanted text, found a PDF. Give it with type='pdf'.")
             else:
                 yield from self._read_text(file, str(given))
 

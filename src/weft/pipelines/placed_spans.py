@@ -9,9 +9,9 @@ from typing_extensions import override
 from weft.pipelines.given_text import GivenText
 from weft.text.answer_rows import SpanRow
 from weft.text.features.tag_spans import Scheme, tag_spans
-from weft.text.processors.tagging import Tagged
+from weft.text.processors.tagging import Tagged, TaggingText
 
-__all__ = ["PlacedSpan", "PlacedSpanRow", "placed_spans"]
+__all__ = ["PlacedSpan", "PlacedSpanRow", "marked_kinds", "placed_spans"]
 
 
 class PlacedSpanRow(SpanRow):
@@ -91,3 +91,10 @@ def placed_spans(
         )
         found.append((span, range(first, after)))
     return found
+
+
+def marked_kinds(text: TaggingText) -> list[str]:
+    """What the labels of a model mark, sorted; labels that mark no spans name a kind each."""
+    names = text.tags.labels.names
+    scheme = text.scheme or "io"
+    return sorted({span.kind for name in names for span in tag_spans([name], scheme)})

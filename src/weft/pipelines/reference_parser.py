@@ -4,17 +4,20 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from typing_extensions import override
 
+from weft.errors import UserError, worded
+from weft.exported.row_predictor import RowPredictor
 from weft.pipelines.find_model import ModelWanted
 from weft.pipelines.given_text import GivenText
 from weft.pipelines.pipeline import Answered, Pipeline, PipelineResult, ResultRow
-from weft.pipelines.placed_spans import PlacedSpan, PlacedSpanRow, placed_spans
+from weft.pipelines.placed_spans import PlacedSpan, PlacedSpanRow, marked_kinds, placed_spans
 from weft.pipelines.registries import register_pipeline
 from weft.text.features.slots import places_of
-from weft.text.features.tag_spans import Scheme, tag_spans
+from weft.text.features.tag_spans import Scheme
 from weft.text.processors.tagging import TaggingText
 
 if TYPE_CHECKING:
@@ -159,21 +162,30 @@ class ReferenceParser(Pipeline[ParsedReference]):
     result_class: ClassVar[type[PipelineResult]] = ParsedReference
     by_line = True
 
+    def __init__(
+        self,
+        model: str | Path | RowPredictor | None = None,
+        *,
+        device: str = "auto",
+        allow_code: bool = False,
+    ) -> None:
+        super().__init__(model, device=device, allow_code=allow_code)
+        text = self.processor
+        assert isinstance(text, TaggingText), "another is refused"
+        self._scheme: Scheme = text.scheme or "io"  # where labels mark no spans, each names a field
+        self._kinds = marked_kinds(text)
+        if len(self._kinds) < 2:
+            raise UserError(
+                f"{self.name} wants a model whose labels are fields, as author and title; those of "
+                f"{model or self.name} are {', '.join(text.tags.labels.names)}. Name another with "
+                f"{worded('--model FOLDER', 'model=')}."
+            )
+
     @property
     @override
     def columns(self) -> tuple[str, ...]:
         """The fields that the model knows."""
-        text = self.processor
-        assert isinstance(text, TaggingText), "another is refused"
-        kinds = {span.kind for n in text.tags.labels.names for span in tag_spans([n], self._scheme)}
-        return ("label", *sorted(kinds), "score")
-
-    @property
-    def _scheme(self) -> Scheme:
-        """How labels mark fields: where they mark no spans, each names one."""
-        text = self.processor
-        assert isinstance(text, TaggingText), "another is refused"
-        return text.scheme or "io"
+        return ("label", *self._kinds, "score")
 
     @override
     def texts(self, document: "Document") -> Iterable[GivenText]:

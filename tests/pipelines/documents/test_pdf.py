@@ -47,7 +47,7 @@ def test_a_path_is_read_as_its_bytes_are(tmp_path: Path) -> None:
 
 
 def test_what_is_no_file_is_told(tmp_path: Path) -> None:
-    with pytest.raises(DocumentError, match=r"none\.pdf: missing"):
+    with pytest.raises(DocumentError, match=r"none\.pdf: there is no such file"):
         read_pdf(tmp_path / "none.pdf")
     with pytest.raises(DocumentError, match="not a regular file"):
         read_pdf(tmp_path)

@@ -86,7 +86,8 @@ found in its first 1,024 bytes
     name = name or str(source)
 
     def refuse(reason: str) -> DocumentError:
-        return DocumentError(name, reason.removeprefix(f"{name}: "))
+        reason = reason.removeprefix(f"{name}: ")
+        return DocumentError(name, "there is no such file" if reason == "missing" else reason)
 
     with opened(Path(source), refuse, name=name, links=True) as (file, size):
         return _read(file, size, name, limits)

@@ -111,8 +111,7 @@ class DatasetMentions(Pipeline[MentionedDatasets]):
     wanted = ModelWanted(
         name="dataset-mentions",
         tasks={"word_tagging": "tagging"},
-        training="ner/dataset-mentions train_data.path=train.conll valid_data.path=dev.conll "
-        "model.encoder.path=ENCODER",
+        training="tagging/ner train_data.path=train.conll valid_data.path=dev.conll",
     )
     result_class: ClassVar[type[PipelineResult]] = MentionedDatasets
 

@@ -32,6 +32,7 @@ import re
 import sys
 import urllib.request
 from collections.abc import Iterable, Iterator, Mapping
+from http.client import HTTPException
 from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
@@ -236,7 +237,9 @@ def downloaded(folder: Path, url: str = PUBLISHED) -> Path:
         try:
             with urllib.request.urlopen(url, timeout=60) as answer:  # noqa: S310  # https, ours
                 content = answer.read(MOST_BYTES)
-        except OSError as error:
+                if left := getattr(answer, "length", None):  # of what was announced
+                    raise OSError(f"{left:,} bytes are missing")
+        except (OSError, HTTPException) as error:
             raise ValueError(
                 f"{url} cannot be fetched ({error}); fetch it another way, and name the file"
             ) from error

@@ -4,6 +4,8 @@ import json
 import random
 import subprocess
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
@@ -164,3 +166,25 @@ def test_published_references_are_fetched_once(files, tmp_path, capsys):
 def test_what_cannot_be_fetched_is_said_with_what_to_do(tmp_path):
     with pytest.raises(ValueError, match=r"cannot be fetched .* fetch it another way, and name"):
         prepare_references.downloaded(tmp_path, (tmp_path / "no.xml").as_uri())
+
+
+class Ending(BaseHTTPRequestHandler):
+    """Announces more than it sends."""
+
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Content-Length", "100")
+        self.end_headers()
+        self.wfile.write(b"<dataset>")
+
+    def log_message(self, *_):
+        """Says nothing."""
+
+
+def test_a_download_that_ends_early_is_not_kept(tmp_path):
+    with HTTPServer(("127.0.0.1", 0), Ending) as server:
+        threading.Thread(target=server.handle_request).start()
+        url = f"http://127.0.0.1:{server.server_port}/core.xml"
+        with pytest.raises(ValueError, match="91 bytes are missing"):
+            prepare_references.downloaded(tmp_path, url)
+    assert not [*tmp_path.iterdir()]

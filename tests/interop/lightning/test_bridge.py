@@ -236,6 +236,8 @@ def test_other_things_are_told_what_belongs_there():
         as_datamodule(run.folder)
     with pytest.raises(UserError, match="found a Linear"):
         as_module(torch.nn.Linear(1, 1))
+    with pytest.raises(UserError, match=r"as_trainer takes what as_datamodule.* found a str"):
+        as_trainer(NAME)
     data = as_datamodule(NAME, WORDS)
     trainer = as_trainer(data, enable_checkpointing=False, **SILENT)
     with pytest.raises(UserError, match="as_datamodule"):

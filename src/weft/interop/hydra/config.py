@@ -286,7 +286,8 @@ def _of_composing(error: Exception, written: WrittenConfigs, name: str) -> Probl
         key = word.lstrip("+~").partition("=")[0]
         place = Place(f"command line: {word}")
         if f"'{key}'" in said:
-            return Problem(f"{said}. {suggest(key, _names_without(word, written, name))}", place)
+            hint = suggest(key, _names_without(word, written, name))
+            return Problem(f"{said}. {hint}".rstrip(), place)
         if isinstance(error, ValueError) and (options := _options(written.folder / key)):
             why = (
                 f"wanted one of the group's configs ({', '.join(options)}). To leave it out: ~{key}"

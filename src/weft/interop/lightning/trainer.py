@@ -19,7 +19,7 @@ WHOLE_EPOCH = 2**30
 """Batches that make a step where those of an epoch do: Lightning steps at its end in any case."""
 
 
-def as_trainer(data: RecipeData, **arguments: Any) -> Any:
+def as_trainer(data: Any, **arguments: Any) -> Any:
     """Makes Lightning's Trainer as the recipe's settings ``trainer`` have it.
 
     Args:
@@ -27,12 +27,16 @@ def as_trainer(data: RecipeData, **arguments: Any) -> Any:
         arguments: The Trainer's own; one that is given is taken in place of the recipe's.
 
     Raises:
-        UserError: ``trainer.evaluate_every`` is an interval that Lightning does not have.
+        UserError: ``trainer.evaluate_every`` is an interval that Lightning does not have; or it was
+            given something else.
 
     Example:
         >>> data = as_datamodule("classification/docnn/local")  # doctest: +SKIP
         >>> as_trainer(data, logger=False).fit(as_module(data), data)  # doctest: +SKIP
     """
+    if not isinstance(data, RecipeData):
+        found = type(data).__name__
+        raise UserError(f"as_trainer takes what as_datamodule(recipe) has made; found a {found}.")
     trainer = data.prepared.trainer
     wanted = trainer_arguments(trainer.config, str(trainer.task.device), given=arguments)
     if arguments.get("enable_checkpointing") is not False and "callbacks" not in arguments:

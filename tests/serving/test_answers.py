@@ -161,8 +161,9 @@ def test_it_is_healthy_ready_and_says_what_it_reads(server):
     assert server.get("model").json() == {
         "name": "reversed",
         "columns": ["text"],
-        "limits": {"items": 5, "characters": 1000, "body": 4000},
+        "limits": {"items": 5, "characters": 1000, "body": 4000, "file": 20971520},
         "vectors": False,
+        "files": [],
         "examples": [{"text": "<b>abc</b>"}],
     }
 

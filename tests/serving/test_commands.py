@@ -78,7 +78,7 @@ def test_it_serves_a_pipeline_without_torch():
         lines = [{**row, "line": number} for number, row in enumerate(wanted, start=1)]
         assert asked.json() == {"results": lines}
         model = served.get("model").json()
-        assert (model["name"], model["files"][0]) == ("reference-parser", ".txt")
+        assert (model["name"], model["files"]) == ("reference-parser", [".pdf", ".txt"])
         assert set(model["examples"][0]) == {"text"}
         row = served.get("openapi.json").json()["components"]["schemas"]["ReferenceRow"]
         assert row["required"] == ["text"]

@@ -74,7 +74,13 @@ class Liveness:
         else:
             self._arrive(place, host, deadline)
         os.register_at_fork(after_in_child=self._let_go)
-        threading.Thread(target=self._watch, name="weft-liveness", daemon=True).start()
+        waiting = selectors.DefaultSelector()
+        for rank, link in self._links.items():
+            waiting.register(link.connection, selectors.EVENT_READ, rank)
+        watch = threading.Thread(
+            target=self._watch, args=(waiting,), name="weft-liveness", daemon=True
+        )
+        watch.start()
 
     # -- how they meet
 
@@ -183,10 +189,8 @@ class Liveness:
 
     # -- the thread that listens
 
-    def _watch(self) -> None:
-        with selectors.DefaultSelector() as waiting:
-            for rank, link in self._links.items():
-                waiting.register(link.connection, selectors.EVENT_READ, rank)
+    def _watch(self, waiting: selectors.BaseSelector) -> None:
+        with waiting:
             while waiting.get_map() and not self._told.is_set():
                 for key, _ in waiting.select(1.0):
                     if not self._heard(key.data):

@@ -1,6 +1,8 @@
 """Arguments that several commands share, and the predictor that some of them name."""
 
 import argparse
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,22 @@ __all__ = [
     "add_run",
     "add_words",
     "load_predictor",
+    "typed_lines",
 ]
+
+
+def typed_lines(what: str) -> Iterator[bytes]:
+    """The lines that a person types, as bytes, until an empty one; ``what`` is asked for."""
+    print(f"Type {what}; an empty line, Ctrl-D or Ctrl-C ends.", file=sys.stderr)
+    while True:
+        try:
+            line = input("> ")
+        except (EOFError, KeyboardInterrupt):
+            print()
+            return
+        if not line.strip():
+            return
+        yield line.encode("utf-8", errors="surrogateescape")
 
 
 def add_recipe(parser: argparse.ArgumentParser) -> None:

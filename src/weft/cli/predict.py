@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
-from weft.cli.arguments import add_run, load_predictor
+from weft.cli.arguments import add_run, load_predictor, typed_lines
 from weft.cli.pipelines.pdf_refusal import refuse_pdf
 from weft.cli.prediction.prediction_rows import Asked, ColumnRows, LineRows, Peeked, answers
 from weft.errors import UserError
@@ -286,16 +286,9 @@ def _one_line(answer: Any) -> str:
 
 def _interactive(predictor: Any, args: argparse.Namespace) -> int:
     what = "a JSON object or string" if args.json else "a line"
-    print(f"Type {what}; an empty line, Ctrl-D or Ctrl-C ends.", file=sys.stderr)
-    while True:
-        try:
-            line = input("> ")
-        except (EOFError, KeyboardInterrupt):
-            print()
-            return 0
-        if not line.strip():
-            return 0
-        raw = BytesIO(line.encode("utf-8", errors="surrogateescape"))
+    for typed in typed_lines(what):
+        raw = BytesIO(typed)
         rows = LineRows(raw, "standard input", json_lines=args.json, column=predictor.columns[0])
         for asked, found in chain.from_iterable(answers(predictor, rows)):
             _write(asked.row, found, json_lines=args.json or args.vectors)
+    return 0

@@ -92,6 +92,9 @@ def test_what_cannot_be_searched_is_said(train):
         ("hydra.sweeper.direction=up", "wanted minimize or maximize, found 'up'"),
         ("hydra.sweeper.n_trials=${trails}", "there is no 'trails'"),
         ("+hydra.sweeper.params.seed={type: int, low: 1}", "of the type int needs high"),
+        ("+hydra.sweeper.params.seed={type: foo, low: 1, high: 2}", "found 'foo'"),
+        ("hydra.sweeper.params=3", "wanted values by name, found 3"),
+        ("hydra.sweeper.sampler.seed=abc", "wanted a whole number, found 'abc'"),
     ],
 )
 def test_settings_of_the_sweeper_that_can_be_no_search_are_told_at_once(train, project, word, said):

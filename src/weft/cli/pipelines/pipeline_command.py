@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from weft.cli.arguments import add_device_and_code
+from weft.cli.arguments import add_device_and_code, typed_lines
 from weft.cli.pipelines.result_formats import FORMATS, SUFFIXES, Format, ResultFormat
 from weft.cli.prediction.row_progress import RowProgress
 from weft.errors import DataError, UserError
@@ -179,16 +179,8 @@ def _say(where: str, problem: str) -> None:
 
 def _interactive(pipeline: Any, args: argparse.Namespace) -> int:
     """Answers each line as it is typed."""
-    print("Type a text; an empty line, Ctrl-D or Ctrl-C ends.", file=sys.stderr)
     out = FORMATS[_format(args)](sys.stdout, pipeline, several=False)
-    while True:
-        try:
-            line = input("> ")
-        except (EOFError, KeyboardInterrupt):
-            print()
-            return 0
-        if not line.strip():
-            return 0
-        raw = line.encode("utf-8", errors="surrogateescape")
+    for raw in typed_lines("a text"):
         for result in pipeline.predict_bytes("standard input", raw):
             _write(out, "standard input", result)
+    return 0

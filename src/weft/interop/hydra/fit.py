@@ -25,6 +25,7 @@ from weft.interop.hydra.checkpoints import FolderCheckpointIO
 from weft.interop.hydra.logged_names import split_and_name
 from weft.interop.hydra.logger import ReportingLogger
 from weft.interop.hydra.resume import GoingOn
+from weft.interop.hydra.targets import PASSED
 from weft.interop.lightning.older_names import modern_trainer
 from weft.metrics.reporters import Reporters, RunInfo
 from weft.metrics.reporters.console import Console
@@ -226,7 +227,7 @@ class _Fitting:
             options["enable_checkpointing"] = False  # the run's own are enough
         options = {**DEFAULTS, "default_root_dir": str(self.folder.path), **options}
         trainer = self._instance(
-            OmegaConf.create({k: v for k, v in options.items() if k not in OURS}),
+            OmegaConf.create({k: v for k, v in options.items() if k not in PASSED}),
             "trainer",
             callbacks=callbacks,
             logger=[logger, *self._several("logger")],
@@ -253,9 +254,6 @@ class _Fitting:
                 "%s.",
                 logged[0],
             )
-
-
-OURS = ("callbacks", "logger", "plugins")
 
 
 def _plugins(options: Mapping[str, Any]) -> list[Any]:

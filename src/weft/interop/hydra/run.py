@@ -14,7 +14,7 @@ from weft.errors import UserError, worded
 from weft.interop.hydra.config import ComposedConfig, ConfigError, compose_config
 from weft.interop.hydra.key import LENGTH, key_of, length_of
 from weft.interop.hydra.search import HydraSearch, sweeps_in
-from weft.interop.hydra.targets import Targets, importable
+from weft.interop.hydra.targets import PASSED, Targets, importable
 from weft.interop.lightning.older_names import modern_trainer, older_names, refuse_no_lightning
 from weft.run_folder.folder import (
     RunFolder,
@@ -42,7 +42,6 @@ CODE = "code"
 """The folder in a run that keeps the project's own code: a record, never executed."""
 PLACEHOLDER = "RUN"
 """Stands for the run folder in the key, and for the project's folder in paths."""
-OURS = ("callbacks", "logger", "plugins", "default_root_dir")
 
 
 class HydraRun:
@@ -61,7 +60,7 @@ class HydraRun:
 
     def _checked(self) -> Targets:
         """Everything that the config calls, all of it compared with how it is called."""
-        targets = Targets(self.composed.written, {"trainer": OURS})
+        targets = Targets(self.composed.written, {"trainer": (*PASSED, "default_root_dir")})
         for name, value in self.keyed.items():
             section = value
             if name == "trainer" and isinstance(value, Mapping):

@@ -45,6 +45,9 @@ _SAMPLERS = {
 }  # fmt: skip
 """The classes of Optuna for what ``hydra/sweeper/sampler=`` can name."""
 
+_SPACES = ("float", "int", "categorical")
+"""The types of a space that is written out."""
+
 Train = Callable[[ComposedConfig, Path], Run]
 
 
@@ -175,8 +178,19 @@ def _wrong(settings: Mapping[str, Any], written: WrittenConfigs) -> Iterator[Pro
     if direction not in ("minimize", "maximize"):
         why = f"wanted minimize or maximize, found {direction!r}."
         yield written.problem(f"{place}.direction", why)
+    sampler = settings.get("sampler") or {}
+    seed = sampler.get("seed") if isinstance(sampler, Mapping) else None
+    if seed is not None and not isinstance(seed, int):
+        yield written.problem(f"{place}.sampler.seed", f"wanted a whole number, found {seed!r}.")
     params = settings.get("params") or settings.get("search_space") or {}
+    if not isinstance(params, Mapping):
+        yield written.problem(f"{place}.params", f"wanted values by name, found {params!r}.")
+        return
     for name, space in params.items():
+        if _kind(space) not in ("", *_SPACES):
+            why = f"wanted a type of {', '.join(_SPACES)}, found {_kind(space)!r}."
+            yield written.problem(f"{place}.params.{name}", why)
+            continue
         needed = ["choices"] if _kind(space) == "categorical" else ["low", "high"]
         if isinstance(space, Mapping) and (lacks := [n for n in needed if space.get(n) is None]):
             why = f"a space of the type {_kind(space)} needs {' and '.join(lacks)}."

@@ -14,8 +14,10 @@ from weft.config.registry import suggest
 from weft.errors import Problem, UserError, raised_at
 from weft.interop.hydra.config import WrittenConfigs
 
-__all__ = ["Targets", "importable"]
+__all__ = ["PASSED", "Targets", "importable"]
 
+PASSED = ("callbacks", "logger", "plugins")
+"""Arguments of the Trainer that weft passes, whatever a config has."""
 _SPECIAL = ("_target_", "_partial_", "_recursive_", "_convert_", "_args_")
 
 

@@ -26,10 +26,10 @@ PAGES = [
 
 
 @cache
-def paper() -> bytes:
-    """The PDF."""
+def paper(password: str | None = None) -> bytes:
+    """The PDF; encrypted where it has a password."""
     file = BytesIO()
-    canvas = Canvas(file, pagesize=A4, invariant=1)
+    canvas = Canvas(file, pagesize=A4, invariant=1, encrypt=password)
     for lines in PAGES:
         y = 780.0
         for text, size in lines:

@@ -149,6 +149,11 @@ def test_what_is_no_input_is_refused(pipeline, given, type, said):
         pipeline.predict(given, type)
 
 
+def test_a_password_is_of_a_pdf(pipeline):
+    with pytest.raises(UserError, match="password is of a PDF, and what is given are texts"):
+        pipeline.predict(TEXTS, password="secret")
+
+
 def test_a_string_is_never_the_name_of_a_file(pipeline, tmp_path):
     path = tmp_path / "secret words.txt"
     path.write_text("secret")
@@ -169,6 +174,18 @@ def test_a_file_is_answered_while_it_is_read(pipeline, tmp_path):
     results = pipeline.stream(path)
     assert next(results).text.startswith(TEXTS[0])
     results.close()
+
+
+def test_a_line_that_is_too_long_is_told_in_words_of_pipelines(pipeline, tmp_path):
+    path = tmp_path / "long.txt"
+    path.write_text(f"{TEXTS[0]}\n{'a ' * 500_001}\n" if pipeline.by_line else "a " * 5_000_001)
+    if not pipeline.by_line:
+        with pytest.raises(DataError, match="a text may have 10,000,000 bytes, this one has more"):
+            pipeline.predict(path)
+        return
+    fine, long = pipeline.predict(path)
+    assert fine.error is None
+    assert long.error == "the line has 1000002 bytes, and the longest that is read is 1000000"
 
 
 @pytest.mark.slow

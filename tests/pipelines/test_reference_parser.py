@@ -13,6 +13,27 @@ def parser():
     return ReferenceParser(reference_run(), device="cpu")
 
 
+@pytest.mark.parametrize(
+    "label", ["[12]", "(3)", "7.", "7)", "[Lee99]", "[Lee et al., 1999]", None]
+)
+def test_a_label_that_a_reference_begins_with_is_no_field(parser, label, tmp_path):
+    plain = parser(REFERENCES[0][0])
+    text = f"{label or ''}  {plain.text}"
+    (tmp_path / "list.txt").write_text(f"{text}\n")
+    for found in (parser(text), *parser.predict(tmp_path / "list.txt")):
+        assert (found.label, found.text) == (label, text)
+        assert (found.tokens, found.tags, found.fields) == (plain.tokens, plain.tags, plain.fields)
+        assert [text[span.start : span.end] for span in found.spans] == [
+            str(span) for span in plain.spans
+        ]
+
+
+@pytest.mark.parametrize("begins", ["1984.", "[1984]", "(1984)", "12", "2001:", "3.5", "[Anon.]"])
+def test_a_year_or_a_number_of_a_title_is_no_label(parser, begins):
+    found = parser(f"{begins} A. Lee.")
+    assert (found.label, found.tokens[0]) == (None, begins)
+
+
 def test_what_was_learnt_is_found(parser):
     for text, tags in REFERENCES:
         found = parser(text)

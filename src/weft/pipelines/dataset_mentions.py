@@ -4,13 +4,11 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from pathlib import Path
 from typing import Any, ClassVar
 
 from typing_extensions import override
 
 from weft.errors import UserError, worded
-from weft.exported.row_predictor import RowPredictor
 from weft.pipelines.find_model import ModelWanted
 from weft.pipelines.given_text import GivenText
 from weft.pipelines.pipeline import Answered, Pipeline, PipelineResult, ResultRow
@@ -115,25 +113,19 @@ class DatasetMentions(Pipeline[MentionedDatasets]):
     )
     result_class: ClassVar[type[PipelineResult]] = MentionedDatasets
 
-    def __init__(
-        self,
-        model: str | Path | RowPredictor | None = None,
-        *,
-        device: str = "auto",
-        allow_code: bool = False,
-    ) -> None:
-        super().__init__(model, device=device, allow_code=allow_code)
+    @override
+    def check_model(self, model: str) -> None:
         text = self.processor
         assert isinstance(text, TaggingText), "another is refused"
         if text.scheme is None:
             raise UserError(
                 f"{self.name} wants a model whose labels mark spans, as B, I and O; those of "
-                f"{model or self.name} are {', '.join(text.tags.labels.names[:5])}, ..."
+                f"{model} are {', '.join(text.tags.labels.names[:5])}, ..."
             )
         if len(kinds := marked_kinds(text)) > 1:
             raise UserError(
                 f"{self.name} wants a model that marks mentions of data sets alone; that of "
-                f"{model or self.name} marks {len(kinds)} kinds: {', '.join(kinds[:5])}, ... Name "
+                f"{model} marks {len(kinds)} kinds: {', '.join(kinds[:5])}, ... Name "
                 f"another with {worded('--model FOLDER', 'model=')}."
             )
         self._scheme = text.scheme

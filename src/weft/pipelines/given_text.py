@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from weft.data.bad_rows import BadRow
-from weft.data.formats.lines import LineFormat
+from weft.data.formats.lines import bare_lines
 from weft.data.line_blocks import refuse_binary
 from weft.errors import DataError, UserError
 
@@ -104,8 +104,7 @@ def text_lines(stream: BinaryIO, name: str) -> Iterator[GivenText]:
     Raises:
         DataError: The whole file is no text.
     """
-    layout = LineFormat({"text": 0}, (), separator=None, max_line_bytes=LONGEST_LINE)
-    for number, found in layout.scan(stream, name):
+    for number, found in bare_lines(longest=LONGEST_LINE).scan(stream, name):
         if isinstance(found, BadRow):
             yield GivenText(found.text_excerpt, line=number, problem=found.reason)
         elif found[0].strip():

@@ -133,9 +133,12 @@ class Pipeline(ABC, Generic[R]):
         device: str = "auto",
         allow_code: bool = False,
     ) -> None:
-        if not isinstance(model, RowPredictor):
-            model = load_model(self.wanted, model, device=device, allow_code=allow_code)
-        self.predictor = model
+        self.predictor = (
+            model
+            if isinstance(model, RowPredictor)
+            else load_model(self.wanted, model, device=device, allow_code=allow_code)
+        )
+        self.check_model(str(model or self.name))
 
     @override
     def __repr__(self) -> str:
@@ -154,6 +157,16 @@ class Pipeline(ABC, Generic[R]):
         return found
 
     # -- what a pipeline of one's own says
+
+    def check_model(self, model: str) -> None:
+        """Looks at the model once it is there; nothing by default.
+
+        Args:
+            model: What errors call it.
+
+        Raises:
+            UserError: It is none for this pipeline.
+        """
 
     def rows(self, given: GivenText) -> Sequence[Any]:
         """What is asked of the model for a text: rows as a predictor takes them; one, the text."""
@@ -196,26 +209,40 @@ class Pipeline(ABC, Generic[R]):
                 raise DataError(f"{where}{result.error}")
         return results[0] if isinstance(given, str) else results
 
-    def predict(self, given: str | Path | Sequence[str], type: InputType | None = None) -> list[R]:
+    def predict(
+        self,
+        given: str | Path | Sequence[str],
+        type: InputType | None = None,
+        *,
+        password: str | None = None,
+    ) -> list[R]:
         """The result for each text, in order; of one that cannot be answered, its ``error``.
 
         Args:
             given: A string, a list of strings, or the path of a file.
             type: What it is. None: a ``Path`` is a file, of the kind that it has; a string is a
                 text, never a file's name, so that no text that somebody else wrote opens a file.
+            password: Of a PDF that is encrypted; other files are read without.
 
         Raises:
-            UserError: The file cannot be read; or what is given is not of the type.
+            UserError: The file cannot be read; or what is given is not of the type, or is a string
+                and has a password.
             DataError: The file is no text, or no PDF, as its type says.
         """
-        return [*self.stream(given, type)]
+        return [*self.stream(given, type, password=password)]
 
     def stream(
-        self, given: str | Path | Iterable[str], type: InputType | None = None
+        self,
+        given: str | Path | Iterable[str],
+        type: InputType | None = None,
+        *,
+        password: str | None = None,
     ) -> Iterator[R]:
         """As :meth:`predict`, one after the other: in bounded memory, however long a file is."""
         kind = _type_of(given, type)
         if kind == "str":
+            if password is not None:
+                raise UserError("password is of a PDF, and what is given are texts. Leave it out.")
             texts = [given] if isinstance(given, str) else given
             assert not isinstance(texts, Path)
             yield from self.answer(map(_given, texts))
@@ -224,32 +251,34 @@ class Pipeline(ABC, Generic[R]):
         if kind == "pdf":
             from weft.pipelines.documents import read_pdf
 
-            yield from self.answer(self.texts(read_pdf(given)))
+            yield from self.answer(self.texts(read_pdf(given, password=password)))
             return
         with open_file(Path(given)) as file:
             found_pdf = is_pdf(file.peek(HEAD))
             if found_pdf and type is None:
-                yield from self.stream(given, "pdf")
+                yield from self.stream(given, "pdf", password=password)
             elif found_pdf:
                 raise DataError(f"{given}: wanted text, found a PDF. Give it with type='pdf'.")
             else:
                 yield from self._read_text(file, str(given))
 
-    def predict_bytes(self, name: str, content: bytes) -> list[R]:
+    def predict_bytes(self, name: str, content: bytes, *, password: str | None = None) -> list[R]:
         """As :meth:`predict` of a file's content, which says itself whether it is a PDF.
 
         Args:
             name: What errors call it; one that ends in ``.pdf`` must be a PDF.
             content: All of it.
+            password: Of a PDF that is encrypted.
         """
-        return [*self.read(BytesIO(content), name)]
+        return [*self.read(BytesIO(content), name, password=password)]
 
-    def read(self, stream: BinaryIO, name: str) -> Iterator[R]:
+    def read(self, stream: BinaryIO, name: str, *, password: str | None = None) -> Iterator[R]:
         """The results for a file that is open, one after the other, as :meth:`predict_bytes`.
 
         Args:
             stream: Open for reading bytes.
             name: What errors call it.
+            password: Of a PDF that is encrypted.
         """
         # A pipe cannot go back to what was looked at.
         peeked = stream if isinstance(stream, BufferedReader) else BufferedReader(stream)  # type: ignore[type-var]
@@ -259,7 +288,7 @@ class Pipeline(ABC, Generic[R]):
         from weft.pipelines.documents import PdfLimits, read_pdf
 
         content = peeked.read(PdfLimits().bytes + 1)  # as much as is known to be too much
-        yield from self.answer(self.texts(read_pdf(content, name=name)))
+        yield from self.answer(self.texts(read_pdf(content, name=name, password=password)))
 
     def _read_text(self, stream: BinaryIO, name: str) -> Iterator[R]:
         texts = text_lines(stream, name) if self.by_line else [whole_text(stream, name)]

@@ -1,16 +1,15 @@
 """Reference strings, as papers end with, to their fields: author, title, date and so on."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from typing_extensions import override
 
 from weft.errors import UserError, worded
-from weft.exported.row_predictor import RowPredictor
+from weft.pipelines.documents.reference_labels import leading_label
 from weft.pipelines.find_model import ModelWanted
 from weft.pipelines.given_text import GivenText
 from weft.pipelines.pipeline import Answered, Pipeline, PipelineResult, ResultRow
@@ -85,7 +84,8 @@ class ParsedReference(PipelineResult):
     spans: tuple[PlacedSpan, ...] = ()
     """The fields in their order, as they are in the string."""
     label: str | None = None
-    """What stands before it in its list, as ``[12]``."""
+    """What stands before it in its list, as ``[12]``; no word of the text's that is a label is in
+    ``tokens``."""
 
     @property
     def score(self) -> float:
@@ -162,14 +162,8 @@ class ReferenceParser(Pipeline[ParsedReference]):
     result_class: ClassVar[type[PipelineResult]] = ParsedReference
     by_line = True
 
-    def __init__(
-        self,
-        model: str | Path | RowPredictor | None = None,
-        *,
-        device: str = "auto",
-        allow_code: bool = False,
-    ) -> None:
-        super().__init__(model, device=device, allow_code=allow_code)
+    @override
+    def check_model(self, model: str) -> None:
         text = self.processor
         assert isinstance(text, TaggingText), "another is refused"
         self._scheme: Scheme = text.scheme or "io"  # where labels mark no spans, each names a field
@@ -177,7 +171,7 @@ class ReferenceParser(Pipeline[ParsedReference]):
         if len(self._kinds) < 2:
             raise UserError(
                 f"{self.name} wants a model whose labels are fields, as author and title; those of "
-                f"{model or self.name} are {', '.join(text.tags.labels.names)}. Name another with "
+                f"{model} are {', '.join(text.tags.labels.names)}. Name another with "
                 f"{worded('--model FOLDER', 'model=')}."
             )
 
@@ -195,8 +189,14 @@ class ReferenceParser(Pipeline[ParsedReference]):
         return map(GivenText.of, find_references(document))
 
     @override
+    def rows(self, given: GivenText) -> Sequence[Any]:
+        """The reference without the label that it may begin with: that is no field."""
+        return [given.text[_label(given)[1] :]]
+
+    @override
     def result(self, given: GivenText, answered: Answered) -> ParsedReference:
-        ((_, answer),), places = answered, places_of(given.text)
+        (label, begins), ((_, answer),) = _label(given), answered
+        places = [(begins + a, begins + b) for a, b in places_of(given.text[begins:])]
         spans = placed_spans(given, places, answer, self._scheme)
         tags = [OUTSIDE] * len(answer.tags)
         for span, words in spans:
@@ -209,8 +209,13 @@ class ReferenceParser(Pipeline[ParsedReference]):
             tags=tuple(tags),
             scores=answer.scores,
             spans=tuple(span for span, _ in spans),
-            label=given.label,
+            label=label,
         )
+
+
+def _label(given: GivenText) -> tuple[str | None, int]:
+    """A reference's label, and where the text behind it begins; that of a document has its own."""
+    return leading_label(given.text) if given.label is None else (given.label, 0)
 
 
 def field_text(kind: str, text: str) -> str:

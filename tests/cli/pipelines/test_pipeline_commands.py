@@ -132,6 +132,19 @@ def test_each_command_reads_a_paper(parse, capsys, tmp_path):
     assert "DBLP data is old." in capsys.readouterr().out
 
 
+def test_papers_that_are_encrypted_are_read_with_their_password(parse, capsys, tmp_path):
+    (tmp_path / "locked.pdf").write_bytes(paper(password="secret"))
+    (tmp_path / "open.pdf").write_bytes(paper())
+    assert parse("locked.pdf") == 2
+    assert "locked.pdf: is encrypted and needs a password: give it with --password WORD" in (
+        capsys.readouterr().err
+    )
+    assert parse("locked.pdf", "--password", "other") == 2
+    assert "is encrypted, and its password is another" in capsys.readouterr().err
+    assert parse("locked.pdf", "open.pdf", "refs.txt", "--password", "secret") == 0
+    assert capsys.readouterr().out.count("<author>") == 9
+
+
 def test_a_paper_without_references_is_told(parse, capsys, tmp_path):
     (tmp_path / "empty.txt").touch()
     assert parse("empty.txt") == 0

@@ -74,6 +74,31 @@ def test_what_only_its_owner_has_a_password_for_is_read() -> None:
     assert read_pdf(content).text == "open to all"
 
 
+def test_what_is_encrypted_is_read_with_its_password(tmp_path: Path, monkeypatch) -> None:
+    begun, began = [], pdf.subprocess.Popen
+    monkeypatch.setattr(
+        pdf.subprocess,
+        "Popen",
+        lambda *given, **named: begun.append(given) or began(*given, **named),
+    )
+    for word in ("secret", "p\u00e4ss wort"):
+        content = drawn("for some", encrypt=StandardEncryption(word))
+        assert read_pdf(content, password=word).text == "for some"
+        (tmp_path / "it.pdf").write_bytes(content)
+        assert read_pdf(tmp_path / "it.pdf", password=word).text == "for some"
+        for other in ("Secret", ""):
+            with pytest.raises(DocumentError, match="is encrypted, and its password is another"):
+                read_pdf(content, password=other)
+    assert len(begun) == 8
+    assert "secret" not in str(begun)
+    with pytest.raises(DocumentError, match=r"needs a password: give it with password=$"):
+        read_pdf(tmp_path / "it.pdf")
+    for wrong in ("a" * 128, "a\0"):
+        with pytest.raises(UserError, match="has 127 bytes at most, and no NUL"):
+            read_pdf(content, password=wrong)
+    assert read_pdf(drawn("open"), password="any").text == "open"
+
+
 def test_limits_hold() -> None:
     assert "bytes are more than the 100 allowed" in refusal(PAPER, bytes=100)
     many = hostile_pdfs.of_characters(3000)

@@ -49,6 +49,11 @@ def add_command(parser: argparse.ArgumentParser, about: str) -> None:
     parser.add_argument(
         "--overwrite", action="store_true", help="replace the --output that there is"
     )
+    parser.add_argument(
+        "--password",
+        metavar="WORD",
+        help="of the PDFs that are encrypted; others are read without",
+    )
     add_device_and_code(parser)
 
 
@@ -134,7 +139,7 @@ def _answer(pipeline: Any, args: argparse.Namespace, file: Any) -> int:
         for name in args.files:
             before = count
             try:
-                for result in _results(pipeline, name):
+                for result in _results(pipeline, name, args.password):
                     count, failed = count + 1, failed + bool(result.error)
                     _write(out, name, result)
                     progress.show(count, 0)
@@ -153,11 +158,11 @@ def _answer(pipeline: Any, args: argparse.Namespace, file: Any) -> int:
     return 1 if failed else 0
 
 
-def _results(pipeline: Any, name: str) -> Iterator[Any]:
+def _results(pipeline: Any, name: str, password: str | None) -> Iterator[Any]:
     if name != "-":
-        yield from pipeline.stream(Path(name))
+        yield from pipeline.stream(Path(name), password=password)
         return
-    yield from pipeline.read(sys.stdin.buffer, "standard input")
+    yield from pipeline.read(sys.stdin.buffer, "standard input", password=password)
 
 
 def _format(args: argparse.Namespace) -> Format:

@@ -112,10 +112,9 @@ class LineRows:
 
     def __iter__(self) -> Iterator[Asked]:
         from weft.data.bad_rows import BadRow
-        from weft.data.formats.lines import LineFormat
+        from weft.data.formats.lines import bare_lines
 
-        whole = LineFormat({"text": 0}, (), separator=None, max_line_bytes=LONGEST)
-        scan = whole.scan(self.stream, self.name)
+        scan = bare_lines(longest=LONGEST).scan(self.stream, self.name)
         for number, found in scan:
             place = f"line {number}"
             if isinstance(found, BadRow):

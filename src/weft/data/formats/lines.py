@@ -18,7 +18,7 @@ from weft.data.formats.header import DelimitedFormat, DelimitedScan, DelimitedSe
 from weft.data.formats.row_format import PAIR, Columns, Row, numbered
 from weft.data.line_blocks import MAX_LINE_BYTES, Block, LongLine
 
-__all__ = ["LineFormat", "TableScan", "text_format", "tsv_format"]
+__all__ = ["LineFormat", "TableScan", "bare_lines", "text_format", "tsv_format"]
 
 
 class TableScan(DelimitedScan["LineFormat"]):
@@ -113,6 +113,15 @@ class LineFormat(DelimitedFormat):
     separator: str | None = "\t"
 
     SCAN = TableScan
+
+
+class _BareLines(LineFormat):
+    longest_called = "the longest that is read"
+
+
+def bare_lines(*, longest: int) -> LineFormat:
+    """Lines as they are, blank ones too, where no setting says how many bytes one may have."""
+    return _BareLines({"text": 0}, (), separator=None, max_line_bytes=longest)
 
 
 def tsv_format(

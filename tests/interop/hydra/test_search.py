@@ -47,11 +47,11 @@ def test_a_trial_that_was_interrupted_goes_on(train, project, monkeypatch):
 
     fit, calls = lightning_fit.fit, []
 
-    def stopping(described, *, extend):
+    def stopping(described, *, extend, begins):
         calls.append(described.settings["model"]["lr"])
         if len(calls) == 2:
             raise RunStoppedError(2, "stopped")
-        return fit(described, extend=extend)
+        return fit(described, extend=extend, begins=begins)
 
     monkeypatch.setattr(lightning_fit, "fit", stopping)
     with pytest.raises(RunStoppedError):
@@ -94,6 +94,10 @@ def test_what_cannot_be_searched_is_said(train):
         ("+hydra.sweeper.params.seed={type: int, low: 1}", "of the type int needs high"),
         ("+hydra.sweeper.params.seed={type: foo, low: 1, high: 2}", "found 'foo'"),
         ("hydra.sweeper.params=3", "wanted values by name, found 3"),
+        ("hydra.sweeper.storage='sqlite:///a.db'", "found 'sqlite:///a.db': what a study knows is"),
+        ("hydra.sweeper.custom_search_space=src.x.y", "found 'src.x.y': a space that code makes"),
+        ("hydra.sweeper.max_failure_rate=2", "wanted a share of the runs from 0 to 1, found 2"),
+        ("+hydra.sweeper.n_trails=2", "has no 'n_trails'. Did you mean 'n_trials'?"),
         ("hydra.sweeper.sampler.seed=abc", "wanted a whole number, found 'abc'"),
     ],
 )
@@ -102,6 +106,60 @@ def test_settings_of_the_sweeper_that_can_be_no_search_are_told_at_once(train, p
         train(*SEARCH, word)
     assert said in str(error.value)
     assert not (project / "runs").exists()
+
+
+def test_a_study_has_its_name_and_a_place_of_its_own_and_jobs_are_told(train, caplog):
+    caplog.set_level("INFO", "weft")
+    first = train(*SEARCH, "hydra.sweeper.n_trials=1")
+    assert "n_jobs" not in caplog.text
+    named = train(
+        *SEARCH,
+        "hydra.sweeper.n_trials=1",
+        "hydra.sweeper.study_name=mine",
+        "hydra.sweeper.n_jobs=4",
+    )
+    assert "hydra.sweeper.n_jobs=4: of no effect here" in caplog.text
+    assert named.folder.parent != first.folder.parent
+    for run, name in ((first, "hydra"), (named, "mine")):
+        journal = run.folder.parent / "trials.jsonl"
+        assert f'"study_name":"{name}"' in journal.read_text()
+
+
+FAILING = """
+from src.models.toy_module import ToyModule
+
+class Fails(ToyModule):
+    def on_fit_start(self):
+        left = open("failures").read()
+        open("failures", "w").write(left[1:])
+        if left[:1] == "f":
+            raise ValueError("by chance")
+"""
+
+
+def test_trials_may_fail_as_often_as_is_allowed(train, project, caplog):
+    (project / "src/models/failing.py").write_text(FAILING)
+    words = [*SEARCH, "model._target_=src.models.failing.Fails"]
+    (project / "failures").write_text(".f.")
+    with pytest.raises(ValueError, match="by chance"):
+        train(*words)
+    run = train(*words)  # the one that failed is made again
+    assert list(trials(run)) == ["000", "001", "002"]
+    (project / "failures").write_text("f..")
+    words.append("hydra.sweeper.max_failure_rate=0.4")
+    run = train(*words, "hydra.sweeper.study_name=other")
+    assert run.folder.name in ("001", "002")
+    assert "Trial 0 failed: ValueError: by chance" in caplog.text
+    (project / "failures").write_text("ff")
+    words[-1] = "hydra.sweeper.max_failure_rate=1"
+    with pytest.raises(UserError, match="each of the 2 trials failed"):
+        train(*words, "hydra.sweeper.study_name=third", "hydra.sweeper.n_trials=2")
+
+
+def test_a_sampler_that_is_none_leaves_nothing(train, project):
+    with pytest.raises(UserError, match="has no 'TPESamplr'"):
+        train(*SEARCH, "hydra.sweeper.sampler._target_=optuna.samplers.TPESamplr")
+    assert not [*project.glob("runs/toy/*")]
 
 
 def test_settings_of_the_sweeper_may_name_others(train):

@@ -2,7 +2,7 @@
 
 import logging
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,8 +65,15 @@ class Described:
     """The section of the data; None where the module has its own."""
 
 
-def fit(described: Described, *, extend: bool) -> dict[str, Any]:
+def fit(
+    described: Described, *, extend: bool, begins: Callable[[], None] | None = None
+) -> dict[str, Any]:
     """Builds, fits and tests, or goes on with that; gives the result.
+
+    Args:
+        described: What is fitted.
+        extend: Whether the run was given another length.
+        begins: Called once all is built: what cannot be has left nothing until then.
 
     Raises:
         UserError: Lightning refuses what it is given, or a class cannot be built.
@@ -75,7 +82,7 @@ def fit(described: Described, *, extend: bool) -> dict[str, Any]:
     with StopSignals() as stop, _told(), _refused():
         fitting = _Fitting(described, stop)
         try:
-            return fitting.result(extend=extend)
+            return fitting.result(extend=extend, begins=begins or (lambda: None))
         except Exception as error:
             if not isinstance(error, WeftError | MisconfigurationException):
                 error.add_note(f"in the fit of {described.folder.path}, by the project's own code")
@@ -132,13 +139,14 @@ class _Fitting:
             else []
         )
 
-    def result(self, *, extend: bool) -> dict[str, Any]:
+    def result(self, *, extend: bool, begins: Callable[[], None]) -> dict[str, Any]:
         """Fits and tests."""
         seed_lightning(self.run.seed, workers=True, verbose=False)
         data = self._built(self.run.data, LightningDataModule) if self.run.data else None
         model = self._built("model", LightningModule)
         newest = self.io.store.newest_good()
         trainer, going_on = self._trainer(resumes=newest is not None, extend=extend)
+        begins()
         asked = self.settings.get("ckpt_path") or modern_trainer(self.settings["trainer"])[1]
         weights: str | None = str(asked) if asked else None
         if newest is not None:

@@ -8,6 +8,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
+from weft.checkpoint.layout import CHECKPOINTS
 from weft.config.sources.imports import file_of, is_local, local_files, parsed
 from weft.config.sources.own_code import own_parts
 from weft.errors import UserError, worded
@@ -125,19 +126,24 @@ class HydraRun:
             )
         return folder
 
-    def settings(self, folder: RunFolder) -> dict[str, Any]:
-        """All settings, with the run folder in them, as of when the run began."""
+    def began(self, folder: RunFolder) -> datetime:
+        """When the run began: now, if it is not there yet."""
         began = folder.info.get("began")
-        when = datetime.fromisoformat(began) if isinstance(began, str) else datetime.now()
-        return self.composed.resolved(str(folder.path), began=when)
+        return datetime.fromisoformat(began) if isinstance(began, str) else datetime.now()
+
+    def settings(self, folder: RunFolder, began: datetime) -> dict[str, Any]:
+        """All settings, with the run folder in them, as of when the run began."""
+        return self.composed.resolved(str(folder.path), began=began)
 
     def is_finished(self, folder: RunFolder, *, extend: bool) -> bool:
         """Whether the run is at its end; one of another length is named, not repeated.
 
         Raises:
-            UserError: It exists with another length, and is not to ``extend``.
+            UserError: It has steps of another length, and is not to ``extend``.
         """
         before, now = folder.info.get("length"), length_of(self.keyed)
+        if not folder.finished and not [*folder.path.glob(f"{CHECKPOINTS}/*")]:
+            return False  # it failed before it had any, and may be another as well
         if before is not None and before != now and not extend:
             shown = " ".join(f"trainer.{n}={before.get(n, 'null')}" for n in LENGTH if n in before)
             state = "finished" if folder.finished else "not finished"
@@ -148,7 +154,7 @@ class HydraRun:
             )
         return folder.finished and before == now
 
-    def write(self, folder: RunFolder, settings: Mapping[str, Any]) -> None:
+    def write(self, folder: RunFolder, settings: Mapping[str, Any], began: datetime) -> None:
         """Writes everything that says what this run is."""
         warn_of_versions(folder)
         root, run = self.composed.root, folder.identity
@@ -176,7 +182,7 @@ class HydraRun:
             trained_by="lightning",
             config=str(self.composed.written.folder / f"{self.composed.name}.yaml"),
             words=list(self.composed.written.words),
-            began=folder.info.get("began") or datetime.now().isoformat(timespec="seconds"),
+            began=began.isoformat(timespec="seconds"),
             tags=list(map(str, tags)) if isinstance(tags, list) else None,
             length=length_of(self.keyed),
             starts=[*(folder.info.get("starts") or []), start],
@@ -185,6 +191,7 @@ class HydraRun:
             failed=None,
         )
         remember_place(folder.path)
+        LOG.info("Run folder: %s", folder.path)
 
     def _files(self) -> list[Path]:
         """The files of the project that hold what the config names, and all that they import."""
@@ -281,7 +288,7 @@ def train_composed(
     run.refuse_no_device()
     described = partial(Described, name=run.name, key=run.key, seed=run.seed, data=run.data)
     if not is_main():  # a process that a strategy of Lightning's has started beside the first
-        there = described(folder, run.settings(folder))
+        there = described(folder, run.settings(folder, run.began(folder)))
         return Run(folder.path, fit(there, extend=extend))
     with entered(folder.path):
         if run.is_finished(folder, extend=extend):  # by the process that had it until now
@@ -289,11 +296,11 @@ def train_composed(
         clean(folder.path)
         for note in run.notes():
             LOG.info(note)
-        settings = run.settings(folder)
+        began = run.began(folder)
+        settings = run.settings(folder, began)
         with recorded(folder):
             extended = bool(folder.info) and folder.info.get("length") != length_of(run.keyed)
-            run.write(folder, settings)
-            LOG.info("Run folder: %s", folder.path)
-            result = fit(described(folder, settings), extend=extended)
+            writes = partial(run.write, folder, settings, began)
+            result = fit(described(folder, settings), extend=extended, begins=writes)
         folder.write_info(finished=True, result=result)
     return Run(folder.path, result)

@@ -19,11 +19,11 @@ from weft.errors import MissingExtraError, Problem, RunStoppedError, UserError
 from weft.interop.hydra.config import (
     ComposedConfig,
     ConfigError,
-    WrittenConfigs,
     compose_config,
     not_an_override,
 )
 from weft.interop.hydra.logged_names import split_and_name
+from weft.interop.hydra.sweeper import kind_of, wrong_settings
 from weft.interop.hydra.targets import locate
 from weft.metrics.tables import format_value
 from weft.run_folder.folder import RunFolder
@@ -44,9 +44,6 @@ _SAMPLERS = {
     "nsgaii": "NSGAIISampler", "motpe": "TPESampler", "grid": "BruteForceSampler",
 }  # fmt: skip
 """The classes of Optuna for what ``hydra/sweeper/sampler=`` can name."""
-
-_SPACES = ("float", "int", "categorical")
-"""The types of a space that is written out."""
 
 Train = Callable[[ComposedConfig, Path], Run]
 
@@ -104,7 +101,7 @@ class HydraSearch:
             ConfigError: A parameter of the sweeper cannot be read, or none is there.
         """
         settings = base.sweeper
-        if problems := [*_wrong(settings, base.written)]:
+        if problems := [*wrong_settings(settings, base.written)]:
             raise ConfigError(base.name, problems)
         params = settings.get("params") or settings.get("search_space") or {}
         written = [f"{n}={v}" for n, v in params.items() if not isinstance(v, Mapping)]
@@ -121,9 +118,15 @@ class HydraSearch:
         """Whether Optuna proposes values; else each combination is run."""
         return "optuna" in str(self.base.sweeper.get("_target_", ""))
 
+    @property
+    def study_name(self) -> str:
+        """What the config calls Optuna's study; nothing where it does not."""
+        return str(self.base.sweeper.get("study_name") or "")
+
     def folder(self, name: str, key: str, *, run_dir: str | Path | None, again: bool) -> RunFolder:
         """Where the runs are: below the folder that is named, or one of the search's own key."""
-        settings = {n: self.base.sweeper.get(n) for n in ("direction", "sampler")}
+        deciding = ["direction", "sampler", *(["study_name"] if self.study_name else [])]
+        settings = {n: self.base.sweeper.get(n) for n in deciding}
         said = json.dumps([key, {n: str(s) for n, s in self.sweeps.items()}, settings], default=str)
         digest = hashlib.sha256(said.encode()).hexdigest()[:12]
         if run_dir is None:
@@ -139,6 +142,8 @@ class HydraSearch:
         """
         with entered(folder):
             if self.is_of_optuna:
+                if (jobs := self.base.sweeper.get("n_jobs")) not in (None, 1):
+                    LOG.info("hydra.sweeper.n_jobs=%s: of no effect here, one at a time.", jobs)
                 return _Study(self, folder, train).best()
             done = None
             combinations = list(self._combinations())
@@ -168,39 +173,6 @@ class HydraSearch:
         yield from map(list, itertools.product(*axes))
 
 
-def _wrong(settings: Mapping[str, Any], written: WrittenConfigs) -> Iterator[Problem]:
-    """What of a sweeper's settings can be no search."""
-    place = "hydra.sweeper"
-    trials, direction = settings.get("n_trials"), settings.get("direction") or "minimize"
-    if trials is not None and (not isinstance(trials, int) or trials < 1):
-        why = f"wanted a number of runs from 1, found {trials!r}."
-        yield written.problem(f"{place}.n_trials", why, trials)
-    if direction not in ("minimize", "maximize"):
-        why = f"wanted minimize or maximize, found {direction!r}."
-        yield written.problem(f"{place}.direction", why)
-    sampler = settings.get("sampler") or {}
-    seed = sampler.get("seed") if isinstance(sampler, Mapping) else None
-    if seed is not None and not isinstance(seed, int):
-        yield written.problem(f"{place}.sampler.seed", f"wanted a whole number, found {seed!r}.")
-    params = settings.get("params") or settings.get("search_space") or {}
-    if not isinstance(params, Mapping):
-        yield written.problem(f"{place}.params", f"wanted values by name, found {params!r}.")
-        return
-    for name, space in params.items():
-        if _kind(space) not in ("", *_SPACES):
-            why = f"wanted a type of {', '.join(_SPACES)}, found {_kind(space)!r}."
-            yield written.problem(f"{place}.params.{name}", why)
-            continue
-        needed = ["choices"] if _kind(space) == "categorical" else ["low", "high"]
-        if isinstance(space, Mapping) and (lacks := [n for n in needed if space.get(n) is None]):
-            why = f"a space of the type {_kind(space)} needs {' and '.join(lacks)}."
-            yield written.problem(f"{place}.params.{name}", why)
-
-
-def _kind(space: Any) -> str:
-    return str(space.get("type", "float")) if isinstance(space, Mapping) else ""
-
-
 def _values(sweep: Any) -> list[str] | None:
     """The values of a sweep as words; None of an interval."""
     from hydra.core.override_parser.types import ChoiceSweep, RangeSweep, Transformer
@@ -228,6 +200,8 @@ class _Study:
                 "optimized_metric: wanted the value that Optuna optimizes, as val/loss; the config "
                 "has none."
             )
+        self.total = int(self.settings.get("n_trials") or 20)
+        self._sampler(0)  # what is wrong with it is told before anything is written
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         with JsonlLog(folder / JOURNAL):  # a half line that a kill left is cut off
             pass
@@ -236,39 +210,55 @@ class _Study:
         )
         self.study = optuna.create_study(
             storage=optuna.storages.journal.JournalStorage(backend),
-            study_name="hydra",
+            study_name=search.study_name or "hydra",
             direction=str(self.settings.get("direction") or "minimize"),
             load_if_exists=True,
         )
 
     def best(self) -> Run:
-        """Makes the trials that are not made yet; gives the run of the best."""
-        total = int(self.settings.get("n_trials") or 20)
+        """Makes the trials that are not made yet; gives the run of the best.
+
+        Raises:
+            UserError: Each trial failed.
+        """
         for trial in self.study.get_trials(deepcopy=False):
             if not trial.state.is_finished():
                 self._make(trial.number)  # it was interrupted
-        while (number := len(self.study.get_trials(deepcopy=False))) < total:
+        while (number := len(self.study.get_trials(deepcopy=False))) < self.total:
             self.study.sampler = self._sampler(number)
             self.study.ask()
             self._make(number)
+        if self._failed == number:
+            raise UserError(f"{self.folder}: each of the {number} trials failed.")
         best = self.study.best_trial
         shown = format_value(str(self.metric), best.value)
         words = " ".join(self._words(best.number))
-        LOG.info("The best of %d: %s with %s %s", total, words, self.metric, shown)
+        LOG.info("The best of %d: %s with %s %s", self.total, words, self.metric, shown)
         place = RunFolder(self._place(best.number))
         return Run(place.path, place.result)
 
+    @property
+    def _failed(self) -> int:
+        """Trials that failed, and are not made again."""
+        states = [self.optuna.trial.TrialState.FAIL]
+        return len(self.study.get_trials(deepcopy=False, states=states))
+
     def _make(self, number: int) -> None:
+        """Makes a trial; one that fails beyond what is allowed stays open, and is made again."""
         words = self._words(number)
         LOG.info("Trial %d: %s", number, " ".join(words))
         try:
             run = self.train(self.search.composed(words), self._place(number))
             value = self._measured(run)
         except RunStoppedError:
-            raise  # the trial stays open
-        except Exception:
-            self.study.tell(number, state=self.optuna.trial.TrialState.FAIL)
             raise
+        except Exception as error:
+            rate = float(self.settings.get("max_failure_rate") or 0.0)
+            if self._failed + 1 > rate * self.total:
+                raise
+            self.study.tell(number, state=self.optuna.trial.TrialState.FAIL)
+            LOG.warning("Trial %d failed: %s: %s", number, type(error).__name__, error)
+            return
         self.study.tell(number, value)
         LOG.info("Trial %d: %s %s", number, self.metric, format_value(str(self.metric), value))
 
@@ -318,7 +308,7 @@ def _suggested(trial: Any, name: str, sweep: Any) -> str:
     from hydra.core.override_parser.types import IntervalSweep, RangeSweep
 
     if isinstance(sweep, Mapping):  # the sweeper's older way to write it
-        kind, step = _kind(sweep), sweep.get("step")
+        kind, step = kind_of(sweep), sweep.get("step")
         if kind == "categorical":
             return str(trial.suggest_categorical(name, list(sweep["choices"])))
         log = bool(sweep.get("log"))

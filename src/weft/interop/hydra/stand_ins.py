@@ -5,7 +5,7 @@ The Optuna sweeper wants Optuna below 3, and colorlog colours a log that weft wr
 
 from typing import Any
 
-__all__ = ["register_stand_ins"]
+__all__ = ["SWEEPER", "register_stand_ins"]
 
 SAMPLERS = ("tpe", "random", "cmaes", "nsgaii", "motpe", "grid")
 
@@ -16,13 +16,13 @@ SWEEPER: dict[str, Any] = {
     "storage": None,
     "study_name": None,
     "n_trials": 20,
-    "n_jobs": 2,
+    "n_jobs": 1,
     "max_failure_rate": 0.0,
     "search_space": None,
     "params": None,
     "custom_search_space": None,
 }
-"""The settings of ``hydra/sweeper=optuna``, with the plugin's defaults."""
+"""The settings of ``hydra/sweeper=optuna``, with the plugin's defaults; of two jobs, one."""
 
 
 def register_stand_ins() -> None:

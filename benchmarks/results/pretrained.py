@@ -73,7 +73,7 @@ TUNED = (
         metric="token_accuracy", wanted=97.1, epochs=20, peer=(*TAGS, "none"),
     ),
     Tuned(
-        name="dataset-mentions", experiment="ner/dataset-mentions",
+        name="dataset-mentions", experiment=NAMES,
         metric="span_f1", wanted=88.0, epochs=5, peer=(*TAGS, "bio"),
     ),
     Tuned(

@@ -9,7 +9,6 @@ from weft.errors import UserError
 from weft.models.encoders.averaging import AveragingEncoder
 from weft.models.encoders.lstm import LstmEncoder
 from weft.models.encoders.self_attention import SelfAttentionEncoder
-from weft.models.encoders.sequence import SequenceEncoder
 from weft.models.layers.word_embeddings import WordEmbedding
 from weft.models.tagger import Tagger
 
@@ -91,55 +90,3 @@ def test_the_random_field_can_be_told_to_leave_schemes_alone():
 def test_settings_that_cannot_be_are_refused(name):
     with pytest.raises(UserError, match=rf"^model.{name} must be from 0 to below 1, but is 1.0"):
         Tagger.Config(**{name: 1.0})
-
-
-PIECES = SimpleNamespace(vocab_info=None)
-
-
-class PiecesEncoder(SequenceEncoder):
-    """The sum of the vectors of a word's pieces."""
-
-    class Config(SequenceEncoder.Config):
-        reads_ids = True
-
-    def __init__(self, config, *, vocab_info, reads):
-        torch.nn.Module.__init__(self)
-        self.config, self.out_dim = config, 5
-        self.table = torch.nn.Embedding(20, 5, padding_idx=0)
-
-    def forward(self, x, lengths):
-        return self.table(x).sum(dim=2)
-
-
-def pretrained(**settings):
-    torch.manual_seed(0)
-    config = Tagger.Config(encoder=PiecesEncoder.Config(), crf=True, dropout=0.0, **settings)
-    given = {"characters": CHARACTERS, "affixes": AFFIXES, "pieces": PIECES}
-    return config.build(tokenizer=TOKENIZER, labels=LABELS, **given)
-
-
-@pytest.mark.parametrize(
-    "context", [None, ENCODERS["lstm"], SelfAttentionEncoder.Config(dim=8, num_heads=2)]
-)
-def test_spelling_stands_beside_a_pretrained_encoder(context):
-    model, beside = pretrained(context=context).eval(), {**BESIDE, "pieces": SPELLED[..., :2]}
-    together = model(WORDS, LENGTHS, **beside)
-    assert together.shape == (4, 4, 3)
-    for row, length in enumerate(LENGTHS.tolist()):
-        part = {name: ids[row : row + 1, :length] for name, ids in beside.items()}
-        alone = model(WORDS[row : row + 1, :length], LENGTHS[row : row + 1], **part)
-        assert torch.allclose(alone[0], together[row, :length], atol=1e-5)
-    for name in ("characters", "affixes", "pieces"):
-        other = {**beside, name: torch.where(beside[name] > 0, 3, 0)}
-        assert not torch.allclose(model(WORDS, LENGTHS, **other)[0], together[0])
-    together.sum().backward()
-    assert all(p.grad is not None for n, p in model.named_parameters() if not n.startswith("crf"))
-
-
-def test_what_no_context_can_be_is_refused():
-    with pytest.raises(UserError, match=r"model\.context reads vectors, and a pretrained encoder"):
-        pretrained(context=PiecesEncoder.Config())
-    with pytest.raises(
-        UserError, match=r"model\.context reads the vectors of a pretrained encoder"
-    ):
-        made(ENCODERS["lstm"], context=ENCODERS["lstm"])

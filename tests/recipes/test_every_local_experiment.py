@@ -58,7 +58,6 @@ def test_every_experiment_has_a_tiny_variant_and_that_no_other():
     pretrained = (
         "/pretrained",
         "/extractive",
-        "ner/dataset-mentions",
     )  # no encoder of text is so small
     full = {name for name in set(NAMES) - set(LOCAL) if not name.endswith(pretrained)}
     assert {f"{name}/local" for name in full} == set(LOCAL)

@@ -114,24 +114,6 @@ def test_an_export_cuts_words_as_the_run_does(tmp_path: Path) -> None:
         assert one.scores == pytest.approx(other.scores, abs=1e-5)
 
 
-def test_spelling_stands_beside_the_vectors_of_an_encoder(tmp_path: Path) -> None:
-    """In the run, in its export to ONNX, and in one that transformers can read only a part of."""
-    save_encoder(tmp_path / "encoder", "bert")
-    words = [*words_of("ner", tmp_path), "model.character_cnn.filters=3", "affixes.min_count=1"]
-    weft.run_experiment("ner/dataset-mentions", "train", str(tmp_path / "run"), words)
-    run = tmp_path / "run"
-    model = weft.load(run).task.module
-    assert model.scores.in_features == model.context.out_dim == 256
-    export(str(run), "onnx", out=str(tmp_path / "out"))
-    asked = ["the cat sat", "unbelievable films", "The CAT sat on 2 mats"]
-    exported = weft.exported.load(tmp_path / "out", device="cpu", threads=1)
-    for one, other in zip(weft.load(run)(asked), exported(asked), strict=True):
-        assert one.tags == other.tags
-        assert one.scores == pytest.approx(other.scores, abs=1e-5)
-    export(str(run), "huggingface", out=str(tmp_path / "hub"))
-    assert "head.safetensors" in {path.name for path in (tmp_path / "hub").iterdir()}
-
-
 @pytest.mark.parametrize(
     ("experiment", "said"),
     [

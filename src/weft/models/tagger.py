@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from typing_extensions import override
 
-from weft.config.component import Component, setting
+from weft.config.component import Component
 from weft.config.component import Config as BaseConfig
 from weft.config.validators import require
 from weft.errors import UserError
@@ -69,12 +69,8 @@ class WordEncoder(Component, nn.Module):
         """The vectors of words' kinds, in a recipe that has an ingredient ``dictionary``."""
         encoder: SequenceEncoder.Config = LstmEncoder.Config()
         """What makes each word's vector know its text."""
-        context: SequenceEncoder.Config | None = setting(None, in_key="set")
-        """What reads the vectors of a pretrained encoder, with those of characters, affixes and a
-        dictionary beside them; null: what is said of a word is said from them directly."""
         dropout: float = 0.4
-        """Probability of dropping a feature before and behind the encoder, in training; with
-        ``context``, before and behind that."""
+        """Probability of dropping a feature before and behind the encoder, in training."""
         word_dropout: float = 0.0
         """Probability of taking a word for the unknown one in training: what is left of it are its
         characters and its neighbours, as of a word that training never saw."""
@@ -96,23 +92,11 @@ class WordEncoder(Component, nn.Module):
         self.dropout = Dropout(config.dropout)
         self.encoder: SequenceEncoder
         self.embedding: WordEmbedding | None = None
-        self.context: SequenceEncoder | None = None
         beside = beside or WordInfo()
         if config.encoder.reads_ids:
             self._read_pieces(config, beside)
             return
-        if config.context is not None:
-            raise UserError(
-                "model.context reads the vectors of a pretrained encoder, and model.encoder is "
-                "none. Leave it out, or set model.encoder.type=pretrained."
-            )
         self.embedding = config.embedding.build(vocabulary_size=info.size, pad_idx=self.pad_idx)
-        extra = self._beside(config, beside)
-        self.encoder = config.encoder.build(dim=config.embedding.dim + extra)
-        self.out_dim = self.encoder.out_dim
-
-    def _beside(self, config: Config, beside: WordInfo) -> int:
-        """Makes what reads what stands beside words; how many features of a word that gives."""
         letters, parts, known = beside.characters, beside.affixes, beside.dictionary
         self.characters: CharacterCnn | None = None
         if letters is not None:
@@ -126,7 +110,8 @@ class WordEncoder(Component, nn.Module):
         if known is not None:
             self.dictionary = config.dictionary_embedding.build(size=known.size)
         layers = (self.characters, self.affixes, self.dictionary)
-        return sum(layer.out_dim for layer in layers if layer is not None)
+        dim = config.embedding.dim + sum(0 if layer is None else layer.out_dim for layer in layers)
+        self.encoder = config.encoder.build(dim=dim)
 
     def _read_pieces(self, config: Config, beside: WordInfo) -> None:
         """Makes an encoder that reads the ids of words' pieces, and has vectors of its own."""
@@ -136,18 +121,11 @@ class WordEncoder(Component, nn.Module):
                 "Add pieces = PretrainedPieces.Config(), or start from tagging/pretrained or "
                 "joint/pretrained."
             )
-        refuse_vectors(config.embedding, beside=())
+        refuse_vectors(
+            config.embedding, beside=(beside.characters, beside.affixes, beside.dictionary)
+        )
         self.encoder = config.encoder.build(vocab_info=beside.pieces.vocab_info, reads="words")
         self.config = replace(config, encoder=self.encoder.config)
-        self.out_dim = self.encoder.out_dim + self._beside(config, beside)
-        if config.context is not None:
-            if config.context.reads_ids:
-                raise UserError(
-                    "model.context reads vectors, and a pretrained encoder reads ids. Name another "
-                    "encoder, as lstm."
-                )
-            self.context = config.context.build(dim=self.out_dim)
-            self.out_dim = self.context.out_dim
 
     def states(
         self,
@@ -176,24 +154,24 @@ class WordEncoder(Component, nn.Module):
             *Shape:* :math:`(B,T,H)`, :math:`(B,1,H)` of such texts.
         """
         empty = not words.shape[1]
-        words = F.pad(words, (0, 1), value=self.pad_idx) if empty else words
         if self.embedding is None:
             assert pieces is not None
             pieces = F.pad(pieces, (0, 0, 0, 1), value=self.pad_idx) if empty else pieces
-            x, reader = [self.encoder(pieces, lengths)], self.context
-        else:
-            if self.training and (share := self.config.word_dropout):
-                words = hide_words(words, share, pad_idx=self.pad_idx, unk_idx=self.unk_idx)
-            x, reader = [self.embedding(words)], self.encoder
+            read: Tensor = self.encoder(pieces, lengths)
+            return read
+        words = F.pad(words, (0, 1), value=self.pad_idx) if empty else words
+        if self.training and (share := self.config.word_dropout):
+            words = hide_words(words, share, pad_idx=self.pad_idx, unk_idx=self.unk_idx)
+        x = [self.embedding(words)]
         for layer, given in ((self.characters, characters), (self.affixes, affixes)):
             if layer is not None and given is not None:
                 pad = layer.pad_idx
                 x.append(layer(F.pad(given, (0, 0, 0, 1), value=pad) if empty else given))
         if self.dictionary is not None and dictionary is not None:
             x.append(self.dictionary(dictionary, words.shape[1]))
-        vectors: Tensor = torch.cat(x, dim=-1) if len(x) > 1 else x[0]
         # No encoder takes a text without a word: what it says of one is at padding.
-        return vectors if reader is None else reader(self.dropout(vectors), lengths.clamp(min=1))
+        states: Tensor = self.encoder(self.dropout(torch.cat(x, dim=-1)), lengths.clamp(min=1))
+        return states
 
 
 @registries.models.register("tagger")
@@ -235,7 +213,7 @@ class Tagger(WordEncoder):
             characters=characters, affixes=affixes, pieces=pieces, dictionary=dictionary
         )
         super().__init__(config, tokenizer=tokenizer, beside=beside)
-        self.scores = nn.Linear(self.out_dim, len(labels))
+        self.scores = nn.Linear(self.encoder.out_dim, len(labels))
         self.crf = LinearChainCrf(labels, constrained=config.constrained) if config.crf else None
 
     @override
@@ -305,10 +283,10 @@ class IntentSlotModel(WordEncoder):
             characters=characters, affixes=affixes, pieces=pieces, dictionary=dictionary
         )
         super().__init__(config, tokenizer=tokenizer, beside=beside)
-        self.pooling: Pooling = config.pooling.build(dim=self.out_dim)
+        self.pooling: Pooling = config.pooling.build(dim=self.encoder.out_dim)
         self.intents = nn.Linear(self.pooling.out_dim, len(labels))
         self.wide = None if ngrams is None else WideScores(ngrams, len(labels))
-        self.tags = nn.Linear(self.out_dim, len(slots))
+        self.tags = nn.Linear(self.encoder.out_dim, len(slots))
         self.crf = LinearChainCrf(slots, constrained=config.constrained) if config.crf else None
 
     @override

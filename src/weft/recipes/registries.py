@@ -61,7 +61,6 @@ experiments.add(
     {
         "weft.recipes.experiments.pretrained": [
             *(f"{family}/pretrained" for family in _PRETRAINED),
-            "ner/dataset-mentions",
             "summarization/extractive",
         ]
     }

@@ -112,8 +112,6 @@ def _words(module: Tagger, task: WordTagging, kind: str) -> Form:
         return Form(why="model.crf is true, and no model there has a random field")
     if kind not in _TEXT_HEADS:
         return Form(why=f"the layers before the scores of a {kind} there are others")
-    if module.context is not None or module.out_dim != module.encoder.out_dim:
-        return Form(why="there is more before the scores than the encoder's vectors")
     settings = _named(task.text.ingredients["labels"].names)
     return Form("AutoModelForTokenClassification", settings, _layer("classifier", module.scores))
 

@@ -11,7 +11,6 @@ from weft.models.classifier import Classifier, Regressor
 from weft.models.decoders.pretrained import PretrainedLanguageModel
 from weft.models.decoders.pretrained_seq2seq import PretrainedSeq2Seq
 from weft.models.embedding.sentence_encoder import SentenceEncoder
-from weft.models.encoders.lstm import LstmEncoder
 from weft.models.encoders.pretrained import PretrainedEncoder
 from weft.models.encoders.sequence import SequenceEncoder
 from weft.models.pairs import PairClassifier, Ranker
@@ -43,8 +42,6 @@ from weft.text.tokenizers.word_tokenizer import FittedWords
 from weft.training import AdamW, Linear, Selection, Trainer
 
 ENCODER: SequenceEncoder.Config = PretrainedEncoder.Config()
-SPELLED = ("affixes.*", "characters.*", "context.*", "crf.*", "scores.*")
-"""What is learnt from nothing behind a pretrained encoder, beside which words' spelling stands."""
 EPOCHS = 5
 """Passes over a few thousand rows; a hundred rows want 25."""
 
@@ -123,31 +120,6 @@ def ner_pretrained() -> Recipe:
         task=WordTagging.Config(max_length=256),
         model=Tagger.Config(encoder=ENCODER, dropout=0.1, crf=True),
     )
-
-
-@register_experiment("ner/dataset-mentions")
-def ner_dataset_mentions() -> Recipe:
-    """Mentions of data sets in sentences of papers: a pretrained encoder, and words' spelling.
-
-    How names are written is what an encoder of small letters does not see: their characters,
-    affixes and shapes stand beside its vectors, and an LSTM reads both.
-    """
-    names = tagging_ner().ingredients
-    recipe = tagged(
-        tagging_ner(),
-        "Find mentions of data sets, by a pretrained encoder and words' spelling.",
-        task=WordTagging.Config(max_length=256),
-        model=Tagger.Config(
-            encoder=ENCODER,
-            character_cnn=names["model"].character_cnn,
-            context=LstmEncoder.Config(hidden_dim=128),
-            dropout=0.3,
-            crf=True,
-        ),
-        fast=SPELLED,
-    )
-    spelling = {name: names[name] for name in ("affixes", "characters")}
-    return Recipe(recipe.doc, **spelling, **recipe.ingredients)
 
 
 @register_experiment("joint/pretrained")

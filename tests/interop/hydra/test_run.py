@@ -321,6 +321,10 @@ def test_an_accelerator_that_is_not_here_and_a_file_that_is_no_python_are_told(t
     if not torch.cuda.is_available():
         with pytest.raises(ConfigError, match=r"trainer\.accelerator: there is no cuda here"):
             train("trainer.accelerator=cuda")
+        gpu = project / "configs/trainer/gpu.yaml"
+        gpu.write_text("defaults:\n  - cpu\n\naccelerator: cuda\n")
+        with pytest.raises(ConfigError, match=r"trainer/gpu\.yaml:4:14: trainer\.accelerator"):
+            train("trainer=gpu")
     (project / "src/models/toy_module.py").write_text("x = 1\ndef y(:\n")
     with pytest.raises(ConfigError, match=r"failed \(.*toy_module\.py:2\): SyntaxError"):
         train()
@@ -331,6 +335,11 @@ def test_an_accelerator_that_is_not_here_and_a_file_that_is_no_python_are_told(t
     ("words", "said"),
     [
         (["+trainer.fooo=1"], "has no 'fooo'"),
+        (["+ckpt_path=none.ckpt"], "none.ckpt: there is no such checkpoint"),
+        (
+            ["trainer.resume_from_checkpoint=configs/train.yaml"],
+            "train.yaml is a file, as Lightning",
+        ),
         (["trainer.accelerator=cpux"], "trainer cannot be built: .*accelerator"),
         (["+trainer.precision=17"], "trainer cannot be built: .*17"),
         (["trainer.max_epochs=-7"], "trainer cannot be built: .*max_epochs"),

@@ -16,7 +16,7 @@ from weft.checkpoint.writing import split_parts, write_checkpoint
 from weft.errors import CheckpointError
 from weft.runtime.files import make_folder, remove_folder
 
-__all__ = ["FolderCheckpointIO", "read_checkpoint"]
+__all__ = ["FolderCheckpointIO", "read_checkpoint", "refuse_no_checkpoint"]
 
 LOG = logging.getLogger("weft")
 HYPER = ("hyper_parameters", "datamodule_hyper_parameters")
@@ -121,18 +121,29 @@ class FolderCheckpointIO(CheckpointIO):
         return str(value)[:1000]
 
 
-def read_checkpoint(path: Path) -> dict[str, Any]:
-    """A checkpoint that :class:`FolderCheckpointIO` wrote, verified, as Lightning has it.
+def refuse_no_checkpoint(path: Path) -> None:
+    """Refuses what is not there, and what is no folder.
 
     Raises:
-        CheckpointError: It is none, or a byte is not as it was saved. A file of Lightning's own
-            is a pickle, which may execute anything, and is not read.
+        CheckpointError: It is so. A file of Lightning's own is a pickle, which may execute
+            anything, and is not read.
     """
+    if not path.exists():
+        raise CheckpointError(f"{path}: there is no such checkpoint. Wanted the folder of one.")
     if path.is_file():
         raise CheckpointError(
             f"{path} is a file, as Lightning itself writes checkpoints: a pickle, which can execute"
             " anything when it is read, and is not read here. Wanted the folder of a checkpoint."
         )
+
+
+def read_checkpoint(path: Path) -> dict[str, Any]:
+    """A checkpoint that :class:`FolderCheckpointIO` wrote, verified, as Lightning has it.
+
+    Raises:
+        CheckpointError: It is none, or a byte is not as it was saved.
+    """
+    refuse_no_checkpoint(path)
     try:
         manifest = Manifest.read(path)
         plain = plain_parts(path, manifest)

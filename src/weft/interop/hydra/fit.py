@@ -21,7 +21,7 @@ from omegaconf import OmegaConf
 from weft.checkpoint.layout import is_checkpoint, step_of
 from weft.checkpoint.manifest import Manifest
 from weft.errors import UserError, WeftError, raised_at
-from weft.interop.hydra.checkpoints import FolderCheckpointIO
+from weft.interop.hydra.checkpoints import FolderCheckpointIO, refuse_no_checkpoint
 from weft.interop.hydra.logged_names import split_and_name
 from weft.interop.hydra.logger import ReportingLogger
 from weft.interop.hydra.resume import GoingOn
@@ -38,6 +38,8 @@ from weft.runtime.signals import StopSignals
 __all__ = ["Described", "fit", "is_main"]
 
 LOG = logging.getLogger("weft")
+FOUND_BY_LIGHTNING = ("last", "hpc")
+"""Names of checkpoints that are no paths."""
 DEFAULTS = {"enable_progress_bar": False, "enable_model_summary": False}
 """Arguments of the Trainer that are otherwise than Lightning's where a config has none."""
 
@@ -146,9 +148,11 @@ class _Fitting:
         model = self._built("model", LightningModule)
         newest = self.io.store.newest_good()
         trainer, going_on = self._trainer(resumes=newest is not None, extend=extend)
-        begins()
         asked = self.settings.get("ckpt_path") or modern_trainer(self.settings["trainer"])[1]
         weights: str | None = str(asked) if asked else None
+        if weights not in (None, *FOUND_BY_LIGHTNING) and newest is None:
+            refuse_no_checkpoint(Path(weights))
+        begins()
         if newest is not None:
             if newest.reason:
                 LOG.warning("%s", newest.reason)

@@ -106,7 +106,7 @@ class HydraRun:
         cuda, mps = torch.cuda.is_available(), torch.backends.mps.is_available()
         if not {"gpu": cuda or mps, "cuda": cuda, "mps": mps}.get(asked, True):
             why = f"there is no {asked} here. To train on the processor: trainer.accelerator=cpu"
-            problem = self.composed.written.problem("trainer.accelerator", why)
+            problem = self.composed.written.problem("trainer.accelerator", why, asked)
             raise ConfigError(self.composed.name, [problem])
 
     def folder(self, run_dir: str | Path | None, *, again: bool) -> RunFolder:

@@ -209,6 +209,8 @@ def test_the_model_is_found_by_its_name_below_the_home(kind, pipeline, tmp_path,
     said = str(refused.value)
     assert f"weft train {made.wanted.training} --run-dir {folder}" in said
     assert f"{folder} is not there" in said
+    assert f"its rows:      {made.wanted.rows}" in said
+    assert made.wanted.rows
     folder.parent.mkdir()
     folder.symlink_to(run())
     assert made(device="cpu").predict(TEXTS) == pipeline.predict(TEXTS)

@@ -110,6 +110,8 @@ class DatasetMentions(Pipeline[MentionedDatasets]):
         name="dataset-mentions",
         tasks={"word_tagging": "tagging"},
         training="tagging/ner train_data.path=train.conll valid_data.path=dev.conll",
+        rows="a word and its tag on each line, as CIFAR-10 B-dataset, and an empty one between "
+        "sentences",
     )
     result_class: ClassVar[type[PipelineResult]] = MentionedDatasets
 

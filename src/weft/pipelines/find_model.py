@@ -40,6 +40,8 @@ class ModelWanted:
     """The tasks that it may be trained for, each with the kind of its saved text processor."""
     training: str
     """The words behind ``weft train`` that make one."""
+    rows: str = ""
+    """What the files in ``training`` have, and where they are from."""
 
 
 def find_model(wanted: ModelWanted, model: str | Path | None = None) -> Path:
@@ -150,10 +152,11 @@ def _no_model(wanted: ModelWanted, folder: Path, *, named: bool) -> UserError:
             f"{folder}: there is no such folder. Wanted that of a run, as weft train prints it, or "
             "of an export."
         )
+    rows = f"  its rows:      {wanted.rows}\n" if wanted.rows else ""
     say = worded("--model FOLDER", "model='FOLDER'")
     return UserError(
         f"There is no model for {wanted.name}: {folder} is not there. Three ways to have one:\n"
-        f"  train it:      {_command(wanted, home)}\n"
+        f"  train it:      {_command(wanted, home)}\n{rows}"
         f"  name it:       {say}, a run or an export that you have or were given\n"
         f"  put it there:  copy such a folder to {folder}, or set {HOME} to where models/ is"
     )

@@ -158,6 +158,8 @@ class ReferenceParser(Pipeline[ParsedReference]):
         tasks={"word_tagging": "tagging"},
         training="tagging/references train_data.path=data/references/train.jsonl "
         "valid_data.path=data/references/valid.jsonl",
+        rows="python examples/prepare_references.py data/references, of weft's repository, fetches "
+        "them",
     )
     result_class: ClassVar[type[PipelineResult]] = ParsedReference
     by_line = True

@@ -112,6 +112,7 @@ class Summarizer(Pipeline[Summary]):
         tasks={"extractive_summarization": "extract", "summarization": "seq2seq"},
         training="summarization/extractive-lstm train_data.path=train.jsonl "
         "valid_data.path=dev.jsonl",
+        rows="JSON lines of source, a list of sentences, and target, a list of summaries",
     )
     result_class: ClassVar[type[PipelineResult]] = Summary
 

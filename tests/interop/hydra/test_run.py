@@ -368,6 +368,11 @@ def test_a_start_that_fails_does_not_hinder_the_next(train, project, words, said
         assert RunFolder(folder).info["length"]["max_epochs"] == 3
 
 
+def test_what_a_callback_of_lightnings_refuses_is_no_fault_of_the_project(train):
+    with pytest.raises(UserError, match=r"^Lightning cannot train this: Early stopping .*val/los"):
+        train("callbacks=default", "callbacks.early_stopping.monitor=val/los")
+
+
 def test_yaml_that_grows_or_names_code_is_refused_unread(train, project):
     (project / "configs/bomb.yaml").write_text("a: &a [1, 2]\nb: [*a, *a]\n")
     (project / "configs/code.yaml").write_text("a: !!python/object/apply:os.system [ls]\n")

@@ -86,8 +86,11 @@ def fit(
         try:
             return fitting.result(extend=extend, begins=begins or (lambda: None))
         except Exception as error:
-            if not isinstance(error, WeftError | MisconfigurationException):
-                error.add_note(f"in the fit of {described.folder.path}, by the project's own code")
+            if isinstance(error, WeftError | MisconfigurationException):
+                raise
+            if "lightning" in Path(raised_at(error)).parts:  # a callback's, with none of another's
+                raise MisconfigurationException(str(error)) from error
+            error.add_note(f"in the fit of {described.folder.path}, by the project's own code")
             raise
         finally:
             fitting.reporters.close()

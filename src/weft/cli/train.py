@@ -99,7 +99,10 @@ def _by_lightning(args: argparse.Namespace) -> int:
     name, words = args.recipe, args.words
     if "=" in name:  # no config is named: the template's, and this is a setting already
         name, words = "train", [name, *words]
-    return _printed(train_hydra(args.hydra, name, words, **asked))
+    from weft.interop.hydra.fit import is_main  # Lightning: once it is known to be there
+
+    done = train_hydra(args.hydra, name, words, **asked)
+    return _printed(done) if is_main() else 0
 
 
 def _printed(done: Any) -> int:

@@ -256,6 +256,20 @@ def test_killed_at_many_moments_it_ends_as_if_it_had_not_been(train, project):
     assert [{k: v for k, v in n.items() if k != "time"} for n in written] == lines(whole)
 
 
+@pytest.mark.slow
+def test_of_two_processes_of_a_strategy_one_writes_and_says_what_came_of_it(project):
+    words = ["trainer.max_epochs=2", "trainer.devices=2", "+trainer.strategy=ddp"]
+    command = [sys.executable, "-m", "weft", "train", "--hydra", "configs/", "train.yaml", *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("run: ") == done.stderr.count("Run folder: ") == 1
+    folder = RunFolder(Path(done.stdout.split("run: ")[1].strip()))
+    assert folder.info["finished"]
+    assert folder.result["steps"] == 4
+    steps = [line["step"] for line in read_lines(folder.path / "metrics.jsonl") if "lr" in line]
+    assert steps == sorted(set(steps))
+
+
 def test_early_stopping_is_remembered(train):
     words = ["callbacks=default", "+callbacks.early_stopping.min_delta=10"]
     words += ["callbacks.early_stopping.patience=1", "trainer.max_epochs=9"]

@@ -123,6 +123,8 @@ def test_all_files_that_are_missing_are_named(files):
     with pytest.raises(UserError, match=r"^valid_data: path: there is no file data/dev") as caught:
         weft.train(LOCAL, ["train_data.path=train.csv", "train_data.header=true"])
     assert caught.value.__notes__[0].startswith("in the ingredient 'valid_data' (")
+    own = "Name one (valid_data.path=...), or leave it rows of train_data: train_data.holdout=0.1."
+    assert str(caught.value).endswith(own)
     with pytest.raises(UserError, match=r"^train_data: path: there is no file data/none") as caught:
         weft.create_task(LOCAL, ["train_data.path=data/none.tsv"])
     assert not Path("runs").exists() or not any(Path("runs").rglob("run.json"))

@@ -1,6 +1,7 @@
 """Runs that fine-tune a pretrained decoder: begun from a folder, and whole by themselves."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ from safetensors.torch import load_file
 
 import weft
 from tests.pretrained_checkpoints import LANGUAGE_MODELS, TEXTS, save_language_model
+from weft.errors import UserError
+from weft.runs.export import export
 
 ASKED = ["the cat", "dogs bark at", ""]
 
@@ -74,3 +77,19 @@ def test_adapters_learn_beside_the_weights(tmp_path: Path) -> None:
     assert torch.equal(weights[f"model.{name}.base_layer.weight"], given[f"{name}.weight"])
     assert weights[f"model.{name}.lora_B.default.weight"].any()
     assert answers(run) == answers(run)
+
+
+def test_what_draws_its_answers_is_exported_with_the_likeliest(tmp_path: Path) -> None:
+    """To CTranslate2, which cannot draw as weft does."""
+    run = trained("gpt2", tmp_path, "task.decoding.top_k=5", "task.decoding.seed=3")
+    with pytest.raises(UserError, match=r"sample is True\n.* the likeliest .* --greedy"):
+        export(run, "ctranslate2")
+    made = export(run, "ctranslate2", greedy=True)  # which compares it
+    predictor = weft.load(run)
+    config = predictor.task.config
+    predictor.task.config = replace(config, decoding=config.decoding.likeliest())
+    found = weft.exported.load(made.folder, device="cpu", threads=1)(ASKED)
+    assert [one.text for one in found] == [one.text for one in predictor(ASKED)]
+    plain = trained("gpt2", tmp_path / "plain", "task.decoding.sample=false")
+    with pytest.raises(UserError, match="answers are not drawn: leave greedy out"):
+        export(plain, "onnx", greedy=True)

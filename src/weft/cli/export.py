@@ -32,6 +32,11 @@ def add(parser: argparse.ArgumentParser) -> None:
         "nothing is written",
     )
     parser.add_argument(
+        "--greedy",
+        action="store_true",
+        help="take the likeliest tokens where the run draws them (task.decoding.sample)",
+    )
+    parser.add_argument(
         "--out",
         metavar="FOLDER",
         help="the folder to write; by default RUN/export/FORMAT, or FORMAT-int8",
@@ -50,10 +55,11 @@ def run(args: argparse.Namespace) -> int:
     from weft.exported.formats import ExportFormat
     from weft.runs.export import export
 
-    asked = {"quantize": args.quantize, "max_quality_loss": args.max_quality_loss}
-    given = {name: value for name, value in asked.items() if value is not None}
+    limits = {"quantize": args.quantize, "max_quality_loss": args.max_quality_loss}
+    given = {name: value for name, value in limits.items() if value is not None}
     form = ExportFormat.of({"format": args.format, **given})
-    made = export(args.run, form, out=args.out, rows=args.rows, **run_options(args))
+    asked = {"out": args.out, "rows": args.rows, "greedy": args.greedy}
+    made = export(args.run, form, **asked, **run_options(args))
     print(made.comparison.sentence)
     print(printable(str(made.folder)))
     return 0

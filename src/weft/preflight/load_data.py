@@ -28,6 +28,7 @@ __all__ = [
 DATA = ("train_data", "valid_data", "test_data")
 
 
+_LACKS = "there is no file"
 FIXED = ("source", "target", "references")
 """Columns that tasks read under these names, which no setting has."""
 
@@ -156,5 +157,9 @@ def _built(session: Session, names: Sequence[str]) -> dict[str, Any]:
         own = f"in the ingredient '{name}'"
         if any(note.startswith(own) for note in getattr(one, "__notes__", ())):
             one.args = (f"{name}: {one}",)  # else it is of what the data is made from
+        train = session.nodes.get(DATA[0])
+        if name == DATA[1] and hasattr(train and train.config, "holdout") and _LACKS in str(one):
+            text = f"Name one ({name}.path=...), or leave it rows of {DATA[0]}"
+            one.args = (f"{one} {text}: {DATA[0]}.holdout=0.1.",)
         raise one
     return made

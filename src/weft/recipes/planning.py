@@ -22,6 +22,7 @@ from weft.config.sources.written_places import differing
 from weft.errors import PlanError, Problem, UserError
 from weft.exported.formats import ExportFormat
 from weft.recipes import defaults, registries
+from weft.recipes.adapters import rate_of_adapters
 from weft.recipes.holdout import check_held_out, holdout_words, holds_out, with_held_out
 from weft.run_folder.folder import RunFolder, is_run_folder, wrote_in
 from weft.run_folder.lightning_run import refuse_lightning
@@ -144,10 +145,15 @@ def plan_recipe(
         closed=source.closed,
     )
     said = words_of(words)
-    plan = make(source.table, words=said)
+    plan, implied = make(source.table, words=said), list[str]()
+    if rate := rate_of_adapters(plan, source.table, source.layers, said):
+        implied.append(f"optimizer.lr={rate:.15g}")
+        plan = make(source.table, words=[*implied, *said])
     if holds_out(plan):
         table = with_held_out(source.table, plan, source.layers, said)
-        plan = make(table, words=[*holdout_words(plan, said), *said])
+        plan = make(table, words=[*holdout_words(plan, said), *implied, *said])
+    if implied:
+        plan.notes.append(f"Adapters (lora) learn faster than all weights: {implied[0]}.")
     if not draft:
         check_held_out(plan)
         _refuse_unused(plan)

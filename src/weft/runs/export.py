@@ -2,13 +2,13 @@
 
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from weft.config.planning.session import Session
 from weft.config.values.raw_values import Entries, Scalar
-from weft.errors import UserError
+from weft.errors import UserError, worded
 from weft.exported.formats import ExportFormat, refuse_missing
 from weft.exported.manifest import ExportError, read
 from weft.inference.export.compare import Comparison
@@ -43,6 +43,7 @@ def export(
     *,
     out: str | Path | None = None,
     rows: str | Path | None = None,
+    greedy: bool = False,
     checkpoint: str = "best",
     device: str = "auto",
     allow_code: bool = False,
@@ -57,6 +58,7 @@ def export(
         rows: A text file of rows to compare on, one a line (``.jsonl``: JSON objects). By default
             the rows of the run's ``valid_data``, ``test_data`` or ``train_data`` where they can be
             read, else those that the run kept in ``predictions/``.
+        greedy: Whether the likeliest tokens are taken where the run draws them.
         checkpoint: As for :func:`weft.runs.load_run.load`.
         device: Where the run computes in the comparison.
         allow_code: As for :func:`weft.runs.load_run.load`.
@@ -80,6 +82,8 @@ def export(
     refuse_existing(target)
     given = None if rows is None else list(read_rows(Path(rows)))  # before a model is loaded
     predictor = load(folder, checkpoint=checkpoint, device=device, allow_code=allow_code)
+    if greedy:
+        _draw_nothing(predictor.task)
     if given is None:
         where, found = rows_of_run(folder, predictor.task)
     else:
@@ -89,6 +93,20 @@ def export(
         predictor, form, target, rows=found, where=where, source=source, metric=metric
     )
     return Exported(target, made)
+
+
+def _draw_nothing(task: Any) -> None:
+    """Lets a task take the likeliest tokens where it draws them.
+
+    Raises:
+        UserError: It draws none.
+    """
+    decoding = getattr(task.config, "decoding", None)
+    if decoding is None or not decoding.sample:
+        raise UserError(
+            f"The run's answers are not drawn: leave {worded('--greedy', 'greedy')} out."
+        )
+    task.config = replace(task.config, decoding=decoding.likeliest())
 
 
 def tell_older_exports(folder: Path, *, but: Iterable[str] = ()) -> None:

@@ -35,6 +35,8 @@ SENTENCE_FILES = (
 GENERATION = "generation_config.json"
 GENERATES = ("bad_words_ids", "decoder_start_token_id")
 """What of an architecture's settings newer checkpoints have in a file of their own."""
+_DECODES = ("ForCausalLM", "LMHeadModel")
+"""In the names of classes that go on with texts."""
 QUANTIZED = ("quantization_config", "compression_config")
 """Settings of checkpoints whose weights are codes of numbers."""
 PIECES = (
@@ -113,11 +115,7 @@ class PretrainedFolder:
                 return self.path
             if not (self.path / CONFIG).is_file():
                 raise UserError(f"{self.name} holds no pretrained model: it has no {CONFIG}.")
-            raise UserError(
-                f"{self.name} has no {TOKENIZER}. Make it once: "
-                f"transformers.AutoTokenizer.from_pretrained({str(self.path)!r}).save_pretrained("
-                f"{str(self.path)!r})."
-            )
+            raise UserError(f"{self.name} has no {TOKENIZER}. {self._made_once()}")
         return path
 
     def weights(self) -> list[Path]:
@@ -141,8 +139,7 @@ class PretrainedFolder:
                 )
             return files
         raise UserError(
-            f"{self.name} has no {WEIGHTS}, and weft reads no pickled weights. Save it as "
-            "safetensors (transformers' save_pretrained does), or use another revision."
+            f"{self.name} has no {WEIGHTS}, and weft reads no pickled weights. {self._made_once()}"
         )
 
     def size(self) -> int:
@@ -180,6 +177,20 @@ class PretrainedFolder:
                         "was made of."
                     )
                 yield name, value
+
+    def _made_once(self) -> str:
+        """What makes a folder with all files that are read, of a model that has others."""
+        kind = "AutoModel"  # without a head, but for what generates
+        told = self._json(CONFIG)
+        if told.get("is_encoder_decoder"):
+            kind = "AutoModelForSeq2SeqLM"
+        elif any(name in str(told.get("architectures")) for name in _DECODES):
+            kind = "AutoModelForCausalLM"
+        return (
+            "Make a folder of it once, by Python, and name that: import transformers as t; "
+            f"t.{kind}.from_pretrained({self.name!r}).save_pretrained('FOLDER'); "
+            f"t.AutoTokenizer.from_pretrained({self.name!r}).save_pretrained('FOLDER')"
+        )
 
     def _json(self, name: str) -> dict[str, Any]:
         path = self.path / name

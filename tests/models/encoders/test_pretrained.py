@@ -10,11 +10,13 @@ from typing import Literal
 import pytest
 import torch
 import transformers
+from safetensors.torch import load_file
 
 from tests.pretrained_checkpoints import ENCODERS, TEXTS, changed, save_encoder
 from weft.errors import UserError
 from weft.models.encoders.pretrained import PretrainedEncoder, Reads
 from weft.models.layers.dropout import Dropout
+from weft.runtime.pretrained import find_pretrained
 from weft.text.features.word_pieces import WordPieces
 from weft.text.tokenizers.pretrained import PretrainedTokenizer
 
@@ -205,6 +207,42 @@ def test_pickled_weights_are_not_read(saved: Saved, tmp_path: Path) -> None:
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
     with pytest.raises(UserError, match="reads no pickled weights"):
         encoder_of(folder)
+
+
+def test_what_is_said_of_pickled_weights_makes_a_folder(saved: Saved, tmp_path: Path) -> None:
+    """As of SciBERT, which is vocab.txt and a pickle."""
+    folder, made = shutil.copytree(saved("bert"), tmp_path / "bert"), tmp_path / "made"
+    vocab = json.loads((folder / "tokenizer.json").read_text())["model"]["vocab"]
+    (folder / "vocab.txt").write_text("".join(f"{piece}\n" for piece in vocab))
+    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")  # noqa: TID251  # what is read by transformers alone
+    for name in ("model.safetensors", "tokenizer.json"):
+        (folder / name).unlink()
+    with pytest.raises(UserError, match=r"has no tokenizer\.json\. Make a folder") as caught:
+        find_pretrained(str(folder)).tokenizer()
+    with pytest.raises(UserError, match=r"reads no pickled weights\. Make a folder"):
+        find_pretrained(str(folder)).weights()
+    code = str(caught.value).partition("name that: ")[2]
+    exec(code.replace("FOLDER", str(made)))
+    given = torch.tensor([[2, 7, 8, 3]]), torch.tensor([4])
+    with torch.no_grad():
+        torch.testing.assert_close(encoder_of(made)(*given), encoder_of(saved("bert"))(*given))
+    rows = [tokenizer_of(place).create_encoder().batch(TEXTS) for place in (made, saved("bert"))]
+    assert [row.tolist() for row in rows[0]] == [row.tolist() for row in rows[1]]
+
+
+@pytest.mark.parametrize(
+    ("told", "kind"),
+    [
+        ({"architectures": ["GPT2LMHeadModel"]}, "AutoModelForCausalLM"),
+        ({"architectures": ["LlamaForCausalLM"]}, "AutoModelForCausalLM"),
+        ({"is_encoder_decoder": True}, "AutoModelForSeq2SeqLM"),
+        ({"architectures": 5}, "AutoModel"),
+    ],
+)
+def test_what_generates_keeps_its_head(tmp_path: Path, told: dict[str, object], kind: str) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(told))
+    with pytest.raises(UserError, match=rf"t\.{kind}\.from_pretrained"):
+        find_pretrained(str(tmp_path)).weights()
 
 
 def test_settings_that_name_code_do_not_reach_transformers(saved: Saved) -> None:

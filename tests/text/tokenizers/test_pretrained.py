@@ -164,7 +164,7 @@ def test_files_that_are_wrong_are_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"model\.path, which is not set"):
         PretrainedTokenizer.Config().build(model=SimpleNamespace(path="", revision=None))
     (folder / "source.spm").rename(folder / "kept.spm")
-    with pytest.raises(UserError, match=r"has no tokenizer\.json\. Make it once"):
+    with pytest.raises(UserError, match=r"has no tokenizer\.json\. Make a folder of it once"):
         made(folder)
     (folder / "source.spm").write_bytes(b"none")
     with pytest.raises(SavedTextError, match="is not a SentencePiece model"):

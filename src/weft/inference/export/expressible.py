@@ -70,9 +70,15 @@ def refuse_inexpressible(task: Task, name: str) -> None:
         raise UserError(f"A {type(task).__name__} cannot be exported to {name}: wanted {wanted}.")
     if problems:
         lines = "\n".join(f"  {problem}" for problem in problems)
+        way = "Train it without these"
+        if problems == ["task.decoding.sample is True"]:
+            way = (
+                "Train it with task.decoding.sample=false, export it with the likeliest tokens in "
+                f"place of drawn ones (weft export RUN --format {name} --greedy)"
+            )
         raise UserError(
             f"This model cannot be exported to {name}, which has no word for:\n{lines}\n"
-            "Train it without these, or use the run itself: weft predict RUN."
+            f"{way}, or use the run itself: weft predict RUN."
         )
 
 

@@ -1,8 +1,8 @@
 """The settings of a search."""
 
 import math
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Literal, Self
 
 import torch
 from torch import Tensor
@@ -129,6 +129,15 @@ class Decoding:
                     f"decoding.{name}={value} is for drawn tokens only; "
                     "set decoding.sample=true with it, or leave it out."
                 )
+
+    def likeliest(self) -> Self:
+        """The same of drawn tokens, with the likeliest in their place.
+
+        Example:
+            >>> Decoding(sample=True, top_k=9).likeliest() == Decoding()
+            True
+        """
+        return replace(self, sample=False, seed=0, temperature=1.0, top_k=0, top_p=1.0, n_best=1)
 
     def limits(self, source: Tensor, source_lengths: Tensor | None, *, longest: int) -> Tensor:
         """The most ids to generate for each source by a model with ``longest`` positions.

@@ -99,10 +99,10 @@ def _by_lightning(args: argparse.Namespace) -> int:
     name, words = args.recipe, args.words
     if "=" in name:  # no config is named: the template's, and this is a setting already
         name, words = "train", [name, *words]
-    from weft.interop.hydra.fit import is_main  # Lightning: once it is known to be there
-
     done = train_hydra(args.hydra, name, words, **asked)
-    return _printed(done) if is_main() else 0
+    from weft.interop.hydra.fit import is_main
+
+    return _printed(done) if is_main() else 0  # of several, as trainer.devices=2 has, one prints
 
 
 def _printed(done: Any) -> int:

@@ -54,3 +54,12 @@ def test_a_checkpoint_of_lightnings_own_is_a_pickle_and_is_refused(train, projec
     (project / "old.ckpt").write_bytes(b"\x80\x02.")
     with pytest.raises(Exception, match="a pickle, which can execute anything"):
         train("trainer.resume_from_checkpoint=old.ckpt")
+
+
+def test_of_several_processes_one_prints_the_result(project, capsys, monkeypatch):
+    words = ["train", "--hydra", "configs/", "train.yaml", "trainer.max_epochs=1"]
+    assert main(words) == 0
+    assert "run: runs/toy/" in capsys.readouterr().out
+    monkeypatch.setattr("weft.interop.hydra.fit.is_main", lambda: False)
+    assert main(words) == 0
+    assert capsys.readouterr().out == ""

@@ -76,6 +76,8 @@ def test_each_combination_is_a_run(train, capsys):
 def test_what_cannot_be_searched_is_said(train):
     with pytest.raises(UserError, match="has no end of values"):
         train("model.lr=interval(0.1,0.2)", multirun=True)
+    with pytest.raises(ConfigError, match=r"model\.lr: .* has no value"):
+        train("model.lr=range(5,1)", multirun=True)
     with pytest.raises(ConfigError, match="nothing is searched"):
         train(multirun=True)
     with pytest.raises(UserError, match=r"has logged no such value\. Did you mean 'valid/loss'"):
@@ -93,6 +95,10 @@ def test_what_cannot_be_searched_is_said(train):
         ("hydra.sweeper.n_trials=${trails}", "there is no 'trails'"),
         ("+hydra.sweeper.params.seed={type: int, low: 1}", "of the type int needs high"),
         ("+hydra.sweeper.params.seed={type: foo, low: 1, high: 2}", "found 'foo'"),
+        (
+            "+hydra.sweeper.params.seed={type: categorical, choices: []}",
+            "categorical needs choices",
+        ),
         ("hydra.sweeper.params=3", "wanted values by name, found 3"),
         ("hydra.sweeper.storage='sqlite:///a.db'", "found 'sqlite:///a.db': what a study knows is"),
         ("hydra.sweeper.custom_search_space=src.x.y", "found 'src.x.y': a space that code makes"),
@@ -154,6 +160,20 @@ def test_trials_may_fail_as_often_as_is_allowed(train, project, caplog):
     words[-1] = "hydra.sweeper.max_failure_rate=1"
     with pytest.raises(UserError, match="each of the 2 trials failed"):
         train(*words, "hydra.sweeper.study_name=third", "hydra.sweeper.n_trials=2")
+
+
+def test_a_name_that_is_searched_and_not_there_leaves_nothing(train, project):
+    config = project / "configs/hparams_search/optuna.yaml"
+    written = config.read_text()
+    config.write_text(written.replace("model.lr:", "model.lrr:"))
+    with pytest.raises(ConfigError, match=r"model\.lrr'\. .* Did you mean 'model\.lr'"):
+        train(*SEARCH)
+    config.write_text(written + "      model.lrr: {type: categorical, choices: [1, 2]}\n")
+    with pytest.raises(ConfigError, match=r"Did you mean 'model\.lr'"):
+        train(*SEARCH)
+    with pytest.raises(ConfigError, match=r"model\.lrr=1: .* Did you mean 'model\.lr'"):
+        train("model.lrr=1,2", multirun=True)
+    assert not [*project.glob("runs/toy/*")]
 
 
 def test_a_sampler_that_is_none_leaves_nothing(train, project):

@@ -281,12 +281,12 @@ def _of_composing(error: Exception, written: WrittenConfigs, name: str) -> Probl
     if isinstance(error, OverrideParseException):
         return not_an_override(error)
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    said = " ".join(lines[:2])
+    said = " ".join(lines[:2]).rstrip(".")
     for word in written.words:
         key = word.lstrip("+~").partition("=")[0]
         place = Place(f"command line: {word}")
         if f"'{key}'" in said:
-            hint = suggest(key, _names_without(word, written, name))
+            hint = suggest(key, {*_names_without(word, written, name)} - {key})
             return Problem(f"{said}. {hint}".rstrip(), place)
         if isinstance(error, ValueError) and (options := _options(written.folder / key)):
             why = (

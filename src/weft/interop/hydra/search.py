@@ -111,6 +111,11 @@ class HydraSearch:
         if not found:
             why = "nothing is searched: hydra.sweeper.params is empty, and no word has two values."
             raise ConfigError(base.name, [Problem(why, base.written.place("hydra.mode"))])
+        if empty := [n for n, sweep in found.items() if _values(sweep) == []]:
+            problems = [
+                base.written.problem(name, f"{found[name]} has no value.") for name in empty
+            ]
+            raise ConfigError(base.name, problems)
         return cls(base, (*fixed, *words), found)
 
     @property
@@ -137,9 +142,11 @@ class HydraSearch:
         """Trains all; gives the best run, or the last where nothing says which is.
 
         Raises:
+            ConfigError: The config does not take a name that is searched.
             UserError: A value that is searched is continuous, and Optuna is not asked; or the
                 value to optimize was not logged.
         """
+        self.composed([f"{name}={_first(sweep)}" for name, sweep in self.sweeps.items()])
         with entered(folder):
             if self.is_of_optuna:
                 if (jobs := self.base.sweeper.get("n_jobs")) not in (None, 1):
@@ -171,6 +178,14 @@ class HydraSearch:
         if (count := math.prod(map(len, axes))) > MOST_RUNS:
             raise UserError(f"{count:,} combinations; {MOST_RUNS:,} are run at most.")
         yield from map(list, itertools.product(*axes))
+
+
+def _first(sweep: Any) -> Any:
+    """A value of a sweep."""
+    if isinstance(sweep, Mapping):
+        return sweep["choices"][0] if kind_of(sweep) == "categorical" else sweep["low"]
+    values = _values(sweep)
+    return sweep.start if values is None else values[0]
 
 
 def _values(sweep: Any) -> list[str] | None:

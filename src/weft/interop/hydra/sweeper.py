@@ -40,7 +40,9 @@ def wrong_settings(settings: Mapping[str, Any], written: WrittenConfigs) -> Iter
             yield written.problem(f"{place}.params.{name}", why)
             continue
         needed = ["choices"] if kind_of(space) == "categorical" else ["low", "high"]
-        if isinstance(space, Mapping) and (lacks := [n for n in needed if space.get(n) is None]):
+        if isinstance(space, Mapping) and (
+            lacks := [n for n in needed if space.get(n) in (None, [])]
+        ):
             why = f"a space of the type {kind_of(space)} needs {' and '.join(lacks)}."
             yield written.problem(f"{place}.params.{name}", why)
 

@@ -214,7 +214,7 @@ def test_layers_without_a_place_are_refused(
 @pytest.mark.parametrize("family", ["bert"])
 def test_other_tensors_without_a_place_are_said(folder: Path) -> None:
     line = begun_encoder(folder)
-    assert line.endswith("parameters."), "the pooler is not among them"
+    assert "Without a place" not in line, "the pooler is not among them"
     with_tensors(folder, lambda t: t.update({"embeddings.more.weight": torch.zeros(2)}))
     assert (
         begun_encoder(folder) == f"{line} Without a place in it: embeddings.more.weight, 1 in all."

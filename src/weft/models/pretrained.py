@@ -53,6 +53,8 @@ _DROPOUTS = (
     *("hidden_dropout_prob", "mlp_dropout", "resid_pdrop"),
 )
 """What architectures call the probability of dropping a feature."""
+_NEW = 0.5
+"""Share of a tokenizer's tokens that may have no row: a person may have added many of a field's."""
 _BEHIND = re.compile(r"(classifier|cls|lm_head|pooler)\b")
 """What stands behind a model of vectors, and is another's where weft puts a task's own there."""
 
@@ -264,7 +266,8 @@ def copy_weights(
         values, names = converted
         missing, wrong = _copy(model, values)
     outside, unused = _unused(model, names)
-    misfits = [*wrong, *missing, *(f"{name} has no place" for name in outside)]
+    lacks = [f"{name} is missing" for name in missing]
+    misfits = [*wrong, *lacks, *(f"{name} has no place" for name in outside)]
     if misfits:
         raise UserError(
             f"The weights of {path} do not fit its architecture {model.config.model_type}: "
@@ -278,10 +281,28 @@ def copy_weights(
     learning = sum(p.numel() for p in every if p.requires_grad)
     total = sum(p.numel() for p in every)
     learn = f", of which {learning:,} learn" if learning < total else ""
-    rest = (
-        f" Without a place in it: {', '.join(unused[:5])}, {len(unused)} in all." if unused else ""
-    )
+    rest = _said_of_rows(model, given, path)
+    if unused:
+        rest += f" Without a place in it: {', '.join(unused[:5])}, {len(unused)} in all."
     return f"Pretrained weights of {path}: {total:,} parameters{learn}.{rest}"
+
+
+def _said_of_rows(model: Any, given: Mapping[str, Tensor], path: str) -> str:
+    """How many tokens have no row in a file, if any.
+
+    Raises:
+        UserError: They are so many that the tokenizer is another model's.
+    """
+    table = model.get_input_embeddings().weight
+    name = next((name for name, each in own_weights(model).items() if each is table), "")
+    found = given.get(name.removeprefix(f"{model.base_model_prefix}."))
+    lacks = 0 if found is None else len(table) - len(found)
+    if lacks > len(table) * _NEW:
+        raise UserError(
+            f"The tokenizer of {path} has {len(table):,} tokens, but the weights have rows of "
+            f"{len(table) - lacks:,}: it is that of another model. Take its own tokenizer.json."
+        )
+    return f" Tokens that begin at random, without a row there: {lacks:,}." if lacks > 0 else ""
 
 
 def _unused(model: Any, names: Iterable[str]) -> tuple[list[str], list[str]]:

@@ -10,7 +10,7 @@ from typing import Literal
 import pytest
 import torch
 import transformers
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 from tests.pretrained_checkpoints import ENCODERS, TEXTS, changed, save_encoder
 from weft.errors import UserError
@@ -130,6 +130,33 @@ def test_of_too_many_pieces_each_word_keeps_its_first(saved: Saved) -> None:
     lengths = torch.tensor([20])
     with torch.no_grad():
         torch.testing.assert_close(encoder(table[None], lengths), encoder(one[None], lengths))
+
+
+def test_a_tokenizer_of_another_model_is_refused(saved: Saved, tmp_path: Path) -> None:
+    folder = shutil.copytree(saved("bert"), tmp_path / "bert")
+    shutil.copy(saved("roberta") / "tokenizer.json", folder)
+    with pytest.raises(UserError, match=r"has 267 tokens, but .* rows of 55: it is that of anoth"):
+        encoder_of(folder)
+
+
+def test_tokens_that_the_weights_lack_are_told(saved: Saved, tmp_path: Path) -> None:
+    folder = shutil.copytree(saved("bert"), tmp_path / "bert")
+    told = json.loads((folder / "tokenizer.json").read_text())["model"]
+    size = len(told["vocab"])
+    more = {"vocab": told["vocab"] | {"moonlight": size, "dogged": size + 1}}
+    changed(folder, "tokenizer.json", model=told | more)
+    info = tokenizer_of(folder).vocab_info
+    line = PretrainedEncoder.Config(path=str(folder)).build(vocab_info=info).begin()
+    assert line.endswith("parameters. Tokens that begin at random, without a row there: 2.")
+
+
+def test_a_weight_that_is_missing_is_named(saved: Saved, tmp_path: Path) -> None:
+    folder = shutil.copytree(saved("bert"), tmp_path / "bert")
+    weights = load_file(folder / "model.safetensors")
+    del weights["encoder.layer.1.output.dense.bias"]
+    save_file(weights, folder / "model.safetensors")
+    with pytest.raises(UserError, match=r"bert: encoder\.layer\.1\.output\.dense\.bias is missing"):
+        encoder_of(folder)
 
 
 def test_weights_that_do_not_fit_are_refused(saved: Saved, tmp_path: Path) -> None:

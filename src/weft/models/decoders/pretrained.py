@@ -14,12 +14,12 @@ from weft.config.validators import require
 from weft.errors import UserError
 from weft.models import registries
 from weft.models.decoder_state import DecoderMemory
+from weft.models.huggingface.weights import copy_weights
 from weft.models.language_model import LanguageModel
 from weft.models.lora import Lora, add_adapters
 from weft.models.pretrained import (
     architecture_of,
     building,
-    copy_weights,
     dropout_settings,
     plain_architecture,
     pretrained_config,

@@ -13,13 +13,13 @@ from weft.errors import UserError
 from weft.models import registries
 from weft.models.decoder_state import DecoderMemory, length_mask
 from weft.models.decoders.pretrained import PretrainedGeneratorConfig, cache_of, keys_values_of
+from weft.models.huggingface.weights import copy_weights
 from weft.models.layers.linear import linear
 from weft.models.lora import add_adapters
 from weft.models.pretrained import (
     architecture_of,
     banned_ids,
     building,
-    copy_weights,
     dropout_settings,
     plain_architecture,
     pretrained_config,

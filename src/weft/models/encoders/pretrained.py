@@ -16,12 +16,12 @@ from weft.models import registries
 from weft.models.encoders.bert import BertModel, is_bert
 from weft.models.encoders.framing import framed_pairs, framed_words
 from weft.models.encoders.sequence import SequenceEncoder, real_tokens
+from weft.models.huggingface.weights import copy_weights
 from weft.models.lora import Lora, add_adapters
 from weft.models.poolings import Pooler, Pooling
 from weft.models.pretrained import (
     architecture_of,
     building,
-    copy_weights,
     dropout_settings,
     plain_architecture,
     pretrained_config,

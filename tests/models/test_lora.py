@@ -79,6 +79,8 @@ def test_adapters_are_where_they_are_wanted(tmp_path: Path) -> None:
     model = loaded(save_encoder(tmp_path / "bert", "bert"))
     with pytest.raises(UserError, match=r"names q, which no layer .* are query, key, value, dense"):
         add_adapters(model, Lora(targets=("q",)))
+    with pytest.raises(UserError, match=r"names valeu, which no layer"):
+        add_adapters(model, Lora(targets=("query", "valeu")))
     add_adapters(model, Lora(targets=("query", "value")))
     parts = {name.split(".lora_")[0].rpartition(".")[2] for name in model.state_dict()}
     adapted = {n.split(".lora_")[0].rpartition(".")[2] for n in model.state_dict() if "lora_" in n}

@@ -68,15 +68,19 @@ def add_adapters(model: nn.Module, lora: Lora) -> None:
         target_modules=list(lora.targets) or "all-linear",
     )
     linear = [name for name, part in model.named_modules() if isinstance(part, nn.Linear)]
+    known = [f".{name}" for name, _ in model.named_modules()]
+    wrong = [end for end in lora.targets if not any(name.endswith(f".{end}") for name in known)]
     try:
+        if wrong:
+            raise ValueError(*wrong)  # of which peft says nothing, beside others that are there
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of layers that keep their weights turned, as GPT-2's
             peft.inject_adapter_in_model(settings, model)
     except ValueError as error:
-        known = ", ".join(dict.fromkeys(name.rpartition(".")[2] for name in linear))
+        ends = ", ".join(dict.fromkeys(name.rpartition(".")[2] for name in linear))
         raise UserError(
-            f"lora.targets names {', '.join(lora.targets)}, which no layer of the "
-            f"{type(model).__name__} is called. Its linear layers are {known}."
+            f"lora.targets names {', '.join(wrong or lora.targets)}, which no layer of the "
+            f"{type(model).__name__} is called. Its linear layers are {ends}."
         ) from error
 
 

@@ -46,6 +46,8 @@ SPEEDS = ("all sets", "asked", "references a second of CPU", "≥ 100")
 WANTED = 2.0
 """Standard errors of the difference that weft should be above CRFsuite, on the same rows."""
 EVERY = "all of these"
+LEADING = ("citation-number", "note")
+"""What AnyStyle's rows, and others, call the label that a reference begins with."""
 
 Row = dict[str, list[str]]
 """``tokens`` and ``tags``."""
@@ -207,7 +209,11 @@ def of_weft(block: Block, *, seed: int, folder: Path) -> list[list[str]]:
     words += ["valid_data=null", "trainer.selection.metric=loss"]
     run = weft.train(EXPERIMENT, words, run_dir=folder / "run")
     found = ReferenceParser(run.folder)([" ".join(words) for words in block.asked])
-    return [[*reference.tags] for reference in found]
+    # A label that a reference begins with is no word of it to a parser, and is one in the rows.
+    known = {tag for row in block.train for tag in row["tags"]}
+    label = next(tag for tag in LEADING if tag in known)
+    lacking = [len(words) - len(one.tags) for words, one in zip(block.asked, found, strict=True)]
+    return [[label] * n + [*one.tags] for n, one in zip(lacking, found, strict=True)]
 
 
 def measure(ledger: Ledger, block: Block, out: Path, *, seeds: int) -> None:

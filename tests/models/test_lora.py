@@ -11,8 +11,8 @@ import transformers
 
 from tests.pretrained_checkpoints import ENCODERS, save_encoder
 from weft.errors import MissingExtraError, UserError
-from weft.models.huggingface.weights import copy_weights
 from weft.models.lora import Lora, add_adapters, merged, own_weights
+from weft.models.pretrained.weights import copy_weights
 
 IDS = torch.tensor([[2, 5, 9, 7, 3], [2, 8, 6, 4, 3]])
 

@@ -19,7 +19,7 @@ from weft.models.layers.feed_forward import Activation
 from weft.models.layers.layer import NormOrder
 from weft.models.layers.positions import PositionName, named_positions
 from weft.models.layers.word_embeddings import Embedding, token_table
-from weft.models.pretrained import PretrainedSource
+from weft.models.pretrained.architecture import PretrainedSource
 from weft.models.vocabulary import HasVocabInfo
 
 __all__ = ["CausalTransformer"]

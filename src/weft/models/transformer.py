@@ -21,7 +21,7 @@ from weft.models.layers.layer import LayerStack
 from weft.models.layers.linear import linear
 from weft.models.layers.positions import named_positions
 from weft.models.layers.word_embeddings import Embedding, token_table
-from weft.models.pretrained import PretrainedSource
+from weft.models.pretrained.architecture import PretrainedSource
 from weft.models.vocabulary import HasVocabInfo, ModelVocabInfo
 
 __all__ = ["Transformer"]

@@ -22,7 +22,7 @@ from weft.models.layers.feed_forward import Gated, Mlp
 from weft.models.layers.norms import LayerNorm, RMSNorm
 from weft.models.layers.positions import PositionTable, RotaryPositions, SinusoidalPositions
 from weft.models.lora import merged
-from weft.models.pretrained import silent_transformers
+from weft.models.pretrained.architecture import silent_transformers
 from weft.models.transformer import Transformer
 from weft.runtime.disk import HashingFile
 

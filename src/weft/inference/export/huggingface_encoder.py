@@ -20,7 +20,7 @@ from weft.inference.export.huggingface_folder import loaded
 from weft.inference.export.huggingface_heads import Form, encoder_of, form_of
 from weft.models.encoders.framing import framed_pairs, framed_words
 from weft.models.encoders.pretrained import PretrainedEncoder
-from weft.models.pretrained import pretrained_config
+from weft.models.pretrained.architecture import pretrained_config
 from weft.runtime.disk import HashingFile
 from weft.runtime.files import write_file
 from weft.runtime.sentence_settings import LENGTHS, MODULES, POOLING

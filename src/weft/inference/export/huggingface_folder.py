@@ -23,7 +23,7 @@ from weft.models.decoders.pretrained import PretrainedLanguageModel
 from weft.models.decoders.pretrained_seq2seq import PretrainedSeq2Seq
 from weft.models.decoding.decode import decode
 from weft.models.decoding.search_settings import Decoding
-from weft.models.pretrained import silent_transformers
+from weft.models.pretrained.architecture import silent_transformers
 from weft.models.transformer import Transformer
 from weft.runtime.files import write_file
 from weft.tasks.language_model import LanguageModeling

@@ -14,10 +14,9 @@ from weft.config.validators import require
 from weft.errors import UserError
 from weft.models import registries
 from weft.models.decoder_state import DecoderMemory
-from weft.models.huggingface.weights import copy_weights
 from weft.models.language_model import LanguageModel
 from weft.models.lora import Lora, add_adapters
-from weft.models.pretrained import (
+from weft.models.pretrained.architecture import (
     architecture_of,
     building,
     dropout_settings,
@@ -25,6 +24,7 @@ from weft.models.pretrained import (
     pretrained_config,
     vocabulary_of,
 )
+from weft.models.pretrained.weights import copy_weights
 from weft.models.vocabulary import HasFramedVocabInfo, rows_needed
 
 __all__ = [

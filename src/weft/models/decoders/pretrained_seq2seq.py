@@ -13,10 +13,9 @@ from weft.errors import UserError
 from weft.models import registries
 from weft.models.decoder_state import DecoderMemory, length_mask
 from weft.models.decoders.pretrained import PretrainedGeneratorConfig, cache_of, keys_values_of
-from weft.models.huggingface.weights import copy_weights
 from weft.models.layers.linear import linear
 from weft.models.lora import add_adapters
-from weft.models.pretrained import (
+from weft.models.pretrained.architecture import (
     architecture_of,
     banned_ids,
     building,
@@ -25,6 +24,7 @@ from weft.models.pretrained import (
     pretrained_config,
     vocabulary_of,
 )
+from weft.models.pretrained.weights import copy_weights
 from weft.models.vocabulary import HasVocabInfo
 
 __all__ = ["PretrainedSeq2Seq", "PretrainedSeq2SeqState"]

@@ -16,10 +16,9 @@ from weft.models import registries
 from weft.models.encoders.bert import BertModel, is_bert
 from weft.models.encoders.framing import framed_pairs, framed_words
 from weft.models.encoders.sequence import SequenceEncoder, real_tokens
-from weft.models.huggingface.weights import copy_weights
 from weft.models.lora import Lora, add_adapters
 from weft.models.poolings import Pooler, Pooling
-from weft.models.pretrained import (
+from weft.models.pretrained.architecture import (
     architecture_of,
     building,
     dropout_settings,
@@ -27,6 +26,7 @@ from weft.models.pretrained import (
     pretrained_config,
     vocabulary_of,
 )
+from weft.models.pretrained.weights import copy_weights
 from weft.models.vocabulary import FramedVocabInfo
 
 __all__ = ["PretrainedEncoder"]

@@ -24,7 +24,7 @@ from weft.models.layers.feed_forward import Activation, FeedForward, Gated, Mlp
 from weft.models.layers.layer import SelfAttentionLayer
 from weft.models.layers.norms import LayerNorm, Norm, RMSNorm
 from weft.models.layers.positions import LearnedPositions, PositionEncoding, RotaryPositions
-from weft.models.pretrained import (
+from weft.models.pretrained.architecture import (
     PretrainedSource,
     architecture_of,
     banned_ids,

@@ -25,7 +25,7 @@ from weft.models.decoders.pretrained import PretrainedLanguageModel
 from weft.models.decoders.pretrained_seq2seq import PretrainedSeq2Seq
 from weft.models.encoders.pretrained import PretrainedEncoder
 from weft.models.huggingface.pretrained_transformer import PretrainedTransformer, take_weights
-from weft.models.pretrained import plain_architecture
+from weft.models.pretrained.architecture import plain_architecture
 from weft.preflight.check import check
 
 INFO = SimpleNamespace(size=60, pad_idx=0, bos_idx=0, eos_idx=0, known_idx=range(60))

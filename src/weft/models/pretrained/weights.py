@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from weft.errors import UserError
 from weft.models.lora import own_weights
-from weft.models.pretrained import silent_transformers
+from weft.models.pretrained.architecture import silent_transformers
 from weft.runtime.pretrained import COMPUTED, find_pretrained
 
 __all__ = ["copy_weights"]

@@ -1,4 +1,4 @@
-"""Models of Hugging Face's transformers: their architecture and weights, and no stranger's code."""
+"""The architecture of a model of Hugging Face's transformers, and what makes it."""
 
 import re
 from collections.abc import Iterator, Mapping

@@ -97,6 +97,14 @@ def test_labels_of_several_have_a_probability_each(tmp_path: Path) -> None:
     assert found == pytest.approx(ours, abs=1e-5)
 
 
+def of_readme(folder: Path) -> dict[str, Any]:
+    """What the lines of Python in an export's README.md make."""
+    lines = (folder / "README.md").read_text().split("```")[1].removeprefix("python")
+    made: dict[str, Any] = {}
+    exec(lines.replace("FOLDER", str(folder)), made)  # as its reader does
+    return made
+
+
 @pytest.mark.parametrize("family", ["bert", "roberta", "electra", "deberta-v2"])
 def test_a_tagger_labels_the_first_piece_of_each_word(family: str, tmp_path: Path) -> None:
     run = trained("tagging", family, tmp_path)
@@ -111,6 +119,8 @@ def test_a_tagger_labels_the_first_piece_of_each_word(family: str, tmp_path: Pat
     begins = [given.word_ids().index(number) for number in range(len(words))]
     found = [model.config.id2label[best[at]] for at in begins]
     assert found == [*weft.load(run)("dogs bark unbelievable").tags]
+    told = of_readme(made.folder)
+    assert told["model"](**told["inputs"]).logits.shape[-1] == len(model.config.id2label)
 
 
 @pytest.mark.parametrize(
@@ -172,6 +182,7 @@ def test_a_sentence_encoder_is_one_of_sentence_transformers(
     wanted = library.encode(texts, show_progress_bar=False)
     assert weft.load(run).embed(texts) == pytest.approx(wanted, abs=1e-5)
     assert weft.load_encoder(str(made.folder)).embed(texts) == pytest.approx(wanted, abs=1e-5)
+    assert of_readme(made.folder)["vectors"].shape == (2, wanted.shape[1])
 
 
 def test_a_form_says_how_it_is_read() -> None:

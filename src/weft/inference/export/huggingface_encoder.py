@@ -44,14 +44,19 @@ CARD = """# {title}
 Fine-tuned by weft. {note}
 
 ```python
-from transformers import AutoTokenizer, {loader}
+{code}
+```
+
+It reads {length} tokens at most.
+"""
+CODE = """from transformers import AutoTokenizer, {loader}
 
 tokenizer = AutoTokenizer.from_pretrained("FOLDER")
 model = {loader}.from_pretrained("FOLDER"{options})
-```
+inputs = tokenizer(["a text"], truncation=True, return_tensors="pt")"""
+VECTORS = """from sentence_transformers import SentenceTransformer
 
-It reads {length} tokens at most: `tokenizer(..., truncation=True)`.
-"""
+vectors = SentenceTransformer("FOLDER").encode(["a text", "another"])"""
 
 
 def refusals(task: ColumnsTask) -> Iterator[str]:
@@ -100,8 +105,7 @@ def write(task: ColumnsTask, folder: Path) -> Form:
     card = CARD.format(
         title=f"{type(task).__name__}, {config.model_type}",
         note=form.note,
-        loader=form.loader,
-        options=options,
+        code=VECTORS if form.pooling else CODE.format(loader=form.loader, options=options),
         length=most,
     )
     write_file(folder / "README.md", card)

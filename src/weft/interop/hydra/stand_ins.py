@@ -22,7 +22,8 @@ SWEEPER: dict[str, Any] = {
     "params": None,
     "custom_search_space": None,
 }
-"""The settings of ``hydra/sweeper=optuna``, with the plugin's defaults; of two jobs, one."""
+"""The settings of ``hydra/sweeper=optuna``, with the plugin's defaults, but for n_jobs,
+which is 2 there: runs are made one at a time."""
 
 
 def register_stand_ins() -> None:

@@ -22,7 +22,7 @@ _RENAMED = (
     ("embed_out.", "lm_head."),  # in those of GPT-NeoX
 )
 """What checkpoints call parameters, and what the models of transformers do."""
-_NEW = 0.5
+_MOST_NEW = 0.5
 """Share of a tokenizer's tokens that may have no row: a person may have added many of a field's."""
 _BEHIND = re.compile(r"(classifier|cls|lm_head|pooler)\b")
 """What stands behind a model of vectors, and is another's where weft puts a task's own there."""
@@ -86,7 +86,7 @@ def _said_of_rows(model: Any, given: Mapping[str, Tensor], path: str) -> str:
     name = next((name for name, each in own_weights(model).items() if each is table), "")
     found = given.get(name.removeprefix(f"{model.base_model_prefix}."))
     lacks = 0 if found is None else len(table) - len(found)
-    if lacks > len(table) * _NEW:
+    if lacks > len(table) * _MOST_NEW:
         raise UserError(
             f"The tokenizer of {path} has {len(table):,} tokens, but the weights have rows of "
             f"{len(table) - lacks:,}: it is that of another model. Take its own tokenizer.json."

@@ -18,7 +18,7 @@ FORMS: Mapping[str, re.Pattern[str]] = {
 """How a number is written before a reference; group 1 is the label, group 2 its number."""
 NAMED = re.compile(r"(\[[^\W\d_][^\[\]]{0,40}\])\s*")
 """A label of letters, as ``[Knu84]`` or ``[Smith et al., 2004]``."""
-ALONE = re.compile(
+UNCONFIRMED = re.compile(
     r"\s*(?:(\[ ?(?!1[5-9]\d\d|20\d\d)\d{1,4} ?\]|\[[^\W\d_](?=[^\[\]]*\d)[^\[\]]{1,40}\]"
     r"|\( ?\d{1,3} ?\))\s*|(\d{1,3}[.)])\s+(?=\D))(?=\S)"
 )
@@ -64,7 +64,7 @@ def leading_label(text: str) -> tuple[str | None, int]:
         >>> leading_label("[12] D. Knuth. 1984."), leading_label("1984. G. Orwell.")
         (('[12]', 5), (None, 0))
     """
-    found = ALONE.match(text)
+    found = UNCONFIRMED.match(text)
     return (None, 0) if found is None else (found[1] or found[2], found.end())
 
 

@@ -1,4 +1,4 @@
-# Two commands to know: `make demo` shows weft at work, `make test` runs everything CI runs.
+# Two commands to know: `make demo` shows textmill at work, `make test` runs everything CI runs.
 # On a machine with Python 3.11 or newer both need nothing else: the first call makes .venv.
 
 # The Python to make .venv with. Where none is named: the first of these that will do.
@@ -17,7 +17,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help demo test test-all test-gpu test-lowest check lint types floors pages format docs bench results clean
 
 help:
-	@echo "make demo      installs weft, trains a small translator, evaluates it, translates five sentences"
+	@echo "make demo      installs textmill, trains a small translator, evaluates it, translates five sentences"
 	@echo "make test      everything CI runs: format, lint, types, floors, docs, tests"
 	@echo "make test-all  the same, and the long proofs"
 	@echo "make test-gpu  the tests on a GPU; says so where there is none"
@@ -25,12 +25,12 @@ help:
 	@echo "make check     the part of it that runs no test"
 	@echo "make format    formats the code and repairs what can be repaired"
 	@echo "make docs      builds the documentation into docs/_build/html"
-	@echo "make bench     measures weft beside its peers (BENCH=train: one table; BENCH_ARGS=--quick)"
+	@echo "make bench     measures textmill beside its peers (BENCH=train: one table; BENCH_ARGS=--quick)"
 	@echo "make results   trains on real data beside linear baselines (RESULTS=tagging; RESULTS_ARGS=\"--data data\")"
 	@echo "make clean     removes what was built, and .venv"
 
 demo: $(VENV)/core.stamp
-	$(BIN)/weft demo
+	$(BIN)/textmill demo
 
 # The tests come last, so that their closing line is the last one printed. A process that has no test
 # left takes half of those the other has left: a file's tests mostly stay together, with what they share.
@@ -153,5 +153,5 @@ $(VENV)/made.stamp:
 	    echo "$$python -m venv $(VENV)"; "$$python" -m venv $(VENV) && touch $@; exit $$?; \
 	  fi; \
 	done; \
-	echo "weft needs Python 3.11 or newer with its venv module (Debian, Ubuntu: apt-get install python3-venv);" >&2; \
+	echo "textmill needs Python 3.11 or newer with its venv module (Debian, Ubuntu: apt-get install python3-venv);" >&2; \
 	echo "there is none among '$(PYTHON)'. Name one: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)" >&2; exit 2

@@ -1,6 +1,6 @@
 """From a text to its answer: a classifier and a tagger, from the run, exported, and spaCy's.
 
-    python benchmarks/answers.py --peer "weft export, classifier" --data train.tsv --cache /tmp
+    python benchmarks/answers.py --peer "textmill export, classifier" --data train.tsv --cache /tmp
     python benchmarks/answers.py --peer "spaCy, tagger" --data train.tsv --cache /tmp
 
 The models are ``classification/docnn`` and ``tagging/ner`` as they are shipped, trained for some
@@ -26,7 +26,7 @@ PEERS: dict[str, tuple[str, ...]] = {
     f"{what}, {model}": needs
     for model in ("classifier", "tagger")
     for what, needs in (
-        ("weft run", ()), ("weft export", ("onnx", "onnxruntime")), ("spaCy", ("spacy",))
+        ("textmill run", ()), ("textmill export", ("onnx", "onnxruntime")), ("spaCy", ("spacy",))
     )
 }  # fmt: skip
 EXPERIMENTS = {"classifier": "classification/docnn", "tagger": "tagging/ner"}
@@ -54,7 +54,7 @@ def tags(text: str) -> list[str]:
 
 
 def run_of(model: str, rows: Sequence[tuple[str, str]], cache: Path) -> Path:
-    import weft
+    import textmill
 
     folder = cache / f"answers-{model}"
     if not folder.exists():
@@ -67,7 +67,7 @@ def run_of(model: str, rows: Sequence[tuple[str, str]], cache: Path) -> Path:
         file.write_text("".join(lines), encoding="utf-8")
         words = [f"{data}.path={file}" for data in ("train_data", "valid_data")]
         words += [f"trainer.max_steps={STEPS}", "reporters.console=false"]
-        weft.train(EXPERIMENTS[model], words, run_dir=folder)
+        textmill.train(EXPERIMENTS[model], words, run_dir=folder)
     return folder
 
 
@@ -77,12 +77,12 @@ def answering(peer: str, rows: Sequence[tuple[str, str]], cache: Path) -> Any:
     if what == "spaCy":
         return spacy_of(model, rows[:ROWS])
     run = run_of(model, rows, cache)
-    import weft
+    import textmill
 
-    if what == "weft run":
-        return weft.load(run)
-    from weft.exported import load
-    from weft.runs.export import export
+    if what == "textmill run":
+        return textmill.load(run)
+    from textmill.exported import load
+    from textmill.runs.export import export
 
     out = run / "export" / "onnx"
     return load(out if out.exists() else export(run, "onnx").folder, device="cpu", threads=1)
@@ -181,7 +181,7 @@ def main() -> None:
     texts = [text for _, text in rows[ROWS:]] or [text for _, text in rows]
     for text in texts[:WARM]:
         answer(text)
-    if args.peer.startswith("weft run"):
+    if args.peer.startswith("textmill run"):
         import torch
 
         torch.set_num_threads(1)

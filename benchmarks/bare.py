@@ -17,7 +17,7 @@ from torch import nn
 from torch.nn import functional as F
 
 PAD, UNK, BOS, EOS, VOCABULARY = 0, 1, 2, 3, 5000
-LARGE = os.environ.get("WEFT_BENCH_SIZE") == "large"
+LARGE = os.environ.get("TEXTMILL_BENCH_SIZE") == "large"
 """Whether the work is one that fills a GPU: Vaswani et al.'s base model, and rows by hundreds."""
 DIM, LAYERS, HEADS, FFN = (512, 6, 8, 2048) if LARGE else (128, 4, 4, 512)
 DROPOUT, RATE = 0.1, 1e-3

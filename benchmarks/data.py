@@ -1,11 +1,11 @@
-"""Data: from a TSV file to padded batches, weft beside what people write otherwise, in one call.
+"""Data: from a TSV file to padded batches, textmill beside what people write otherwise.
 
     python benchmarks/data.py --data train.tsv
 
 The work: every pair of the file, encoded by one SentencePiece model of 5,000 pieces, once as padded
-int64 batches. Rows of weft: the first pass (file, tokens, plan, batches), the first pass that also
-writes the token store, and a later epoch. The peers: SentencePiece in a DataLoader's data set and
-in its collate function, Hugging Face datasets with a fast tokenizer of the same pieces, and
+int64 batches. Rows of textmill: the first pass (file, tokens, plan, batches), the first pass that
+also writes the token store, and a later epoch. The peers: SentencePiece in a DataLoader's data set
+and in its collate function, Hugging Face datasets with a fast tokenizer of the same pieces, and
 fairseq2 where it is installed. The peers take turns, one process a repetition; printed are medians
 of pairs per CPU second (what counts where other processes run) and per second of wall-clock time,
 and the share of padding. At the end stands a line of JSON for each. A peer that is not installed is
@@ -31,10 +31,10 @@ PAD, BOS, EOS, VOCABULARY = 0, 2, 3, 5000
 BATCH = 32
 
 PEERS = {
-    "weft first pass": (),
-    "weft first pass, stored": (),
-    "weft later epoch": (),
-    "weft later epoch, stored": (),
+    "textmill first pass": (),
+    "textmill first pass, stored": (),
+    "textmill later epoch": (),
+    "textmill later epoch, stored": (),
     "DataLoader, encoding a row": ("sentencepiece",),
     "DataLoader, encoding a batch": ("sentencepiece",),
     "datasets.map, fast tokenizer": ("datasets", "tokenizers"),
@@ -66,7 +66,7 @@ def pairs_of(path: Path) -> list[tuple[str, str]]:
 
 def model_of(path: Path, cache: Path) -> Path:
     """The SentencePiece model that all peers encode with, trained once on a part of the file."""
-    from weft.text.tokenizers.sentencepiece import train_sentencepiece
+    from textmill.text.tokenizers.sentencepiece import train_sentencepiece
 
     model = cache / f"data-{path.stat().st_size}.model"
     if not model.exists():
@@ -85,16 +85,16 @@ def rectangle(rows: list[list[int]]) -> Any:
     return torch.tensor([row + [PAD] * (longest - len(row)) for row in rows])
 
 
-# -- weft
+# -- textmill
 
 
-def weft(path: Path, model: Path, clock: Clock, *, stored: bool, later: bool) -> Iterator[Any]:
-    from weft.data.batches import EpochBatches
-    from weft.data.seq2seq_batch import collate_seq2seq
-    from weft.data.store.tokens import TokenStore
-    from weft.data.text_pairs import TextPairs
-    from weft.text.processors.text_processor import Seq2SeqText
-    from weft.text.tokenizers.multilingual import MultilingualTokenizer
+def textmill(path: Path, model: Path, clock: Clock, *, stored: bool, later: bool) -> Iterator[Any]:
+    from textmill.data.batches import EpochBatches
+    from textmill.data.seq2seq_batch import collate_seq2seq
+    from textmill.data.store.tokens import TokenStore
+    from textmill.data.text_pairs import TextPairs
+    from textmill.text.processors.text_processor import Seq2SeqText
+    from textmill.text.tokenizers.multilingual import MultilingualTokenizer
 
     text = Seq2SeqText(MultilingualTokenizer.from_file(model))
 
@@ -112,7 +112,7 @@ def weft(path: Path, model: Path, clock: Clock, *, stored: bool, later: bool) ->
         return EpochBatches(encoded.columns, data.batching, collate, seed=1)
 
     with tempfile.TemporaryDirectory() as cache:
-        os.environ["WEFT_CACHE"] = cache
+        os.environ["TEXTMILL_CACHE"] = cache
         if later:
             batches = begin()
             for _ in batches:
@@ -220,8 +220,8 @@ def fairseq2(path: Path, model: Path, clock: Clock) -> Iterator[Any]:
 
 
 def made(peer: str, path: Path, model: Path, clock: Clock) -> Iterator[Any]:
-    if peer.startswith("weft"):
-        return weft(path, model, clock, stored="stored" in peer, later="later" in peer)
+    if peer.startswith("textmill"):
+        return textmill(path, model, clock, stored="stored" in peer, later="later" in peer)
     others: dict[str, Callable[[], Iterator[Any]]] = {
         "DataLoader, encoding a row": lambda: loader(path, model, clock, by_batch=False),
         "DataLoader, encoding a batch": lambda: loader(path, model, clock, by_batch=True),
@@ -298,7 +298,7 @@ def main() -> None:
     if args.peer:
         print(json.dumps(measure(args.peer, args.data, args.model)))
         return
-    with tempfile.TemporaryDirectory(prefix="weft-bench-") as cache:
+    with tempfile.TemporaryDirectory(prefix="textmill-bench-") as cache:
         show(*run(args, Path(cache)))
 
 

@@ -1,6 +1,6 @@
 """Decoding: one peer in a process of its own; the last line it prints is JSON.
 
-    python benchmarks/decode.py --peer weft --beam 5 --threads 2 --data train.tsv --cache FOLDER
+    python benchmarks/decode.py --peer textmill --beam 5 --threads 2 --data train.tsv --cache FOLDER
 
 The work: sentences of the data in batches of 32 sorted by length, exactly 32 new tokens each, the
 same model and weights for all peers (``decode_peers.py``). Printed are tokens a second of the clock
@@ -24,8 +24,8 @@ from decode_peers import NEW, Peer, Rows
 
 PEERS = {
     "transformers": ("transformers",),
-    "weft": (),
-    "weft, plain step": (),
+    "textmill": (),
+    "textmill, plain step": (),
     "ctranslate2": ("ctranslate2",),
 }
 """Each with the packages it needs."""
@@ -52,8 +52,8 @@ def peer_of(args: argparse.Namespace) -> Peer:
         decode_peers.write_weights(weights)
     makers: dict[str, Callable[[], Peer]] = {
         "transformers": lambda: decode_peers.transformers(args.beam, weights),
-        "weft": lambda: decode_peers.weft(args.beam, weights, fast=True),
-        "weft, plain step": lambda: decode_peers.weft(args.beam, weights, fast=False),
+        "textmill": lambda: decode_peers.textmill(args.beam, weights, fast=True),
+        "textmill, plain step": lambda: decode_peers.textmill(args.beam, weights, fast=False),
         "ctranslate2": lambda: decode_peers.ctranslate2(args.beam, weights, args.threads),
     }
     return makers[args.peer]()

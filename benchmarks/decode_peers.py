@@ -1,7 +1,7 @@
-"""What is measured of decoding: the same model in weft, ``transformers`` and CTranslate2.
+"""What is measured of decoding: the same model in textmill, ``transformers`` and CTranslate2.
 
 The model is Marian's (layer norm after each block, the only form that ``transformers`` has) of the
-size that all benchmarks train, untrained. Its weights are weft's, handed on by a file.
+size that all benchmarks train, untrained. Its weights are textmill's, handed on by a file.
 """
 
 import tempfile
@@ -31,8 +31,8 @@ def padded(rows: Rows) -> tuple[Tensor, Tensor]:
     return ids, torch.tensor([len(row) for row in rows])
 
 
-def weft_model() -> Any:
-    from weft.models.transformer import Transformer
+def textmill_model() -> Any:
+    from textmill.models.transformer import Transformer
 
     torch.manual_seed(0)
     tokenizer = SimpleNamespace(vocab_info=SimpleNamespace(size=VOCABULARY, pad_idx=PAD))
@@ -48,22 +48,22 @@ def weft_model() -> Any:
 
 
 def write_weights(path: Path) -> None:
-    """The weights of :func:`weft_model`, under weft's names.
+    """The weights of :func:`textmill_model`, under textmill's names.
 
     Those of layers are made larger: as they start, the model says the same to every sentence.
     """
-    state = weft_model().state_dict()
+    state = textmill_model().state_dict()
     larger = {n for n, w in state.items() if w.ndim == 2 and "layers" in n}
     save_file({n: w * LARGER if n in larger else w.clone() for n, w in state.items()}, path)
 
 
-# -- weft
+# -- textmill
 
 
-def weft(beam: int, weights: Path, *, fast: bool) -> Peer:
-    from weft.models.decoding import Decoding, decode
+def textmill(beam: int, weights: Path, *, fast: bool) -> Peer:
+    from textmill.models.decoding import Decoding, decode
 
-    model = weft_model()
+    model = textmill_model()
     model.load_state_dict(load_file(weights))
     if not fast:
         model.step = model.step  # a step that may be the user's own is not passed by
@@ -81,7 +81,7 @@ def weft(beam: int, weights: Path, *, fast: bool) -> Peer:
 
 
 def marian_weights(ours: Weights) -> Weights:
-    """weft's weights under the names of ``transformers``; attention's products are apart there."""
+    """textmill's weights under the names of ``transformers``, which splits attention's products."""
     found = {"model.shared.weight": ours["output_weight"]}
     parts = [("attention", "self_attn")]
     for side in ("encoder", "decoder"):
@@ -164,7 +164,10 @@ def ctranslate2_spec(ours: Weights) -> Any:
     spec = transformer_spec.TransformerSpec.from_config(
         (LAYERS, LAYERS), HEADS, pre_norm=False, activation=common_spec.Activation.RELU
     )
-    table, positions = ours["output_weight"].numpy(), weft_model().source.positions.table.numpy()
+    table, positions = (
+        ours["output_weight"].numpy(),
+        textmill_model().source.positions.table.numpy(),
+    )
     for name, side in (("encoder", spec.encoder), ("decoder", spec.decoder)):
         embeddings = side.embeddings[0] if name == "encoder" else side.embeddings
         embeddings.weight = table

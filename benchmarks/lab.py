@@ -53,7 +53,7 @@ class Lab:
             **self.environment,
             "HF_HUB_OFFLINE": "1",
             "HF_DATASETS_OFFLINE": "1",
-            "WEFT_CACHE": str(self.cache / "weft"),
+            "TEXTMILL_CACHE": str(self.cache / "textmill"),
         }
         watch = machine.Watch()
         try:

@@ -1,7 +1,7 @@
-"""The LSTM language model in weft's loop and in a plain one: the same losses, and what they take.
+"""The LSTM language model in textmill's loop and in a plain one: the same losses, and their cost.
 
     python benchmarks/language.py --data train.txt --lines 3000 --steps 200
-    python benchmarks/language.py --data train.txt --valid valid.txt --minutes 20 --side weft
+    python benchmarks/language.py --data train.txt --valid valid.txt --minutes 20 --side textmill
     python benchmarks/language.py --data train.txt --valid valid.txt --minutes 20 --side plain
 
 Both read the same streams of words, begin with the same weights and use the same optimizer. Times
@@ -12,8 +12,8 @@ JSON tells the largest relative difference of a step's loss and the ratio of the
 tenth of the steps is not counted.
 
 With ``--minutes`` a side trains for so long, with the dropout and along the cosine of
-``language/lstm``, and is evaluated on ``--valid``, both by weft. The plain loop ends with its
-time; weft takes as many steps as fit by the time of a trial of 40.
+``language/lstm``, and is evaluated on ``--valid``, both by textmill. The plain loop ends with its
+time; textmill takes as many steps as fit by the time of a trial of 40.
 """
 
 import argparse
@@ -50,19 +50,19 @@ class Plain(nn.Module):
         return self.output(self.dropout(out)), state
 
     def take(self, module: nn.Module) -> None:
-        """Takes the weights of weft's module."""
+        """Takes the weights of textmill's module."""
         weights = module.state_dict()
         named = {theirs: weights[own] for theirs, own in self.names().items()}
         self.load_state_dict({**named, "output.weight": weights["tokens.weight"]})
 
     def give(self, module: nn.Module) -> None:
-        """Gives its weights to weft's module."""
+        """Gives its weights to textmill's module."""
         weights = self.state_dict()
         named = {own: weights[theirs] for theirs, own in self.names().items()}
         module.load_state_dict({**named, "output_weight": weights["tokens.weight"]})
 
     def names(self) -> dict[str, str]:
-        """What weft calls each of its weights, but the output's, which are the tokens'."""
+        """What textmill calls each of its weights, but the output's, which are the tokens'."""
         kinds = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
         layers = {
             f"lstm.{kind}_l{number}": f"layers.{number}.{kind}_l0"
@@ -145,14 +145,14 @@ def plain(
     return losses
 
 
-def weft(
+def textmill(
     task: Any, data: Any, args: argparse.Namespace, meter: Meter, *, cosine: bool = False
 ) -> list[float]:
-    """The same by weft's trainer, with its metrics.jsonl."""
-    from weft.metrics.reporters.jsonl import JsonLines
-    from weft.runtime.devices import Env
-    from weft.runtime.run_context import Experiment
-    from weft.training import Adam, Callback, Constant, Cosine, Every, Trainer
+    """The same by textmill's trainer, with its metrics.jsonl."""
+    from textmill.metrics.reporters.jsonl import JsonLines
+    from textmill.runtime.devices import Env
+    from textmill.runtime.run_context import Experiment
+    from textmill.training import Adam, Callback, Constant, Cosine, Every, Trainer
 
     class Clock(Callback):
         def start(self, progress: Any) -> None:
@@ -184,8 +184,8 @@ class Job:
     """The text, and both models with the same weights."""
 
     def __init__(self, path: Path, args: argparse.Namespace, *, dropout: float) -> None:
-        from weft.data.text_lines import TextLines
-        from weft.text.tokenizers.word_tokenizer import FittedWords
+        from textmill.data.text_lines import TextLines
+        from textmill.text.tokenizers.word_tokenizer import FittedWords
 
         lines = TextLines.Config(path=path, batch_size=args.batch, shuffle=False)
         self.args, self.dropout, self.data = args, dropout, lines.build().read()
@@ -193,9 +193,9 @@ class Job:
         self.tokenizer = words.build(train_data=self.data)
 
     def task(self) -> Any:
-        """Weft's task, with a new module."""
-        from weft.models.language_model import LstmLanguageModel
-        from weft.tasks.language_model import LanguageModeling
+        """Textmill's task, with a new module."""
+        from textmill.models.language_model import LstmLanguageModel
+        from textmill.tasks.language_model import LanguageModeling
 
         torch.manual_seed(1)
         config = LstmLanguageModel.Config(dim=DIM, num_layers=LAYERS, dropout=self.dropout)
@@ -222,17 +222,17 @@ def compared(args: argparse.Namespace, path: Path) -> dict[str, Any]:
     task = job.task()
     model, ids = job.plain(task), job.ids(task)
     meters = Meter(steps=args.steps), Meter(steps=args.steps)
-    found, wanted = weft(task, job.data, args, meters[0]), plain(ids, model, args, meters[1])
+    found, wanted = textmill(task, job.data, args, meters[0]), plain(ids, model, args, meters[1])
     apart = max(abs(a - b) / b for a, b in zip(found, wanted, strict=True))
     speeds = [args.batch * args.block / meter.seconds_a_step() for meter in meters]
     return {
         "vocabulary": job.tokenizer.vocab_info.size,
         "steps": args.steps,
         "first_loss": round(wanted[0], 4),
-        "last_loss_weft": round(found[-1], 4),
+        "last_loss_textmill": round(found[-1], 4),
         "last_loss_plain": round(wanted[-1], 4),
         "largest_relative_difference": apart,
-        "targets_per_cpu_second_weft": round(speeds[0]),
+        "targets_per_cpu_second_textmill": round(speeds[0]),
         "targets_per_cpu_second_plain": round(speeds[1]),
         "speed_ratio": round(speeds[0] / speeds[1], 3),
     }
@@ -240,17 +240,17 @@ def compared(args: argparse.Namespace, path: Path) -> dict[str, Any]:
 
 def timed(args: argparse.Namespace, path: Path) -> dict[str, Any]:
     """One side for some minutes."""
-    from weft.data.text_lines import TextLines
-    from weft.models.language_model import LstmLanguageModel
-    from weft.tasks.evaluation import evaluate
+    from textmill.data.text_lines import TextLines
+    from textmill.models.language_model import LstmLanguageModel
+    from textmill.tasks.evaluation import evaluate
 
     job = Job(path, args, dropout=LstmLanguageModel.Config().dropout)
     task, seconds = job.task(), 60 * args.minutes
-    if args.side == "weft":
+    if args.side == "textmill":
         trial = Meter(steps=TRIAL)
-        weft(job.task(), job.data, args, trial)
+        textmill(job.task(), job.data, args, trial)
         meter = Meter(steps=max(1, int(seconds / trial.seconds_a_step())))
-        weft(task, job.data, args, meter, cosine=True)
+        textmill(task, job.data, args, meter, cosine=True)
     else:
         model, meter = job.plain(task), Meter(seconds=seconds)
         plain(job.ids(task), model, args, meter, factor=cosine)
@@ -273,7 +273,9 @@ def main() -> None:
     parser.add_argument("--lines", type=int, help="how many of its first lines; all if left out")
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--minutes", type=float, help="train so long instead, of a process's CPU")
-    parser.add_argument("--side", choices=("weft", "plain"), default="weft", help="of --minutes")
+    parser.add_argument(
+        "--side", choices=("textmill", "plain"), default="textmill", help="of --minutes"
+    )
     parser.add_argument("--valid", type=Path, help="what --minutes is evaluated on")
     parser.add_argument("--batch", type=int, default=20, help="streams")
     parser.add_argument("--block", type=int, default=35, help="tokens of a stream in a step")
@@ -283,7 +285,7 @@ def main() -> None:
     if args.minutes is not None and args.valid is None:
         parser.error("--minutes needs --valid, a text to evaluate on")
     torch.set_num_threads(args.threads)
-    logging.getLogger("weft").setLevel(logging.ERROR)
+    logging.getLogger("textmill").setLevel(logging.ERROR)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "text.txt"
         with args.data.open(encoding="utf-8") as lines:

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
-TRAIN = "weft train examples/tatoeba.py"
+TRAIN = "textmill train examples/tatoeba.py"
 NODES = "torchrun --nnodes 2 --nproc-per-node 1 --rdzv-backend c10d --rdzv-endpoint localhost:PORT"
 WAYS = {
     "nproc": ("two processes", f"{TRAIN} --nproc 2", 1),
@@ -39,7 +39,7 @@ WAYS = {
     "ray": ("a Ray cluster of this machine", f"{TRAIN} --launcher ray --nproc 2", 1),
 }
 """What it ran on, what was typed, and how often."""
-PROGRAMS = {"weft": ["-m", "weft"], "torchrun": ["-m", "torch.distributed.run"]}
+PROGRAMS = {"textmill": ["-m", "textmill"], "torchrun": ["-m", "torch.distributed.run"]}
 VALID_ROWS = 300
 LONGEST_WAIT = 1800
 
@@ -136,7 +136,7 @@ def main() -> None:
     print("| typed | on | against the first | seconds |\n|---|---|---|---|")
     results: dict[str, dict[str, Any]] = {}
     said: dict[str, str] = {}
-    with tempfile.TemporaryDirectory(prefix="weft-launchers-") as name:
+    with tempfile.TemporaryDirectory(prefix="textmill-launchers-") as name:
         folder = Path(name)
         prepared(folder, args.data)
         for way in args.ways:

@@ -1,12 +1,12 @@
 """What a loop costs a step, and how long it takes to start, on a job so small that it is all loop.
 
-    python benchmarks/overhead.py --peer weft
-    python benchmarks/overhead.py --peer weft --steps 1
+    python benchmarks/overhead.py --peer textmill
+    python benchmarks/overhead.py --peer textmill --steps 1
 
 A model of 1 + 1 layers and 16 features, batches of 8 rows of 8 random ids in memory. Every loop
 clips the gradient's norm and takes torch's fused AdamW. "bare, the same model" is the loop that a
-person writes around the very module and loss that weft trains. With ``--steps 1`` the process ends
-at the first step: its parent takes the time from its start.
+person writes around the very module and loss that textmill trains. With ``--steps 1`` the process
+ends at the first step: its parent takes the time from its start.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from machine import Watch
 
 VOCABULARY, WIDTH, ROWS = 100, 8, 8
 PEERS: dict[str, tuple[str, ...]] = {
-    "weft": (),
+    "textmill": (),
     "bare, the same model": (),
     "bare": (),
     "accelerate": ("accelerate",),
@@ -114,7 +114,7 @@ def bare(steps: Steps) -> None:
 
 
 def batches(count: int) -> list[Any]:
-    from weft.data.seq2seq_batch import Seq2SeqBatch
+    from textmill.data.seq2seq_batch import Seq2SeqBatch
 
     lengths = torch.full((ROWS,), WIDTH)
     return [
@@ -129,10 +129,10 @@ def batches(count: int) -> list[Any]:
 
 
 def our_task() -> Any:
-    """weft's model of the same size, and its task."""
-    from weft.models.transformer import Transformer
-    from weft.tasks.translation import Translation
-    from weft.text.tokenizers.character_tokenizers import ByteTokenizer
+    """textmill's model of the same size, and its task."""
+    from textmill.models.transformer import Transformer
+    from textmill.tasks.translation import Translation
+    from textmill.text.tokenizers.character_tokenizers import ByteTokenizer
 
     tokenizer = ByteTokenizer.Config().build()
     config = Transformer.Config(
@@ -143,13 +143,13 @@ def our_task() -> Any:
     return module, task
 
 
-def weft(steps: Steps) -> None:
+def textmill(steps: Steps) -> None:
     """The trainer with the reporters that a run has."""
-    from weft.metrics.reporters.console import Console
-    from weft.metrics.reporters.jsonl import JsonLines
-    from weft.runtime.devices import Env
-    from weft.runtime.run_context import Experiment
-    from weft.training import AdamW, Callback, Constant, Trainer
+    from textmill.metrics.reporters.console import Console
+    from textmill.metrics.reporters.jsonl import JsonLines
+    from textmill.runtime.devices import Env
+    from textmill.runtime.run_context import Experiment
+    from textmill.training import AdamW, Callback, Constant, Trainer
 
     class Clock(Callback):
         def step(self, progress: Any) -> bool:
@@ -272,7 +272,7 @@ def main() -> None:
     torch.manual_seed(0)
     steps, watch = Steps(args.steps), Watch()
     loops: dict[str, Callable[[Steps], None]] = {
-        "weft": weft,
+        "textmill": textmill,
         "bare, the same model": bare_with_ours,
         "bare": bare,
         "accelerate": accelerate,

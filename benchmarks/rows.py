@@ -58,12 +58,12 @@ class Opened:
     """The data as training has it: rows in their files, tokens in the store, batches of tensors."""
 
     def __init__(self, folder: Path, *, workers: int | None = None, encode: bool = False) -> None:
-        from weft.data.batches import EpochBatches
-        from weft.data.seq2seq_batch import collate_seq2seq
-        from weft.data.store.tokens import TokenStore
-        from weft.data.text_pairs import TextPairs
-        from weft.text.processors.text_processor import Seq2SeqText
-        from weft.text.tokenizers.multilingual import MultilingualTokenizer
+        from textmill.data.batches import EpochBatches
+        from textmill.data.seq2seq_batch import collate_seq2seq
+        from textmill.data.store.tokens import TokenStore
+        from textmill.data.text_pairs import TextPairs
+        from textmill.text.processors.text_processor import Seq2SeqText
+        from textmill.text.tokenizers.multilingual import MultilingualTokenizer
 
         text = Seq2SeqText(MultilingualTokenizer.from_file(folder / "sp.model"))
         start = time.perf_counter()
@@ -99,7 +99,7 @@ def held() -> float:
 
 
 def make(folder: Path, rows: int) -> dict[str, float]:
-    from weft.text.tokenizers.sentencepiece import train_sentencepiece
+    from textmill.text.tokenizers.sentencepiece import train_sentencepiece
 
     start = time.perf_counter()
     (folder / "rows").mkdir(parents=True, exist_ok=True)
@@ -146,7 +146,7 @@ def epoch(folder: Path, windows: int) -> dict[str, Any]:
 
 def child(folder: Path, *words: str) -> dict[str, Any]:
     command = [sys.executable, __file__, "--folder", str(folder), *words]
-    environment = {**os.environ, "WEFT_CACHE": str(folder / "cache")}
+    environment = {**os.environ, "TEXTMILL_CACHE": str(folder / "cache")}
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=environment)
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found

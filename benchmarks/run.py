@@ -1,4 +1,4 @@
-"""All benchmarks, or one: weft beside its peers, and the tables of docs/results.md.
+"""All benchmarks, or one: textmill beside its peers, and the tables of docs/results.md.
 
     python benchmarks/run.py
     python benchmarks/run.py train overhead --data data/tatoeba --threads 2 --repetitions 3
@@ -47,25 +47,34 @@ def train_table(lab: Lab) -> None:
     """Throughput of a training step, and what each faster path gives."""
     import train
 
-    plain = [peer for peer in train.PEERS if not peer.startswith("weft without")]
-    without = [peer for peer in train.PEERS if peer.startswith("weft without")]
+    plain = [peer for peer in train.PEERS if not peer.startswith("textmill without")]
+    without = [peer for peer in train.PEERS if peer.startswith("textmill without")]
     found = train_rows(lab, plain, {"bare, token budget": 8192})
     heading("Training: target tokens without padding")
     say_what_counts(found, lab.threads)
-    if has_base(found, "weft"):
+    if has_base(found, "textmill"):
         peaks = machine.peak_gflops(lab.threads)
         library, peak = max(peaks.items(), key=lambda item: item[1])
-        ours = found["weft"]
-        columns = ["loop", "n", "a second", "a CPU second", "weft is", "padding", "MFU", "others"]
+        ours = found["textmill"]
+        columns = [
+            "loop",
+            "n",
+            "a second",
+            "a CPU second",
+            "textmill is",
+            "padding",
+            "MFU",
+            "others",
+        ]
         given = {"peak": peak, "threads": lab.threads}
         table(columns, (train_row(peer, lines, ours, **given) for peer, lines in found.items()))
         print(f"\nMFU is of {peak:,.0f} GFLOP/s, the best large product here ({library}; {peaks}).")
-    paths = train_rows(lab, ["weft", *without], {})
-    heading("What each faster path of weft's step gives (trainer.fast.…)")
+    paths = train_rows(lab, ["textmill", *without], {})
+    heading("What each faster path of textmill's step gives (trainer.fast.…)")
     say_what_counts(paths, lab.threads)
-    if has_base(paths, "weft"):
+    if has_base(paths, "textmill"):
         columns = ["step", "n", "tokens a second", "a CPU second", "the whole is", "others"]
-        whole = paths["weft"]
+        whole = paths["textmill"]
         table(columns, (path_row(peer, row, whole, lab.threads) for peer, row in paths.items()))
     if lab.args.device:
         gpu_table(lab, [peer for peer in plain if peer != "accelerate"])
@@ -77,15 +86,15 @@ def gpu_table(lab: Lab, peers: list[str]) -> None:
     lab.environment = {} if device == "cuda" else before
     cells = dict.fromkeys(peers, 2048)
     if device == "cuda" and not lab.args.quick:
-        lab.environment, cells = {"WEFT_BENCH_SIZE": "large"}, dict.fromkeys(peers, 32768)
+        lab.environment, cells = {"TEXTMILL_BENCH_SIZE": "large"}, dict.fromkeys(peers, 32768)
     found = train_rows(lab, peers, cells, ("--device", device, "--precision", "bf16"))
     lab.environment = before
     name = machine.gpu_name(device)
     peak = machine.gpu_peak(name)
     heading(f"Training in bfloat16 on {name}: target tokens without padding")
-    if not has_base(found, "weft"):
+    if not has_base(found, "textmill"):
         return
-    ours = middle(found["weft"], "tok_s")
+    ours = middle(found["textmill"], "tok_s")
 
     def row(peer: str, lines: list[Line]) -> list[str]:
         speed = middle(lines, "tok_s")
@@ -94,7 +103,7 @@ def gpu_table(lab: Lab, peers: list[str]) -> None:
         compared = [f"{speed:,.0f}", f"{ours / speed:.2f} times", f"{padding:.1f} %", mfu]
         return [peer, str(len(lines)), *compared, f"{memory:,.0f}"]
 
-    columns = ["loop", "n", "a second", "weft is", "padding", "MFU", "GPU memory, MB"]
+    columns = ["loop", "n", "a second", "textmill is", "padding", "MFU", "GPU memory, MB"]
     table(columns, (row(peer, lines) for peer, lines in found.items()))
     known = "no peak of it is known" if peak is None else f"its peak is {peak / 1e3:,.0f} TFLOP/s"
     print(f"\nMFU is of 6 operations a weight and token, and attention's products; {known}.")
@@ -141,7 +150,7 @@ def overhead_table(lab: Lab) -> None:
         return
 
     def row(peer: str, lines: list[Line]) -> list[str]:
-        base = found.get("bare, the same model" if peer == "weft" else "bare", [])
+        base = found.get("bare, the same model" if peer == "textmill" else "bare", [])
         added = (
             f"{middle(lines, 'cpu_us_step') - middle(base, 'cpu_us_step'):+,.0f}" if base else "?"
         )
@@ -162,10 +171,10 @@ def startup_table(lab: Lab) -> None:
     peers = [peer for peer, needs in overhead.PEERS.items() if lab.has(peer, needs)]
     script = str(HERE / "overhead.py")
     words = {peer: [script, "--peer", peer, "--steps", "1"] for peer in peers if "same" not in peer}
-    words["weft, these pairs, warm token store"] = [
+    words["textmill, these pairs, warm token store"] = [
         str(HERE / "train.py"),
         *("--data", str(lab.args.pairs), "--cache", str(lab.cache)),
-        *("--peer", "weft", "--threads", "1", "--first-step"),
+        *("--peer", "textmill", "--threads", "1", "--first-step"),
     ]
     threads, lab.threads = lab.threads, 1
     for command in words.values():
@@ -192,7 +201,7 @@ def startup_table(lab: Lab) -> None:
 
 def memory_table(lab: Lab) -> None:
     """The most memory a process held while training."""
-    found = train_rows(lab, ["weft", "bare, token budget"], {})
+    found = train_rows(lab, ["textmill", "bare, token budget"], {})
     heading("Memory: MB that a training process held at most (wanted: at most 1.1 of bare)")
     if not has_base(found, "bare, token budget"):
         return
@@ -249,7 +258,7 @@ def decode_table(lab: Lab) -> None:
         found = lab.turns("decode", chosen)
         heading(f"Decoding: 32 forced tokens, beam {beam}, the same weights")
         say_what_counts(found, lab.threads)
-        first = "transformers" if "transformers" in found else "weft"
+        first = "transformers" if "transformers" in found else "textmill"
         if not has_base(found, first):
             continue
         base = found[first]
@@ -359,7 +368,7 @@ def quality_table(lab: Lab) -> None:
     line = lab.command([str(HERE / "quality.py"), *words], limit=limit)
     if line is None:
         return
-    lab.keep("quality", "weft", line)
+    lab.keep("quality", "textmill", line)
     heading("Quality: BLEU on dev.tsv of the shipped recipe")
     rows = [[f"{v['minutes']:.1f}", f"{v['step']:,}", f"{v['bleu']:.2f}"] for v in line["values"]]
     table(["minutes", "steps", "BLEU"], rows)
@@ -482,7 +491,7 @@ def main() -> None:
         parser.error(f"unknown benchmark {unknown[0]!r}; known: {', '.join(BENCHES)}")
     if args.threads < 1 or args.repetitions < 1:
         parser.error("--threads and --repetitions are at least 1")
-    with tempfile.TemporaryDirectory(prefix="weft-bench-") as folder:
+    with tempfile.TemporaryDirectory(prefix="textmill-bench-") as folder:
         cache = Path(folder)
         pairs.find(args, cache)
         lab = Lab(args, cache)

@@ -1,6 +1,6 @@
 """A served classifier: 64 clients at once, beside the model alone and an echo of the same stack.
 
-    python benchmarks/serve.py --peer "weft serve" --data train.tsv --cache /tmp
+    python benchmarks/serve.py --peer "textmill serve" --data train.tsv --cache /tmp
     python benchmarks/serve.py --peer overload --data train.tsv --cache /tmp --seconds 60
 
 The classifier tells the languages of sentence pairs apart, and is served from its ONNX export.
@@ -29,7 +29,7 @@ T = TypeVar("T")
 PEERS: dict[str, tuple[str, ...]] = {
     "model alone": (),
     "echo": ("fastapi", "uvicorn", "uvloop"),
-    "weft serve": ("fastapi", "uvicorn", "uvloop"),
+    "textmill serve": ("fastapi", "uvicorn", "uvloop"),
 }
 ROWS, TRAINED = 512, 4000
 """Different questions; rows to train on."""
@@ -58,8 +58,8 @@ server.run()
 
 def export_of(data: Path, cache: Path) -> Path:
     """A trained classifier that tells the two languages apart, exported."""
-    import weft
-    from weft.runs.export import export as export_run
+    import textmill
+    from textmill.runs.export import export as export_run
 
     folder, export = cache / "serve-run", cache / "serve-export"
     if not export.exists():
@@ -67,7 +67,7 @@ def export_of(data: Path, cache: Path) -> Path:
         file = cache / "languages.tsv"
         file.write_text("".join(f"{label}\t{text}\n" for label, text in rows), encoding="utf-8")
         words = [f"train_data.path={file}", f"valid_data.path={file}", "reporters.console=false"]
-        weft.train("classification/ngrams/local", words, run_dir=folder)
+        textmill.train("classification/ngrams/local", words, run_dir=folder)
         export_run(folder, "onnx", out=export)
     return export
 
@@ -282,15 +282,15 @@ def main() -> None:
         server.end()
         print(json.dumps(found))
         return
-    import weft.exported
-    from weft.serving.app import _json
+    import textmill.exported
+    from textmill.serving.app import _json
 
-    predictor = weft.exported.load(export)
+    predictor = textmill.exported.load(export)
     if args.peer == "model alone":
         print(json.dumps(alone(predictor, texts, args.seconds)))
         return
     right = [bytes(_json(answer).body) for _, answer in predictor.answered(texts)]
-    code = "import sys; from weft.cli.main import main; sys.exit(main())"
+    code = "import sys; from textmill.cli.main import main; sys.exit(main())"
     server = Server([sys.executable, "-c", code, "serve", str(export), "--port", "0"])
     if args.peer == "overload":
         print(json.dumps(overload(server, texts, right, args)))

@@ -1,6 +1,6 @@
-"""Training of a tagger in weft's trainer and in a loop written by hand around the same module.
+"""Training of a tagger in textmill's trainer and in a loop written by hand around the same module.
 
-    python benchmarks/tagging.py --peer "weft, CRF"
+    python benchmarks/tagging.py --peer "textmill, CRF"
     python benchmarks/tagging.py --peer "bare, LSTM" --steps 200
 
 The module is that of ``tagging/bilstm-crf`` or ``tagging/bilstm``, as they are shipped; sentences
@@ -24,7 +24,9 @@ from machine import Watch
 
 ROWS, POOL, VOCABULARY, LABELS = 16, 50, 8000, 17
 PEERS = [
-    f"{loop}, {name}" for name in ("CRF", "LSTM") for loop in ("weft", "bare", "bare, by length")
+    f"{loop}, {name}"
+    for name in ("CRF", "LSTM")
+    for loop in ("textmill", "bare", "bare, by length")
 ]
 
 
@@ -79,7 +81,7 @@ class Data:
     """Rows as a recipe has them."""
 
     def __init__(self, rows: list[dict[str, str]], batch_size: int) -> None:
-        from weft.data.batching import Batching
+        from textmill.data.batching import Batching
 
         self._rows, self.batching = rows, Batching(batch_size=batch_size)
 
@@ -92,7 +94,7 @@ class Data:
 
 def made(rows: list[dict[str, str]], *, crf: bool) -> Any:
     """The task of the shipped experiment with its module."""
-    from weft.recipes.experiments.tagging import tagging_bilstm, tagging_bilstm_crf
+    from textmill.recipes.experiments.tagging import tagging_bilstm, tagging_bilstm_crf
 
     recipe = (tagging_bilstm_crf if crf else tagging_bilstm)().ingredients
     fitted = ("tokenizer", "characters", "affixes", "labels")
@@ -141,7 +143,7 @@ def bare(task: Any, rows: list[dict[str, str]], meter: Meter, *, by_length: bool
                 return
 
 
-def weft(
+def textmill(
     task: Any,
     rows: list[dict[str, str]],
     meter: Meter,
@@ -153,11 +155,11 @@ def weft(
     **settings: Any,
 ) -> None:
     """The trainer with the reporters that a run has; what is left out is a tagger's."""
-    from weft.metrics.reporters.console import Console
-    from weft.metrics.reporters.jsonl import JsonLines
-    from weft.runtime.devices import Env
-    from weft.runtime.run_context import Experiment
-    from weft.training import Adam, Callback, Constant, Trainer
+    from textmill.metrics.reporters.console import Console
+    from textmill.metrics.reporters.jsonl import JsonLines
+    from textmill.runtime.devices import Env
+    from textmill.runtime.run_context import Experiment
+    from textmill.training import Adam, Callback, Constant, Trainer
 
     counted = []
     plain = task.training_step
@@ -196,8 +198,8 @@ def main() -> None:
     loop, _, model = args.peer.rpartition(", ")
     rows = sentences(ROWS * min(args.steps, 500))
     task, meter = made(rows, crf=model == "CRF"), Meter(args.steps)
-    if loop == "weft":
-        weft(task, rows, meter)
+    if loop == "textmill":
+        textmill(task, rows, meter)
     else:
         bare(task, rows, meter, by_length=loop != "bare")
     print(json.dumps({"bench": "tagging", "peer": args.peer, **meter.read()}))

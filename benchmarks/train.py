@@ -1,6 +1,6 @@
 """Training throughput of one loop on the work of bare.py: one repetition, one line of JSON.
 
-    python benchmarks/train.py --data train.tsv --cache /tmp/bench --peer weft --seconds 10
+    python benchmarks/train.py --data train.tsv --cache /tmp/bench --peer textmill --seconds 10
 
 What is counted are target ids without padding, in a second and in a CPU second; the clock starts
 when the first steps are over.
@@ -43,11 +43,11 @@ from machine import Watch, peak_megabytes
 from marian import marian
 
 FAST = {"linear": "torch", "dropout_masks": False, "split_loss": False, "keep_memory": False}
-"""The faster paths of weft's step, and what takes each away."""
+"""The faster paths of textmill's step, and what takes each away."""
 PEERS: dict[str, tuple[str, ...]] = {
-    "weft": (),
-    **{f"weft without fast {name}": () for name in FAST},
-    "weft without any": (),
+    "textmill": (),
+    **{f"textmill without fast {name}": () for name in FAST},
+    "textmill without any": (),
     "bare": (),
     "bare, token budget": (),
     "transformers": ("transformers", "datasets", "accelerate"),
@@ -112,21 +112,21 @@ def _gpu_megabytes() -> float:
     return torch.cuda.max_memory_allocated() / 2**20 if used else 0.0
 
 
-# -- weft
+# -- textmill
 
 
-def weft(args: argparse.Namespace, meter: Meter, **fast: Any) -> None:
+def textmill(args: argparse.Namespace, meter: Meter, **fast: Any) -> None:
     """The trainer as a recipe has it, with its console and metrics.jsonl."""
-    from weft.data.text_pairs import TextPairs
-    from weft.metrics.reporters.console import Console
-    from weft.metrics.reporters.jsonl import JsonLines
-    from weft.models.fast import Fast
-    from weft.models.transformer import Transformer
-    from weft.runtime.devices import Env
-    from weft.runtime.run_context import Experiment
-    from weft.tasks.translation import Translation
-    from weft.text.tokenizers.multilingual import MultilingualTokenizer
-    from weft.training import AdamW, Callback, Constant, Trainer
+    from textmill.data.text_pairs import TextPairs
+    from textmill.metrics.reporters.console import Console
+    from textmill.metrics.reporters.jsonl import JsonLines
+    from textmill.models.fast import Fast
+    from textmill.models.transformer import Transformer
+    from textmill.runtime.devices import Env
+    from textmill.runtime.run_context import Experiment
+    from textmill.tasks.translation import Translation
+    from textmill.text.tokenizers.multilingual import MultilingualTokenizer
+    from textmill.training import AdamW, Callback, Constant, Trainer
 
     class Counted(Translation):
         def training_step(self, batch: Any) -> Any:
@@ -140,7 +140,7 @@ def weft(args: argparse.Namespace, meter: Meter, **fast: Any) -> None:
         def step(self, progress: Any) -> bool:
             return meter.step()
 
-    os.environ.setdefault("WEFT_CACHE", str(args.cache / "weft"))
+    os.environ.setdefault("TEXTMILL_CACHE", str(args.cache / "textmill"))
     languages = {"source_langs": ("eng",), "target_langs": ("fra",)}
     pieces = pieces_of(args.data, args.cache)
     tokenizer = MultilingualTokenizer.from_file(pieces, **languages)
@@ -310,10 +310,12 @@ def accelerate(args: argparse.Namespace, meter: Meter) -> None:
 
 def run(args: argparse.Namespace, meter: Meter) -> None:
     peer: str = args.peer
-    if peer.startswith("weft"):
-        left = peer.removeprefix("weft without fast ")
-        taken = FAST if peer == "weft without any" else {k: v for k, v in FAST.items() if k == left}
-        weft(args, meter, **taken)
+    if peer.startswith("textmill"):
+        left = peer.removeprefix("textmill without fast ")
+        taken = (
+            FAST if peer == "textmill without any" else {k: v for k, v in FAST.items() if k == left}
+        )
+        textmill(args, meter, **taken)
         return
     others: dict[str, Callable[[], None]] = {
         "bare": lambda: bare(args, meter),

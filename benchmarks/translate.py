@@ -24,19 +24,19 @@ BATCH = 64
 
 
 def export_of(args: argparse.Namespace) -> Path:
-    import weft
-    from weft.runs.export import export
+    import textmill
+    from textmill.runs.export import export
 
     words = [f"{data}.path={args.data}" for data in ("train_data", "valid_data")]
     words += [f"trainer.max_steps={args.steps}", "task.generate=false"]
     words += ["trainer.selection.metric=loss", "reporters.console=false"]
-    weft.train("translation/tatoeba", words, run_dir=args.cache / "translate")
+    textmill.train("translation/tatoeba", words, run_dir=args.cache / "translate")
     return export(args.cache / "translate", "ctranslate2").folder
 
 
 def ways(model: Any, texts: list[str], beam: int) -> dict[str, Callable[[], Any]]:
     """What is measured, each of the same searches."""
-    from weft.exported.ctranslate2 import PATIENCE
+    from textmill.exported.ctranslate2 import PATIENCE
 
     graph, search = model.graph, dataclasses.replace(model.search, beam_size=beam, n_best=1)
     graph.search = model.search = search
@@ -74,7 +74,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--repetitions", type=int, default=5)
     args = parser.parse_args()
-    from weft.exported import load
+    from textmill.exported import load
 
     model = load(export_of(args), device="cpu", threads=args.threads)
     texts, watch, found = (

@@ -1,4 +1,4 @@
-"""Steps of weft's own loop, and of the same task under Lightning's Trainer.
+"""Steps of textmill's own loop, and of the same task under Lightning's Trainer.
 
     python benchmarks/under_lightning.py
     python benchmarks/under_lightning.py --recipe translation/tatoeba train_data.path=train.tsv
@@ -17,8 +17,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from weft.interop.lightning import as_datamodule, as_module, as_trainer
-from weft.interop.lightning.prepared import prepare
+from textmill.interop.lightning import as_datamodule, as_module, as_trainer
+from textmill.interop.lightning.prepared import prepare
 
 QUIET = ["reporters.console=false", "reporters.html=false", "trainer.evaluate_every=1000000 steps"]
 SILENT = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False}
@@ -42,7 +42,7 @@ def timed(task: Any, train: Callable[[], object]) -> tuple[list[float], list[flo
     ]
 
 
-def by_weft(recipe: str, words: list[str]) -> tuple[list[float], list[float]]:
+def by_textmill(recipe: str, words: list[str]) -> tuple[list[float], list[float]]:
     prepared = prepare(recipe, words, device="cpu")
     return timed(prepared.trainer.task, prepared.trainer.fit)
 
@@ -62,12 +62,12 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=3)
     asked = parser.parse_args()
     warnings.simplefilter("ignore")
-    for name in ("lightning.pytorch", "weft"):
+    for name in ("lightning.pytorch", "textmill"):
         logging.getLogger(name).setLevel(logging.ERROR)
     words = [*QUIET, f"trainer.max_steps={asked.steps}", *asked.words]
-    found: dict[str, list[tuple[float, float]]] = {"weft": [], "lightning": []}
+    found: dict[str, list[tuple[float, float]]] = {"textmill": [], "lightning": []}
     for _ in range(asked.repetitions):
-        for name, train in (("weft", by_weft), ("lightning", by_lightning)):
+        for name, train in (("textmill", by_textmill), ("lightning", by_lightning)):
             wall, used = train(asked.recipe, words)
             found[name].append((statistics.median(wall), statistics.median(used)))
     for name, rows in found.items():

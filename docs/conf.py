@@ -2,10 +2,10 @@
 
 from importlib.metadata import version as installed_version
 
-project = "weft"
-author = "the authors of weft"
+project = "textmill"
+author = "the authors of textmill"
 copyright = f"2026, {author}"
-version = release = installed_version("weft")
+version = release = installed_version("textmill")
 
 extensions = [
     "myst_parser",
@@ -15,7 +15,7 @@ extensions = [
 ]
 exclude_patterns = ["_build"]
 html_theme = "furo"
-html_title = f"weft {version}"
+html_title = f"textmill {version}"
 
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
@@ -33,7 +33,10 @@ toc_object_entries = False
 
 # What cannot be linked to: other projects' names (the pages are built without a network, so no
 # inventory of theirs can be read), type variables, and private names. Links to all else must hold.
-nitpick_ignore_regex = [("py:.*", r"(?!weft\.).*"), ("py:.*", r"weft\..*\.([A-Z](_co)?|_\w+)")]
+nitpick_ignore_regex = [
+    ("py:.*", r"(?!textmill\.).*"),
+    ("py:.*", r"textmill\..*\.([A-Z](_co)?|_\w+)"),
+]
 
 
 def prepare(_app, what, _name, _obj, _options, lines):

@@ -1,7 +1,7 @@
 """Make train.jsonl and valid.jsonl for tagging/references out of published sets of references.
 
     python examples/prepare_references.py data/references
-    weft train tagging/references train_data.path=data/references/train.jsonl \
+    textmill train tagging/references train_data.path=data/references/train.jsonl \
         valid_data.path=data/references/valid.jsonl
 
 Without files it downloads AnyStyle's core.xml, in which Cora's references are, too. It reads three

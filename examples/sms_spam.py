@@ -6,14 +6,14 @@ Almeida and Gómez Hidalgo, in a part to train on and a part to choose the best 
 
 from pathlib import Path
 
-from weft import like
-from weft.data.text_rows import TextRows
-from weft.models.classifier import Classifier
-from weft.models.encoders.lstm import LstmEncoder
-from weft.tasks.classification import DocumentClassification
-from weft.text import FittedTokenizer
-from weft.text.features.labels import FittedLabels
-from weft.training import Adam, Linear, Selection, Trainer
+from textmill import like
+from textmill.data.text_rows import TextRows
+from textmill.models.classifier import Classifier
+from textmill.models.encoders.lstm import LstmEncoder
+from textmill.tasks.classification import DocumentClassification
+from textmill.text import FittedTokenizer
+from textmill.text.features.labels import FittedLabels
+from textmill.training import Adam, Linear, Selection, Trainer
 
 train_data = TextRows.Config(path=Path("data/sms-spam/train.tsv"))
 valid_data = like("train_data", path=Path("data/sms-spam/dev.tsv"), shuffle=False)

@@ -6,12 +6,12 @@ get it.
 
 from pathlib import Path
 
-from weft import like
-from weft.data import TextPairs
-from weft.models import Transformer
-from weft.tasks import Translation
-from weft.text import FittedTokenizer
-from weft.training import AdamW, Every, Linear, Selection, Trainer
+from textmill import like
+from textmill.data import TextPairs
+from textmill.models import Transformer
+from textmill.tasks import Translation
+from textmill.text import FittedTokenizer
+from textmill.training import AdamW, Every, Linear, Selection, Trainer
 
 train_data = TextPairs.Config(path=Path("data/tatoeba/train.tsv"), max_tokens=2048)
 valid_data = like("train_data", path=Path("data/tatoeba/dev.tsv"), shuffle=False)

@@ -10,24 +10,24 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from weft.runtime.disk import operations
+from textmill.runtime.disk import operations
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # several at a time, each as wide as the machine, wait for
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # each other; torch is not imported yet
 
 # The same examples in each run: what fails, fails again. Their time on the wall says little where
 # several processes share the machine.
-settings.register_profile("weft", deadline=None, derandomize=True)
-settings.load_profile("weft")
+settings.register_profile("textmill", deadline=None, derandomize=True)
+settings.load_profile("textmill")
 
-DATA = Path(os.environ.get("WEFT_TEST_DATA", Path(__file__).parents[2] / "shared" / "data"))
+DATA = Path(os.environ.get("TEXTMILL_TEST_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
 
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """The folder of real data sets; tests that need it skip where it is absent."""
     if not DATA.is_dir():
-        pytest.skip(f"no folder of real data at {DATA} (set WEFT_TEST_DATA)")
+        pytest.skip(f"no folder of real data at {DATA} (set TEXTMILL_TEST_DATA)")
     return DATA
 
 
@@ -79,12 +79,14 @@ def failing_disk() -> Callable:
 
 @pytest.fixture(autouse=True)
 def quiet_logger() -> None:
-    """Takes back the handler that a command gave to weft's logger: each test starts without.
+    """Takes back the handler that a command gave to textmill's logger: each test starts without.
 
     At the start, since a fixture of a whole module may have run a command.
     """
-    logger = logging.getLogger("weft")
-    logger.handlers[:] = [handler for handler in logger.handlers if handler.name != "weft-stderr"]
+    logger = logging.getLogger("textmill")
+    logger.handlers[:] = [
+        handler for handler in logger.handlers if handler.name != "textmill-stderr"
+    ]
     logger.setLevel(logging.NOTSET)
 
 
@@ -106,7 +108,7 @@ def waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """No test reads or writes the stores of the person who runs it; programs it starts neither."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("WEFT_CACHE", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("TEXTMILL_CACHE", str(tmp_path_factory.mktemp("cache")))
         yield
 
 

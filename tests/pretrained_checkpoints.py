@@ -11,7 +11,7 @@ import torch
 import transformers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
-from weft.text.tokenizers.sentencepiece import load_sentencepiece, train_sentencepiece
+from textmill.text.tokenizers.sentencepiece import load_sentencepiece, train_sentencepiece
 
 TEXTS = [
     "the cat sat on the mat",

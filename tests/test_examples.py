@@ -4,8 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from weft.cli.main import main
-from weft.recipes.planning import plan_recipe
+from textmill.cli.main import main
+from textmill.recipes.planning import plan_recipe
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 

@@ -7,26 +7,26 @@ from pathlib import Path
 
 import pytest
 
-import weft
-from weft.config.planning.key import reached_code
-from weft.former_names import first_name
-from weft.metrics.accumulators import SquadScores
-from weft.recipes import registries
-from weft.recipes.planning import plan_recipe
-from weft.tasks.classification import DocumentClassification
-from weft.text.tokenizers.word_tokenizer import FittedWords
-from weft.training.optimizers import AdamW
-from weft.training.schedules import Cosine
+import textmill
+from textmill.config.planning.key import reached_code
+from textmill.former_names import first_name
+from textmill.metrics.accumulators import SquadScores
+from textmill.recipes import registries
+from textmill.recipes.planning import plan_recipe
+from textmill.tasks.classification import DocumentClassification
+from textmill.text.tokenizers.word_tokenizer import FittedWords
+from textmill.training.optimizers import AdamW
+from textmill.training.schedules import Cosine
 
 TABLE = [
     line.split()
-    for line in Path(weft.__file__).with_name("former_names.txt").read_text().splitlines()
+    for line in Path(textmill.__file__).with_name("former_names.txt").read_text().splitlines()
 ]
 
 
 OWN = """
-from weft.models.classifier import Classifier
-from weft.models.encoders.lstm import LstmEncoder
+from textmill.models.classifier import Classifier
+from textmill.models.encoders.lstm import LstmEncoder
 
 class Mine(LstmEncoder):
     class Config(LstmEncoder.Config): ...
@@ -52,35 +52,35 @@ def test_every_line_serves_what_is_there(former: str, present: str) -> None:
 
 
 def test_a_recipe_that_imports_by_former_names_gets_the_classes_of_today() -> None:
-    former = importlib.import_module("weft.text.words")
+    former = importlib.import_module("textmill.text.words")
     assert former.FittedWords is FittedWords
-    assert former.__doc__ == "The former name of ``weft.text.tokenizers.word_tokenizer``."
-    assert importlib.import_module("weft.metrics.answers").QuestionAnswering is SquadScores
+    assert former.__doc__ == "The former name of ``textmill.text.tokenizers.word_tokenizer``."
+    assert importlib.import_module("textmill.metrics.answers").QuestionAnswering is SquadScores
     with pytest.raises(AttributeError, match="Nothing"):
         former.Nothing  # noqa: B018
-    with pytest.raises(ModuleNotFoundError, match=r"^No module named 'weft\.text\.sentences'$"):
-        importlib.import_module("weft.text.sentences")
+    with pytest.raises(ModuleNotFoundError, match=r"^No module named 'textmill\.text\.sentences'$"):
+        importlib.import_module("textmill.text.sentences")
 
 
 def test_a_star_imports_what_a_former_module_has_and_had() -> None:
     found: dict[str, object] = {}
-    exec("from weft.text.words import *\nfrom weft.metrics.answers import *", found)
+    exec("from textmill.text.words import *\nfrom textmill.metrics.answers import *", found)
     assert found["FittedWords"] is FittedWords
     assert found["QuestionAnswering"] is found["SquadScores"] is SquadScores
-    assert "QuestionAnswering" in dir(importlib.import_module("weft.metrics.answers"))
+    assert "QuestionAnswering" in dir(importlib.import_module("textmill.metrics.answers"))
 
 
 def test_a_module_that_is_still_there_has_its_former_names_beside_its_own() -> None:
-    present = importlib.import_module("weft.models.vocabulary")
+    present = importlib.import_module("textmill.models.vocabulary")
     assert present.VocabInfo is present.ModelVocabInfo
     assert "VocabInfo" not in vars(present)
-    message = r"^module 'weft\.models\.vocabulary' has no attribute 'Nothing'$"
+    message = r"^module 'textmill\.models\.vocabulary' has no attribute 'Nothing'$"
     with pytest.raises(AttributeError, match=message):
         present.Nothing  # noqa: B018
 
 
 def test_no_former_module_is_imported_before_it_is_asked_for() -> None:
-    code = "import sys, weft; print('weft.former_names' in sys.modules)"
+    code = "import sys, textmill; print('textmill.former_names' in sys.modules)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout == "False\n"
 
@@ -88,10 +88,10 @@ def test_no_former_module_is_imported_before_it_is_asked_for() -> None:
 @pytest.mark.parametrize(
     ("present", "first"),
     [
-        (AdamW, "weft.training.optimizers.adamw.AdamW"),
-        (Cosine, "weft.training.schedules.cosine.Cosine"),
-        (FittedWords, "weft.text.words.FittedWords"),
-        (DocumentClassification, "weft.tasks.classification.DocumentClassification"),
+        (AdamW, "textmill.training.optimizers.adamw.AdamW"),
+        (Cosine, "textmill.training.schedules.cosine.Cosine"),
+        (FittedWords, "textmill.text.words.FittedWords"),
+        (DocumentClassification, "textmill.tasks.classification.DocumentClassification"),
         (Path, "pathlib.Path"),
     ],
 )
@@ -99,11 +99,11 @@ def test_keys_are_made_of_the_first_name(present: type, first: str) -> None:
     assert first_name(f"{present.__module__}.{present.__qualname__}") == first
 
 
-def test_nothing_of_weft_is_code_of_the_recipes_own(tmp_path: Path) -> None:
+def test_nothing_of_textmill_is_code_of_the_recipes_own(tmp_path: Path) -> None:
     script = tmp_path / "own.py"
     script.write_text(OWN)
     code = reached_code(plan_recipe(script, targets=["model"]).plan)
-    assert [name for name in code if name.startswith("module weft")] == []
+    assert [name for name in code if name.startswith("module textmill")] == []
     assert "LstmEncoder" in code
 
 
@@ -119,11 +119,11 @@ def test_every_registered_component_has_one_first_name() -> None:
 
 
 def test_a_module_that_had_names_before_is_imported_from_its_room() -> None:
-    code = "from weft.runtime import memory; print(memory.__name__)"
+    code = "from textmill.runtime import memory; print(memory.__name__)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout == "weft.runtime.memory\n"
+    assert found.stdout == "textmill.runtime.memory\n"
 
 
 def test_a_public_name_comes_before_a_former_module_of_that_name() -> None:
-    served = importlib.import_module("weft.tasks").__getattr__("evaluate")
-    assert served is importlib.import_module("weft.tasks.evaluation").evaluate
+    served = importlib.import_module("textmill.tasks").__getattr__("evaluate")
+    assert served is importlib.import_module("textmill.tasks.evaluation").evaluate

@@ -5,10 +5,10 @@ import re
 from collections import defaultdict
 from pathlib import Path
 
-from weft.tasks.registries import tasks
+from textmill.tasks.registries import tasks
 
 ROOT = Path(__file__).parents[1]
-SOURCE = ROOT / "src" / "weft"
+SOURCE = ROOT / "src" / "textmill"
 SOURCES = sorted(SOURCE.rglob("*.py"))
 MODULES = [path for path in SOURCES if path.name not in ("__init__.py", "__main__.py")]
 
@@ -31,7 +31,7 @@ ALLOWED = {
     "checkpoint/parts.py": "a part is what a checkpoint is made of: the word of the glossary",
     "checkpoint/state.py": "states, as torch's state_dict: what that room is about",
     "cli/main.py": "the entry point, as every Python package calls it",
-    "cli/new.py": "each command's module is called as the command: weft new",
+    "cli/new.py": "each command's module is called as the command: textmill new",
     "recipes/corpus/parts.py": "train, valid and test parts of the corpus",
 }
 """Modules with such a name, each with its reason."""
@@ -48,7 +48,9 @@ def test_no_public_class_name_means_two_things() -> None:
 
 def test_no_module_has_a_vague_name() -> None:
     found = {
-        path.relative_to(ROOT / "src" / "weft").as_posix() for path in MODULES if path.stem in VAGUE
+        path.relative_to(ROOT / "src" / "textmill").as_posix()
+        for path in MODULES
+        if path.stem in VAGUE
     }
     assert found == set(ALLOWED)
 
@@ -68,11 +70,15 @@ def test_every_folder_can_be_seen_at_once() -> None:
 
 def test_the_page_of_the_architecture_names_every_room_and_only_what_is_there() -> None:
     page = (ROOT / "docs" / "architecture.md").read_text()
-    rooms = {path.parent.name for path in SOURCES if path.parent.parent.name == "weft"}
+    rooms = {path.parent.name for path in SOURCES if path.parent.parent.name == "textmill"}
     assert [room for room in sorted(rooms) if f"`{room}`" not in page] == []
     words = {word for code in re.findall(r"(?<!`)`([^`\n]+)`(?!`)", page) for word in code.split()}
     paths = {word for word in words if "/" in word}
-    places = [ROOT, ROOT / "src" / "weft", *(ROOT / "src" / "weft" / room for room in rooms)]
+    places = [
+        ROOT,
+        ROOT / "src" / "textmill",
+        *(ROOT / "src" / "textmill" / room for room in rooms),
+    ]
     assert [p for p in sorted(paths) if not any((place / p).exists() for place in places)] == []
 
 
@@ -87,14 +93,16 @@ def test_a_module_is_named_by_a_string_in_its_own_room_alone() -> None:
         and node.value in modules
         and node.value.split(".")[1] not in path.relative_to(ROOT).parts
     ]
-    assert [where for where in found if where[0] != "src/weft/__init__.py"] == []
+    assert [where for where in found if where[0] != "src/textmill/__init__.py"] == []
 
 
 def test_tasks_are_at_most_three_classes_deep() -> None:
     depths = {}
     for name in tasks.names():
         kind = tasks.get(name)
-        depths[name] = [c.__name__ for c in kind.__mro__ if c.__module__.startswith("weft.tasks")]
+        depths[name] = [
+            c.__name__ for c in kind.__mro__ if c.__module__.startswith("textmill.tasks")
+        ]
     assert {name: found for name, found in depths.items() if len(found) > 3} == {}
     assert depths["word_tagging"] == ["WordTagging", "ColumnsTask", "Task"]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-import weft
+import textmill
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 sys.path.insert(0, str(EXAMPLES))
@@ -146,8 +146,8 @@ def test_the_experiment_learns_fields_from_what_is_written(tmp_path, monkeypatch
     Path("made.tagged.txt").write_text("\n".join(lines), encoding="utf-8")
     assert prepare("data/references", "made.tagged.txt").returncode == 0
     words = ["trainer.max_steps=60", "model.dropout=0", "optimizer.lr=0.02"]
-    run = weft.train("tagging/references/local", words, run_dir="run")
-    found = weft.load(run.folder)("Bob, D. On nets trees. 1999. J. of maps, 7")
+    run = textmill.train("tagging/references/local", words, run_dir="run")
+    found = textmill.load(run.folder)("Bob, D. On nets trees. 1999. J. of maps, 7")
     assert " ".join(found.tags) == (
         "author author title title title date journal journal journal volume"
     )

@@ -17,15 +17,15 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-import weft
-from weft.errors import TRAINING_PACKAGES
-from weft.recipes import registries
+import textmill
+from textmill.errors import TRAINING_PACKAGES
+from textmill.recipes import registries
 
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
 MODULES = sorted(
     module.name
-    for module in pkgutil.walk_packages(weft.__path__, "weft.")
+    for module in pkgutil.walk_packages(textmill.__path__, "textmill.")
     if not module.name.endswith("__main__")
 )
 LONGEST_FILE = 400
@@ -44,7 +44,7 @@ def every_text() -> Iterator[tuple[str, str]]:
     ]
     files = [f for folder in own for f in folder.rglob("*") if f.is_file()]
     for file in sorted([*files, *(f for f in ROOT.iterdir() if f.is_file())]):
-        built = {".git", "__pycache__", "_build", "weft.egg-info"} & set(file.parts)
+        built = {".git", "__pycache__", "_build", "textmill.egg-info"} & set(file.parts)
         if not built and file.suffix in {"", ".md", ".py", ".toml", ".txt", ".yaml"}:
             yield relative(file), file.read_text(encoding="utf-8")
 
@@ -93,7 +93,7 @@ def test_no_path_of_one_persons_machine_is_named() -> None:
 # --- names resolve ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["weft", *MODULES])
+@pytest.mark.parametrize("name", ["textmill", *MODULES])
 def test_every_public_name_resolves(name: str) -> None:
     module = importlib.import_module(name)
     names = list(getattr(module, "__all__", []))
@@ -120,7 +120,7 @@ def test_every_module_with_public_names_is_in_the_reference() -> None:
     assert public - set(re.findall(r"automodule:: (\S+)", pages)) == {
         name
         for name in public
-        if name.startswith("weft.cli.")  # commands: their page is cli.md
+        if name.startswith("textmill.cli.")  # commands: their page is cli.md
     }
 
 
@@ -143,12 +143,12 @@ HEAVY = ("torch", "transformers", "numpy", "pyarrow", "sacrebleu", "sentencepiec
 @pytest.mark.parametrize(
     "program",
     [
-        "import weft",
-        "import weft.config",
-        "import weft.cli.main",
-        "from weft.cli.main import main\ntry: main(['--help'])\nexcept SystemExit: pass",
+        "import textmill",
+        "import textmill.config",
+        "import textmill.cli.main",
+        "from textmill.cli.main import main\ntry: main(['--help'])\nexcept SystemExit: pass",
     ],
-    ids=["import-weft", "import-config", "import-cli", "weft-help"],
+    ids=["import-textmill", "import-config", "import-cli", "textmill-help"],
 )
 def test_no_heavy_package_is_imported(program: str) -> None:
     ask = f"\nimport sys\nprint('heavy:', [m for m in {HEAVY} if m in sys.modules])"
@@ -160,7 +160,7 @@ def test_no_heavy_package_is_imported(program: str) -> None:
 
 
 def test_text_needs_no_torch() -> None:
-    names = [name for name in MODULES if name.startswith("weft.text")]
+    names = [name for name in MODULES if name.startswith("textmill.text")]
     program = f"import sys\nfor n in {names}: __import__(n)\nprint('torch' in sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
@@ -185,7 +185,7 @@ def declared(*, but: str = "") -> list[Requirement]:
     }
     lists = [project["dependencies"], *extras.values()]
     found = [Requirement(line) for lines in lists for line in lines]
-    return [need for need in found if need.name != "weft"]  # an extra that brings another
+    return [need for need in found if need.name != "textmill"]  # an extra that brings another
 
 
 def test_every_dependency_is_pinned_to_a_version_it_allows() -> None:
@@ -203,7 +203,7 @@ def test_the_extras_that_train_bring_torch_and_the_others_do_not() -> None:
     while more := {
         name
         for name, lines in extras.items()
-        if name not in bring and {f"weft[{brought}]" for brought in bring} & set(lines)
+        if name not in bring and {f"textmill[{brought}]" for brought in bring} & set(lines)
     }:
         bring |= more
     assert set(extras) - bring == {"exported", "pdf", "serve"}
@@ -222,7 +222,7 @@ def test_every_package_the_source_imports_is_declared() -> None:
                 imported |= {alias.name.split(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module:
                 imported.add(node.module.split(".")[0])
-    foreign = imported - set(sys.stdlib_module_names) - {"weft"}
+    foreign = imported - set(sys.stdlib_module_names) - {"textmill"}
     providers = importlib.metadata.packages_distributions()
     known = {canonicalize_name(r.name) for r in declared()}
     undeclared = {
@@ -234,8 +234,8 @@ def test_every_package_the_source_imports_is_declared() -> None:
 def test_what_the_dependencies_need_is_pinned_too() -> None:
     # What torch's builds for accelerators need is pinned by torch itself, and not everywhere there.
     by_torch = re.compile(r"nvidia-|cuda-|triton")
-    # The peers that weft is measured against, and Ray, are not installed where tests run: pinned by
-    # name.
+    # The peers that textmill is measured against, and Ray, are not installed where tests run:
+    # pinned by name.
     declared_here = [canonicalize_name(r.name) for r in declared(but="bench")]
     left = [name for name in declared_here if name != "ray"]
     seen, unpinned = set[str](), set[str]()

@@ -6,8 +6,8 @@ from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
 
-import weft
-from weft.checkpoint.run_seal import RunSeal, sealed_config
+import textmill
+from textmill.checkpoint.run_seal import RunSeal, sealed_config
 
 PAIRS = [
     ("The cat sleeps.", "Le chat dort."),
@@ -21,12 +21,12 @@ PAIRS = [
 ]
 HEAD = '''"""A tiny translator."""
 from pathlib import Path
-from weft import like
-from weft.data import TextPairs
-from weft.models import Transformer
-from weft.tasks import Translation
-from weft.text import FittedTokenizer
-from weft.training import AdamW, Every, Trainer
+from textmill import like
+from textmill.data import TextPairs
+from textmill.models import Transformer
+from textmill.tasks import Translation
+from textmill.text import FittedTokenizer
+from textmill.training import AdamW, Every, Trainer
 
 HERE = Path({folder!r})
 train_data = TextPairs.Config(path=HERE / "train.tsv", max_tokens=200)
@@ -55,13 +55,15 @@ def train_script(folder: Path, *more: str, words: tuple[str, ...] = ()) -> Path:
     script = folder / "tiny.py"
     text = HEAD.format(folder=str(folder))
     script.write_text(text + "\n".join(more) + "\n", encoding="utf-8")
-    return weft.train(script, [*words, "reporters.console=false"], run_dir=folder / "run").folder
+    return textmill.train(
+        script, [*words, "reporters.console=false"], run_dir=folder / "run"
+    ).folder
 
 
 @cache
 def library_run() -> Path:
     """A run of library components alone; its data and its tokenizer's cache are gone."""
-    folder = Path(mkdtemp(prefix="weft-tests-"))
+    folder = Path(mkdtemp(prefix="textmill-tests-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     run = train_script(folder / "work")
     kept = folder / "kept"

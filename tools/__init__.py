@@ -1,1 +1,1 @@
-"""What is run by those who change weft, and is no part of it."""
+"""What is run by those who change textmill, and is no part of it."""

@@ -1,1 +1,1 @@
-"""What weft reaches on real data, beside linear baselines: ``make results``."""
+"""What textmill reaches on real data, beside linear baselines: ``make results``."""

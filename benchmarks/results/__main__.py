@@ -3,7 +3,7 @@
     python -m benchmarks.results --data data
     python -m benchmarks.results tagging cora --seeds 1 --threads 1
 
-Each training is ``weft train EXPERIMENT`` as it is shipped, in a process of its own; the linear
+Each training is ``textmill train EXPERIMENT`` as it is shipped, in a process of its own; the linear
 baselines are fitted on the same training files and scored on the same dev files. Every figure is
 kept in the ledger (``--out``) as soon as it is there: a second call makes those that are missing,
 goes on with a training that was interrupted, and makes anew what rests on another recipe, other
@@ -24,7 +24,7 @@ from benchmarks.results.ledger import Ledger
 from benchmarks.results.measuring import (
     Bench,
     measure_baseline,
-    measure_weft,
+    measure_textmill,
     say,
 )
 from benchmarks.results.table import tables, write
@@ -43,7 +43,7 @@ def main(words: Sequence[str] | None = None, declared: Sequence[Job] = JOBS) -> 
         metavar="JOB",
         help="names, families, linear, pretrained, references or summaries",
     )
-    home = os.environ.get("WEFT_DATA", "data")
+    home = os.environ.get("TEXTMILL_DATA", "data")
     parser.add_argument("--data", type=Path, default=Path(home), help="the folder of data sets")
     parser.add_argument("--out", type=Path, default=Path("results"), help="ledger and run folders")
     parser.add_argument("--seeds", type=int, help="at most so many seeds a job")
@@ -110,7 +110,7 @@ def measure(bench: Bench, job: Job, *, only_baselines: bool) -> list[str]:
         partial(measure_baseline, bench, baseline, job, files) for baseline in job.baselines
     ]
     if not only_baselines:
-        measures += [partial(measure_weft, bench, job, files, s) for s in bench.seeds_of(job)]
+        measures += [partial(measure_textmill, bench, job, files, s) for s in bench.seeds_of(job)]
     failed = []
     for measure_one in measures:
         try:

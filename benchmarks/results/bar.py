@@ -1,4 +1,4 @@
-"""``make results RESULTS=linear``: weft's linear models beside others, on small sets."""
+"""``make results RESULTS=linear``: textmill's linear models beside others, on small sets."""
 
 import inspect
 import json
@@ -19,18 +19,18 @@ from benchmarks.results.table import markdown
 
 BEGIN = "<!-- made by make results RESULTS=linear: begin -->"
 END = "<!-- made by make results RESULTS=linear: end -->"
-WEFT = "weft"
+TEXTMILL = "textmill"
 LINEAR, WORDS, FASTTEXT = "linear", "its words alone", "fastText"
-COLUMNS = ("data", "rows", "seeds", LINEAR, WORDS, FASTTEXT, WEFT, "±", "CPU", "")
+COLUMNS = ("data", "rows", "seeds", LINEAR, WORDS, FASTTEXT, TEXTMILL, "±", "CPU", "")
 CODE = (
-    "weft.models.label_losses",
-    "weft.models.layers.sparse_rows",
-    "weft.models.ngrams",
-    "weft.text.tokenizers.ngram_tokenizer",
-    "weft.training.optimizers.lbfgs",
-    "weft.training.schedules.decay",
+    "textmill.models.label_losses",
+    "textmill.models.layers.sparse_rows",
+    "textmill.models.ngrams",
+    "textmill.text.tokenizers.ngram_tokenizer",
+    "textmill.training.optimizers.lbfgs",
+    "textmill.training.schedules.decay",
 )
-"""The modules on which weft's figures rest: those of other code are made anew."""
+"""The modules on which textmill's figures rest: those of other code are made anew."""
 
 
 @dataclass(frozen=True)
@@ -96,14 +96,14 @@ def of_fasttext(train: Sequence[Row], dev: Sequence[Row], *, seed: int, **_: obj
     return bag_of_words.answers(texts[0], labels, texts[1], seed=seed), time.process_time() - begun
 
 
-def of_weft(
+def of_textmill(
     train: Sequence[Row], dev: Sequence[Row], *, seed: int, numbers: bool, folder: Path
 ) -> Found:
     """The shipped experiment, its last weights: nothing is chosen by the dev rows.
 
-    Its seconds are those of ``weft.train``: checks, fitting, training, evaluating and saving.
+    Its seconds are those of ``textmill.train``: checks, fitting, training, evaluating and saving.
     """
-    import weft
+    import textmill
 
     shutil.rmtree(folder, ignore_errors=True)  # of a measurement that was interrupted
     folder.mkdir(parents=True)
@@ -113,11 +113,11 @@ def of_weft(
     words = [f"train_data.path={folder / 'train.tsv'}", f"trainer.seed={seed}"]
     words += ["valid_data=null", "trainer.selection.metric=loss"]
     begun = time.process_time()
-    run = weft.train(_experiment(train, numbers=numbers), words, run_dir=folder / "run")
+    run = textmill.train(_experiment(train, numbers=numbers), words, run_dir=folder / "run")
     seconds = time.process_time() - begun
     names = ["text"] if len(train[0]) == 2 else ["text1", "text2"]
     asked = [dict(zip(names, row[1:], strict=True)) for row in dev]
-    answers = weft.load(run.folder)(asked)
+    answers = textmill.load(run.folder)(asked)
     if numbers:
         return [str(answer.number) for answer in answers], seconds
     return [answer.label for answer in answers], seconds
@@ -127,7 +127,7 @@ PARTS: Mapping[str, Callable[..., Found]] = {
     LINEAR: partial(of_linear, words=False),
     WORDS: partial(of_linear, words=True),
     FASTTEXT: of_fasttext,
-    WEFT: of_weft,
+    TEXTMILL: of_textmill,
 }
 
 
@@ -149,17 +149,17 @@ def measure(data: Path, out: Path, ledger: Ledger, *, seeds: int) -> None:
             if ledger.find(cell.name, part, key):
                 continue
             folder = out / "linear" / cell.name
-            more = {"folder": folder} if part == WEFT else {}
+            more = {"folder": folder} if part == TEXTMILL else {}
             answers, seconds = found(train, dev, seed=cell.seed, numbers=cell.numbers, **more)
             line = {"job": cell.name, "part": part, "key": key, "cpu_s": seconds}
             ledger.add({**line, "value": cell.value(answers, dev), "dev": len(dev)})
 
 
 def _made_by(cell: Cell, part: str, train: Sequence[Row]) -> dict[str, str]:
-    """What else a measurement depends on: its code, and of weft its experiment's settings."""
-    if part != WEFT:
+    """What else a measurement depends on: its code, and of textmill its experiment's settings."""
+    if part != TEXTMILL:
         return {"code": inspect.getsource(bag_of_words if part == FASTTEXT else linear)}
-    from weft.recipes.planning import plan_recipe
+    from textmill.recipes.planning import plan_recipe
 
     plan = plan_recipe(_experiment(train, numbers=cell.numbers), targets=["trainer"]).plan
     code = "".join(inspect.getsource(import_module(name)) for name in CODE)
@@ -202,11 +202,11 @@ def _row(cells: Sequence[Cell], lines: Mapping[tuple[str, str], Line]) -> list[s
     by_part = dict(zip(parts, zip(*whole, strict=True), strict=True))
     means = {part: statistics.mean(line["value"] for line in by_part[part]) for part in parts}
     seconds = {part: statistics.mean(line["cpu_s"] for line in by_part[part]) for part in parts}
-    best, rows = max(value for part, value in means.items() if part != WEFT), whole[0][0]["dev"]
+    best, rows = max(value for part, value in means.items() if part != TEXTMILL), whole[0][0]["dev"]
     error = _error(best / 100, rows, labels=not cells[0].numbers)
     values = [f"{means[part]:.2f}" if part in means else "" for part in PARTS]
-    times = f"{seconds[WEFT] / seconds[LINEAR]:.1f} times"
-    verdict = "below" if means[WEFT] < best - error else ""
+    times = f"{seconds[TEXTMILL] / seconds[LINEAR]:.1f} times"
+    verdict = "below" if means[TEXTMILL] < best - error else ""
     size = str(cells[0].size or "all")
     return [cells[0].split, size, str(len(whole)), *values, f"{error:.2f}", times, verdict]
 

@@ -30,7 +30,7 @@ class Crf:
     spans: Literal["bio", "io", "none"] = "none"
     """How tags mark spans: with spans, their F1 is a score."""
     prefix: Literal["span", "slot"] = "span"
-    """What spans are called in the name of their score, as weft's task calls it."""
+    """What spans are called in the name of their score, as textmill's task calls it."""
 
     @property
     def name(self) -> str:
@@ -40,7 +40,7 @@ class Crf:
         """The scores on dev rows."""
         train, dev = rows(files.train, reading), rows(files.dev, reading)
         gold = [listed(row[self.tags]) for row in dev]
-        with tempfile.TemporaryDirectory(prefix="weft-crf-") as folder:
+        with tempfile.TemporaryDirectory(prefix="textmill-crf-") as folder:
             tag = fitted(
                 [listed(row[self.words]) for row in train],
                 [listed(row[self.tags]) for row in train],

@@ -56,7 +56,7 @@ def divided(path: Path, folder: Path) -> Files:
 
 
 def rows(path: Path, reading: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    """The rows of a file, read as weft's training reads them."""
-    from weft.data.text_rows import TextRows
+    """The rows of a file, read as textmill's training reads them."""
+    from textmill.data.text_rows import TextRows
 
     return list(TextRows.Config(path=path, **reading).build())

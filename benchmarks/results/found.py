@@ -14,7 +14,7 @@ class Found:
     """Figures of the dev file, as the ledger keeps them."""
 
     values: Mapping[str, float]
-    """By the names that weft has for them."""
+    """By the names that textmill has for them."""
     standard_errors: Mapping[str, float]
     """0 where there are no rows to draw anew."""
     details: Mapping[str, Any] = field(default_factory=dict)

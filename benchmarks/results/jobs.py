@@ -19,7 +19,7 @@ class Measure(Protocol):
     def name(self) -> str: ...
 
     def found(self, files: Files, reading: Mapping[str, Any]) -> Found:
-        """Values by the names of weft's own."""
+        """Values by the names of textmill's own."""
         ...
 
 
@@ -53,14 +53,14 @@ class Figure:
     """A value of a job that the table has."""
 
     metric: str
-    """Its name in weft's ``metrics.jsonl`` and among a baseline's scores."""
+    """Its name in textmill's ``metrics.jsonl`` and among a baseline's scores."""
     name: str
     """What the table calls it."""
     wanted: Wanted | None = None
     elsewhere: float | None = None
     """The same baseline's score on the test part, measured when the data were split: a check."""
     percent: bool = True
-    """Whether weft's value is a share, from 0 to 1."""
+    """Whether textmill's value is a share, from 0 to 1."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +69,7 @@ class Job:
 
     name: str
     experiment: str
-    """Trained as it is shipped: ``weft train EXPERIMENT`` with the data's places alone."""
+    """Trained as it is shipped: ``textmill train EXPERIMENT`` with the data's places alone."""
     train: str
     """The training file in the folder of data."""
     dev: str = ""
@@ -82,7 +82,7 @@ class Job:
     encoder: bool = False
     """Whether it begins with a pretrained encoder: all-MiniLM-L6-v2."""
     own: Measure | None = None
-    """What measures weft, where it is not ``weft train``."""
+    """What measures textmill, where it is not ``textmill train``."""
 
     @property
     def family(self) -> str:
@@ -267,7 +267,7 @@ JOBS = (
         baselines=(Timed("plain"),),
         figures=(Figure("perplexity", "perplexity", Wanted(at_most=True), percent=False),),
         seeds=1,
-        own=Timed("weft"),
+        own=Timed("textmill"),
     ),
 )
 """From the cheap ones to the dear ones."""

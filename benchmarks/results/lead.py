@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.results.files import Files
 from benchmarks.results.found import Found
 from benchmarks.results.scores import Score, found_of
-from weft.metrics.rouge import Rouge, RougeKind
+from textmill.metrics.rouge import Rouge, RougeKind
 
 KINDS: tuple[RougeKind, ...] = ("rouge1", "rouge2", "rougeL")
 
@@ -19,7 +19,8 @@ KINDS: tuple[RougeKind, ...] = ("rouge1", "rouge2", "rougeL")
 class OneSentence:
     """One of the sentences that a row's source is a list of; no choice is above the best one.
 
-    It is scored as weft's task scores summaries: by stems, against the reference that it is best by
+    It is scored as textmill's task scores summaries: by stems, against the reference that it is
+    best by
     in ROUGE-1."""
 
     best: bool = False

@@ -28,7 +28,7 @@ class Linear:
     label: str = "label"
     """The column of the label."""
     score: str = "accuracy"
-    """What weft's task calls the share of right labels."""
+    """What textmill's task calls the share of right labels."""
 
     @property
     def name(self) -> str:

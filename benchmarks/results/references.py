@@ -31,20 +31,20 @@ BEGIN = "<!-- made by make results RESULTS=references: begin -->"
 END = "<!-- made by make results RESULTS=references: end -->"
 EXPERIMENT = "tagging/references"
 CODE = (
-    "weft.models.crf",
-    "weft.models.encoders.lstm",
-    "weft.models.layers.word_embeddings",
-    "weft.models.tagger",
-    "weft.text.features.spelling",
+    "textmill.models.crf",
+    "textmill.models.encoders.lstm",
+    "textmill.models.layers.word_embeddings",
+    "textmill.models.tagger",
+    "textmill.text.features.spelling",
 )
-"""The modules on which weft's figures rest: those of other code are made anew."""
+"""The modules on which textmill's figures rest: those of other code are made anew."""
 OF_CORA = 503
 """AnyStyle's file begins with the references of Cora, its test part among them: where they end."""
-COLUMNS = ("trained on", "scored on", "figure", "CRFsuite", "weft", "more", "reached", "CPU s")
-FIELDS = ("field", "words", "CRFsuite", "weft")
+COLUMNS = ("trained on", "scored on", "figure", "CRFsuite", "textmill", "more", "reached", "CPU s")
+FIELDS = ("field", "words", "CRFsuite", "textmill")
 SPEEDS = ("all sets", "asked", "references a second of CPU", "≥ 100")
 WANTED = 2.0
-"""Standard errors of the difference that weft should be above CRFsuite, on the same rows."""
+"""Standard errors of the difference that textmill should be above CRFsuite, on the same rows."""
 EVERY = "all of these"
 LEADING = ("citation-number", "note")
 """What AnyStyle's rows, and others, call the label that a reference begins with."""
@@ -191,15 +191,15 @@ def same_row(row: Row) -> str:
 def of_crfsuite(block: Block, **_: Any) -> list[list[str]]:
     """What CRFsuite answers."""
     words, tags = ([row[name] for row in block.train] for name in ("tokens", "tags"))
-    with tempfile.TemporaryDirectory(prefix="weft-crf-") as folder:
+    with tempfile.TemporaryDirectory(prefix="textmill-crf-") as folder:
         tag = crf.fitted(words, tags, Path(folder, "crf"))
         return [tag(words) for words in block.asked]
 
 
-def of_weft(block: Block, *, seed: int, folder: Path) -> list[list[str]]:
+def of_textmill(block: Block, *, seed: int, folder: Path) -> list[list[str]]:
     """What the pipeline answers with the experiment's last weights."""
-    import weft
-    from weft.pipelines import ReferenceParser
+    import textmill
+    from textmill.pipelines import ReferenceParser
 
     shutil.rmtree(folder, ignore_errors=True)  # of a measurement that was interrupted
     folder.mkdir(parents=True)
@@ -207,7 +207,7 @@ def of_weft(block: Block, *, seed: int, folder: Path) -> list[list[str]]:
     (folder / "train.jsonl").write_text(rows, encoding="utf-8")
     words = [f"train_data.path={folder / 'train.jsonl'}", f"trainer.seed={seed}"]
     words += ["valid_data=null", "trainer.selection.metric=loss"]
-    run = weft.train(EXPERIMENT, words, run_dir=folder / "run")
+    run = textmill.train(EXPERIMENT, words, run_dir=folder / "run")
     found = ReferenceParser(run.folder)([" ".join(words) for words in block.asked])
     # A label that a reference begins with is no word of it to a parser, and is one in the rows.
     known = {tag for row in block.train for tag in row["tags"]}
@@ -218,13 +218,13 @@ def of_weft(block: Block, *, seed: int, folder: Path) -> list[list[str]]:
 
 def measure(ledger: Ledger, block: Block, out: Path, *, seeds: int) -> None:
     """Makes what is missing of a block."""
-    for part, seed in [("CRFsuite", 0), *(("weft", seed) for seed in range(1, seeds + 1))]:
+    for part, seed in [("CRFsuite", 0), *(("textmill", seed) for seed in range(1, seeds + 1))]:
         key = key_for(block, part, seed)
         if ledger.find(block.name, part, key):
             continue
         say(f"references, {block.name}: {part}{f', seed {seed}' if seed else ''}")
         begun = time.process_time()
-        answer = of_weft if seed else of_crfsuite
+        answer = of_textmill if seed else of_crfsuite
         found = answer(block, seed=seed, folder=run_folder(block, out, seed))
         line = {"job": block.name, "part": part, "key": key, "seed": seed}
         ledger.add({**line, "cpu_s": time.process_time() - begun, "answers": found})
@@ -236,11 +236,11 @@ def run_folder(block: Block, out: Path, seed: int) -> Path:
 
 
 def key_for(block: Block, part: str, seed: int) -> str:
-    """Of the rows and the code; of weft the experiment's settings and the seed, too."""
+    """Of the rows and the code; of textmill the experiment's settings and the seed, too."""
     made: dict[str, Any] = {"train": block.train, "dev": block.dev, "seed": seed}
     if part == "CRFsuite":
         return key_of({**made, "code": inspect.getsource(crf)})
-    from weft.recipes.planning import plan_recipe
+    from textmill.recipes.planning import plan_recipe
 
     plan = plan_recipe(EXPERIMENT, targets=["trainer"]).plan
     code = [inspect.getsource(importlib.import_module(name)) for name in CODE]
@@ -253,11 +253,11 @@ TOGETHER, LEAST = 256, 3.0
 
 def measure_speed(ledger: Ledger, block: Block, out: Path) -> None:
     """References a second of CPU through the pipeline, by the first seed's run and its export."""
-    from weft.pipelines import ReferenceParser
-    from weft.runs.export import export
+    from textmill.pipelines import ReferenceParser
+    from textmill.runs.export import export
 
     run = run_folder(block, out, 1) / "run"
-    key = key_of({"block": key_for(block, "weft", 1), "code": inspect.getsource(measure_speed)})
+    key = key_of({"block": key_for(block, "textmill", 1), "code": inspect.getsource(measure_speed)})
     if ledger.find(block.name, "speed", key):
         return
     say("references: speed")
@@ -287,9 +287,12 @@ def a_second(answer: Callable[[list[str]], Sequence[Any]], asked: Sequence[list[
 
 
 def found_lines(ledger: Ledger, block: Block, seeds: int) -> tuple[Line | None, list[Line]]:
-    """What is known of CRFsuite, and of weft's seeds."""
+    """What is known of CRFsuite, and of textmill's seeds."""
     peer = ledger.find(block.name, "CRFsuite", key_for(block, "CRFsuite", 0))
-    own = (ledger.find(block.name, "weft", key_for(block, "weft", n)) for n in range(1, seeds + 1))
+    own = (
+        ledger.find(block.name, "textmill", key_for(block, "textmill", n))
+        for n in range(1, seeds + 1)
+    )
     return peer, [line for line in own if line]
 
 

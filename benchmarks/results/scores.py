@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.results.found import Found
-from weft.metrics.spans import Scheme, read_spans
+from textmill.metrics.spans import Scheme, read_spans
 
 RESAMPLES = 1000
 

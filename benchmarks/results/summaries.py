@@ -17,9 +17,9 @@ from benchmarks.results.measuring import (
     Bench,
     baseline_line,
     measure_baseline,
-    measure_weft,
+    measure_textmill,
     say,
-    weft_line,
+    textmill_line,
 )
 from benchmarks.results.table import markdown, write
 
@@ -52,10 +52,12 @@ def baseline_rows(bench: Bench) -> Iterator[list[str]]:
             yield [f"the {baseline.name}", *scores, ""]
 
 
-def weft_rows(bench: Bench, job: Job) -> Iterator[list[str]]:
+def textmill_rows(bench: Bench, job: Job) -> Iterator[list[str]]:
     """A row for an experiment, its mean over the seeds that were trained."""
     files = bench.files(job)
-    found = [weft_line(bench, job, files, seed) for seed in bench.seeds_of(job)] if files else []
+    found = (
+        [textmill_line(bench, job, files, seed) for seed in bench.seeds_of(job)] if files else []
+    )
     lines = [line for line in found if line is not None]
     if not lines:
         return
@@ -84,12 +86,12 @@ def main(
         for job in JOBS_OF_SUMMARIES if measured else ():
             for seed in bench.seeds_of(job):
                 try:
-                    measure_weft(bench, job, files, seed)
+                    measure_textmill(bench, job, files, seed)
                 except FailedError as error:
                     say(str(error))
                     failed.append(str(error))
     finally:
-        own = [row for job in JOBS_OF_SUMMARIES for row in weft_rows(bench, job)]
+        own = [row for job in JOBS_OF_SUMMARIES for row in textmill_rows(bench, job)]
         text = "\n".join(markdown(COLUMNS, [*baseline_rows(bench), *own]))
         write(page, text, begin=BEGIN, end=END)
     return failed

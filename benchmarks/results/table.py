@@ -7,12 +7,12 @@ from pathlib import Path
 
 from benchmarks.results.jobs import Figure, Job
 from benchmarks.results.ledger import Line
-from benchmarks.results.measuring import Bench, baseline_line, weft_line
+from benchmarks.results.measuring import Bench, baseline_line, textmill_line
 
 BEGIN = "<!-- made by make results: begin -->"
 END = "<!-- made by make results: end -->"
 
-COLUMNS = ("data", "figure", "baseline", "weft", "wanted", "reached", "CPU s", "wall s")
+COLUMNS = ("data", "figure", "baseline", "textmill", "wanted", "reached", "CPU s", "wall s")
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Measured:
     job: Job
     baselines: Sequence[Line]
     runs: Sequence[Line]
-    """Of weft, a line a seed."""
+    """Of textmill, a line a seed."""
     missing: str
     """What the table says where there is no run."""
 
@@ -33,7 +33,7 @@ class Measured:
         if files is None:
             return cls(job, (), (), "no data")
         fitted = (baseline_line(bench, baseline, job, files) for baseline in job.baselines)
-        trained = (weft_line(bench, job, files, seed) for seed in range(1, job.seeds + 1))
+        trained = (textmill_line(bench, job, files, seed) for seed in range(1, job.seeds + 1))
         baselines, runs = ([line for line in lines if line] for lines in (fitted, trained))
         return cls(job, baselines, runs, "not run")
 
@@ -88,7 +88,7 @@ def figure_rows(measured: Measured) -> Iterator[list[str]]:
 
 
 def compared(figure: Figure, measured: Measured) -> list[str]:
-    """A figure's baseline, weft's value, what is wanted, and whether that is reached."""
+    """A figure's baseline, textmill's value, what is wanted, and whether that is reached."""
     score, error = of_baseline(figure, measured.baselines)
     bound = figure.wanted
     limit = bound.limit(score, error) if bound else None

@@ -1,4 +1,4 @@
-"""A language model for some minutes: in weft's loop, or in a plain one."""
+"""A language model for some minutes: in textmill's loop, or in a plain one."""
 
 import json
 import subprocess
@@ -18,7 +18,7 @@ SCRIPT = Path(__file__).parents[1] / "language.py"
 class Timed:
     """One side of ``benchmarks/language.py``: the model of ``language/lstm``, on one thread."""
 
-    side: Literal["weft", "plain"]
+    side: Literal["textmill", "plain"]
     minutes: float = 20.0
     """Of the process's CPU, so that what else runs costs neither side a step."""
 

@@ -4,7 +4,7 @@
         --dev FILE --reading '{"columns": {"label": 0, "text": 1}}' --epochs 3 --lr 1e-4
 
 Batches of rows of like length, a linear schedule with a tenth of it as the warm-up, an evaluation
-and a checkpoint after each epoch, the best of which scores: what weft's experiments do, too.
+and a checkpoint after each epoch, the best of which scores: what textmill's experiments do, too.
 """
 
 import argparse
@@ -125,7 +125,7 @@ def train(args: argparse.Namespace) -> dict[str, Any]:
             return {"score": scores.span_f1(tags[1], answers, args.spans).value / 100}
         return {"score": scores.token_accuracy(tags[1], answers).value / 100}
 
-    with tempfile.TemporaryDirectory(prefix="weft-peer-") as folder:
+    with tempfile.TemporaryDirectory(prefix="textmill-peer-") as folder:
         trainer = InOrder(
             model=model,
             args=arguments(args, folder, rows=len(data[0])),

@@ -60,22 +60,22 @@ def lines_of(split, size, **values):
     return {
         (bar.Cell(split, size, seed).name, part): {"value": value + by, "cpu_s": 2.0, "dev": 400}
         for seed, by in ((1, -1), (2, 1))
-        for part, value in zip(bar.PARTS, (90, 80, 85, values["weft"]), strict=True)
+        for part, value in zip(bar.PARTS, (90, 80, 85, values["textmill"]), strict=True)
     }
 
 
 def test_the_mean_is_of_seeds_and_what_is_below_by_more_than_an_error_is_marked(small):
     cells = [bar.Cell("sms-spam", 500, seed) for seed in (1, 2, 3)]
-    near = bar._row(cells, lines_of("sms-spam", 500, weft=88.6))
+    near = bar._row(cells, lines_of("sms-spam", 500, textmill=88.6))
     means = ["90.00", "80.00", "85.00", "88.60"]
     assert near == ["sms-spam", "500", "2", *means, "1.50", "1.0 times", ""]
-    assert bar._row(cells, lines_of("sms-spam", 500, weft=88.4))[-1] == "below"
+    assert bar._row(cells, lines_of("sms-spam", 500, textmill=88.4))[-1] == "below"
 
 
 def test_a_seed_that_not_all_have_is_left_out_of_all(small):
     cells = [bar.Cell("sms-spam", 500, seed) for seed in (1, 2)]
-    lines = lines_of("sms-spam", 500, weft=88.6)
-    del lines["sms-spam-500-2", bar.WEFT]
+    lines = lines_of("sms-spam", 500, textmill=88.6)
+    del lines["sms-spam-500-2", bar.TEXTMILL]
     assert bar._row(cells, lines)[2:4] == ["1", "89.00"]
     del lines["sms-spam-500-1", bar.FASTTEXT]
     assert bar._row(cells, lines) is None
@@ -83,7 +83,7 @@ def test_a_seed_that_not_all_have_is_left_out_of_all(small):
 
 def test_a_linear_model_of_all_rows_stands_for_every_seed(small):
     cells = [bar.Cell("sms-spam", 0, seed) for seed in (1, 2)]
-    lines = lines_of("sms-spam", 0, weft=88.6)
+    lines = lines_of("sms-spam", 0, textmill=88.6)
     del lines["sms-spam-all-2", bar.LINEAR], lines["sms-spam-all-2", bar.WORDS]
     assert bar._row(cells, lines)[2:4] == ["2", "89.00"]
 
@@ -95,7 +95,7 @@ def test_numbers_are_measured_by_their_correlation_beside_a_ridge_regression(tmp
     monkeypatch.setattr(bar, "SIZES", (0,))
     ledger = bar.Ledger(tmp_path / "linear.jsonl")
     bar.measure(tmp_path, tmp_path, ledger, seeds=1)
-    assert [line["part"] for line in ledger.lines] == [bar.LINEAR, bar.WORDS, bar.WEFT]
+    assert [line["part"] for line in ledger.lines] == [bar.LINEAR, bar.WORDS, bar.TEXTMILL]
     assert all(-100 <= line["value"] <= 100 for line in ledger.lines)
     assert bar.Cell("lengths", 0, 1).value(["1", "2", "4"], [("2",), ("4",), ("8",)]) == 100
 

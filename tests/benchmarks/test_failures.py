@@ -25,7 +25,7 @@ FIGURES = dict.fromkeys(
 SCRIPT = """
 import json, sys
 words = sys.argv
-peer = words[words.index("--peer") + 1] if "--peer" in words else "weft"
+peer = words[words.index("--peer") + 1] if "--peer" in words else "textmill"
 if peer in {broken!r}:
     sys.exit(f"{{peer}} is broken")
 if peer not in {silent!r}:
@@ -83,19 +83,19 @@ def test_a_peer_that_fails_is_named_and_the_others_have_their_rows(bench):
     assert code.startswith("\nThese measurements failed and are missing from the tables:\n  ")
     assert "accelerate" not in text
     assert rows(text.partition("### Memory")[0])[1:] == [
-        *("weft", "bare, the same model", "bare", "transformers", "lightning")
+        *("textmill", "bare, the same model", "bare", "transformers", "lightning")
     ]
-    assert rows(text.partition("### Memory")[2])[1:] == ["weft", "bare, token budget"]
+    assert rows(text.partition("### Memory")[2])[1:] == ["textmill", "bare, token budget"]
 
 
 @pytest.mark.parametrize(
     ("words", "base"),
     [
-        (["train"], "weft"),
+        (["train"], "textmill"),
         (["overhead"], "bare"),
         (["startup"], "bare"),
         (["memory"], "bare, token budget"),
-        (["decode"], "weft"),
+        (["decode"], "textmill"),
     ],
 )
 def test_a_table_without_what_it_compares_with_is_a_line(bench, words, base):
@@ -106,15 +106,22 @@ def test_a_table_without_what_it_compares_with_is_a_line(bench, words, base):
     assert "### Memory" in text
 
 
-def test_where_weft_cannot_be_measured_no_table_has_it(bench):
-    text, code = bench("overhead", "memory", "decode", broken=("weft",))
-    assert code.count("weft is broken") == 4  # decode has two searches
-    assert "weft" not in rows(text)
+def test_where_textmill_cannot_be_measured_no_table_has_it(bench):
+    text, code = bench("overhead", "memory", "decode", broken=("textmill",))
+    assert code.count("textmill is broken") == 4  # decode has two searches
+    assert "textmill" not in rows(text)
     assert rows(text).count("transformers") == 3
 
 
 def test_where_nothing_is_measured_nothing_counts(bench):
-    everything = ("weft", "bare", "bare, the same model", "transformers", "lightning", "accelerate")
+    everything = (
+        "textmill",
+        "bare",
+        "bare, the same model",
+        "transformers",
+        "lightning",
+        "accelerate",
+    )
     text, code = bench("overhead", broken=everything)
     assert code.count("is broken") == 6
     assert "counts" not in text
@@ -122,13 +129,13 @@ def test_where_nothing_is_measured_nothing_counts(bench):
 
 
 def test_a_measurement_that_prints_no_figures_failed(bench):
-    _, code = bench("memory", silent=("weft",))
+    _, code = bench("memory", silent=("textmill",))
     assert code.endswith("it printed no figures")
 
 
 def test_a_benchmark_that_compares_by_itself_names_its_failures(bench, tmp_path):
     text, code = bench("data", failed="no such module")
-    assert code.endswith("\n  data.py --peer weft: no such module")
+    assert code.endswith("\n  data.py --peer textmill: no such module")
     assert "### Data" in text
     assert not (tmp_path / "out.jsonl").exists()
 
@@ -154,7 +161,7 @@ def test_a_disturbed_row_of_one_thread_counts_by_the_processors_clock(bench):
 
 
 def test_the_figures_are_kept(bench, tmp_path):
-    bench("memory", broken=("weft",))
+    bench("memory", broken=("textmill",))
     lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert [line["peer"] for line in lines] == ["bare, token budget"]
 
@@ -164,10 +171,10 @@ def test_the_table_of_a_gpu_has_its_rows_and_says_what_is_not_known(bench):
     assert code is None
     table = text.partition("### Training in bfloat16 on no GPU")[2]
     assert rows(table)[1:] == [
-        *("weft", "bare", "bare, token budget", "transformers", "transformers, by length"),
+        *("textmill", "bare", "bare, token budget", "transformers", "transformers, by length"),
         "lightning",
     ]
-    assert "| weft | 1 | 2 | 1.00 times | 200.0 % | n/a | 2 |" in table
+    assert "| textmill | 1 | 2 | 1.00 times | 200.0 % | n/a | 2 |" in table
     assert "no peak of it is known" in table
 
 
@@ -183,7 +190,7 @@ def test_the_share_of_a_known_gpus_peak(bench, monkeypatch):
 
     monkeypatch.setattr(machine, "gpu_name", lambda device: "NVIDIA H100 80GB HBM3")
     text, _ = bench("train", "--device", "cpu", "--threads", "1", gflops_whole=494_500.0)
-    assert "| weft | 1 | 2 | 1.00 times | 200.0 % | 50.0 % | 2 |" in text
+    assert "| textmill | 1 | 2 | 1.00 times | 200.0 % | 50.0 % | 2 |" in text
     assert "its peak is 989 TFLOP/s" in text
 
 

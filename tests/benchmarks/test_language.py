@@ -37,14 +37,14 @@ def measured(text, *words):
 def test_the_losses_are_those_of_a_plain_loop(text):
     found = measured(text, "--steps", "60", "--lines", "1000")
     assert found["steps"] == 60
-    assert found["last_loss_weft"] < found["first_loss"]
+    assert found["last_loss_textmill"] < found["first_loss"]
     assert found["largest_relative_difference"] < 1e-3
 
 
-@pytest.mark.parametrize("side", [pytest.param("weft", marks=pytest.mark.slow), "plain"])
+@pytest.mark.parametrize("side", [pytest.param("textmill", marks=pytest.mark.slow), "plain"])
 def test_a_side_trains_for_its_time_and_is_evaluated(text, side):
     found = measured(text, "--minutes", "0.02", "--side", side, "--valid", str(text))
     assert found["side"] == side
-    assert 0.01 < found["cpu_minutes"] < 0.1  # weft's steps are what a short trial says
+    assert 0.01 < found["cpu_minutes"] < 0.1  # textmill's steps are what a short trial says
     assert found["steps"] > 10
     assert found["valid_perplexity"] < found["vocabulary"]

@@ -24,7 +24,9 @@ def test_it_prints_a_table_and_a_line_of_json(tmp_path, shared_data):
     )
     lines = done.stdout.splitlines()
     assert lines[0] == "| typed | on | against the first | seconds |"
-    assert lines[2].startswith("| `weft train examples/tatoeba.py --nproc 2` | two processes | - |")
+    assert lines[2].startswith(
+        "| `textmill train examples/tatoeba.py --nproc 2` | two processes | - |"
+    )
     agree = json.loads(lines[-1])["agree"]
     assert agree["nodes"] == "the same bytes"
     found = re.match(r"losses within (\S+), all .*; other weights, optimizer", agree["alone"])

@@ -13,9 +13,9 @@ from benchmarks.results.found import FailedError, Found
 from benchmarks.results.jobs import JOBS, NEAR, Figure, Job, Wanted, chosen
 from benchmarks.results.ledger import Ledger, key_of
 from benchmarks.results.linear import COSTS, Linear
-from benchmarks.results.measuring import baseline_key, settings, weft_key
+from benchmarks.results.measuring import baseline_key, settings, textmill_key
 from benchmarks.results.table import BEGIN, END, Measured, compared, markdown, write
-from weft.recipes import registries
+from textmill.recipes import registries
 
 JOB = Job(
     name="tiny",
@@ -70,11 +70,11 @@ BROKEN = replace(JOB, name="broken", reading={"columns": {"label": 0, "text": 5}
 
 def test_what_is_missing_is_measured_once_and_a_failure_is_named(made, data):
     lines, page, code = made(jobs=(BROKEN, JOB))
-    assert code.startswith(f"{FAILED}weft train classification/averaging/local")
+    assert code.startswith(f"{FAILED}textmill train classification/averaging/local")
     assert "it ended with 2" in code
     assert "| broken: `classification/averaging/local` | accuracy |  | not run |" in page
     assert [(line["job"], line["part"]) for line in lines] == [
-        *(("tiny", "TF-IDF + LinearSVC"), ("tiny", "weft"))
+        *(("tiny", "TF-IDF + LinearSVC"), ("tiny", "textmill"))
     ]
     fitted, trained = lines
     assert fitted["C"] in COSTS
@@ -128,14 +128,14 @@ def test_a_key_is_of_settings_and_bytes_and_not_of_places(tmp_path, data):
     moved = Files(*(tmp_path / f"moved-{path.name}" for path in (files.train, files.dev)))
     for old, new in zip((files.train, files.dev), (moved.train, moved.dev), strict=True):
         new.write_bytes(old.read_bytes())
-    key = weft_key(JOB, files, 1)
-    assert weft_key(JOB, moved, 1) == key
+    key = textmill_key(JOB, files, 1)
+    assert textmill_key(JOB, moved, 1) == key
     assert baseline_key(Linear(), JOB, moved) == baseline_key(Linear(), JOB, files)
     others = [
-        weft_key(JOB, files, 2),
-        weft_key(replace(JOB, experiment="classification/docnn/local"), files, 1),
-        weft_key(replace(JOB, reading={**JOB.reading, "batch_size": 8}), files, 1),
-        weft_key(JOB, Files(files.dev, files.train), 1),
+        textmill_key(JOB, files, 2),
+        textmill_key(replace(JOB, experiment="classification/docnn/local"), files, 1),
+        textmill_key(replace(JOB, reading={**JOB.reading, "batch_size": 8}), files, 1),
+        textmill_key(JOB, Files(files.dev, files.train), 1),
         baseline_key(Linear(), JOB, files),
         baseline_key(Linear(label="text"), JOB, files),
     ]
@@ -154,15 +154,15 @@ def test_what_is_typed_is_the_places_and_the_seed():
 
 def test_a_line_that_was_cut_off_was_not_written(tmp_path):
     path = tmp_path / "deep" / "results.jsonl"
-    line = {"job": "a", "part": "weft", "key": key_of({"x": 1}), "values": {}}
+    line = {"job": "a", "part": "textmill", "key": key_of({"x": 1}), "values": {}}
     Ledger(path).add(line)
     whole = path.read_text()
     path.write_text(whole + whole[:20])
     ledger = Ledger(path)
     assert len(ledger.lines) == 1
     ledger.add({**line, "values": {"y": 2}})
-    assert Ledger(path).find("a", "weft", line["key"])["values"] == {"y": 2}
-    assert Ledger(path).find("a", "weft", "other") is None
+    assert Ledger(path).find("a", "textmill", line["key"])["values"] == {"y": 2}
+    assert Ledger(path).find("a", "textmill", "other") is None
 
 
 # -- what measures itself
@@ -188,7 +188,7 @@ def test_a_job_may_measure_itself_and_fail(made, data):
     assert (lines, code) == ([], f"{FAILED}own: it ended with an error: no value")
     lines, page, code = made(jobs=(good,))
     assert code is None
-    assert (lines[0]["steps"], lines[0]["threads"], lines[0]["part"]) == (3, 1, "weft")
+    assert (lines[0]["steps"], lines[0]["threads"], lines[0]["part"]) == (3, 1, "textmill")
     assert "| 75.00 (1) |" in page
     assert made(jobs=(good,))[0] == lines
 

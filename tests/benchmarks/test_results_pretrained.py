@@ -30,8 +30,8 @@ def test_both_sides_are_measured_once(tmp_path, monkeypatch):
     lines = (out / "pretrained.jsonl").read_text().splitlines()
     assert [(json.loads(line)["job"], json.loads(line)["part"]) for line in lines] == [
         ("sms-spam-100", "from nothing"),
-        ("sms-spam-100", "weft"),
-        ("sms-spam-all", "weft"),
+        ("sms-spam-100", "textmill"),
+        ("sms-spam-all", "textmill"),
         ("sms-spam-all", "Trainer"),
     ]
     assert "| sms-spam: `classification/pretrained` | all | 1 |" in page.read_text()

@@ -82,7 +82,7 @@ def test_the_tables_say_what_is_reached(data, tmp_path, monkeypatch):
         tags = [row["tags"] for rows in block.dev.values() for row in rows]
         return [*tags[:-1], ["note" for _ in tags[-1]]]
 
-    monkeypatch.setattr(references, "of_weft", answers)
+    monkeypatch.setattr(references, "of_textmill", answers)
     monkeypatch.setattr(references, "measure_speed", lambda *_: None)
     page = tmp_path / "page.md"
     page.write_text(f"{references.BEGIN}\n{references.END}\n")
@@ -108,7 +108,7 @@ def test_the_command_measures_what_is_missing_and_writes_the_tables(data, tmp_pa
     lines = ledger.read_text()
     parts = [(line["job"], line["part"]) for line in map(json.loads, lines.splitlines())]
     names = ["all sets", "cora", "anystyle, its labels"]
-    trained = [(name, part) for name in names for part in ("CRFsuite", "weft")]
+    trained = [(name, part) for name in names for part in ("CRFsuite", "textmill")]
     assert parts == [*trained, ("all sets", "speed")]
     table = page.read_text()
     assert "| cora (20) | cora (5) | words | 100.00 |" in table

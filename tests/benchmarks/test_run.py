@@ -17,7 +17,7 @@ RUN = Path(__file__).parents[2] / "benchmarks" / "run.py"
 
 def bench(folder, *words):
     command = [sys.executable, str(RUN), "--out", str(folder / "out.jsonl"), *words]
-    environment = {k: v for k, v in os.environ.items() if k != "WEFT_TEST_DATA"}
+    environment = {k: v for k, v in os.environ.items() if k != "TEXTMILL_TEST_DATA"}
     return subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, check=False
     )
@@ -31,10 +31,10 @@ def test_a_quick_run_prints_a_table_and_keeps_every_measurement(tmp_path):
     shares = dict(
         re.findall(r"^\| (.+?) \| 1 \| [\d,]+ \| ([\d.]+) \|$", done.stdout, re.MULTILINE)
     )
-    assert shares.keys() == {"weft", "bare, token budget"}
+    assert shares.keys() == {"textmill", "bare, token budget"}
     assert shares["bare, token budget"] == "1.00"
     lines = [json.loads(row) for row in (tmp_path / "out.jsonl").read_text().splitlines()]
-    assert [line["peer"] for line in lines] == ["weft", "bare, token budget"]
+    assert [line["peer"] for line in lines] == ["textmill", "bare, token budget"]
     for line in lines:
         assert line["tok_s"] > 0
         assert 0 <= line["padding"] < 1
@@ -45,7 +45,7 @@ def test_a_quick_run_prints_a_table_and_keeps_every_measurement(tmp_path):
 @pytest.mark.slow
 def test_the_loops_of_the_tiny_job_run(tmp_path):
     script = RUN.parent / "overhead.py"
-    for peer in ("weft", "bare", "bare, the same model"):
+    for peer in ("textmill", "bare", "bare, the same model"):
         command = [sys.executable, str(script), "--peer", peer, "--steps", "5"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
@@ -58,7 +58,7 @@ def test_the_loops_of_taggers_count_the_words_of_their_steps(monkeypatch):
 
     rows = tagging.sentences(4 * tagging.ROWS)
     every = sum(len(row["words"].split()) for row in rows)
-    for crf, loops in ((True, (tagging.bare,)), (False, (tagging.bare, tagging.weft))):
+    for crf, loops in ((True, (tagging.bare,)), (False, (tagging.bare, tagging.textmill))):
         task = tagging.made(rows, crf=crf)
         for loop in loops:
             meter = tagging.Meter(4)  # of which the first is not counted
@@ -83,7 +83,7 @@ def test_the_loops_that_fine_tune_count_the_tokens_of_their_steps(tmp_path, monk
         if loop == "Trainer":
             pretrained.trainer(rows, meter, model)
         else:
-            pretrained.weft(rows, meter, model, loop)
+            pretrained.textmill(rows, meter, model, loop)
         assert every / 2 < meter.words < every
         assert min(meter.read().values()) >= 0
 
@@ -98,7 +98,7 @@ def test_the_loops_of_generators_count_the_tokens_of_their_steps(model, tmp_path
     generators.save(tmp_path, model, quick=True)
     rows = generators.ids_of(model, 4)
     every = sum(len(row[-1]) + 1 for row in rows)
-    for loop in (generators.weft, generators.trainer):
+    for loop in (generators.textmill, generators.trainer):
         meter = tagging.Meter(4)  # of which the first is not counted
         loop(rows, meter, model, tmp_path)
         assert every / 2 < meter.words < every
@@ -115,8 +115,8 @@ def test_peers_of_decoding_have_the_same_ids_from_the_same_weights(tmp_path, mon
     decode_peers.write_weights(weights)
     source = [[*range(4 + 3 * i, 9 + 5 * i), 3] for i in range(9)]
     peers = (
-        decode_peers.weft(2, weights, fast=True),
-        decode_peers.weft(2, weights, fast=False),
+        decode_peers.textmill(2, weights, fast=True),
+        decode_peers.textmill(2, weights, fast=False),
         decode_peers.transformers(2, weights),
     )
     found = [peer(source) for peer in peers]
@@ -156,7 +156,7 @@ def test_answers_are_timed_beside_what_computes_them(monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("peer", ["weft run, classifier", "weft export, tagger"])
+@pytest.mark.parametrize("peer", ["textmill run, classifier", "textmill export, tagger"])
 def test_a_model_is_made_and_its_answers_are_timed(tmp_path, peer):
     pairs = (f"The cat number {i} sleeps .\tLe chat numéro {i} dort .\n" for i in range(300))
     (tmp_path / "train.tsv").write_text("".join(pairs), encoding="utf-8")

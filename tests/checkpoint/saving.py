@@ -4,7 +4,7 @@ import itertools
 
 import torch
 
-from weft.checkpoint import Checkpoints
+from textmill.checkpoint import Checkpoints
 
 
 class Part:

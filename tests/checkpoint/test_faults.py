@@ -14,10 +14,10 @@ import pytest
 import torch
 
 from tests.checkpoint.saving import Part, keep_saving, save
-from weft.checkpoint import Checkpoints
-from weft.checkpoint.manifest import Manifest, verify
-from weft.errors import CheckpointError, StorageError
-from weft.runtime.sealed import seal, unseal
+from textmill.checkpoint import Checkpoints
+from textmill.checkpoint.manifest import Manifest, verify
+from textmill.errors import CheckpointError, StorageError
+from textmill.runtime.sealed import seal, unseal
 
 
 def restored(folder):
@@ -228,7 +228,7 @@ ENTRY = {"size": 3, "sha256": hashlib.sha256(b"abc").hexdigest()}
         ({"code": "import os"}, "these keys are missing or unknown: code"),
         ({"step": "1"}, "step is not a count"),
         ({"serial": -1}, "serial is not a count"),
-        ({"format": 2}, "format 2 is not the one this weft reads (1)"),
+        ({"format": 2}, "format 2 is not the one this textmill reads (1)"),
     ],
 )
 def test_hostile_manifests_are_refused(tmp_path, changes, problem):
@@ -350,7 +350,7 @@ def test_the_manifest_says_what_wrote_it(tmp_path):
 def kill_campaign(folder, kills, seed):
     """Kills a saving process at random moments; each start must find the last state, whole."""
     processes = multiprocessing.get_context("forkserver")  # torch is imported once, not each time
-    processes.set_forkserver_preload(["weft.checkpoint"])
+    processes.set_forkserver_preload(["textmill.checkpoint"])
     rng = random.Random(seed)
     inside, previous = 0, 0
     for number in range(kills):

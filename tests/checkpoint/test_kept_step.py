@@ -3,8 +3,8 @@
 import pytest
 from torch import nn
 
-from weft.checkpoint import Checkpoints
-from weft.errors import CheckpointError
+from textmill.checkpoint import Checkpoints
+from textmill.errors import CheckpointError
 
 
 def filled(value: float) -> nn.Linear:

@@ -8,16 +8,16 @@ import pytest
 import torch
 from torch.distributed.checkpoint import HuggingFaceStorageReader, load
 
-from weft.checkpoint.consolidation import consolidate
-from weft.checkpoint.layout import MANIFEST, STATE, shard_file
-from weft.checkpoint.manifest import Manifest, Pointer, digest_of, verify
-from weft.checkpoint.parts import load_part, plain_parts, read_part
-from weft.checkpoint.shards import LARGEST_HEADER, TensorRows, write_shards
-from weft.checkpoint.state import split_state
-from weft.checkpoint.store import Checkpoints
-from weft.errors import CheckpointError, StorageError
-from weft.runtime import disk
-from weft.runtime.sealed import FileEntry
+from textmill.checkpoint.consolidation import consolidate
+from textmill.checkpoint.layout import MANIFEST, STATE, shard_file
+from textmill.checkpoint.manifest import Manifest, Pointer, digest_of, verify
+from textmill.checkpoint.parts import load_part, plain_parts, read_part
+from textmill.checkpoint.shards import LARGEST_HEADER, TensorRows, write_shards
+from textmill.checkpoint.state import split_state
+from textmill.checkpoint.store import Checkpoints
+from textmill.errors import CheckpointError, StorageError
+from textmill.runtime import disk
+from textmill.runtime.sealed import FileEntry
 
 STATE_OF = {
     "table": torch.arange(14.0).reshape(7, 2),

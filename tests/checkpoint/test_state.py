@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from weft.checkpoint.state import join_state, split_state
-from weft.checkpoint.store import Checkpoints
-from weft.checkpoint.tensors import read_tensors, tensors_size, write_tensors
-from weft.errors import CheckpointError
-from weft.runtime.bounded_files import MOST_ITEMS
-from weft.runtime.disk import HashingFile
+from textmill.checkpoint.state import join_state, split_state
+from textmill.checkpoint.store import Checkpoints
+from textmill.checkpoint.tensors import read_tensors, tensors_size, write_tensors
+from textmill.errors import CheckpointError
+from textmill.runtime.bounded_files import MOST_ITEMS
+from textmill.runtime.disk import HashingFile
 
 DTYPES = [
     torch.float64,

@@ -9,12 +9,12 @@ import pytest
 import torch
 from torch import nn
 
-from weft.checkpoint import Checkpoints
-from weft.checkpoint.manifest import verify
-from weft.checkpoint.parts import load_into
-from weft.checkpoint.saved import selected_step
-from weft.errors import CheckpointError, StorageError, UserError
-from weft.runtime.disk import operations
+from textmill.checkpoint import Checkpoints
+from textmill.checkpoint.manifest import verify
+from textmill.checkpoint.parts import load_into
+from textmill.checkpoint.saved import selected_step
+from textmill.errors import CheckpointError, StorageError, UserError
+from textmill.runtime.disk import operations
 
 pytestmark = pytest.mark.usefixtures("waiting_for_the_disk")
 
@@ -292,7 +292,7 @@ def test_a_selection_that_names_no_checkpoint_changes_nothing(store, best):
 
 def test_a_state_larger_than_any_is_not_read(store, monkeypatch):
     saved_with(store, {1: 1, 2: 1})
-    monkeypatch.setattr("weft.checkpoint.parts.LARGEST_STATE", 100)
+    monkeypatch.setattr("textmill.checkpoint.parts.LARGEST_STATE", 100)
     with pytest.raises(CheckpointError) as caught:
         selected_step(store.folder / "step-00000002")
     size = (store.folder / "step-00000002" / "state.json").stat().st_size

@@ -1,4 +1,4 @@
-"""``weft predict --output`` killed again and again: run as a process of its own, without torch.
+"""``textmill predict --output`` killed again and again: run as a process of its own, without torch.
 
     python -m tests.cli.killed_prediction .csv 20
 
@@ -15,11 +15,11 @@ import sys
 import time
 from pathlib import Path
 
-from weft.cli import predict
-from weft.cli.main import main
-from weft.errors import DataError
-from weft.exported.row_predictor import RowPredictor
-from weft.runtime.disk import operations
+from textmill.cli import predict
+from textmill.cli.main import main
+from textmill.errors import DataError
+from textmill.exported.row_predictor import RowPredictor
+from textmill.runtime.disk import operations
 
 CALLS = ("open", "write", "fsync", "truncate", "rename")
 

@@ -1,4 +1,4 @@
-"""``weft embed``: rows in, vectors out, to a terminal or a file; bad rows and none at all."""
+"""``textmill embed``: rows in, vectors out, to a terminal or a file; bad rows and none at all."""
 
 import io
 import json
@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import weft
+import textmill
 from tests.recipes.local_data import write_data
 from tests.runs.test_embedding import sentence_encoder
-from weft.cli import embed
-from weft.cli.main import main
-from weft.inference.load_encoder import load_encoder
-from weft.runs.export import export
+from textmill.cli import embed
+from textmill.cli.main import main
+from textmill.inference.load_encoder import load_encoder
+from textmill.runs.export import export
 
 QUIET = ("trainer.max_steps=2", "reporters.console=false", "reporters.html=false")
 TEXTS = ["the cat sat", "dogs bark at the moon " * 40, "films"]
@@ -113,7 +113,7 @@ def test_an_empty_file_has_no_rows_and_the_size_of_the_vectors(place):
 def test_many_rows_are_written_in_parts(place, monkeypatch):
     texts = [f"the cat {'sat ' * (number % 7)}" for number in range(700)]
     Path("texts.txt").write_text("".join(f"{text}\n" for text in texts))
-    monkeypatch.setattr("weft.runs.prediction_file.NUMBERS", 16 * 100)
+    monkeypatch.setattr("textmill.runs.prediction_file.NUMBERS", 16 * 100)
     for suffix in ("npy", "parquet"):
         assert main(["embed", "--model", "encoder", "texts.txt", "--output", f"out.{suffix}"]) == 0
     wanted = load_encoder("encoder").embed(texts)
@@ -158,7 +158,7 @@ def test_pooling_and_normalization_can_be_said(place, capsys):
 
 def test_a_run_and_its_export(place, capsys):
     write_data("embedding/pairs/local")
-    run = weft.train("embedding/pairs/local", QUIET, run_dir="run").folder
+    run = textmill.train("embedding/pairs/local", QUIET, run_dir="run").folder
     assert main(["embed", "run", "data/train.tsv", "--output", "out.parquet"]) == 0
     export(run, "onnx", out=Path("export"))
     assert main(["embed", "export", "data/train.tsv", "--output", "of_export.npy"]) == 0
@@ -177,10 +177,10 @@ def test_a_run_and_its_export(place, capsys):
 
 def test_of_pairs_the_first_text_is_embedded(place, capsys):
     write_data("pairs/ranking/local")
-    weft.train("pairs/ranking/local", QUIET, run_dir="run")
+    textmill.train("pairs/ranking/local", QUIET, run_dir="run")
     assert main(["embed", "run", "texts.txt"]) == 0
     first = json.loads(capsys.readouterr().out.splitlines()[0])
-    wanted = weft.load("run").embed([TEXTS[0]])[0]
+    wanted = textmill.load("run").embed([TEXTS[0]])[0]
     assert first == {"query": TEXTS[0], "prediction": pytest.approx(wanted.tolist(), abs=1e-6)}
 
 
@@ -214,5 +214,5 @@ def test_answers_of_other_kinds_are_no_file_of_vectors(place, capsys):
 
 def test_a_pretrained_folder_that_is_named_as_a_run_says_how(place, capsys):
     assert main(["embed", "encoder", "texts.txt"]) == 2
-    said = "encoder is a pretrained model, no run: weft embed --model encoder"
+    said = "encoder is a pretrained model, no run: textmill embed --model encoder"
     assert said in capsys.readouterr().err

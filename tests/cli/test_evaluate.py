@@ -1,11 +1,11 @@
-"""``weft evaluate --predictions``: what the file of rows and answers holds."""
+"""``textmill evaluate --predictions``: what the file of rows and answers holds."""
 
 import json
 from types import SimpleNamespace
 
-from weft.cli.evaluate import _write, _write_values
-from weft.cli.main import main
-from weft.text.cells import ListCell
+from textmill.cli.evaluate import _write, _write_values
+from textmill.cli.main import main
+from textmill.text.cells import ListCell
 
 
 def test_a_list_of_the_data_is_one_in_the_file_of_predictions(tmp_path):

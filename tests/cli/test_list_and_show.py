@@ -1,13 +1,13 @@
-"""``weft list`` and ``weft show``."""
+"""``textmill list`` and ``textmill show``."""
 
 import subprocess
 import sys
 
 import pytest
 
-from weft.cli.main import main
-from weft.config.help import describe
-from weft.recipes import registries
+from textmill.cli.main import main
+from textmill.config.help import describe
+from textmill.recipes import registries
 
 
 def test_list_names_every_concept(capsys):
@@ -35,7 +35,7 @@ def test_every_experiment_has_a_line_whether_its_module_is_imported_or_not(capsy
     shipped = list(registries.experiments._modules)  # other tests register some of their own
     before = listed()
     assert all(before.values()), before
-    assert before["translation/demo"].startswith("English to French on the corpus that weft ")
+    assert before["translation/demo"].startswith("English to French on the corpus that textmill ")
     for name in shipped:
         registries.experiments.get(name)
     assert listed() == before
@@ -49,7 +49,7 @@ def test_an_unknown_concept(capsys):
 
 
 def test_list_imports_no_torch():
-    code = "import sys; from weft.cli.main import main; main(['list'])"
+    code = "import sys; from textmill.cli.main import main; main(['list'])"
     code += "; main(['list', 'experiments'])"
     code += "; sys.exit('torch' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
@@ -58,7 +58,7 @@ def test_list_imports_no_torch():
 def test_show_prints_docstring_settings_types_and_defaults(capsys):
     assert main(["show", "adamw"]) == 0
     text = capsys.readouterr().out
-    assert text.startswith("optimizer adamw (weft.")
+    assert text.startswith("optimizer adamw (textmill.")
     assert "  optimizer.lr (float): " in text
     assert "(default=" in text
     assert "Built from the ingredients: module" in text
@@ -69,19 +69,20 @@ def test_show_prints_docstring_settings_types_and_defaults(capsys):
 def test_show_of_an_experiment_says_what_it_is_made_of(capsys):
     assert main(["show", "tagging/ner"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("experiment tagging/ner (weft.")
+    assert lines[0].startswith("experiment tagging/ner (textmill.")
     assert "  valid_data    like train_data: path=data/dev.conll shuffle=false" in lines
     assert "  trainer       Trainer: max_epochs=20 ema=0.999 selection.metric=span_f1" in lines
-    assert lines[-1] == "weft help tagging/ner prints every setting."
+    assert lines[-1] == "textmill help tagging/ner prints every setting."
 
 
 @pytest.mark.parametrize("name", registries.experiments.names())
 def test_every_experiment_can_be_shown(name):
-    assert f"weft help {name} prints every setting." in describe(name)
+    assert f"textmill help {name} prints every setting." in describe(name)
 
 
 def test_show_of_an_unknown_name(capsys):
     assert main(["show", "adamwx"]) == 2
     assert capsys.readouterr().err == (
-        "error: nothing is registered as 'adamwx'. Did you mean 'adamw'? 'weft list' lists all.\n"
+        "error: nothing is registered as 'adamwx'. Did you mean 'adamw'? 'textmill list' lists "
+        "all.\n"
     )

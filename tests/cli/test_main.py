@@ -9,8 +9,8 @@ import textwrap
 import pytest
 
 from tests.trained_run import library_run
-from weft.cli.main import COMMANDS, main
-from weft.errors import NonFiniteError, UserError
+from textmill.cli.main import COMMANDS, main
+from textmill.errors import NonFiniteError, UserError
 
 
 @pytest.fixture
@@ -20,10 +20,10 @@ def command(monkeypatch, tmp_path):
     def add(body: str) -> None:
         text = "def add(parser):\n    parser.add_argument('words', nargs='*')\n"
         text += f"def run(args):\n{textwrap.indent(textwrap.dedent(body), '    ')}\n"
-        (tmp_path / "weft_boom.py").write_text(text)
-        sys.modules.pop("weft_boom", None)
+        (tmp_path / "textmill_boom.py").write_text(text)
+        sys.modules.pop("textmill_boom", None)
         monkeypatch.syspath_prepend(tmp_path)
-        monkeypatch.setitem(COMMANDS, "boom", ("weft_boom", "fails"))
+        monkeypatch.setitem(COMMANDS, "boom", ("textmill_boom", "fails"))
 
     return add
 
@@ -36,7 +36,7 @@ def test_a_command_returns_its_code(command):
 
 def test_options_and_settings_come_in_any_order(command, monkeypatch, tmp_path):
     command("return 7 if (args.name, args.words) == ('x', ['a=b', 'c=d']) else 1")
-    module = tmp_path / "weft_boom.py"
+    module = tmp_path / "textmill_boom.py"
     add = "parser.add_argument('-f', dest='name', required=True)\n"
     module.write_text(module.read_text().replace("parser.add", f"{add}    parser.add", 1))
     assert main(["boom", "-f", "x", "a=b", "c=d"]) == 7
@@ -46,7 +46,7 @@ def test_options_and_settings_come_in_any_order(command, monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("kind", [UserError, NonFiniteError])
 def test_an_error_of_ours_is_its_message_and_its_code(command, capsys, kind):
-    command(f"from weft.errors import {kind.__name__} as E\nraise E('it cannot be.')")
+    command(f"from textmill.errors import {kind.__name__} as E\nraise E('it cannot be.')")
     assert main(["boom"]) == kind.exit_code
     assert capsys.readouterr().err == "error: it cannot be.\n"
 
@@ -57,9 +57,9 @@ def test_an_error_of_an_ingredient_names_it_and_its_line(command, capsys, tmp_pa
     command(
         f"""
         from pathlib import Path
-        from weft.config.ingredient import IngredientTable
-        from weft.config.planning.plan import make_plan
-        from weft.config.sources.script import load_script
+        from textmill.config.ingredient import IngredientTable
+        from textmill.config.planning.plan import make_plan
+        from textmill.config.sources.script import load_script
         table = load_script(Path({str(script)!r}))
         make_plan(table, defaults=IngredientTable("none", {{}}), targets=["box"]).start().get("box")
         """
@@ -78,8 +78,8 @@ def test_an_unexpected_error_is_one_paragraph_and_debug_shows_all(command, capsy
     assert main(["boom"]) == 1
     assert capsys.readouterr().err == (
         "error: KeyError: 'x'\n"
-        f"  raised at {tmp_path / 'weft_boom.py'}:4\n"
-        "  This is a bug in weft, or an error in the recipe; --debug shows the traceback.\n"
+        f"  raised at {tmp_path / 'textmill_boom.py'}:4\n"
+        "  This is a bug in textmill, or an error in the recipe; --debug shows the traceback.\n"
     )
     with pytest.raises(KeyError):
         main(["boom", "--debug"])
@@ -112,7 +112,7 @@ def test_every_command_is_in_the_help_and_has_its_module(capsys):
 def test_every_command_has_a_help_of_its_own(capsys):
     for name in COMMANDS:
         assert main([name, "--help"]) == 0
-        assert capsys.readouterr().out.startswith(f"usage: weft {name}")
+        assert capsys.readouterr().out.startswith(f"usage: textmill {name}")
 
 
 def children_seconds():
@@ -123,7 +123,7 @@ def children_seconds():
 
 def test_the_entry_imports_no_torch_and_is_quick():
     code = (
-        "import sys; from weft.cli.main import main; code = main(['--help']); "
+        "import sys; from textmill.cli.main import main; code = main(['--help']); "
         "sys.exit(code or any(name in sys.modules for name in ('torch', 'numpy', 'pydantic')))"
     )
     times = []
@@ -139,13 +139,13 @@ def test_the_entry_imports_no_torch_and_is_quick():
 
 def test_the_entry_imports_nothing_that_a_word_of_help_does_not_need():
     """It took 0.4 s in place of 0.15 while it imported what reads settings."""
-    code = "import sys, weft.cli.main; print([m for m in sys.modules if m.startswith('weft.')])"
+    code = "import sys, textmill.cli.main; print([m for m in sys.modules if 'textmill.' in m])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout == "['weft.cli', 'weft.cli.main']\n"
+    assert found.stdout == "['textmill.cli', 'textmill.cli.main']\n"
 
 
 def test_a_closed_pipe_is_no_error_text():
-    code = "import sys; from weft.cli.main import main; sys.exit(main(['list']))"
+    code = "import sys; from textmill.cli.main import main; sys.exit(main(['list']))"
     script = f'"{sys.executable}" -c "{code}" | true'
     found = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
     assert found.stderr == ""
@@ -157,7 +157,7 @@ def test_a_closed_pipe_is_no_error_text():
 def test_a_full_disk_behind_standard_output_is_said(where):
     with open("/dev/full", "w") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "weft", *where.split()],
+            [sys.executable, "-m", "textmill", *where.split()],
             check=False,
             stdout=full,
             stderr=subprocess.PIPE,
@@ -170,13 +170,13 @@ def test_a_full_disk_behind_standard_output_is_said(where):
 
 
 def test_standard_output_may_be_closed():
-    line = f"exec {sys.executable} -m weft list encoders >&-"
+    line = f"exec {sys.executable} -m textmill list encoders >&-"
     done = subprocess.run(["sh", "-c", line], check=False, stderr=subprocess.PIPE)
     assert (done.returncode, done.stderr) == (0, b"")
 
 
 def test_an_error_passes_no_escape_sequence_to_the_terminal(command, capsys):
-    command("from weft.errors import UserError\nraise UserError(args.words[0])")
+    command("from textmill.errors import UserError\nraise UserError(args.words[0])")
     assert main(["boom", "\x1b]0;x\x07\x1b[2J\r\x9b\udcff\tü\n"]) == 2
     assert capsys.readouterr().err == r"error: \x1b]0;x\x07\x1b[2J\r\x9b\udcff" + "\tü\n\n"
 
@@ -213,7 +213,9 @@ def test_processes_are_not_started_by_one_that_was(capsys, monkeypatch):
 
 def test_a_run_goes_on_in_several_processes(monkeypatch):
     told = []
-    monkeypatch.setattr("weft.launch.processes.launch", lambda words, **_: told.append(words) or 0)
+    monkeypatch.setattr(
+        "textmill.launch.processes.launch", lambda words, **_: told.append(words) or 0
+    )
     run = str(library_run())
     assert main(["train", run, "trainer.max_steps=9", "--nproc", "2"]) == 0
     assert main(["train", "--debug", run, "--nproc", "2", "--extend"]) == 0

@@ -13,18 +13,18 @@ import time
 
 import pytest
 
-from weft.cli.main import main
-from weft.recipes import registries
+from textmill.cli.main import main
+from textmill.recipes import registries
 
 SCRIPT = '''
 """A translator of five words."""
 from pathlib import Path
 
-from weft import like
-from weft.data import TextPairs
-from weft.models import Transformer
-from weft.text import FittedTokenizer
-from weft.training import Trainer
+from textmill import like
+from textmill.data import TextPairs
+from textmill.models import Transformer
+from textmill.text import FittedTokenizer
+from textmill.training import Trainer
 
 train_data = TextPairs.Config(path=Path("train.tsv"))
 valid_data = like("train_data", path=Path("dev.tsv"), shuffle=False)
@@ -59,10 +59,10 @@ def place(tmp_path_factory):
 
 @pytest.fixture
 def use(place, monkeypatch, capsys):
-    """Gives words to weft in that folder; returns its exit code, stdout and stderr."""
+    """Gives words to textmill in that folder; returns its exit code, stdout and stderr."""
     monkeypatch.chdir(place)
     monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setattr(sys, "argv", ["weft"])
+    monkeypatch.setattr(sys, "argv", ["textmill"])
 
     def command(*words):
         capsys.readouterr()
@@ -77,14 +77,14 @@ def use(place, monkeypatch, capsys):
 WRONG = {
     "help recpie.py": ("error: recpie.py: no such script in {folder}. Did you mean 'recipe.py'?\n"),
     "help empty": (
-        "error: empty is a folder, but not one that weft train has written (no run.json in it). "
-        "Wanted a script.py, a file.yaml, an experiment, or a run folder.\n"
+        "error: empty is a folder, but not one that textmill train has written (no run.json in "
+        "it). Wanted a script.py, a file.yaml, an experiment, or a run folder.\n"
     ),
     "help translation/tatoba": (
         "error: command line: no recipe is called 'translation/tatoba'. Did you mean "
         "'translation/tatoeba'? Wanted a script.py, a file.yaml, or an experiment: "
-        f"weft list experiments has all {len(registries.experiments.names())}. One of your own is "
-        "known once the module that registers it is: --include MODULE.\n"
+        f"textmill list experiments has all {len(registries.experiments.names())}. One of your "
+        "own is known once the module that registers it is: --include MODULE.\n"
     ),
     "help broken.py": "error: broken.py:1:5: not Python: invalid syntax.\n",
     "check doc.py": (
@@ -121,19 +121,19 @@ WRONG = {
     "train recipe.py --run-dir run max_steps=5": (
         "max_steps=5 sets trainer.max_steps\n"
         "error: this run exists with another length: run (trainer.max_steps=2, finished).\n"
-        "  To go on with it: weft train run trainer.max_steps=5 --allow-code\n"
+        "  To go on with it: textmill train run trainer.max_steps=5 --allow-code\n"
         "  To train anew: the same command with --again\n"
     ),
     "train recipe.py --run-dir run max_steps=1": (
         "max_steps=1 sets trainer.max_steps\n"
         "error: this run exists with another length: run (trainer.max_steps=2, finished).\n"
-        "  It is longer already. Its result: weft train run --allow-code\n"
+        "  It is longer already. Its result: textmill train run --allow-code\n"
         "  To train anew: the same command with --again\n"
     ),
     "train recipe.py --run-dir run max_steps=1 --extend": (
         "max_steps=1 sets trainer.max_steps\n"
         "error: run is longer already (trainer.max_steps=2, finished). Ask for that length, or for "
-        "a greater one. Its result: weft train run --allow-code\n"
+        "a greater one. Its result: textmill train run --allow-code\n"
     ),
     "train recipe.py --again --extend": (
         "error: --again trains anew, --extend goes on: leave one of them out.\n"
@@ -147,7 +147,7 @@ WRONG = {
     "runs verify empty": (
         "error: empty is not a run folder (no run.json and config.yaml in it).\n"
     ),
-    "show adamx": "error: nothing is registered as 'adamx'. Did you mean 'adam'? 'weft list' "
+    "show adamx": "error: nothing is registered as 'adamx'. Did you mean 'adam'? 'textmill list' "
     "lists all.\n",
 }
 
@@ -160,11 +160,15 @@ def test_wrong_use_is_said_in_full(use, place, line):
 
 
 ENDS = {
-    "train": "weft train: error: the following arguments are required: recipe\n",
-    "test recipe.py": ("weft test: error: the following arguments are required: -f/--ingredient\n"),
-    "train recipe.py --agian": "weft train: error: no option '--agian'; did you mean '--again'?\n",
-    "predict run a b": "weft predict: error: argument setting=value: found 'b'\n",
-    "trian recipe.py": "weft: error: no command is called 'trian'; did you mean 'train'? ",
+    "train": "textmill train: error: the following arguments are required: recipe\n",
+    "test recipe.py": (
+        "textmill test: error: the following arguments are required: -f/--ingredient\n"
+    ),
+    "train recipe.py --agian": (
+        "textmill train: error: no option '--agian'; did you mean '--again'?\n"
+    ),
+    "predict run a b": "textmill predict: error: argument setting=value: found 'b'\n",
+    "trian recipe.py": "textmill: error: no command is called 'trian'; did you mean 'train'? ",
 }
 
 
@@ -172,16 +176,18 @@ ENDS = {
 def test_a_wrong_command_line_shows_its_usage_and_what_is_wrong(use, line):
     code, out, err = use(*line.split())
     assert (code, out) == (2, "")
-    assert err.startswith("usage: weft")
+    assert err.startswith("usage: textmill")
     assert ENDS[line] in err
 
 
 def test_help_of_a_command_and_of_a_run(use):
     assert use("help", "train")[:2] == use("train", "--help")[:2]
-    assert use("help", "inference")[1].startswith("usage: weft predict")
+    assert use("help", "inference")[1].startswith("usage: textmill predict")
     code, out, _ = use("help", "run", "--allow-code")
     assert code == 0
-    assert out.startswith("A translator of five words.\n\n  weft help     run [name.setting=value")
+    assert out.startswith(
+        "A translator of five words.\n\n  textmill help     run [name.setting=value"
+    )
     assert "  trainer.max_steps (int | None): " in out
 
 
@@ -307,8 +313,8 @@ def test_predict_of_lines_of_json_in_other_files_names_their_lines(use, place):
     assert "line 5: A row needs the columns source; 'source' is missing" in lines[4]
 
 
-def weft(place, *words, **given):
-    command = [sys.executable, "-m", "weft", *words]
+def textmill(place, *words, **given):
+    command = [sys.executable, "-m", "textmill", *words]
     env = {**os.environ, "OMP_NUM_THREADS": "1", **given.pop("env", {})}
     return subprocess.run(command, cwd=place, capture_output=True, check=False, env=env, **given)
 
@@ -316,14 +322,14 @@ def weft(place, *words, **given):
 def test_text_is_utf8_whatever_the_locale(place):
     plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     (place / "accents.jsonl").write_text('{"source": "déjà"}\n', encoding="utf-8")
-    done = weft(place, "predict", "run", "accents.jsonl", "--json", env=plain)
+    done = textmill(place, "predict", "run", "accents.jsonl", "--json", env=plain)
     assert "déjà" in done.stdout.decode("utf-8")
     assert done.stderr.decode() in ("", "1 of 1 rows could not be answered.\n")
 
 
 def test_a_reader_that_leaves_early_is_no_error_text(place):
     (place / "many.txt").write_text("un deux\n" * 3000)
-    line = f"'{sys.executable}' -m weft predict run many.txt | head -n 1"
+    line = f"'{sys.executable}' -m textmill predict run many.txt | head -n 1"
     done = subprocess.run(["bash", "-c", line], cwd=place, capture_output=True, check=False)
     assert done.stderr == b""
     assert done.stdout.count(b"\n") == 1
@@ -342,7 +348,7 @@ def test_an_empty_line_ends_what_is_typed(place, monkeypatch, capsys):
 @pytest.mark.parametrize("ending", [b"\x04", b"\x03"], ids=["Ctrl-D", "Ctrl-C"])
 def test_predict_on_a_terminal_answers_each_line(place, ending):
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "weft", "predict", "run"]
+    command = [sys.executable, "-m", "textmill", "predict", "run"]
     process = subprocess.Popen(
         command, cwd=place, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
         preexec_fn=_take_terminal,  # noqa: PLW1509

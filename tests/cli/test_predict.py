@@ -1,4 +1,4 @@
-"""``weft predict``: files read by columns or by lines, and what a model of several asks for."""
+"""``textmill predict``: files read by columns or by lines, and what a model of several asks for."""
 
 import io
 import json
@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-import weft
+import textmill
 from tests.trained_run import copy_of, edited, library_run
-from weft.cli import predict
-from weft.cli.main import main
-from weft.exported.row_predictor import RowPredictor
+from textmill.cli import predict
+from textmill.cli.main import main
+from textmill.exported.row_predictor import RowPredictor
 
 
 class Asked(RowPredictor):
@@ -69,7 +69,7 @@ FILES = {
 
 @pytest.fixture(scope="module")
 def expected():
-    return [answer.text for answer in weft.load(library_run())([GO, CAT])]
+    return [answer.text for answer in textmill.load(library_run())([GO, CAT])]
 
 
 @pytest.fixture
@@ -235,7 +235,8 @@ def test_settings_that_say_nothing_of_reading_are_refused(answered, word):
     code, out, err = answered("a.tsv", f"{GO}\n", word)
     assert (code, out) == (2, [])
     assert err == (
-        f"error: {name.partition('=')[0]}: says nothing of how a file is read; weft predict takes "
+        f"error: {name.partition('=')[0]}: says nothing of how a file is read; textmill predict "
+        "takes "
         "format, columns, optional, header, delimiter, extra_columns, separator, comment, lists, "
         "max_line_bytes.\n"
     )

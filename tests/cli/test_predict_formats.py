@@ -1,4 +1,4 @@
-"""``weft predict --output``: every format in and out, with all columns."""
+"""``textmill predict --output``: every format in and out, with all columns."""
 
 import csv
 import io
@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.trained_run import library_run
-from weft.cli.main import main
+from textmill.cli.main import main
 
 GO, CAT = "Go.", "The cat sleeps."
 
@@ -41,7 +41,7 @@ def answered(tmp_path, capsys, monkeypatch):
             Path(name).write_bytes(content)
         command = ["predict", str(run or library_run()), name, "--output", to, "--device", "cpu"]
         code = main([*command, "--overwrite", *words])
-        left = {path.name for path in tmp_path.iterdir()} - {".weft"}
+        left = {path.name for path in tmp_path.iterdir()} - {".textmill"}
         assert left >= {to}
         assert not [each for each in left if "part" in each or "new" in each]
         said = capsys.readouterr()

@@ -1,4 +1,4 @@
-"""``weft predict --output`` goes on after any end, and writes what an undisturbed one does."""
+"""``textmill predict --output`` goes on after any end, and writes what an undisturbed one does."""
 
 import io
 import itertools
@@ -14,11 +14,11 @@ import pytest
 
 from tests.cli.killed_prediction import Together, command, write_place
 from tests.cli.test_predict_formats import rows_of
-from weft.cli import predict
-from weft.cli.main import main
-from weft.cli.prediction import row_progress
-from weft.runs import prediction_file
-from weft.runs.partial_predictions import PartialPredictions
+from textmill.cli import predict
+from textmill.cli.main import main
+from textmill.cli.prediction import row_progress
+from textmill.runs import prediction_file
+from textmill.runs.partial_predictions import PartialPredictions
 
 
 @pytest.fixture
@@ -129,8 +129,8 @@ def test_a_file_of_another_making_is_left_alone(place, capsys):
         for words in ((), ("--restart",)):
             assert command(*words) == 2
             assert capsys.readouterr().err == (
-                "error: out.csv.part is no unfinished file of weft predict, which would write its "
-                "answers there until they are whole. Move it away, or give another --output.\n"
+                "error: out.csv.part is no unfinished file of textmill predict, which would write "
+                "its answers there until they are whole. Move it away, or give another --output.\n"
             )
             assert part.read_bytes() == content
     part.unlink()

@@ -1,4 +1,4 @@
-"""``weft runs`` without an action, and ``weft runs list``."""
+"""``textmill runs`` without an action, and ``textmill runs list``."""
 
 import json
 import os
@@ -7,9 +7,9 @@ from datetime import datetime
 from pathlib import Path
 
 from tests.runs.made_runs import aged, made_run
-from weft.cli.main import main
-from weft.cli.runs_list import Listed
-from weft.run_folder.folder import remember_place, remembered_places
+from textmill.cli.main import main
+from textmill.cli.runs_list import Listed
+from textmill.run_folder.folder import remember_place, remembered_places
 
 
 def test_without_an_action_the_runs_are_listed(tmp_path, monkeypatch, capsys):
@@ -50,7 +50,7 @@ def test_a_line_says_what_and_how_far_and_how_large_a_run_is(tmp_path, monkeypat
         ["two/c", "tiny/made", "failed", "-", "2026-03-03 05:06", "0.0"],
         [
             "two/d", "-", "unreadable", "-", "2026-03-04 05:06", "0.0",
-            "two/d/run.json has format None; this weft reads format 1.",
+            "two/d/run.json has format None; this textmill reads format 1.",
         ],
     ]  # fmt: skip
 
@@ -90,7 +90,7 @@ def test_runs_elsewhere_are_found_again_until_they_are_gone(tmp_path, monkeypatc
         remember_place(Path(name))
         remember_place(Path(name))
     shutil.rmtree("gone")
-    assert Path(".weft/run_places.txt").read_text() == "stars\ngone\n"
+    assert Path(".textmill/run_places.txt").read_text() == "stars\ngone\n"
     assert main(["runs"]) == 0
     lines = capsys.readouterr().out.splitlines()[1:]
     assert [line.split()[0] for line in lines] == ["runs/here", "stars"]
@@ -100,7 +100,7 @@ def test_runs_elsewhere_are_found_again_until_they_are_gone(tmp_path, monkeypatc
 
 def test_a_directory_that_cannot_be_written_to_keeps_no_places(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    Path(".weft").write_text("a file")
+    Path(".textmill").write_text("a file")
     remember_place(Path("stars"))
     assert remembered_places() == {}
 

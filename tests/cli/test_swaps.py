@@ -2,7 +2,7 @@
 
 import pytest
 
-from weft.inference.load import NeedsCodeError, saved_plan
+from textmill.inference.load import NeedsCodeError, saved_plan
 
 
 def test_the_error_names_the_swap(tmp_path):

@@ -1,4 +1,4 @@
-"""The tutorial of the 2023 fairseq2 with weft's names: a script that grows, each step tried.
+"""The tutorial of the 2023 fairseq2 with textmill's names: a script that grows, each step tried.
 
 The scripts are those of docs/coming-from-fairseq2.md, on a file of 125 pairs.
 """
@@ -8,15 +8,15 @@ import shutil
 
 import pytest
 
-import weft
-from weft.cli.main import main
+import textmill
+from textmill.cli.main import main
 
 DOC = '"""Train eng-fra translation model on Tatoeba dataset"""\n'
 
 TOKENIZER = '''
 from pathlib import Path
 
-from weft import data, text
+from textmill import data, text
 
 TSV_FILE = Path("examples/fra.txt")
 SPM_PATTERN = "examples/fra.{vocab_size}.spm"
@@ -40,7 +40,7 @@ def tokenizer(
 '''
 
 TRAIN_DATA = '''
-from weft.runtime.devices import Env
+from textmill.runtime.devices import Env
 
 
 def train_data(
@@ -76,7 +76,7 @@ import dataclasses
 
 import torch
 
-from weft import models
+from textmill import models
 
 
 def module(
@@ -105,7 +105,7 @@ def model_cfg(
 
 @pytest.fixture
 def run(tmp_path, monkeypatch, capsys):
-    """Gives a command to weft in an empty folder with the data; returns what it printed."""
+    """Gives a command to textmill in an empty folder with the data; returns what it printed."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "examples").mkdir()
     names = [
@@ -205,5 +205,5 @@ def test_the_tutorial(run, tmp_path):  # noqa: PLR0915  # one story
     (tmp_path / "pairs.tsv").write_text("The old dog is here.\tLe chien vieux est ici.\n")
     text = run("evaluate run valid_data.path=pairs.tsv")
     assert text.startswith("valid_data (1 answered rows)\n")
-    answer = weft.load("run")("The old dog is here.")
+    answer = textmill.load("run")("The old dog is here.")
     assert isinstance(answer.text, str)

@@ -4,16 +4,16 @@ import shutil
 
 import pytest
 
-import weft
+import textmill
 from tests.trained_run import copy_of, library_run
-from weft.cli.main import main
-from weft.errors import WeftError, worded
+from textmill.cli.main import main
+from textmill.errors import TextmillError, worded
 
 EXPERIMENT = "classification/averaging/local"
 
 
 def refused(call, *arguments, **more) -> str:
-    with pytest.raises(WeftError) as caught:
+    with pytest.raises(TextmillError) as caught:
         call(*arguments, **more)
     return str(caught.value)
 
@@ -29,7 +29,7 @@ def trained(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "rows.tsv").write_text("a\tone two\nb\tthree four\n" * 4)
     words = ["train_data.path=rows.tsv", "valid_data=null", "trainer.max_steps=1"]
-    weft.train(EXPERIMENT, words, run_dir="run")
+    textmill.train(EXPERIMENT, words, run_dir="run")
     return words
 
 
@@ -37,9 +37,9 @@ def test_a_setting_is_said_to_come_from_where_it_was_given(capsys, trained):
     said = "train_data.batch_size: wanted int, found 'x'."
     head = "1 problem in the recipe; nothing was run.\n  "
     word = "train_data.batch_size=x"
-    as_words = refused(weft.train, EXPERIMENT, [word])
+    as_words = refused(textmill.train, EXPERIMENT, [word])
     assert as_words == f"{head}overrides: {word}: {said}"
-    as_dict = refused(weft.train, EXPERIMENT, {"train_data": {"batch_size": "x"}})
+    as_dict = refused(textmill.train, EXPERIMENT, {"train_data": {"batch_size": "x"}})
     assert as_dict == f'{head}overrides: train_data.batch_size="x": {said}'
     assert printed(capsys, "train", EXPERIMENT, word) == f"{head}command line: {word}: {said}"
 
@@ -51,24 +51,24 @@ def test_data_that_changed(capsys, trained):
         "train_data changed since run was finished: the files have other content. With these it "
         "is another run: the same {} trains it beside the old one. The result of the old one: {}"
     )
-    called = refused(weft.train, EXPERIMENT, trained, run_dir="run")
-    assert called == said.format("call with again=True", "weft.train('run')")
+    called = refused(textmill.train, EXPERIMENT, trained, run_dir="run")
+    assert called == said.format("call with again=True", "textmill.train('run')")
     typed = printed(capsys, "train", EXPERIMENT, *trained, "--run-dir", "run")
-    assert typed == said.format("command with --again", "weft train run")
+    assert typed == said.format("command with --again", "textmill train run")
 
 
 def test_a_folder_of_another_run(capsys, trained):
     words = [*trained, "trainer.seed=7"]
     said = "Choose another {}, or go on with that run: {}"
-    called = refused(weft.train, EXPERIMENT, words, run_dir="run")
-    assert called.endswith(said.format("run_dir", "weft.train('run')"))
+    called = refused(textmill.train, EXPERIMENT, words, run_dir="run")
+    assert called.endswith(said.format("run_dir", "textmill.train('run')"))
     typed = printed(capsys, "train", EXPERIMENT, *words, "--run-dir", "run")
-    assert typed.endswith(said.format("--run-dir", "weft train run"))
+    assert typed.endswith(said.format("--run-dir", "textmill train run"))
 
 
 def test_parts_that_a_finished_run_would_not_save(capsys, trained):
     words = [*trained, "trainer.save_modules=[encoder]"]
-    called = refused(weft.train, EXPERIMENT, words, run_dir="run")
+    called = refused(textmill.train, EXPERIMENT, words, run_dir="run")
     assert called.endswith("or train anew: the same call with again=True.")
     typed = printed(capsys, "train", EXPERIMENT, *words, "--run-dir", "run")
     assert typed.endswith("or train anew: the same command with --again.")
@@ -77,15 +77,15 @@ def test_parts_that_a_finished_run_would_not_save(capsys, trained):
 def test_a_module_that_is_not_imported(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     said = "One of your own is known once the module that registers it is{}."
-    assert refused(weft.train, "my/own").endswith(said.format(" imported"))
+    assert refused(textmill.train, "my/own").endswith(said.format(" imported"))
     assert printed(capsys, "train", "my/own").endswith(said.format(": --include MODULE"))
 
 
 def test_names_of_other_frameworks(capsys, trained):
-    called = refused(weft.train, EXPERIMENT, ["accelerator=gpu"])
-    assert "In weft it is the argument device." in called
+    called = refused(textmill.train, EXPERIMENT, ["accelerator=gpu"])
+    assert "In textmill it is the argument device." in called
     typed = printed(capsys, "train", EXPERIMENT, "output_dir=out")
-    assert "In weft it is the option --run-dir." in typed
+    assert "In textmill it is the option --run-dir." in typed
 
 
 def test_a_run_without_a_checkpoint(capsys, tmp_path, monkeypatch):
@@ -93,9 +93,9 @@ def test_a_run_without_a_checkpoint(capsys, tmp_path, monkeypatch):
     run = copy_of(library_run(), tmp_path / "run")
     shutil.rmtree(run / "checkpoints")
     (run / "checkpoints").mkdir()
-    called = refused(weft.load, "run")
-    assert called == "run has no checkpoint yet; train it first: weft.train('run')"
-    assert printed(capsys, "evaluate", "run").endswith("train it first: weft train run")
+    called = refused(textmill.load, "run")
+    assert called == "run has no checkpoint yet; train it first: textmill.train('run')"
+    assert printed(capsys, "evaluate", "run").endswith("train it first: textmill train run")
 
 
 def test_a_command_that_ends_leaves_pythons_words(capsys):

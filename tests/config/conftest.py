@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from weft.config.planning.plan import Plan, make_plan
-from weft.config.sources.script import load_script
-from weft.config.values.yaml_files import yaml_nodes
-from weft.recipes import registries
+from textmill.config.planning.plan import Plan, make_plan
+from textmill.config.sources.script import load_script
+from textmill.config.values.yaml_files import yaml_nodes
+from textmill.recipes import registries
 
 DEFAULTS = '''
 """What the tests' library has."""
 
 from typing import Any
 
-from weft.config import Component, Config, registries, setting
-from weft.config.ingredient import BuiltFrom
+from textmill.config import Component, Config, registries, setting
+from textmill.config.ingredient import BuiltFrom
 
 
 @registries.optimizers.register("tiny_adam")
@@ -83,8 +83,8 @@ SCRIPT = '''
 
 from pathlib import Path
 
-from weft.config import Component, Config, registries
-from weft.config.recipe import like
+from textmill.config import Component, Config, registries
+from textmill.config.recipe import like
 
 ROWS = Path("rows.tsv")
 
@@ -167,4 +167,4 @@ def kitchen(tmp_path, monkeypatch):
 
 
 def _is_library(entry) -> bool:
-    return str(getattr(entry, "__module__", "")).startswith("weft.")
+    return str(getattr(entry, "__module__", "")).startswith("textmill.")

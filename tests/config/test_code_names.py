@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from weft.config.code_names import CodeNames, UnknownCodeError, code_name, is_component
-from weft.config.planning.plan import make_plan
-from weft.config.recipe import Recipe
-from weft.config.sources.script import table_of_recipe
-from weft.config.values.yaml_files import dump_yaml, yaml_nodes
-from weft.errors import Place, PlanError
+from textmill.config.code_names import CodeNames, UnknownCodeError, code_name, is_component
+from textmill.config.planning.plan import make_plan
+from textmill.config.recipe import Recipe
+from textmill.config.sources.script import table_of_recipe
+from textmill.config.values.yaml_files import dump_yaml, yaml_nodes
+from textmill.errors import Place, PlanError
 
 PARTS = '''
 from collections.abc import Callable
 from typing import Any
-from weft.config import Component, Config, setting
+from textmill.config import Component, Config, setting
 
 class Part(Component):
     class Config(Config):
@@ -228,7 +228,7 @@ def test_a_class_of_a_recipe_in_python_is_named_by_its_module(kitchen):
 
 
 def test_naming_imports_no_torch():
-    modules = "weft.config.code_names, weft.config.sources.include"
+    modules = "textmill.config.code_names, textmill.config.sources.include"
     code = f"import sys, {modules}; print('torch' in sys.modules)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "False"

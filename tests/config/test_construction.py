@@ -8,14 +8,14 @@ from typing import Any, Literal
 
 import pytest
 
-from weft.config import Component, Config, setting
-from weft.errors import UserError
-from weft.models.classifier import Classifier
-from weft.models.decoding import Decoding
-from weft.models.encoders.cnn import CnnEncoder
-from weft.models.encoders.lstm import LstmEncoder
-from weft.models.encoders.sequence import SequenceEncoder
-from weft.training import AdamW, Every, Trainer
+from textmill.config import Component, Config, setting
+from textmill.errors import UserError
+from textmill.models.classifier import Classifier
+from textmill.models.decoding import Decoding
+from textmill.models.encoders.cnn import CnnEncoder
+from textmill.models.encoders.lstm import LstmEncoder
+from textmill.models.encoders.sequence import SequenceEncoder
+from textmill.training import AdamW, Every, Trainer
 
 
 def refused(make) -> str:

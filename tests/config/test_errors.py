@@ -2,8 +2,8 @@
 
 import pytest
 
-from weft.errors import PlanError
-from weft.recipes import registries
+from textmill.errors import PlanError
+from textmill.recipes import registries
 
 TINY = ("tiny_adam", "tiny_lion")
 """The optimizers of the tests' own library."""
@@ -85,29 +85,30 @@ def test_the_error_counts_and_lists(kitchen):
             "Define tokenizer in the recipe.",
         ),
         (
-            "from weft.config.recipe import like\ndef train(): ...\na = like('trian')\n",
+            "from textmill.config.recipe import like\ndef train(): ...\na = like('trian')\n",
             "recipe.py:3:1: a is like 'trian', which is no ingredient. Did you mean 'train'?",
         ),
         (
-            "from weft.config.recipe import like\na = like('b')\nb = like('a')\n",
+            "from textmill.config.recipe import like\na = like('b')\nb = like('a')\n",
             "recipe.py:3:1: b is like 'a', which follows it in a circle or is not known.",
         ),
         (
-            "from weft.config.recipe import like\ndef b(n: int = 1): ...\na = like('b', n='x')\n",
+            "from textmill.config.recipe import like\ndef b(n: int = 1): ...\n"
+            "a = like('b', n='x')\n",
             "recipe.py:3:1: a.n: wanted int, found 'x'.",
         ),
         (
-            "from weft.config.recipe import like\ndef b(n: int = 1): ...\na = like('b', m=2)\n",
+            "from textmill.config.recipe import like\ndef b(n: int = 1): ...\na = like('b', m=2)\n",
             "recipe.py:3:1: a has no setting 'm'. It has: n.",
         ),
         ("def a(n: int = 'x'): ...\n", "recipe.py:1:1: a.n: wanted int, found 'x'."),
         (
-            "from weft.config import Component, Config\nclass A(Component):\n"
+            "from textmill.config import Component, Config\nclass A(Component):\n"
             "    class Config(Config):\n        n: int | None = 1.5\na = A.Config()\n",
             "recipe.py:5:1: a.n: wanted int, found 1.5.",
         ),
         (
-            "from weft.config import Component, Config\ndef b(): ...\nclass A(Component):\n"
+            "from textmill.config import Component, Config\ndef b(): ...\nclass A(Component):\n"
             "    class Config(Config):\n        b: int = 1\n"
             "    def __init__(self, config, *, b): ...\na = A.Config()\n",
             "recipe.py:7:1: 'b' is a setting of a and also an ingredient that A is built from: a "

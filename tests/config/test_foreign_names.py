@@ -1,22 +1,22 @@
-"""Names of other frameworks: who writes one is told weft's, and weft's are real."""
+"""Names of other frameworks: who writes one is told textmill's, and textmill's are real."""
 
 import importlib
 
 import pytest
 import torch
 
-import weft
-from weft.config import Component
-from weft.config.foreign_names import ATTRIBUTES, HOOKS, SETTINGS
-from weft.config.ingredient import STANDARD
-from weft.config.sources.script import load_script
-from weft.errors import PlanError, UserError
-from weft.metrics import Metric
-from weft.recipes.planning import plan_recipe
-from weft.tasks import Loss, Outputs, Task, Translation
-from weft.tasks.evaluation import evaluate
-from weft.tasks.task import loss_of
-from weft.training import Callback, Schedule, Trainer
+import textmill
+from textmill.config import Component
+from textmill.config.foreign_names import ATTRIBUTES, HOOKS, SETTINGS
+from textmill.config.ingredient import STANDARD
+from textmill.config.sources.script import load_script
+from textmill.errors import PlanError, UserError
+from textmill.metrics import Metric
+from textmill.recipes.planning import plan_recipe
+from textmill.tasks import Loss, Outputs, Task, Translation
+from textmill.tasks.evaluation import evaluate
+from textmill.tasks.task import loss_of
+from textmill.training import Callback, Schedule, Trainer
 
 
 def dotted(tree, name=""):
@@ -37,7 +37,7 @@ def test_every_setting_that_is_named_is_one():
             assert ours in known, theirs
         elif ours.startswith("the ingredient"):
             assert set(ours.replace(",", "").split()) & set(STANDARD), theirs
-    assert not {name.rpartition(".")[2] for name in known} & set(SETTINGS), "weft's own names"
+    assert not {name.rpartition(".")[2] for name in known} & set(SETTINGS), "textmill's own names"
 
 
 def test_every_hook_that_is_named_is_one():
@@ -54,52 +54,57 @@ def test_every_attribute_that_is_named_is_one():
     for theirs, ours in ATTRIBUTES.items():
         name = ours.partition(",")[0].partition(" ")[0].rstrip(";")
         module, _, attribute = name.rpartition(".")
-        if module != "weft" or attribute != "text":
+        if module != "textmill" or attribute != "text":
             assert hasattr(importlib.import_module(module), attribute), theirs
-        with pytest.raises(ImportError, match=f"there is no {theirs}. In weft it is {name}"):
+        with pytest.raises(ImportError, match=f"there is no {theirs}. In textmill it is {name}"):
             getattr(importlib.import_module(theirs.rpartition(".")[0]), theirs.rpartition(".")[2])
 
 
-def test_an_import_of_a_foreign_name_says_weft_s(tmp_path):
+def test_an_import_of_a_foreign_name_says_textmill_s(tmp_path):
     with pytest.raises(ImportError) as caught:
-        from weft.cli import Env  # noqa: F401
-    assert str(caught.value) == "there is no weft.cli.Env. In weft it is weft.runtime.Env."
-    with pytest.raises(AttributeError, match="module 'weft' has no attribute 'nothing'"):
-        weft.nothing  # noqa: B018
+        from textmill.cli import Env  # noqa: F401
+    assert (
+        str(caught.value) == "there is no textmill.cli.Env. In textmill it is textmill.runtime.Env."
+    )
+    with pytest.raises(AttributeError, match="module 'textmill' has no attribute 'nothing'"):
+        textmill.nothing  # noqa: B018
     script = tmp_path / "a.py"
-    script.write_text("from weft.generate import spm_train\n")
+    script.write_text("from textmill.generate import spm_train\n")
     with pytest.raises(UserError) as refused:
         load_script(script)
     assert str(refused.value) == (
-        f"{script}:1: the script failed: ModuleNotFoundError: No module named 'weft.generate'. In "
-        "weft it is weft.text.train_sentencepiece for spm_train, and weft.load for answers."
+        f"{script}:1: the script failed: ModuleNotFoundError: No module named "
+        "'textmill.generate'. In "
+        "textmill it is textmill.text.train_sentencepiece for spm_train, and textmill.load for "
+        "answers."
     )
 
 
 @pytest.mark.parametrize(
     ("word", "text"),
     [
-        ("learning_rate=1", "no setting is named 'learning_rate'. In weft it is optimizer.lr."),
+        ("learning_rate=1", "no setting is named 'learning_rate'. In textmill it is optimizer.lr."),
         (
             "accelerator=gpu",
-            "no setting is named 'accelerator'. In weft it is the argument device.",
+            "no setting is named 'accelerator'. In textmill it is the argument device.",
         ),
         (
             "trainer.min_epochs=1",
-            "trainer has no setting 'min_epochs'. In weft it is not there: only "
+            "trainer has no setting 'min_epochs'. In textmill it is not there: only "
             "trainer.selection.patience ends a run before its length. It has: max_steps,",
         ),
         (
             "trainer.validation_interval=5",
-            "trainer has no setting 'validation_interval'. In weft it is trainer.evaluate_every.",
+            "trainer has no setting 'validation_interval'. In textmill it is "
+            "trainer.evaluate_every.",
         ),
         (
             "early_stop_after=5",
-            "no setting is named 'early_stop_after'. In weft it is trainer.selection.patience.",
+            "no setting is named 'early_stop_after'. In textmill it is trainer.selection.patience.",
         ),
         (
             "validation_data.path=x",
-            "'validation_data' is no ingredient of this recipe. In weft it is the ingredient "
+            "'validation_data' is no ingredient of this recipe. In textmill it is the ingredient "
             "valid_data.",
         ),
         (
@@ -108,7 +113,7 @@ def test_an_import_of_a_foreign_name_says_weft_s(tmp_path):
         ),
     ],
 )
-def test_a_setting_of_another_framework_is_told_weft_s_name(word, text):
+def test_a_setting_of_another_framework_is_told_textmill_s_name(word, text):
     with pytest.raises(PlanError) as caught:
         plan_recipe("translation/demo", [word], targets=["trainer"])
     assert caught.value.problems[0].message.startswith(text)
@@ -123,13 +128,14 @@ def test_an_ingredient_without_settings_is_not_meant(setting):
     )
 
 
-def test_an_ingredient_of_a_file_is_told_weft_s_name(tmp_path):
+def test_an_ingredient_of_a_file_is_told_textmill_s_name(tmp_path):
     file = tmp_path / "mine.yaml"
     file.write_text("scheduler: {type: constant}\nmodle: {max_length: 9}\n")
     with pytest.raises(PlanError) as caught:
         plan_recipe("translation/demo", configs=[file], targets=["trainer"])
     assert [problem.message for problem in caught.value.problems] == [
-        "'scheduler' is no ingredient of this recipe. In weft it is the ingredient lr_scheduler.",
+        "'scheduler' is no ingredient of this recipe. In textmill it is the ingredient "
+        "lr_scheduler.",
         "'modle' is no ingredient of this recipe. Did you mean 'model'?",
     ]
 
@@ -142,35 +148,35 @@ def refused(base, *names) -> str:
     return str(caught.value)
 
 
-def test_a_hook_of_another_framework_is_refused_with_weft_s_name():
+def test_a_hook_of_another_framework_is_refused_with_textmill_s_name():
     assert refused(Translation, "compute_loss", "build_inputs", "own") == (
-        "Mine.build_inputs would never be called. In weft it is the ingredients train_data, "
+        "Mine.build_inputs would never be called. In textmill it is the ingredients train_data, "
         "valid_data and test_data.\n"
-        "Mine.compute_loss would never be called. In weft it is loss, or training_step."
+        "Mine.compute_loss would never be called. In textmill it is loss, or training_step."
     )
 
 
 @pytest.mark.parametrize(
     ("base", "name", "text"),
     [
-        (Callback, "on_train_end", "would never be called. In weft it is end."),
-        (Schedule, "get_lr", "would never be called. In weft it is after_warmup."),
-        (Metric, "result", "would never be called. In weft it is compute."),
+        (Callback, "on_train_end", "would never be called. In textmill it is end."),
+        (Schedule, "get_lr", "would never be called. In textmill it is after_warmup."),
+        (Metric, "result", "would never be called. In textmill it is compute."),
         (
             (Component, torch.nn.Module),
             "configure_optimizers",
-            "would never be called. In weft it is the ingredients optimizer and lr_scheduler (and "
-            "parameter_groups).",
+            "would never be called. In textmill it is the ingredients optimizer and lr_scheduler "
+            "(and parameter_groups).",
         ),
         (
             Translation,
             "validation_epoch_end",
-            "would never be called. In weft it is the ingredient callbacks.",
+            "would never be called. In textmill it is the ingredient callbacks.",
         ),
         (
             Trainer,
             "train_step",
-            "would never be called. In weft it is a hook of the task, training_step.",
+            "would never be called. In textmill it is a hook of the task, training_step.",
         ),
         (
             Translation,
@@ -219,8 +225,8 @@ def test_a_step_that_returns_something_else_is_told_what_is_wanted():
     with pytest.raises(UserError) as caught:
         loss_of(Returns(), None)
     assert str(caught.value) == (
-        "Returns.training_step returned a Tensor; wanted a weft.tasks.Loss(total, count): the sum "
-        "of the loss over its targets, and their number."
+        "Returns.training_step returned a Tensor; wanted a textmill.tasks.Loss(total, count): the "
+        "sum of the loss over its targets, and their number."
     )
 
     class Batches(list):
@@ -230,7 +236,7 @@ def test_a_step_that_returns_something_else_is_told_what_is_wanted():
     with pytest.raises(UserError) as caught:
         evaluate(Returns(), Batches([1]))
     assert str(caught.value) == (
-        "Returns.validation_step returned a Loss; wanted weft.tasks.Outputs(loss, answers): the "
-        "Loss of the batch, and its answers by position."
+        "Returns.validation_step returned a Loss; wanted textmill.tasks.Outputs(loss, answers): "
+        "the Loss of the batch, and its answers by position."
     )
     assert Outputs(Loss(torch.zeros(()), torch.ones(()))).answers == {}

@@ -2,12 +2,12 @@
 
 import pytest
 
-from weft.config.component import Component
-from weft.config.component import Config as BaseConfig
-from weft.config.help import recipe_help, setting_lines
-from weft.config.parameters import settings_of
-from weft.training.optimizers import AdamW, Optimizer
-from weft.training.schedules import Linear
+from textmill.config.component import Component
+from textmill.config.component import Config as BaseConfig
+from textmill.config.help import recipe_help, setting_lines
+from textmill.config.parameters import settings_of
+from textmill.training.optimizers import AdamW, Optimizer
+from textmill.training.schedules import Linear
 
 
 def test_the_whole_help(kitchen):
@@ -15,7 +15,7 @@ def test_the_whole_help(kitchen):
     assert text == (
         """A tiny recipe.
 
-  weft train recipe.py [name.setting=value ...]  train it
+  textmill train recipe.py [name.setting=value ...]  train it
 
 **tokenizer** (list): Splits text.
   tokenizer.tsv_file (pathlib.Path): What it is fitted on. (default=rows.tsv)
@@ -72,7 +72,7 @@ def test_a_docstring_alone_shows_what_is_missing(kitchen):
         "def module(model_cfg): ...\n",
         "def tokenizer(x: int): ...\n",
         "def module(a): ...\ndef a(module): ...\n",
-        "from weft.config.recipe import like\nvalid_data = like('train_data')\n",
+        "from textmill.config.recipe import like\nvalid_data = like('train_data')\n",
         "def train_data(tokenizer: 'Unknown', x=object): ...\n",
         "def model(): ...\n",
     ],

@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.config.merge import Settings
-from weft.config.parameters import Parameter
-from weft.config.registry import suggest
-from weft.config.values.typed_values import plain
-from weft.config.values.yaml_files import dump_yaml, parse_word, yaml_nodes
-from weft.metrics.metric import RowMetric
-from weft.metrics.translation import Bleu, ChrF
+from textmill.config.merge import Settings
+from textmill.config.parameters import Parameter
+from textmill.config.registry import suggest
+from textmill.config.values.typed_values import plain
+from textmill.config.values.yaml_files import dump_yaml, parse_word, yaml_nodes
+from textmill.metrics.metric import RowMetric
+from textmill.metrics.translation import Bleu, ChrF
 
 
 @dataclass(frozen=True)

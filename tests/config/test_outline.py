@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from weft.config.component import Component
-from weft.config.component import Config as BaseConfig
-from weft.config.help import outline
-from weft.config.recipe import Recipe, like
-from weft.training.optimizers import AdamW, Lion, Optimizer
+from textmill.config.component import Component
+from textmill.config.component import Config as BaseConfig
+from textmill.config.help import outline
+from textmill.config.recipe import Recipe, like
+from textmill.training.optimizers import AdamW, Lion, Optimizer
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,14 @@ import sys
 
 import pytest
 
-import weft
-from weft.config.public_names import public_name, public_names
-from weft.training.optimizers.foreach_optimizer import Lion
+import textmill
+from textmill.config.public_names import public_name, public_names
+from textmill.training.optimizers.foreach_optimizer import Lion
 
 PACKAGES = ("data", "inference", "metrics", "models", "tasks", "text", "training")
 
 
-@pytest.mark.parametrize("package", ["weft", *(f"weft.{room}" for room in PACKAGES)])
+@pytest.mark.parametrize("package", ["textmill", *(f"textmill.{room}" for room in PACKAGES)])
 def test_every_public_name_is_there(package):
     module = sys.modules[package] if package in sys.modules else __import__(package, fromlist="_")
     names = public_names(package)
@@ -21,18 +21,20 @@ def test_every_public_name_is_there(package):
 
 
 def test_a_name_that_is_not_there_is_refused_with_those_that_are():
-    with pytest.raises(AttributeError, match=r"^module 'weft' has no attribute 'trian'; it has: R"):
-        _ = weft.trian
+    with pytest.raises(
+        AttributeError, match=r"^module 'textmill' has no attribute 'trian'; it has: R"
+    ):
+        _ = textmill.trian
 
 
 def test_an_optimizer_is_a_name_of_its_folder_too():
-    from weft.training.optimizers import Lion as found
+    from textmill.training.optimizers import Lion as found
 
     assert found is Lion
 
 
 def test_the_rooms_and_their_registries_import_no_torch():
-    code = "import sys, weft.runs.registries as r; print('torch' in sys.modules)"
+    code = "import sys, textmill.runs.registries as r; print('torch' in sys.modules)"
     code += "; print(*sorted(r.all_registries()['reporters'].names()))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     heavy, names = done.stdout.splitlines()

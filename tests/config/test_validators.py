@@ -5,9 +5,9 @@ import re
 
 import pytest
 
-from weft.config.component import Config
-from weft.config.validators import require
-from weft.errors import UserError
+from textmill.config.component import Config
+from textmill.config.validators import require
+from textmill.errors import UserError
 
 
 class Numbers(Config):

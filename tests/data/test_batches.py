@@ -5,10 +5,10 @@ import re
 import numpy as np
 import pytest
 
-from weft.data.batches import EpochBatches
-from weft.data.batching import Batching
-from weft.errors import DataError
-from weft.text.ragged import Ragged
+from textmill.data.batches import EpochBatches
+from textmill.data.batching import Batching
+from textmill.errors import DataError
+from textmill.text.ragged import Ragged
 
 BATCHINGS = [
     Batching(max_tokens=40),

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.data.batching import Batching, over_budget, plan_epoch, plan_statistics, split
-from weft.errors import UserError
+from textmill.data.batching import Batching, over_budget, plan_epoch, plan_statistics, split
+from textmill.errors import UserError
 
 columns = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), min_size=0, max_size=200).map(
     lambda rows: [np.array([row[i] for row in rows], dtype=np.int64) for i in (0, 1)]
@@ -160,7 +160,7 @@ def test_auto_is_a_number_that_is_still_to_be_found():
     assert batching.is_auto
     lengths = [np.array([2, 3])]
     message = (
-        "max_tokens=auto is found when weft train starts a run, and no run does here. Give a "
+        "max_tokens=auto is found when textmill train starts a run, and no run does here. Give a "
         "number."
     )
     with pytest.raises(UserError) as caught:

@@ -7,9 +7,9 @@ import zlib
 
 import pytest
 
-from weft.data.formats.comma_separated import csv_format
-from weft.data.readers import read_table, text_format, tsv_format
-from weft.errors import DataError
+from textmill.data.formats.comma_separated import csv_format
+from textmill.data.readers import read_table, text_format, tsv_format
+from textmill.errors import DataError
 
 RANDOM = random.Random(5).randbytes(300)
 CYRILLIC = "\u043f\u0440\u0438\u0432\u0435\u0442 "

@@ -8,9 +8,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.data.block_batches import Blocking, TextBlocks
-from weft.errors import DataError, UserError
-from weft.text.ragged import Ragged
+from textmill.data.block_batches import Blocking, TextBlocks
+from textmill.errors import DataError, UserError
+from textmill.text.ragged import Ragged
 
 END = 1
 

@@ -7,12 +7,12 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
-import weft
-from weft.data import text_pairs
-from weft.data.data_files import first_file
-from weft.data.text_lines import TextLines
-from weft.data.text_rows import TextRows
-from weft.errors import DataError, UserError
+import textmill
+from textmill.data import text_pairs
+from textmill.data.data_files import first_file
+from textmill.data.text_lines import TextLines
+from textmill.data.text_rows import TextRows
+from textmill.errors import DataError, UserError
 
 NAMES = ("b.tsv", "a.tsv", "c.tsv")
 
@@ -21,7 +21,7 @@ NAMES = ("b.tsv", "a.tsv", "c.tsv")
 def folder(tmp_path, monkeypatch):
     """Three files of 3, 2 and 4 rows."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("WEFT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("TEXTMILL_CACHE", str(tmp_path / "cache"))
     for name, count in zip(NAMES, (3, 2, 4), strict=True):
         lines = [f"{'ham' if n % 2 else 'spam'}\ttext {n} of {name}\n" for n in range(count)]
         (tmp_path / name).write_text("".join(lines))
@@ -211,13 +211,13 @@ def test_a_file_of_the_very_name_is_no_pattern(folder):
 def test_a_run_trains_on_several_files_and_knows_when_one_changes(folder, word, caplog):
     recipe = "classification/averaging/local"
     words = [f"train_data.path={word}", "valid_data.path=a.tsv", "trainer.max_steps=2"]
-    run = weft.train(recipe, [*words, "reporters.console=false"])
+    run = textmill.train(recipe, [*words, "reporters.console=false"])
     settings = (run.folder / "config.yaml").read_text()
     assert "b.tsv" in settings or "*.tsv" in settings
-    assert weft.train(recipe, [*words, "reporters.console=false"]).folder == run.folder
-    assert weft.load(run.folder)("text 1")
+    assert textmill.train(recipe, [*words, "reporters.console=false"]).folder == run.folder
+    assert textmill.load(run.folder)("text 1")
     Path("c.tsv").write_text("ham\tanother\n")
-    other = weft.train(recipe, [*words, "reporters.console=false"])
+    other = textmill.train(recipe, [*words, "reporters.console=false"])
     assert other.folder != run.folder
     assert (
         f"train_data changed since {run.folder} was finished: the files have other content: c.tsv "
@@ -230,12 +230,12 @@ def test_a_run_trains_on_several_files_and_knows_when_one_changes(folder, word, 
 def test_a_run_that_goes_on_says_which_files_changed_are_new_and_are_gone(folder):
     Path("dev.tsv").write_text("ham\tone\nspam\ttwo\n")
     words = ["train_data.path=[abcd].tsv", "valid_data.path=dev.tsv", "reporters.console=false"]
-    weft.train("classification/averaging/local", [*words, "trainer.max_steps=2"], run_dir="run")
+    textmill.train("classification/averaging/local", [*words, "trainer.max_steps=2"], run_dir="run")
     longer = ["trainer.max_steps=4"]
     Path("a.tsv").write_text("ham\tanother\n")
     Path("c.tsv").rename("d.tsv")
     with pytest.raises(UserError) as caught:
-        weft.train("run", longer)
+        textmill.train("run", longer)
     assert str(caught.value) == (
         "train_data changed since run was started: the files have other content: a.tsv changed, "
         "d.tsv is new. Restore them, or train anew with again=True."
@@ -244,4 +244,4 @@ def test_a_run_that_goes_on_says_which_files_changed_are_new_and_are_gone(folder
     with pytest.raises(
         UserError, match=r"content: a\.tsv changed, d\.tsv is new, b\.tsv is gone\. R"
     ):
-        weft.train("run", longer)
+        textmill.train("run", longer)

@@ -10,14 +10,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from weft.data import file_rows, text_pairs
-from weft.data.file_rows import FileRows
-from weft.data.formats import json_lines
-from weft.data.formats.cells import CellError
-from weft.data.store import tokens
-from weft.data.store.arrays import locked
-from weft.data.text_pairs import TextPairs
-from weft.errors import DataError, StorageError
+from textmill.data import file_rows, text_pairs
+from textmill.data.file_rows import FileRows
+from textmill.data.formats import json_lines
+from textmill.data.formats.cells import CellError
+from textmill.data.store import tokens
+from textmill.data.store.arrays import locked
+from textmill.data.text_pairs import TextPairs
+from textmill.errors import DataError, StorageError
 
 ROWS = [(f"s{n} " * (n % 7 + 1), f"é{n}\ufeff" if n % 5 else "\ufeffz") for n in range(60)]
 BAD = (3, 4, 30, 59)
@@ -70,8 +70,8 @@ FILES = {
 
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("WEFT_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("weft.data.rows.NEAR", 8)
+    monkeypatch.setenv("TEXTMILL_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("textmill.data.rows.NEAR", 8)
     return tmp_path / "cache"
 
 
@@ -107,7 +107,7 @@ def test_all_rows_are_the_same_however_they_are_asked_for(both, monkeypatch):
 
 
 def test_a_later_run_reads_nothing(both, monkeypatch, caplog):
-    caplog.set_level(logging.INFO, "weft")
+    caplog.set_level(logging.INFO, "textmill")
     _, config = both
     first = config.build().read()
     said, left_out = caplog.messages
@@ -210,7 +210,7 @@ def test_an_index_of_other_reading_rules_is_not_taken(cache, tmp_path, monkeypat
 def test_neither_text_nor_tokens_are_held(cache, tmp_path, monkeypatch):
     """Read, indexed and gone through in a fraction of the file's size."""
     monkeypatch.setattr(text_pairs, "HELD_BYTES", 1 << 20)
-    monkeypatch.setattr("weft.data.rows.NEAR", 64)
+    monkeypatch.setattr("textmill.data.rows.NEAR", 64)
     monkeypatch.setattr(tokens, "CHUNK_CHARACTERS", 1_000_000)
     path = tmp_path / "large.tsv"
     line = ("x" * 4999 + "\t" + "y" * 4999 + "\n").encode()
@@ -229,13 +229,13 @@ def test_neither_text_nor_tokens_are_held(cache, tmp_path, monkeypatch):
 
 def test_a_cache_that_is_no_folder_is_said(tmp_path, monkeypatch):
     (tmp_path / "cache").write_text("a file")
-    monkeypatch.setenv("WEFT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("TEXTMILL_CACHE", str(tmp_path / "cache"))
     folder = tmp_path / "cache" / "rows" / "key"
     with pytest.raises(StorageError) as caught, locked(folder):
         pass
     assert str(caught.value) == (
         f"{tmp_path / 'cache'} cannot be written: File exists. {tmp_path / 'cache'} is no folder. "
         "What was saved before is intact. Move it away, or name another folder, then start again. "
-        "The environment variable WEFT_CACHE names the folder that stores are in; now it is "
+        "The environment variable TEXTMILL_CACHE names the folder that stores are in; now it is "
         f"{tmp_path / 'cache'}."
     )

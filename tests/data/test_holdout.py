@@ -5,15 +5,15 @@ from collections import Counter
 
 import pytest
 
-from weft.data import text_pairs
-from weft.data.formats.lines import tsv_format
-from weft.data.holdout import Holdout
-from weft.data.readers import read_table
-from weft.data.rows import Rows
-from weft.data.text_lines import TextLines
-from weft.data.text_pairs import TextPairs
-from weft.data.text_rows import TextRows
-from weft.errors import DataError, UserError
+from textmill.data import text_pairs
+from textmill.data.formats.lines import tsv_format
+from textmill.data.holdout import Holdout
+from textmill.data.readers import read_table
+from textmill.data.rows import Rows
+from textmill.data.text_lines import TextLines
+from textmill.data.text_pairs import TextPairs
+from textmill.data.text_rows import TextRows
+from textmill.errors import DataError, UserError
 
 LABELS = ["ham", "spam", "spam", "eggs"]
 ROWS = [f"{LABELS[n % 4]}\ttext {n * n}" for n in range(1000)]
@@ -95,8 +95,8 @@ def test_a_file_that_is_not_held_in_memory_is_divided_alike(tmp_path, monkeypatc
     config = TextRows.Config(path=path, holdout=0.2, held_out=held_out, stratify="label")
     held = config.build().read()
     monkeypatch.setattr(text_pairs, "HELD_BYTES", 0)
-    monkeypatch.setattr("weft.data.rows.NEAR", 16)
-    monkeypatch.setenv("WEFT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("textmill.data.rows.NEAR", 16)
+    monkeypatch.setenv("TEXTMILL_CACHE", str(tmp_path / "cache"))
     mapped = config.build()
     assert type(mapped.rows()) is not type(held.rows())
     assert [*mapped.rows()] == [*held.rows()]

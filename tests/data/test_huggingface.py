@@ -4,13 +4,13 @@ import sys
 
 import pytest
 
-from weft.data.bad_rows import BadRow, BadRowsError
-from weft.data.batching import Batching
-from weft.data.huggingface import HuggingFacePairs
-from weft.data.store.tokens import chunks_of
-from weft.data.text_pairs import TextPairs
-from weft.errors import DataError, MissingExtraError, UserError
-from weft.recipes import registries
+from textmill.data.bad_rows import BadRow, BadRowsError
+from textmill.data.batching import Batching
+from textmill.data.huggingface import HuggingFacePairs
+from textmill.data.store.tokens import chunks_of
+from textmill.data.text_pairs import TextPairs
+from textmill.errors import DataError, MissingExtraError, UserError
+from textmill.recipes import registries
 
 datasets = pytest.importorskip("datasets")
 
@@ -120,7 +120,7 @@ def test_what_cannot_be_is_said(dataset, tmp_path, monkeypatch):
         make(path=tmp_path / "one").build()
     assert str(missing.value) == (
         "huggingface_pairs needs the package 'datasets', which is not installed. "
-        "Install it with: pip install 'weft[huggingface]'"
+        "Install it with: pip install 'textmill[huggingface]'"
     )
 
 

@@ -7,11 +7,11 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from weft.data.bad_rows import BadRow
-from weft.data.input_files import input_layout
-from weft.data.text_pairs import TextPairs
-from weft.data.text_rows import TextRows
-from weft.errors import DataError, UserError
+from textmill.data.bad_rows import BadRow
+from textmill.data.input_files import input_layout
+from textmill.data.text_pairs import TextPairs
+from textmill.data.text_rows import TextRows
+from textmill.errors import DataError, UserError
 
 SMS = TextRows.Config(path="sms.tsv")  # label, text
 WITH_HEADER = TextRows.Config(path="sms.tsv", header=True)

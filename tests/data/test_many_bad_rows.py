@@ -6,10 +6,10 @@ from pathlib import Path
 import datasets
 import pytest
 
-import weft
-from weft.data.huggingface import HuggingFacePairs
-from weft.data.text_pairs import TextPairs
-from weft.errors import DataError
+import textmill
+from textmill.data.huggingface import HuggingFacePairs
+from textmill.data.text_pairs import TextPairs
+from textmill.errors import DataError
 
 SPLITS = ("train", "valid", "test")
 MODULES = ("bad_rows", "readers", "file_rows", "data_files", "huggingface")
@@ -18,8 +18,8 @@ MODULES = ("bad_rows", "readers", "file_rows", "data_files", "huggingface")
 @pytest.fixture
 def file(tmp_path, monkeypatch) -> Path:
     for module in MODULES:
-        monkeypatch.setattr(f"weft.data.{module}.KEPT", 3)
-    monkeypatch.setattr("weft.preflight.load_data.KEPT", 3)
+        monkeypatch.setattr(f"textmill.data.{module}.KEPT", 3)
+    monkeypatch.setattr("textmill.preflight.load_data.KEPT", 3)
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "pairs.tsv"
     path.write_text("a\tb\n" * 20 + "no tab\n" * 9)
@@ -28,7 +28,7 @@ def file(tmp_path, monkeypatch) -> Path:
 
 @pytest.mark.parametrize("held", [1 << 20, 0])
 def test_of_a_file_in_memory_and_of_one_that_stays_on_disk(file, monkeypatch, held, caplog):
-    monkeypatch.setattr("weft.data.text_pairs.HELD_BYTES", held)
+    monkeypatch.setattr("textmill.data.text_pairs.HELD_BYTES", held)
     for _ in range(2):  # the second time an index is there
         pairs = TextPairs.Config(path=file, max_bad_rows=9).build().read()
         assert (pairs.count.good, pairs.count.bad, pairs.count.total) == (20, 9, 29)
@@ -50,9 +50,9 @@ def test_of_a_data_set(file):
 
 
 def test_a_run_keeps_the_first_in_its_folder(file, caplog):
-    caplog.set_level(logging.INFO, logger="weft")
+    caplog.set_level(logging.INFO, logger="textmill")
     with pytest.raises(DataError) as caught:
-        weft.train(
+        textmill.train(
             "translation/tatoeba/local", [f"{n}_data.path={file}" for n in SPLITS], run_dir="run"
         )
     assert str(caught.value).endswith("The first bad rows are in run/bad_rows.jsonl.")

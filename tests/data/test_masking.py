@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from weft.data.block_batches import Blocking
-from weft.data.masking import MaskedBlocks, Masking, mask_text, words_of
-from weft.errors import DataError, UserError
-from weft.text.ragged import Ragged
-from weft.text.tokenizers.tokenizer import PieceKinds
+from textmill.data.block_batches import Blocking
+from textmill.data.masking import MaskedBlocks, Masking, mask_text, words_of
+from textmill.errors import DataError, UserError
+from textmill.text.ragged import Ragged
+from textmill.text.tokenizers.tokenizer import PieceKinds
 
 SIZE = 50
 MARKS = 4

@@ -9,16 +9,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import weft
-from weft.data import text_pairs, windows
-from weft.data.batches import EpochBatches
-from weft.data.batching import Batching
-from weft.data.block_batches import Blocking, TextBlocks
-from weft.data.mixture import Mixture
-from weft.data.text_rows import TextRows
-from weft.data.windows import permuted
-from weft.errors import DataError, UserError
-from weft.text.ragged import Ragged
+import textmill
+from textmill.data import text_pairs, windows
+from textmill.data.batches import EpochBatches
+from textmill.data.batching import Batching
+from textmill.data.block_batches import Blocking, TextBlocks
+from textmill.data.mixture import Mixture
+from textmill.data.text_rows import TextRows
+from textmill.data.windows import permuted
+from textmill.errors import DataError, UserError
+from textmill.text.ragged import Ragged
 
 SIZES = (7, 30, 4)
 
@@ -148,8 +148,8 @@ def test_rows_that_are_left_out_are_of_no_source():
 def folder(tmp_path, monkeypatch, caplog):
     """Sources of 40 and of 10 rows."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("WEFT_CACHE", str(tmp_path / "cache"))
-    caplog.set_level(logging.INFO, "weft")
+    monkeypatch.setenv("TEXTMILL_CACHE", str(tmp_path / "cache"))
+    caplog.set_level(logging.INFO, "textmill")
     Path("many").mkdir()
     for number in range(2):
         lines = [f"{'ham' if n % 2 else 'spam'}\tmany {number} {n}\n" for n in range(20)]
@@ -269,9 +269,9 @@ BLOCKS += ["train_data.path=[many,few.tsv]", "train_data.temperature=2", "train_
 def test_a_language_model_of_a_mixture_goes_on_as_the_undisturbed_one(folder, recipe):
     """An epoch of the LSTM's streams is ten steps or so: three are begun here."""
     words = [*BLOCKS, "task.block=4", "reporters.console=false", "lr_scheduler.type=constant"]
-    straight = weft.train(recipe, [*words, "trainer.max_steps=60"], run_dir="straight")
-    weft.train(recipe, [*words, "trainer.max_steps=23"], run_dir="parts")
-    run = weft.train("parts", ["trainer.max_steps=60"])
+    straight = textmill.train(recipe, [*words, "trainer.max_steps=60"], run_dir="straight")
+    textmill.train(recipe, [*words, "trainer.max_steps=23"], run_dir="parts")
+    run = textmill.train("parts", ["trainer.max_steps=60"])
     weights = [
         (Path(name) / "checkpoints" / "step-00000060" / "model.safetensors").read_bytes()
         for name in ("straight", "parts")
@@ -285,7 +285,7 @@ def test_an_evaluation_of_a_language_model_refuses_a_mixture(folder):
     valid = ["valid_data.path=[many,few.tsv]", "valid_data.shuffle=true", "trainer.max_steps=1"]
     words = [*(word for word in BLOCKS if "null" not in word), *valid]
     with pytest.raises(UserError, match=r"^An evaluation of a language model measures each row "):
-        weft.train("language/lstm/local", words)
+        textmill.train("language/lstm/local", words)
 
 
 def test_what_is_counted_are_the_rows_that_are_trained_on(folder, caplog):
@@ -300,7 +300,7 @@ def test_what_is_counted_are_the_rows_that_are_trained_on(folder, caplog):
         "task.over_length=skip",
         "trainer.max_steps=6",
     ]
-    run = weft.train("classification/averaging/local", words)
+    run = textmill.train("classification/averaging/local", words)
     assert run.result["sources"] == {"many": 23 / 40, "few.tsv": 22 / 5}  # 45 rows, 8 a step
     assert (
         "train_data: rows in an epoch: 23 of many (0.575 of its own), 22 of few.tsv (4.4 of its "
@@ -323,10 +323,10 @@ def test_a_run_that_goes_on_has_the_weights_of_the_undisturbed_one(
         monkeypatch.setattr(windows, "WHOLE_ROWS", 20)
         monkeypatch.setattr(windows, "WINDOW_ROWS", 16)
     recipe = "classification/averaging/local"
-    straight = weft.train(recipe, [*WORDS, "trainer.max_steps=17"], run_dir="straight")
-    weft.train(recipe, [*WORDS, "trainer.max_steps=3"], run_dir="parts")
-    weft.train("parts", ["trainer.max_steps=9"])
-    run = weft.train("parts", ["trainer.max_steps=17"])
+    straight = textmill.train(recipe, [*WORDS, "trainer.max_steps=17"], run_dir="straight")
+    textmill.train(recipe, [*WORDS, "trainer.max_steps=3"], run_dir="parts")
+    textmill.train("parts", ["trainer.max_steps=9"])
+    run = textmill.train("parts", ["trainer.max_steps=17"])
     weights = [
         (Path(name) / "checkpoints" / "step-00000017" / "model.safetensors").read_bytes()
         for name in ("straight", "parts")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from weft.data import (
+from textmill.data import (
     concat_pipelines,
     from_sequence,
     read_text,
@@ -18,8 +18,8 @@ from weft.data import (
     sample_pipelines,
     zip_pipelines,
 )
-from weft.data.pipeline import collate
-from weft.errors import DataError, UserError
+from textmill.data.pipeline import collate
+from textmill.errors import DataError, UserError
 
 TEN = from_sequence(range(10))
 
@@ -223,7 +223,7 @@ def test_prefetch_hands_on_an_error_at_its_item():
 
 def test_prefetch_leaves_no_thread_behind():
     def threads():
-        return [t for t in threading.enumerate() if t.name == "weft-prefetch"]
+        return [t for t in threading.enumerate() if t.name == "textmill-prefetch"]
 
     given(TEN.prefetch(2))
     assert threads() == []

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from weft.data.pipeline import (
+from textmill.data.pipeline import (
     DataPipeline,
     PipelineBuilder,
     concat_pipelines,

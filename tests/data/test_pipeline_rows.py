@@ -3,8 +3,8 @@
 import pyarrow as pa
 import pytest
 
-from weft import data
-from weft.errors import DataError, UserError
+from textmill import data
+from textmill.errors import DataError, UserError
 
 
 def test_every_reader_gives_its_rows(tmp_path):

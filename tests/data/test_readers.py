@@ -11,14 +11,14 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-import weft.data
-from weft.data.bad_rows import BadRow
-from weft.data.formats.comma_separated import csv_format
-from weft.data.formats.conll import conll_format
-from weft.data.formats.json_lines import json_lines_format
-from weft.data.line_blocks import BEGINNINGS, FileNotes, LineBlocks, LongLine
-from weft.data.readers import read_rows, read_table, text_format, tsv_format
-from weft.errors import DataError, UserError
+import textmill.data
+from textmill.data.bad_rows import BadRow
+from textmill.data.formats.comma_separated import csv_format
+from textmill.data.formats.conll import conll_format
+from textmill.data.formats.json_lines import json_lines_format
+from textmill.data.line_blocks import BEGINNINGS, FileNotes, LineBlocks, LongLine
+from textmill.data.readers import read_rows, read_table, text_format, tsv_format
+from textmill.errors import DataError, UserError
 
 PAIRS = tsv_format(max_line_bytes=1000)
 GOOD = [b"Hi.\tSalut.", "Où ?\tWhere?".encode(), b'"\t"', b"a\tb", "🙂\té".encode()]
@@ -418,15 +418,19 @@ def test_a_real_file_with_bad_bytes(shared_data):
 
 
 def test_reading_needs_no_torch():
-    code = "import weft.data.readers, weft.data.rows, sys; assert 'torch' not in sys.modules"
+    code = (
+        "import textmill.data.readers, textmill.data.rows, sys; assert 'torch' not in sys.modules"
+    )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
-    assert "read_text" in dir(weft.data)
-    code = "import sys, weft.data; [weft.data.__getattr__(n) for n in sys.argv[1:]]; "
+    assert "read_text" in dir(textmill.data)
+    code = "import sys, textmill.data; [textmill.data.__getattr__(n) for n in sys.argv[1:]]; "
     names = ["conll", "csv", "json_lines", "parquet", "arrow", "tsv", "text"]
     named = [*(f"{name}_format" for name in names), "TextPairs", "TextRows", "HuggingFacePairs"]
     code += "assert not {'torch', 'datasets'} & {*sys.modules}"
     subprocess.run([sys.executable, "-c", code, *named], check=True, timeout=60)
-    assert set(named) <= set(dir(weft.data))
-    assert all(callable(getattr(weft.data, name)) for name in dir(weft.data))
-    with pytest.raises(AttributeError, match=r"^module 'weft\.data' has no attribute 'red_text'; "):
-        weft.data.red_text  # noqa: B018
+    assert set(named) <= set(dir(textmill.data))
+    assert all(callable(getattr(textmill.data, name)) for name in dir(textmill.data))
+    with pytest.raises(
+        AttributeError, match=r"^module 'textmill\.data' has no attribute 'red_text'; "
+    ):
+        textmill.data.red_text  # noqa: B018

@@ -3,17 +3,17 @@
 import datasets
 import pytest
 
-from weft.data import HuggingFacePairs, Rows, text_pairs
-from weft.data.store import tokens
-from weft.data.store.tokens import encoded_rows, kept_fingerprint
-from weft.data.text_rows import TextRows
-from weft.errors import DataError
-from weft.text.cells import placed_errors
-from weft.text.columns.labels import LabelColumn
-from weft.text.columns.numbers import FittedNumbers
-from weft.text.features.labels import FittedLabels, Labels
-from weft.text.features.slots import FittedSlots
-from weft.text.processors.column_processor import PlainColumns
+from textmill.data import HuggingFacePairs, Rows, text_pairs
+from textmill.data.store import tokens
+from textmill.data.store.tokens import encoded_rows, kept_fingerprint
+from textmill.data.text_rows import TextRows
+from textmill.errors import DataError
+from textmill.text.cells import placed_errors
+from textmill.text.columns.labels import LabelColumn
+from textmill.text.columns.numbers import FittedNumbers
+from textmill.text.features.labels import FittedLabels, Labels
+from textmill.text.features.slots import FittedSlots
+from textmill.text.processors.column_processor import PlainColumns
 
 LINES = "ham\ta\n\tbad\nspam\tb\neggs\tc\n"
 PATH = PlainColumns({}, {"label": LabelColumn(Labels(["ham", "spam"]))})
@@ -29,7 +29,7 @@ def written(tmp_path, lines=LINES, **settings):
 @pytest.mark.parametrize("held", [True, False])
 @pytest.mark.parametrize("kept", [True, False])
 def test_a_row_that_cannot_be_encoded_is_named_by_its_line(tmp_path, monkeypatch, held, kept):
-    monkeypatch.setenv("WEFT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("TEXTMILL_CACHE", str(tmp_path / "cache"))
     if not held:
         monkeypatch.setattr(text_pairs, "HELD_BYTES", 1)
     if kept:  # in chunks, whose rows are counted anew

@@ -6,19 +6,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from weft.text.columns.slots import SlotsColumn
+from textmill.text.columns.slots import SlotsColumn
 
-from weft.data.text_rows import TextRows
-from weft.errors import DataError
-from weft.text.columns.labels import LabelColumn, LabelsColumn
-from weft.text.columns.numbers import FittedNumbers, NumberColumn, NumbersColumn
-from weft.text.columns.token_ids import TextColumn
-from weft.text.columns.words import CharactersColumn, TagsColumn, WordsColumn
-from weft.text.features.labels import FittedLabels
-from weft.text.features.slots import FittedSlots
-from weft.text.features.spelling import FittedCharacters
-from weft.text.processors.column_processor import PlainColumns
-from weft.text.tokenizers.word_tokenizer import FittedWords
+from textmill.data.text_rows import TextRows
+from textmill.errors import DataError
+from textmill.text.columns.labels import LabelColumn, LabelsColumn
+from textmill.text.columns.numbers import FittedNumbers, NumberColumn, NumbersColumn
+from textmill.text.columns.token_ids import TextColumn
+from textmill.text.columns.words import CharactersColumn, TagsColumn, WordsColumn
+from textmill.text.features.labels import FittedLabels
+from textmill.text.features.slots import FittedSlots
+from textmill.text.features.spelling import FittedCharacters
+from textmill.text.processors.column_processor import PlainColumns
+from textmill.text.tokenizers.word_tokenizer import FittedWords
 
 ROWS = [
     {

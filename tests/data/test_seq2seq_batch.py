@@ -5,9 +5,9 @@ import pytest
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
-from weft.data.seq2seq_batch import Seq2SeqBatch, collate_seq2seq
-from weft.errors import DataError
-from weft.text.ragged import Ragged
+from textmill.data.seq2seq_batch import Seq2SeqBatch, collate_seq2seq
+from textmill.errors import DataError
+from textmill.text.ragged import Ragged
 
 SOURCE = [[5, 6, 3], [7, 3], [8, 9, 10, 3], [3]]
 TARGET = [[2, 5, 3], [2, 6, 7, 8, 3], [2, 3], [2, 9, 9, 3]]

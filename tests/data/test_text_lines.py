@@ -2,11 +2,11 @@
 
 import pytest
 
-from weft.data.bad_rows import BadRowsError
-from weft.data.batching import Batching
-from weft.data.text_lines import TextLines
-from weft.data.text_rows import TextRows
-from weft.errors import DataError, UserError
+from textmill.data.bad_rows import BadRowsError
+from textmill.data.batching import Batching
+from textmill.data.text_lines import TextLines
+from textmill.data.text_rows import TextRows
+from textmill.errors import DataError, UserError
 
 
 def lines(path, **settings):
@@ -39,7 +39,7 @@ def test_a_file_that_stays_on_disk_has_the_same_lines(tmp_path, monkeypatch):
     path = tmp_path / "play.txt"
     path.write_text("a\n\n b\n" * 50)
     held = texts(lines(path))
-    monkeypatch.setattr("weft.data.text_pairs.HELD_BYTES", 10)
+    monkeypatch.setattr("textmill.data.text_pairs.HELD_BYTES", 10)
     kept = lines(path).rows()
     assert [row["text"] for row in kept] == held == ["a", "", " b"] * 50
     assert kept[4]["text"] == ""

@@ -12,12 +12,20 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from weft.config.parameters import deciding
-from weft.data import BadRow, BadRowsError, Batching, Rows, TextPairs, text_pairs, write_bad_rows
-from weft.data.bad_rows import RowCount
-from weft.data.text_rows import TextRows
-from weft.errors import DataError, UserError
-from weft.recipes import registries
+from textmill.config.parameters import deciding
+from textmill.data import (
+    BadRow,
+    BadRowsError,
+    Batching,
+    Rows,
+    TextPairs,
+    text_pairs,
+    write_bad_rows,
+)
+from textmill.data.bad_rows import RowCount
+from textmill.data.text_rows import TextRows
+from textmill.errors import DataError, UserError
+from textmill.recipes import registries
 
 
 @pytest.fixture
@@ -306,7 +314,7 @@ def test_a_header_that_nobody_spoke_of_is_no_row(tmp_path, name, between):
 @pytest.mark.parametrize(("name", "between"), [("a.tsv", "\t"), ("a.csv", ",")])
 @pytest.mark.parametrize("held", [True, False])
 def test_a_header_in_another_order_is_used_by_its_names(tmp_path, monkeypatch, name, between, held):
-    monkeypatch.setenv("WEFT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("TEXTMILL_CACHE", str(tmp_path / "cache"))
     if not held:
         monkeypatch.setattr(text_pairs, "HELD_BYTES", 1)
     path = tmp_path / name

@@ -2,8 +2,8 @@
 
 import pytest
 
-from weft.data.text_rows import TextRows
-from weft.errors import DataError, UserError
+from textmill.data.text_rows import TextRows
+from textmill.errors import DataError, UserError
 
 CONLL = "Al NNP B\nZaman NNP I\n\nsays VBZ O\n"
 ROWS = [{"words": "Al Zaman", "tags": "B I"}, {"words": "says", "tags": "O"}]
@@ -70,7 +70,7 @@ def test_a_column_that_is_optional_may_be_empty(tmp_path, name):
 
 
 def test_what_is_no_token_of_a_conll_file_is_left_out_and_said(tmp_path, caplog):
-    caplog.set_level("INFO", logger="weft")
+    caplog.set_level("INFO", logger="textmill")
     columns = {"words": 0, "tags": -1}
     text = f"-DOCSTART- -X- O\n\n# text = Al Zaman\n{CONLL}"
     data = written(tmp_path, "a.conll", text, columns=columns)

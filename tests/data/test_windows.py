@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from tests.data.test_batches import make
-from weft.data import windows
-from weft.data.batches import EpochBatches
-from weft.data.batching import Batching
-from weft.data.windows import permuted, window_of
-from weft.errors import DataError
-from weft.text.ragged import Ragged
+from textmill.data import windows
+from textmill.data.batches import EpochBatches
+from textmill.data.batching import Batching
+from textmill.data.windows import permuted, window_of
+from textmill.errors import DataError
+from textmill.text.ragged import Ragged
 
 BATCHINGS = [Batching(max_tokens=40), Batching(batch_size=3), Batching(batch_size=20)]
 
@@ -116,9 +116,9 @@ def test_a_place_of_another_order_or_beyond_the_end_is_refused():
     with pytest.raises(DataError) as caught:
         batches.load_state_dict({"epoch": 0, "position": 5})
     assert str(caught.value) == (
-        "The saved place {'epoch': 0, 'position': 5} is of an order that this weft no longer "
-        "makes: of more than 524,288 rows it is planned in windows. Go on with the weft that began "
-        "the run, or train anew."
+        "The saved place {'epoch': 0, 'position': 5} is of an order that this textmill no longer "
+        "makes: of more than 524,288 rows it is planned in windows. Go on with the textmill that "
+        "began the run, or train anew."
     )
     for wrong in ({"window": 5, "at": 0}, {"window": 0, "at": 4}, {"window": 0, "at": -1}):
         with pytest.raises(DataError, match="does not exist: an epoch has 14 batches of 41 rows"):

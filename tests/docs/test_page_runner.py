@@ -42,7 +42,7 @@ def test_an_unexpected_exit_code_fails(run) -> None:
 def test_a_command_may_span_lines_and_has_the_programs_of_this_environment(run) -> None:
     run(
         "```console\n$ echo a \\\n  b\na b\n"
-        "$ python -c 'import weft; print(weft.__name__)'\nweft\n```"
+        "$ python -c 'import textmill; print(textmill.__name__)'\ntextmill\n```"
     )
 
 

@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 
 from tests.docs.pages import Runner, read_blocks
-from tests.warm_weft import warm_programs
+from tests.warm_textmill import warm_programs
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 COLD = {"cli.md", "recipes.md"}  # their commands import all they need, 2 s each
 
 
-@pytest.mark.timeout(900)  # the tutorial starts weft twenty times
+@pytest.mark.timeout(900)  # the tutorial starts textmill twenty times
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_the_page_does_what_it_says(page: Path, tmp_path: Path) -> None:
     Runner(tmp_path, programs=None if page.name in COLD else warm_programs()).run(page)

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from weft.recipes import registries
+from textmill.recipes import registries
 
 PAGE = Path(__file__).parents[2] / "docs" / "tasks.md"
 

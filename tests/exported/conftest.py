@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.trained_run import library_run
-from weft.runs.export import export
+from textmill.runs.export import export
 
 
 @pytest.fixture(scope="session")

@@ -9,8 +9,8 @@ import pytest
 
 from tests.cli.test_predict_formats import rows_of
 from tests.runs.tiny import write_recipe
-from weft.cli.main import main
-from weft.exported import load
+from textmill.cli.main import main
+from textmill.exported import load
 
 TRAIN = [
     "translation/tatoeba/local",
@@ -71,7 +71,7 @@ def test_it_says_how_data_was_read_and_needs_no_torch_for_it():
     data = load("run/export/ctranslate2").data
     assert data["path"] == "valid.csv"
     assert data["columns"] == {"source": 1, "target": 0}
-    blocked = "import sys; sys.modules['torch'] = None; from weft.cli.main import main; "
+    blocked = "import sys; sys.modules['torch'] = None; from textmill.cli.main import main; "
     command = f"{blocked}sys.exit(main(['predict', 'run/export/ctranslate2', 'valid.csv']))"
     done = subprocess.run(
         [sys.executable, "-c", command], capture_output=True, timeout=120, check=False
@@ -81,7 +81,7 @@ def test_it_says_how_data_was_read_and_needs_no_torch_for_it():
 
 @pytest.mark.parametrize("to", ["out.csv", "out.parquet"])
 def test_it_writes_the_same_file_as_its_run_without_torch(place, to):
-    blocked = "import sys; sys.modules['torch'] = None; from weft.cli.main import main; "
+    blocked = "import sys; sys.modules['torch'] = None; from textmill.cli.main import main; "
     words = ["predict", "run/export/ctranslate2", "valid.csv", "--output", to, "--overwrite"]
     command = f"{blocked}sys.exit(main({words}))"
     done = subprocess.run(

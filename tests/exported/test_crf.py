@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from weft.exported.crf import decode_with_chances
-from weft.models.crf import LinearChainCrf
+from textmill.exported.crf import decode_with_chances
+from textmill.models.crf import LinearChainCrf
 
 NAMES = ["O", "B-x", "I-x", "B-y", "I-y"]
 

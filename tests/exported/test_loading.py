@@ -10,12 +10,12 @@ from types import SimpleNamespace
 
 import pytest
 
-import weft
+import textmill
 from tests.trained_run import PAIRS, library_run
-from weft.cli.main import main
-from weft.errors import DataError, MissingExtraError, UserError
-from weft.exported import load
-from weft.exported.manifest import MANIFEST, ExportError, seal_folder
+from textmill.cli.main import main
+from textmill.errors import DataError, MissingExtraError, UserError
+from textmill.exported import load
+from textmill.exported.manifest import MANIFEST, ExportError, seal_folder
 
 TEXTS = [source for source, _ in PAIRS] + [
     "",
@@ -34,7 +34,7 @@ def model(exported):
 
 @pytest.fixture(scope="module")
 def predictor():
-    return weft.load(library_run())
+    return textmill.load(library_run())
 
 
 def test_it_answers_as_the_run_does(model, predictor):
@@ -69,8 +69,8 @@ def test_an_input_that_is_too_long_is_named(model):
 
 def test_torch_is_not_needed(exported):
     program = (
-        "import sys, weft.exported\n"
-        f"model = weft.exported.load({str(exported)!r}, device='cpu', threads=1)\n"
+        "import sys, textmill.exported\n"
+        f"model = textmill.exported.load({str(exported)!r}, device='cpu', threads=1)\n"
         "assert model('Go.').text is not None\n"
         "print('torch' in sys.modules)"
     )
@@ -82,7 +82,7 @@ def test_torch_is_not_needed(exported):
 
 def test_packages_are_not_searched_for_parts_before_one_is_missing():
     program = (
-        "import sys, weft.exported\n"
+        "import sys, textmill.exported\n"
         "print([name for name in ('importlib.metadata', 'email') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
@@ -95,7 +95,7 @@ def test_the_extra_that_brings_what_runs_a_graph_is_named(exported, monkeypatch)
         load(exported)
     assert str(caught.value) == (
         "The export format 'ctranslate2' needs the package 'ctranslate2', which is not installed. "
-        "Install it with: pip install 'weft[exported]'"
+        "Install it with: pip install 'textmill[exported]'"
     )
 
 
@@ -103,8 +103,8 @@ def test_a_folder_that_is_not_there_is_said_before_a_run_is_looked_for(capsys):
     for command in ("predict", "serve"):
         assert main([command, "nowhere"]) == 2
         assert capsys.readouterr().err == (
-            "error: nowhere: there is no such folder. Wanted that of a run, as weft train prints "
-            "it, or of an export.\n"
+            "error: nowhere: there is no such folder. Wanted that of a run, as textmill train "
+            "prints it, or of an export.\n"
         )
 
 
@@ -150,7 +150,8 @@ def test_a_folder_that_is_no_export_is_refused(tmp_path):
     with pytest.raises(UserError) as caught:
         load(tmp_path)
     assert str(caught.value) == (
-        f"{tmp_path} is no export: it has no export.json. Wanted a folder that weft export wrote."
+        f"{tmp_path} is no export: it has no export.json. Wanted a folder that textmill export "
+        "wrote."
     )
 
 
@@ -250,7 +251,7 @@ DAMAGES = {
     ),
     "another format": (
         lambda f: resealed(f, format=2),
-        "export.json: format 2 is not the one this weft reads (1)",
+        "export.json: format 2 is not the one this textmill reads (1)",
     ),
     "a path that leaves the folder": (
         lambda f: resealed(f, files={"../secret": GOOD}),
@@ -281,13 +282,15 @@ DAMAGES = {
 def test_what_was_changed_is_refused(folder, name, monkeypatch):
     damage, error = DAMAGES[name]
     damage(folder)
-    monkeypatch.setattr("weft.exported.loading.open_graph", lambda *_, **__: pytest.fail("opened"))
+    monkeypatch.setattr(
+        "textmill.exported.loading.open_graph", lambda *_, **__: pytest.fail("opened")
+    )
     with pytest.raises(ExportError) as caught:
         load(folder)
     said = re.sub(r"\([0-9a-f]{12}… instead of [0-9a-f]{12}…\)", DIGESTS, str(caught.value))
     assert said == (
         f"{folder} is no export that can be used: {error}. Export the run again: "
-        "weft export RUN --format ctranslate2"
+        "textmill export RUN --format ctranslate2"
     )
 
 
@@ -326,7 +329,7 @@ def test_a_setting_that_is_none_of_ours_is_refused(folder):
     with pytest.raises(ExportError) as caught:
         load(folder)
     assert str(caught.value) == (
-        f"{folder / MANIFEST}: the settings of the search are not this weft's: code."
+        f"{folder / MANIFEST}: the settings of the search are not this textmill's: code."
     )
 
 
@@ -335,7 +338,8 @@ def test_a_graph_of_another_program_is_refused(folder):
     with pytest.raises(ExportError) as caught:
         load(folder)
     assert (
-        str(caught.value) == f"{folder}: this weft runs graphs of ctranslate2, onnx, not 'tflite'."
+        str(caught.value)
+        == f"{folder}: this textmill runs graphs of ctranslate2, onnx, not 'tflite'."
     )
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from weft.errors import DataError
-from weft.exported.row_predictor import RowPredictor
+from textmill.errors import DataError
+from textmill.exported.row_predictor import RowPredictor
 
 
 class Counted(RowPredictor):

@@ -1,10 +1,10 @@
-"""Limits of an exported search are those of weft's own."""
+"""Limits of an exported search are those of textmill's own."""
 
 import pytest
 import torch
 
-from weft.exported.seq2seq import Search
-from weft.models.decoding import Decoding
+from textmill.exported.seq2seq import Search
+from textmill.models.decoding import Decoding
 
 
 @pytest.mark.parametrize(

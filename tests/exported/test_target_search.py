@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from weft.exported.seq2seq import Search
-from weft.exported.target_search import Target, search
-from weft.models.decoding import Decoding
-from weft.models.decoding.decode import decode
-from weft.models.transformer import Transformer
+from textmill.exported.seq2seq import Search
+from textmill.exported.target_search import Target, search
+from textmill.models.decoding import Decoding
+from textmill.models.decoding.decode import decode
+from textmill.models.transformer import Transformer
 
 EOS, UNK, PREFIX = 2, 3, [1, 4]
 

@@ -1,4 +1,4 @@
-"""Exports where only what ``pip install 'weft[exported,serve]'`` brings is installed: no torch."""
+"""Exports where only ``pip install 'textmill[exported,serve]'`` was run: no torch."""
 
 import importlib.metadata
 import json
@@ -14,11 +14,11 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from pyarrow.parquet import read_table
 
-import weft
+import textmill
 from tests.recipes.local_data import write_data
 from tests.serving.served import started
-from weft.exported import load
-from weft.runs.export import export
+from textmill.exported import load
+from textmill.runs.export import export
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -26,7 +26,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 def needs(name, extra):
     """What a distribution asks for, with one of its extras or with none of them."""
-    if name == "weft":
+    if name == "textmill":
         lines = PROJECT["optional-dependencies"][extra] if extra else PROJECT["dependencies"]
     else:
         lines = importlib.metadata.requires(name) or []
@@ -35,14 +35,14 @@ def needs(name, extra):
 
 
 def brought_by(*extras):
-    """The distributions that pip installs beside weft itself for these extras."""
-    left, seen = [Requirement(f"weft[{','.join(extras)}]")], set()
+    """The distributions that pip installs beside textmill itself for these extras."""
+    left, seen = [Requirement(f"textmill[{','.join(extras)}]")], set()
     while left:
         need = left.pop()
         for key in {(canonicalize_name(need.name), extra) for extra in ("", *need.extras)} - seen:
             seen.add(key)
             left += needs(*key)
-    return {name for name, _ in seen} - {"weft"}
+    return {name for name, _ in seen} - {"textmill"}
 
 
 @pytest.fixture(scope="module")
@@ -54,8 +54,8 @@ def python(tmp_path_factory):
             if ".." not in file.parts and (source := Path(file.locate())).is_file():
                 (folder / file).parent.mkdir(parents=True, exist_ok=True)
                 (folder / file).symlink_to(source)
-    (own := folder / f"weft-{PROJECT['version']}.dist-info").mkdir()
-    (own / "METADATA").write_text(f"Name: weft\nVersion: {PROJECT['version']}\n")
+    (own := folder / f"textmill-{PROJECT['version']}.dist-info").mkdir()
+    (own / "METADATA").write_text(f"Name: textmill\nVersion: {PROJECT['version']}\n")
     paths = [str(ROOT / "src"), str(folder)]
 
     def command(program, *words):
@@ -80,7 +80,7 @@ def exports(exported, tmp_path_factory):
         patch.chdir(folder)
         write_data("classification/ngrams/local")
         words = ["trainer.max_steps=2", "reporters.console=false"]
-        weft.run_experiment("classification/ngrams/local", "train", "run", words)
+        textmill.run_experiment("classification/ngrams/local", "train", "run", words)
         export("run", "onnx", out="out")
     return {"ctranslate2": exported, "onnx": folder / "out"}
 
@@ -89,7 +89,7 @@ def run(command, **more):
     return subprocess.run(command, capture_output=True, text=True, check=False, **more)
 
 
-MAIN = "from weft.cli.main import main\nsys.exit(main())"
+MAIN = "from textmill.cli.main import main\nsys.exit(main())"
 TEXTS = ["The cat sleeps.", "Go.", "wake me at seven"]
 
 
@@ -103,13 +103,13 @@ def test_torch_is_not_among_what_is_brought(python):
 
 
 def test_every_room_and_every_module_on_the_floors_without_torch_is_imported(python):
-    program = """import importlib, pkgutil, weft
-for module in pkgutil.iter_modules(weft.__path__, "weft."):
+    program = """import importlib, pkgutil, textmill
+for module in pkgutil.iter_modules(textmill.__path__, "textmill."):
     if module.ispkg:
         importlib.import_module(module.name)
 for room in ("config", "runtime", "text", "exported", "serving"):
-    package = importlib.import_module(f"weft.{room}")
-    for module in pkgutil.walk_packages(package.__path__, f"weft.{room}."):
+    package = importlib.import_module(f"textmill.{room}")
+    for module in pkgutil.walk_packages(package.__path__, f"textmill.{room}."):
         importlib.import_module(module.name)
 """
     assert run(python(program)).stderr == ""
@@ -118,7 +118,7 @@ for room in ("config", "runtime", "text", "exported", "serving"):
 @pytest.mark.parametrize("name", ["ctranslate2", "onnx"])
 def test_an_export_is_loaded_and_asked(python, exports, name):
     program = """import json
-from weft.exported import load
+from textmill.exported import load
 model = load(sys.argv[1], device="cpu", threads=1)
 rows = json.loads(sys.argv[2])
 print(json.dumps([model.answer_row(answer) for answer in model(rows)]))
@@ -130,7 +130,7 @@ print(json.dumps([model.answer_row(answer) for answer in model(rows)]))
 
 
 @pytest.mark.parametrize("name", ["ctranslate2", "onnx"])
-def test_weft_predict_answers(python, exports, tmp_path, name):
+def test_textmill_predict_answers(python, exports, tmp_path, name):
     model = load(exports[name], device="cpu", threads=1)
     (column,) = model.columns
     lines = "".join(json.dumps({column: text}) + "\n" for text in TEXTS)
@@ -146,7 +146,7 @@ def test_weft_predict_answers(python, exports, tmp_path, name):
 
 
 @pytest.mark.parametrize("name", ["ctranslate2", "onnx"])
-def test_weft_serve_answers_and_shows_its_page(python, exports, name):
+def test_textmill_serve_answers_and_shows_its_page(python, exports, name):
     command = python(MAIN, "serve", str(exports[name]), "--port", "0", "--device", "cpu")
     model = load(exports[name], device="cpu", threads=1)
     with started(command) as served:
@@ -183,38 +183,38 @@ def test_what_needs_torch_says_so_in_a_line(python, tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "tiny.py").write_text("import torch\n")
     program = """import json
-from weft.cli.main import main
+from textmill.cli.main import main
 print([main(words) for words in json.loads(sys.argv[1])])
 """
     done = run(python(program, json.dumps(COMMANDS)), cwd=tmp_path)
     assert done.stdout == f"{[2] * len(COMMANDS)}\n"
     for words, line in zip(COMMANDS, done.stderr.splitlines(), strict=True):
         package = "sacrebleu" if words == ["demo"] else "torch"
-        asked = " ".join(["weft", *words[:2]])
+        asked = " ".join(["textmill", *words[:2]])
         assert line == (
             f"error: {asked} needs the package '{package}', which is not installed. "
-            "Install it with: pip install 'weft[train]'"
+            "Install it with: pip install 'textmill[train]'"
         )
 
 
 def test_a_public_name_that_needs_torch_says_so(python):
     program = """
-import weft, weft.checkpoint
-for get in (lambda: weft.load, lambda: weft.checkpoint.Checkpoints):
+import textmill, textmill.checkpoint
+for get in (lambda: textmill.load, lambda: textmill.checkpoint.Checkpoints):
     try:
         get()
-    except weft.errors.MissingExtraError as error:
+    except textmill.errors.MissingExtraError as error:
         print(error)
-print(weft.Recipe)
+print(textmill.Recipe)
 """
     assert (
         run(python(program)).stdout
         == "".join(
             f"{name} needs the package 'torch', which is not installed. "
-            "Install it with: pip install 'weft[train]'\n"
-            for name in ("weft.load", "weft.checkpoint.Checkpoints")
+            "Install it with: pip install 'textmill[train]'\n"
+            for name in ("textmill.load", "textmill.checkpoint.Checkpoints")
         )
-        + "<class 'weft.config.recipe.Recipe'>\n"
+        + "<class 'textmill.config.recipe.Recipe'>\n"
     )
 
 
@@ -222,7 +222,7 @@ def test_another_module_that_is_missing_is_not_said_to_be_torch(python, tmp_path
     (tmp_path / "mine.py").write_text("import torch_of_mine\n")
     done = run(python(MAIN, "list", "tasks", "--include", "mine"), cwd=tmp_path)
     assert "ModuleNotFoundError: No module named 'torch_of_mine'" in done.stderr
-    assert "weft[train]" not in done.stderr
+    assert "textmill[train]" not in done.stderr
 
 
 @pytest.mark.slow
@@ -243,7 +243,7 @@ def test_pip_installs_what_answers_and_no_torch(exports, tmp_path):
     for name, folder in exports.items():
         model = load(folder, device="cpu", threads=1)
         program = (
-            "import sys, weft.exported as e\n"
+            "import sys, textmill.exported as e\n"
             "model = e.load(sys.argv[1], device='cpu', threads=1)\n"
             "print([model.answer_row(answer) for answer in model(sys.argv[2:])])"
         )
@@ -251,6 +251,8 @@ def test_pip_installs_what_answers_and_no_torch(exports, tmp_path):
         assert done.stderr == ""
         assert done.stdout == f"{[model.answer_row(answer) for answer in model(TEXTS)]}\n", name
     for words in (["train", "tiny.py"], ["evaluate", "run"]):
-        done = run([venv / "bin/weft", *words], env=own)
+        done = run([venv / "bin/textmill", *words], env=own)
         assert (done.returncode, done.stdout) == (2, "")
-        assert done.stderr.startswith(f"error: weft {' '.join(words)} needs the package 'torch'")
+        assert done.stderr.startswith(
+            f"error: textmill {' '.join(words)} needs the package 'torch'"
+        )

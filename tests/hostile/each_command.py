@@ -21,15 +21,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import weft
-import weft.exported
+import textmill
+import textmill.exported
 from tests.hostile import payloads_checkpoint, payloads_settings, payloads_text
 from tests.hostile.folder import PAYLOADS, snapshot
 from tests.hostile.payloads_export import ANOTHER_MODEL, EXPORT_PAYLOADS
 from tests.hostile.payloads_files import FILE_PAYLOADS
-from weft.cli.main import main as weft_main
-from weft.errors import WeftError
-from weft.runtime.memory import resident
+from textmill.cli.main import main as textmill_main
+from textmill.errors import TextmillError
+from textmill.runtime.memory import resident
 
 ALL = (payloads_checkpoint, payloads_settings, payloads_text)
 """Each added its payloads when it was imported."""
@@ -44,18 +44,18 @@ ROW = "a b ham"
 def load(answer: Callable[[str], Any]) -> int:
     try:
         print(repr(answer("it")(ROW)))
-    except WeftError as error:
+    except TextmillError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     return 0
 
 
 def command(*words: str) -> Callable[[], int]:
-    return lambda: weft_main([*words])
+    return lambda: textmill_main([*words])
 
 
 RUN: dict[str, Callable[[], int]] = {
-    "load": lambda: load(weft.load),
+    "load": lambda: load(textmill.load),
     "predict": command("predict", "it", "rows.txt"),
     "evaluate": command("evaluate", "it", "valid_data.path=dev.tsv"),
     "export": command("export", "it", "--format", "ctranslate2"),
@@ -63,7 +63,7 @@ RUN: dict[str, Callable[[], int]] = {
     "runs verify": command("runs", "verify", "it"),
 }
 EXPORT: dict[str, Callable[[], int]] = {
-    "exported.load": lambda: load(lambda it: weft.exported.load(it, device="cpu", threads=1)),
+    "exported.load": lambda: load(lambda it: textmill.exported.load(it, device="cpu", threads=1)),
     "predict": command("predict", "it", "rows.txt"),
     "serve": command("serve", "it", "--port", "0"),
 }
@@ -118,7 +118,7 @@ def _measured(work: Callable[[], int], folder: Path) -> dict[str, Any]:
 
 def tried(base: Path, work: Callable[[], int], change: Callable[[Path], object]) -> dict[str, Any]:
     """A command on a changed copy of a folder; ``left`` is what it changed there or around it."""
-    with tempfile.TemporaryDirectory(prefix="weft-hostile-") as place:
+    with tempfile.TemporaryDirectory(prefix="textmill-hostile-") as place:
         inner = Path(place).resolve() / "work"
         inner.mkdir()
         (inner / "rows.txt").write_text(f"{ROW}\n")
@@ -145,7 +145,7 @@ def problems(found: dict[str, Any], good: dict[str, Any], *, writes: bool) -> li
         return [f"ended by {found['ended']}"]
     said, wrong = found["said"], list[str]()
     if found["code"] not in (0, 1, 2) or "--debug" in said or "Traceback" in said:
-        wrong.append("is a bug of weft's")
+        wrong.append("is a bug of textmill's")
     # An export is compared on other rows where some are gone, and says so; the folder is the same.
     parts = [each["shown"].splitlines()[-1:] if writes else each["shown"] for each in (found, good)]
     if found["code"] == 0 and parts[0] != parts[1]:
@@ -166,11 +166,11 @@ def problems(found: dict[str, Any], good: dict[str, Any], *, writes: bool) -> li
 
 def main() -> None:
     """Reads ``{"base": folder, "kind": "run" or "export", "tried": [[command, payload], …]}``."""
-    import weft.exported.onnx
-    import weft.serving.server
+    import textmill.exported.onnx
+    import textmill.serving.server
 
-    weft.serving.server.serve = answer_and_end  # type: ignore[assignment]
-    weft.exported.onnx.MOST_MEMORY = 100 << 20
+    textmill.serving.server.serve = answer_and_end  # type: ignore[assignment]
+    textmill.exported.onnx.MOST_MEMORY = 100 << 20
     asked = json.load(sys.stdin)
     base = Path(asked["base"])
     commands, payloads = {"run": (RUN, RUN_PAYLOADS), "export": (EXPORT, EXPORT_PAYLOADS)}[

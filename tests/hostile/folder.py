@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from weft.runtime.sealed import seal
+from textmill.runtime.sealed import seal
 
 CANARY_CODE = "open('CANARY', 'w').write('x')"
 Payload = Callable[[Path], None]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.hostile.folder import Payload, in_each, manifest_says, payload, steps
-from weft.runtime.sealed import seal
+from textmill.runtime.sealed import seal
 
 # -- manifest, pointers, folders
 

@@ -13,8 +13,8 @@ import numpy as np
 from tests.hostile.folder import CANARY_CODE, Payload, entry_of
 from tests.hostile.graphs import LARGE, REFUSED
 from tests.hostile.payloads_files import CONTENTS, SPECIAL
-from weft.exported.manifest import MANIFEST
-from weft.runtime.sealed import seal
+from textmill.exported.manifest import MANIFEST
+from textmill.runtime.sealed import seal
 
 EXPORT_PAYLOADS: dict[str, Payload] = {}
 
@@ -129,7 +129,7 @@ def more(name: str, content: bytes | str) -> Callable[[Path], object]:
 
 add("the manifest is deep", deep, seals=False)
 add("a module that shadows", more("numpy.py", CANARY_CODE))
-add("a module in the text", more("text/weft.py", CANARY_CODE), seals=False)
+add("a module in the text", more("text/textmill.py", CANARY_CODE), seals=False)
 add("a pickle more", more("graph/model.pkl", b"\x80\x04cos\nsystem\n(S'touch CANARY'\ntR."))
 add("a folder more", lambda folder: (folder / "code").mkdir(), seals=False)
 add("a link more", lambda folder: (folder / "more").symlink_to("/"), seals=False)
@@ -141,7 +141,7 @@ add("a folder that is a link", lambda f: (shutil.move(f / "text", "outside"),
 TEXTS = {
     "names code": b'{"format":1,"type":"@os.system","settings":{}}',
     "names a module": b'{"format":1,"type":"os.system","settings":{}}',
-    "names a class": b'{"format":1,"type":"weft.runs.train","settings":{}}',
+    "names a class": b'{"format":1,"type":"textmill.runs.train","settings":{}}',
     "names a path": b'{"format":1,"type":"../../x","settings":{}}',
     "has a list of settings": b'{"format":1,"type":"seq2seq","settings":[]}',
     "has keys more": b'{"format":1,"type":"seq2seq","settings":{},"__reduce__":"x"}',

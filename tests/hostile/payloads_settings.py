@@ -151,7 +151,7 @@ def _(run: Path) -> None:
 
 @payload("modules that shadow the library's")
 def _(run: Path) -> None:
-    for name in ("torch", "yaml", "weft", "sitecustomize", "sentencepiece"):
+    for name in ("torch", "yaml", "textmill", "sitecustomize", "sentencepiece"):
         (run / f"{name}.py").write_text(CANARY_CODE)
     (run / "recipe.py").write_text(CANARY_CODE)
 

@@ -12,7 +12,7 @@ from tests.hostile.folder import (
     reseal,
     steps,
 )
-from weft.runtime.sealed import seal
+from textmill.runtime.sealed import seal
 
 # -- text
 

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
 
-import weft
+import textmill
 
 STEPS = 4
 
@@ -15,7 +15,7 @@ STEPS = 4
 @cache
 def data() -> Path:
     """A folder with ``train.tsv`` and ``dev.tsv``."""
-    folder = Path(mkdtemp(prefix="weft-small-"))
+    folder = Path(mkdtemp(prefix="textmill-small-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     draws = random.Random(1)
     rows = [
@@ -48,4 +48,4 @@ def words(**settings: object) -> list[str]:
 @cache
 def small_run() -> Path:
     """A finished run; tests change copies of it."""
-    return weft.train("classification/averaging", words(), run_dir=data() / "run").folder
+    return textmill.train("classification/averaging", words(), run_dir=data() / "run").folder

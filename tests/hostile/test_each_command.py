@@ -16,7 +16,7 @@ from tests.hostile.each_command import EXPORT, RUN, RUN_PAYLOADS
 from tests.hostile.payloads_export import EXPORT_PAYLOADS
 from tests.hostile.small_run import small_run
 from tests.trained_run import library_run
-from weft.runs.export import export
+from textmill.runs.export import export
 
 ROOT = Path(__file__).parents[2]
 QUICK = 10

@@ -1,8 +1,8 @@
 """Values that no run writes, anywhere in the files of a run: every command refuses or bears them.
 
 A seeded draw changes one value of one file, with every digest recomputed, and all commands that
-read a run folder are tried on it. None may hang, call it a bug in weft, or pass on what a terminal
-would obey.
+read a run folder are tried on it. None may hang, call it a bug in textmill, or pass on what a
+terminal would obey.
 """
 
 import json
@@ -19,8 +19,8 @@ import pytest
 from tests.hostile.folder import repoint, reseal, steps
 from tests.hostile.small_run import small_run
 from tests.trained_run import edited
-from weft.cli.main import main
-from weft.runtime.sealed import seal
+from textmill.cli.main import main
+from textmill.runtime.sealed import seal
 
 SECONDS = 10.0
 """Of CPU for a command; the longest takes one."""
@@ -137,7 +137,7 @@ def tried(number: int, folder: Path, monkeypatch, capsys) -> None:
         code = main([word.format(**given) for word in command.split()])
         took = time.process_time() - start
         said = "".join(capsys.readouterr())
-        what = f"{name} {where} = {value!r:.60}, weft {command}, exit {code}:\n{said[:3000]}"
+        what = f"{name} {where} = {value!r:.60}, textmill {command}, exit {code}:\n{said[:3000]}"
         assert "--debug" not in said, what
         assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]", said), what
         assert code in (0, 1, 2), what

@@ -8,9 +8,9 @@ import pytest
 from onnx import helper
 
 from tests.hostile.graphs import LARGE, REFUSED, model
-from weft.exported.manifest import ExportError
-from weft.exported.onnx import OnnxGraph
-from weft.exported.onnx_nodes import GraphError, check_graph
+from textmill.exported.manifest import ExportError
+from textmill.exported.onnx import OnnxGraph
+from textmill.exported.onnx_nodes import GraphError, check_graph
 
 SECONDS, MEGABYTES = 1.0, 256
 
@@ -45,7 +45,7 @@ def test_what_could_do_something_else_is_refused(name, made, tmp_path):
 
 @pytest.mark.parametrize("name", LARGE)
 def test_what_takes_more_memory_than_a_graph_needs_is_an_error(name, made, tmp_path, monkeypatch):
-    monkeypatch.setattr("weft.exported.onnx.MOST_MEMORY", 100 << 20)
+    monkeypatch.setattr("textmill.exported.onnx.MOST_MEMORY", 100 << 20)
     path = tmp_path / "model.onnx"
     path.write_bytes(made[name])
     with pytest.raises(ExportError, match="onnxruntime cannot"):
@@ -58,7 +58,7 @@ def test_each_graph_has_a_bound_of_its_own(tmp_path, monkeypatch):
     nodes = [helper.make_node("ConstantOfShape", ["x"], ["y"])]
     path.write_bytes(model(nodes).SerializeToString())
     wide = OnnxGraph(path, device="cpu", threads=1)
-    monkeypatch.setattr("weft.exported.onnx.MOST_MEMORY", 8 << 20)
+    monkeypatch.setattr("textmill.exported.onnx.MOST_MEMORY", 8 << 20)
     narrow = OnnxGraph(path, device="cpu", threads=1)
     asked = {"x": np.array([4 << 20], np.int64)}  # 16 MB
     with pytest.raises(ExportError, match="Available memory of"):

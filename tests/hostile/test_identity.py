@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-import weft
+import textmill
 from tests.hostile.folder import repoint
 from tests.trained_run import copy_of, edited, train_script
-from weft.cli.main import main
-from weft.errors import CheckpointError
-from weft.runs.export import export
-from weft.runtime.sealed import seal
+from textmill.cli.main import main
+from textmill.errors import CheckpointError
+from textmill.runs.export import export
+from textmill.runtime.sealed import seal
 
 WORDS = ("trainer.selection.metric=loss", "trainer.selection.better=higher")  # step 2 is the best
 BEST, LAST = "step-00000002", "step-00000004"
@@ -126,11 +126,11 @@ def test_the_answers_are_the_best_ones_or_it_is_said_whose_they_are(
     run, other, name, caplog, capsys
 ):
     damage, line, problem = CHECKPOINTS[name]
-    answers = {n: weft.load(run, checkpoint=n)("Go.") for n in (BEST, LAST)}
+    answers = {n: textmill.load(run, checkpoint=n)("Go.") for n in (BEST, LAST)}
     assert answers[BEST] != answers[LAST]
     damage(run, other)
     caplog.clear()
-    predictor = weft.load(run)
+    predictor = textmill.load(run)
     assert caplog.messages == [named(run, other, line)]
     assert predictor.checkpoint == line.rpartition(" ")[2]
     assert predictor("Go.") == answers[predictor.checkpoint]
@@ -141,14 +141,14 @@ def test_the_answers_are_the_best_ones_or_it_is_said_whose_they_are(
 def test_swapped_checkpoints_are_not_used(run, capsys):
     swap(run / "checkpoints" / BEST, run / "checkpoints" / LAST)
     with pytest.raises(CheckpointError) as refused:
-        weft.load(run)
+        textmill.load(run)
     assert str(refused.value) == (
         f"No checkpoint in {run / 'checkpoints'} can be used.\n"
         f"  checkpoint {BEST} skipped: manifest.json: it is of step 4\n"
         f"  checkpoint {LAST} skipped: manifest.json: it is of step 2"
     )
     with pytest.raises(CheckpointError, match="it is of step 2"):
-        weft.load(run, checkpoint=LAST)
+        textmill.load(run, checkpoint=LAST)
     assert main(["runs", "verify", str(run)]) == 1
     assert f"{BEST}: manifest.json: it is of step 4\n" in capsys.readouterr().out
 
@@ -156,7 +156,7 @@ def test_swapped_checkpoints_are_not_used(run, capsys):
 def test_another_runs_checkpoint_asked_for_by_its_name_is_refused(run, other):
     takes(run, other, f"checkpoints/{BEST}")
     with pytest.raises(CheckpointError, match=f"{BEST}: manifest.json: it is of another run"):
-        weft.load(run, checkpoint=BEST)
+        textmill.load(run, checkpoint=BEST)
 
 
 # -- what says what the weights mean
@@ -179,8 +179,8 @@ def change(run: Path, old: str, new: str) -> None:
 
 
 USES: dict[str, Callable[[Path], object]] = {
-    "load": weft.load,
-    "evaluate": weft.evaluate,
+    "load": textmill.load,
+    "evaluate": textmill.evaluate,
     "export": lambda run: export(run, "ctranslate2"),
 }
 
@@ -205,34 +205,34 @@ def test_settings_that_are_not_the_runs_are_not_answered_from(run, other, name, 
 def test_the_refusal_says_what_to_do(run):
     change(run, "num_heads: 2", "num_heads: 4")
     with pytest.raises(CheckpointError) as refused:
-        weft.load(run)
+        textmill.load(run)
     path = run / "config.yaml"
     assert str(refused.value) == (
         f"{path} is not as the run wrote it: the seal in its last line does not fit. It says what "
         "the weights mean, so they are not used. Restore it from a copy; an unfinished run writes "
         "it anew when it is started by the command that began it. To train with other settings, "
-        f"name the file as a recipe: weft.train({str(path)!r})"
+        f"name the file as a recipe: textmill.train({str(path)!r})"
     )
     with pytest.raises(CheckpointError, match="the seal in its last line does not fit"):
-        weft.train(run, ["trainer.max_steps=6"], allow_code=True)
+        textmill.train(run, ["trainer.max_steps=6"], allow_code=True)
 
 
 def test_an_edited_copy_is_a_recipe_of_its_own(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     change(run, "max_steps: 4", "max_steps: 2")
-    made = weft.train(run / "config.yaml", run_dir="new", allow_code=True)
+    made = textmill.train(run / "config.yaml", run_dir="new", allow_code=True)
     assert made.result["steps"] == 2
-    weft.load("new")
+    textmill.load("new")
 
 
 def test_a_lawful_change_is_sealed_anew(run):
-    weft.train(run, ["trainer.max_steps=6"], allow_code=True)
+    textmill.train(run, ["trainer.max_steps=6"], allow_code=True)
     assert main(["runs", "verify", str(run)]) == 0
-    weft.load(run)
+    textmill.load(run)
 
 
 OWN_TASK = """
-from weft.tasks import Translation
+from textmill.tasks import Translation
 class Mine(Translation):
     pass
 task = Mine.Config()
@@ -241,11 +241,11 @@ task = Mine.Config()
 
 def test_code_that_is_not_the_runs_is_not_executed(tmp_path, capsys):
     run = train_script(tmp_path / "work", OWN_TASK)
-    weft.load(run, allow_code=True)
+    textmill.load(run, allow_code=True)
     (run / "recipe.py").write_text((run / "recipe.py").read_text() + "open('canary', 'w')\n")
-    for use in (weft.load, weft.train):
+    for use in (textmill.load, textmill.train):
         with pytest.raises(CheckpointError) as refused:
-            use(run, allow_code=True, **({"overrides": WORDS} if use is weft.train else {}))
+            use(run, allow_code=True, **({"overrides": WORDS} if use is textmill.train else {}))
         assert str(refused.value) == (
             f"recipe.py in {run}: not as the run wrote it, and it says what the weights mean. "
             "Restore it from a copy, or go on with the run by the command that began it, which "
@@ -256,7 +256,7 @@ def test_code_that_is_not_the_runs_is_not_executed(tmp_path, capsys):
 
 
 def test_a_run_from_before_there_were_seals_says_so(run, caplog, capsys):
-    before = weft.load(run)("Go.")
+    before = textmill.load(run)("Go.")
     info = json.loads((run / "run.json").read_text())
     info.pop("id")
     (run / "run.json").write_text(json.dumps(info))
@@ -269,7 +269,7 @@ def test_a_run_from_before_there_were_seals_says_so(run, caplog, capsys):
     text = "".join(line for line in lines if not line.startswith("# sealed: "))
     (run / "config.yaml").write_text(text)
     caplog.clear()
-    assert weft.load(run)("Go.") == before
+    assert textmill.load(run)("Go.") == before
     assert caplog.messages == [
         f"{run} was made before runs had a seal: that nobody changed its config.yaml is not known."
     ]
@@ -277,9 +277,9 @@ def test_a_run_from_before_there_were_seals_says_so(run, caplog, capsys):
     assert capsys.readouterr().out.splitlines()[0] == (
         "config.yaml: it has no seal, as the run was made before runs had one"
     )
-    weft.train(run, ["trainer.max_steps=6"], allow_code=True)
+    textmill.train(run, ["trainer.max_steps=6"], allow_code=True)
     caplog.clear()
-    weft.load(run)
+    textmill.load(run)
     assert caplog.messages == []
     assert "id" not in json.loads((run / "run.json").read_text())
 
@@ -339,22 +339,22 @@ def test_going_on_falls_back_and_ends_as_if_nothing_had_been(
     damage, line = GOING_ON[name]
     undisturbed = copy_of(run, tmp_path / "undisturbed")
     words = ["trainer.max_steps=8", "trainer.keep=1"]
-    weft.train(undisturbed, words, allow_code=True)
+    textmill.train(undisturbed, words, allow_code=True)
     damage(run, other)
     caplog.clear()
     if by == "the run":
-        weft.train(run, words, allow_code=True)
+        textmill.train(run, words, allow_code=True)
     else:
         info = json.loads((run / "run.json").read_text())
         (run / "run.json").write_text(
             json.dumps({**info, "length": {**info["length"], "max_steps": 8}, "finished": False})
         )
         script = begun.parent / "tiny.py"
-        weft.train(script, [*WORDS, *words, "reporters.console=false"], run_dir=run)
+        textmill.train(script, [*WORDS, *words, "reporters.console=false"], run_dir=run)
     if line:
         assert any(message.startswith(named(run, other, line)) for message in caplog.messages)
     assert weights_of(run) == weights_of(undisturbed)
-    assert weft.load(run).checkpoint == weft.load(undisturbed).checkpoint == BEST
+    assert textmill.load(run).checkpoint == textmill.load(undisturbed).checkpoint == BEST
     assert main(["runs", "verify", str(run)]) == 0
 
 
@@ -363,21 +363,21 @@ def test_the_command_that_began_a_run_writes_damaged_settings_anew(run, begun, c
     (run / "run.json").write_text(json.dumps({**info, "finished": False}))
     change(run, "num_heads: 2", "num_heads: 4")
     caplog.clear()
-    weft.train(begun.parent / "tiny.py", [*WORDS, "reporters.console=false"], run_dir=run)
+    textmill.train(begun.parent / "tiny.py", [*WORDS, "reporters.console=false"], run_dir=run)
     assert (
         f"{run / 'config.yaml'} is not as the run wrote it: the seal in its last line does not fit."
         " It is written anew."
     ) in caplog.messages
-    weft.load(run)
+    textmill.load(run)
 
 
 def test_a_run_keeps_its_name_and_another_has_its_own(run, other):
     name = json.loads((run / "run.json").read_text())["id"]
     assert name != json.loads((other / "run.json").read_text())["id"]
-    weft.train(run, ["trainer.max_steps=6"], allow_code=True)
+    textmill.train(run, ["trainer.max_steps=6"], allow_code=True)
     assert json.loads((run / "run.json").read_text())["id"] == name
     assert edited(run)
-    weft.load(run)
+    textmill.load(run)
 
 
 NAMES: dict[str, Damage] = {
@@ -398,7 +398,7 @@ def test_the_checkpoints_tell_the_name_of_their_run(run, other, begun, name):
     info = json.loads((run / "run.json").read_text())
     (run / "run.json").write_text(json.dumps({**info, "finished": False}))
     NAMES[name](run, other)
-    weft.train(begun.parent / "tiny.py", [*WORDS, "reporters.console=false"], run_dir=run)
+    textmill.train(begun.parent / "tiny.py", [*WORDS, "reporters.console=false"], run_dir=run)
     assert json.loads((run / "run.json").read_text())["id"] == own
-    assert weft.load(run).checkpoint == BEST
+    assert textmill.load(run).checkpoint == BEST
     assert main(["runs", "verify", str(run)]) == 0

@@ -4,10 +4,10 @@ import shutil
 
 import pytest
 
-import weft
+import textmill
 from tests.hostile.small_run import small_run, words
-from weft.errors import StorageError
-from weft.training.loop import Trainer
+from textmill.errors import StorageError
+from textmill.training.loop import Trainer
 
 
 @pytest.mark.parametrize("how", ["renamed", "deleted"])
@@ -27,9 +27,9 @@ def test_a_folder_that_is_gone_while_it_trains_is_not_made_again(tmp_path, monke
     with monkeypatch.context() as patched:
         patched.setattr(Trainer, "step", gone)
         with pytest.raises(StorageError) as caught:
-            weft.train("classification/averaging", words(), run_dir=run)
+            textmill.train("classification/averaging", words(), run_dir=run)
     assert f" There is no folder {run}: was it renamed or deleted? " in str(caught.value)
     assert not run.exists()
     if how == "renamed":  # and it goes on where it is now, to the same end
-        done = weft.train(tmp_path / "renamed")
-        assert done.result == weft.train(small_run()).result
+        done = textmill.train(tmp_path / "renamed")
+        assert done.result == textmill.train(small_run()).result

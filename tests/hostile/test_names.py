@@ -5,10 +5,10 @@ import shutil
 
 import pytest
 
-import weft
+import textmill
 from tests.hostile.small_run import data, small_run, words
-from weft.cli.main import main
-from weft.errors import UserError
+from textmill.cli.main import main
+from textmill.errors import UserError
 
 ODD = os.fsdecode(b"r\xff\x1b[2Jn")
 COMMANDS = (
@@ -58,4 +58,4 @@ def test_data_named_so_are_refused_in_words(tmp_path):
     path = tmp_path / ODD
     shutil.copy(data() / "train.tsv", path)
     with pytest.raises(UserError, match="not UTF-8 text, and settings are written to files"):
-        weft.train("classification/averaging", words(**{"train_data.path": path}))
+        textmill.train("classification/averaging", words(**{"train_data.path": path}))

@@ -14,10 +14,10 @@ import pytest
 import tests.hostile.payloads_checkpoint
 import tests.hostile.payloads_settings
 import tests.hostile.payloads_text  # noqa: F401  # each adds its payloads
-import weft
+import textmill
 from tests.hostile.folder import PAYLOADS, module_says, reseal, snapshot, task_says
 from tests.trained_run import edited, library_run
-from weft.errors import WeftError
+from textmill.errors import TextmillError
 
 SECONDS = 1.0
 """Of CPU: the machine's other work does not count."""
@@ -59,8 +59,8 @@ def test_there_are_enough_payloads():
 
 @pytest.fixture(scope="module", autouse=True)
 def _imported() -> None:
-    """The first load imports torch and all of weft; that is not what is timed."""
-    weft.load(library_run())("Go.")
+    """The first load imports torch and all of textmill; that is not what is timed."""
+    textmill.load(library_run())("Go.")
 
 
 @pytest.mark.parametrize("name", PAYLOADS)
@@ -74,8 +74,8 @@ def test_a_hostile_folder_does_nothing(run, name, tmp_path, monkeypatch):
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start = time.process_time()
     try:
-        predictor = weft.load(run)
-    except WeftError as error:
+        predictor = textmill.load(run)
+    except TextmillError as error:
         seconds = time.process_time() - start
         message = str(error)
         assert 20 < len(message) < 5_000, message
@@ -95,12 +95,12 @@ def test_a_hostile_folder_does_nothing(run, name, tmp_path, monkeypatch):
 
 def test_a_resealed_folder_is_good(run, caplog):
     """The control: what the payloads do besides their change is not what is refused."""
-    expected = weft.load(run)("Go.")
+    expected = textmill.load(run)("Go.")
     reseal(run)
     module_says(run, "dropout: 0.1")
     task_says(run, "beam_size: 1")
     edited(run)
-    assert weft.load(run)("Go.") == expected
+    assert textmill.load(run)("Go.") == expected
     assert caplog.messages == []
 
 
@@ -132,6 +132,6 @@ def test_hostile_data_settings_are_refused_by_an_evaluation(run, name, tmp_path)
     path.write_text(f"{top}  valid_data:\n{text}  trainer:\n{after}")
     edited(run)
     before = snapshot(tmp_path)
-    with pytest.raises(WeftError):
-        weft.evaluate(run)
+    with pytest.raises(TextmillError):
+        textmill.evaluate(run)
     assert snapshot(tmp_path) == before

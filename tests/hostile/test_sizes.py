@@ -8,13 +8,13 @@ import time
 
 import pytest
 
-import weft
+import textmill
 from tests.hostile.folder import in_each, manifest_says, steps
 from tests.hostile.small_run import small_run, words
-from weft.checkpoint import Checkpoints
-from weft.errors import CheckpointError
-from weft.run_folder.record import Record
-from weft.runtime.jsonl_log import read_lines
+from textmill.checkpoint import Checkpoints
+from textmill.errors import CheckpointError
+from textmill.run_folder.record import Record
+from textmill.runtime.jsonl_log import read_lines
 
 SECONDS, MEGABYTES = 5.0, 300
 """Of CPU and memory, for what took a minute and gigabytes."""
@@ -48,7 +48,7 @@ def test_what_no_run_can_need_is_not_read_when_it_goes_on(tmp_path, name, change
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start = time.process_time()
     with pytest.raises(CheckpointError, match=f"{name}: {message}"):
-        weft.train(run, ["trainer.max_steps=6"])
+        textmill.train(run, ["trainer.max_steps=6"])
     assert time.process_time() - start < SECONDS
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory) / 1024
     assert grown < MEGABYTES, f"{grown:.0f} MB"
@@ -82,7 +82,7 @@ def test_what_no_run_can_need_is_not_read_to_begin_with(tmp_path, name, change, 
     start = time.process_time()
     said = "text/: " if "text" in name and change is holes else f"{name}: "
     with pytest.raises(CheckpointError, match=f"step-00000004.*{said}{message}"):
-        weft.train(
+        textmill.train(
             "classification/averaging",
             words(**{"trainer.initialize": run / part}),
             run_dir=tmp_path / "new",
@@ -100,7 +100,7 @@ def test_a_part_that_would_not_be_read_again_is_not_saved(tmp_path, monkeypatch)
         def state_dict(self):
             return {"table": torch.zeros(1000)}
 
-    monkeypatch.setattr("weft.checkpoint.store.OTHER_STATES", 3000)
+    monkeypatch.setattr("textmill.checkpoint.store.OTHER_STATES", 3000)
     store = Checkpoints(tmp_path / "checkpoints")
     with pytest.raises(CheckpointError) as caught:
         store.save(1, {"model": nn.Linear(1, 1), "data": Large()})
@@ -118,7 +118,7 @@ def test_a_log_with_a_hole_of_3_gb_is_not_taken_into_memory(tmp_path):
         file.truncate(3 << 30)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     assert len([*read_lines(log)]) == len(Record.read(run).values) > 0
-    weft.train(run, ["trainer.max_steps=6"])
+    textmill.train(run, ["trainer.max_steps=6"])
     assert size < log.stat().st_size < 2 * size
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory) / 1024
     assert grown < MEGABYTES, f"{grown:.0f} MB"

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-import weft
+import textmill
 from tests.hostile.folder import snapshot
 from tests.runs.made_runs import made_run, steps_of
 from tests.trained_run import copy_of, edited, train_script
-from weft.cli.main import main
-from weft.errors import StorageError, UserError, WeftError
-from weft.run_folder.folder import WRITTEN_FOLDERS, RunFolder
-from weft.runs.export import export
-from weft.runtime.disk import outward_links
-from weft.runtime.lock import Lock
+from textmill.cli.main import main
+from textmill.errors import StorageError, TextmillError, UserError
+from textmill.run_folder.folder import WRITTEN_FOLDERS, RunFolder
+from textmill.runs.export import export
+from textmill.runtime.disk import outward_links
+from textmill.runtime.lock import Lock
 
 GOES_ON = ["trainer.max_steps=6"]
 
@@ -56,7 +56,7 @@ def test_a_folder_that_is_a_link_elsewhere_is_not_written_through(run, name):
     outside = elsewhere(run, name)
     before = unchanged(outside.parent)
     with pytest.raises(StorageError) as refused:
-        weft.train(run, GOES_ON, allow_code=True)
+        textmill.train(run, GOES_ON, allow_code=True)
     assert str(refused.value) == (
         f"{run / name} is a link to {outside}, which is not in {run}: nothing is written or "
         "deleted there. Put what it leads to in its place; the whole of "
@@ -73,7 +73,7 @@ def test_a_link_to_nothing_and_one_in_a_folder_are_refused_too(run, name):
         shutil.rmtree(path)
     path.symlink_to(run.parent / "nothing")
     with pytest.raises(StorageError, match=f"{name} is a link to .*nothing, which is not in"):
-        weft.train(run, GOES_ON, allow_code=True)
+        textmill.train(run, GOES_ON, allow_code=True)
     assert not (run.parent / "nothing").exists()
 
 
@@ -92,7 +92,7 @@ def test_a_file_that_is_a_link_is_not_written_through(run, name, link):
         os.mkfifo(run / name)
     before = unchanged(outside.parent)
     with pytest.raises(StorageError) as refused:
-        weft.train(run, GOES_ON, allow_code=True)
+        textmill.train(run, GOES_ON, allow_code=True)
     reason = {
         "symbolic": "it is a symbolic link",
         "hard": "it is a hard link, the same file as one of another name",
@@ -115,7 +115,7 @@ def test_a_file_that_is_written_whole_takes_the_place_of_a_link(run, name):
     if name == "report.html":
         assert main(["runs", "report", str(run)]) == 0
     else:
-        weft.train(run, GOES_ON, allow_code=True)
+        textmill.train(run, GOES_ON, allow_code=True)
     assert unchanged(outside.parent) == before
     assert (run / name).is_file()
     assert not (run / name).is_symlink()
@@ -129,7 +129,7 @@ def test_an_export_is_not_written_through_a_link(run):
 
 
 def test_a_project_with_an_environment_may_be_a_run_folder(run):
-    """Links of hidden folders are a person's own; those that weft would rename are not."""
+    """Links of hidden folders are a person's own; those that textmill would rename are not."""
     (run / ".venv" / "bin").mkdir(parents=True)
     (run / ".venv" / "bin" / "python").symlink_to(sys.executable)
     (run / ".git").symlink_to(run.parent)
@@ -148,7 +148,7 @@ def test_a_persons_own_links_stop_nothing_and_are_not_followed(run, tmp_path, ca
     (run / "figures").mkdir()
     (run / "figures" / "paper.txt").symlink_to(outside / "paper.txt")
     before = unchanged(outside)
-    assert weft.train(run, GOES_ON, allow_code=True).result["steps"] == 6
+    assert textmill.train(run, GOES_ON, allow_code=True).result["steps"] == 6
     assert unchanged(outside) == before
     assert (run / "data").is_symlink()
     assert main(["runs", "prune", str(run), "--whole-runs", "--yes"]) == 0
@@ -189,7 +189,7 @@ def test_prune_deletes_nothing_through_a_link(tmp_path, capsys):
 
 
 def test_a_link_that_comes_after_the_plan_stops_a_prune(tmp_path):
-    from weft.run_folder.prune import plan_prune, prune
+    from textmill.run_folder.prune import plan_prune, prune
 
     other = made_run(tmp_path / "other", finished=False)
     run = made_run(tmp_path / "runs" / "finished")
@@ -197,7 +197,7 @@ def test_a_link_that_comes_after_the_plan_stops_a_prune(tmp_path):
     assert plan.doomed
     shutil.rmtree(run / "checkpoints")
     (run / "checkpoints").symlink_to(other / "checkpoints")
-    with pytest.raises(WeftError, match="nothing is written or deleted there"):
+    with pytest.raises(TextmillError, match="nothing is written or deleted there"):
         prune(plan)
     assert steps_of(other) == [10, 20, 30]
 
@@ -211,7 +211,7 @@ def test_a_run_folder_on_another_disk_is_gone_on_with(run, tmp_path):
     (disk / "run" / "latest").symlink_to("checkpoints")
     (tmp_path / "notes.md").write_text("mine")
     (disk / "run" / "notes.md").symlink_to(tmp_path / "notes.md")
-    done = weft.train(tmp_path / "runs" / "run", GOES_ON, allow_code=True)
+    done = textmill.train(tmp_path / "runs" / "run", GOES_ON, allow_code=True)
     assert done.result["steps"] == 6
     assert (disk / "run" / "checkpoints" / "step-00000006").is_dir()
 
@@ -230,7 +230,7 @@ def experiment(tmp_path_factory) -> Path:
     words += ["tokenizer.type=fitted", "tokenizer.kind=bpe", "trainer.max_steps=2"]
     words += [f"tokenizer.cache_dir={folder / 'own'}"]
     words += ["reporters.console=false"]
-    return weft.train(REGISTERED, words, run_dir=folder / "run").folder
+    return textmill.train(REGISTERED, words, run_dir=folder / "run").folder
 
 
 def test_a_run_does_not_say_where_a_cache_is(experiment, tmp_path, monkeypatch, capsys):
@@ -244,7 +244,7 @@ def test_a_run_does_not_say_where_a_cache_is(experiment, tmp_path, monkeypatch, 
         "tokenizer.cache_dir=/no/such",
         line,
     )
-    assert list((tmp_path / ".weft" / "tokenizers").glob("bpe-*.json"))
+    assert list((tmp_path / ".textmill" / "tokenizers").glob("bpe-*.json"))
     word = f"tokenizer.cache_dir={tmp_path / 'mine'}"
     assert main(["train", str(run), "trainer.max_steps=5", word]) == 0
     assert "not taken over" not in capsys.readouterr().err
@@ -258,6 +258,6 @@ def test_a_run_does_not_say_where_a_tokenizer_is_trained(experiment, tmp_path):
     settings += f"    model: {tmp_path / 'outside.model'}\n  tokenizer_before:\n"
     edited(run, "  tokenizer:\n", settings)
     with pytest.raises(UserError) as refused:
-        weft.train(run, ["trainer.max_steps=4"])
+        textmill.train(run, ["trainer.max_steps=4"])
     assert "would be trained and written there, but a run folder does not say" in str(refused.value)
     assert not (tmp_path / "outside.model").exists()

@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-import weft
+import textmill
 from tests.trained_run import copy_of, library_run
-from weft.inference import Predictor
+from textmill.inference import Predictor
 
 
 @pytest.fixture(scope="session")
 def predictor() -> Predictor:
-    return weft.load(library_run())
+    return textmill.load(library_run())
 
 
 @pytest.fixture

@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 import torch
 
-import weft
+import textmill
 from tests.recipes.local_data import write_data
 from tests.runs.test_embedding import sentence_encoder
-from weft.errors import DataError, UserError
-from weft.exported import load as load_export
-from weft.inference import Predictor
-from weft.inference.load_encoder import load_encoder
-from weft.models.classifier import TextVector
-from weft.models.tagger import IntentSlotModel, WordEncoder
-from weft.runs.export import export
-from weft.text.columns.padding import padded_columns
+from textmill.errors import DataError, UserError
+from textmill.exported import load as load_export
+from textmill.inference import Predictor
+from textmill.inference.load_encoder import load_encoder
+from textmill.models.classifier import TextVector
+from textmill.models.tagger import IntentSlotModel, WordEncoder
+from textmill.runs.export import export
+from textmill.text.columns.padding import padded_columns
 
 TEXTS = ["wake me at seven", "", "play the old song again and again", "wake", " \t "]
 EXPERIMENTS = [
@@ -58,7 +58,7 @@ def pooled(task, text):
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_vectors_are_those_that_the_models_parts_make(name, folder):
     write_data(name)
-    task = weft.create_task(name)
+    task = textmill.create_task(name)
     predictor = Predictor(task)
     found = predictor.embed(TEXTS)
     assert found.dtype == np.float32
@@ -84,12 +84,12 @@ def test_vectors_are_those_that_the_models_parts_make(name, folder):
 def test_what_makes_no_vectors_says_so(name, folder):
     write_data(name)
     with pytest.raises(UserError, match=r"makes no vectors of texts: its model has no encoder"):
-        Predictor(weft.create_task(name)).embed(["a"])
+        Predictor(textmill.create_task(name)).embed(["a"])
 
 
 def test_what_is_no_text_is_refused(folder):
     write_data("embedding/pairs/local")
-    predictor = Predictor(weft.create_task("embedding/pairs/local"))
+    predictor = Predictor(textmill.create_task("embedding/pairs/local"))
     with pytest.raises(DataError, match=r"Wanted a list of texts, found a single one"):
         predictor.embed("wake me")
     with pytest.raises(DataError, match=r"Row 1, column 'text1'"):
@@ -101,12 +101,12 @@ def test_what_is_no_text_is_refused(folder):
 def test_a_text_over_the_limit_is_cut_or_refused_as_the_task_says(folder):
     write_data("embedding/pairs/local")
     words = ["task.max_length=3"]
-    predictor = Predictor(weft.create_task("embedding/pairs/local", words))
+    predictor = Predictor(textmill.create_task("embedding/pairs/local", words))
     long, cut = predictor.embed(["wake me at seven", "wake me at"])
     assert np.array_equal(long, cut)
     for name in ("embedding/pairs/local", "classification/docnn/local"):
         write_data(name)
-        strict = Predictor(weft.create_task(name, [*words, "task.over_length=error"]))
+        strict = Predictor(textmill.create_task(name, [*words, "task.over_length=error"]))
         with pytest.raises(DataError, match="1 of 2 rows have more than 3 tokens"):
             strict.embed(["wake me", "wake me at seven and again and again"])
 
@@ -114,10 +114,10 @@ def test_a_text_over_the_limit_is_cut_or_refused_as_the_task_says(folder):
 def test_an_export_embeds_as_its_run(folder):
     write_data("embedding/pairs/local")
     words = ["trainer.max_steps=2", "reporters.console=false", "reporters.html=false"]
-    run = weft.train("embedding/pairs/local", words, run_dir="run").folder
+    run = textmill.train("embedding/pairs/local", words, run_dir="run").folder
     export(run, "onnx", out=Path("export"))
     exported = load_export("export")
-    assert exported.embed(TEXTS) == pytest.approx(weft.load(run).embed(TEXTS), abs=1e-6)
+    assert exported.embed(TEXTS) == pytest.approx(textmill.load(run).embed(TEXTS), abs=1e-6)
     assert exported.embed([]).shape == (0, 8)
 
 
@@ -125,7 +125,7 @@ def test_an_export_embeds_as_its_run(folder):
 def test_an_export_of_another_task_makes_none(folder):
     write_data("pairs/ranking/local")
     words = ["trainer.max_steps=2", "reporters.console=false", "reporters.html=false"]
-    run = weft.train("pairs/ranking/local", words, run_dir="run").folder
+    run = textmill.train("pairs/ranking/local", words, run_dir="run").folder
     export(run, "onnx", out=Path("export"))
     with pytest.raises(
         UserError, match=r"makes no vectors of texts. Name a run whose model has an"
@@ -164,7 +164,7 @@ def test_poolings_are_those_of_the_library(pooling, tmp_path):
     assert encoder.embed([text])[0] == pytest.approx(wanted.numpy(), abs=1e-5)
 
 
-def test_of_a_folder_that_says_what_weft_does_not_do_the_transformer_is_used(tmp_path):
+def test_of_a_folder_that_says_what_textmill_does_not_do_the_transformer_is_used(tmp_path):
     path = sentence_encoder(tmp_path / "encoder", "cls")
     (path / "sentence_bert_config.json").write_text('{"max_seq_length": 4}')
     wanted = load_encoder(str(path), normalize=True).embed(TEXTS)

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from weft.data import TextPairs
-from weft.data.input_files import piped_layout
-from weft.data.text_rows import TextRows
-from weft.errors import DataError, UserError
-from weft.text.features.labels import Labels
+from textmill.data import TextPairs
+from textmill.data.input_files import piped_layout
+from textmill.data.text_rows import TextRows
+from textmill.errors import DataError, UserError
+from textmill.text.features.labels import Labels
 
 KNOWN = {"label": Labels(["ham", "spam"])}
 TAGS = {"tags": Labels(["O", "B-person"], column="tags")}
@@ -75,7 +75,8 @@ def test_what_may_be_either_is_refused_with_the_words_for_each(text, config, lab
     kind = Path(config.path).suffix[1:]
     assert str(caught.value) == (
         f"standard input may be rows of {kind}, as the run's data is, or lines of text: it has "
-        f"{what}. Say which: format={kind} for rows (weft predict RUN - format={kind}), or --lines."
+        f"{what}. Say which: format={kind} for rows (textmill predict RUN - format={kind}), or "
+        "--lines."
     )
 
 

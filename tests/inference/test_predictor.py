@@ -5,10 +5,10 @@ import tracemalloc
 
 import pytest
 
-from weft.errors import DataError
-from weft.exported.row_predictor import CHUNK_CHARACTERS
-from weft.models.decoding import Decoding
-from weft.tasks import Translated
+from textmill.errors import DataError
+from textmill.exported.row_predictor import CHUNK_CHARACTERS
+from textmill.models.decoding import Decoding
+from textmill.tasks import Translated
 
 ODD = {
     "empty": "",

@@ -6,13 +6,13 @@ import sys
 import torch
 from torch import nn
 
-from weft.inference.shape_check import Budget, shape_of
+from textmill.inference.shape_check import Budget, shape_of
 
 PROGRAM = """
 import sys
 from types import SimpleNamespace
-from weft.inference.shape_check import Budget, shape_of
-from weft.models.tagger import Tagger
+from textmill.inference.shape_check import Budget, shape_of
+from textmill.models.tagger import Tagger
 tokenizer = SimpleNamespace(vocab_info=SimpleNamespace(size=49, pad_idx=0, unk_idx=1))
 given = {"tokenizer": tokenizer, "labels": ["O", "B-x", "I-x"]}
 module = shape_of(lambda: Tagger.Config(crf=True).build(**given), Budget(size=1 << 20, keys=99))

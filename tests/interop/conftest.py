@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.interop.project import write_project
-from weft.runs.finished_run import Run
+from textmill.runs.finished_run import Run
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def train(project: Path) -> Callable[..., Run]:
     def train_it(*words: str, **options: Any) -> Run:
-        from weft.interop.hydra.run import train_hydra
+        from textmill.interop.hydra.run import train_hydra
 
         return train_hydra("configs", "train.yaml", words, **options)
 

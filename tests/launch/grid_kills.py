@@ -20,8 +20,8 @@ from pathlib import Path
 
 from tests.launch.grids import SHORT, grid_folder, runs_of
 from tests.runs.tiny import outcome, unlike, write_recipe
-from tests.warm_weft import warm_programs
-from weft.runtime.lock import owner_of
+from tests.warm_textmill import warm_programs
+from textmill.runtime.lock import owner_of
 
 COMMAND = ["grid", "tiny.py", "optimizer.lr=1e-2,2e-2", "--seeds", "2", "--jobs", "2", *SHORT]
 COMMAND += ["trainer.save_every=1"]
@@ -49,7 +49,9 @@ class Campaign:
 
     def __init__(self, root: Path, *, cold: bool, seed: int) -> None:
         self.root, self.chance = root, random.Random(seed)
-        self.program = [sys.executable, "-m", "weft"] if cold else [str(warm_programs() / "weft")]
+        self.program = (
+            [sys.executable, "-m", "textmill"] if cold else [str(warm_programs() / "textmill")]
+        )
         path = os.environ["PATH"] if cold else f"{warm_programs()}{os.pathsep}{os.environ['PATH']}"
         self.environment = {**os.environ, "OMP_NUM_THREADS": "1", "PATH": path}
         folder = write_recipe(root / "undisturbed")
@@ -152,7 +154,7 @@ def main(words: list[str] | None = None) -> int:
         "--cold", action="store_true", help="programs start as a person starts them"
     )
     asked = parser.parse_args(words)
-    with tempfile.TemporaryDirectory(prefix="weft-kills-") as root:
+    with tempfile.TemporaryDirectory(prefix="textmill-kills-") as root:
         campaign = Campaign(Path(root), cold=asked.cold, seed=asked.seed)
         print(f"undisturbed: four cells in {campaign.seconds:.1f} s", flush=True)
         tries = []

@@ -4,7 +4,7 @@ from concurrent.futures import Future
 from pathlib import Path
 
 from tests.runs.tiny import write_recipe
-from tests.warm_weft import warm_programs
+from tests.warm_textmill import warm_programs
 
 SHORT = ["trainer.max_steps=4", "trainer.evaluate_every=2", "reporters.html=false"]
 """Steps enough for two evaluations."""
@@ -37,8 +37,10 @@ class Inline:
 def quick(monkeypatch, folder: Path) -> Path:
     """A folder with the tiny recipe, as the working folder; cells are warm, and so are checks."""
     monkeypatch.chdir(folder if folder.exists() else write_recipe(folder))
-    monkeypatch.setattr("weft.launch.cells.ProcessPoolExecutor", Inline)
-    monkeypatch.setattr("weft.launch.local.program", lambda: [str(warm_programs() / "weft")])
+    monkeypatch.setattr("textmill.launch.cells.ProcessPoolExecutor", Inline)
+    monkeypatch.setattr(
+        "textmill.launch.local.program", lambda: [str(warm_programs() / "textmill")]
+    )
     return folder
 
 

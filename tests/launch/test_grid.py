@@ -15,20 +15,20 @@ from contextlib import redirect_stdout
 
 import pytest
 
-import weft
+import textmill
 from tests.launch import grid_kills
 from tests.launch.grids import SHORT, grid_folder, quick, runs_of
 from tests.runs.made_runs import made_run
 from tests.runs.tiny import alive
-from tests.warm_weft import warm_programs
-from weft.cli.main import main
-from weft.errors import RunStoppedError
-from weft.launch.cells import Cell, Named, plan_cells
-from weft.launch.grid import AllCells, Grid
-from weft.launch.grid_command import identity
-from weft.launch.grid_words import GridWords
-from weft.launch.local import Local, LocalJob
-from weft.runtime.lock import Lock
+from tests.warm_textmill import warm_programs
+from textmill.cli.main import main
+from textmill.errors import RunStoppedError
+from textmill.launch.cells import Cell, Named, plan_cells
+from textmill.launch.grid import AllCells, Grid
+from textmill.launch.grid_command import identity
+from textmill.launch.grid_words import GridWords
+from textmill.launch.local import Local, LocalJob
+from textmill.runtime.lock import Lock
 
 LR = "optimizer.lr=1e-2,2e-2"
 
@@ -98,7 +98,7 @@ def test_the_best_run_is_named_and_loads(trained):
     chosen = f"optimizer.lr={best['optimizer.lr']}"
     assert any(line.startswith(f"best settings: {chosen}: loss ") for line in lines)
     assert any(line.startswith(f"best: {chosen} trainer.seed={best['seed']}: ") for line in lines)
-    assert weft.load(folder / best["run"])("the cat sees tea")
+    assert textmill.load(folder / best["run"])("the cat sees tea")
 
 
 def test_the_page_draws_each_combination_and_needs_nothing_else(trained):
@@ -209,13 +209,13 @@ def test_two_cells_that_are_one_run_are_refused(folder, capfd):
 def test_a_run_is_no_recipe_of_a_grid(folder, capfd):
     made_run(folder / "one")
     assert main(["grid", "one", LR]) == 2
-    assert "one is a run, which is gone on with by weft train." in capfd.readouterr().err
+    assert "one is a run, which is gone on with by textmill train." in capfd.readouterr().err
 
 
 def test_a_cell_that_fails_is_told_at_once_and_tried_again_by_the_same_command(folder, capfd):
     with (folder / "tiny.py").open("a") as file:
         file.write(
-            "from weft.training import Callback\n\n"
+            "from textmill.training import Callback\n\n"
             "class Fails(Callback):\n"
             "    def step(self, now):\n"
             "        if now.steps == 3 and not Path('mended').exists():\n"
@@ -229,7 +229,10 @@ def test_a_cell_that_fails_is_told_at_once_and_tried_again_by_the_same_command(f
     assert (
         "optimizer.lr=2e-2 failed: ValueError: no third step\n  raised at tiny.py:" in printed.err
     )
-    assert f"  its command: weft train tiny.py {' '.join(SHORT)} optimizer.lr=2e-2\n" in printed.err
+    assert (
+        f"  its command: textmill train tiny.py {' '.join(SHORT)} optimizer.lr=2e-2\n"
+        in printed.err
+    )
     log = printed.err.partition("  its log: ")[2].splitlines()[0]
     assert "no third step" in (folder / log).read_text()
     assert "1 of 2 cells are not finished; the same command goes on with them" in printed.out
@@ -309,7 +312,7 @@ def test_without_fail_fast_the_others_are_trained(tmp_path):
 
 
 def test_a_cell_that_another_process_trains_is_waited_for(tmp_path, caplog):
-    caplog.set_level(logging.INFO, logger="weft")
+    caplog.set_level(logging.INFO, logger="textmill")
     (tmp_path / "a").mkdir()
     launcher, cells = FakeLauncher({"a": 1}), cells_in(tmp_path, "a")
     grid = Grid(Named("tiny.py"), AllCells(cells), launcher, tmp_path / "grid")
@@ -333,7 +336,7 @@ def test_one_driver_at_a_time(copy, capfd):
 
 
 def test_the_cores_are_shared(monkeypatch, tmp_path):
-    monkeypatch.setattr("weft.launch.local.usable_cores", lambda: 8)
+    monkeypatch.setattr("textmill.launch.local.usable_cores", lambda: 8)
     assert (Local(device="cpu").jobs, Local(device="cpu").threads) == (8, 1)
     assert (Local(3, device="cpu").jobs, Local(3, device="cpu").threads) == (3, 2)
     assert Local(device="cuda:1").jobs == 1
@@ -342,7 +345,7 @@ def test_the_cores_are_shared(monkeypatch, tmp_path):
     monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,6")
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    monkeypatch.setattr("weft.launch.local.program", lambda: ["sh", "-c"])
+    monkeypatch.setattr("textmill.launch.local.program", lambda: ["sh", "-c"])
     local = Local()
     shown = 'echo "$CUDA_VISIBLE_DEVICES $OMP_NUM_THREADS"; sleep 0.5'
     jobs = [local.start([shown], tmp_path / str(number)) for number in range(2)]
@@ -379,7 +382,7 @@ def test_a_signal_lets_cells_save_and_the_same_command_goes_on(folder, capfd):
         file.write("def reporters():\n    return []\n")
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     driver = subprocess.Popen(
-        [sys.executable, "-m", "weft", *command], stderr=subprocess.PIPE, env=environment
+        [sys.executable, "-m", "textmill", *command], stderr=subprocess.PIPE, env=environment
     )
     deadline = time.monotonic() + 60
     while not list(folder.glob("runs/tiny/*/checkpoints/last.json")):
@@ -411,7 +414,7 @@ def test_a_driver_that_is_killed_leaves_its_cells_to_the_next(copy, capfd, tmp_p
         shutil.rmtree(run)
         (run / "checkpoints").mkdir(parents=True)  # begun: it is not checked again
     environment = {**os.environ, "PATH": f"{warm_programs()}{os.pathsep}{os.environ['PATH']}"}
-    driver = subprocess.Popen([str(warm_programs() / "weft"), *GRID], env=environment)
+    driver = subprocess.Popen([str(warm_programs() / "textmill"), *GRID], env=environment)
     while not grid_kills.processes_at_work(copy):
         time.sleep(0.01)
     driver.kill()
@@ -427,7 +430,7 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 import os
-from weft.launch.cells import _of_the_driver
+from textmill.launch.cells import _of_the_driver
 options = {"mp_context": get_context("forkserver"), "initializer": _of_the_driver}
 pool = ProcessPoolExecutor(1, **options)
 print(pool.submit(os.getpid).result(), flush=True)

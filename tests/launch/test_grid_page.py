@@ -7,10 +7,10 @@ import re
 
 import pytest
 
-from weft.launch.cells import Cell
-from weft.launch.grid_page import grid_html, parallel_coordinates
-from weft.launch.grid_table import GridTable
-from weft.launch.grid_words import GridWords
+from textmill.launch.cells import Cell
+from textmill.launch.grid_page import grid_html, parallel_coordinates
+from textmill.launch.grid_table import GridTable
+from textmill.launch.grid_words import GridWords
 
 
 def grid_of(folder, words, values, *, seeds=None, better="higher"):
@@ -66,7 +66,7 @@ def test_the_best_line_is_the_thick_one_and_first_in_the_table(tmp_path, better,
 
 def test_what_a_run_or_a_setting_says_is_only_text(tmp_path):
     grid = grid_of(tmp_path, ["kind='<script>alert(1)</script>',b"], [0.5, None])
-    page = grid_html(grid, "<i>made</i>", "weft grid '<script>'")
+    page = grid_html(grid, "<i>made</i>", "textmill grid '<script>'")
     assert "<script" not in page
     assert "<b>reason" not in page
     assert "a &lt;b&gt;reason" in page

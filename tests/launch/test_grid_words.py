@@ -2,8 +2,8 @@
 
 import pytest
 
-from weft.errors import UserError
-from weft.launch.grid_words import GridWords, split_values
+from textmill.errors import UserError
+from textmill.launch.grid_words import GridWords, split_values
 
 
 @pytest.mark.parametrize(

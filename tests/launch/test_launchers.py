@@ -15,15 +15,15 @@ from safetensors.torch import load_file
 
 from tests.launch.grids import SHORT, quick, runs_of
 from tests.runs.tiny import write_recipe
-from weft.cli.launchers import add_launcher, asked_launcher
-from weft.cli.main import main
-from weft.errors import MissingExtraError, UserError
-from weft.launch import slurm as slurm_module
-from weft.launch.launcher import launcher_of
-from weft.launch.local import Local
-from weft.launch.ray import Ray, RayJobs
-from weft.launch.slurm import Slurm, SlurmJobs
-from weft.run_folder.folder import RunFolder
+from textmill.cli.launchers import add_launcher, asked_launcher
+from textmill.cli.main import main
+from textmill.errors import MissingExtraError, UserError
+from textmill.launch import slurm as slurm_module
+from textmill.launch.launcher import launcher_of
+from textmill.launch.local import Local
+from textmill.launch.ray import Ray, RayJobs
+from textmill.launch.slurm import Slurm, SlurmJobs
+from textmill.run_folder.folder import RunFolder
 
 SBATCH = """#!/bin/sh
 cp "$1" {folder}/batch.sh
@@ -107,7 +107,7 @@ def test_slurm_is_asked_for_what_was_said(tmp_path, monkeypatch):
     assert {
         "--time=90", "--partition=big", "--nodes=2", "--gpus-per-node=4", "--ntasks-per-node=4",
         "--cpus-per-task=6", "--mem=32GB", "--account=us", "--mail-user=me", "--signal=USR2@120",
-        "--job-name='weft runs/demo'",
+        "--job-name='textmill runs/demo'",
     } <= found  # fmt: skip
 
 
@@ -116,10 +116,10 @@ def test_where_there_is_no_slurm_it_is_said(tmp_path, monkeypatch):
     with pytest.raises(UserError, match=r"^This machine has no sbatch and srun, "):
         SlurmJobs(Slurm())
     monkeypatch.setitem(sys.modules, "submitit", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'weft\[slurm\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'textmill\[slurm\]'"):
         SlurmJobs(Slurm())
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'weft\[ray\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'textmill\[ray\]'"):
         RayJobs(Ray())
 
 
@@ -209,7 +209,7 @@ def test_ray_ends_the_cells_of_a_driver_that_is_killed_and_they_go_on(tmp_path, 
     monkeypatch.chdir(write_recipe(tmp_path / "here"))
     words = ["grid", "tiny.py", "optimizer.lr=1e-2,2e-2,3e-2", "trainer.max_steps=2000"]
     words += ["trainer.save_every=100", "trainer.evaluate_every=1000", "reporters.html=false"]
-    words = [sys.executable, "-m", "weft", *words, "--launcher", "ray", "--jobs", "2"]
+    words = [sys.executable, "-m", "textmill", *words, "--launcher", "ray", "--jobs", "2"]
     with Path("first.txt").open("wb") as log:
         first = subprocess.Popen(words, stdout=log, stderr=log)
     until = time.monotonic() + 90
@@ -241,7 +241,7 @@ def test_a_recipe_is_trained_alike_by_each_launcher(tmp_path, monkeypatch, capsy
     weights = {}
     for name, more in ways.items():
         done = subprocess.run(
-            [sys.executable, "-m", "weft", *words, *more, "--run-dir", name],
+            [sys.executable, "-m", "textmill", *words, *more, "--run-dir", name],
             capture_output=True,
             text=True,
             check=True,

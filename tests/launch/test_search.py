@@ -9,12 +9,12 @@ import pytest
 
 from tests.launch.grids import SHORT, quick
 from tests.launch.test_grid import Fake, FakeLauncher
-from weft.cli.main import main
-from weft.errors import UserError
-from weft.launch.cells import Cell, Named
-from weft.launch.grid import Grid
-from weft.launch.grid_words import Axis, GridWords
-from weft.launch.search import FIRST, JOURNAL, OptunaSearch
+from textmill.cli.main import main
+from textmill.errors import UserError
+from textmill.launch.cells import Cell, Named
+from textmill.launch.grid import Grid
+from textmill.launch.grid_words import Axis, GridWords
+from textmill.launch.search import FIRST, JOURNAL, OptunaSearch
 
 AXES = GridWords.read(
     ["lr=log(1e-5,1e-2)", "drop=uniform(0,0.5)", "layers=int(1,6)", "kind=choice(a,b)", "dim=4,8"],
@@ -175,7 +175,7 @@ class Measures(Fake):
 
 
 def test_the_driver_stops_what_the_search_gives_up_and_it_counts_as_ended(tmp_path, caplog):
-    caplog.set_level(logging.INFO, logger="weft")
+    caplog.set_level(logging.INFO, logger="textmill")
     search = OptunaSearch(AXES, tmp_path, place_in(tmp_path), FIRST + 1)
     launcher = Pruning({})
     Grid(Named("tiny.py"), search, launcher, tmp_path / "grid").run()
@@ -248,8 +248,8 @@ def test_the_extra_is_named_where_the_package_is_missing(monkeypatch, tmp_path, 
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert main(["grid", "tiny.py", "lr=1,2", "--search", "optuna", "--trials", "3"]) == 2
     assert capfd.readouterr().err == (
-        "error: weft grid --search optuna needs the package 'optuna', which is not installed. "
-        "Install it with: pip install 'weft[optuna]'\n"
+        "error: textmill grid --search optuna needs the package 'optuna', which is not installed. "
+        "Install it with: pip install 'textmill[optuna]'\n"
     )
 
 

@@ -13,15 +13,15 @@ from tests.launch.fake_slurm import FakeSlurm
 from tests.launch.grids import SHORT, quick, runs_of
 from tests.launch.test_grid import cells_in
 from tests.runs.made_runs import made_run
-from tests.warm_weft import warm_programs
-from weft.cli.main import main
-from weft.errors import UserError
-from weft.launch import slurm as slurm_module
-from weft.launch.cells import Named
-from weft.launch.grid import AllCells, Grid
-from weft.launch.slurm import Slurm, SlurmJobs, queued_jobs
-from weft.launch.watch import Watch
-from weft.run_folder.folder import RunFolder
+from tests.warm_textmill import warm_programs
+from textmill.cli.main import main
+from textmill.errors import UserError
+from textmill.launch import slurm as slurm_module
+from textmill.launch.cells import Named
+from textmill.launch.grid import AllCells, Grid
+from textmill.launch.slurm import Slurm, SlurmJobs, queued_jobs
+from textmill.launch.watch import Watch
+from textmill.run_folder.folder import RunFolder
 
 TRAIN = ["train", "tiny.py", *SHORT, "--launcher", "slurm"]
 
@@ -39,7 +39,7 @@ def listed(capsys, *words):
 
 
 def test_a_run_is_listed_while_its_job_waits_and_handed_over_once(slurm, tmp_path, capsys, caplog):
-    caplog.set_level(logging.INFO, logger="weft")
+    caplog.set_level(logging.INFO, logger="textmill")
     assert main(TRAIN) == 0
     log = tmp_path / "here" / "jobs" / "4711" / "4711_0_log.err"
     told = f"job: 4711\nlog: {log}\n"
@@ -68,8 +68,8 @@ def test_a_run_is_listed_while_its_job_waits_and_handed_over_once(slurm, tmp_pat
 
 def test_jobs_of_others_are_not_ours(slurm, tmp_path):
     for number, folder, name in (
-        ("1", tmp_path / "here", "weft runs/a"),
-        ("2", tmp_path, "weft runs/a"),
+        ("1", tmp_path / "here", "textmill runs/a"),
+        ("2", tmp_path, "textmill runs/a"),
         ("3", tmp_path / "here", "python"),
         ("4", "N/A", ""),
     ):
@@ -123,7 +123,7 @@ def test_an_answer_that_does_not_come_is_not_waited_for(slurm, monkeypatch):
 
 
 def test_a_grid_asks_for_the_jobs_of_one_before(slurm, tmp_path, caplog):
-    caplog.set_level(logging.INFO, logger="weft")
+    caplog.set_level(logging.INFO, logger="textmill")
     names = [tmp_path / "here" / "runs", "a", "b"]
 
     def begun():
@@ -149,7 +149,7 @@ def test_a_grid_asks_for_the_jobs_of_one_before(slurm, tmp_path, caplog):
     grid.look()
     assert slurm.handed_over == ["4711", "4712", "4713"]
     assert [cell.state for cell in cells] == ["at work", "finished"]
-    assert "weft " + str(cells[0].folder) in (slurm.queue / "4713.job").read_text()
+    assert "textmill " + str(cells[0].folder) in (slurm.queue / "4713.job").read_text()
     grid, _ = begun()
     for run in grid.at_work:
         assert run.stop()
@@ -157,7 +157,7 @@ def test_a_grid_asks_for_the_jobs_of_one_before(slurm, tmp_path, caplog):
 
 
 def test_a_watch_asks_for_the_jobs_of_one_before(slurm, tmp_path, caplog):
-    caplog.set_level(logging.INFO, logger="weft")
+    caplog.set_level(logging.INFO, logger="textmill")
     run = made_run(tmp_path / "here" / "runs" / "a", steps=(10, 20))
 
     def begun():
@@ -187,7 +187,7 @@ def test_a_watch_asks_for_the_jobs_of_one_before(slurm, tmp_path, caplog):
 
 
 def _listed_names():
-    from weft.cli.runs_list import _waiting
+    from textmill.cli.runs_list import _waiting
 
     return _waiting([])
 
@@ -200,7 +200,7 @@ def test_a_driver_that_is_killed_leaves_its_jobs_in_the_queue(slurm, tmp_path):
     command = ["grid", "tiny.py", "optimizer.lr=1e-2,2e-2,3e-2", *SHORT, "--launcher", "slurm"]
 
     def driver():
-        words = [str(warm_programs() / "weft"), *command]
+        words = [str(warm_programs() / "textmill"), *command]
         with (tmp_path / "log").open("ab") as log:
             return subprocess.Popen(words, cwd=here, stdout=log, stderr=log)
 

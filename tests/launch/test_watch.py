@@ -15,22 +15,22 @@ from torch import nn
 from tests.launch.grids import quick
 from tests.launch.test_grid import Fake
 from tests.runs.made_runs import made_run
-from tests.warm_weft import warm_programs
-from weft.checkpoint.store import Checkpoints
-from weft.cli.main import main
-from weft.errors import RunStoppedError
-from weft.launch import watch as watch_module
-from weft.launch.local import left_process
-from weft.launch.watch import Watch
-from weft.run_folder.folder import RunFolder
-from weft.runtime.lock import Lock, owner_of
+from tests.warm_textmill import warm_programs
+from textmill.checkpoint.store import Checkpoints
+from textmill.cli.main import main
+from textmill.errors import RunStoppedError
+from textmill.launch import watch as watch_module
+from textmill.launch.local import left_process
+from textmill.launch.watch import Watch
+from textmill.run_folder.folder import RunFolder
+from textmill.runtime.lock import Lock, owner_of
 
 SELECTED = {"metric": "bleu", "better": "higher"}
 
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch, caplog):
-    caplog.set_level(logging.INFO, logger="weft")
+    caplog.set_level(logging.INFO, logger="textmill")
     monkeypatch.setattr(watch_module, "PAUSE", 0.0)
     monkeypatch.setattr(watch_module, "TICK", 0.001)
 
@@ -205,7 +205,7 @@ def test_a_second_watch_leaves_the_run_to_the_first(tmp_path, caplog):
         watch(tmp_path, launcher).run()
     assert launcher.asked == []
     assert caplog.messages.count(
-        f"{run}: another weft watch evaluates it, so this one does not."
+        f"{run}: another textmill watch evaluates it, so this one does not."
     ) == 1  # fmt: skip
 
 
@@ -246,7 +246,7 @@ def test_killed_and_started_again_each_checkpoint_is_evaluated_once(monkeypatch,
     assert main(["train", "tiny.py", *steps, "--run-dir", "runs/a"]) == 0
     environment = {**os.environ, "PATH": f"{warm_programs()}{os.pathsep}{os.environ['PATH']}"}
     command = ["watch", "runs", "--timeout", "60s"]
-    watcher = subprocess.Popen([str(warm_programs() / "weft"), *command], env=environment)
+    watcher = subprocess.Popen([str(warm_programs() / "textmill"), *command], env=environment)
     while not list(folder.glob("runs/a/evaluations/step-*.txt")):
         time.sleep(0.01)
     watcher.kill()

@@ -1,9 +1,9 @@
 import pytest
 
-from weft.metrics.checks import aligned, distinct_labels
-from weft.metrics.classification import Classification
-from weft.metrics.metric import MetricError
-from weft.metrics.spans import Spans
+from textmill.metrics.checks import aligned, distinct_labels
+from textmill.metrics.classification import Classification
+from textmill.metrics.metric import MetricError
+from textmill.metrics.spans import Spans
 
 METRIC = Classification(["ham", "spam"])
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from sklearn import metrics as oracle
 
-from weft.metrics.classification import Classification
-from weft.metrics.metric import MetricError
+from textmill.metrics.classification import Classification
+from textmill.metrics.metric import MetricError
 
 LABELS = ["a", "b", "c", "d", "never"]
 

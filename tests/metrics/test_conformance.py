@@ -14,19 +14,19 @@ import numpy as np
 import pytest
 import torch
 
-from weft.config.component import Config
-from weft.metrics.accumulators import ExactMatch, SquadScores
-from weft.metrics.classification import Classification, MultiLabel
-from weft.metrics.frames import Frames, Trees
-from weft.metrics.label_scores import LabelScores, Ranking
-from weft.metrics.metric import Metric, MetricError
-from weft.metrics.regression import Regression
-from weft.metrics.retrieval import Retrieval
-from weft.metrics.rouge import Rouge
-from weft.metrics.spans import Spans
-from weft.metrics.streaming import Accuracy, BitsPerByte, Mean, Perplexity
-from weft.metrics.translation import Bleu, ChrF
-from weft.recipes import registries
+from textmill.config.component import Config
+from textmill.metrics.accumulators import ExactMatch, SquadScores
+from textmill.metrics.classification import Classification, MultiLabel
+from textmill.metrics.frames import Frames, Trees
+from textmill.metrics.label_scores import LabelScores, Ranking
+from textmill.metrics.metric import Metric, MetricError
+from textmill.metrics.regression import Regression
+from textmill.metrics.retrieval import Retrieval
+from textmill.metrics.rouge import Rouge
+from textmill.metrics.spans import Spans
+from textmill.metrics.streaming import Accuracy, BitsPerByte, Mean, Perplexity
+from textmill.metrics.translation import Bleu, ChrF
+from textmill.recipes import registries
 
 RANDOM = random.Random(20)
 WORDS = [

@@ -1,6 +1,6 @@
 import math
 
-from weft.metrics.classification import ConfusionCounts, macro, micro, tally_table
+from textmill.metrics.classification import ConfusionCounts, macro, micro, tally_table
 
 
 def test_what_never_occurs_has_no_value_and_what_occurs_has_zeros() -> None:

@@ -1,7 +1,7 @@
 import pytest
 
-from weft.metrics.accumulators import ExactMatch
-from weft.metrics.metric import MetricError
+from textmill.metrics.accumulators import ExactMatch
+from textmill.metrics.metric import MetricError
 
 
 def test_white_space_alone_is_ignored() -> None:

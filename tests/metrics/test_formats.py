@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from weft.metrics.tables import format_duration, format_rate, format_value
+from textmill.metrics.tables import format_duration, format_rate, format_value
 
 
 @pytest.mark.parametrize(

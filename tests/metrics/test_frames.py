@@ -1,8 +1,8 @@
 import pytest
 
-from weft.metrics.classification import micro
-from weft.metrics.frames import Frames, Node, Trees
-from weft.metrics.metric import MetricError
+from textmill.metrics.classification import micro
+from textmill.metrics.frames import Frames, Node, Trees
+from textmill.metrics.metric import MetricError
 
 Counts = tuple[int, int, int]
 

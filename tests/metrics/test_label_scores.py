@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from sklearn import metrics as oracle
 
-from weft.metrics.label_scores import LabelScores
-from weft.metrics.metric import MetricError
+from textmill.metrics.label_scores import LabelScores
+from textmill.metrics.metric import MetricError
 
 PRECISIONS = (0.2, 0.4, 0.6, 0.8, 0.9)
 

@@ -1,8 +1,8 @@
 import pytest
 
-from weft.errors import UserError
-from weft.metrics.metric import MetricError
-from weft.metrics.streaming import Accuracy, Mean
+from textmill.errors import UserError
+from textmill.metrics.metric import MetricError
+from textmill.metrics.streaming import Accuracy, Mean
 
 
 def test_metrics_of_different_kinds_are_not_merged() -> None:

@@ -5,8 +5,8 @@ import pytest
 from sklearn import metrics as oracle
 from sklearn.preprocessing import MultiLabelBinarizer
 
-from weft.metrics.classification import MultiLabel
-from weft.metrics.metric import MetricError
+from textmill.metrics.classification import MultiLabel
+from textmill.metrics.metric import MetricError
 
 LABELS = ["a", "b", "c", "never"]
 

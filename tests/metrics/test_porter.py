@@ -6,7 +6,7 @@ from pathlib import Path
 
 from nltk.stem.porter import PorterStemmer
 
-from weft.metrics.rouge import stem
+from textmill.metrics.rouge import stem
 
 ENDINGS = [
     "ational", "tional", "enci", "anci", "izer", "bli", "alli", "entli", "eli", "ousli",

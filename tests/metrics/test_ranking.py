@@ -2,8 +2,8 @@ import math
 
 import pytest
 
-from weft.metrics.label_scores import Ranking
-from weft.metrics.metric import MetricError
+from textmill.metrics.label_scores import Ranking
+from textmill.metrics.metric import MetricError
 
 
 def test_a_tie_is_wrong() -> None:

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn import metrics as oracle
 
-from weft.metrics.metric import MetricError
-from weft.metrics.regression import Regression
+from textmill.metrics.metric import MetricError
+from textmill.metrics.regression import Regression
 
 
 def scored(gold: list[float], predicted: list[float]) -> dict[str, float]:

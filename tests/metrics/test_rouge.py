@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from weft.errors import UserError
-from weft.metrics.metric import MetricError
-from weft.metrics.rouge import Rouge
+from textmill.errors import UserError
+from textmill.metrics.metric import MetricError
+from textmill.metrics.rouge import Rouge
 
 RECORDED = json.loads((Path(__file__).parent / "recorded" / "rouge_score.json").read_text("utf-8"))
 KINDS: list[Any] = RECORDED["kinds"]

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from weft.metrics.metric import MetricError
-from weft.metrics.spans import Spans, read_spans
+from textmill.metrics.metric import MetricError
+from textmill.metrics.spans import Spans, read_spans
 
 RECORDED = json.loads((Path(__file__).parent / "recorded" / "seqeval.json").read_text("utf-8"))
 CORPORA = [

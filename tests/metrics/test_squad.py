@@ -6,8 +6,8 @@ import string
 
 import pytest
 
-from weft.metrics.accumulators import SquadScores, normalized_answer
-from weft.metrics.metric import MetricError
+from textmill.metrics.accumulators import SquadScores, normalized_answer
+from textmill.metrics.metric import MetricError
 
 # What the paper and the script of SQuAD 2.0 describe, step by step, for the tests alone.
 

@@ -8,8 +8,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.metrics.metric import MetricError
-from weft.metrics.streaming import Accuracy, ExactSum, Mean, Perplexity
+from textmill.metrics.metric import MetricError
+from textmill.metrics.streaming import Accuracy, ExactSum, Mean, Perplexity
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 

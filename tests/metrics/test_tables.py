@@ -1,4 +1,4 @@
-from weft.metrics.tables import text_table, values_table
+from textmill.metrics.tables import text_table, values_table
 
 
 def test_values_alone() -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import sacrebleu
 
-from weft.metrics.metric import MetricError
-from weft.metrics.translation import Bleu, ChrF, plain_spaces
+from textmill.metrics.metric import MetricError
+from textmill.metrics.translation import Bleu, ChrF, plain_spaces
 
 REFERENCES = [
     ["Le chat dort sur le lit.", "Le chat est en train de dormir sur le lit."],

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from weft.metrics.frames import Node, flat_tree, nodes, read_tree
-from weft.metrics.metric import MetricError
+from textmill.metrics.frames import Node, flat_tree, nodes, read_tree
+from textmill.metrics.metric import MetricError
 
 
 def test_the_trees_of_pytext() -> None:

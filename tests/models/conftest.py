@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from weft.models.transformer import Transformer
+from textmill.models.transformer import Transformer
 
 
 @pytest.fixture(autouse=True)

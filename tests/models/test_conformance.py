@@ -7,18 +7,18 @@ import pytest
 import torch
 
 from tests.pretrained_checkpoints import SEQ2SEQ
-from weft.models.decoders.pretrained_seq2seq import PretrainedSeq2Seq
-from weft.models.decoders.transformer import TransformerDecoder, TransformerDecoderLayer
-from weft.models.decoding import Decoding, decode
-from weft.models.encoders.self_attention import TransformerEncoder
-from weft.models.layers.attention import MultiHead, TalkingHeads
-from weft.models.layers.feed_forward import Gated
-from weft.models.layers.layer import SelfAttentionLayer
-from weft.models.layers.norms import RMSNorm
-from weft.models.layers.positions import RotaryPositions
-from weft.models.losses import cross_entropy
-from weft.models.lstm_seq2seq import LstmSeq2Seq
-from weft.models.presets import preset
+from textmill.models.decoders.pretrained_seq2seq import PretrainedSeq2Seq
+from textmill.models.decoders.transformer import TransformerDecoder, TransformerDecoderLayer
+from textmill.models.decoding import Decoding, decode
+from textmill.models.encoders.self_attention import TransformerEncoder
+from textmill.models.layers.attention import MultiHead, TalkingHeads
+from textmill.models.layers.feed_forward import Gated
+from textmill.models.layers.layer import SelfAttentionLayer
+from textmill.models.layers.norms import RMSNorm
+from textmill.models.layers.positions import RotaryPositions
+from textmill.models.losses import cross_entropy
+from textmill.models.lstm_seq2seq import LstmSeq2Seq
+from textmill.models.presets import preset
 
 SIZE, PAD = 40, 1
 TINY = preset("tiny")

@@ -5,8 +5,8 @@ import itertools
 import pytest
 import torch
 
-from weft.models.crf import LinearChainCrf
-from weft.models.tag_schemes import allowed_transitions, tag_scheme
+from textmill.models.crf import LinearChainCrf
+from textmill.models.tag_schemes import allowed_transitions, tag_scheme
 
 BIO = ["O", "B-x", "I-x", "B-y", "I-y"]
 BILOU = ["O", "B-x", "I-x", "L-x", "U-x", "U-y"]

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from weft.errors import UserError
-from weft.models.label_losses import (
+from textmill.errors import UserError
+from textmill.models.label_losses import (
     AutoLoss,
     BinaryCrossEntropy,
     CrossEntropyLoss,

@@ -7,13 +7,13 @@ import torch
 from torch import nn
 
 from tests.pretrained_checkpoints import LANGUAGE_MODELS
-from weft.errors import UserError
-from weft.models.causal_transformer import CausalTransformer
-from weft.models.decoders.pretrained import PretrainedLanguageModel
-from weft.models.decoding import Decoding
-from weft.models.decoding.decode import decode
-from weft.models.decoding.search_state import Generator
-from weft.models.language_model import LstmLanguageModel
+from textmill.errors import UserError
+from textmill.models.causal_transformer import CausalTransformer
+from textmill.models.decoders.pretrained import PretrainedLanguageModel
+from textmill.models.decoding import Decoding
+from textmill.models.decoding.decode import decode
+from textmill.models.decoding.search_state import Generator
+from textmill.models.language_model import LstmLanguageModel
 
 TOKENIZER = SimpleNamespace(vocab_info=SimpleNamespace(size=11, pad_idx=0, eos_idx=1, bos_idx=2))
 SMALL = {"dim": 8, "num_heads": 2, "ffn_dim": 16, "num_layers": 2, "max_length": 20}

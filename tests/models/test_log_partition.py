@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from weft.models.crf import MOST_SPREAD, LinearChainCrf, log_partition, spread
+from textmill.models.crf import MOST_SPREAD, LinearChainCrf, log_partition, spread
 
 LENGTHS = [12, 1, 7, 0, 11]
 

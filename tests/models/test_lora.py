@@ -10,9 +10,9 @@ import torch
 import transformers
 
 from tests.pretrained_checkpoints import ENCODERS, save_encoder
-from weft.errors import MissingExtraError, UserError
-from weft.models.lora import Lora, add_adapters, merged, own_weights
-from weft.models.pretrained.weights import copy_weights
+from textmill.errors import MissingExtraError, UserError
+from textmill.models.lora import Lora, add_adapters, merged, own_weights
+from textmill.models.pretrained.weights import copy_weights
 
 IDS = torch.tensor([[2, 5, 9, 7, 3], [2, 8, 6, 4, 3]])
 
@@ -91,5 +91,5 @@ def test_settings_that_cannot_be_are_refused(monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(UserError, match="rank must be at least 1, but is 0"):
         Lora(rank=0)
     monkeypatch.setitem(sys.modules, "peft", None)
-    with pytest.raises(MissingExtraError, match=r"weft\[huggingface\]"):
+    with pytest.raises(MissingExtraError, match=r"textmill\[huggingface\]"):
         add_adapters(torch.nn.Linear(2, 2), Lora())

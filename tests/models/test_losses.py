@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from weft.errors import UserError
-from weft.models.losses import cross_entropy, num_correct
+from textmill.errors import UserError
+from textmill.models.losses import cross_entropy, num_correct
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.7])

@@ -6,12 +6,12 @@ import pytest
 import torch
 from torch import nn
 
-from weft.errors import UserError
-from weft.inference.export.ctranslate2 import refusals
-from weft.models.decoding import Decoding, decode
-from weft.models.decoding.fast import fastest
-from weft.models.encoders.lstm import LstmEncoder
-from weft.models.lstm_seq2seq import LstmSeq2Seq
+from textmill.errors import UserError
+from textmill.inference.export.ctranslate2 import refusals
+from textmill.models.decoding import Decoding, decode
+from textmill.models.decoding.fast import fastest
+from textmill.models.encoders.lstm import LstmEncoder
+from textmill.models.lstm_seq2seq import LstmSeq2Seq
 
 BOS, EOS, SIZE = 1, 2, 30
 KINDS = {
@@ -125,7 +125,9 @@ def test_wide_beams_find_the_best_of_all(model):
 
 def test_it_decodes_by_its_own_steps_and_is_not_exported(model):
     assert fastest(model, rows=64) is model
-    assert refusals(model) == ["the model must be a weft.models.Transformer, but is a LstmSeq2Seq"]
+    assert refusals(model) == [
+        "the model must be a textmill.models.Transformer, but is a LstmSeq2Seq"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -6,14 +6,14 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from weft.errors import UserError
-from weft.models.classifier import Classifier
-from weft.models.encoders.lstm import LstmEncoder
-from weft.models.encoders.self_attention import SelfAttentionEncoder
-from weft.models.layers.word_embeddings import WordEmbedding
-from weft.models.masked_language_model import MaskedLanguageModel
-from weft.models.readers.reader import JoinedReader
-from weft.models.tagger import Tagger
+from textmill.errors import UserError
+from textmill.models.classifier import Classifier
+from textmill.models.encoders.lstm import LstmEncoder
+from textmill.models.encoders.self_attention import SelfAttentionEncoder
+from textmill.models.layers.word_embeddings import WordEmbedding
+from textmill.models.masked_language_model import MaskedLanguageModel
+from textmill.models.readers.reader import JoinedReader
+from textmill.models.tagger import Tagger
 
 SIZE = 11
 MASK = SIZE

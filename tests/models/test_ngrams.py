@@ -5,16 +5,16 @@ import pytest
 import torch
 from torch import nn
 
-from weft.errors import UserError
-from weft.models import ngrams
-from weft.models.ngrams import (
+from textmill.errors import UserError
+from textmill.models import ngrams
+from textmill.models.ngrams import (
     NgramClassifier,
     NgramPairClassifier,
     NgramPairRegressor,
     NgramRegressor,
 )
-from weft.text.tokenizers.ngram_tokenizer import FittedNgrams
-from weft.text.tokenizers.word_tokenizer import FittedWords
+from textmill.text.tokenizers.ngram_tokenizer import FittedNgrams
+from textmill.text.tokenizers.word_tokenizer import FittedWords
 
 TEXTS = ["wake me up", "wake us up", "play it again"]
 ROWS = [{"text": text} for text in TEXTS]

@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch import nn
 
-from weft.models.classifier import TextVector
-from weft.models.encoders.sequence import SequenceEncoder
-from weft.models.layers.word_embeddings import WordEmbedding
-from weft.models.poolings import Pooling
+from textmill.models.classifier import TextVector
+from textmill.models.encoders.sequence import SequenceEncoder
+from textmill.models.layers.word_embeddings import WordEmbedding
+from textmill.models.poolings import Pooling
 
 BEGINNINGS = {
     "super().__init__()": lambda base, made, config, dim: base.__init__(made),

@@ -7,8 +7,8 @@ import pytest
 import torch
 from transformers import M2M100Config, M2M100ForConditionalGeneration
 
-from weft.config.registry import UnknownNameError
-from weft.models.presets import preset, preset_names
+from textmill.config.registry import UnknownNameError
+from textmill.models.presets import preset, preset_names
 
 
 def num_parameters(config, size):

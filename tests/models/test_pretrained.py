@@ -13,20 +13,20 @@ import transformers
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-import weft
+import textmill
 from tests.pretrained_checkpoints import (
     changed,
     save_encoder,
     save_language_model,
     save_seq2seq,
 )
-from weft.errors import UserError
-from weft.models.decoders.pretrained import PretrainedLanguageModel
-from weft.models.decoders.pretrained_seq2seq import PretrainedSeq2Seq
-from weft.models.encoders.pretrained import PretrainedEncoder
-from weft.models.huggingface.pretrained_transformer import PretrainedTransformer, take_weights
-from weft.models.pretrained.architecture import plain_architecture
-from weft.preflight.check import check
+from textmill.errors import UserError
+from textmill.models.decoders.pretrained import PretrainedLanguageModel
+from textmill.models.decoders.pretrained_seq2seq import PretrainedSeq2Seq
+from textmill.models.encoders.pretrained import PretrainedEncoder
+from textmill.models.huggingface.pretrained_transformer import PretrainedTransformer, take_weights
+from textmill.models.pretrained.architecture import plain_architecture
+from textmill.preflight.check import check
 
 INFO = SimpleNamespace(size=60, pad_idx=0, bos_idx=0, eos_idx=0, known_idx=range(60))
 TOKENIZER: Any = SimpleNamespace(vocab_info=INFO)
@@ -239,7 +239,7 @@ def test_a_check_reads_the_headers(folder: Path, tmp_path: Path) -> None:
     (problem,) = check("classification/pretrained", words).problems
     assert "is no whole safetensors file" in problem
     with pytest.raises(UserError, match="is no whole safetensors file"):
-        weft.load_encoder(str(folder))
+        textmill.load_encoder(str(folder))
 
 
 def test_frequencies_of_positions_need_not_be_in_a_file(tmp_path: Path) -> None:

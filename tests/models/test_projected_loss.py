@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from weft.models import losses
-from weft.models.losses import CrossEntropy, cross_entropy, projected_cross_entropy
+from textmill.models import losses
+from textmill.models.losses import CrossEntropy, cross_entropy, projected_cross_entropy
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])

@@ -6,14 +6,14 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from weft.errors import UserError
-from weft.models.encoders.averaging import AveragingEncoder
-from weft.models.encoders.lstm import LstmEncoder
-from weft.models.encoders.pretrained import PretrainedEncoder
-from weft.models.encoders.self_attention import SelfAttentionEncoder
-from weft.models.layers.word_embeddings import WordEmbedding
-from weft.models.readers.pretrained import PretrainedReader
-from weft.models.readers.reader import DrqaReader, JoinedReader
+from textmill.errors import UserError
+from textmill.models.encoders.averaging import AveragingEncoder
+from textmill.models.encoders.lstm import LstmEncoder
+from textmill.models.encoders.pretrained import PretrainedEncoder
+from textmill.models.encoders.self_attention import SelfAttentionEncoder
+from textmill.models.layers.word_embeddings import WordEmbedding
+from textmill.models.readers.pretrained import PretrainedReader
+from textmill.models.readers.reader import DrqaReader, JoinedReader
 
 INFO = SimpleNamespace(size=22, pad_idx=0, unk_idx=1, bos_idx=20, eos_idx=21)
 TOKENIZER = SimpleNamespace(vocab_info=INFO)

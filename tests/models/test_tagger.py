@@ -5,12 +5,12 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from weft.errors import UserError
-from weft.models.encoders.averaging import AveragingEncoder
-from weft.models.encoders.lstm import LstmEncoder
-from weft.models.encoders.self_attention import SelfAttentionEncoder
-from weft.models.layers.word_embeddings import WordEmbedding
-from weft.models.tagger import Tagger
+from textmill.errors import UserError
+from textmill.models.encoders.averaging import AveragingEncoder
+from textmill.models.encoders.lstm import LstmEncoder
+from textmill.models.encoders.self_attention import SelfAttentionEncoder
+from textmill.models.layers.word_embeddings import WordEmbedding
+from textmill.models.tagger import Tagger
 
 TOKENIZER = SimpleNamespace(vocab_info=SimpleNamespace(size=20, pad_idx=0, unk_idx=1))
 CHARACTERS = SimpleNamespace(size=9, pad_idx=0)

@@ -5,20 +5,20 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from weft.config.merge import Settings
-from weft.config.parameters import Parameter
-from weft.config.values.typed_values import plain
-from weft.config.values.yaml_files import dump_yaml, yaml_nodes
-from weft.errors import UserError
-from weft.models.decoders.transformer import TransformerDecoder, TransformerDecoderLayer
-from weft.models.encoders.self_attention import TransformerEncoder
-from weft.models.layers.attention import MultiHead, TalkingHeads
-from weft.models.layers.feed_forward import Gated, Mlp
-from weft.models.layers.layer import SelfAttentionLayer
-from weft.models.layers.norms import LayerNorm, RMSNorm
-from weft.models.layers.positions import LearnedPositions, RotaryPositions, SinusoidalPositions
-from weft.models.transformer import Transformer
-from weft.recipes import registries
+from textmill.config.merge import Settings
+from textmill.config.parameters import Parameter
+from textmill.config.values.typed_values import plain
+from textmill.config.values.yaml_files import dump_yaml, yaml_nodes
+from textmill.errors import UserError
+from textmill.models.decoders.transformer import TransformerDecoder, TransformerDecoderLayer
+from textmill.models.encoders.self_attention import TransformerEncoder
+from textmill.models.layers.attention import MultiHead, TalkingHeads
+from textmill.models.layers.feed_forward import Gated, Mlp
+from textmill.models.layers.layer import SelfAttentionLayer
+from textmill.models.layers.norms import LayerNorm, RMSNorm
+from textmill.models.layers.positions import LearnedPositions, RotaryPositions, SinusoidalPositions
+from textmill.models.transformer import Transformer
+from textmill.recipes import registries
 
 
 def read(text):

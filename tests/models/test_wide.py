@@ -6,11 +6,11 @@ import pytest
 import torch
 from torch import nn
 
-from weft.errors import UserError
-from weft.models.classifier import Classifier
-from weft.models.tagger import IntentSlotModel
-from weft.models.wide import RARE, SCALE, WideScores
-from weft.text.tokenizers.ngram_tokenizer import NgramTokenizer
+from textmill.errors import UserError
+from textmill.models.classifier import Classifier
+from textmill.models.tagger import IntentSlotModel
+from textmill.models.wide import RARE, SCALE, WideScores
+from textmill.text.tokenizers.ngram_tokenizer import NgramTokenizer
 
 NGRAMS = NgramTokenizer({"wake": 90, "up": 10, "now": 1}, {"wa": 40}, rows=99)
 WORDS = SimpleNamespace(vocab_info=SimpleNamespace(size=9, pad_idx=0, unk_idx=1))

@@ -5,9 +5,9 @@ from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
 
-import weft
+import textmill
 from tests.pretrained_checkpoints import save_encoder
-from weft.runs.export import export
+from textmill.runs.export import export
 
 REFERENCES = [
     ("A. Lee. Deep nets. Journal of Learning, 1999.", "author author title title journal*3 date"),
@@ -33,7 +33,7 @@ def json_lines(path, rows):
 
 @cache
 def folder():
-    return Path(mkdtemp(prefix="weft-tests-pipelines-"))
+    return Path(mkdtemp(prefix="textmill-tests-pipelines-"))
 
 
 @cache
@@ -44,7 +44,7 @@ def reference_run(*settings):
     words += ["train_data.columns={words: tokens, tags: tags}", "train_data.lists=[words, tags]"]
     words += ["optimizer.lr=0.05", *QUIET, *settings]
     run = folder() / "-".join(["references", *settings])
-    return weft.train("tagging/bilstm/local", words, run_dir=run).folder
+    return textmill.train("tagging/bilstm/local", words, run_dir=run).folder
 
 
 @cache
@@ -66,7 +66,7 @@ def mentions_run():
     words = [f"{name}.path={path}" for name in ("train_data", "valid_data")]
     words += ["train_data.columns={words: words, tags: tags}", "train_data.lists=[words, tags]"]
     words += ["optimizer.lr=0.05", *QUIET]
-    return weft.train("tagging/ner/local", words, run_dir=folder() / "mentions").folder
+    return textmill.train("tagging/ner/local", words, run_dir=folder() / "mentions").folder
 
 
 @cache
@@ -77,7 +77,7 @@ def written_summaries_run():
     words = [f"{name}.path={path}" for name in ("train_data", "valid_data")]
     words += ["tokenizer.kind=characters", "task.decoding.max_length_b=20", *QUIET]
     words += ["trainer.max_steps=2", "trainer.evaluate_every=2 steps"]
-    return weft.train("summarization/scitldr/local", words, run_dir=folder() / "written").folder
+    return textmill.train("summarization/scitldr/local", words, run_dir=folder() / "written").folder
 
 
 @cache
@@ -90,4 +90,4 @@ def extracts_run():
     words += [f"model.encoder.path={encoder}", "pieces.length=12", "task.max_length=8"]
     words += ["lr_scheduler.type=constant", *QUIET, "trainer.max_steps=2"]
     words += ["trainer.evaluate_every=2 steps"]
-    return weft.train("summarization/extractive", words, run_dir=folder() / "extracts").folder
+    return textmill.train("summarization/extractive", words, run_dir=folder() / "extracts").folder

@@ -6,7 +6,7 @@ import shutil
 import pytest
 from pydantic import TypeAdapter
 
-import weft
+import textmill
 from tests.pipelines.small_models import (
     REFERENCES,
     exported,
@@ -17,9 +17,9 @@ from tests.pipelines.small_models import (
 )
 from tests.pipelines.small_paper import paper
 from tests.trained_run import library_run
-from weft.errors import DataError, UserError
-from weft.exported.row_predictor import returned_type
-from weft.pipelines import DatasetMentions, ReferenceParser, Summarizer, pipelines
+from textmill.errors import DataError, UserError
+from textmill.exported.row_predictor import returned_type
+from textmill.pipelines import DatasetMentions, ReferenceParser, Summarizer, pipelines
 
 TEXTS = [text for text, _ in REFERENCES]
 KINDS = {
@@ -197,17 +197,17 @@ def test_an_export_answers_as_its_run_does(kind, pipeline):
 
 def test_a_loaded_predictor_is_a_model_too(kind, pipeline):
     made, run = kind
-    assert made(weft.load(run(), device="cpu")).predict(TEXTS) == pipeline.predict(TEXTS)
+    assert made(textmill.load(run(), device="cpu")).predict(TEXTS) == pipeline.predict(TEXTS)
 
 
 def test_the_model_is_found_by_its_name_below_the_home(kind, pipeline, tmp_path, monkeypatch):
     made, run = kind
-    monkeypatch.setenv("WEFT_HOME", str(tmp_path))
+    monkeypatch.setenv("TEXTMILL_HOME", str(tmp_path))
     with pytest.raises(UserError) as refused:
         made()
     folder = tmp_path / "models" / pipeline.name
     said = str(refused.value)
-    assert f"weft train {made.wanted.training} --run-dir {folder}" in said
+    assert f"textmill train {made.wanted.training} --run-dir {folder}" in said
     assert f"{folder} is not there" in said
     assert f"its rows:      {made.wanted.rows}" in said
     assert made.wanted.rows

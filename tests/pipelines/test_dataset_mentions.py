@@ -4,9 +4,9 @@ import pytest
 
 from tests.pipelines.small_models import MENTIONS, REFERENCES, mentions_run, reference_run
 from tests.pipelines.small_paper import paper
-from weft.errors import UserError
-from weft.pipelines import DatasetMentions, ReferenceParser
-from weft.pipelines.dataset_mentions import word_places
+from textmill.errors import UserError
+from textmill.pipelines import DatasetMentions, ReferenceParser
+from textmill.pipelines.dataset_mentions import word_places
 
 TEXT = "We train on CIFAR-10. It is new.\nThe DBLP\ndata is old. We train on CIFAR-10."
 

@@ -4,8 +4,8 @@ import pytest
 
 from tests.pipelines.small_models import REFERENCES, reference_run, tags_in
 from tests.pipelines.small_paper import paper
-from weft.pipelines import ReferenceParser
-from weft.pipelines.reference_parser import field_text
+from textmill.pipelines import ReferenceParser
+from textmill.pipelines.reference_parser import field_text
 
 
 @pytest.fixture(scope="module")

@@ -4,8 +4,8 @@ import pytest
 
 from tests.pipelines.small_models import extracts_run, written_summaries_run
 from tests.pipelines.small_paper import paper
-from weft.errors import UserError
-from weft.pipelines import Summarizer
+from textmill.errors import UserError
+from textmill.pipelines import Summarizer
 
 TEXT = "It rains. It pours and pours. The sun is far away. Nobody knows why it is so."
 

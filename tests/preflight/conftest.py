@@ -3,7 +3,7 @@
 import pytest
 
 from tests.training.bench import Bench, sentences
-from weft.text import MultilingualTokenizer, train_sentencepiece
+from textmill.text import MultilingualTokenizer, train_sentencepiece
 
 
 @pytest.fixture(scope="module")

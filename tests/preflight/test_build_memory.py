@@ -4,10 +4,10 @@ import pytest
 import torch
 from torch import nn
 
-import weft
+import textmill
 from tests.hostile.small_run import words
-from weft.errors import UserError
-from weft.preflight.resource_estimate import within_memory
+from textmill.errors import UserError
+from textmill.preflight.resource_estimate import within_memory
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ from weft.preflight.resource_estimate import within_memory
 )
 def test_a_recipe_that_is_larger_than_memory_is_refused(tmp_path, setting, message):
     with pytest.raises(UserError) as caught:
-        weft.train("classification/averaging", words(**setting), run_dir=tmp_path / "run")
+        textmill.train("classification/averaging", words(**setting), run_dir=tmp_path / "run")
     assert message in str(caught.value)
     if "table" in str(caught.value):
         assert str(caught.value).endswith(

@@ -1,4 +1,4 @@
-"""``weft check``: every kind of fault is found, said once, and does not hide the next."""
+"""``textmill check``: every kind of fault is found, said once, and does not hide the next."""
 
 import functools
 import itertools
@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-import weft
-from weft.cli.main import main
-from weft.errors import UserError
-from weft.preflight.check import check
-from weft.preflight.ingredient_probe import try_ingredient
-from weft.recipes import registries
-from weft.runtime import memory
-from weft.runtime.disk import operations
-from weft.tasks.tagging import WordTagging
-from weft.text.processors.text_processor import Seq2SeqText
-from weft.training import Trainer
+import textmill
+from textmill.cli.main import main
+from textmill.errors import UserError
+from textmill.preflight.check import check
+from textmill.preflight.ingredient_probe import try_ingredient
+from textmill.recipes import registries
+from textmill.runtime import memory
+from textmill.runtime.disk import operations
+from textmill.tasks.tagging import WordTagging
+from textmill.text.processors.text_processor import Seq2SeqText
+from textmill.training import Trainer
 
 SCRIPT = '''
 """A translator of five words."""
@@ -27,12 +27,12 @@ from pathlib import Path
 
 import torch
 
-from weft import data, like
-from weft.data import TextPairs
-from weft.models import Transformer
-from weft.tasks import Loss, Translation
-from weft.text import FittedTokenizer
-from weft.training import Selection, Trainer
+from textmill import data, like
+from textmill.data import TextPairs
+from textmill.models import Transformer
+from textmill.tasks import Loss, Translation
+from textmill.text import FittedTokenizer
+from textmill.training import Selection, Trainer
 
 train_data = TextPairs.Config(path=Path("train.tsv"))
 valid_data = like("train_data", path=Path("dev.tsv"), shuffle=False)
@@ -46,7 +46,7 @@ del tokenizer
 
 
 def tokenizer():
-    from weft.text import MultilingualTokenizer, train_sentencepiece
+    from textmill.text import MultilingualTokenizer, train_sentencepiece
 
     path = Path("spm.model")
     if not path.exists():
@@ -242,7 +242,7 @@ def test_a_fault_is_found_and_listed(recipe, name):
 def test_a_row_is_answered_as_it_is_and_not_as_its_text(monkeypatch):
     rows = [{"words": ["Ann", "met", "Bob"], "tags": ["B-per", "O", "B-per"]}] * 8
     ingredients = registries.experiments.get("tagging/bilstm/local")().ingredients
-    recipe = weft.Recipe(
+    recipe = textmill.Recipe(
         **ingredients | {"train_data": lambda: rows, "valid_data": lambda: rows},
     )
     asked, predict = [], WordTagging.predict
@@ -310,7 +310,7 @@ def test_everything_that_the_trainer_cannot_have_is_listed(recipe):
     for problem, start in zip(found.problems, starts, strict=True):
         assert problem.startswith(start)
     with pytest.raises(UserError) as error:
-        weft.train(script, words, run_dir="run")
+        textmill.train(script, words, run_dir="run")
     for line, start in zip(str(error.value).splitlines(), starts, strict=True):
         assert line.startswith(start.removeprefix("trainer: "))
     assert not Path("run").exists()
@@ -415,7 +415,7 @@ def test_tatoeba_is_checked_in_ten_seconds(shared_data, tmp_path, monkeypatch):
     words = [f"train_data.path={data / 'train.tsv'}", f"valid_data.path={data / 'dev.tsv'}"]
     made = registries.experiments.get("translation/tatoeba")().ingredients
     small = replace(made["tokenizer"], vocab_size=1000).given(train_data="valid_data")
-    recipe = weft.Recipe(**made | {"tokenizer": small})  # how long it is trained is not timed
+    recipe = textmill.Recipe(**made | {"tokenizer": small})  # how long it is trained is not timed
     try_ingredient(recipe, "tokenizer", words, device="cpu", say=lambda line: None)
     start = time.process_time()  # of the clock on the wall other processes take their share
     found = check(recipe, words, device="cpu")

@@ -4,17 +4,17 @@ import logging
 
 import pytest
 
-import weft
-from weft.cli.main import main
-from weft.data import BatchedRows
-from weft.errors import DataError
-from weft.preflight.check import check
-from weft.preflight.data_preview import first_row, odd_labels, shortened
-from weft.text.columns.inputs import text_columns
-from weft.text.columns.labels import LabelColumn
-from weft.text.features.labels import Labels
-from weft.text.processors.classification import ClassificationText
-from weft.text.tokenizers.character_tokenizers import CharacterTokenizer
+import textmill
+from textmill.cli.main import main
+from textmill.data import BatchedRows
+from textmill.errors import DataError
+from textmill.preflight.check import check
+from textmill.preflight.data_preview import first_row, odd_labels, shortened
+from textmill.text.columns.inputs import text_columns
+from textmill.text.columns.labels import LabelColumn
+from textmill.text.features.labels import Labels
+from textmill.text.processors.classification import ClassificationText
+from textmill.text.tokenizers.character_tokenizers import CharacterTokenizer
 
 WARNING = (
     "labels: 60 rows of train_data have 60 different labels in their column 'label', such as "
@@ -56,8 +56,8 @@ def test_a_check_notes_that_every_row_has_a_label_of_its_own(words):
 
 
 def test_a_training_says_both_before_it_begins(words, caplog):
-    caplog.set_level(logging.INFO, logger="weft")
-    weft.train(RECIPE, [*words, SWAPPED], run_dir="run", device="cpu")
+    caplog.set_level(logging.INFO, logger="textmill")
+    textmill.train(RECIPE, [*words, SWAPPED], run_dir="run", device="cpu")
     said = [(record.levelname, record.getMessage()) for record in caplog.records]
     first = "train_data begins with: text 'good' -> label 'a soup that is good, number 0'"
     at = said.index(("INFO", first))
@@ -65,7 +65,7 @@ def test_a_training_says_both_before_it_begins(words, caplog):
 
 
 def test_both_are_said_before_the_error_that_other_rows_have_other_labels(words, caplog, tmp_path):
-    caplog.set_level(logging.INFO, logger="weft")
+    caplog.set_level(logging.INFO, logger="textmill")
     (tmp_path / "valid.tsv").write_text("good\tno such soup\n")
     first, said = "train_data begins with: text 'good' -> label 'a soup", []
     found = check(RECIPE, [*words, SWAPPED], device="cpu", say=said.append)
@@ -73,7 +73,7 @@ def test_both_are_said_before_the_error_that_other_rows_have_other_labels(words,
     assert sum(line.startswith(first) for line in said) == 1
     assert WARNING in found.notes
     with pytest.raises(DataError, match="'no such soup' is no label"):
-        weft.train(RECIPE, [*words, SWAPPED], run_dir="run", device="cpu")
+        textmill.train(RECIPE, [*words, SWAPPED], run_dir="run", device="cpu")
     told = [record.getMessage() for record in caplog.records]
     assert sum(line.startswith(first) for line in told) == 1
     assert told.count(WARNING) == 1

@@ -5,7 +5,7 @@ import sys
 import torch
 from torch import nn
 
-from weft.preflight.step_memory import LiveBytes
+from textmill.preflight.step_memory import LiveBytes
 
 
 def test_only_what_is_made_inside_counts_and_only_while_it_is_there():

@@ -9,15 +9,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import weft
-from weft.config.planning.session import Session
-from weft.data import TextPairs
-from weft.data.text_rows import TextRows
-from weft.errors import DataError, UserError
-from weft.preflight.check import check
-from weft.preflight.load_data import FIXED, used_columns
-from weft.recipes import registries
-from weft.recipes.planning import plan_recipe
+import textmill
+from textmill.config.planning.session import Session
+from textmill.data import TextPairs
+from textmill.data.text_rows import TextRows
+from textmill.errors import DataError, UserError
+from textmill.preflight.check import check
+from textmill.preflight.load_data import FIXED, used_columns
+from textmill.recipes import registries
+from textmill.recipes.planning import plan_recipe
 
 ROWS = [("ham", "see you, at home"), ("spam", "win cash now")] * 4
 LOCAL = "classification/averaging/local"
@@ -41,7 +41,7 @@ def test_the_header_of_the_training_data_is_not_the_first_row_of_another_file(fi
         "'valid_data.columns={label: ham, text: \"see you, at home\"}'"
     )
     with pytest.raises(DataError) as caught:
-        weft.train(LOCAL, words)
+        textmill.train(LOCAL, words)
     assert str(caught.value) == wanted
     assert check(LOCAL, words).problems == [f"valid_data: {wanted}"]
 
@@ -50,24 +50,24 @@ def test_a_file_with_another_header_says_which_names_it_has(files):
     Path("valid.tsv").write_text("kind\tsms\n" + Path("valid.tsv").read_text())
     words = [*files, "train_data.header=true", "trainer.max_steps=1"]
     with pytest.raises(DataError, match=r"found 'kind', 'sms'\. .* text: sms}'$"):
-        weft.train(LOCAL, words)
-    run = weft.train(LOCAL, [*words, "valid_data.columns={label: kind, text: sms}"])
-    assert len(weft.evaluate(run.folder)["valid_data"].rows) == len(ROWS)
+        textmill.train(LOCAL, words)
+    run = textmill.train(LOCAL, [*words, "valid_data.columns={label: kind, text: sms}"])
+    assert len(textmill.evaluate(run.folder)["valid_data"].rows) == len(ROWS)
 
 
 def test_csv_and_tsv_go_together(files):
     words = [*files, "train_data.header=true", "valid_data.header=false", "trainer.max_steps=1"]
-    run = weft.train(LOCAL, words)
-    assert len(weft.evaluate(run.folder)["valid_data"].rows) == len(ROWS)
+    run = textmill.train(LOCAL, words)
+    assert len(textmill.evaluate(run.folder)["valid_data"].rows) == len(ROWS)
     with pytest.raises(DataError) as caught:
-        weft.train(LOCAL, [*words, "train_data.format=csv"])
+        textmill.train(LOCAL, [*words, "train_data.format=csv"])
     text = str(caught.value)
     assert "\nvalid.tsv is read as csv, as valid_data.format says; by its name it is tsv: " in text
 
 
 def test_a_header_that_was_not_said_is_no_row_to_learn(files):
     with pytest.raises(DataError) as caught:
-        weft.train(LOCAL, files)
+        textmill.train(LOCAL, files)
     assert str(caught.value) == (
         "train.csv:1: wanted a row, found names of columns, 'label', 'text'. If that is a header: "
         "train_data.header=true. If it is a row, let another one be the first."
@@ -81,16 +81,16 @@ def test_a_column_that_the_task_does_not_read_may_be_empty(files):
     columns = "train_data.columns=[label, text, id]"
     words = [files[0], "valid_data.path=train.csv", columns, "trainer.max_steps=1", files[2]]
     assert check(LOCAL, words).problems == []
-    run = weft.train(LOCAL, words)
-    assert len(weft.evaluate(run.folder)["valid_data"].rows) == len(ROWS)
-    assert weft.train(LOCAL, words).folder == run.folder  # its data is what it was
+    run = textmill.train(LOCAL, words)
+    assert len(textmill.evaluate(run.folder)["valid_data"].rows) == len(ROWS)
+    assert textmill.train(LOCAL, words).folder == run.folder  # its data is what it was
     kept = TextRows.Config(path="train.csv", columns=("label", "text", "id"), max_bad_rows=4)
     named = json.loads((run.folder / "run.json").read_text())["data"]["train_data"]
     assert kept.build().fingerprint() == named
     with pytest.raises(DataError, match="column 'id' is empty"):  # nobody knows who reads it
         TextRows.Config(path="train.csv", columns=("label", "text", "id")).build().read()
     with pytest.raises(DataError, match="column 'text' is empty"):
-        weft.train(LOCAL, [*words, "train_data.columns={label: 0, text: 2, id: 1}"])
+        textmill.train(LOCAL, [*words, "train_data.columns={label: 0, text: 2, id: 1}"])
 
 
 @pytest.mark.parametrize("name", [n for n in registries.experiments.names() if "local" not in n])
@@ -116,17 +116,17 @@ def test_of_code_of_the_recipes_own_nobody_knows_what_it_reads():
 
 def test_all_files_that_are_missing_are_named(files):
     with pytest.raises(DataError) as caught:
-        weft.train(LOCAL)
+        textmill.train(LOCAL)
     first, second = str(caught.value).splitlines()
     assert first.startswith("train_data: path: there is no file data/train.tsv (the working folder")
     assert second.startswith("valid_data: path: there is no file data/dev.tsv (the working folder")
     with pytest.raises(UserError, match=r"^valid_data: path: there is no file data/dev") as caught:
-        weft.train(LOCAL, ["train_data.path=train.csv", "train_data.header=true"])
+        textmill.train(LOCAL, ["train_data.path=train.csv", "train_data.header=true"])
     assert caught.value.__notes__[0].startswith("in the ingredient 'valid_data' (")
     own = "Name one (valid_data.path=...), or leave it rows of train_data: train_data.holdout=0.1."
     assert str(caught.value).endswith(own)
     with pytest.raises(UserError, match=r"^train_data: path: there is no file data/none") as caught:
-        weft.create_task(LOCAL, ["train_data.path=data/none.tsv"])
+        textmill.create_task(LOCAL, ["train_data.path=data/none.tsv"])
     assert not Path("runs").exists() or not any(Path("runs").rglob("run.json"))
 
 
@@ -134,7 +134,7 @@ def test_an_unknown_label_is_said_to_be_of_its_data(files):
     Path("valid.tsv").write_text("eggs\tsee you\n")
     words = [*files, "train_data.header=true", "valid_data.header=false"]
     with pytest.raises(DataError, match="'eggs' is no label") as caught:
-        weft.train(LOCAL, words)
+        textmill.train(LOCAL, words)
     assert caught.value.__notes__[0] == "in valid_data"
     (problem,) = check(LOCAL, words).problems
     assert problem.startswith("encode: valid.tsv:1: column 'label': 'eggs' is no label.")
@@ -144,7 +144,7 @@ def test_an_unknown_label_is_said_to_be_of_its_data(files):
 def test_one_file_of_several_data_is_refused_once(files):
     pq.write_table(pa.table({"label": [[["a"]]], "text": ["x"]}), "bad.parquet")
     with pytest.raises(DataError) as caught:
-        weft.train(LOCAL, ["train_data.path=bad.parquet", "valid_data.path=bad.parquet"])
+        textmill.train(LOCAL, ["train_data.path=bad.parquet", "valid_data.path=bad.parquet"])
     assert str(caught.value) == (
         "train_data, valid_data: bad.parquet: column 'label': wanted text, numbers or lists of "
         "them, found the type list<element: list<element: string>>."

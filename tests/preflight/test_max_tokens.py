@@ -9,17 +9,17 @@ import torch
 
 from tests.runs.tiny import write_recipe
 from tests.training.bench import Rows, sentences
-from weft.config.planning.session import Session
-from weft.data import BatchedRows, Batching, EpochBatches, Seq2SeqBatch
-from weft.errors import UserError
-from weft.preflight import max_tokens
-from weft.preflight.max_tokens import Trials, largest_that_pays, settle_max_tokens
-from weft.preflight.step_memory import largest_rows, middle_rows, step_bytes
-from weft.runs.load_run import evaluate
-from weft.runs.train import train
-from weft.runtime import memory
-from weft.runtime.devices import Env
-from weft.text import Ragged
+from textmill.config.planning.session import Session
+from textmill.data import BatchedRows, Batching, EpochBatches, Seq2SeqBatch
+from textmill.errors import UserError
+from textmill.preflight import max_tokens
+from textmill.preflight.max_tokens import Trials, largest_that_pays, settle_max_tokens
+from textmill.preflight.step_memory import largest_rows, middle_rows, step_bytes
+from textmill.runs.load_run import evaluate
+from textmill.runs.train import train
+from textmill.runtime import memory
+from textmill.runtime.devices import Env
+from textmill.text import Ragged
 
 
 class Faked:
@@ -175,8 +175,8 @@ def test_what_auto_cannot_be_found_for_is_refused(bench, monkeypatch):
 
 
 def test_a_run_keeps_what_it_found_and_goes_on_with_it(tmp_path, monkeypatch, caplog):
-    caplog.set_level(logging.INFO, logger="weft")
-    logging.getLogger("weft").propagate = True
+    caplog.set_level(logging.INFO, logger="textmill")
+    logging.getLogger("textmill").propagate = True
     numbers = iter([90, 90])
     monkeypatch.setattr(max_tokens, "largest_that_pays", lambda trials, most: next(numbers))
     words = ["reporters.console=false", "reporters.html=false", "trainer.accumulate=1"]

@@ -10,14 +10,14 @@ import pytest
 import torch
 
 from tests.runs.tiny import write_recipe
-from weft.data import Seq2SeqBatch
-from weft.errors import StorageError
-from weft.preflight import resource_estimate as needs
-from weft.preflight.resource_estimate import ResourceEstimate
-from weft.runs import train as run
-from weft.runtime import memory
-from weft.runtime.disk import operations
-from weft.tasks import Translation
+from textmill.data import Seq2SeqBatch
+from textmill.errors import StorageError
+from textmill.preflight import resource_estimate as needs
+from textmill.preflight.resource_estimate import ResourceEstimate
+from textmill.runs import train as run
+from textmill.runtime import memory
+from textmill.runtime.disk import operations
+from textmill.tasks import Translation
 
 QUIET = ["trainer.max_steps=1", "reporters.console=false", "reporters.html=false"]
 
@@ -27,8 +27,8 @@ def train(tmp_path, monkeypatch, caplog):
     """Trains the tiny recipe, with one process's memory and disk as a test wants them."""
     write_recipe(tmp_path)
     monkeypatch.chdir(tmp_path)
-    caplog.set_level(logging.INFO, logger="weft")
-    logging.getLogger("weft").propagate = True
+    caplog.set_level(logging.INFO, logger="textmill")
+    logging.getLogger("textmill").propagate = True
 
     def command(*words, free=10**12, room=10**12):
         monkeypatch.setattr(operations, "free", lambda folder: free)
@@ -118,8 +118,8 @@ def test_a_line_without_what_a_batch_takes_and_without_what_is_there():
 
 MEASURED = """
 import json, sys
-from weft.runs.train import train
-from weft.runtime.memory import peak_resident
+from textmill.runs.train import train
+from textmill.runtime.memory import peak_resident
 done = train("tiny.py", sys.argv[1:])
 need = json.loads((done.folder / "run.json").read_text())["need"]
 print(need["memory"], peak_resident())

@@ -1,4 +1,4 @@
-"""``weft prepare``: all data is read, its tokens are kept, and training finds them."""
+"""``textmill prepare``: all data is read, its tokens are kept, and training finds them."""
 
 import os
 import re
@@ -6,22 +6,22 @@ import re
 import numpy as np
 import pytest
 
-import weft
-from weft.cli.main import main
-from weft.data.bad_rows import BadRowsError
-from weft.data.store import tokens
-from weft.data.store.tokens import TokenStore
-from weft.errors import UserError
-from weft.preflight.prepare import prepare
+import textmill
+from textmill.cli.main import main
+from textmill.data.bad_rows import BadRowsError
+from textmill.data.store import tokens
+from textmill.data.store.tokens import TokenStore
+from textmill.errors import UserError
+from textmill.preflight.prepare import prepare
 
 SCRIPT = """
 from pathlib import Path
 
-from weft import like
-from weft.data import TextPairs
-from weft.models import Transformer
-from weft.text import FittedTokenizer
-from weft.training import Trainer
+from textmill import like
+from textmill.data import TextPairs
+from textmill.models import Transformer
+from textmill.text import FittedTokenizer
+from textmill.training import Trainer
 
 train_data = TextPairs.Config(path=Path("train.tsv"), max_bad_rows=1)
 valid_data = like("train_data", path=Path("valid.tsv"), shuffle=False, max_bad_rows=0)
@@ -36,7 +36,7 @@ trainer = Trainer.Config(max_steps=3)
 @pytest.fixture
 def recipe(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("WEFT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("TEXTMILL_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(tokens, "LEAST_CHARACTERS", 100)
     words = ["un", "deux", "trois", "quatre", "cinq"]
     rows = [f"{a} {b}\t{b} {a}" for a in words for b in words]
@@ -67,7 +67,7 @@ def test_what_is_prepared_is_what_training_uses(recipe, monkeypatch):
     assert prepare(recipe, say=said.append) == found
     assert re.fullmatch(about, said[3])
     monkeypatch.setattr(TokenStore, "_make", None)  # training makes no tokens of its own
-    assert weft.train(recipe, device="cpu").result["steps"] == 3
+    assert textmill.train(recipe, device="cpu").result["steps"] == 3
 
 
 def test_verifying_makes_a_damaged_store_again(recipe, capsys, monkeypatch):

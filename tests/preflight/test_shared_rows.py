@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-import weft
-from weft.data import text_pairs
-from weft.data.text_rows import TextRows
-from weft.preflight import data_preview as first_look
-from weft.preflight import data_preview as shared_rows
-from weft.preflight.check import check
+import textmill
+from textmill.data import text_pairs
+from textmill.data.text_rows import TextRows
+from textmill.preflight import data_preview as first_look
+from textmill.preflight import data_preview as shared_rows
+from textmill.preflight.check import check
 
 LOCAL = "classification/docnn/local"
 ROWS = [f"{('ham', 'spam')[n % 2]}\ttext {n}\n" for n in range(100)]
@@ -46,7 +46,7 @@ def words(valid, train=ROWS):
 )
 def test_rows_that_are_shared_in_bulk_are_said_by_check_and_training(valid, said, caplog):
     given = words(valid)
-    weft.train(LOCAL, given)
+    textmill.train(LOCAL, given)
     lines = [line for line in caplog.messages if "known by heart" in line]
     assert lines == ([said + ADVICE + HOLDOUT] if said else [])
     notes = [note for note in check(LOCAL, given).notes if "known by heart" in note]
@@ -56,7 +56,7 @@ def test_rows_that_are_shared_in_bulk_are_said_by_check_and_training(valid, said
 def test_the_test_data_is_looked_at_and_a_holdout_is_not_the_training_data(caplog):
     words(OTHER)
     given = ["train_data.path=train.tsv", "train_data.holdout=0.2", "trainer.max_steps=2"]
-    weft.train(LOCAL, [*given, "test_data.path=train.tsv"])
+    textmill.train(LOCAL, [*given, "test_data.path=train.tsv"])
     lines = [line for line in caplog.messages if "known by heart" in line]
     assert lines == [f"73 of 100 rows of test_data are in train_data{ADVICE}."], "those not left"
 
@@ -76,9 +76,9 @@ def test_blank_lines_of_a_text_are_not_looked_for(same):
 
 def test_rows_that_stay_in_their_file_are_compared(monkeypatch, caplog, tmp_path):
     monkeypatch.setattr(text_pairs, "HELD_BYTES", 0)
-    monkeypatch.setattr("weft.data.rows.NEAR", 7)
-    monkeypatch.setenv("WEFT_CACHE", str(tmp_path / "cache"))
-    weft.train(LOCAL, words(ROWS))
+    monkeypatch.setattr("textmill.data.rows.NEAR", 7)
+    monkeypatch.setenv("TEXTMILL_CACHE", str(tmp_path / "cache"))
+    textmill.train(LOCAL, words(ROWS))
     assert "100 of 100 rows of valid_data are in train_data" in caplog.text
 
 
@@ -118,7 +118,7 @@ def test_of_rows_that_stay_in_their_file_the_first_are_looked_at_and_that_is_sai
     for module in (shared_rows, first_look):
         monkeypatch.setattr(module, "LOOKED_AT", 60)
     given = words(ROWS, train=[*ROWS[:50], "Ham\tone\n", *ROWS[50:]])
-    weft.train(LOCAL, given)
+    textmill.train(LOCAL, given)
     said = "59 of 100 rows of valid_data are in the first 60 rows of train_data"
     assert any(line.startswith(said) for line in caplog.messages), caplog.text
     counted = " (Counted in its first 60 rows.)"

@@ -9,17 +9,17 @@ import torch
 from torch import nn
 
 from tests.training.bench import Rows, sentences
-from weft.data.batching import Batching, largest_batch, plan_epoch
-from weft.preflight.step_memory import (
+from textmill.data.batching import Batching, largest_batch, plan_epoch
+from textmill.preflight.step_memory import (
     LiveBytes,
     largest_rows,
     optimizer_bytes,
     step_bytes,
     weight_bytes,
 )
-from weft.recipes import registries
-from weft.runtime.seeds import HostRandom
-from weft.tasks import Translation
+from textmill.recipes import registries
+from textmill.runtime.seeds import HostRandom
+from textmill.tasks import Translation
 
 
 def whole(trainer):

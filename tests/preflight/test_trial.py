@@ -1,19 +1,19 @@
-"""``weft test -f``: one ingredient is built, and data is read through and measured."""
+"""``textmill test -f``: one ingredient is built, and data is read through and measured."""
 
 import re
 
 import pytest
 import torch
 
-from weft.data import Seq2SeqBatch
-from weft.errors import PlanError
-from weft.preflight import ingredient_probe as trial
-from weft.preflight.ingredient_probe import describe_batch, try_ingredient
+from textmill.data import Seq2SeqBatch
+from textmill.errors import PlanError
+from textmill.preflight import ingredient_probe as trial
+from textmill.preflight.ingredient_probe import describe_batch, try_ingredient
 
 DATA = """
 from pathlib import Path
 
-from weft.data import TextPairs
+from textmill.data import TextPairs
 
 train_data = TextPairs.Config(path=Path("train.tsv"), shuffle=False)
 """
@@ -21,8 +21,8 @@ train_data = TextPairs.Config(path=Path("train.tsv"), shuffle=False)
 WHOLE = (
     DATA
     + """
-from weft.models import Transformer
-from weft.text import FittedTokenizer
+from textmill.models import Transformer
+from textmill.text import FittedTokenizer
 
 tokenizer = FittedTokenizer.Config(vocab_size=22)
 model = Transformer.Config(dim=16, num_heads=2, num_encoder_layers=1, num_decoder_layers=1)
@@ -80,7 +80,7 @@ def test_rows_without_an_end_are_read_for_a_while(attempt, monkeypatch):
 
 def test_batches_of_a_size_that_is_to_be_found_are_shown_with_another(attempt):
     said = attempt(WHOLE, "train_data", "train_data.max_tokens=auto")
-    assert said[1] == "max_tokens=auto: shown with 2,048; weft check says what it finds."
+    assert said[1] == "max_tokens=auto: shown with 2,048; textmill check says what it finds."
     assert said[2].startswith("train_data, one epoch: 1 batches, 25 examples in ")
 
 
@@ -102,7 +102,7 @@ def test_the_first_batch_is_shown_by_its_shapes_and_its_first_example_as_text_an
 
 def test_ready_batches_of_a_recipe_without_a_module_are_shown_as_text_too(attempt):
     script = (
-        "from pathlib import Path\n\nimport torch\n\nfrom weft import data, text\n\n\n"
+        "from pathlib import Path\n\nimport torch\n\nfrom textmill import data, text\n\n\n"
         "def tokenizer():\n"
         "    text.train_sentencepiece(['un deux trois'] * 9, Path('m.spm'), vocab_size=15)\n"
         "    return text.MultilingualTokenizer.from_file(\n"

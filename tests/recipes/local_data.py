@@ -5,7 +5,7 @@ import random
 from pathlib import Path
 from string import ascii_lowercase
 
-from weft.recipes.planning import plan_recipe
+from textmill.recipes.planning import plan_recipe
 
 ROWS = 8
 

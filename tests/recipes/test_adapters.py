@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from weft.recipes.planning import plan_recipe
+from textmill.recipes.planning import plan_recipe
 
 ENCODER = "model.encoder.lora.rank=8"
 

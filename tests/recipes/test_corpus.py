@@ -9,21 +9,21 @@ import sys
 import pytest
 import sacrebleu
 
-from weft.recipes.corpus import (
+from textmill.recipes.corpus import (
     five_new_sentences,
     load_corpus,
     nearest_sentence,
     word_for_word,
     write_corpus,
 )
-from weft.recipes.corpus.parts import words_of
+from textmill.recipes.corpus.parts import words_of
 
 # sha256 of all pairs with seed 0. A change of the grammar changes it: replace it with it.
 DIGEST = "11696c9fb7d7ce6696ff4fb8f7d56da71b9201f59d4a04380c4c171f2ef4aca7"
 
 PRINT_DIGEST = """
 import hashlib
-from weft.recipes.corpus import load_corpus
+from textmill.recipes.corpus import load_corpus
 corpus = load_corpus()
 pairs = corpus.train + corpus.valid + corpus.test
 print(hashlib.sha256("\\n".join(map("\\t".join, pairs)).encode()).hexdigest())

@@ -5,8 +5,8 @@ import random
 
 import pytest
 
-import weft
-from weft.errors import DataError, UserError
+import textmill
+from textmill.errors import DataError, UserError
 
 QUIET = ("reporters.console=false", "reporters.html=false")
 QUICK = ("trainer.max_steps=60", "trainer.max_epochs=null", "optimizer.lr=0.02")
@@ -79,7 +79,7 @@ def train(tmp_path):
         (tmp_path / "names.tsv").write_text("".join(f"{k}\t{p}\n" for k, p in phrases()))
         data = [f"{name}_data.path={tmp_path / name}.tsv" for name in ("train", "valid")]
         words = (*data, *QUIET, *QUICK, "tokenizer.type=fitted_words", *words)
-        return weft.train(f"{experiment}/local", [*words], run_dir=tmp_path / folder)
+        return textmill.train(f"{experiment}/local", [*words], run_dir=tmp_path / folder)
 
     return run
 
@@ -90,7 +90,7 @@ def test_phrases_tell_of_words_that_training_never_saw(experiment, train, tmp_pa
     words = ["dictionary.type=phrases", f"dictionary.path={path}", *EXTRA.get(experiment, ())]
     folder = train(experiment, *words).folder
     path.unlink()  # it is saved with the run
-    predictor, unseen = weft.load(folder), rows(seen=False)
+    predictor, unseen = textmill.load(folder), rows(seen=False)
     for (kind, phrase), answer in zip(
         unseen, predictor([f"get me {phrase} now" for _, phrase in unseen]), strict=True
     ):
@@ -99,7 +99,7 @@ def test_phrases_tell_of_words_that_training_never_saw(experiment, train, tmp_pa
 
 def test_how_many_words_are_known_is_said(train, tmp_path, caplog):
     words = ["dictionary.type=phrases", f"dictionary.path={tmp_path / 'names.tsv'}"]
-    with caplog.at_level("INFO", logger="weft"):
+    with caplog.at_level("INFO", logger="textmill"):
         train("classification/bilstm", *words, "trainer.max_steps=1")
         train(
             "classification/bilstm",
@@ -127,7 +127,7 @@ def test_kinds_that_rows_have_as_json(train):
     words = ("dictionary.type=given", "train_data.columns=[label, text, dictionary]")
     run = train("classification/bilstm", *words, line=line)
     assert run.result["best"]["accuracy"] == 1
-    predictor = weft.load(run.folder)
+    predictor = textmill.load(run.folder)
     cell = given("drink", "tea")
     assert predictor({"text": "get me tea now", "dictionary": cell}).label == "drink"
     with pytest.raises(

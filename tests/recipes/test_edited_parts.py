@@ -14,9 +14,9 @@ from tests.runs.test_own_parts import (
     loss_in_training,
     script,
 )
-from weft.checkpoint.run_seal import RunSeal
-from weft.config.sources.own_code import own_parts
-from weft.config.values.yaml_files import dump_yaml
+from textmill.checkpoint.run_seal import RunSeal
+from textmill.config.sources.own_code import own_parts
+from textmill.config.values.yaml_files import dump_yaml
 
 EDITS = {"x.transpose(1, 2)).transpose(1, 2)": "x.transpose(1, 2)).transpose(1, 2) * 3"}
 TELL = "import logging, sys; logging.basicConfig(stream=sys.stdout, format='%(message)s')\n"
@@ -48,7 +48,9 @@ def trained(tmp_path_factory) -> Path:
     }
     recipe = {"recipe": "classification/docnn", "include": "named_parts", "settings": settings}
     (folder / "mine.yaml").write_text(dump_yaml(recipe))
-    in_new_process(f"import weft; weft.train('mine.yaml', {QUIET!r}, run_dir='run')", cwd=folder)
+    in_new_process(
+        f"import textmill; textmill.train('mine.yaml', {QUIET!r}, run_dir='run')", cwd=folder
+    )
     return folder
 
 
@@ -59,8 +61,8 @@ def home(trained, tmp_path) -> Path:
 
 def evaluated(home: Path, *, imported: bool) -> tuple[list[str], float]:
     """What is said, and the loss."""
-    code = f"{TELL}import weft\n{'import named_parts' * imported}\n"
-    code += f"found = weft.evaluate('run', allow_code={not imported})\n"
+    code = f"{TELL}import textmill\n{'import named_parts' * imported}\n"
+    code += f"found = textmill.evaluate('run', allow_code={not imported})\n"
     code += "print(found['valid_data'].values['loss'])\n"
     *said, loss = in_new_process(code, home, cwd=home).splitlines()
     return said, float(loss)
@@ -81,11 +83,11 @@ def test_an_edited_module_is_said_by_the_name_of_the_part(home, imported):
 
 def test_a_run_does_not_go_on_with_an_edited_module(home):
     go_on = (
-        "import weft\n"
-        "from weft.errors import UserError\n"
+        "import textmill\n"
+        "from textmill.errors import UserError\n"
         "try:\n"
-        "    print(weft.train('run', ['trainer.max_epochs=2'], allow_code=True).result['steps'])\n"
-        "except UserError as error:\n"
+        "    print(textmill.train('run', ['trainer.max_epochs=2'], "
+        "allow_code=True).result['steps'])\nexcept UserError as error:\n"
         "    print(error)\n"
     )
     edit(home / "named_parts.py")
@@ -104,8 +106,8 @@ def test_a_run_from_before_parts_were_sealed_is_used_as_it_was(home):
     assert not RunSeal.read(home / "run").parts
     edit(home / "named_parts.py")
     code = (
-        "import weft, named_parts\n"
-        "from weft.inference.load import edited_parts\n"
+        "import textmill, named_parts\n"
+        "from textmill.inference.load import edited_parts\n"
         "from pathlib import Path\n"
         "print(edited_parts(Path('run'), [named_parts.Named]))\n"
     )
@@ -115,9 +117,9 @@ def test_a_run_from_before_parts_were_sealed_is_used_as_it_was(home):
 @pytest.mark.slow
 def test_a_script_that_is_imported_in_place_of_the_runs_copy_is_compared_too(tmp_path):
     path = script(tmp_path, "encoder=Named.Config(width=5)")
-    train = f"import weft; weft.train('own.py', {QUIET!r}, run_dir='run')"
+    train = f"import textmill; textmill.train('own.py', {QUIET!r}, run_dir='run')"
     in_new_process(train, cwd=tmp_path)
-    load = f"{TELL}import own, weft\nweft.load('run')\n"
+    load = f"{TELL}import own, textmill\ntextmill.load('run')\n"
     assert in_new_process(load, tmp_path, cwd=tmp_path) == ""
     edit(path)
     assert in_new_process(load, tmp_path, cwd=tmp_path) == (
@@ -138,9 +140,9 @@ def test_a_module_that_the_runs_copy_of_a_script_imports_is_compared_too(tmp_pat
     path.write_text(
         text.replace("import torch\n", "import torch\nfrom far_factor import FACTOR\n", 1)
     )
-    train = f"import weft; weft.train('own.py', {QUIET!r}, run_dir='run')"
+    train = f"import textmill; textmill.train('own.py', {QUIET!r}, run_dir='run')"
     in_new_process(train, away, cwd=home)
-    load = f"{TELL}import weft\nweft.load('run', allow_code=True)\n"
+    load = f"{TELL}import textmill\ntextmill.load('run', allow_code=True)\n"
     assert in_new_process(load, away, cwd=home) == ""
     (away / "far_factor.py").write_text("FACTOR = 3\n")
     assert in_new_process(load, away, cwd=home) == (
@@ -170,7 +172,7 @@ class Part:
 
 
 def test_the_digest_of_a_part_stays_as_runs_have_it(tmp_path, monkeypatch):
-    """Another one, of a later weft or Python, would call the code of all that exist edited."""
+    """Another one, of a later textmill or Python, would call the code of all that exist edited."""
     (tmp_path / "digested_part.py").write_text(SOURCE)
     monkeypatch.syspath_prepend(tmp_path)
     import digested_part

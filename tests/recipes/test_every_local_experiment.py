@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-import weft
+import textmill
 from tests.cli.test_predict_formats import rows_of
 from tests.recipes.local_data import write_data
-from weft.cli.main import main
-from weft.recipes import registries
-from weft.recipes.planning import plan_recipe
+from textmill.cli.main import main
+from textmill.recipes import registries
+from textmill.recipes.planning import plan_recipe
 
 NAMES = registries.experiments.names()
 LOCAL = [name for name in NAMES if name.endswith("/local")]
@@ -29,13 +29,13 @@ def test_it_trains_is_evaluated_and_answers(name, folder, capsys):
     words += ["reporters.console=false", "reporters.html=false"]
     if "decoding" in settings["task"]:
         words += ["task.decoding.max_length_a=0", "task.decoding.max_length_b=5"]
-    run = weft.run_experiment(name, "train_and_evaluate", "run", words)
+    run = textmill.run_experiment(name, "train_and_evaluate", "run", words)
     assert run.result["steps"] == 2
     assert run.result["best"]["step"] == 2
     values = run.evaluations["valid_data"].values
     selected = [key for key in run.result["best"] if key != "step"]
     assert [values[key] for key in selected] == [run.result["best"][key] for key in selected]
-    predictor = weft.load("run")
+    predictor = textmill.load("run")
     if "columns" in settings["valid_data"]:
         path, rows = settings["valid_data"]["path"], run.evaluations["valid_data"].rows
         assert main(["predict", "run", path, "--json"]) == 0

@@ -2,7 +2,7 @@
 
 import pytest
 
-import weft
+import textmill
 
 
 @pytest.mark.parametrize(("ngrams", "least", "most"), [("", 0.93, 1.0), ("ngrams=null", 0.0, 0.9)])
@@ -14,5 +14,5 @@ def test_five_hundred_rows_tell_intents_by_their_ngrams(ngrams, least, most, sha
     words = [f"train_data.path={tmp_path / 'train.tsv'}", f"valid_data.path={tmp_path / 'dev.tsv'}"]
     words += ["trainer.max_epochs=8", "reporters.console=false", "reporters.html=false"]
     words += [ngrams] if ngrams else []
-    run = weft.train("classification/averaging", words, run_dir=tmp_path / "run")
+    run = textmill.train("classification/averaging", words, run_dir=tmp_path / "run")
     assert least < run.result["best"]["accuracy"] < most

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-import weft
+import textmill
 from tests.recipes.local_data import ROWS, write_data
 from tests.runs.tiny import write_recipe
-from weft.config.values.yaml_files import read_yaml
-from weft.data.text_rows import TextRows
-from weft.errors import PlanError, UserError
-from weft.preflight.check import check
-from weft.recipes import registries
-from weft.recipes.planning import plan_recipe
+from textmill.config.values.yaml_files import read_yaml
+from textmill.data.text_rows import TextRows
+from textmill.errors import PlanError, UserError
+from textmill.preflight.check import check
+from textmill.recipes import registries
+from textmill.recipes.planning import plan_recipe
 
 LOCAL = "classification/docnn/local"
 SHARE = "train_data.holdout=0.2"
@@ -55,15 +55,15 @@ def test_a_file_and_a_share_are_enough_for_every_task(experiment):
         words = (f"Ann{n}\tB-per\nsaw\tO\nBob{n}\tB-per\n" for n in range(ROWS))
         path.write_text("\n".join(words), encoding="utf-8")
     Path(settings["valid_data"]["path"]).unlink(missing_ok=True)
-    run = weft.train(experiment, ["train_data.holdout=0.5", STEPS]).folder
+    run = textmill.train(experiment, ["train_data.holdout=0.5", STEPS]).folder
     train, valid = rows_of(run)
     assert train + valid == ROWS
-    (found,) = weft.evaluate(run).values()
+    (found,) = textmill.evaluate(run).values()
     assert len(found.rows) <= valid
 
 
 def test_the_run_says_what_was_divided_and_how():
-    run = weft.train(LOCAL, [written(), SHARE, STEPS]).folder
+    run = textmill.train(LOCAL, [written(), SHARE, STEPS]).folder
     settings = read_yaml(run / "config.yaml").entries["settings"].entries
     said = [
         [settings[data].entries[name].text for name in ("path", "holdout", "held_out", "stratify")]
@@ -80,36 +80,37 @@ def test_the_run_says_what_was_divided_and_how():
         "rule": "blake2b of the row's columns, by their names, below the share; of each label, "
         "one row is kept for training",
     }
-    names = weft.load(run).task.text.label.labels.names
+    names = textmill.load(run).task.text.label.labels.names
     assert "eggs" in names, "a label of one row is learnt"
 
 
 def test_the_run_is_evaluated_on_its_part_and_on_whole_other_files():
     path = written()
-    run = weft.train(LOCAL, [path, SHARE, STEPS]).folder
-    held_out = {row["text"] for row in weft.evaluate(run)["valid_data"].rows}
+    run = textmill.train(LOCAL, [path, SHARE, STEPS]).folder
+    held_out = {row["text"] for row in textmill.evaluate(run)["valid_data"].rows}
     Path("other.tsv").write_text(LABELS + "ham\tone more\n")
-    other = weft.evaluate(run, ["valid_data.path=other.tsv"])["valid_data"].rows
+    other = textmill.evaluate(run, ["valid_data.path=other.tsv"])["valid_data"].rows
     assert len(other) == 62
-    assert len(weft.evaluate(run, ["test_data.path=other.tsv"])["test_data"].rows) == 62
+    assert len(textmill.evaluate(run, ["test_data.path=other.tsv"])["test_data"].rows) == 62
     Path("moved.tsv").write_text(LABELS)  # the same rows: most of them were trained on
-    moved = weft.evaluate(run, ["valid_data.path=moved.tsv"])["valid_data"].rows
+    moved = textmill.evaluate(run, ["valid_data.path=moved.tsv"])["valid_data"].rows
     assert {row["text"] for row in moved} == held_out
     written(text=LABELS + "".join(f"ham\tnew {n}\n" for n in range(40)))
-    grown = {row["text"] for row in weft.evaluate(run)["valid_data"].rows}
+    grown = {row["text"] for row in textmill.evaluate(run)["valid_data"].rows}
     assert held_out < grown, "no row that was trained on"
     assert all(text.startswith("new") for text in grown - held_out)
 
 
 def test_it_is_gone_on_with_and_repeated():
-    run = weft.train(LOCAL, [written(), SHARE, STEPS]).folder
+    run = textmill.train(LOCAL, [written(), SHARE, STEPS]).folder
     rows = rows_of(run)
-    assert weft.train(run, ["trainer.max_steps=3"]).folder == run
+    assert textmill.train(run, ["trainer.max_steps=3"]).folder == run
     assert rows_of(run) == rows
     assert (
-        weft.train(LOCAL, ["train_data.path=all.tsv", SHARE, "trainer.max_steps=3"]).folder == run
+        textmill.train(LOCAL, ["train_data.path=all.tsv", SHARE, "trainer.max_steps=3"]).folder
+        == run
     )
-    again = weft.train(run / "config.yaml", run_dir="again").folder
+    again = textmill.train(run / "config.yaml", run_dir="again").folder
     assert rows_of(again) == rows
 
 
@@ -119,15 +120,15 @@ def test_yaml_and_python_say_it_too():
         f"recipe: {LOCAL}\ntrain_data: {{path: all.tsv, holdout: 0.2}}\n"
         "valid_data: {batch_size: 7}\ntrainer: {max_steps: 2}\n"
     )
-    run = weft.train("mine.yaml").folder
+    run = textmill.train("mine.yaml").folder
     settings = read_yaml(run / "config.yaml").entries["settings"].entries
     assert settings["valid_data"].entries["batch_size"].text == "7"
     rows = rows_of(run)
-    recipe = weft.Recipe(
+    recipe = textmill.Recipe(
         train_data=TextRows.Config(path=Path("all.tsv"), holdout=0.2),
         **{k: v for k, v in of(LOCAL).items() if k not in ("train_data", "valid_data")},
     )
-    assert rows_of(weft.train(recipe, [STEPS], run_dir="python").folder) == rows
+    assert rows_of(textmill.train(recipe, [STEPS], run_dir="python").folder) == rows
 
 
 def of(experiment):
@@ -143,12 +144,12 @@ def test_a_script_needs_no_valid_data(here):
         if not line.startswith(("valid_data", "test_data"))
     )
     Path("tiny.py").write_text(text.replace("batch_size=4)", "batch_size=4, holdout=0.3)"))
-    run = weft.train("tiny.py", [STEPS]).folder
+    run = textmill.train("tiny.py", [STEPS]).folder
     train, valid = rows_of(run)
     assert train + valid == 26
-    assert weft.train("tiny.py", [STEPS]).folder == run
-    assert len(weft.evaluate(run, allow_code=True)["valid_data"].rows) == valid
-    assert weft.train(run, ["trainer.max_steps=3"], allow_code=True).folder == run
+    assert textmill.train("tiny.py", [STEPS]).folder == run
+    assert len(textmill.evaluate(run, allow_code=True)["valid_data"].rows) == valid
+    assert textmill.train(run, ["trainer.max_steps=3"], allow_code=True).folder == run
     assert rows_of(run) == [train, valid]
 
 
@@ -156,7 +157,7 @@ def test_a_scripts_test_file_is_read_whole_and_its_validation_file_is_not_read(h
     write_recipe(here)
     test = Path("test.tsv").read_text().count("\n")
     Path("valid.tsv").unlink()
-    run = weft.train("tiny.py", [STEPS, "train_data.holdout=0.3"]).folder
+    run = textmill.train("tiny.py", [STEPS, "train_data.holdout=0.3"]).folder
     said = json.loads((run / "run.json").read_text())["data_summary"]
     assert said["test_data"]["rows"] == test
     assert "holdout" not in said["test_data"]
@@ -165,7 +166,7 @@ def test_a_scripts_test_file_is_read_whole_and_its_validation_file_is_not_read(h
 
 def test_a_test_file_that_is_named_is_read_whole():
     Path("test.tsv").write_text(LABELS)
-    run = weft.train(LOCAL, [written(), SHARE, STEPS, "test_data.path=test.tsv"]).folder
+    run = textmill.train(LOCAL, [written(), SHARE, STEPS, "test_data.path=test.tsv"]).folder
     assert json.loads((run / "run.json").read_text())["data_summary"]["test_data"]["rows"] == 61
 
 
@@ -191,7 +192,7 @@ def test_a_test_file_that_is_named_is_read_whole():
 )
 def test_rows_are_never_held_out_for_nothing(word, error):
     with pytest.raises(PlanError) as caught:
-        weft.train(LOCAL, [written(), SHARE, word])
+        textmill.train(LOCAL, [written(), SHARE, word])
     assert error in str(caught.value)
     assert not Path("runs").exists()
 
@@ -199,7 +200,7 @@ def test_rows_are_never_held_out_for_nothing(word, error):
 def test_a_share_of_the_validation_data_alone_is_refused():
     written("v.tsv")
     with pytest.raises(PlanError, match=r"valid_data.holdout holds nothing out: the share is that"):
-        weft.train(LOCAL, [written(), "valid_data.path=v.tsv", "valid_data.holdout=0.1"])
+        textmill.train(LOCAL, [written(), "valid_data.path=v.tsv", "valid_data.holdout=0.1"])
 
 
 def test_a_check_says_it_too():
@@ -210,25 +211,25 @@ def test_a_check_says_it_too():
 
 
 def test_the_share_is_in_the_key_and_one_file_can_be_two_runs():
-    keys = {weft.train(LOCAL, [written(), s, STEPS]).folder for s in (SHARE, SHARE[:-1] + "3")}
+    keys = {textmill.train(LOCAL, [written(), s, STEPS]).folder for s in (SHARE, SHARE[:-1] + "3")}
     assert len(keys) == 2
     plan = plan_recipe(LOCAL, [SHARE, "train_data.stratify=text"], targets=["trainer"]).plan
     assert plan.settings["train_data"]["stratify"] == "text"
     with pytest.raises(UserError, match="stratify: there is no column 'tag'"):
-        weft.train(LOCAL, [SHARE, "train_data.path=all.tsv", "train_data.stratify=tag"])
+        textmill.train(LOCAL, [SHARE, "train_data.path=all.tsv", "train_data.stratify=tag"])
 
 
 @pytest.mark.parametrize("experiment", ["language/lstm/local", "bert/pretraining/local"])
 def test_a_text_of_lines_is_divided_too(experiment):
     lines = (f"the {n} cats sleep\nthe dog sees {n} birds\n\n" for n in range(120))
     share = "train_data.holdout=0.2"
-    run = weft.train(experiment, [written("play.txt", "".join(lines)), share, STEPS]).folder
+    run = textmill.train(experiment, [written("play.txt", "".join(lines)), share, STEPS]).folder
     said = json.loads((run / "run.json").read_text())["data_summary"]
     assert [said[name]["holdout"]["held_out"] for name in ("train_data", "valid_data")] == [
         False,
         True,
     ]
-    assert weft.evaluate(run)["valid_data"].values
+    assert textmill.evaluate(run)["valid_data"].values
 
 
 def test_a_hugging_face_data_set_is_divided_too(here):
@@ -237,20 +238,20 @@ def test_a_hugging_face_data_set_is_divided_too(here):
     columns = dict(zip(("label", "text"), map(list, zip(*rows, strict=True)), strict=True))
     datasets.Dataset.from_dict(columns).save_to_disk(str(here / "saved"))
     kind = ["train_data.type=huggingface_pairs", "train_data.columns=[label,text]"]
-    run = weft.train(LOCAL, [*kind, "train_data.path=saved", SHARE, STEPS]).folder
+    run = textmill.train(LOCAL, [*kind, "train_data.path=saved", SHARE, STEPS]).folder
     train, valid = rows_of(run)
     assert (train + valid, valid > 0) == (61, True)
-    assert "eggs" in weft.load(run).task.text.label.labels.names, "a label of one row is learnt"
+    assert "eggs" in textmill.load(run).task.text.label.labels.names, "a label of one row is learnt"
 
 
 def test_of_other_rows_it_is_said_what_to_do():
     with pytest.raises(PlanError) as caught:
-        weft.train("translation/demo", [SHARE])
+        textmill.train("translation/demo", [SHARE])
     assert str(caught.value).partition(" It has: ")[0] == (
         f"1 problem in the recipe; nothing was run.\n  overrides: {SHARE}: train_data has no "
         "setting 'holdout'. These rows are not divided: give valid_data rows of its own."
     )
     with pytest.raises(
-        PlanError, match=r"'validation_split'\. In weft it is train_data\.holdout\."
+        PlanError, match=r"'validation_split'\. In textmill it is train_data\.holdout\."
     ):
-        weft.train(LOCAL, ["validation_split=0.1"])
+        textmill.train(LOCAL, ["validation_split=0.1"])

@@ -2,7 +2,7 @@
 
 import pytest
 
-import weft
+import textmill
 
 
 @pytest.fixture(autouse=True)
@@ -25,12 +25,12 @@ def test_all_slots_that_words_can_have_are_learned(name, shared_data):
         "trainer.max_steps=50",
         "trainer.evaluate_every=25 steps",
     ]
-    run = weft.run_experiment(f"joint/{name}/local", "train_and_evaluate", "run", settings)
+    run = textmill.run_experiment(f"joint/{name}/local", "train_and_evaluate", "run", settings)
     values = run.evaluations["valid_data"].values
     assert values["intent_accuracy"] == 1
     assert values["frame_accuracy"] == pytest.approx(0.9)  # "8:15" ends within "Tuesday's"
     assert values["slot_f1"] == pytest.approx(10 / 11)
-    answer = weft.load("run")({"text": "what is the weather tomorrow"})
+    answer = textmill.load("run")({"text": "what is the weather tomorrow"})
     assert str(answer) == "[weather/find what is the [weather/noun weather ] [datetime tomorrow ] ]"
 
 
@@ -48,7 +48,7 @@ def test_steps_on_real_data_find_intents_and_slots(shared_data, tmp_path):
         "optimizer.lr=0.02",
         "trainer.max_steps=80",
     ]
-    run = weft.run_experiment("joint/bilstm/local", "train_and_evaluate", "run", settings)
+    run = textmill.run_experiment("joint/bilstm/local", "train_and_evaluate", "run", settings)
     found = run.evaluations["valid_data"]
     assert found.values["intent_accuracy"] > 0.35  # of seven
     assert found.values["slot_f1"] > 0.1

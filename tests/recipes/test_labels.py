@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-import weft
-from weft.cli.main import main
-from weft.cli.train import result_lines
-from weft.config.values.yaml_files import dump_yaml
-from weft.errors import UserError
-from weft.preflight.check import check
+import textmill
+from textmill.cli.main import main
+from textmill.cli.train import result_lines
+from textmill.config.values.yaml_files import dump_yaml
+from textmill.errors import UserError
+from textmill.preflight.check import check
 
 CLASSIFY, TAG = "classification/averaging/local", "tagging/bilstm/local"
 
@@ -58,14 +58,14 @@ def test_a_setting_of_the_loss_is_one_of_the_loss_that_the_recipe_has(
 ):
     words = data(rows, *words)
     assert check(recipe, words, device="cpu", say=lambda _: None).problems == []
-    run = weft.train(recipe, words, run_dir="run", device="cpu")
-    task = weft.load(run.folder, device="cpu").task
+    run = textmill.train(recipe, words, run_dir="run", device="cpu")
+    task = textmill.load(run.folder, device="cpu").task
     assert type(task.criterion).__name__ == loss
     assert "type: auto" in (run.folder / "config.yaml").read_text()
 
 
 def test_a_loss_that_is_not_set_is_saved_as_before():
-    from weft.recipes.planning import plan_recipe
+    from textmill.recipes.planning import plan_recipe
 
     plan = plan_recipe(CLASSIFY, ["train_data.path=x.tsv"], targets=["task"]).plan
     assert "loss: null" in dump_yaml(plan.settings)
@@ -80,16 +80,16 @@ def test_without_held_out_data_it_is_said_that_nothing_is_selected(data, caplog)
     found = check(CLASSIFY, words, device="cpu", say=lambda _: None)
     assert found.problems == []
     assert said in found.notes
-    caplog.set_level(logging.INFO, logger="weft")
-    weft.train(CLASSIFY, words, run_dir="run", device="cpu")
+    caplog.set_level(logging.INFO, logger="textmill")
+    textmill.train(CLASSIFY, words, run_dir="run", device="cpu")
     messages = [record.getMessage() for record in caplog.records]
     assert messages.index(said) < messages.index("Run folder: run")
 
 
 def test_the_folder_of_a_run_that_is_refused_is_not_named(data, caplog):
-    caplog.set_level(logging.INFO, logger="weft")
+    caplog.set_level(logging.INFO, logger="textmill")
     with pytest.raises(UserError, match="Did you mean 'macro_f1'"):
-        weft.train(CLASSIFY, data(HAM, "trainer.selection.metric=macro_f"), run_dir="run")
+        textmill.train(CLASSIFY, data(HAM, "trainer.selection.metric=macro_f"), run_dir="run")
     assert not any("Run folder" in record.getMessage() for record in caplog.records)
     assert not Path("run").exists()
 
@@ -152,8 +152,8 @@ def test_a_label_without_an_example_is_said_by_check_and_at_the_start(
     assert found.problems == []
     assert [note for note in found.notes if "column 'label'" in note] == notes
     caplog.clear()
-    caplog.set_level(logging.INFO, logger="weft")
-    weft.train(CLASSIFY, words, run_dir="run", device="cpu")
+    caplog.set_level(logging.INFO, logger="textmill")
+    textmill.train(CLASSIFY, words, run_dir="run", device="cpu")
     said = [(record.levelname, record.getMessage()) for record in caplog.records]
     warnings = [line for level, line in said if level == "WARNING"]
     assert [line for line in warnings if "are in train_data" not in line] == notes

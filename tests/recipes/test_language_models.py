@@ -7,12 +7,12 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-import weft
-from weft.data.text_lines import TextLines
-from weft.runs.python_api import create_task, run_experiment
-from weft.runs.train import train
-from weft.tasks.evaluation import evaluate
-from weft.tasks.language_model import LanguageModeling
+import textmill
+from textmill.data.text_lines import TextLines
+from textmill.runs.python_api import create_task, run_experiment
+from textmill.runs.train import train
+from textmill.tasks.evaluation import evaluate
+from textmill.tasks.language_model import LanguageModeling
 
 EXPERIMENTS = ("language/lstm/local", "language/transformer/local")
 LINES = ["to be or not to be", "", "that is the question", "whether it is nobler"] * 6
@@ -71,7 +71,7 @@ def test_a_run_is_loaded_without_its_files_and_goes_on_with_texts(name, words, t
     assert set(values) == {"loss", "perplexity", "bits_per_byte"}
     assert values["bits_per_byte"] < 8
     (tmp_path / "play.txt").unlink()
-    predictor = weft.load(tmp_path / "run")
+    predictor = textmill.load(tmp_path / "run")
     one, two = predictor(["to be or", "that"])
     assert isinstance(one.text, str)
     assert predictor("that").text == two.text

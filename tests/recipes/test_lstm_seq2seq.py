@@ -2,7 +2,7 @@
 
 import pytest
 
-import weft
+import textmill
 
 AS_PYTEXT_S = (
     "model.bidirectional=false",
@@ -39,10 +39,10 @@ def test_the_small_trees_of_pytext_are_learned_by_heart(
         "reporters.console=false",
         "reporters.html=false",
     ]
-    run = weft.run_experiment("parsing/top/local", "train_and_evaluate", "run", words)
+    run = textmill.run_experiment("parsing/top/local", "train_and_evaluate", "run", words)
     values = run.evaluations["valid_data"].values
     assert values["frame_accuracy"] >= 0.9
     assert values["bracket/overall_f1"] >= 0.9
     sentence, tree = path.read_text(encoding="utf-8").splitlines()[0].split("\t")
-    found = weft.load("run")(sentence).text
+    found = textmill.load("run")(sentence).text
     assert found == tree.strip()

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-import weft
+import textmill
 from tests.runs.tiny import write_recipe
-from weft.errors import RunStoppedError, UserError
-from weft.run_folder.folder import RunFolder
+from textmill.errors import RunStoppedError, UserError
+from textmill.run_folder.folder import RunFolder
 
 STOPS = """
 import os, signal
-from weft.training import Callback
+from textmill.training import Callback
 
 class Stop(Callback):
     def step(self, progress):
@@ -39,7 +39,7 @@ LABELS = [
 def folder(tmp_path, monkeypatch, caplog):
     write_recipe(tmp_path)
     monkeypatch.chdir(tmp_path)
-    caplog.set_level(logging.INFO, logger="weft")
+    caplog.set_level(logging.INFO, logger="textmill")
     with (tmp_path / "tiny.py").open("a", encoding="utf-8") as recipe:
         recipe.write(STOPS)
     return tmp_path
@@ -59,29 +59,31 @@ def weights(run: Path) -> dict[str, bytes]:
 def test_a_run_stopped_half_way_goes_on_to_the_same_bits(folder, monkeypatch, caplog):
     with monkeypatch.context() as patched:
         patched.setenv("GOES_ON", "1")
-        undisturbed = weft.train("tiny.py", run_dir="undisturbed").folder
+        undisturbed = textmill.train("tiny.py", run_dir="undisturbed").folder
     with pytest.raises(RunStoppedError):
-        weft.train("tiny.py", run_dir="moved")
+        textmill.train("tiny.py", run_dir="moved")
     move("train.tsv", "test.tsv")
     words = ["train_data.path=new/train.tsv", "test_data.path=new/test.tsv"]
-    run = weft.train("moved", words, allow_code=True)
+    run = textmill.train("moved", words, allow_code=True)
     assert "train_data.path: train.tsv -> new/train.tsv" in caplog.messages
     assert weights(run.folder) == weights(undisturbed) != {}
     assert run.result["best"] == RunFolder(undisturbed).result["best"]
     settings = RunFolder(run.folder).info["changes"][-1]["settings"]
     assert [*settings] == ["train_data.path", "test_data.path"]
-    assert weft.train("moved", [*words, "trainer.max_steps=21"], allow_code=True).folder.exists()
-    assert "test_data" in weft.evaluate("moved", allow_code=True)
+    assert textmill.train(
+        "moved", [*words, "trainer.max_steps=21"], allow_code=True
+    ).folder.exists()
+    assert "test_data" in textmill.evaluate("moved", allow_code=True)
 
 
 def test_other_content_at_the_new_place_is_refused(folder):
     with pytest.raises(RunStoppedError):
-        weft.train("tiny.py", run_dir="run")
+        textmill.train("tiny.py", run_dir="run")
     move("train.tsv")
     with Path("new/train.tsv").open("a") as file:
         file.write("the cat\tle chat\n")
     with pytest.raises(UserError) as caught:
-        weft.train("run", ["train_data.path=new/train.tsv"], allow_code=True)
+        textmill.train("run", ["train_data.path=new/train.tsv"], allow_code=True)
     assert str(caught.value) == (
         "train_data changed since run was started: the files have other content. Restore them, or "
         "train anew with again=True."
@@ -89,40 +91,40 @@ def test_other_content_at_the_new_place_is_refused(folder):
 
 
 def test_of_a_finished_run_the_moved_files_are_compared_too(folder, caplog):
-    weft.train("tiny.py", ["trainer.max_steps=2"], run_dir="run")
+    textmill.train("tiny.py", ["trainer.max_steps=2"], run_dir="run")
     move("train.tsv")
-    weft.train("run", ["train_data.path=new/train.tsv"], allow_code=True)
+    textmill.train("run", ["train_data.path=new/train.tsv"], allow_code=True)
     assert caplog.messages[-1] == "This run is finished: run"
     words = ["train_data.path=new/train.tsv", "valid_data.path=test.tsv"]
     with pytest.raises(UserError, match=r"^valid_data changed since run was finished: the files"):
-        weft.train("run", words, allow_code=True)
+        textmill.train("run", words, allow_code=True)
     with pytest.raises(
         UserError, match=r"path: there is no file new/trian\.tsv.* 'new/train\.tsv'"
     ):
-        weft.train("run", ["train_data.path=new/trian.tsv"], allow_code=True)
+        textmill.train("run", ["train_data.path=new/trian.tsv"], allow_code=True)
 
 
 def test_a_file_that_is_gone_is_said_with_what_goes_on(folder, caplog):
     with pytest.raises(RunStoppedError):
-        weft.train("tiny.py", run_dir="run")
+        textmill.train("tiny.py", run_dir="run")
     move("train.tsv")
     with pytest.raises(UserError, match=r"path: there is no file train\.tsv"):
-        weft.train("run", allow_code=True)
+        textmill.train("run", allow_code=True)
     assert (
         "train_data.path (train.tsv) is gone. If it was moved, this goes on: "
-        "weft train run train_data.path=ITS_NEW_PLACE"
+        "textmill train run train_data.path=ITS_NEW_PLACE"
     ) in caplog.messages
 
 
 def test_data_that_has_no_fingerprint_cannot_be_known_again(folder):
     with pytest.raises(RunStoppedError):
-        weft.train("tiny.py", run_dir="run")
+        textmill.train("tiny.py", run_dir="run")
     run = RunFolder(Path("run"))
     data = {name: one for name, one in run.info["data"].items() if name != "train_data"}
     run.write_info(data=data)
     move("train.tsv")
     with pytest.raises(UserError, match=r"^run cannot go on with another train_data\.path: that "):
-        weft.train("run", ["train_data.path=new/train.tsv"], allow_code=True)
+        textmill.train("run", ["train_data.path=new/train.tsv"], allow_code=True)
 
 
 @pytest.mark.parametrize("same", [True, False])
@@ -130,39 +132,39 @@ def test_files_of_vectors_and_phrases_may_be_moved_too(folder, same):
     Path("rows.tsv").write_text("ham\tok see you\nspam\twin it now\n" * 3)
     Path("phrases.tsv").write_text("verb\tsee\nverb\twin\n")
     Path("vectors.txt").write_text("see 0.5 1\nwin 1 0.5\n")
-    weft.train("classification/docnn/local", [*LABELS, "trainer.max_steps=2"], run_dir="run")
+    textmill.train("classification/docnn/local", [*LABELS, "trainer.max_steps=2"], run_dir="run")
     move("rows.tsv", "phrases.tsv", "vectors.txt")
     words = [word.replace("=rows", "=new/rows") for word in LABELS if "rows.tsv" in word]
     words += ["dictionary.path=new/phrases.tsv", "model.embedding.vectors=new/vectors.txt"]
     words += ["trainer.max_steps=3"]
     if same:
-        run = RunFolder(weft.train("run", words).folder)
+        run = RunFolder(textmill.train("run", words).folder)
         assert len(run.info["changes"][-1]["settings"]) == len(words)
         return
     Path("new/vectors.txt").write_text("see 0.5 1\nwin 1 0.6\n")
     with pytest.raises(UserError, match=r"^run cannot go on with another model.embedding.vectors:"):
-        weft.train("run", words)
+        textmill.train("run", words)
 
 
 def test_rows_held_out_move_with_their_file(folder):
     Path("all.tsv").write_text(Path("train.tsv").read_text() + Path("valid.tsv").read_text())
-    weft.train("tiny.py", HELD_OUT, run_dir="run")
+    textmill.train("tiny.py", HELD_OUT, run_dir="run")
     move("all.tsv")
     words = ["train_data.path=new/all.tsv", "trainer.max_steps=6"]
-    run = RunFolder(weft.train("run", words, allow_code=True).folder)
+    run = RunFolder(textmill.train("run", words, allow_code=True).folder)
     moved = run.info["changes"][-1]["settings"]
     assert moved["valid_data.path"] == {"before": "all.tsv", "now": "new/all.tsv"}
-    assert weft.evaluate("run").keys() == {"valid_data"} | {"test_data"}
+    assert textmill.evaluate("run").keys() == {"valid_data"} | {"test_data"}
 
 
 def test_of_a_moved_file_the_rows_that_were_held_out_are_evaluated(folder):
     Path("all.tsv").write_text(Path("train.tsv").read_text() + Path("valid.tsv").read_text())
-    weft.train("tiny.py", HELD_OUT, run_dir="run")
-    before = weft.evaluate("run")["valid_data"]
+    textmill.train("tiny.py", HELD_OUT, run_dir="run")
+    before = textmill.evaluate("run")["valid_data"]
     move("all.tsv")
-    again = weft.evaluate("run", ["valid_data.path=new/all.tsv"])["valid_data"]
+    again = textmill.evaluate("run", ["valid_data.path=new/all.tsv"])["valid_data"]
     assert again.rows == before.rows
     other = Path("new/all.tsv").read_text().splitlines(keepends=True)
     Path("other.tsv").write_text("".join(other[1:]))
-    whole = weft.evaluate("run", ["valid_data.path=other.tsv"])["valid_data"]
+    whole = textmill.evaluate("run", ["valid_data.path=other.tsv"])["valid_data"]
     assert len(whole.rows) == len(other) - 1 > len(before.rows)

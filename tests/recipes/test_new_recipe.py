@@ -1,4 +1,4 @@
-"""``weft new``: what it writes runs as it is, and nothing is overwritten."""
+"""``textmill new``: what it writes runs as it is, and nothing is overwritten."""
 
 import json
 import os
@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-import weft
-from weft.cli.main import main
-from weft.errors import CodeNotAllowedError, StorageError, UserError
-from weft.recipes.example_reviews import WORDS
-from weft.recipes.new_recipe import PAIRS, REVIEWS, TEMPLATES, new_recipe
+import textmill
+from textmill.cli.main import main
+from textmill.errors import CodeNotAllowedError, StorageError, UserError
+from textmill.recipes.example_reviews import WORDS
+from textmill.recipes.new_recipe import PAIRS, REVIEWS, TEMPLATES, new_recipe
 
 ROOT = Path(__file__).parents[2]
 
@@ -39,11 +39,11 @@ def test_the_recipe_checks_and_its_own_test_passes(tmp_path, monkeypatch, capsys
     monkeypatch.chdir(tmp_path)
     assert main(["new", "mine", *words]) == 0
     out = capsys.readouterr().out
-    assert out.endswith("\nNext:\n  cd mine\n  weft check mine.py\n  weft train mine.py\n")
+    assert out.endswith("\nNext:\n  cd mine\n  textmill check mine.py\n  textmill train mine.py\n")
     written = sorted(str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*") if p.is_file())
     assert out.splitlines()[: len(written)] == written
     folder = tmp_path / "mine"
-    checked = run(folder, "weft", "check", "mine.py")
+    checked = run(folder, "textmill", "check", "mine.py")
     assert checked.returncode == 0, checked.stderr
     assert "Ready to train." in checked.stdout
     tested = run(folder, "pytest", "-q", "-W", "error", "-p", "no:cacheprovider")
@@ -66,7 +66,7 @@ def test_a_task_of_ones_own_trains_is_loaded_and_measured(tmp_path, monkeypatch,
         names["test_the_recipe_trains_and_answers"](tmp_path, patch)
     monkeypatch.chdir(folder)
     with pytest.raises(CodeNotAllowedError, match="allow_code=True"):
-        weft.load(tmp_path / "run")  # unasked, no code of a folder is run
+        textmill.load(tmp_path / "run")  # unasked, no code of a folder is run
     linted = run(folder, "ruff", "check", "--isolated", "--select", "E,F,I,W,B", ".")
     assert linted.returncode == 0, linted.stdout
     assert "NAME" not in "".join(p.read_text() for p in folder.glob("*.*") if p.is_file())
@@ -75,7 +75,7 @@ def test_a_task_of_ones_own_trains_is_loaded_and_measured(tmp_path, monkeypatch,
 def test_a_project_of_lightning_trains_and_its_pipeline_answers(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["new", "mine", "--lightning"]) == 0
-    trains = "weft train --hydra configs/ train.yaml trainer=cpu"
+    trains = "textmill train --hydra configs/ train.yaml trainer=cpu"
     assert capsys.readouterr().out.endswith(f"\nNext:\n  cd mine\n  {trains}\n")
     folder = tmp_path / "mine"
     wanted = {"src", "configs", "bin", "data", "models", ".cache", "logs", "scripts"}
@@ -147,7 +147,7 @@ def test_nothing_is_overwritten(tmp_path, monkeypatch, capsys):
         ("recipe", "files of that name mean something else"),
         ("test_mine", "files of that name mean something else"),
         ("conftest", "files of that name mean something else"),
-        ("weft", "an installed package has that name"),
+        ("textmill", "an installed package has that name"),
         ("torch", "an installed package has that name"),
     ],
 )
@@ -175,9 +175,9 @@ def test_a_full_disk_leaves_nothing(tmp_path, failing_disk):
 
 
 def test_every_template_is_known_and_installed_with_the_package():
-    templates = Path(weft.__file__).parent / "recipes" / "templates"
+    templates = Path(textmill.__file__).parent / "recipes" / "templates"
     assert sorted(p.name for p in templates.iterdir()) == sorted(TEMPLATES)
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    patterns = project["tool"]["setuptools"]["package-data"]["weft"]
-    packed = {p for pattern in patterns for p in Path(weft.__file__).parent.glob(pattern)}
+    patterns = project["tool"]["setuptools"]["package-data"]["textmill"]
+    packed = {p for pattern in patterns for p in Path(textmill.__file__).parent.glob(pattern)}
     assert {p for p in templates.rglob("*") if p.is_file()} <= packed

@@ -1,26 +1,26 @@
-"""What weft calls of a person's own parts: what is missing or other is refused before training."""
+"""What textmill calls of a person's own parts: what is wrong is refused before training."""
 
 from pathlib import Path
 
 import pytest
 import torch
 
-import weft
+import textmill
 from tests.runs.test_own_parts import OWN, QUIET, script
-from weft.config.component import Component
-from weft.errors import SeveralError, UserError
-from weft.metrics.metric import RowMetric
-from weft.models.encoders.sequence import SequenceEncoder
-from weft.models.label_losses import LabelLoss
-from weft.models.poolings import Pooling
-from weft.preflight.check import check
-from weft.runtime.devices import Env
-from weft.runtime.ranks import Ranks
-from weft.tasks.task import Loss
-from weft.training import Callback
-from weft.training.observers import Observers
-from weft.training.optimizers.optimizer import Optimizer
-from weft.training.schedules.schedule import Schedule
+from textmill.config.component import Component
+from textmill.errors import SeveralError, UserError
+from textmill.metrics.metric import RowMetric
+from textmill.models.encoders.sequence import SequenceEncoder
+from textmill.models.label_losses import LabelLoss
+from textmill.models.poolings import Pooling
+from textmill.preflight.check import check
+from textmill.runtime.devices import Env
+from textmill.runtime.ranks import Ranks
+from textmill.tasks.task import Loss
+from textmill.training import Callback
+from textmill.training.observers import Observers
+from textmill.training.optimizers.optimizer import Optimizer
+from textmill.training.schedules.schedule import Schedule
 
 TENSOR = "torch.Tensor"
 
@@ -94,7 +94,7 @@ def test_a_method_that_only_overridden_ones_call_is_not_needed():
     own(LabelLoss, forward=forward, probabilities=probabilities).Config()
 
 
-def test_a_method_that_cannot_be_called_as_weft_calls_it_is_refused():
+def test_a_method_that_cannot_be_called_as_textmill_calls_it_is_refused():
     with pytest.raises(UserError) as caught:
         own(LabelLoss, probabilities=lambda self, scores, targets: scores, forward=forward)
     assert str(caught.value) == (
@@ -200,9 +200,9 @@ def unregistered(path: Path) -> Path:
 @pytest.mark.parametrize("code", SCHEDULES)
 def test_a_schedule_gives_a_factor(tmp_path, code):
     path = unregistered(script(tmp_path, *OWN["a pooling"]))
-    path.write_text(f"{path.read_text()}\nfrom weft.training.schedules import Schedule\n{code}")
+    path.write_text(f"{path.read_text()}\nfrom textmill.training.schedules import Schedule\n{code}")
     with pytest.raises(UserError) as caught:
-        weft.train(path, QUIET, run_dir=tmp_path / "run")
+        textmill.train(path, QUIET, run_dir=tmp_path / "run")
     assert str(caught.value) == SCHEDULES[code]
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-import weft
+import textmill
 
 TINY = "pytext-tiny/{}.tsv"
 
@@ -16,7 +16,7 @@ def run(name, train, columns, *settings, mode="train_and_evaluate", valid=None):
         f"train_data.columns={json.dumps(columns)}",
         *settings,
     ]
-    return weft.run_experiment(name, mode, "run", overrides)
+    return textmill.run_experiment(name, mode, "run", overrides)
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +43,7 @@ def test_parameters_are_as_many_as_pytext_has(name, file, columns, parameters, s
     if name == "classification":
         settings += ["tokenizer.min_count=1", "model.encoder.hidden_dim=32"]
         settings += ["model.pooling=null", "model.hidden=[]"]
-    task = weft.create_task(f"pairs/{name}", settings)
+    task = textmill.create_task(f"pairs/{name}", settings)
     assert sum(p.numel() for p in task.module.parameters()) == parameters
 
 
@@ -56,7 +56,7 @@ def test_pairs_are_learned_by_heart(shared_data):
     more = (*LEARN, "tokenizer.min_count=1", "trainer.max_steps=25")
     found = run("pairs/classification/local", path, columns, *more).evaluations["valid_data"]
     assert found.values["accuracy"] == 1
-    predictor = weft.load("run")
+    predictor = textmill.load("run")
     pair = {"text1": "A man is smoking.", "text2": "A man is skating."}
     assert predictor(pair).label == "false"
     assert set(predictor(pair).scores) == {"true", "false"}
@@ -70,7 +70,7 @@ def test_ranking_reaches_its_ceiling_where_half_of_the_rows_are_ties(shared_data
     assert found.values["ranking_accuracy"] == 0.5
     assert found.values["num_examples"] == 4
     assert found.values["loss"] == pytest.approx(0.5, abs=0.01)
-    predictor = weft.load("run")
+    predictor = textmill.load("run")
     scores = {d: predictor({"query": "query", "positive": d}).score for d in ("response1", "other")}
     assert scores["response1"] > predictor({"query": "query", "positive": "response2"}).score
 
@@ -81,7 +81,9 @@ def test_likeness_is_learned(shared_data):
     more = (*LEARN, "task.span=[0,5]", "trainer.max_steps=40")
     found = run("pairs/regression/local", path, columns, *more).evaluations["valid_data"]
     assert found.values["pearson"] > 0.98
-    assert 0 <= weft.load("run")({"text1": "A man eats.", "text2": "A man is eating."}).number <= 6
+    assert (
+        0 <= textmill.load("run")({"text1": "A man eats.", "text2": "A man is eating."}).number <= 6
+    )
 
 
 def test_steps_on_real_data_lower_the_loss_below_that_of_chance(shared_data):

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-import weft
+import textmill
 
 QUIET = ("reporters.console=false", "reporters.html=false")
 FORMS = (
@@ -20,7 +20,7 @@ def folder(tmp_path, monkeypatch):
 
 def train(name, path, *settings, valid=None):
     words = [f"train_data.path={path}", f"valid_data.path={valid or path}", *QUIET, *settings]
-    return weft.run_experiment(name, "train_and_evaluate", "run", words)
+    return textmill.run_experiment(name, "train_and_evaluate", "run", words)
 
 
 def test_forms_are_learned_by_heart_and_answered_to_the_letter(tmp_path):
@@ -29,7 +29,7 @@ def test_forms_are_learned_by_heart_and_answered_to_the_letter(tmp_path):
     run = train("parsing/cogs/local", "forms.tsv", "optimizer.lr=0.01", *more)
     assert run.evaluations["valid_data"].values["exact_match"] == 1
     (tmp_path / "forms.tsv").unlink()
-    parse = weft.load("run")
+    parse = textmill.load("run")
     for line in FORMS.splitlines():
         sentence, form = line.split("\t")
         assert parse(sentence).text == form

@@ -2,19 +2,19 @@
 
 import pytest
 
-import weft
-from weft.data import BatchedRows, from_sequence
-from weft.errors import DataError, UserError
-from weft.preflight.check import check
-from weft.preflight.ingredient_probe import try_ingredient
+import textmill
+from textmill.data import BatchedRows, from_sequence
+from textmill.errors import DataError, UserError
+from textmill.preflight.check import check
+from textmill.preflight.ingredient_probe import try_ingredient
 
 SCRIPT = """
-from weft import like
-from weft.data import BatchedRows, from_sequence
-from weft.models.classifier import Classifier
-from weft.tasks.classification import DocumentClassification
-from weft.text.features.labels import FittedLabels
-from weft.text.tokenizers.word_tokenizer import FittedWords
+from textmill import like
+from textmill.data import BatchedRows, from_sequence
+from textmill.models.classifier import Classifier
+from textmill.tasks.classification import DocumentClassification
+from textmill.text.features.labels import FittedLabels
+from textmill.text.tokenizers.word_tokenizer import FittedWords
 
 tokenizer = FittedWords.Config()
 labels = FittedLabels.Config()
@@ -69,7 +69,7 @@ def script(tmp_path, monkeypatch):
 )
 def test_of_an_ingredient(script, text, message, tmp_path):
     with pytest.raises(DataError) as caught:
-        weft.train(script(text), run_dir="run")
+        textmill.train(script(text), run_dir="run")
     assert str(caught.value) == f"{message}, {AGAIN}"
     assert not (tmp_path / "run").exists()
     if "callbacks" not in text:
@@ -78,13 +78,13 @@ def test_of_an_ingredient(script, text, message, tmp_path):
 
 def test_of_an_object_in_a_script_or_a_recipe(script):
     with pytest.raises(UserError) as caught:
-        weft.train(script("train_data = rows()"))
+        textmill.train(script("train_data = rows()"))
     assert str(caught.value) == (
         f"own.py:18:1: the ingredient 'train_data' is a generator, {AGAIN} An object is given by a "
         "function: def train_data(): return ..."
     )
     with pytest.raises(UserError) as caught:
-        weft.train(weft.Recipe(train_data=iter([])))
+        textmill.train(textmill.Recipe(train_data=iter([])))
     assert str(caught.value) == f"recipe: the ingredient 'train_data' is a list_iterator, {AGAIN}"
 
 

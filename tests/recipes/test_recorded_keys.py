@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from weft.config.planning.key import run_key
-from weft.recipes.planning import plan_recipe
+from textmill.config.planning.key import run_key
+from textmill.recipes.planning import plan_recipe
 
 # A key that changes makes other runs of all that were made with it: that is said in CHANGELOG.md.
 RECORDED = json.loads(Path(__file__).with_name("recorded_keys.json").read_text())

@@ -6,8 +6,8 @@ import shutil
 
 import pytest
 
-import weft
-from weft.errors import UserError
+import textmill
+from textmill.errors import UserError
 
 QUIET = ("reporters.console=false", "reporters.html=false")
 PAPERS = [
@@ -31,7 +31,9 @@ def folder(tmp_path, monkeypatch):
 
 def train(train_path, valid_path, *settings):
     words = [f"train_data.path={train_path}", f"valid_data.path={valid_path}", *QUIET, *settings]
-    return weft.run_experiment("summarization/scitldr/local", "train_and_evaluate", "run", words)
+    return textmill.run_experiment(
+        "summarization/scitldr/local", "train_and_evaluate", "run", words
+    )
 
 
 def test_papers_are_learned_by_heart_and_answered_without_their_file(tmp_path):
@@ -44,7 +46,7 @@ def test_papers_are_learned_by_heart_and_answered_without_their_file(tmp_path):
     assert found.values["rouge1"] == found.values["rougeL"] == 1
     assert found.rows[0]["references"] == PAPERS[0]["target"]
     (tmp_path / "papers.jsonl").unlink()
-    summarize = weft.load("run")
+    summarize = textmill.load("run")
     for paper in PAPERS:
         assert summarize({"source": paper["source"]}).text == paper["target"][0]
         assert summarize(" ".join(paper["source"])).text == paper["target"][0]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from weft.preflight.check import check
+from textmill.preflight.check import check
 
 LARGE = "vocab_size must be at most 4,194,304, but is 10,000,000,000."
 

@@ -5,11 +5,11 @@ import json
 import pytest
 
 from tests.runs.made_runs import made_run
-from weft.cli.main import main
-from weft.errors import UserError
-from weft.run_folder.diff import compare, previous_run
-from weft.run_folder.record import Record, numbers
-from weft.runtime.jsonl_log import read_lines
+from textmill.cli.main import main
+from textmill.errors import UserError
+from textmill.run_folder.diff import compare, previous_run
+from textmill.run_folder.record import Record, numbers
+from textmill.runtime.jsonl_log import read_lines
 
 
 def lines_of(first, second, kind):
@@ -87,7 +87,7 @@ def test_what_is_no_run(tmp_path, capsys):
     assert main(["runs", "diff", str(run), str(tmp_path)]) == 2
     assert capsys.readouterr().err == (
         f"error: {tmp_path} is not a run folder (no run.json and config.yaml in it). "
-        "'weft runs list' shows the runs there are.\n"
+        "'textmill runs list' shows the runs there are.\n"
     )
 
 
@@ -119,13 +119,13 @@ def test_a_hostile_line_of_values_hides_no_other(tmp_path, line, where):
 
 
 def test_a_line_that_is_too_large_is_left_out_and_said(tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr("weft.runtime.jsonl_log.LONGEST_LINE", 1 << 20)
+    monkeypatch.setattr("textmill.runtime.jsonl_log.LONGEST_LINE", 1 << 20)
     path = tmp_path / "metrics.jsonl"
     many = b'{"a": [' + b"{}," * 300_000 + b"1]}\n"
     long = b'{"loss": "' + b"a" * 5_000_000 + b'"}\n'
     path.write_bytes(b'{"loss": 2}\n' + long + many + b'{"loss": 1}\n{"loss": 0}')
     with monkeypatch.context() as patch:
-        patch.setattr("weft.runtime.jsonl_log.MOST_ITEMS", 100_000)
+        patch.setattr("textmill.runtime.jsonl_log.MOST_ITEMS", 100_000)
         assert list(read_lines(path)) == [{"loss": 2}, {"loss": 1}]
     assert [each.getMessage() for each in caplog.records] == [
         f"{path}:{line}: left out: a line of more than 1,048,576 bytes, or of more than 100,000 "
@@ -187,7 +187,7 @@ def test_the_previous_run_is_the_one_written_last(tmp_path):
 def test_more_lines_than_a_run_writes_are_not_kept(tmp_path, monkeypatch):
     run = made_run(tmp_path / "run")
     lines = len((run / "metrics.jsonl").read_text().splitlines())
-    monkeypatch.setattr("weft.run_folder.record.MOST_LINES", lines)
+    monkeypatch.setattr("textmill.run_folder.record.MOST_LINES", lines)
     assert len(Record.read(run).values) == lines
     with (run / "metrics.jsonl").open("a") as file:
         file.write("{}\n" * 1000)

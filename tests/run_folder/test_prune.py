@@ -7,13 +7,13 @@ from datetime import datetime
 import pytest
 
 from tests.runs.made_runs import aged, made_run, steps_of
-from weft.checkpoint.store import Checkpoints
-from weft.cli.main import main
-from weft.errors import InUseError, StorageError, UserError
-from weft.run_folder.folder import RunFolder
-from weft.run_folder.prune import age, plan_prune, prune
-from weft.runtime.files import new_folder
-from weft.runtime.lock import Lock
+from textmill.checkpoint.store import Checkpoints
+from textmill.cli.main import main
+from textmill.errors import InUseError, StorageError, UserError
+from textmill.run_folder.folder import RunFolder
+from textmill.run_folder.prune import age, plan_prune, prune
+from textmill.runtime.files import new_folder
+from textmill.runtime.lock import Lock
 
 
 def test_the_best_and_the_newest_stay(tmp_path):
@@ -76,7 +76,7 @@ def test_a_run_taken_into_use_after_the_plan_is_not_touched(tmp_path):
 
 
 def test_a_run_gone_on_with_after_the_plan_is_not_touched(tmp_path):
-    from weft.run_folder.folder import RunFolder
+    from textmill.run_folder.folder import RunFolder
 
     run = made_run(tmp_path / "run")
     plan = plan_prune(tmp_path)

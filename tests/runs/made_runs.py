@@ -6,8 +6,8 @@ from pathlib import Path
 
 from torch import nn
 
-from weft.checkpoint.store import Checkpoints
-from weft.run_folder.folder import RunFolder
+from textmill.checkpoint.store import Checkpoints
+from textmill.run_folder.folder import RunFolder
 
 
 def made_run(path: Path, *, steps=(10, 20, 30), best=20, finished=True, lr=0.001, **info) -> Path:
@@ -22,7 +22,7 @@ def made_run(path: Path, *, steps=(10, 20, 30), best=20, finished=True, lr=0.001
     (path / "recipe.py").write_text("model = 1\n")
     result = {"steps": 30, "best": {"step": best, "bleu": 28.5}} if finished else None
     start = {
-        "command": ["weft", "train", "tiny/made"],
+        "command": ["textmill", "train", "tiny/made"],
         "versions": {"python": "3.11.7", "torch": "2.13.0"},
         "git": {"commit": "a" * 40, "clean": True, "changes": None},
     }

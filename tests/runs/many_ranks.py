@@ -17,8 +17,8 @@ from tests.runs.tiny import alive
 SERVER = """
 import json, os, sys
 import sacrebleu, sentencepiece, torch, torch.distributed, torch.distributed.fsdp, torch.optim
-import weft.runs.train, weft.recipes.planning, weft.runs.registries
-from weft.cli.main import main
+import textmill.runs.train, textmill.recipes.planning, textmill.runs.registries
+from textmill.cli.main import main
 for line in sys.stdin:
     job = json.loads(line)
     children = []
@@ -76,7 +76,7 @@ class RankedRuns:
         self.server.stdout.close()
 
     def start(self, folder: Path, *words: str, size: int, env=()) -> list[int]:
-        """Starts ``weft`` with the words; the processes' ids by rank."""
+        """Starts ``textmill`` with the words; the processes' ids by rank."""
         folder.mkdir(parents=True, exist_ok=True)
         self.logs = [folder / f"log-{rank}" for rank in range(size)]
         self.before = [log.stat().st_size if log.exists() else 0 for log in self.logs]
@@ -97,7 +97,7 @@ class RankedRuns:
         return codes, [log.read_bytes()[before:].decode() for log, before in logs]
 
     def run(self, folder: Path, *words: str, size: int, env=()) -> tuple[list[int], list[str]]:
-        """Runs ``weft`` with the words to its end."""
+        """Runs ``textmill`` with the words to its end."""
         self.start(folder, *words, size=size, env=env)
         return self.end()
 

@@ -24,7 +24,7 @@ from pathlib import Path
 from tests.runs.many_ranks import RankedRuns, free_port
 from tests.runs.tiny import alive, outcome, run_folder, unlike, write_recipe
 
-TRAIN = ["-m", "weft", "train", "tiny.py"]
+TRAIN = ["-m", "textmill", "train", "tiny.py"]
 WAYS = ("--nproc", "torchrun", "by hand")
 MOMENTS = ("while starting", "while reading", "after a step", "in an evaluation", "in a save")
 ENDED_WITHIN = 30.0
@@ -230,7 +230,7 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=20261124)
     asked = parser.parse_args(words)
     print(f"{'killed':<22}  {'when':<17}  {'ended':>7}  {'named in':<8}  then, against no kill")
-    with tempfile.TemporaryDirectory(prefix="weft-kills-") as root, RankedRuns() as runs:
+    with tempfile.TemporaryDirectory(prefix="textmill-kills-") as root, RankedRuns() as runs:
         campaign, tries = Campaign(Path(root), runs, seed=asked.seed), []
         for _ in range(asked.kills):
             tries.append(campaign.attempt())

@@ -140,7 +140,7 @@ def test_a_hundred_kills(trainings, undisturbed, tmp_path):
 
 def calls_that_fail(monkeypatch, k):
     """Lets the k-th call that changes the disk fail in this process; returns the counter."""
-    from weft.runtime.disk import operations
+    from textmill.runtime.disk import operations
 
     count = [0, ""]
 
@@ -160,8 +160,8 @@ def calls_that_fail(monkeypatch, k):
 
 
 def train_here(folder, monkeypatch, capsys, k=0):
-    """``weft train tiny.py`` in this process; the exit code, what was printed, the failed call."""
-    from weft.cli.main import main
+    """``textmill train tiny.py`` in this process; exit code, what was printed, the failed call."""
+    from textmill.cli.main import main
 
     with monkeypatch.context() as patch:
         patch.chdir(folder)
@@ -177,7 +177,7 @@ def disk_full_at(step, folder, undisturbed, *, monkeypatch, capsys):
         return False
     last = next(folder.glob("runs/tiny/*/checkpoints/last.json"), None)
     if last is not None:
-        from weft.checkpoint import Checkpoints
+        from textmill.checkpoint import Checkpoints
 
         assert Checkpoints(last.parent).newest_good() is not None
     if code:

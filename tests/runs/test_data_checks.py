@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-import weft
+import textmill
 from tests.runs.tiny import write_recipe
-from weft.errors import DataError, UserError
-from weft.run_folder.folder import RunFolder
+from textmill.errors import DataError, UserError
+from textmill.run_folder.folder import RunFolder
 
 SHORT = ["trainer.max_steps=2"]
 
@@ -48,10 +48,10 @@ def add(path, line):
 
 @pytest.mark.parametrize("name", ["train", "valid", "test"])
 def test_a_command_with_edited_data_trains_another_run_beside_the_old_one(folder, caplog, name):
-    old = weft.train("tiny.py", SHORT)
+    old = textmill.train("tiny.py", SHORT)
     add(folder / f"{name}.tsv", "the cat\tle chat\n")
     kept = {path: path.read_bytes() for path in old.folder.rglob("*") if path.is_file()}
-    new = weft.train("tiny.py", SHORT)
+    new = textmill.train("tiny.py", SHORT)
     assert new.folder.name == f"{old.folder.name}-2"
     assert caplog.messages.count(
         f"{name}_data changed since {old.folder} was finished: the files have other content. With "
@@ -59,10 +59,10 @@ def test_a_command_with_edited_data_trains_another_run_beside_the_old_one(folder
     )
     assert {path: path.read_bytes() for path in kept} == kept
     caplog.clear()
-    assert weft.train("tiny.py", SHORT).folder == new.folder
+    assert textmill.train("tiny.py", SHORT).folder == new.folder
     assert not caplog.messages
     (folder / f"{name}.tsv").write_text((folder / f"{name}.tsv").read_text()[:-16])
-    assert weft.train("tiny.py", SHORT).folder == old.folder, "the file is what it was"
+    assert textmill.train("tiny.py", SHORT).folder == old.folder, "the file is what it was"
 
 
 @pytest.mark.parametrize(
@@ -74,10 +74,10 @@ def test_a_command_with_edited_data_trains_another_run_beside_the_old_one(folder
     ],
 )
 def test_every_file_that_settings_name_is_compared(labels, caplog, file, line, said):
-    old = weft.train("classification/docnn/local", WORDS).folder
-    assert weft.train("classification/docnn/local", WORDS).folder == old
+    old = textmill.train("classification/docnn/local", WORDS).folder
+    assert textmill.train("classification/docnn/local", WORDS).folder == old
     add(labels / file, line)
-    new = weft.train("classification/docnn/local", WORDS).folder
+    new = textmill.train("classification/docnn/local", WORDS).folder
     assert new.name == f"{old.name}-2"
     assert f"{said} changed since {old} was finished" in caplog.text
 
@@ -92,11 +92,11 @@ def callbacks(log: Path = Path("steps.log")): return [Log(log)]
 
 
 def test_a_file_that_a_callback_writes_is_none_that_the_run_has_read(folder):
-    add(folder / "tiny.py", f"\nfrom weft.training import Callback\n{WATCHED}")
+    add(folder / "tiny.py", f"\nfrom textmill.training import Callback\n{WATCHED}")
     (folder / "steps.log").touch()
-    first = weft.train("tiny.py", SHORT)
+    first = textmill.train("tiny.py", SHORT)
     assert (folder / "steps.log").read_text() == "1 2 "
-    assert weft.train("tiny.py", SHORT).folder == first.folder
+    assert textmill.train("tiny.py", SHORT).folder == first.folder
     assert (folder / "steps.log").read_text() == "1 2 "
 
 
@@ -105,56 +105,56 @@ def test_rows_in_a_list_are_compared_though_no_setting_names_their_file(folder, 
     start, end = text.index("train_data = "), text.index("test_data = ")
     text = text[:start] + ROWS + text[end:].replace('like("train_data"', 'like("valid_data"')
     (folder / "tiny.py").write_text(text, encoding="utf-8")
-    old = weft.train("tiny.py", SHORT).folder
-    assert weft.train("tiny.py", SHORT).folder == old
+    old = textmill.train("tiny.py", SHORT).folder
+    assert textmill.train("tiny.py", SHORT).folder == old
     add(folder / "train.tsv", "the cat\tle chat\n")
-    assert weft.train("tiny.py", SHORT).folder.name == f"{old.name}-2"
+    assert textmill.train("tiny.py", SHORT).folder.name == f"{old.name}-2"
     assert f"train_data changed since {old} was finished" in caplog.text
 
 
 def test_a_run_that_was_begun_with_and_went_on_is_other_weights(folder, caplog):
-    first = weft.train("tiny.py", SHORT).folder
+    first = textmill.train("tiny.py", SHORT).folder
     words = [*SHORT, f"trainer.initialize={first}", "trainer.seed=2"]
-    second = weft.train("tiny.py", words).folder
-    assert weft.train("tiny.py", words).folder == second
-    weft.train(first, ["trainer.max_steps=4"], allow_code=True)
+    second = textmill.train("tiny.py", words).folder
+    assert textmill.train("tiny.py", words).folder == second
+    textmill.train(first, ["trainer.max_steps=4"], allow_code=True)
     best = json.loads((first / "checkpoints" / "best.json").read_text())
     assert best["step"] > 2, "else there is nothing to tell"
-    assert weft.train("tiny.py", words).folder.name == f"{second.name}-2"
+    assert textmill.train("tiny.py", words).folder.name == f"{second.name}-2"
     assert f"trainer.initialize changed since {second} was finished" in caplog.text
 
 
 @pytest.mark.parametrize("words", [{"run_dir": "mine"}, {}])
 def test_a_run_that_is_named_is_refused(folder, words):
-    run = weft.train("tiny.py", SHORT, run_dir="mine").folder
+    run = textmill.train("tiny.py", SHORT, run_dir="mine").folder
     add(folder / "train.tsv", "the cat\tle chat\n")
     recipe = "tiny.py" if words else run
     with pytest.raises(UserError) as caught:
-        weft.train(recipe, SHORT, allow_code=True, **words)
+        textmill.train(recipe, SHORT, allow_code=True, **words)
     assert str(caught.value) == (
         "train_data changed since mine was finished: the files have other content. With these it "
         "is another run: the same call with again=True trains it beside the old one. The result "
-        "of the old one: weft.train('mine')"
+        "of the old one: textmill.train('mine')"
     )
-    assert weft.train(run).result == weft.train("mine").result
-    again = weft.train("tiny.py", SHORT, run_dir="mine", again=True)
+    assert textmill.train(run).result == textmill.train("mine").result
+    again = textmill.train("tiny.py", SHORT, run_dir="mine", again=True)
     assert again.folder.name == "mine-2"
 
 
 def test_data_that_is_gone_is_said_not_to_be_compared(folder, caplog):
-    old = weft.train("tiny.py", SHORT)
+    old = textmill.train("tiny.py", SHORT)
     (folder / "valid.tsv").unlink()
-    assert weft.train("tiny.py", SHORT) == old
+    assert textmill.train("tiny.py", SHORT) == old
     assert caplog.messages[-1] == (
         f"Not compared with what {old.folder} has read: there is no valid_data.path (valid.tsv)."
     )
 
 
 def test_data_that_became_bad_is_refused_and_nothing_is_written(folder):
-    old = weft.train("tiny.py", SHORT).folder
+    old = textmill.train("tiny.py", SHORT).folder
     add(folder / "train.tsv", "the cat\n")
     with pytest.raises(DataError, match="1 of 27 rows is bad"):
-        weft.train("tiny.py", SHORT)
+        textmill.train("tiny.py", SHORT)
     assert not (old / "bad_rows.jsonl").exists()
     assert [*old.parent.iterdir()] == [old]
 
@@ -163,21 +163,21 @@ def test_a_run_of_the_same_data_is_found_beside_an_unfinished_one(folder):
     """An unfinished run of other data refuses to go on; a finished one of this data is the run."""
     add(
         folder / "tiny.py",
-        "from weft.training import Callback\nfrom weft.errors import UserError\n"
+        "from textmill.training import Callback\nfrom textmill.errors import UserError\n"
         "class Stops(Callback):\n    def step(self, progress):\n"
         "        if Path('stop').exists():\n            raise UserError('stopped')\n\n"
         "def callbacks():\n    return [Stops()]\n",
     )
     (folder / "stop").touch()
     with pytest.raises(UserError):
-        weft.train("tiny.py", SHORT)
+        textmill.train("tiny.py", SHORT)
     (folder / "stop").unlink()
     (first,) = (folder / "runs" / "tiny").iterdir()
     add(folder / "train.tsv", "the cat\tle chat\n")
     with pytest.raises(
         UserError, match=r"train_data changed since .* was started: .* again=True\.$"
     ):
-        weft.train("tiny.py", SHORT)
-    again = weft.train("tiny.py", SHORT, again=True)
-    assert weft.train("tiny.py", SHORT) == again
+        textmill.train("tiny.py", SHORT)
+    again = textmill.train("tiny.py", SHORT, again=True)
+    assert textmill.train("tiny.py", SHORT) == again
     assert not RunFolder(first).finished

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import weft
+import textmill
 from tests.pretrained_checkpoints import save_encoder
 
 ROWS = "the cat sat\tthe cat\ndogs bark\tthe moon\nfilms are rare\tthe films\n"
@@ -30,7 +30,7 @@ def trained(folder: Path, *words: str, steps: int = 2) -> Path:
     rows.write_text(ROWS * 8)
     data = (f"train_data.path={rows}", f"valid_data.path={rows}", "task.max_length=30")
     settings = [*data, *QUIET, f"trainer.max_steps={steps}", *words]
-    weft.train("embedding/pretrained", overrides=settings, run_dir=run)
+    textmill.train("embedding/pretrained", overrides=settings, run_dir=run)
     return run
 
 
@@ -46,7 +46,7 @@ def test_a_run_goes_on_with_the_pooling_of_a_folder_that_is_gone(tmp_path: Path)
     assert "type: first" in config
     assert "normalize: false" in config
     shutil.rmtree(encoders[1])
-    weft.train(part, overrides=["trainer.max_steps=4"])
+    textmill.train(part, overrides=["trainer.max_steps=4"])
     weights = "checkpoints/step-00000004/model.safetensors"
     assert (part / weights).read_bytes() == (whole / weights).read_bytes()
 
@@ -55,11 +55,11 @@ def test_a_run_goes_on_with_the_pooling_of_a_folder_that_is_gone(tmp_path: Path)
 def test_it_is_trained_as_other_models_are(words: list[str], tmp_path: Path) -> None:
     path = sentence_encoder(tmp_path / "encoder", "mean")
     run = trained(tmp_path, f"model.encoder.path={path}", *words)
-    vectors = weft.load(run).embed(["the cat sat", "dogs bark"])
+    vectors = textmill.load(run).embed(["the cat sat", "dogs bark"])
     assert vectors.shape == (2, 16)
     assert np.isfinite(vectors).all()
     assert not np.allclose(
-        vectors, weft.load_encoder(str(path)).embed(["the cat sat", "dogs bark"])
+        vectors, textmill.load_encoder(str(path)).embed(["the cat sat", "dogs bark"])
     )
 
 

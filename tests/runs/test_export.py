@@ -9,20 +9,20 @@ import shutil
 
 import pytest
 
-import weft
+import textmill
 from tests.trained_run import copy_of, library_run, train_script
-from weft.cli.main import main
-from weft.errors import PlanError, StorageError, UserError
-from weft.exported import load
-from weft.exported.manifest import MANIFEST, ExportError
-from weft.inference.export import ctranslate2
-from weft.inference.export.compare import Comparison
-from weft.inference.export.folder import refuse_untraceable
-from weft.preflight.export_checks import read_rows
-from weft.runs.export import export
+from textmill.cli.main import main
+from textmill.errors import PlanError, StorageError, UserError
+from textmill.exported import load
+from textmill.exported.manifest import MANIFEST, ExportError
+from textmill.inference.export import ctranslate2
+from textmill.inference.export.compare import Comparison
+from textmill.inference.export.folder import refuse_untraceable
+from textmill.preflight.export_checks import read_rows
+from textmill.runs.export import export
 
 READY = """
-from weft import data
+from textmill import data
 
 
 def valid_data(tokenizer):
@@ -36,13 +36,13 @@ def valid_data(tokenizer):
     return pairs.map(lambda p: data.Seq2SeqBatch.from_padded(*p, pad_idx=pad_idx)).and_return()
 """
 OWN = """
-from weft import data
+from textmill import data
 
 del train_data, valid_data, tokenizer
 
 
 def tokenizer():
-    from weft.text import MultilingualTokenizer, train_sentencepiece
+    from textmill.text import MultilingualTokenizer, train_sentencepiece
 
     path = HERE / "spm.model"
     if not path.exists():
@@ -97,7 +97,7 @@ def test_a_training_ends_with_the_export(trained):
     source = json.loads((made / MANIFEST).read_bytes())["source"]
     assert source["key"] == info["key"]
     assert source["checkpoint"] == f"step-{info['result']['best']['step']:08}"
-    assert load(made, device="cpu")("Go.").text == weft.load(trained)("Go.").text
+    assert load(made, device="cpu")("Go.").text == textmill.load(trained)("Go.").text
 
 
 def test_the_comparison_is_said_and_kept_with_the_result(trained, tmp_path):
@@ -136,7 +136,7 @@ def test_batches_without_text_are_refused_before_the_training(tmp_path, capsys):
     message = (
         "trainer.export=ctranslate2: an export is compared with the run on rows of valid_data, "
         "test_data or train_data, but none of them has the text of 'source'. Leave trainer.export "
-        "out, and export the run when it has ended, with a text file of rows: weft export RUN "
+        "out, and export the run when it has ended, with a text file of rows: textmill export RUN "
         "--format ctranslate2 --rows FILE"
     )
     assert str(caught.value) == message
@@ -159,7 +159,7 @@ def test_an_export_that_fails_names_the_run_and_the_command(tmp_path, monkeypatc
     assert first.startswith("The export differs from the model on 8 rows of valid_data: 8 answers")
     assert second == (
         f"The training of {run} itself is over, and its checkpoints are kept. To compare an export "
-        f"of it on other rows: weft export {run} --format ctranslate2 --rows FILE"
+        f"of it on other rows: textmill export {run} --format ctranslate2 --rows FILE"
     )
     assert list((run / "export").iterdir()) == []
 
@@ -172,12 +172,12 @@ def test_a_run_that_goes_on_says_that_its_export_is_of_before(tmp_path):
     checkpoint = json.loads((made / MANIFEST).read_bytes())["source"]["checkpoint"]
     line = (
         f"{made} is an export of {checkpoint} and stays that when the run goes on. To have one of "
-        f"what it becomes, delete that folder, then: weft export {run} --format ctranslate2\n"
+        f"what it becomes, delete that folder, then: textmill export {run} --format ctranslate2\n"
     )
-    weft.train(run, ["trainer.max_steps=6"], allow_code=True)
+    textmill.train(run, ["trainer.max_steps=6"], allow_code=True)
     said = (run / "log.txt").read_text(encoding="utf-8")
     assert said.count(line) == said.count(" is an export of ") == 1
-    weft.train(run, ["trainer.max_steps=8", "trainer.export=[ctranslate2]"], allow_code=True)
+    textmill.train(run, ["trainer.max_steps=8", "trainer.export=[ctranslate2]"], allow_code=True)
     assert (run / "log.txt").read_text(encoding="utf-8").count(" is an export of ") == 1
     assert (run / "export" / "list.txt").exists()
 
@@ -261,7 +261,7 @@ def test_what_cannot_be_exported_is_said_before_the_training(tmp_path, monkeypat
         train_script(tmp_path / "c", words=words)
     assert str(caught.value) == (
         "The export format 'ctranslate2' needs the package 'ctranslate2', which is not installed. "
-        "Install it with: pip install 'weft[ctranslate2]'"
+        "Install it with: pip install 'textmill[ctranslate2]'"
     )
     assert not (tmp_path / "c" / "run").exists()
 
@@ -278,10 +278,10 @@ def test_check_says_what_cannot_be_exported(trained, capsys):
 def test_a_finished_run_is_told_the_command(tmp_path):
     run = copy_of(library_run(), tmp_path / "run")
     with pytest.raises(UserError) as caught:
-        weft.train(run, ["trainer.export=[ctranslate2]"], allow_code=True)
+        textmill.train(run, ["trainer.export=[ctranslate2]"], allow_code=True)
     assert str(caught.value) == (
         f"{run} is finished, so trainer.export=ctranslate2 would export nothing. "
-        f"Export it now: weft export {run} --format ctranslate2"
+        f"Export it now: textmill export {run} --format ctranslate2"
     )
 
 
@@ -305,7 +305,7 @@ def test_a_run_whose_export_failed_is_gone_on_with_to_its_export(tmp_path, monke
     assert not info["finished"]
     assert "No space left on device" in info["failed"]
     assert list((run / "export").iterdir()) == []
-    weft.train(run, allow_code=True)
+    textmill.train(run, allow_code=True)
     info = json.loads((run / "run.json").read_text())
     assert info["finished"]
     assert "failed" not in info
@@ -316,14 +316,14 @@ OWN_MODULE = '''
 import torch
 from pathlib import Path
 from torch import nn
-from weft import like
-from weft.data import TextRows
-from weft.models.classifier import Classifier
-from weft.models.encoders.sequence import SequenceEncoder
-from weft.tasks.classification import DocumentClassification
-from weft.text.features.labels import FittedLabels
-from weft.text.tokenizers.word_tokenizer import FittedWords
-from weft.training import Adam, Trainer
+from textmill import like
+from textmill.data import TextRows
+from textmill.models.classifier import Classifier
+from textmill.models.encoders.sequence import SequenceEncoder
+from textmill.tasks.classification import DocumentClassification
+from textmill.text.features.labels import FittedLabels
+from textmill.text.tokenizers.word_tokenizer import FittedWords
+from textmill.training import Adam, Trainer
 
 
 class Mine(SequenceEncoder):
@@ -368,11 +368,12 @@ def test_a_module_that_no_graph_can_be_made_of_is_refused_before_the_first_step(
         f"{script}:{line} what no graph can: {BRANCH}. Torch says: Could not guard on "
     )
     with pytest.raises(UserError) as caught:
-        weft.train(script, ["reporters.console=false"], run_dir=tmp_path / "run")
+        textmill.train(script, ["reporters.console=false"], run_dir=tmp_path / "run")
     assert str(caught.value).startswith(refused)
     assert str(caught.value).endswith(
         "A graph is made before there are numbers: choose by torch.where, not by if, and take no "
-        "number out of a tensor. Or leave the export out, and use the run itself: weft predict RUN"
+        "number out of a tensor. Or leave the export out, and use the run itself: textmill "
+        "predict RUN"
     )
     assert (tmp_path / "run" / "metrics.jsonl").read_bytes() == b""
     assert main(["check", str(script)]) == 2
@@ -382,16 +383,16 @@ def test_a_module_that_no_graph_can_be_made_of_is_refused_before_the_first_step(
 @pytest.mark.slow
 def test_a_module_of_ones_own_is_exported_at_the_end_of_its_training(tmp_path):
     script = own_module(tmp_path, "return torch.where(x.sum() > 0, 2 * x, x)")
-    run = weft.train(script, ["reporters.console=false"], run_dir=tmp_path / "run")
+    run = textmill.train(script, ["reporters.console=false"], run_dir=tmp_path / "run")
     assert load(run.folder / "export" / "onnx")("a b ham").label in ("ham", "spam")
 
 
 def test_the_librarys_own_modules_are_not_tried_out_again(monkeypatch):
     """Of them it is known, and it takes seconds."""
     monkeypatch.setattr(
-        "weft.inference.export.folder._write_graph", lambda *_: pytest.fail("a graph was made")
+        "textmill.inference.export.folder._write_graph", lambda *_: pytest.fail("a graph was made")
     )
-    refuse_untraceable(weft.load(library_run()).task, [{"source": "Go."}])
+    refuse_untraceable(textmill.load(library_run()).task, [{"source": "Go."}])
 
 
 def test_predictions_that_are_a_pipe_are_not_waited_for(tmp_path):

@@ -2,15 +2,15 @@
 
 import pytest
 
-import weft
-from weft.errors import DataError
+import textmill
+from textmill.errors import DataError
 
 SCRIPT = """
-from weft.data import TextRows
-from weft.models.classifier import Classifier
-from weft.tasks.classification import DocumentClassification
-from weft.text.features.labels import FittedLabels
-from weft.text.tokenizers.word_tokenizer import FittedWords
+from textmill.data import TextRows
+from textmill.models.classifier import Classifier
+from textmill.tasks.classification import DocumentClassification
+from textmill.text.features.labels import FittedLabels
+from textmill.text.tokenizers.word_tokenizer import FittedWords
 
 train_data = TextRows.Config(path="rows.tsv")
 tokenizer = FittedWords.Config()
@@ -35,7 +35,7 @@ def folder(tmp_path, monkeypatch):
 def test_an_error_of_the_recipe_leaves_nothing(folder, error, run_dir):
     (folder / "own.py").write_text(SCRIPT.format(error=repr(error)))
     with pytest.raises(type(error)):
-        weft.train("own.py", run_dir=run_dir)
+        textmill.train("own.py", run_dir=run_dir)
     assert sorted(path.name for path in folder.iterdir() if path.name != "__pycache__") == [
         "own.py",
         "rows.tsv",
@@ -48,7 +48,7 @@ def test_folders_that_hold_something_else_stay(folder):
     other.parent.mkdir()
     other.write_text("mine")
     with pytest.raises(ValueError, match="mine"):
-        weft.train("own.py")
+        textmill.train("own.py")
     assert list((folder / "runs").iterdir()) == [other]
 
 
@@ -56,6 +56,6 @@ def test_the_list_of_bad_rows_stays_where_the_error_says(folder):
     (folder / "rows.tsv").write_text("good\ta fine day\nbad\n")
     (folder / "own.py").write_text(SCRIPT.format(error="ValueError('mine')"))
     with pytest.raises(DataError) as caught:
-        weft.train("own.py", run_dir="run")
+        textmill.train("own.py", run_dir="run")
     assert str(caught.value).endswith("All bad rows are in run/bad_rows.jsonl.")
     assert (folder / "run" / "bad_rows.jsonl").is_file()

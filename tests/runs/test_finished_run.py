@@ -4,14 +4,14 @@ import math
 
 import pytest
 
-import weft
+import textmill
 from tests.runs.made_runs import made_run
-from weft.errors import UserError
+from textmill.errors import UserError
 
 
 @pytest.fixture
 def run(tmp_path):
-    return weft.Run(made_run(tmp_path / "run"))
+    return textmill.Run(made_run(tmp_path / "run"))
 
 
 def test_the_history_is_a_line_for_each_report_with_flat_values(run):
@@ -55,26 +55,26 @@ def test_a_value_that_was_not_measured_is_refused(run):
 
 
 def test_another_length_is_said_in_the_words_of_who_asks(tmp_path, monkeypatch, capsys):
-    from weft.cli.main import main
+    from textmill.cli.main import main
 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "rows.tsv").write_text("a\tone two\nb\tthree four\n" * 4)
     words = ["train_data.path=rows.tsv", "valid_data=null", "trainer.max_steps=null"]
     recipe = "classification/averaging/local"
-    run = weft.train(recipe, [*words, "trainer.max_epochs=1"])
+    run = textmill.train(recipe, [*words, "trainer.max_epochs=1"])
     with pytest.raises(UserError) as caught:
-        weft.train(recipe, [*words, "trainer.max_epochs=2"])
+        textmill.train(recipe, [*words, "trainer.max_epochs=2"])
     assert str(caught.value) == (
         f"this run exists with another length: {run.folder} (trainer.max_epochs=1, finished).\n"
-        f"  To go on with it: weft.train('{run.folder}', ['trainer.max_epochs=2'])\n"
+        f"  To go on with it: textmill.train('{run.folder}', ['trainer.max_epochs=2'])\n"
         "  To train anew: the same call with again=True"
     )
     assert main(["train", recipe, *words, "trainer.max_epochs=2"]) == 2
     assert (
-        f"  To go on with it: weft train {run.folder} trainer.max_epochs=2\n"
+        f"  To go on with it: textmill train {run.folder} trainer.max_epochs=2\n"
         "  To train anew: the same command with --again\n"
     ) in capsys.readouterr().err
-    longer = weft.train(str(run.folder), ["trainer.max_epochs=2"])  # the call that was named
+    longer = textmill.train(str(run.folder), ["trainer.max_epochs=2"])  # the call that was named
     assert longer.result["epochs"] == 2
 
 
@@ -82,7 +82,7 @@ def test_a_predictor_says_what_it_is(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "rows.tsv").write_text("a\tone two\nb\tthree four\n" * 4)
     words = ["train_data.path=rows.tsv", "valid_data=null", "trainer.max_steps=1"]
-    run = weft.train("classification/averaging/local", words)
-    assert repr(weft.load(run.folder, device="cpu")) == (
+    run = textmill.train("classification/averaging/local", words)
+    assert repr(textmill.load(run.folder, device="cpu")) == (
         "<Predictor: DocumentClassification of step-00000001, answers rows of text, on cpu>"
     )

@@ -5,10 +5,10 @@ import json
 import pytest
 import torch
 
-import weft
+import textmill
 from tests.runs.many_ranks import RankedRuns, largest_difference, lines_of
 from tests.runs.tiny import write_recipe
-from weft.checkpoint.parts import load_part
+from textmill.checkpoint.parts import load_part
 
 SLOW = pytest.mark.slow
 WORDS = [
@@ -21,7 +21,7 @@ WORDS = [
 FSDP = "trainer.data_parallelism=fsdp"
 STOPPING = """
 import os, signal
-from weft.training import Callback
+from textmill.training import Callback
 
 
 class Stopping(Callback):
@@ -112,13 +112,13 @@ def newest(run):
 
 
 def test_a_run_in_shards_is_loaded_verified_and_made_plain(stopped, capsys):
-    before = weft.load(stopped, allow_code=True)("the cat sees tea")
+    before = textmill.load(stopped, allow_code=True)("the cat sees tea")
     command("runs", "verify", str(stopped))
     assert "0 damaged" in capsys.readouterr().out
     command("runs", "consolidate", str(stopped))
     assert "step-00000011: made plain" in capsys.readouterr().out
     assert files_of(stopped) == PLAIN
-    assert weft.load(stopped, allow_code=True)("the cat sees tea") == before
+    assert textmill.load(stopped, allow_code=True)("the cat sees tea") == before
     command("runs", "verify", str(stopped))
     assert "0 damaged" in capsys.readouterr().out
     command("runs", "consolidate", str(stopped))
@@ -126,7 +126,7 @@ def test_a_run_in_shards_is_loaded_verified_and_made_plain(stopped, capsys):
 
 
 def command(*words):
-    from weft.cli.main import main
+    from textmill.cli.main import main
 
     assert main(list(words)) == 0
 
@@ -163,7 +163,7 @@ def test_averages_frozen_layers_and_several_batches_a_step(runs, tmp_path):
 
 BROKEN_STEP = """
 import os
-from weft.tasks import Translation as Whole
+from textmill.tasks import Translation as Whole
 
 
 class Breaking(Whole):
@@ -211,7 +211,7 @@ FULL = """
 def module(model, tokenizer, env):
     if env.rank == 1:
         import errno
-        from weft.runtime.disk import operations
+        from textmill.runtime.disk import operations
         plain = operations.open
 
         def full(path, flags):

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 import torch
 
-import weft
+import textmill
 from tests.recipes.local_data import write_data
-from weft.errors import PlanError, UserError
-from weft.recipes import registries
-from weft.recipes.planning import plan_recipe
-from weft.run_folder.record import flat
+from textmill.errors import PlanError, UserError
+from textmill.recipes import registries
+from textmill.recipes.planning import plan_recipe
+from textmill.run_folder.record import flat
 
 QUIET = ("reporters.console=false", "reporters.html=false")
 
@@ -49,11 +49,11 @@ def stopped(shared_data, tmp_path_factory):
         "tokenizer.type=fitted_words",
         *QUIET,
     ]
-    recipe = weft.Recipe(
+    recipe = textmill.Recipe(
         **registries.experiments.get("classification/docnn")().ingredients,
-        test_data=weft.like("valid_data"),
+        test_data=textmill.like("valid_data"),
     )
-    run = weft.train(recipe, words, run_dir=tmp_path_factory.mktemp("case") / "run")
+    run = textmill.train(recipe, words, run_dir=tmp_path_factory.mktemp("case") / "run")
     lines = (run.folder / "metrics.jsonl").read_text().splitlines()
     return run, [json.loads(line) for line in lines]
 
@@ -78,7 +78,7 @@ def test_the_test_is_of_the_best_epoch_and_not_of_the_last(stopped):
     assert "loss" in values
     assert {name: test[name] for name in values} == {name: best[name] for name in values}
     assert last["loss"] != best["loss"]
-    assert weft.evaluate(run.folder)["test_data"].values["loss"] == best["loss"]
+    assert textmill.evaluate(run.folder)["test_data"].values["loss"] == best["loss"]
 
 
 EMBEDDING = [
@@ -110,13 +110,13 @@ def test_these_are_the_models_with_an_embedding_of_words():
 def test_a_file_of_word_vectors_is_read_or_is_an_error(folder, name):
     settings = write_data(f"{name}/local")
     with pytest.raises(UserError, match=r"nowhere\.txt"):
-        weft.create_task(f"{name}/local", ["model.embedding.vectors=nowhere.txt"])
+        textmill.create_task(f"{name}/local", ["model.embedding.vectors=nowhere.txt"])
     size = settings["model"]["embedding"]["dim"]
     numbers = [float(number) for number in range(size)]
     words = ("wake", "Ann", "ann", "Rollo", "rollo")
     lines = [" ".join([word, *map(str, numbers)]) for word in words]
     Path("vectors.txt").write_text("\n".join(lines) + "\n")
-    task = weft.create_task(f"{name}/local", ["model.embedding.vectors=vectors.txt"])
+    task = textmill.create_task(f"{name}/local", ["model.embedding.vectors=vectors.txt"])
     rows = [row for table in task.module.parameters() if table.ndim == 2 for row in table.detach()]
     wanted = torch.tensor(numbers)
     assert any(torch.equal(row, wanted) for row in rows if len(row) == size)
@@ -143,11 +143,11 @@ def test_a_setting_below_one_that_is_null_is_known_or_refused():
 def test_every_row_is_evaluated_once_in_the_order_of_the_file(folder):
     write_data("classification/averaging/local")
     words = ["trainer.max_steps=1", "train_data.batch_size=3", *QUIET]  # 8 rows: the last has 2
-    run = weft.train("classification/averaging/local", words, run_dir="run")
+    run = textmill.train("classification/averaging/local", words, run_dir="run")
     texts = [line.split("\t")[1] for line in Path("data/dev.tsv").read_text().splitlines()]
-    rows = weft.evaluate("run")["valid_data"].rows
+    rows = textmill.evaluate("run")["valid_data"].rows
     assert [row["text"] for row in rows] == texts
     assert [row["row"] for row in rows] == list(range(len(texts)))
     shutil.rmtree("data")  # and a run needs neither files nor targets to answer
-    answers = weft.load(run.folder)([{"text": text} for text in texts])
+    answers = textmill.load(run.folder)([{"text": text} for text in texts])
     assert [answer.label for answer in answers] == [row["prediction"] for row in rows]

@@ -1,4 +1,4 @@
-"""weft.load and weft.evaluate: from a run folder alone, by data alone."""
+"""textmill.load and textmill.evaluate: from a run folder alone, by data alone."""
 
 import json
 import os
@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-import weft
+import textmill
 from tests.trained_run import PAIRS, copy_of, data_in, edited, library_run, train_script
-from weft.config import Recipe, register_experiment
-from weft.errors import CheckpointError, CodeNotAllowedError, UserError
+from textmill.config import Recipe, register_experiment
+from textmill.errors import CheckpointError, CodeNotAllowedError, UserError
 
 CANARY = '\nimport pathlib\npathlib.Path({path!r}).write_text("executed")\n'
 
@@ -44,43 +44,43 @@ def files_of(folder: Path) -> dict[str, bytes]:
 
 def test_no_code_is_executed_and_nothing_is_written(run, canary, tmp_path):
     before = files_of(run)
-    expected = weft.load(library_run())("Go.")
-    assert weft.load(run)("Go.") == expected
-    assert set(weft.evaluate(run, data_words(tmp_path / "data"))) == {"valid_data"}
+    expected = textmill.load(library_run())("Go.")
+    assert textmill.load(run)("Go.") == expected
+    assert set(textmill.evaluate(run, data_words(tmp_path / "data"))) == {"valid_data"}
     assert files_of(run) == before
 
 
 def test_the_recipe_may_be_gone(run, tmp_path):
     (run / "recipe.py").unlink()
-    assert weft.load(run)("Go.") == weft.load(library_run())("Go.")
-    assert weft.evaluate(run, data_words(tmp_path / "data"))
+    assert textmill.load(run)("Go.") == textmill.load(library_run())("Go.")
+    assert textmill.evaluate(run, data_words(tmp_path / "data"))
 
 
 def test_a_moved_run_answers_from_another_folder_in_another_process(run, tmp_path, canary):
     """The data and the tokenizer's cache of this run are gone, and it lies elsewhere now."""
     (tmp_path / "far").mkdir()
     shutil.move(run, tmp_path / "far" / "away")
-    code = f"import weft; print(weft.load({'far/away'!r})('Go.').text)"
+    code = f"import textmill; print(textmill.load({'far/away'!r})('Go.').text)"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
     )
-    assert done.stdout == weft.load(library_run())("Go.").text + "\n"
+    assert done.stdout == textmill.load(library_run())("Go.").text + "\n"
     assert done.stderr == ""
 
 
 def test_checkpoints_by_name(run, monkeypatch):
     monkeypatch.chdir(run.parent)
-    assert weft.load("run").checkpoint == weft.load(run, checkpoint="best").checkpoint
-    assert weft.load(run, checkpoint="last").checkpoint == "step-00000004"
-    early = weft.load("run", checkpoint="step-00000002")
+    assert textmill.load("run").checkpoint == textmill.load(run, checkpoint="best").checkpoint
+    assert textmill.load(run, checkpoint="last").checkpoint == "step-00000004"
+    early = textmill.load("run", checkpoint="step-00000002")
     assert early.checkpoint == "step-00000002"
-    assert early("Go.").score != weft.load(run, checkpoint="last")("Go.").score
+    assert early("Go.").score != textmill.load(run, checkpoint="last")("Go.").score
 
 
 @pytest.mark.parametrize("name", ["step-00000003", "../run", "/etc", "", "step-2", "BEST"])
 def test_a_checkpoint_that_is_not_there(run, name):
     with pytest.raises(UserError) as caught:
-        weft.load(run, checkpoint=name)
+        textmill.load(run, checkpoint=name)
     assert str(caught.value) == (
         f"{run} has no checkpoint '{name}'. It has: step-00000002, step-00000004; best and last "
         "name two of them."
@@ -89,20 +89,20 @@ def test_a_checkpoint_that_is_not_there(run, name):
 
 def test_best_is_what_was_selected(run):
     best = json.loads((run / "checkpoints" / "best.json").read_text())["folder"]
-    assert weft.load(run).checkpoint == best
+    assert textmill.load(run).checkpoint == best
     (run / "checkpoints" / "best.json").unlink()
-    assert weft.load(run).checkpoint == "step-00000004"
+    assert textmill.load(run).checkpoint == "step-00000004"
 
 
 def test_best_is_found_where_its_pointer_is_damaged(tmp_path, caplog):
     """The best is not the newest here: the pointer is not what says so."""
     words = ("trainer.selection.metric=loss", "trainer.selection.better=higher")
     run = train_script(tmp_path, words=words)
-    assert weft.load(run).checkpoint == "step-00000002"
+    assert textmill.load(run).checkpoint == "step-00000002"
     pointer = run / "checkpoints" / "best.json"
     pointer.write_text(pointer.read_text().replace("step-00000002", "step-00000004"))
     caplog.clear()
-    assert weft.load(run).checkpoint == "step-00000002"
+    assert textmill.load(run).checkpoint == "step-00000002"
     (line,) = [message for message in caplog.messages if "best.json" in message]
     assert line.endswith(
         "step-00000002 is the best by the evaluations in step-00000004; using step-00000002"
@@ -128,69 +128,69 @@ def flip(path: Path) -> None:
 )
 def test_a_flipped_bit_is_found_and_the_checkpoint_before_is_used(run, file, caplog):
     flip(run / "checkpoints" / "step-00000004" / file)
-    predictor = weft.load(run, checkpoint="last")
+    predictor = textmill.load(run, checkpoint="last")
     assert predictor.checkpoint == "step-00000002"
     (line,) = caplog.messages
     assert re.fullmatch(
         r"checkpoint step-00000004 skipped: .*; using step-00000002", line, re.DOTALL
     )
     with pytest.raises(CheckpointError, match="step-00000004"):
-        weft.load(run, checkpoint="step-00000004")
+        textmill.load(run, checkpoint="step-00000004")
 
 
 def test_no_good_checkpoint_at_all(run):
     for path in (run / "checkpoints").glob("step-*"):
         flip(path / "model.safetensors")
     with pytest.raises(CheckpointError, match=r"^No checkpoint in .* can be used\.\n"):
-        weft.load(run)
+        textmill.load(run)
 
 
 def test_an_export_is_told_what_it_is_for(tmp_path):
     (tmp_path / "export.json").write_text("{}")
-    with pytest.raises(UserError, match=r"is an export, which only answers \(weft predict"):
-        weft.load(tmp_path)
+    with pytest.raises(UserError, match=r"is an export, which only answers \(textmill predict"):
+        textmill.load(tmp_path)
 
 
 def test_a_folder_that_is_no_run(tmp_path):
     with pytest.raises(UserError) as caught:
-        weft.load(tmp_path)
-    wanted = "wanted a folder that weft train has written, with checkpoints/ in it."
+        textmill.load(tmp_path)
+    wanted = "wanted a folder that textmill train has written, with checkpoints/ in it."
     assert str(caught.value) == f"{tmp_path} is not a run folder; {wanted}"
     (tmp_path / "run.json").write_text('{"format": 1, "recipe": "r", "key": "k"}')
     with pytest.raises(UserError) as caught:
-        weft.load(tmp_path)
+        textmill.load(tmp_path)
     assert str(caught.value) == f"{tmp_path} has no checkpoint yet; {wanted}"
 
 
 def test_a_run_of_a_newer_layout_is_refused(run):
     (run / "run.json").write_text('{"format": 2}')
-    with pytest.raises(UserError, match=r"run.json has format 2; this weft reads format 1\."):
-        weft.load(run)
+    with pytest.raises(UserError, match=r"run.json has format 2; this textmill reads format 1\."):
+        textmill.load(run)
 
 
 def test_from_an_experiment(tmp_path):
     @register_experiment("tests/reload")
     def experiment() -> Recipe:
-        from weft.data import TextPairs
-        from weft.models import Transformer
-        from weft.text import FittedTokenizer
-        from weft.training import Trainer
+        from textmill.data import TextPairs
+        from textmill.models import Transformer
+        from textmill.text import FittedTokenizer
+        from textmill.training import Trainer
 
         return Recipe(
             train_data=TextPairs.Config(path=tmp_path / "data" / "train.tsv"),
-            valid_data=weft.like("train_data", path=tmp_path / "data" / "dev.tsv"),
+            valid_data=textmill.like("train_data", path=tmp_path / "data" / "dev.tsv"),
             tokenizer=FittedTokenizer.Config(vocab_size=60, cache_dir=tmp_path / "cache"),
             model=Transformer.Config(dim=16, num_heads=2, ffn_dim=32, num_encoder_layers=1),
             trainer=Trainer.Config(max_steps=1),
         )
 
     data_in(tmp_path / "data")
-    done = weft.train("tests/reload", ["reporters.console=false"], run_dir=tmp_path / "run")
+    done = textmill.train("tests/reload", ["reporters.console=false"], run_dir=tmp_path / "run")
     assert not (done.folder / "recipe.py").exists()
-    assert set(weft.evaluate(done.folder)) == {"valid_data"}
+    assert set(textmill.evaluate(done.folder)) == {"valid_data"}
     shutil.rmtree(tmp_path / "data")
     shutil.rmtree(tmp_path / "cache")
-    assert weft.load(done.folder)("Go.").text is not None
+    assert textmill.load(done.folder)("Go.").text is not None
 
 
 # -- code of the recipe's own
@@ -220,7 +220,7 @@ def module(model, tokenizer):
     return Halved(model, tokenizer)
 """
 OWN_TASK = """
-from weft.tasks import Loss
+from textmill.tasks import Loss
 class Mine(Translation):
     def loss(self, logits, targets):
         base = super().loss(logits, targets)
@@ -237,7 +237,7 @@ def test_the_recipes_own_code_needs_to_be_allowed(tmp_path, part):
     shutil.move(run, moved)
     shutil.rmtree(tmp_path / "work")
     with pytest.raises(CodeNotAllowedError) as caught:
-        weft.load(moved)
+        textmill.load(moved)
     made = "of type '@Mine', code" if part == "task" else "made by code"
     assert str(caught.value) == (
         f"The {part.strip()} of {moved} is {made} of the recipe's own "
@@ -245,12 +245,12 @@ def test_the_recipes_own_code_needs_to_be_allowed(tmp_path, part):
         "--allow-code on the command line, allow_code=True in Python."
     )
     assert caught.value.exit_code == 2
-    predictor = weft.load(moved, allow_code=True)
+    predictor = textmill.load(moved, allow_code=True)
     assert isinstance(predictor("Go.").text, str)
     words = data_words(tmp_path / "data")
     with pytest.raises(CodeNotAllowedError):
-        weft.evaluate(moved, words)
-    values = weft.evaluate(moved, words, allow_code=True)["valid_data"].values
+        textmill.evaluate(moved, words)
+    values = textmill.evaluate(moved, words, allow_code=True)["valid_data"].values
     logged = [json.loads(line) for line in (moved / "metrics.jsonl").read_text().splitlines()]
     valid = [line for line in logged if line.get("split") == "valid"]
     steps = {line["step"]: line for line in valid}
@@ -260,8 +260,8 @@ def test_the_recipes_own_code_needs_to_be_allowed(tmp_path, part):
 
 REGISTERED = """
 from torch import nn
-from weft.config import Component, Config, registries
-from weft.models import Transformer
+from textmill.config import Component, Config, registries
+from textmill.models import Transformer
 @registries.models.register("tests_deep")
 class Deep(Component, nn.Module):
     class Config(Config):
@@ -289,16 +289,16 @@ def test_a_registered_class_is_loaded_once_its_module_is_imported(tmp_path, monk
     (run / "recipe.py").write_text(CANARY.format(path=str(tmp_path / "canary")))
 
     code = f"""
-import weft
-from weft.errors import UserError
+import textmill
+from textmill.errors import UserError
 
 try:
-    weft.load({str(run)!r})
+    textmill.load({str(run)!r})
 except UserError as error:
     print(type(error).__name__, error)
 import tests_my_models
 
-print(weft.load({str(run)!r})("Go.").text)
+print(textmill.load({str(run)!r})("Go.").text)
 """
     path = {**os.environ, "PYTHONPATH": os.pathsep.join([str(package), *filter(None, sys.path)])}
     done = subprocess.run(
@@ -309,7 +309,7 @@ print(weft.load({str(run)!r})("Go.").text)
         "has registered. Import the module that registers it (--include tests_my_models); or, if "
         f"it is the recipe's own ({run / 'recipe.py'}) and you trust that, allow it: --allow-code "
         "on the command line, allow_code=True in Python.",
-        weft.load(run)("Go.").text,
+        textmill.load(run)("Go.").text,
     ]
     assert not (tmp_path / "canary").exists()
 
@@ -321,7 +321,7 @@ def test_allowed_code_is_the_runs_own_recipe_and_no_other(tmp_path):
     config = run / "config.yaml"
     edited(run, "recipe: recipe.py", "recipe: ../other.py")
     with pytest.raises(UserError) as caught:
-        weft.load(run, allow_code=True)
+        textmill.load(run, allow_code=True)
     assert str(caught.value) == (
         f"{config}:1:9: '../other.py' is not the recipe that a run keeps; wanted recipe.py."
     )
@@ -341,8 +341,8 @@ test_data = TextPairs.Config(path=HERE / "train.tsv", max_tokens=300)
 def test_valid_data_of_the_library_needs_no_code_where_train_data_is_the_recipes_own(tmp_path):
     run = train_script(tmp_path / "work", OWN_TRAIN_DATA)
     (run / "recipe.py").write_text(CANARY.format(path=str(tmp_path / "canary")))
-    assert weft.load(run)("Go.").text is not None
-    found = weft.evaluate(run)
+    assert textmill.load(run)("Go.").text is not None
+    found = textmill.evaluate(run)
     assert list(found) == ["valid_data", "test_data"]
     assert len(found["valid_data"].rows) == len({source for source, _ in PAIRS})
     assert not (tmp_path / "canary").exists()
@@ -352,7 +352,7 @@ def test_an_evaluation_repeats_the_runs_own_values(tmp_path):
     run = train_script(tmp_path / "work")
     info = json.loads((run / "run.json").read_text())
     best = info["result"]["best"]
-    found = weft.evaluate(run)["valid_data"].values
+    found = textmill.evaluate(run)["valid_data"].values
     assert found["loss"] == pytest.approx(best["loss"], rel=1e-6)
 
 
@@ -360,22 +360,22 @@ def test_words_change_the_data_of_an_evaluation(run, tmp_path):
     data_in(tmp_path / "d")
     (tmp_path / "d" / "dev.tsv").write_text("Go.\tVa !\nGo.\tAllez !\n")
     words = [f"valid_data.path={tmp_path / 'd' / 'dev.tsv'}"]
-    one = weft.evaluate(run, words)["valid_data"]
-    two = weft.evaluate(run, [*words, "valid_data.batch_size=1"])["valid_data"]
+    one = textmill.evaluate(run, words)["valid_data"]
+    two = textmill.evaluate(run, [*words, "valid_data.batch_size=1"])["valid_data"]
     assert [row["references"] for row in one.rows] == [["Va !", "Allez !"]]
     assert one.values == pytest.approx(two.values, rel=1e-5)
 
 
 def test_data_that_the_run_never_had_starts_from_the_settings_of_what_it_had(run, tmp_path):
     data_in(tmp_path / "d")
-    found = weft.evaluate(run, [f"test_data.path={tmp_path / 'd' / 'dev.tsv'}"])
+    found = textmill.evaluate(run, [f"test_data.path={tmp_path / 'd' / 'dev.tsv'}"])
     assert list(found) == ["test_data"]
 
 
 @pytest.mark.parametrize("word", ["train_data.path=x", "model.dim=3", "path=x"])
 def test_words_that_are_not_of_the_data(run, word):
     with pytest.raises(UserError) as caught:
-        weft.evaluate(run, [word])
+        textmill.evaluate(run, [word])
     assert str(caught.value) == (
         f"'{word}' cannot be set here: an evaluation takes settings of valid_data and test_data, "
         "as valid_data.path=dev.tsv. The model is what was trained."
@@ -384,9 +384,9 @@ def test_words_that_are_not_of_the_data(run, word):
 
 def test_a_wrong_setting_and_a_missing_file_say_so(run, tmp_path):
     with pytest.raises(UserError, match=r"valid_data has no setting 'pth'\. Did you mean 'path'\?"):
-        weft.evaluate(run, ["valid_data.pth=x"])
+        textmill.evaluate(run, ["valid_data.pth=x"])
     with pytest.raises(UserError, match=r"there is no file .*missing\.tsv"):
-        weft.evaluate(run, [f"valid_data.path={tmp_path / 'missing.tsv'}"])
+        textmill.evaluate(run, [f"valid_data.path={tmp_path / 'missing.tsv'}"])
 
 
 def test_a_run_without_data_to_evaluate_on(run):
@@ -395,7 +395,7 @@ def test_a_run_without_data_to_evaluate_on(run):
         run, text[text.index("  valid_data:") : text.index("  trainer:")], "  valid_data: null\n"
     )
     with pytest.raises(UserError) as caught:
-        weft.evaluate(run)
+        textmill.evaluate(run)
     assert str(caught.value) == (
         f"{run} has neither valid_data nor test_data. Name a file: valid_data.path=dev.tsv"
     )

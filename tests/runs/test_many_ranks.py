@@ -148,7 +148,7 @@ def test_an_error_of_all_ranks_is_said_once(runs, tmp_path):
 
 
 BROKEN = """
-from weft.training import Callback
+from textmill.training import Callback
 
 
 def callbacks(env):
@@ -176,9 +176,9 @@ def test_an_error_of_one_rank_ends_all(runs, tmp_path):
 
 OWN_PROCESS = """
 import sys
-import weft
+import textmill
 
-predictor, best = weft.train_model(
+predictor, best = textmill.train_model(
     "tiny.py", ["trainer.max_steps=7"], dist_init_url=sys.argv[1], rank=int(sys.argv[2]),
     world_size=2, device="cpu", run_dir="mine",
 )
@@ -213,7 +213,16 @@ def test_processes_of_ones_own(tmp_path):
 @pytest.mark.parametrize("shares", ["ddp", "fsdp"])
 def test_a_killed_rank_is_started_again_and_the_run_is_the_undisturbed_one(tmp_path, shares):
     """``--nproc 2 --max-restarts 2``: the weights and values are those of no kill, bit by bit."""
-    words = [sys.executable, "-m", "weft", "train", "tiny.py", "--nproc", "2", "--max-restarts=2"]
+    words = [
+        sys.executable,
+        "-m",
+        "textmill",
+        "train",
+        "tiny.py",
+        "--nproc",
+        "2",
+        "--max-restarts=2",
+    ]
     words += [f"trainer.data_parallelism={shares}"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     wanted = write_recipe(tmp_path / "wanted")

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-import weft
-from weft.data.text_rows import TextRows
-from weft.errors import CodeNotAllowedError, PlanError, UserError
-from weft.models.classifier import Classifier
-from weft.models.encoders.sequence import SequenceEncoder
-from weft.tasks.classification import DocumentClassification
-from weft.text.features.labels import FittedLabels
-from weft.text.tokenizers.word_tokenizer import FittedWords
+import textmill
+from textmill.data.text_rows import TextRows
+from textmill.errors import CodeNotAllowedError, PlanError, UserError
+from textmill.models.classifier import Classifier
+from textmill.models.encoders.sequence import SequenceEncoder
+from textmill.tasks.classification import DocumentClassification
+from textmill.text.features.labels import FittedLabels
+from textmill.text.tokenizers.word_tokenizer import FittedWords
 
 WORDS = ["the", "a", "soup", "film", "book", "day", "was", "is", "very", "so", "it", "this"]
 SOUNDS = {"pos": ["good", "great", "fine", "nice"], "neg": ["bad", "awful", "poor", "sad"]}
@@ -24,10 +24,10 @@ SOUNDS = {"pos": ["good", "great", "fine", "nice"], "neg": ["bad", "awful", "poo
 PARTS = '''"""Parts of one's own."""
 import torch
 from torch import nn
-from weft.recipes import registries
-from weft.models.encoders.sequence import SequenceEncoder
-from weft.models.label_losses import LabelLoss
-from weft.models.poolings import Pooling
+from textmill.recipes import registries
+from textmill.models.encoders.sequence import SequenceEncoder
+from textmill.models.label_losses import LabelLoss
+from textmill.models.poolings import Pooling
 
 class Turned(SequenceEncoder):
     """The vectors, turned: of the sizes that the default has, so only its answers can tell."""
@@ -87,14 +87,14 @@ class Doubled(LabelLoss):
 '''
 RECIPE = """
 from pathlib import Path
-from weft import like
-from weft.data.text_rows import TextRows
-from weft.models.classifier import Classifier
-from weft.models.layers.word_embeddings import WordEmbedding
-from weft.tasks.classification import DocumentClassification
-from weft.text.features.labels import FittedLabels
-from weft.text.tokenizers.word_tokenizer import FittedWords
-from weft.training import Adam, Trainer
+from textmill import like
+from textmill.data.text_rows import TextRows
+from textmill.models.classifier import Classifier
+from textmill.models.layers.word_embeddings import WordEmbedding
+from textmill.tasks.classification import DocumentClassification
+from textmill.text.features.labels import FittedLabels
+from textmill.text.tokenizers.word_tokenizer import FittedWords
+from textmill.training import Adam, Trainer
 
 train_data = TextRows.Config(path=Path(r"{folder}") / "train.tsv")
 valid_data = like("train_data", path=Path(r"{folder}") / "valid.tsv", shuffle=False)
@@ -148,17 +148,17 @@ def in_new_process(code: str, *folders: Path, cwd: Path) -> str:
 
 @pytest.mark.parametrize("own", OWN)
 def test_a_part_of_the_scripts_own_is_found_again(tmp_path, own):
-    run = weft.train(script(tmp_path, *OWN[own]), QUIET, run_dir=tmp_path / "run").folder
-    values = weft.evaluate(run, allow_code=True)["valid_data"].values
+    run = textmill.train(script(tmp_path, *OWN[own]), QUIET, run_dir=tmp_path / "run").folder
+    values = textmill.evaluate(run, allow_code=True)["valid_data"].values
     assert values["loss"] == pytest.approx(loss_in_training(run), rel=1e-5)
     code = (
-        "import weft\n"
-        "from weft.errors import CodeNotAllowedError\n"
+        "import textmill\n"
+        "from textmill.errors import CodeNotAllowedError\n"
         "try:\n"
-        "    weft.load('run')\n"
+        "    textmill.load('run')\n"
         "except CodeNotAllowedError as error:\n"
         "    print(error)\n"
-        "print(weft.evaluate('run', allow_code=True)['valid_data'].values['loss'])\n"
+        "print(textmill.evaluate('run', allow_code=True)['valid_data'].values['loss'])\n"
     )
     refused, loss = in_new_process(code, cwd=tmp_path).splitlines()
     assert refused.startswith("The ")
@@ -168,9 +168,11 @@ def test_a_part_of_the_scripts_own_is_found_again(tmp_path, own):
 
 
 def test_the_refusal_names_the_part_and_its_class(tmp_path):
-    run = weft.train(script(tmp_path, *OWN["a pooling"]), QUIET, run_dir=tmp_path / "run").folder
+    run = textmill.train(
+        script(tmp_path, *OWN["a pooling"]), QUIET, run_dir=tmp_path / "run"
+    ).folder
     with pytest.raises(CodeNotAllowedError) as caught:
-        weft.load(run)
+        textmill.load(run)
     assert str(caught.value) == (
         f"The module.pooling of {run} is of type '@First', code of the recipe's own "
         f"({run / 'recipe.py'}), which is not run unasked. If you trust it, allow it: "
@@ -181,27 +183,27 @@ def test_the_refusal_names_the_part_and_its_class(tmp_path):
 def test_two_recipes_that_differ_by_a_class_alone_are_two_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path = script(tmp_path, "encoder=Turned.Config()")
-    first = weft.train(path, QUIET).folder
+    first = textmill.train(path, QUIET).folder
     path.write_text(path.read_text().replace("* 9", "* 8"))
-    assert weft.train(path, QUIET).folder != first
+    assert textmill.train(path, QUIET).folder != first
 
 
 RECIPE_IN_PYTHON = """
 import parts_of_mine as parts
-import weft
-from weft.models.classifier import Classifier
+import textmill
+from textmill.models.classifier import Classifier
 
 def recipe(**model):
     from pathlib import Path
-    from weft.data.text_rows import TextRows
-    from weft.tasks.classification import DocumentClassification
-    from weft.text.features.labels import FittedLabels
-    from weft.text.tokenizers.word_tokenizer import FittedWords
-    from weft.training import Adam, Trainer
+    from textmill.data.text_rows import TextRows
+    from textmill.tasks.classification import DocumentClassification
+    from textmill.text.features.labels import FittedLabels
+    from textmill.text.tokenizers.word_tokenizer import FittedWords
+    from textmill.training import Adam, Trainer
 
-    return weft.Recipe(
+    return textmill.Recipe(
         train_data=TextRows.Config(path=Path("train.tsv")),
-        valid_data=weft.like("train_data", path=Path("valid.tsv"), shuffle=False),
+        valid_data=textmill.like("train_data", path=Path("valid.tsv"), shuffle=False),
         tokenizer=FittedWords.Config(),
         labels=FittedLabels.Config(),
         model=Classifier.Config(**model),
@@ -221,24 +223,24 @@ def test_a_recipe_in_python_of_an_importable_modules_classes(tmp_path):
     train = (
         "from recipes_of_mine import *\n"
         f"words = {QUIET!r}\n"
-        "wide = weft.train(recipe(encoder=parts.Wide.Config(width=5)), words, run_dir='run')\n"
-        "turned = weft.train(recipe(encoder=parts.Turned.Config()), words).folder\n"
-        "cnn = weft.train(recipe(), words).folder\n"
+        "wide = textmill.train(recipe(encoder=parts.Wide.Config(width=5)), words, run_dir='run')\n"
+        "turned = textmill.train(recipe(encoder=parts.Turned.Config()), words).folder\n"
+        "cnn = textmill.train(recipe(), words).folder\n"
         "print(turned != cnn)\n"
-        "print(weft.evaluate('run')['valid_data'].values['loss'])\n"
+        "print(textmill.evaluate('run')['valid_data'].values['loss'])\n"
     )
     differ, loss = in_new_process(train, tmp_path / "lib", cwd=tmp_path).splitlines()
     assert differ == "True"
     assert float(loss) == pytest.approx(loss_in_training(tmp_path / "run"), rel=1e-5)
     load = (
-        "import weft\n"
-        "from weft.errors import CodeNotAllowedError\n"
+        "import textmill\n"
+        "from textmill.errors import CodeNotAllowedError\n"
         "try:\n"
-        "    weft.load('run')\n"
+        "    textmill.load('run')\n"
         "except CodeNotAllowedError as error:\n"
         "    print(error)\n"
         "{more}"
-        "print(weft.evaluate('run'{allow})['valid_data'].values['loss'])\n"
+        "print(textmill.evaluate('run'{allow})['valid_data'].values['loss'])\n"
     )
     allowed = load.format(more="", allow=", allow_code=True")
     imported = load.format(more="import parts_of_mine\n", allow="")
@@ -256,8 +258,8 @@ def test_a_class_of_the_program_that_was_started_is_found_by_that_program_alone(
     data_in(tmp_path)
     program = PARTS + RECIPE_IN_PYTHON.replace("import parts_of_mine as parts\n", "")
     program += (
-        f"weft.train(recipe(encoder=Wide.Config(width=5)), {QUIET!r}, run_dir='run')\n"
-        "print(weft.evaluate('run')['valid_data'].values['loss'])\n"
+        f"textmill.train(recipe(encoder=Wide.Config(width=5)), {QUIET!r}, run_dir='run')\n"
+        "print(textmill.evaluate('run')['valid_data'].values['loss'])\n"
     )
     (tmp_path / "program.py").write_text(program)
     words = [sys.executable, "program.py"]
@@ -266,7 +268,7 @@ def test_a_class_of_the_program_that_was_started_is_found_by_that_program_alone(
     found = done.stdout
     assert float(found) == pytest.approx(loss_in_training(tmp_path / "run"), rel=1e-5)
     with pytest.raises(UserError) as caught:
-        weft.load(tmp_path / "run", allow_code=True)
+        textmill.load(tmp_path / "run", allow_code=True)
     assert "'@__main__.Wide'" in str(caught.value)
     assert "Put it into a module that can be imported" in str(caught.value)
 
@@ -277,7 +279,7 @@ def test_a_part_that_no_run_could_find_is_refused_before_training(tmp_path):
 
         def forward(self, x, lengths): ...
 
-    recipe = weft.Recipe(
+    recipe = textmill.Recipe(
         train_data=TextRows.Config(path=tmp_path / "train.tsv"),
         tokenizer=FittedWords.Config(),
         labels=FittedLabels.Config(),
@@ -285,7 +287,7 @@ def test_a_part_that_no_run_could_find_is_refused_before_training(tmp_path):
         task=DocumentClassification.Config(),
     )
     with pytest.raises(PlanError) as caught:
-        weft.train(recipe, run_dir=tmp_path / "run")
+        textmill.train(recipe, run_dir=tmp_path / "run")
     name = "test_a_part_that_no_run_could_find_is_refused_before_training.<locals>.Inner"
     assert str(caught.value) == (
         "1 problem in the recipe; nothing was run.\n"
@@ -300,12 +302,12 @@ def test_a_part_that_no_run_could_find_is_refused_before_training(tmp_path):
 def test_a_run_of_before_types_were_written_is_not_loaded_without_its_classes(tmp_path):
     """Neither was there a seal then, nor a run's name in a manifest."""
     path = script(tmp_path, *OWN["an encoder without settings"])
-    run = weft.train(path, QUIET, run_dir=tmp_path / "run").folder
+    run = textmill.train(path, QUIET, run_dir=tmp_path / "run").folder
     config = run / "config.yaml"
     old = [line for line in config.read_text().splitlines() if "Turned" not in line]
     config.write_text("".join(f"{line}\n" for line in old if not line.startswith("# sealed")))
     with pytest.raises(CodeNotAllowedError) as caught:
-        weft.load(run)
+        textmill.load(run)
     assert str(caught.value) == (
         f"{run} was made when config.yaml did not say which settings are of a class of the "
         f"recipe's own, and {run / 'recipe.py'} has such classes, so it cannot be loaded without "
@@ -335,14 +337,14 @@ def test_a_function_of_a_recipe_in_python_is_not_looked_for_in_a_script_that_is_
     program = RECIPE_IN_PYTHON.replace("import parts_of_mine as parts\n", FUNCTION)
     program = program.replace("model=Classifier", "module=module, model=Classifier")
     program += (
-        "from weft.errors import CodeNotAllowedError\n"
-        f"weft.train(recipe(), {QUIET!r}, run_dir='run')\n"
+        "from textmill.errors import CodeNotAllowedError\n"
+        f"textmill.train(recipe(), {QUIET!r}, run_dir='run')\n"
         "for allowed in (False, True):\n"
         "    try:\n"
-        "        weft.load('run', allow_code=allowed)\n"
+        "        textmill.load('run', allow_code=allowed)\n"
         "    except CodeNotAllowedError as error:\n"
         "        print(error)\n"
-        f"mine = weft.run_experiment(recipe(), 'evaluate', 'run', {QUIET!r})\n"
+        f"mine = textmill.run_experiment(recipe(), 'evaluate', 'run', {QUIET!r})\n"
         "print(mine.evaluations['valid_data'].values['loss'])\n"
     )
     (tmp_path / "program.py").write_text(program)
@@ -350,7 +352,7 @@ def test_a_function_of_a_recipe_in_python_is_not_looked_for_in_a_script_that_is_
     assert refused == again
     assert refused == (
         "The module of run is made by code of a Recipe that was made in Python, which is not run "
-        "unasked. No file names it: the program that has it calls weft.run_experiment(recipe, "
+        "unasked. No file names it: the program that has it calls textmill.run_experiment(recipe, "
         "'evaluate', run_dir='run')."
     )
     assert float(loss) == pytest.approx(loss_in_training(tmp_path / "run"), rel=1e-5)

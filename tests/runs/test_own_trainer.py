@@ -2,24 +2,24 @@
 
 import pytest
 
-import weft
-from weft.checkpoint.manifest import Manifest
-from weft.errors import RunError, UserError
-from weft.preflight.check import check
+import textmill
+from textmill.checkpoint.manifest import Manifest
+from textmill.errors import RunError, UserError
+from textmill.preflight.check import check
 
 DATA = '''"""A trainer of its own."""
 
 import torch
 
-from weft import like
-from weft.checkpoint import Checkpoints
-from weft.config import Component, Config, setting
-from weft.data import TextRows
-from weft.models.classifier import Classifier
-from weft.tasks.classification import DocumentClassification
-from weft.text.features.labels import FittedLabels
-from weft.text.tokenizers.word_tokenizer import FittedWords
-from weft.training import AdamW, Progress
+from textmill import like
+from textmill.checkpoint import Checkpoints
+from textmill.config import Component, Config, setting
+from textmill.data import TextRows
+from textmill.models.classifier import Classifier
+from textmill.tasks.classification import DocumentClassification
+from textmill.text.features.labels import FittedLabels
+from textmill.text.tokenizers.word_tokenizer import FittedWords
+from textmill.training import AdamW, Progress
 
 train_data = TextRows.Config(path="rows.tsv", batch_size=4, max_tokens=None)
 tokenizer = FittedWords.Config()
@@ -121,43 +121,43 @@ def weights(folder, step):
 
 
 def test_its_progress_is_the_result_and_its_weights_answer(script, caplog):
-    run = weft.train(script(PLAIN))
+    run = textmill.train(script(PLAIN))
     assert run.result == {"steps": 15, "epochs": 3}
-    assert weft.load(run.folder)("a fine day").label == "good"
-    found = weft.evaluate(run.folder, ["valid_data.path=rows.tsv"])
+    assert textmill.load(run.folder)("a fine day").label == "good"
+    found = textmill.evaluate(run.folder, ["valid_data.path=rows.tsv"])
     assert found["valid_data"].values["accuracy"] == 1.0
-    caplog.set_level("INFO", logger="weft")
+    caplog.set_level("INFO", logger="textmill")
     before = weights(run.folder, 15)
-    assert weft.train("own.py") == run
+    assert textmill.train("own.py") == run
     assert caplog.messages[-1] == f"This run is finished: {run.folder}"
     assert weights(run.folder, 15) == before
 
 
 def test_one_with_a_state_goes_on_where_it_saved_itself(script, caplog):
-    whole = weft.train(script(KEPT), run_dir="whole")
+    whole = textmill.train(script(KEPT), run_dir="whole")
     with pytest.raises(RuntimeError, match="the power is gone"):
-        weft.train("own.py", ["trainer.fail_at=8"], run_dir="cut")
-    caplog.set_level("INFO", logger="weft")
-    assert weft.train("own.py", run_dir="cut").result == whole.result
+        textmill.train("own.py", ["trainer.fail_at=8"], run_dir="cut")
+    caplog.set_level("INFO", logger="textmill")
+    assert textmill.train("own.py", run_dir="cut").result == whole.result
     assert "Resumed at step 5." in caplog.messages
     cut = whole.folder.with_name("cut")
     assert weights(cut, 12) == weights(whole.folder, 12)
 
 
 def test_one_with_a_state_is_given_more_steps(script):
-    whole = weft.train(script(KEPT), ["trainer.max_steps=20"], run_dir="whole")
-    short = weft.train("own.py", run_dir="short")
-    longer = weft.train(short.folder, ["trainer.max_steps=20"], allow_code=True)
+    whole = textmill.train(script(KEPT), ["trainer.max_steps=20"], run_dir="whole")
+    short = textmill.train("own.py", run_dir="short")
+    longer = textmill.train(short.folder, ["trainer.max_steps=20"], allow_code=True)
     assert (longer.folder, longer.result) == (short.folder, {"steps": 20, "epochs": 0})
     assert weights(short.folder, 20) == weights(whole.folder, 20)
 
 
 def test_one_without_a_state_trains_anew_and_says_so(script, caplog):
     source = KEPT.replace("def state_dict", "def own_state")
-    whole = weft.train(script(source.replace('"trainer": self', '"optimizer": self.optimizer')))
+    whole = textmill.train(script(source.replace('"trainer": self', '"optimizer": self.optimizer')))
     with pytest.raises(RuntimeError, match="the power is gone"):
-        weft.train("own.py", ["trainer.fail_at=8"], run_dir="cut")
-    assert weft.train("own.py", run_dir="cut").result == whole.result
+        textmill.train("own.py", ["trainer.fail_at=8"], run_dir="cut")
+    assert textmill.train("own.py", run_dir="cut").result == whole.result
     assert "Mine has no state_dict: it trains anew." in caplog.messages
 
 
@@ -166,19 +166,19 @@ def test_one_without_a_state_trains_anew_and_says_so(script, caplog):
     [
         (
             ("return Progress(steps=steps, epochs=self.max_epochs)", "return steps"),
-            "trainer.fit() returned a int; wanted a weft.training.Progress(steps=..., epochs=..., "
-            "examples=...).",
+            "trainer.fit() returned a int; wanted a textmill.training.Progress(steps=..., "
+            "epochs=..., examples=...).",
         ),
         (
             ("return Progress(steps=steps, epochs=self.max_epochs)", ""),
-            "trainer.fit() returned None; wanted a weft.training.Progress(steps=..., epochs=..., "
-            "examples=...).",
+            "trainer.fit() returned None; wanted a textmill.training.Progress(steps=..., "
+            "epochs=..., examples=...).",
         ),
     ],
 )
 def test_one_that_returns_no_progress_is_told_what_is_wanted(script, change, text):
     with pytest.raises(RunError) as caught:
-        weft.train(script(PLAIN.replace(*change)), run_dir="run")
+        textmill.train(script(PLAIN.replace(*change)), run_dir="run")
     assert str(caught.value) == text
 
 
@@ -198,7 +198,7 @@ NO_FIT = "the ingredient 'trainer' is a trainer, which has no method fit() -> Pr
 )
 def test_what_could_not_be_run_or_used_is_refused_before_it_trains(script, source, text, tmp_path):
     with pytest.raises(UserError) as caught:
-        weft.train(script(source), run_dir="run")
+        textmill.train(script(source), run_dir="run")
     assert str(caught.value) == text
     assert not (tmp_path / "run").exists()
     assert check("own.py").problems == [f"trainer: {text}" if text == NO_FIT else text]

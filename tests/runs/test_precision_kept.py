@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 import torch
 
-import weft
+import textmill
 from tests.runs.tiny import write_recipe
-from weft.config.planning.key import run_key
-from weft.errors import UserError
-from weft.recipes.planning import plan_recipe
-from weft.run_folder.folder import RunFolder
-from weft.training.precision import TYPES
+from textmill.config.planning.key import run_key
+from textmill.errors import UserError
+from textmill.recipes.planning import plan_recipe
+from textmill.run_folder.folder import RunFolder
+from textmill.training.precision import TYPES
 
 SHORT = ["trainer.max_steps=2"]
 
@@ -55,43 +55,47 @@ def test_the_key_of_a_recipe_is_that_of_before_there_was_auto():
 
 
 def test_half_precision_on_a_processor_is_said_to_be_slow(caplog):
-    weft.train("tiny.py", [*SHORT, "trainer.precision=fp16"])
+    textmill.train("tiny.py", [*SHORT, "trainer.precision=fp16"])
     assert "compute so slower than in fp32" in caplog.text
 
 
 def test_it_is_in_the_record_of_the_run():
-    assert info(weft.train("tiny.py", SHORT))["precision"] == "fp32"
-    assert info(weft.train("tiny.py", [*SHORT, "trainer.precision=bf16"]))["precision"] == "bf16"
+    assert info(textmill.train("tiny.py", SHORT))["precision"] == "fp32"
+    assert (
+        info(textmill.train("tiny.py", [*SHORT, "trainer.precision=bf16"]))["precision"] == "bf16"
+    )
 
 
 def test_a_run_that_began_in_bf16_goes_on_in_it_on_a_cpu(kinds, caplog):
-    run = weft.train("tiny.py", SHORT)
+    run = textmill.train("tiny.py", SHORT)
     assert not kinds
     RunFolder(run.folder).write_info(finished=False, precision="bf16")  # as if begun on a GPU
-    with caplog.at_level(logging.INFO, "weft"):
-        weft.train(run.folder, ["trainer.max_steps=4"], allow_code=True)
+    with caplog.at_level(logging.INFO, "textmill"):
+        textmill.train(run.folder, ["trainer.max_steps=4"], allow_code=True)
     assert kinds == {TYPES["bf16"]}
     assert "trainer.precision=auto: bf16 on cpu, as when this run began." in caplog.messages
     assert info(run)["precision"] == "bf16"
 
 
 def test_a_run_of_before_there_was_auto_stays_in_float32(kinds, monkeypatch):
-    run = weft.train("tiny.py", SHORT)
+    run = textmill.train("tiny.py", SHORT)
     path = Path(run.folder, "run.json")
     record = json.loads(path.read_text())
     del record["precision"]
     path.write_text(json.dumps({**record, "finished": False}))
-    monkeypatch.setattr("weft.training.precision.settled", lambda *_, **__: "bf16")
-    monkeypatch.setattr("weft.training.updates.settled", lambda *_, **__: "bf16")  # a GPU has it
-    weft.train(run.folder, ["trainer.max_steps=4"], allow_code=True)
+    monkeypatch.setattr("textmill.training.precision.settled", lambda *_, **__: "bf16")
+    monkeypatch.setattr(
+        "textmill.training.updates.settled", lambda *_, **__: "bf16"
+    )  # a GPU has it
+    textmill.train(run.folder, ["trainer.max_steps=4"], allow_code=True)
     assert info(run)["precision"] == "fp32"
 
 
 def test_another_precision_than_a_run_began_with_is_refused():
-    run = weft.train("tiny.py", SHORT)
+    run = textmill.train("tiny.py", SHORT)
     RunFolder(run.folder).write_info(finished=False, precision="bf16")
     with pytest.raises(UserError) as caught:
-        weft.train("tiny.py", [*SHORT, "trainer.precision=fp32"])
+        textmill.train("tiny.py", [*SHORT, "trainer.precision=fp32"])
     assert str(caught.value) == (
         "trainer.precision is fp32, but this run began with bf16, which auto was on its device: "
         "fp32 would be another run. Leave it at auto to go on; to train anew: the same call with "

@@ -11,13 +11,13 @@ import torch
 import transformers
 from safetensors.torch import load_file
 
-import weft
+import textmill
 from tests.pretrained_checkpoints import ENCODERS, save_encoder
-from weft.errors import UserError
-from weft.models.lora import merged, own_weights
-from weft.preflight.check import check
-from weft.runs.export import export
-from weft.runtime.pretrained import find_pretrained
+from textmill.errors import UserError
+from textmill.models.lora import merged, own_weights
+from textmill.preflight.check import check
+from textmill.runs.export import export
+from textmill.runtime.pretrained import find_pretrained
 
 WORDS = "the O\ncat B-animal\nsat O\n\ndogs B-animal\nbark O\n\n"
 ROWS = {
@@ -68,13 +68,13 @@ def trained(task: str, family: str, folder: Path, *more: str, **steps: int) -> P
     words = [*words_of(task, folder, **steps), *more]
     run = folder / "run"
     experiment = EXPERIMENTS.get(task, f"{task}/pretrained")
-    weft.run_experiment(experiment, "train", str(run), words)
+    textmill.run_experiment(experiment, "train", str(run), words)
     return run
 
 
 def answers(run: Path, task: str) -> list[str]:
     asked = [ASKED.get(task, text) for text in ("the cat sat", "dogs bark at unbelievable mats")]
-    return [repr(answer) for answer in weft.load(run)(asked)]
+    return [repr(answer) for answer in textmill.load(run)(asked)]
 
 
 def weights_of(run: Path) -> bytes:
@@ -98,7 +98,7 @@ def test_a_text_that_is_cut_keeps_its_closing_mark(family: str, tmp_path: Path) 
     library = transformers.PreTrainedTokenizerFast(tokenizer_file=made)
     rows = [{"text": "the " * number} for number in range(1, 12)]
     wanted = library([row["text"] for row in rows], truncation=True, max_length=9)["input_ids"]
-    text = weft.load(run).task.text
+    text = textmill.load(run).task.text
     found = text.encode(rows, with_targets=False, truncate=True)["text"]
     assert [ids.tolist() for ids in found] == wanted
 
@@ -108,8 +108,8 @@ def test_an_export_cuts_words_as_the_run_does(tmp_path: Path) -> None:
     run = trained("tagging", "bert", tmp_path)
     export(str(run), "onnx", out=str(tmp_path / "out"))
     asked = ["unbelievable films " * 14, "the cat sat"]
-    exported = weft.exported.load(tmp_path / "out", device="cpu", threads=1)
-    for one, other in zip(weft.load(run)(asked), exported(asked), strict=True):
+    exported = textmill.exported.load(tmp_path / "out", device="cpu", threads=1)
+    for one, other in zip(textmill.load(run)(asked), exported(asked), strict=True):
         assert one.tags == other.tags
         assert one.scores == pytest.approx(other.scores, abs=1e-5)
 
@@ -131,7 +131,7 @@ def test_a_recipe_of_another_tokenizer_is_refused(
     words = ["model.encoder.type=pretrained", *words_of(task, tmp_path), "tokenizer.min_count=1"]
     words = [word for word in words if "min_count" not in word or task == "joint"]
     with pytest.raises(UserError, match=said):
-        weft.run_experiment(experiment, "train", str(tmp_path / "run"), words)
+        textmill.run_experiment(experiment, "train", str(tmp_path / "run"), words)
 
 
 def test_adapters_that_are_held_still_are_refused(tmp_path: Path) -> None:
@@ -145,15 +145,15 @@ def test_a_length_that_another_limit_ends_before_is_refused(tmp_path: Path) -> N
     with pytest.raises(
         UserError, match=r"trainer\.max_epochs=1 has ended .* trainer\.max_epochs=n"
     ):
-        weft.train(run, overrides=["trainer.max_steps=30"])
-    weft.train(run, overrides=["trainer.max_epochs=2"])
+        textmill.train(run, overrides=["trainer.max_steps=30"])
+    textmill.train(run, overrides=["trainer.max_epochs=2"])
     assert json.loads((run / "run.json").read_text())["result"]["epochs"] == 2
 
 
 def test_a_run_goes_on_bitwise(tmp_path: Path) -> None:
     whole = trained("tagging", "bert", tmp_path / "whole", steps=4)
     part = trained("tagging", "bert", tmp_path / "part", steps=2)
-    weft.train(part, overrides=["trainer.max_steps=4"])
+    textmill.train(part, overrides=["trainer.max_steps=4"])
     assert weights_of(part) == weights_of(whole)
 
 
@@ -162,20 +162,20 @@ def test_a_run_goes_on_bitwise_without_the_folder(task: str, tmp_path: Path) -> 
     whole = trained(task, "bert", tmp_path / "whole", steps=4)
     part = trained(task, "bert", tmp_path / "part", steps=2)
     shutil.rmtree(tmp_path / "part/encoder")
-    weft.train(part, overrides=["trainer.max_steps=4"])
+    textmill.train(part, overrides=["trainer.max_steps=4"])
     assert weights_of(part) == weights_of(whole)
     again = words_of(task, tmp_path / "part", steps=6)  # the same command, of another length
-    weft.train(f"{task}/pretrained", overrides=again, run_dir=part, extend=True)
+    textmill.train(f"{task}/pretrained", overrides=again, run_dir=part, extend=True)
     assert check(part, ["trainer.max_steps=8"]).problems == []
     with pytest.raises(UserError, match=f"There is no folder {tmp_path / 'part/encoder'}"):
-        weft.train(f"{task}/pretrained", overrides=again, run_dir=tmp_path / "another")
+        textmill.train(f"{task}/pretrained", overrides=again, run_dir=tmp_path / "another")
 
 
 def test_a_classifier_by_the_first_token_begins_as_that_of_transformers(tmp_path: Path) -> None:
     more = "model.pooling.type=pooler", "optimizer.lr=1e-30"
     run = trained("classification", "bert", tmp_path, *more, steps=1)
     oracle: Any = transformers.AutoModel.from_pretrained(tmp_path / "encoder").eval()
-    task = weft.load(run).task
+    task = textmill.load(run).task
     ids = task.text.encode([{"text": "the cat"}], with_targets=False)["text"][0]
     given = torch.from_numpy(ids).long()[None]
     with torch.no_grad():
@@ -196,14 +196,14 @@ def test_a_run_keeps_the_commit_of_a_name_on_the_hub(
     save_encoder(tmp_path / "hub/snapshots/c0ffee", "bert")
     words = [*words_of("classification", tmp_path), "model.encoder.path=owner/bert"]
     run = tmp_path / "run"
-    weft.train("classification/pretrained", overrides=words, run_dir=run)
+    textmill.train("classification/pretrained", overrides=words, run_dir=run)
     assert asked == [None], "once: config, tokenizer and weights are of one commit"
     assert json.loads((run / "run.json").read_text())["pretrained"] == {"owner/bert": "c0ffee"}
-    weft.train(run, overrides=["trainer.max_steps=4"])
+    textmill.train(run, overrides=["trainer.max_steps=4"])
     assert asked == [None]
     assert json.loads((run / "run.json").read_text())["pretrained"] == {"owner/bert": "c0ffee"}
     shutil.rmtree(run / "checkpoints")  # as of a run that was stopped before it saved anything
-    weft.train(run, overrides=["trainer.max_steps=5"])
+    textmill.train(run, overrides=["trainer.max_steps=5"])
     assert asked == [None, "c0ffee"]
 
 
@@ -230,14 +230,14 @@ def test_a_run_learns_by_adapters_alone(tmp_path: Path) -> None:
     lora = "model.encoder.lora.rank=2", "model.encoder.lora.dropout=0.1"
     whole = trained("classification", "bert", tmp_path / "whole", *lora, steps=4)
     part = trained("classification", "bert", tmp_path / "part", *lora, steps=2)
-    weft.train(part, overrides=["trainer.max_steps=4"])
+    textmill.train(part, overrides=["trainer.max_steps=4"])
     assert weights_of(part) == weights_of(whole)
     base = load_file(tmp_path / "whole/encoder/model.safetensors")
-    module = weft.load(whole).task.module
+    module = textmill.load(whole).task.module
     kept = own_weights(module.get_submodule("text.encoder.model"))
     assert all(torch.equal(kept[name], base[name]) for name in kept)
     assert any(weight.abs().sum() for n, weight in module.state_dict().items() if "lora_B" in n)
-    predictor = weft.load(whole)
+    predictor = textmill.load(whole)
     before = predictor("dogs bark").scores
     predictor.task.module = merged(predictor.task.module)
     assert predictor("dogs bark").scores == pytest.approx(before, abs=1e-5)
@@ -247,8 +247,8 @@ def test_adapters_begin_beside_what_another_run_has_learned(tmp_path: Path) -> N
     plain = trained("classification", "bert", tmp_path / "plain")
     lora = "model.encoder.lora.rank=2", "optimizer.lr=1e-30"
     tuned = trained("classification", "bert", tmp_path / "t", *lora, f"trainer.initialize={plain}")
-    learned = own_weights(weft.load(tuned).task.module)
-    wanted = weft.load(plain).task.module.state_dict()
+    learned = own_weights(textmill.load(tuned).task.module)
+    wanted = textmill.load(plain).task.module.state_dict()
     assert learned.keys() == wanted.keys()
     assert all(torch.equal(learned[name], wanted[name]) for name in wanted)
     with pytest.raises(UserError, match=r"adapters have learned .* Set lora as it is there"):

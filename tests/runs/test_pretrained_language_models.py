@@ -8,10 +8,10 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-import weft
+import textmill
 from tests.pretrained_checkpoints import LANGUAGE_MODELS, TEXTS, save_language_model
-from weft.errors import UserError
-from weft.runs.export import export
+from textmill.errors import UserError
+from textmill.runs.export import export
 
 ASKED = ["the cat", "dogs bark at", ""]
 
@@ -32,12 +32,12 @@ def trained(family: str, folder: Path, *more: str, steps: int = 2) -> Path:
         *more,
     ]
     run = folder / "run"
-    weft.run_experiment("language/pretrained", "train", str(run), words)
+    textmill.run_experiment("language/pretrained", "train", str(run), words)
     return run
 
 
 def answers(run: Path) -> list[str]:
-    return [repr(answer) for answer in weft.load(run)(ASKED)]
+    return [repr(answer) for answer in textmill.load(run)(ASKED)]
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_a_run_answers_without_what_it_began_with(tmp_path: Path, family: str) -
 def test_a_run_goes_on_bitwise(tmp_path: Path) -> None:
     whole = trained("gpt2", tmp_path / "whole", steps=4)
     part = trained("gpt2", tmp_path / "part", steps=2)
-    weft.train(part, overrides=["trainer.max_steps=4"])
+    textmill.train(part, overrides=["trainer.max_steps=4"])
     weights = "checkpoints/step-00000004/model.safetensors"
     assert (part / weights).read_bytes() == (whole / weights).read_bytes()
 
@@ -80,15 +80,15 @@ def test_adapters_learn_beside_the_weights(tmp_path: Path) -> None:
 
 
 def test_what_draws_its_answers_is_exported_with_the_likeliest(tmp_path: Path) -> None:
-    """To CTranslate2, which cannot draw as weft does."""
+    """To CTranslate2, which cannot draw as textmill does."""
     run = trained("gpt2", tmp_path, "task.decoding.top_k=5", "task.decoding.seed=3")
     with pytest.raises(UserError, match=r"sample is True\n.* the likeliest .* --greedy"):
         export(run, "ctranslate2")
     made = export(run, "ctranslate2", greedy=True)  # which compares it
-    predictor = weft.load(run)
+    predictor = textmill.load(run)
     config = predictor.task.config
     predictor.task.config = replace(config, decoding=config.decoding.likeliest())
-    found = weft.exported.load(made.folder, device="cpu", threads=1)(ASKED)
+    found = textmill.exported.load(made.folder, device="cpu", threads=1)(ASKED)
     assert [one.text for one in found] == [one.text for one in predictor(ASKED)]
     plain = trained("gpt2", tmp_path / "plain", "task.decoding.sample=false")
     with pytest.raises(UserError, match="answers are not drawn: leave greedy out"):

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 import transformers
 
-import weft
-import weft.exported
+import textmill
+import textmill.exported
 from tests.pretrained_checkpoints import LANGS, SEQ2SEQ, save_encoder, save_seq2seq
-from weft.errors import DataError, UserError
-from weft.runs.export import export
+from textmill.errors import DataError, UserError
+from textmill.runs.export import export
 
 TASKS = ("parsing", "summarization", "translation")
 ROWS = "the cat sat\tdogs bark\nthe unbelievable moon\tfilms are rare\ndogs bark\tthe cat\n"
@@ -46,18 +46,18 @@ def test_of_rows_that_are_too_long_nothing_is_to_be_raised(tmp_path: Path) -> No
     words = words_of("bart", tmp_path)
     (tmp_path / "train.tsv").write_text(f"{'the cat ' * 40}\tdogs\n")
     with pytest.raises(DataError, match=r"has positions for 60 tokens: leave these rows out with"):
-        weft.run_experiment("translation/pretrained", "train", str(tmp_path / "run"), words)
+        textmill.run_experiment("translation/pretrained", "train", str(tmp_path / "run"), words)
 
 
 def trained(task: str, family: str, folder: Path, *more: str, steps: int = 2) -> Path:
     save_seq2seq(folder / "model", family)
     run, words = folder / "run", words_of(family, folder, *more, steps=steps)
-    weft.run_experiment(f"{task}/pretrained", "train", str(run), words)
+    textmill.run_experiment(f"{task}/pretrained", "train", str(run), words)
     return run
 
 
 def answers(run: Path) -> list[str]:
-    return [repr(answer) for answer in weft.load(run)(ASKED)]
+    return [repr(answer) for answer in textmill.load(run)(ASKED)]
 
 
 def test_a_run_answers_without_what_it_began_with(tmp_path: Path) -> None:
@@ -74,14 +74,14 @@ def test_a_run_goes_on_bitwise_without_the_folder(family: str, tmp_path: Path) -
     whole = trained("parsing", family, tmp_path / "whole", steps=4)
     part = trained("parsing", family, tmp_path / "part", steps=2)
     shutil.rmtree(tmp_path / "part" / "model")
-    weft.train(part, overrides=["trainer.max_steps=4"])
+    textmill.train(part, overrides=["trainer.max_steps=4"])
     weights = "checkpoints/step-00000004/model.safetensors"
     assert (part / weights).read_bytes() == (whole / weights).read_bytes()
 
 
 def test_what_is_put_before_sources(tmp_path: Path) -> None:
     run = trained("summarization", "t5", tmp_path, 'task.source_prefix="the: "')
-    task = weft.load(run).task
+    task = textmill.load(run).task
     tokenizer = task.text.tokenizer
     wanted = tokenizer.create_encoder()("the: the cat").tolist()
     encoded = task.text.encode([{"source": "the cat"}], with_targets=False)
@@ -101,11 +101,11 @@ def test_a_model_that_is_none_is_refused(tmp_path: Path) -> None:
     words = [word for word in words_of("bart", tmp_path) if "model.path" not in word]
     words += [f"tokenizer.path={folder}"]
     with pytest.raises(UserError, match=r"model\.path is not set"):
-        weft.run_experiment("translation/pretrained", "train", str(tmp_path / "a"), words)
+        textmill.run_experiment("translation/pretrained", "train", str(tmp_path / "a"), words)
     save_encoder(tmp_path / "bert", "bert")
     words += [f"model.path={tmp_path / 'bert'}"]
     with pytest.raises(UserError, match="which is no encoder-decoder of texts"):
-        weft.run_experiment("translation/pretrained", "train", str(tmp_path / "a"), words)
+        textmill.run_experiment("translation/pretrained", "train", str(tmp_path / "a"), words)
 
 
 FAMILIES = [f if f == "marian" else pytest.param(f, marks=pytest.mark.slow) for f in SEQ2SEQ]
@@ -122,7 +122,7 @@ def test_an_export_generates_the_same_with_transformers(family: str, tmp_path: P
         tokenizer = transformers.AutoTokenizer.from_pretrained(made.folder)
     found = model.generate(**tokenizer(ASKED[:1], return_tensors="pt"))
     [text] = tokenizer.batch_decode(found, skip_special_tokens=True)
-    assert text == str(weft.load(run)(ASKED[0]))
+    assert text == str(textmill.load(run)(ASKED[0]))
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -130,8 +130,8 @@ def test_an_export_answers_with_ctranslate2(family: str, tmp_path: Path) -> None
     run = trained("translation", family, tmp_path, "task.decoding.beam_size=3")
     made = export(run, "ctranslate2")
     assert made.comparison.same == made.comparison.rows
-    wanted = [str(answer) for answer in weft.load(run)(ASKED)]
-    assert [str(answer) for answer in weft.exported.load(made.folder)(ASKED)] == wanted
+    wanted = [str(answer) for answer in textmill.load(run)(ASKED)]
+    assert [str(answer) for answer in textmill.exported.load(made.folder)(ASKED)] == wanted
 
 
 @pytest.mark.slow
@@ -141,8 +141,8 @@ def test_an_export_answers_with_onnxruntime(family: str, tmp_path: Path) -> None
     run = trained("translation", family, tmp_path, "task.decoding.beam_size=3", before)
     made = export(run, "onnx")
     assert made.comparison.same == made.comparison.rows
-    wanted = [str(answer) for answer in weft.load(run)(ASKED)]
-    assert [str(answer) for answer in weft.exported.load(made.folder)(ASKED)] == wanted
+    wanted = [str(answer) for answer in textmill.load(run)(ASKED)]
+    assert [str(answer) for answer in textmill.exported.load(made.folder)(ASKED)] == wanted
 
 
 def test_adapters_are_merged_in_exports(tmp_path: Path) -> None:

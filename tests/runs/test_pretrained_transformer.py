@@ -1,4 +1,4 @@
-"""Runs of weft's own Transformers that begin with published weights, and are then whole."""
+"""Runs of textmill's own Transformers that begin with published weights, and are then whole."""
 
 import json
 import shutil
@@ -8,7 +8,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-import weft
+import textmill
 from tests.pretrained_checkpoints import (
     LANGS,
     TEXTS,
@@ -16,10 +16,10 @@ from tests.pretrained_checkpoints import (
     save_language_model,
     save_seq2seq,
 )
-from weft.errors import UserError
-from weft.models.causal_transformer import CausalTransformer
-from weft.models.transformer import Transformer
-from weft.runs.export import export
+from textmill.errors import UserError
+from textmill.models.causal_transformer import CausalTransformer
+from textmill.models.transformer import Transformer
+from textmill.runs.export import export
 
 FAMILIES = ("gpt2", "llama", "m2m_100", "marian", "nllb")
 ASKED = ["the cat sat", "dogs bark at the moon"]
@@ -60,12 +60,12 @@ def trained(folder: Path, family: str, *more: str, steps: int = 2) -> Path:
     checkpoint(folder, family)
     name, settings = words(folder, family, steps=steps)
     run = folder / "run"
-    weft.run_experiment(name, "train", str(run), [*settings, *more])
+    textmill.run_experiment(name, "train", str(run), [*settings, *more])
     return run
 
 
 def answers(run: Path) -> list[str]:
-    return [repr(answer) for answer in weft.load(run)(ASKED)]
+    return [repr(answer) for answer in textmill.load(run)(ASKED)]
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_a_run_is_whole_and_exported(family: str, tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / family)
     run = Path(shutil.move(run, tmp_path / "moved"))
     assert answers(run) == before
-    module = weft.load(run).task.module
+    module = textmill.load(run).task.module
     assert isinstance(module, Transformer | CausalTransformer)
     for kind in ("huggingface", "ctranslate2", "onnx"):
         export(run, kind, out=tmp_path / kind)  # which compares answers to the rows of valid_data
@@ -90,7 +90,7 @@ def test_a_run_goes_on_bitwise_without_the_folder(family: str, tmp_path: Path) -
     whole = trained(tmp_path / "whole", family, steps=4)
     part = trained(tmp_path / "part", family, steps=2)
     shutil.rmtree(tmp_path / "part" / family)
-    weft.train(part, overrides=["trainer.max_steps=4"])
+    textmill.train(part, overrides=["trainer.max_steps=4"])
     weights = "checkpoints/step-00000004/model.safetensors"
     assert (part / weights).read_bytes() == (whole / weights).read_bytes()
 
@@ -108,8 +108,8 @@ def test_what_a_checkpoint_bans_is_banned_in_exports(model: str, tmp_path: Path)
     name, settings = words(tmp_path, "marian")
     run = tmp_path / "run"
     greedy = ["task.decoding.beam_size=1", "task.decoding.max_length_b=6", "task.label_smoothing=0"]
-    weft.run_experiment(name, "train", str(run), [*settings, *greedy, f"model.type={model}"])
-    module = weft.load(run).task.module
+    textmill.run_experiment(name, "train", str(run), [*settings, *greedy, f"model.type={model}"])
+    module = textmill.load(run).task.module
     assert module.banned.tolist() == [pad]
     for kind in ("huggingface", "ctranslate2", "onnx"):
         found = export(run, kind, out=tmp_path / kind).comparison
@@ -121,14 +121,14 @@ def test_what_cannot_be_is_refused_before_a_run_begins(tmp_path: Path) -> None:
     name, settings = words(tmp_path, "gpt2")
     changed(folder, "config.json", scale_attn_weights=False)
     with pytest.raises(UserError, match="scale_attn_weights=False, where True is known"):
-        weft.run_experiment(name, "train", str(tmp_path / "run"), settings)
+        textmill.run_experiment(name, "train", str(tmp_path / "run"), settings)
 
 
 def test_the_first_loss_is_that_of_transformers(tmp_path: Path) -> None:
     import transformers
 
     run = trained(tmp_path, "marian", "optimizer.lr=1e-12", "trainer.ema=null", steps=1)
-    predictor = weft.load(run)
+    predictor = textmill.load(run)
     model = transformers.MarianMTModel.from_pretrained(tmp_path / "marian").eval()
     text = predictor.task.text
     row = {"source": TEXTS[0], "target": TEXTS[1]}

@@ -8,15 +8,15 @@ from types import SimpleNamespace
 
 import pytest
 
-import weft
-from weft.errors import CheckpointError, UserError
-from weft.inference import tokenizer_from_run as run_tokenizer
-from weft.inference.checkpoints import use_checkpoint
-from weft.inference.tokenizer_from_run import RunTokenizer
-from weft.preflight.check import check
-from weft.runs.train import train
-from weft.tasks.masked_language_model import MaskedLanguageModeling
-from weft.training.warm_start.initial_weights import Initial
+import textmill
+from textmill.errors import CheckpointError, UserError
+from textmill.inference import tokenizer_from_run as run_tokenizer
+from textmill.inference.checkpoints import use_checkpoint
+from textmill.inference.tokenizer_from_run import RunTokenizer
+from textmill.preflight.check import check
+from textmill.runs.train import train
+from textmill.tasks.masked_language_model import MaskedLanguageModeling
+from textmill.training.warm_start.initial_weights import Initial
 
 TOPICS = {
     topic: words.split()
@@ -138,7 +138,7 @@ def test_a_reader_of_questions_begins_with_it(pretrained, tmp_path):
     words += [*MODEL, "model.encoder.num_layers=1", "model.encoder.ffn_dim=32"]
     words += ["model.encoder.num_heads=2", "model.encoder.positions=rotary"]
     words += ["tokenizer.type=of_run", f"tokenizer.path={pretrained / 'pre'}"]
-    task = weft.create_task("question/transformer/local", words)
+    task = textmill.create_task("question/transformer/local", words)
     (first, *others) = Initial(str(pretrained / "pre"), {}, task=task).load()
     shared = [n for n in task.module.state_dict() if n.startswith(("embedding.", "encoder."))]
     assert f": {len(shared)} of " in first
@@ -192,7 +192,7 @@ def test_a_tuned_run_is_loaded_without_the_one_it_began_with(pretrained, tmp_pat
     tuned("classification/transformer", tmp_path, tmp_path, "trainer.max_steps=2")
     shutil.rmtree(tmp_path / "pre")
     (tmp_path / "label-train.tsv").unlink()
-    assert weft.load(tmp_path / "tuned")("lion").label in TOPICS
+    assert textmill.load(tmp_path / "tuned")("lion").label in TOPICS
 
 
 @pytest.mark.parametrize("place", ["", "modules", "checkpoints"])
@@ -214,7 +214,7 @@ def test_a_tokenizer_that_is_not_there_or_damaged_is_refused(pretrained, tmp_pat
     with pytest.raises(UserError) as caught:
         RunTokenizer.Config(path=tmp_path).build()
     assert str(caught.value) == (
-        f"{tmp_path} is not a run folder; wanted a folder that weft train has written, with "
+        f"{tmp_path} is not a run folder; wanted a folder that textmill train has written, with "
         "checkpoints/ in it."
     )
     shutil.copytree(pretrained / "pre", tmp_path / "pre")
@@ -290,7 +290,7 @@ def test_a_run_fills_masks_in_without_its_files(tmp_path, monkeypatch):
     assert all({"row", "text", "masked", "found", "perplexity"} <= set(row) for row in rows)
     for path in tmp_path.glob("*.t*"):
         path.unlink()
-    fill = weft.load("run")
+    fill = textmill.load("run")
     answer = fill("the cat and [MASK]")
     assert answer.text == f"the cat and {answer.masks[0][0].text}"
     assert len(answer.masks[0]) == 5
@@ -317,4 +317,4 @@ def test_real_text(shared_data, tmp_path, monkeypatch):
     words += ["tokenizer={type: fitted, kind: bpe, vocab_size: 500}", "optimizer.lr=0.02"]
     run = train(LOCAL, words, run_dir=tmp_path / "run")
     assert run.result["best"]["perplexity"] < 250  # of 500 pieces
-    assert weft.load(run.folder)("the [MASK] of the").text.startswith("the ")
+    assert textmill.load(run.folder)("the [MASK] of the").text.startswith("the ")

@@ -6,17 +6,17 @@ from pathlib import Path
 import pytest
 import torch
 
-import weft
-from weft.data.text_rows import TextRows
-from weft.errors import CodeNotAllowedError, PlanError, UserError
-from weft.models.classifier import Classifier
-from weft.models.encoders.averaging import AveragingEncoder
-from weft.models.layers.word_embeddings import WordEmbedding
-from weft.recipes import registries
-from weft.tasks.classification import DocumentClassification
-from weft.text.features.labels import FittedLabels
-from weft.text.tokenizers.word_tokenizer import FittedWords
-from weft.training import Adam, Constant, Selection, Trainer
+import textmill
+from textmill.data.text_rows import TextRows
+from textmill.errors import CodeNotAllowedError, PlanError, UserError
+from textmill.models.classifier import Classifier
+from textmill.models.encoders.averaging import AveragingEncoder
+from textmill.models.layers.word_embeddings import WordEmbedding
+from textmill.recipes import registries
+from textmill.tasks.classification import DocumentClassification
+from textmill.text.features.labels import FittedLabels
+from textmill.text.tokenizers.word_tokenizer import FittedWords
+from textmill.training import Adam, Constant, Selection, Trainer
 
 ROWS = "ham\tsee you at home\nspam\twin cash now\nham\thome late\nspam\tcash for you\n" * 3
 
@@ -24,16 +24,16 @@ ROWS = "ham\tsee you at home\nspam\twin cash now\nham\thome late\nspam\tcash for
 SCRIPT = """
 from pathlib import Path
 
-import weft
-from weft.data.text_rows import TextRows
-from weft.models.classifier import Classifier
-from weft.tasks.classification import DocumentClassification
-from weft.text.features.labels import FittedLabels
-from weft.text.tokenizers.word_tokenizer import FittedWords
-from weft.training import Trainer
+import textmill
+from textmill.data.text_rows import TextRows
+from textmill.models.classifier import Classifier
+from textmill.tasks.classification import DocumentClassification
+from textmill.text.features.labels import FittedLabels
+from textmill.text.tokenizers.word_tokenizer import FittedWords
+from textmill.training import Trainer
 
 train_data = TextRows.Config(path=Path("rows.tsv"), batch_size=4)
-valid_data = weft.like("train_data", shuffle=False)
+valid_data = textmill.like("train_data", shuffle=False)
 tokenizer = FittedWords.Config()
 labels = FittedLabels.Config()
 model = Classifier.Config()
@@ -50,10 +50,10 @@ class Loud(DocumentClassification):
 def recipe(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "rows.tsv").write_text(ROWS)
-    return weft.Recipe(
+    return textmill.Recipe(
         "Classifies messages.",
         train_data=TextRows.Config(path=Path("rows.tsv"), batch_size=4),
-        valid_data=weft.like("train_data", shuffle=False),
+        valid_data=textmill.like("train_data", shuffle=False),
         tokenizer=FittedWords.Config(),
         labels=FittedLabels.Config(),
         model=Classifier.Config(
@@ -67,45 +67,45 @@ def recipe(tmp_path, monkeypatch):
 
 
 def test_the_modes(recipe):
-    trained = weft.run_experiment(recipe, "train", "run")
+    trained = textmill.run_experiment(recipe, "train", "run")
     assert trained.folder == Path("run")
     assert trained.result["steps"] == 24
     assert not trained.evaluations
-    found = weft.run_experiment(recipe, "evaluate", "run")
+    found = textmill.run_experiment(recipe, "evaluate", "run")
     assert set(found.evaluations) == {"valid_data"}
     values = found.evaluations["valid_data"].values
     assert values["accuracy"] == trained.result["best"]["accuracy"] == 1
     assert len(found.evaluations["valid_data"].rows) == 12
-    both = weft.run_experiment(recipe, "train_and_evaluate", "other")
+    both = textmill.run_experiment(recipe, "train_and_evaluate", "other")
     assert both.result["steps"] == 24
     assert both.evaluations["valid_data"].values == values
-    assert weft.evaluate("run")["valid_data"].values == values
+    assert textmill.evaluate("run")["valid_data"].values == values
 
 
 def test_a_run_that_is_finished_is_not_trained_again(recipe):
-    first = weft.run_experiment(recipe)
+    first = textmill.run_experiment(recipe)
     files = {path: path.stat().st_mtime_ns for path in first.folder.rglob("*") if path.is_file()}
-    again = weft.run_experiment(recipe)
+    again = textmill.run_experiment(recipe)
     assert again.folder == first.folder
     assert files == {p: p.stat().st_mtime_ns for p in again.folder.rglob("*") if p.is_file()}
 
 
 def test_nothing_is_evaluated_that_was_not_trained(recipe):
     with pytest.raises(UserError) as error:
-        weft.run_experiment(recipe, "evaluate", "nowhere")
+        textmill.run_experiment(recipe, "evaluate", "nowhere")
     assert str(error.value) == (
         "Nothing was trained in nowhere, so nothing can be evaluated. Train it first: "
         "mode 'train' or 'train_and_evaluate', with the same settings."
     )
     assert not Path("nowhere").exists()
-    weft.run_experiment(recipe, "train", "run")
+    textmill.run_experiment(recipe, "train", "run")
     with pytest.raises(UserError, match=r"^run holds another run"):
-        weft.run_experiment(recipe, "evaluate", "run", ["model.embedding.dim=4"])
+        textmill.run_experiment(recipe, "evaluate", "run", ["model.embedding.dim=4"])
 
 
 def test_an_unknown_mode(recipe):
     with pytest.raises(UserError) as error:
-        weft.run_experiment(recipe, "eval")
+        textmill.run_experiment(recipe, "eval")
     assert str(error.value) == (
         "mode is 'eval'; wanted one of train, evaluate, train_and_evaluate."
     )
@@ -115,21 +115,21 @@ def test_without_data_to_measure_on(recipe):
     del recipe.ingredients["valid_data"]
     recipe.ingredients["trainer"] = Trainer.Config(max_epochs=1)
     with pytest.raises(UserError) as error:
-        weft.run_experiment(recipe, "train_and_evaluate", "run")
+        textmill.run_experiment(recipe, "train_and_evaluate", "run")
     assert str(error.value) == (
         "recipe has neither valid_data nor test_data, so nothing can be evaluated. "
         "Give it one of them."
     )
-    predictor, best = weft.train_model(recipe, run_dir="run")  # finished: nothing is trained
+    predictor, best = textmill.train_model(recipe, run_dir="run")  # finished: nothing is trained
     assert best == {}
     assert str(predictor("win cash")) in ("ham", "spam")
 
 
 def test_the_trained_model_has_the_weights_of_its_best_evaluation(recipe):
-    predictor, best = weft.train_model(recipe, run_dir="run")
+    predictor, best = textmill.train_model(recipe, run_dir="run")
     assert best == {"step": best["step"], "accuracy": 1}
     assert [str(a) for a in predictor(["win cash", "late at home"])] == ["spam", "ham"]
-    loaded = weft.load("run")
+    loaded = textmill.load("run")
     assert loaded.checkpoint == predictor.checkpoint == f"step-{best['step']:08d}"
     weights = predictor.task.module.state_dict()
     for name, weight in loaded.task.module.state_dict().items():
@@ -138,63 +138,63 @@ def test_the_trained_model_has_the_weights_of_its_best_evaluation(recipe):
 
 def test_a_task_that_nothing_registers_comes_back_in_the_process_that_has_it(recipe):
     recipe.ingredients["task"] = replace(Loud.Config(), column="text")
-    predictor, _ = weft.train_model(recipe, run_dir="run")
+    predictor, _ = textmill.train_model(recipe, run_dir="run")
     assert type(predictor.task) is Loud
     assert str(predictor("win cash")) == "spam"
-    found = weft.run_experiment(recipe, "evaluate", "run")
+    found = textmill.run_experiment(recipe, "evaluate", "run")
     assert found.evaluations["valid_data"].values["accuracy"] == 1
 
 
 def test_a_task_as_training_starts_with_it(recipe):
-    task = weft.create_task(recipe)
+    task = textmill.create_task(recipe)
     assert type(task) is DocumentClassification
     assert [str(a) in ("ham", "spam") for a in task.predict([{"text": "win"}])] == [True]
-    again = weft.create_task(recipe)
+    again = textmill.create_task(recipe)
     for one, other in zip(task.module.parameters(), again.module.parameters(), strict=True):
         assert torch.equal(one, other)
-    seeded = weft.create_task(recipe, ["task.max_length=3"])
+    seeded = textmill.create_task(recipe, ["task.max_length=3"])
     assert seeded.config.max_length == 3
-    frozen = weft.train(recipe, ["optimizer.lr=1e-30"], run_dir="run")
+    frozen = textmill.train(recipe, ["optimizer.lr=1e-30"], run_dir="run")
     for one, other in zip(
-        task.module.parameters(), weft.load(frozen.folder).task.module.parameters(), strict=True
+        task.module.parameters(), textmill.load(frozen.folder).task.module.parameters(), strict=True
     ):
         assert torch.equal(one, other)  # no rate: what training starts with
 
 
 def test_a_task_takes_the_weights_it_is_given(recipe, caplog):
-    run = weft.train(recipe, {"trainer": {"max_steps": 3}, "lr": 0.1}, run_dir="run")
+    run = textmill.train(recipe, {"trainer": {"max_steps": 3}, "lr": 0.1}, run_dir="run")
     assert run.result["steps"] == 3
-    trained = weft.load(run.folder).task.module.state_dict()
+    trained = textmill.load(run.folder).task.module.state_dict()
     for state in (trained, run.folder, str(run.folder / "checkpoints" / "step-00000003")):
-        task = weft.create_task(recipe, model_state=state)
+        task = textmill.create_task(recipe, model_state=state)
         for name, tensor in task.module.state_dict().items():
             assert torch.equal(tensor, trained[name])
     head = next(name for name in trained if name.endswith("bias"))
     del trained[head]
     with pytest.raises(UserError) as caught:
-        weft.create_task(recipe, model_state={**trained, "scale": torch.zeros(1)})
+        textmill.create_task(recipe, model_state={**trained, "scale": torch.zeros(1)})
     assert str(caught.value) == (
         "model_state is not the state of this module:\n"
         f"  missing key '{head}'\n"
         "  unexpected key 'scale'"
     )
     with pytest.raises(UserError, match="is 'none', where no checkpoint is"):
-        weft.create_task(recipe, model_state="none")
-    found = weft.evaluate(run.folder, {"valid_data": {"batch_size": 1}})
+        textmill.create_task(recipe, model_state="none")
+    found = textmill.evaluate(run.folder, {"valid_data": {"batch_size": 1}})
     assert list(found) == ["valid_data"]
 
 
 def test_a_task_begins_with_the_vectors_of_the_file(recipe, caplog):
     Path("vectors.txt").write_text("cash 1 2 3 4 5 6 7 8\n")
-    with caplog.at_level("INFO", logger="weft"):
-        task = weft.create_task(recipe, ["model.embedding.vectors=vectors.txt"])
+    with caplog.at_level("INFO", logger="textmill"):
+        task = textmill.create_task(recipe, ["model.embedding.vectors=vectors.txt"])
     table = task.module.text.embedding.tokens.weight.detach()
     assert table.tolist().count([1, 2, 3, 4, 5, 6, 7, 8]) == 1
     assert any(line.startswith("Word vectors of vectors.txt: 1 of ") for line in caplog.messages)
 
 
 def test_what_is_wrong_with_a_recipe_is_said_before_anything_runs(recipe):
-    for call in (weft.run_experiment, weft.train_model, weft.create_task):
+    for call in (textmill.run_experiment, textmill.train_model, textmill.create_task):
         with pytest.raises(PlanError, match="max_len"):
             call(recipe, overrides=["task.max_len=3"])
     assert not Path("runs").exists()
@@ -203,32 +203,32 @@ def test_what_is_wrong_with_a_recipe_is_said_before_anything_runs(recipe):
 def test_what_is_registered_is_known_by_its_name(recipe, monkeypatch):
     for registry in (registries.tasks, registries.experiments):
         monkeypatch.setattr(registry, "_entries", dict(registry._entries))
-    assert weft.register_task("loud")(Loud) is Loud
+    assert textmill.register_task("loud")(Loud) is Loud
     recipe.ingredients["task"] = Loud.Config()
-    weft.register_experiment("messages/loud")(lambda: recipe)
-    run = weft.run_experiment("messages/loud", "train_and_evaluate", "run")
+    textmill.register_experiment("messages/loud")(lambda: recipe)
+    run = textmill.run_experiment("messages/loud", "train_and_evaluate", "run")
     assert run.evaluations["valid_data"].values["accuracy"] == 1
-    assert type(weft.load("run").task) is Loud  # by its registered name, without the recipe
+    assert type(textmill.load("run").task) is Loud  # by its registered name, without the recipe
     with pytest.raises(ValueError, match=r"^The task 'loud' is registered already"):
-        weft.register_task("loud")(Classifier)
+        textmill.register_task("loud")(Classifier)
 
 
 def test_each_mode_takes_the_folder_of_a_run(recipe):
-    weft.run_experiment(recipe, "train", "run")
+    textmill.run_experiment(recipe, "train", "run")
     files = {path: path.stat().st_mtime_ns for path in Path("run").rglob("*") if path.is_file()}
     files.pop(Path("run/log.txt"), None)
-    recorded = weft.evaluate("run")["valid_data"].values
+    recorded = textmill.evaluate("run")["valid_data"].values
     for folder in (None, "run", Path("run").resolve()):
-        trained = weft.run_experiment("run", "train", folder)
+        trained = textmill.run_experiment("run", "train", folder)
         assert (trained.result["steps"], trained.evaluations) == (24, {})
         for mode in ("evaluate", "train_and_evaluate"):
-            found = weft.run_experiment("run", mode, folder)
+            found = textmill.run_experiment("run", mode, folder)
             assert found.folder == Path("run")
             assert found.result == trained.result
             assert found.evaluations["valid_data"].values == recorded
     assert {path: path.stat().st_mtime_ns for path in files} == files
     with pytest.raises(UserError) as error:
-        weft.run_experiment("run", "train", overrides=["trainer.max_epochs=9"])
+        textmill.run_experiment("run", "train", overrides=["trainer.max_epochs=9"])
     assert str(error.value) == (
         "run/config.yaml: this run was made from a Recipe in Python, which no file names. Go on "
         "with it by the call that began it, with run_dir='run'; or register the recipe as an "
@@ -238,28 +238,28 @@ def test_each_mode_takes_the_folder_of_a_run(recipe):
 
 def test_the_run_goes_on_and_is_evaluated(recipe):
     Path("mine.py").write_text(SCRIPT)
-    weft.run_experiment("mine.py", "train", "run")
-    longer = weft.run_experiment(
+    textmill.run_experiment("mine.py", "train", "run")
+    longer = textmill.run_experiment(
         "run", "train_and_evaluate", overrides=["trainer.max_steps=2"], allow_code=True
     )
     assert longer.result["steps"] == 2
     assert set(longer.evaluations) == {"valid_data"}
     Path("two.tsv").write_text("ham\tlate\nspam\tcash\n")
-    other = weft.run_experiment("run", "evaluate", overrides=["valid_data.path=two.tsv"])
+    other = textmill.run_experiment("run", "evaluate", overrides=["valid_data.path=two.tsv"])
     assert len(other.evaluations["valid_data"].rows) == 2
 
 
 def test_a_run_has_one_folder_and_its_own_settings(recipe):
-    weft.run_experiment(recipe, "train", "run")
+    textmill.run_experiment(recipe, "train", "run")
     for mode in ("train", "evaluate", "train_and_evaluate"):
         with pytest.raises(UserError) as error:
-            weft.run_experiment("run", mode, "other")
+            textmill.run_experiment("run", mode, "other")
         assert str(error.value) == (
             "run is a run that is gone on with, so run_dir=other cannot be. "
             "Leave one of them out, or train anew there with again=True."
         )
     with pytest.raises(UserError) as error:
-        weft.run_experiment("run", "evaluate", configs=["mine.yaml"])
+        textmill.run_experiment("run", "evaluate", configs=["mine.yaml"])
     assert str(error.value) == (
         "run is a run, which is evaluated with its own settings, so configs=mine.yaml cannot be. "
         "Name other data in overrides, as 'valid_data.path=dev.tsv'."
@@ -276,12 +276,12 @@ class Mine(DocumentClassification):
 task = Mine.Config()
 '''
     Path("mine.py").write_text(SCRIPT + source)
-    run = weft.run_experiment("mine.py", "train_and_evaluate", "run")
-    for call in (weft.run_experiment, weft.train_model, weft.create_task):
+    run = textmill.run_experiment("mine.py", "train_and_evaluate", "run")
+    for call in (textmill.run_experiment, textmill.train_model, textmill.create_task):
         with pytest.raises(CodeNotAllowedError):
             call("run")
         call("run", allow_code=True)
-    assert weft.run_experiment("run", "train").result == run.result  # none is needed to say so
-    found = weft.run_experiment("run", "evaluate", allow_code=True)
+    assert textmill.run_experiment("run", "train").result == run.result  # none is needed to say so
+    found = textmill.run_experiment("run", "evaluate", allow_code=True)
     values = run.evaluations["valid_data"].values
     assert found.evaluations["valid_data"].values == values

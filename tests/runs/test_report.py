@@ -10,14 +10,14 @@ import pytest
 from tests.metrics.reporters.pages_of_html import HOSTILE, Page
 from tests.runs.made_runs import made_run
 from tests.trained_run import copy_of, library_run, train_script
-from weft.cli.main import main
-from weft.errors import StorageError, UserError
-from weft.metrics.reporters.reporter import RunInfo
-from weft.preflight.data_preview import summary_of_batches
-from weft.run_folder.folder import RunFolder, hardware
-from weft.runs.html_reporter import Html, write_report
-from weft.runs.report import default_settings
-from weft.runtime.run_context import Experiment
+from textmill.cli.main import main
+from textmill.errors import StorageError, UserError
+from textmill.metrics.reporters.reporter import RunInfo
+from textmill.preflight.data_preview import summary_of_batches
+from textmill.run_folder.folder import RunFolder, hardware
+from textmill.runs.html_reporter import Html, write_report
+from textmill.runs.report import default_settings
+from textmill.runtime.run_context import Experiment
 
 
 def page_of(run, **how):
@@ -45,10 +45,10 @@ def test_a_trained_run_has_its_report(tmp_path):
 
 
 def test_lengths_and_padding_are_those_of_the_batches(tmp_path):
-    from weft.data.batches import EpochBatches
-    from weft.data.batching import Batching
-    from weft.tasks.batches.row_batches import RowBatches
-    from weft.text.ragged import Ragged
+    from textmill.data.batches import EpochBatches
+    from textmill.data.batching import Batching
+    from textmill.tasks.batches.row_batches import RowBatches
+    from textmill.text.ragged import Ragged
 
     lists = [[1] * n for n in (1, 2, 3, 10)]
     column = Ragged.from_lists(lists)
@@ -241,8 +241,8 @@ def test_reports_take_a_hundredth_of_the_time_and_the_last_is_always_written(tmp
         now[0] += 2.0
         written.append(how["facts"]["state"])
 
-    monkeypatch.setattr("weft.runs.html_reporter.clock.monotonic", lambda: now[0])
-    monkeypatch.setattr("weft.runs.html_reporter.write_report", slow)
+    monkeypatch.setattr("textmill.runs.html_reporter.clock.monotonic", lambda: now[0])
+    monkeypatch.setattr("textmill.runs.html_reporter.write_report", slow)
     reporter = started(run)
     for _ in range(1000):
         now[0] += 1.0

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-import weft
+import textmill
 from tests.runs.tiny import write_recipe
-from weft.errors import DataError, PlanError, UserError
-from weft.inference.load import saved_plan
-from weft.recipes.planning import plan_recipe
-from weft.run_folder.folder import RunFolder
+from textmill.errors import DataError, PlanError, UserError
+from textmill.inference.load import saved_plan
+from textmill.recipes.planning import plan_recipe
+from textmill.run_folder.folder import RunFolder
 
 SHORT = ["trainer.max_steps=2"]
 WRITES = '    (xp.folder / "notes.txt").write_text("mine")\n    return ()'
@@ -38,20 +38,24 @@ def test_a_script_named_by_a_relative_path_keeps_its_local_modules(folder):
     (folder / "steps.py").write_text("HEADS = 2\n", encoding="utf-8")
     edit(
         folder / "tiny.py",
-        "from weft import like",
-        "from steps import HEADS\nfrom weft import like",
+        "from textmill import like",
+        "from steps import HEADS\nfrom textmill import like",
     )
     edit(folder / "tiny.py", "num_heads=2", "num_heads=HEADS")
-    run = weft.train("tiny.py", SHORT)
+    run = textmill.train("tiny.py", SHORT)
     assert (run.folder / "steps.py").read_text(encoding="utf-8") == "HEADS = 2\n"
 
 
 def test_a_local_module_called_recipe_is_refused_before_the_run(folder):
     """The run folder keeps the script under that name: one of the two would be lost."""
-    edit(folder / "tiny.py", "from weft import like", "from recipe import N\nfrom weft import like")
+    edit(
+        folder / "tiny.py",
+        "from textmill import like",
+        "from recipe import N\nfrom textmill import like",
+    )
     (folder / "recipe.py").write_text("N = 2\n", encoding="utf-8")
     with pytest.raises(UserError) as caught:
-        weft.train("tiny.py", SHORT)
+        textmill.train("tiny.py", SHORT)
     assert str(caught.value) == (
         "tiny.py imports recipe.py, but the run folder keeps the script itself as recipe.py, "
         "beside its local modules. Give that module another name."
@@ -66,27 +70,27 @@ def test_packages_of_that_name_and_modules_in_other_folders_are_kept(folder, pat
     (folder / path).write_text("HEADS = 2\n", encoding="utf-8")
     edit(
         folder / "tiny.py",
-        "from weft import like",
-        f"from {module} import HEADS\nfrom weft import like",
+        "from textmill import like",
+        f"from {module} import HEADS\nfrom textmill import like",
     )
     edit(folder / "tiny.py", "num_heads=2", "num_heads=HEADS")
-    run = weft.train("tiny.py", SHORT).folder
+    run = textmill.train("tiny.py", SHORT).folder
     assert (run / path).read_text(encoding="utf-8") == "HEADS = 2\n"
     assert (run / "recipe.py").read_bytes() == (folder / "tiny.py").read_bytes()
-    assert weft.load(run)("the cat").text is not None
-    assert weft.train(run, allow_code=True).folder == run
+    assert textmill.load(run)("the cat").text is not None
+    assert textmill.train(run, allow_code=True).folder == run
 
 
 def test_a_script_called_recipe_is_its_own_copy(folder):
     (folder / "tiny.py").rename(folder / "recipe.py")
-    run = weft.train("recipe.py", SHORT).folder
-    assert weft.train(run, allow_code=True).folder == run
+    run = textmill.train("recipe.py", SHORT).folder
+    assert textmill.train(run, allow_code=True).folder == run
 
 
 def test_every_start_is_kept_and_an_end_takes_back_what_a_stop_said(folder):
-    run = weft.train("tiny.py", SHORT)
+    run = textmill.train("tiny.py", SHORT)
     RunFolder(run.folder).write_info(finished=False, stopped="Stopped by SIGTERM")
-    weft.train("tiny.py", SHORT)
+    textmill.train("tiny.py", SHORT)
     info = json.loads((run.folder / "run.json").read_text(encoding="utf-8"))
     assert len(info["starts"]) == 2
     assert info["finished"] is True
@@ -95,7 +99,7 @@ def test_every_start_is_kept_and_an_end_takes_back_what_a_stop_said(folder):
 
 @pytest.mark.parametrize("refuses", ["data", "trainer"])
 def test_a_finished_run_that_cannot_be_gone_on_with_stays_finished(folder, refuses):
-    run = weft.train("tiny.py", SHORT).folder
+    run = textmill.train("tiny.py", SHORT).folder
     before = (run / "run.json").read_bytes()
     words = ["trainer.max_steps=4"]
     if refuses == "data":
@@ -103,22 +107,22 @@ def test_a_finished_run_that_cannot_be_gone_on_with_stays_finished(folder, refus
     else:
         words.append("trainer.save_modules=[encoders]")
     with pytest.raises((UserError, DataError)):
-        weft.train(run, words, allow_code=True)
+        textmill.train(run, words, allow_code=True)
     assert (run / "run.json").read_bytes() == before
     if refuses == "data":
         (folder / "away.tsv").rename(folder / "valid.tsv")
-    assert weft.train(run, words[:1], allow_code=True).result["steps"] == 4
+    assert textmill.train(run, words[:1], allow_code=True).result["steps"] == 4
     (change,) = RunFolder(run).info["changes"]
     assert change["step"] == 2
     assert set(change["settings"]) == {"trainer.max_steps"}
 
 
 def test_other_versions_are_said(folder, caplog):
-    run = weft.train("tiny.py", SHORT)
+    run = textmill.train("tiny.py", SHORT)
     starts = RunFolder(run.folder).info["starts"]
     starts[-1]["versions"]["torch"] = "1.0"
     RunFolder(run.folder).write_info(finished=False, starts=starts)
-    weft.train("tiny.py", SHORT)
+    textmill.train("tiny.py", SHORT)
     assert "This run goes on under other versions (torch 1.0 -> " in caplog.text
 
 
@@ -135,7 +139,7 @@ def test_a_recipes_own_randomness_is_the_seeds(folder):
     edit(folder / "tiny.py", 'like("train_data", path=Path("test.tsv"), shuffle=False)', "None")
     logs = []
     for name in ("a", "b"):
-        run = weft.train("tiny.py", SHORT, run_dir=name)
+        run = textmill.train("tiny.py", SHORT, run_dir=name)
         rows = [json.loads(line) for line in lines_of(run.folder / "metrics.jsonl")]
         logs.append([row["loss"] for row in rows])
     assert logs[0] == logs[1]
@@ -146,16 +150,16 @@ def test_the_bad_rows_of_all_data_are_listed_at_once(folder):
         with (folder / f"{name}.tsv").open("a", encoding="utf-8") as file:
             file.write("only one column\n")
     with pytest.raises(DataError) as failure:
-        weft.train("tiny.py", SHORT, run_dir="r")
+        textmill.train("tiny.py", SHORT, run_dir="r")
     assert "train_data.max_bad_rows=1" in str(failure.value)
     assert "valid_data.max_bad_rows=1" in str(failure.value)
     assert str(failure.value).endswith("All bad rows are in r/bad_rows.jsonl.")
     listed = [json.loads(line)["file"] for line in lines_of(folder / "r" / "bad_rows.jsonl")]
     assert listed == ["train.tsv", "valid.tsv"]
-    weft.train("tiny.py", [*SHORT, "train_data.max_bad_rows=1"], run_dir="r")
+    textmill.train("tiny.py", [*SHORT, "train_data.max_bad_rows=1"], run_dir="r")
     assert (folder / "r" / "bad_rows.jsonl").read_bytes().count(b"\n") == 2
     write_recipe(folder)
-    weft.train("tiny.py", SHORT, run_dir="s")
+    textmill.train("tiny.py", SHORT, run_dir="s")
     assert not (folder / "s" / "bad_rows.jsonl").exists()
 
 
@@ -168,11 +172,11 @@ def test_another_tokenizer_is_refused(folder):
     edit(folder / "tiny.py", "import FittedTokenizer", "import MultilingualTokenizer")
     text = (folder / "train.tsv").read_text(encoding="utf-8")
     (folder / "spm.txt").write_text(text, encoding="utf-8")
-    run = weft.train("tiny.py", SHORT)
+    run = textmill.train("tiny.py", SHORT)
     RunFolder(run.folder).write_info(finished=False)
     (folder / "spm.txt").write_text(text.replace("cat", "cow") * 2, encoding="utf-8")
     with pytest.raises(UserError) as failure:
-        weft.train("tiny.py", SHORT)
+        textmill.train("tiny.py", SHORT)
     assert str(failure.value) == (
         f"the text processor is not the one {run.folder} was trained with: "
         "text/tokenizer/sentencepiece.model of step-00000002 differ from what the tokenizer is "
@@ -182,13 +186,13 @@ def test_another_tokenizer_is_refused(folder):
 
 
 def test_a_built_size_that_is_another_is_refused(folder):
-    run = weft.train("tiny.py", SHORT)
+    run = textmill.train("tiny.py", SHORT)
     config = yaml.safe_load((run.folder / "config.yaml").read_text(encoding="utf-8"))
     config["built"]["module"]["vocabulary_size"] = 45
     (run.folder / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
     RunFolder(run.folder).write_info(finished=False)
     with pytest.raises(UserError) as failure:
-        weft.train("tiny.py", SHORT)
+        textmill.train("tiny.py", SHORT)
     assert str(failure.value) == (
         f"{run.folder} was built otherwise: module.vocabulary_size was 45, is 44. "
         "Restore what it was, or train anew: the same call with again=True."
@@ -196,9 +200,9 @@ def test_a_built_size_that_is_another_is_refused(folder):
 
 
 def test_how_a_model_is_run_may_be_another_when_it_is_gone_on_with(folder):
-    run = weft.train("tiny.py", SHORT)
+    run = textmill.train("tiny.py", SHORT)
     RunFolder(run.folder).write_info(finished=False)
-    again = weft.train("tiny.py", [*SHORT, "trainer.activation_checkpointing=true"])
+    again = textmill.train("tiny.py", [*SHORT, "trainer.activation_checkpointing=true"])
     assert again.folder == run.folder
     config = yaml.safe_load((run.folder / "config.yaml").read_text(encoding="utf-8"))
     assert config["settings"]["trainer"]["activation_checkpointing"] is True
@@ -206,7 +210,7 @@ def test_how_a_model_is_run_may_be_another_when_it_is_gone_on_with(folder):
 
 @pytest.mark.parametrize("was", [False, True])
 def test_a_run_of_when_it_was_a_setting_of_the_model_is_read(folder, was):
-    run = weft.train("tiny.py", SHORT)
+    run = textmill.train("tiny.py", SHORT)
     path = run.folder / "config.yaml"
     config = yaml.safe_load(path.read_text(encoding="utf-8"))
     for section in (config["settings"].get("model"), config["built"]["module"]):
@@ -222,26 +226,26 @@ def test_a_run_of_when_it_was_a_setting_of_the_model_is_read(folder, was):
 
 def test_who_types_the_former_setting_is_told_the_present_one(folder):
     with pytest.raises(PlanError) as failure:
-        weft.train("tiny.py", [*SHORT, "model.activation_checkpointing=true"])
-    assert "In weft it is trainer.activation_checkpointing." in str(failure.value)
+        textmill.train("tiny.py", [*SHORT, "model.activation_checkpointing=true"])
+    assert "In textmill it is trainer.activation_checkpointing." in str(failure.value)
 
 
 def test_lengths_of_time_are_compared_as_times(folder):
-    weft.train("tiny.py", [*SHORT, "trainer.max_time=5m"])
+    textmill.train("tiny.py", [*SHORT, "trainer.max_time=5m"])
     with pytest.raises(UserError) as failure:
-        weft.train("tiny.py", [*SHORT, "trainer.max_time=15m"])
-    assert "To go on with it: weft.train('runs/tiny/" in str(failure.value)
+        textmill.train("tiny.py", [*SHORT, "trainer.max_time=15m"])
+    assert "To go on with it: textmill.train('runs/tiny/" in str(failure.value)
 
 
 def test_again_with_a_run_dir_takes_the_next_free_one(folder):
-    assert weft.train("tiny.py", SHORT, run_dir="r").folder == Path("r")
-    assert weft.train("tiny.py", SHORT, run_dir="r", again=True).folder == Path("r-2")
+    assert textmill.train("tiny.py", SHORT, run_dir="r").folder == Path("r")
+    assert textmill.train("tiny.py", SHORT, run_dir="r", again=True).folder == Path("r-2")
 
 
 def test_going_on_elsewhere_is_refused(folder):
-    weft.train("tiny.py", SHORT, run_dir="r")
+    textmill.train("tiny.py", SHORT, run_dir="r")
     with pytest.raises(UserError) as failure:
-        weft.train("r", ["trainer.max_steps=3"], run_dir="other", allow_code=True)
+        textmill.train("r", ["trainer.max_steps=3"], run_dir="other", allow_code=True)
     assert str(failure.value) == (
         "r is a run that is gone on with, so run_dir=other cannot be. "
         "Leave one of them out, or train anew there with again=True."
@@ -251,19 +255,19 @@ def test_going_on_elsewhere_is_refused(folder):
 @pytest.mark.parametrize("word", ["initialize=nowhere", "save_modules=[encodr]"])
 def test_what_is_refused_before_the_run_leaves_no_folder(folder, word):
     with pytest.raises(UserError):
-        weft.train("tiny.py", [*SHORT, f"trainer.{word}"], run_dir="mine")
+        textmill.train("tiny.py", [*SHORT, f"trainer.{word}"], run_dir="mine")
     assert not Path("mine").exists()
     Path("mine").mkdir()
     with pytest.raises(UserError):
-        weft.train("tiny.py", [*SHORT, f"trainer.{word}"], run_dir="mine")
+        textmill.train("tiny.py", [*SHORT, f"trainer.{word}"], run_dir="mine")
     assert Path("mine").is_dir()  # it was there before
-    assert weft.train("tiny.py", SHORT, run_dir="mine").result["steps"] == 2
+    assert textmill.train("tiny.py", SHORT, run_dir="mine").result["steps"] == 2
 
 
 def test_what_is_refused_leaves_what_others_wrote(folder):
     edit(folder / "tiny.py", "\ntask = ", "\n\ndef callbacks(xp):\n" + WRITES + "\n\ntask = ")
     with pytest.raises(UserError):
-        weft.train("tiny.py", [*SHORT, "trainer.initialize=nowhere"], run_dir="mine")
+        textmill.train("tiny.py", [*SHORT, "trainer.initialize=nowhere"], run_dir="mine")
     assert {path.name for path in Path("mine").iterdir()} == {"notes.txt", "lock", "log.txt"}
 
 
@@ -274,7 +278,7 @@ def test_what_is_refused_leaves_what_others_wrote(folder):
         ('{"format": 1, "recipe": "a"}', "does not say the 'key' of the run."),
         ('{"format": 1, "recipe": 3}', "'recipe' must be a str, found a int."),
         ('{"format": 1, "length": "x"}', "'length' must be a dict, found a str."),
-        ('{"format": 2}', "has format 2; this weft reads format 1."),
+        ('{"format": 2}', "has format 2; this textmill reads format 1."),
         ("[" * 100_000, "is not the JSON a run writes"),
         ('"' + "x" * (16 << 20), ": 16,777,217 bytes are more than the 16,777,216 allowed."),
     ],

@@ -82,7 +82,7 @@ def test_another_length_is_found_and_named(trainings, done):
     name = f"runs/tiny/{run_folder(done).name}"
     assert ended.code == 2
     assert f"{name} (trainer.max_steps=20" in ended.log
-    assert f"weft train {name} trainer.max_steps=24" in ended.log
+    assert f"textmill train {name} trainer.max_steps=24" in ended.log
 
 
 def test_what_would_be_another_run_is_refused(trainings, done):
@@ -177,7 +177,7 @@ def test_changed_data_is_refused(trainings, tmp_path):
 
 WAITS = """
 import time
-from weft.training import Callback
+from textmill.training import Callback
 
 
 class Waits(Callback):

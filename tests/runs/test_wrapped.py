@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-import weft
+import textmill
 from tests.runs.many_ranks import RankedRuns, largest_difference, lines_of, write_data
-from weft.checkpoint.parts import load_part
+from textmill.checkpoint.parts import load_part
 
 RECIPE = """
 from pathlib import Path
@@ -13,15 +13,15 @@ from pathlib import Path
 import torch
 from torch.distributed.fsdp import fully_shard
 
-from weft import like
-from weft.data.text_rows import TextRows
-from weft.models.classifier import Classifier
-from weft.models.encoders.self_attention import SelfAttentionEncoder
-from weft.models.layers.word_embeddings import WordEmbedding
-from weft.tasks.classification import DocumentClassification
-from weft.text.features.labels import FittedLabels
-from weft.text.tokenizers.word_tokenizer import FittedWords
-from weft.training import Adam, Selection, Trainer
+from textmill import like
+from textmill.data.text_rows import TextRows
+from textmill.models.classifier import Classifier
+from textmill.models.encoders.self_attention import SelfAttentionEncoder
+from textmill.models.layers.word_embeddings import WordEmbedding
+from textmill.tasks.classification import DocumentClassification
+from textmill.text.features.labels import FittedLabels
+from textmill.text.tokenizers.word_tokenizer import FittedWords
+from textmill.training import Adam, Selection, Trainer
 
 train_data = TextRows.Config(path=Path("data/train.tsv"), batch_size=4, max_tokens=None)
 valid_data = like("train_data", path=Path("data/dev.tsv"), shuffle=False)
@@ -98,7 +98,7 @@ def test_a_wrapped_module_is_trained_as_by_one_process(runs, alone, tmp_path, wr
     assert ours.keys() == theirs.keys()  # those of the module inside
     weights = [name for name in theirs if name.endswith("weight")]
     assert all(torch.allclose(ours[name], theirs[name], atol=1e-5) for name in weights)
-    assert weft.load(run, allow_code=True)("the cat sees a bird").label in ("ham", "spam")
+    assert textmill.load(run, allow_code=True)("the cat sees a bird").label in ("ham", "spam")
 
 
 def test_a_wrapped_module_is_not_shared_too(runs, tmp_path):

@@ -10,13 +10,13 @@ RECIPE = '''"""A translator of a few words, trained in a second."""
 
 from pathlib import Path
 
-from weft import like
-from weft.data import TextPairs
-from weft.models import Transformer
-from weft.models.decoding import Decoding
-from weft.tasks import Translation
-from weft.text import FittedTokenizer
-from weft.training import AdamW, Every, InverseSquareRoot, Selection, Trainer
+from textmill import like
+from textmill.data import TextPairs
+from textmill.models import Transformer
+from textmill.models.decoding import Decoding
+from textmill.tasks import Translation
+from textmill.text import FittedTokenizer
+from textmill.training import AdamW, Every, InverseSquareRoot, Selection, Trainer
 
 train_data = TextPairs.Config(path=Path("train.tsv"), max_tokens=None, batch_size=4)
 valid_data = like("train_data", path=Path("valid.tsv"), shuffle=False)

@@ -17,7 +17,7 @@ class TwoHosts:
     def __init__(self, folder: Path) -> None:
         if shutil.which("ip") is None or shutil.which("unshare") is None:
             pytest.skip("two hosts are made by 'ip' and 'unshare' (iproute2, util-linux)")
-        self.spaces = [f"weft-{os.getpid()}-{host}" for host in "ab"]
+        self.spaces = [f"textmill-{os.getpid()}-{host}" for host in "ab"]
         self.names = folder / "hosts"
         self.names.write_text("127.0.0.1 localhost\n10.77.0.1 host-a\n10.77.0.2 host-b\n")
 

@@ -7,11 +7,11 @@ import sys
 
 import pytest
 
-from weft.runtime.memory import KERNELS, few_kernels, keep_memory
+from textmill.runtime.memory import KERNELS, few_kernels, keep_memory
 
 FAULTS = """
 import resource, numpy
-from weft.runtime.memory import keep_memory
+from textmill.runtime.memory import keep_memory
 if {keep}: keep_memory()
 def faults(): return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 for _ in range(3): numpy.ones(2_000_000)
@@ -39,7 +39,7 @@ def test_another_c_library_is_left_alone(monkeypatch):
 
 GROWN = """
 import torch
-from weft.runtime.memory import few_kernels, resident
+from textmill.runtime.memory import few_kernels, resident
 if {few}: few_kernels()
 torch.manual_seed(0)
 lstm = torch.nn.LSTM(128, 128, bidirectional=True).eval()

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from weft.errors import CheckpointError
-from weft.runtime.bounded_files import MOST_DEPTH, MOST_ITEMS, opened, parse_json, read_all
+from textmill.errors import CheckpointError
+from textmill.runtime.bounded_files import MOST_DEPTH, MOST_ITEMS, opened, parse_json, read_all
 
 
 def put(path, kind):

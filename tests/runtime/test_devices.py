@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from weft.errors import UserError
-from weft.runtime.devices import Env
+from textmill.errors import UserError
+from textmill.runtime.devices import Env
 
 
 def test_detect_reads_what_torchrun_sets(monkeypatch):

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from weft.errors import StorageError
-from weft.runtime import disk
-from weft.runtime.disk import HashingFile
-from weft.runtime.files import (
+from textmill.errors import StorageError
+from textmill.runtime import disk
+from textmill.runtime.disk import HashingFile
+from textmill.runtime.files import (
     clean_leftovers,
     make_folder,
     new_folder,

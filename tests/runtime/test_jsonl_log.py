@@ -2,8 +2,8 @@ import json
 
 import pytest
 
-from weft.errors import RunError, StorageError
-from weft.runtime.jsonl_log import JsonlLog
+from textmill.errors import RunError, StorageError
+from textmill.runtime.jsonl_log import JsonlLog
 
 pytestmark = pytest.mark.usefixtures("waiting_for_the_disk")
 

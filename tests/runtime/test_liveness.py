@@ -9,10 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from torch.distributed import HashStore
 
-from weft.errors import OtherRankError, RankLostError
-from weft.runtime import liveness
-from weft.runtime.devices import Env
-from weft.runtime.liveness import KEY, LONGEST_FIRST, Liveness, _Link
+from textmill.errors import OtherRankError, RankLostError
+from textmill.runtime import liveness
+from textmill.runtime.devices import Env
+from textmill.runtime.liveness import KEY, LONGEST_FIRST, Liveness, _Link
 
 
 @pytest.fixture(autouse=True)
@@ -112,7 +112,7 @@ def test_what_an_earlier_attempt_left_in_the_store_is_not_taken_for_this_one():
     with socket.create_server(("127.0.0.1", 0)) as stranger:  # it listens, and answers nobody
         port = stranger.getsockname()[1]
     store.set(KEY, json.dumps(["before", "localhost", port]))
-    store.set("weft/before/error", "rank 1 died")
+    store.set("textmill/before/error", "rank 1 died")
     ranks = joined(2, store)
     assert ranks[0].error_before == "rank 1 died"
     assert ranks[0].attempt == ranks[1].attempt != "before"

@@ -6,13 +6,13 @@ import sys
 
 import pytest
 
-from weft.errors import InUseError
-from weft.runtime.lock import Lock, owner_of
+from textmill.errors import InUseError
+from textmill.runtime.lock import Lock, owner_of
 
 HOLD = """
 import sys, os
 from pathlib import Path
-from weft.runtime.lock import Lock
+from textmill.runtime.lock import Lock
 with Lock(Path(sys.argv[1])):
     if len(sys.argv) > 2 and os.fork() == 0:
         import time

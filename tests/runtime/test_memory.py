@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from weft.runtime.memory import host_room, peak_resident, resident, room
+from textmill.runtime.memory import host_room, peak_resident, resident, room
 
 MB = 1 << 20
 
@@ -77,6 +77,6 @@ def test_what_a_process_holds_grows_with_what_it_takes():
 @pytest.mark.skipif(sys.platform != "linux", reason="what others' kernels give is their own")
 def test_the_peak_is_not_that_of_the_process_that_started_this_one():
     held = bytearray(b"x") * (300 * MB)
-    text = "from weft.runtime.memory import peak_resident; print(peak_resident())"
+    text = "from textmill.runtime.memory import peak_resident; print(peak_resident())"
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
     assert int(done.stdout) < len(held)

@@ -5,15 +5,15 @@ import sys
 
 import torch
 
-from weft.runtime.devices import Env
-from weft.runtime.ranks import Ranks
+from textmill.runtime.devices import Env
+from textmill.runtime.ranks import Ranks
 
 TWO = """
 import sys, torch
 from pathlib import Path
-from weft.errors import RunError
-from weft.runtime.devices import Env
-from weft.runtime.ranks import Ranks
+from textmill.errors import RunError
+from textmill.runtime.devices import Env
+from textmill.runtime.ranks import Ranks
 
 env = Env.detect("cpu")
 with Ranks(env, timeout=60) as ranks:

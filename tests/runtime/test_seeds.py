@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 import torch
 
-from weft.runtime.seeds import HostRandom, fold, seed_all
+from textmill.runtime.seeds import HostRandom, fold, seed_all
 
 
 def test_fold_has_the_same_values_for_ever():
     assert fold(1, "shuffle", 3) == 4139169465055061369
-    code = "from weft.runtime.seeds import fold; print(fold(-7), fold(2**80, 'é', '', 0))"
+    code = "from textmill.runtime.seeds import fold; print(fold(-7), fold(2**80, 'é', '', 0))"
     other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert other.stdout == f"{fold(-7)} {fold(2**80, 'é', '', 0)}\n"
 

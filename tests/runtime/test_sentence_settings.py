@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from weft.errors import UserError
-from weft.runtime.pretrained import PretrainedFolder
-from weft.runtime.sentence_settings import SentenceSettings, longest_text, sentence_settings
+from textmill.errors import UserError
+from textmill.runtime.pretrained import PretrainedFolder
+from textmill.runtime.sentence_settings import SentenceSettings, longest_text, sentence_settings
 
 
 def write(folder: Path, pooling: object, *, kinds: str = "Transformer Pooling", **told: object):
@@ -50,7 +50,7 @@ def test_a_folder_of_a_plain_model_says_nothing(tmp_path: Path) -> None:
     assert longest_text(PretrainedFolder(tmp_path, "made")) is None
 
 
-def test_what_weft_does_not_do_is_refused(tmp_path: Path) -> None:
+def test_what_textmill_does_not_do_is_refused(tmp_path: Path) -> None:
     mean = {"pooling_mode": "mean"}
     for said in (
         {"pooling_mode": ["cls", "mean"]},

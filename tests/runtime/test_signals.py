@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from weft.runtime.signals import StopSignals
+from textmill.runtime.signals import StopSignals
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -44,7 +44,7 @@ def test_outside_the_main_thread_nothing_is_installed():
 def test_a_forked_worker_dies_of_sigterm_and_ignores_sigint():
     code = """
 import os, signal, time
-from weft.runtime.signals import StopSignals
+from textmill.runtime.signals import StopSignals
 with StopSignals() as stop:
     child = os.fork()
     if child == 0:

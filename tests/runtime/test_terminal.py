@@ -1,6 +1,6 @@
 import pytest
 
-from weft.runtime.logging import printable
+from textmill.runtime.logging import printable
 
 
 @pytest.mark.parametrize("code", [*range(32), *range(127, 160), 0x2028, 0x2029, 0xD800, 0xDFFF])

@@ -15,8 +15,8 @@ from typing import NotRequired
 import httpx
 from typing_extensions import TypedDict
 
-from weft.errors import DataError
-from weft.exported.row_predictor import RowPredictor
+from textmill.errors import DataError
+from textmill.exported.row_predictor import RowPredictor
 
 TOLD = "asked "
 """What the process prints of each batch, before its number of rows."""
@@ -177,7 +177,7 @@ class Served:
         """Connections whose questions wait for the model."""
         with ExitStack() as stack:
             raws = [stack.enter_context(self.connection(question(text))) for text in texts]
-            wait_until(lambda: f"weft_waiting_rows {len(texts)}.0" in self.get("metrics").text)
+            wait_until(lambda: f"textmill_waiting_rows {len(texts)}.0" in self.get("metrics").text)
             yield raws
 
     def said(self, data):
@@ -250,10 +250,10 @@ def reversing(**settings):
 
 
 def main():
-    from weft.serving.app import Service
-    from weft.serving.documents import PipelineRows
-    from weft.serving.limits import Limits
-    from weft.serving.server import bound, serve
+    from textmill.serving.app import Service
+    from textmill.serving.documents import PipelineRows
+    from textmill.serving.limits import Limits
+    from textmill.serving.server import bound, serve
 
     settings = eval(sys.argv[1])
     columns = settings.pop("columns", ["text"])

@@ -6,8 +6,8 @@ import httpx
 import pytest
 
 from tests.serving.served import read_all, reversing
-from weft.serving.limits import Limits, RefusedError
-from weft.serving.questions import read_rows, request_schema
+from textmill.serving.limits import Limits, RefusedError
+from textmill.serving.questions import read_rows, request_schema
 
 
 @pytest.fixture(scope="module")
@@ -147,11 +147,11 @@ def test_it_counts(server):
         lines = server.get("metrics").text.splitlines()
         return next((float(x.split()[-1]) for x in lines if x.startswith(name)), 0.0)
 
-    name = 'weft_requests_total{path="/predict",status="200"}'
-    before, rows = counted(name), counted("weft_rows_total")
+    name = 'textmill_requests_total{path="/predict",status="200"}'
+    before, rows = counted(name), counted("textmill_rows_total")
     server.ask(["a", "b"])
-    assert (counted(name), counted("weft_rows_total")) == (before + 1, rows + 2)
-    assert counted("weft_predict_seconds_count") == before + 1
+    assert (counted(name), counted("textmill_rows_total")) == (before + 1, rows + 2)
+    assert counted("textmill_predict_seconds_count") == before + 1
     assert counted("process_resident_memory_bytes") > 1e7
 
 
@@ -194,6 +194,6 @@ def test_a_token_is_asked_for_where_the_server_has_one():
 
 
 def test_answers_that_are_no_numbers_are_still_json():
-    from weft.serving.app import _json
+    from textmill.serving.app import _json
 
     assert json.loads(_json({"score": float("nan")}).body) == {"score": None}

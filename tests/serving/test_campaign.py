@@ -163,7 +163,7 @@ def test_each_of_ten_thousand_is_answered_with_the_right_status():
         assert served.get("ready").status_code == 200
         counted = served.get("metrics", **known).text
         assert 'status="500"' not in counted
-        assert "weft_waiting_rows 0.0" in counted
+        assert "textmill_waiting_rows 0.0" in counted
         assert served.end() == (0, "")  # nor a traceback in its log
 
 
@@ -178,7 +178,7 @@ def test_files_that_are_wrong_long_slow_or_dropped_leave_a_pipeline_as_it_was():
         assert served.ask("ab", **known).json()["results"][0]["text"] == "ab"
         counted = served.get("metrics", **known).text
         assert 'status="500"' not in counted
-        assert "weft_waiting_rows 0.0" in counted
+        assert "textmill_waiting_rows 0.0" in counted
         assert served.end() == (0, "")
 
 

@@ -1,4 +1,4 @@
-"""``weft serve``: of a run and of an export, its messages, and what the Dockerfile does."""
+"""``textmill serve``: of a run and of an export, its messages, and what the Dockerfile does."""
 
 import json
 import os
@@ -10,13 +10,13 @@ from pathlib import Path
 import httpx
 import pytest
 
-import weft
+import textmill
 from tests.pipelines import small_models
 from tests.serving.served import started
 from tests.trained_run import library_run
-from weft.cli.main import main
-from weft.pipelines import ReferenceParser
-from weft.runs.export import export
+from textmill.cli.main import main
+from textmill.pipelines import ReferenceParser
+from textmill.runs.export import export
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "examples" / "serve" / "Dockerfile").read_text()
@@ -28,10 +28,15 @@ def instructions():
     return [line.split(maxsplit=1) for line in whole.splitlines() if line]
 
 
-def weft_command(*words, without=""):
+def textmill_command(*words, without=""):
     """The command as it is typed; ``without`` is a package that is not there."""
     code = f"import sys; sys.modules[{without!r}] = None; " if without else "import sys; "
-    return [sys.executable, "-c", f"{code}from weft.cli.main import main; sys.exit(main())", *words]
+    return [
+        sys.executable,
+        "-c",
+        f"{code}from textmill.cli.main import main; sys.exit(main())",
+        *words,
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -41,8 +46,8 @@ def exported(tmp_path_factory):
 
 
 def test_it_serves_a_run_as_the_run_answers():
-    predictor = weft.load(library_run())
-    with started(weft_command("serve", str(library_run()), "--port", "0")) as served:
+    predictor = textmill.load(library_run())
+    with started(textmill_command("serve", str(library_run()), "--port", "0")) as served:
         found = served.ask([SOURCE, {"source": "Go."}])
         assert found.json() == [predictor.answer_row(a) for a in predictor([SOURCE, "Go."])]
         model = served.get("model").json()
@@ -52,8 +57,8 @@ def test_it_serves_a_run_as_the_run_answers():
 
 
 def test_it_serves_an_export_without_torch(exported):
-    predictor = weft.exported.load(exported)
-    command = weft_command("serve", str(exported), "--port", "0", without="torch")
+    predictor = textmill.exported.load(exported)
+    command = textmill_command("serve", str(exported), "--port", "0", without="torch")
     with started(command) as served:
         assert served.ask(SOURCE).json() == predictor.answer_row(predictor(SOURCE))
         answer = served.get("openapi.json").json()["components"]["schemas"]["TextRow"]
@@ -69,7 +74,7 @@ def test_it_serves_a_pipeline_without_torch():
     folder = small_models.exported(small_models.reference_run())
     words = ["serve", str(folder), "--pipeline", "reference-parser", "--port", "0"]
     pipeline = ReferenceParser(folder)
-    with started(weft_command(*words, without="torch")) as served:
+    with started(textmill_command(*words, without="torch")) as served:
         texts = REFERENCES.splitlines()
         wanted = [result.row() for result in pipeline(texts)]
         assert served.ask(texts).json() == [{"results": [row]} for row in wanted]
@@ -87,8 +92,8 @@ def test_it_serves_a_pipeline_without_torch():
 def test_a_pipeline_s_own_model_is_served(tmp_path, monkeypatch):
     (tmp_path / "models").mkdir()
     (tmp_path / "models/reference-parser").symlink_to(small_models.reference_run())
-    monkeypatch.setenv("WEFT_HOME", str(tmp_path))
-    words = weft_command("serve", "--pipeline", "reference-parser", "--port", "0")
+    monkeypatch.setenv("TEXTMILL_HOME", str(tmp_path))
+    words = textmill_command("serve", "--pipeline", "reference-parser", "--port", "0")
     with started(words) as served:
         found = served.ask(REFERENCES.splitlines()[0]).json()["results"][0]
         assert found["fields"]["author"] == "A. Lee."
@@ -104,18 +109,18 @@ def test_a_pipeline_s_own_model_is_served(tmp_path, monkeypatch):
     ],
 )
 def test_what_is_no_pipeline_is_said(words, said, capsys, monkeypatch, tmp_path):
-    monkeypatch.setenv("WEFT_HOME", str(tmp_path))
+    monkeypatch.setenv("TEXTMILL_HOME", str(tmp_path))
     assert main(["serve", *words, "--port", "0"]) == 2
     assert said in capsys.readouterr().err
 
 
 def test_a_server_for_others_without_a_token_says_so(exported):
-    with started(weft_command("serve", str(exported), "--port", "0", "--host", "0.0.0.0")) as s:
+    with started(textmill_command("serve", str(exported), "--port", "0", "--host", "0.0.0.0")) as s:
         assert "0.0.0.0:" in s.url
         assert s.get("health", headers={"Host": "any.example"}).status_code == 200
         # started() reads the lines before the address
     done = subprocess.run(
-        weft_command("serve", "nowhere", "--port", "0", "--host", "0.0.0.0"),
+        textmill_command("serve", "nowhere", "--port", "0", "--host", "0.0.0.0"),
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.stderr.startswith(
@@ -139,7 +144,7 @@ def test_what_cannot_be_is_said_before_a_model_is_loaded(words, said, capsys):
 
 
 def test_a_port_that_is_taken_is_said(exported, capsys):
-    with started(weft_command("serve", str(exported), "--port", "0")) as served:
+    with started(textmill_command("serve", str(exported), "--port", "0")) as served:
         port = str(served.address[1])
         assert main(["serve", str(exported), "--port", port]) == 2
     assert capsys.readouterr().err == (
@@ -153,8 +158,8 @@ def test_a_package_that_is_not_there_is_said_with_its_extra(package, capsys, mon
     monkeypatch.setitem(sys.modules, package, None)
     assert main(["serve", "run"]) == 2
     assert capsys.readouterr().err == (
-        f"error: weft serve needs the package '{package}', which is not installed. "
-        "Install it with: pip install 'weft[serve]'\n"
+        f"error: textmill serve needs the package '{package}', which is not installed. "
+        "Install it with: pip install 'textmill[serve]'\n"
     )
 
 
@@ -176,10 +181,10 @@ def test_the_image_has_what_an_export_needs():  # and no torch: tests/exported/t
 def test_the_commands_of_the_image_serve_and_look_after_it(exported):
     said = dict(instructions())
     words = json.loads(said["CMD"])
-    assert words[:3] == ["weft", "serve", "/model"]
+    assert words[:3] == ["textmill", "serve", "/model"]
     here = {"/model": str(exported), "8000": "0"}
     words = [here.get(word, word) for word in words[1:]]
-    with started(weft_command(*words, without="torch")) as served:
+    with started(textmill_command(*words, without="torch")) as served:
         assert served.ask(SOURCE).status_code == 200
         check = json.loads(said["HEALTHCHECK"].removeprefix("CMD "))
         check = [word.replace("8000", str(served.address[1])) for word in check]

@@ -6,11 +6,11 @@ import pytest
 from pydantic import TypeAdapter
 from starlette.testclient import TestClient
 
-import weft
+import textmill
 from tests.recipes.local_data import write_data
-from weft.serving.app import Service, make_app
-from weft.serving.examples import examples_of
-from weft.serving.limits import Limits
+from textmill.serving.app import Service, make_app
+from textmill.serving.examples import examples_of
+from textmill.serving.limits import Limits
 
 KINDS = {
     "classification/ngrams/local": "ClassifiedRow",
@@ -37,8 +37,8 @@ def test_the_server_answers_as_the_predictor_does(name, tmp_path, monkeypatch):
     words = ["trainer.max_steps=2", "trainer.evaluate_every=2 steps", "reporters.console=false"]
     words += ["task.decoding.max_length_a=0"] * ("decoding" in settings["task"])
     words += ["task.decoding.max_length_b=5"] * ("decoding" in settings["task"])
-    folder = weft.train(name, words, run_dir="run").folder
-    predictor = weft.load(folder)
+    folder = textmill.train(name, words, run_dir="run").folder
+    predictor = textmill.load(folder)
     rows = [dict.fromkeys(predictor.columns, text) for text in TEXTS]
     examples = examples_of(folder, predictor)
     assert all(set(row) == set(predictor.columns) for row in examples)

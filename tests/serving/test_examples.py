@@ -3,8 +3,8 @@
 import json
 
 from tests.serving.served import Reversed
-from weft.exported.manifest import seal_folder
-from weft.serving.examples import LONGEST, SHOWN, examples_of
+from textmill.exported.manifest import seal_folder
+from textmill.serving.examples import LONGEST, SHOWN, examples_of
 
 
 def write(folder, name, lines):

@@ -45,7 +45,7 @@ def test_it_waits_no_longer_than_the_window_and_for_nobody_who_left(tmp_path):
         all_at_once(served, tmp_path, ["ab"] * 3)
         with served.waiting(["left"]):
             pass
-        wait_until(lambda: "weft_waiting_rows 0.0" in served.get("metrics").text)
+        wait_until(lambda: "textmill_waiting_rows 0.0" in served.get("metrics").text)
         time.sleep(0.5)
         start = time.perf_counter()
         assert served.ask("alone").json() == {"prediction": "enola"}
@@ -94,7 +94,7 @@ def test_who_leaves_is_not_answered(tmp_path):
                 pass
             count = 3.0
             wait_until(left)
-            assert "weft_waiting_rows 0.0" in served.get("metrics").text
+            assert "textmill_waiting_rows 0.0" in served.get("metrics").text
             computed.close()
             count = 4.0
             wait_until(left)
@@ -110,7 +110,7 @@ def test_who_leaves_behind_several_questions_leaves_no_trace_in_the_log(tmp_path
                 raw.recv(16)
         with served.held(tmp_path / "go") as raw:
             raw.sendall(several)
-        wait_until(lambda: "weft_waiting_rows 0.0" in served.get("metrics").text)
+        wait_until(lambda: "textmill_waiting_rows 0.0" in served.get("metrics").text)
         assert served.end() == (0, "")
 
 
@@ -146,7 +146,7 @@ def test_half_a_request_ends_in_time(impatient, sent, answer):
 
 def counted(served, path, status):
     """How many answers of a status a server has counted."""
-    start = f'weft_requests_total{{path="{path}",status="{status}"}} '
+    start = f'textmill_requests_total{{path="{path}",status="{status}"}} '
     lines = served.get("metrics").text.splitlines()
     return sum(float(line.removeprefix(start)) for line in lines if line.startswith(start))
 

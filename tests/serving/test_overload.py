@@ -6,9 +6,9 @@ import time
 import pytest
 
 from tests.serving.served import Reversed, head, read_all, reversing
-from weft.serving.batcher import Batcher
-from weft.serving.limits import Limits
-from weft.serving.telemetry import Telemetry
+from textmill.serving.batcher import Batcher
+from textmill.serving.limits import Limits
+from textmill.serving.telemetry import Telemetry
 
 FIRST = b"HTTP/1.1 503 Service Unavailable\r\n"
 

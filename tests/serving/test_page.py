@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-import weft
+import textmill
 from tests.recipes.local_data import write_data
 from tests.serving.browser import Browser, missing
 from tests.serving.served import reversing, started
@@ -204,7 +204,7 @@ def test_a_token_is_asked_for_and_taken(browser):
 
 def serve(run, *words):
     """The command that serves a run."""
-    code = "import sys; from weft.cli.main import main; sys.exit(main())"
+    code = "import sys; from textmill.cli.main import main; sys.exit(main())"
     return [sys.executable, "-c", code, "serve", str(run.resolve()), "--port", "0", *words]
 
 
@@ -212,7 +212,7 @@ def test_the_texts_nearest_to_a_vector_are_shown(browser, tmp_path, monkeypatch)
     monkeypatch.chdir(tmp_path)
     write_data("embedding/pairs/local")
     words = ["trainer.max_steps=2", "reporters.console=false"]
-    run = weft.train("embedding/pairs/local", words, run_dir="run").folder
+    run = textmill.train("embedding/pairs/local", words, run_dir="run").folder
     texts = [f"play song {number} {'again ' * (number % 5)}" for number in range(150)]
     texts += [HOSTILE, "wake me at seven", texts[3], "", " wake me "]
     with started(serve(run, "--body", "3000", "--items", "50")) as served:
@@ -223,7 +223,7 @@ def test_the_texts_nearest_to_a_vector_are_shown(browser, tmp_path, monkeypatch)
         assert browser.text("#answer .hint").startswith("Give texts to search")
         browser.run("document.getElementById('texts').value = arguments[0]", "\n".join(texts))
         ask(browser, "wake me at seven")
-        one, *vectors = weft.load(run).embed(["wake me at seven", *texts[:-2], "wake me"])
+        one, *vectors = textmill.load(run).embed(["wake me at seven", *texts[:-2], "wake me"])
         cosines = [float(one @ vector) for vector in vectors]
         named = zip([*(text.strip() for text in texts[:-2]), "wake me"], cosines, strict=True)
         wanted = sorted(dict(named).items(), key=lambda pair: -pair[1])
@@ -241,7 +241,7 @@ def test_texts_to_search_come_from_a_file(browser, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_data("embedding/pairs/local")
     words = ["trainer.max_steps=2", "reporters.console=false"]
-    run = weft.train("embedding/pairs/local", words, run_dir="run").folder
+    run = textmill.train("embedding/pairs/local", words, run_dir="run").folder
     with started(serve(run)) as served:
         browser.go(served.url)
         browser.until(lambda: browser.text("#texts") is not None)
@@ -274,7 +274,7 @@ def test_the_answers_of_a_run_are_shown(browser, name, selector, tmp_path, monke
     monkeypatch.chdir(tmp_path)
     write_data(name)
     words = ["trainer.max_steps=2", "trainer.evaluate_every=2 steps", "reporters.console=false"]
-    run = weft.train(name, words, run_dir="run").folder
+    run = textmill.train(name, words, run_dir="run").folder
     with started(serve(run)) as served:
         columns = served.get("model").json()["columns"]
         browser.go(served.url)

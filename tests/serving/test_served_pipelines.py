@@ -8,7 +8,7 @@ import pytest
 from tests.pipelines import small_models
 from tests.serving.browser import Browser, missing
 from tests.serving.served import started
-from weft.pipelines.registries import pipelines
+from textmill.pipelines.registries import pipelines
 
 MODELS = {
     "dataset-mentions": small_models.mentions_run,
@@ -33,7 +33,7 @@ def paper(tmp_path_factory):
 @pytest.mark.parametrize("name", MODELS)
 def test_a_pdf_is_answered_as_in_python(name, paper):
     model = MODELS[name]()
-    code = "import sys; from weft.cli.main import main; sys.exit(main())"
+    code = "import sys; from textmill.cli.main import main; sys.exit(main())"
     words = ["serve", str(model), "--pipeline", name, "--port", "0"]
     with started([sys.executable, "-c", code, *words]) as served:
         content = paper.read_bytes()

@@ -2,8 +2,8 @@
 
 import pytest
 
-from weft.errors import UserError
-from weft.serving.token import read_token
+from textmill.errors import UserError
+from textmill.serving.token import read_token
 
 
 @pytest.fixture

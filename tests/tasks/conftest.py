@@ -7,9 +7,9 @@ import pytest
 import torch
 from torch import nn
 
-from weft.models import Transformer
-from weft.tasks import Seq2Seq, Translation
-from weft.text import MultilingualTokenizer, train_sentencepiece
+from textmill.models import Transformer
+from textmill.tasks import Seq2Seq, Translation
+from textmill.text import MultilingualTokenizer, train_sentencepiece
 
 ROWS = [
     {"source": "The cat sleeps.", "target": "Le chat dort."},

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from weft.data.batching import Batching
+from textmill.data.batching import Batching
 
 Row = Mapping[str, Any]
 

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from tests.tasks.test_classification import Data, make
-from weft.errors import UserError
-from weft.metrics.accumulators import ExactMatch
-from weft.metrics.metric import MetricError, RowMetric
-from weft.metrics.streaming import Averaged
-from weft.tasks import Translation, evaluate
-from weft.tasks.classification import DocumentClassification
-from weft.training import Selection, Trainer
-from weft.training.run_setup import selection_for
+from textmill.errors import UserError
+from textmill.metrics.accumulators import ExactMatch
+from textmill.metrics.metric import MetricError, RowMetric
+from textmill.metrics.streaming import Averaged
+from textmill.tasks import Translation, evaluate
+from textmill.tasks.classification import DocumentClassification
+from textmill.training import Selection, Trainer
+from textmill.training.run_setup import selection_for
 
 
 class ByTopic(Averaged, RowMetric):

@@ -4,9 +4,9 @@ import math
 
 import pytest
 
-import weft
-from weft.data.text_rows import TextRows
-from weft.errors import DataError, UserError
+import textmill
+from textmill.data.text_rows import TextRows
+from textmill.errors import DataError, UserError
 
 GOOD = "ham\tsee you at home\nspam\twin cash now\nham\tlate\n"
 QUIET = ("reporters.console=false", "reporters.html=false", "trainer.max_steps=3")
@@ -27,7 +27,7 @@ def train(file, tmp_path):
     def run(*words, rows=GOOD, valid=GOOD):
         paths = [f"train_data.path={file('train.tsv', rows)}"]
         paths += [f"valid_data.path={file('dev.tsv', valid)}"]
-        return weft.train(
+        return textmill.train(
             "classification/docnn/local", [*paths, *QUIET, *words], run_dir=tmp_path / "run"
         )
 
@@ -37,7 +37,7 @@ def train(file, tmp_path):
 def test_an_empty_document_is_a_bad_row_of_a_file_and_is_answered_in_prediction(train):
     with pytest.raises(DataError, match=r"train.tsv:2 \(byte 6\): column 'text' is empty"):
         train(rows="ham\ta\nspam\t \n")
-    predictor = weft.load(train().folder)
+    predictor = textmill.load(train().folder)
     assert predictor("").label in ("ham", "spam")
     assert predictor("\t ") == predictor("")
     assert [answer.label for answer in predictor(["", "win"])] == [
@@ -55,7 +55,7 @@ def test_an_unseen_label_is_counted_where_rows_are_evaluated_and_said_once(train
     folder = train("labels.names=[ham, spam]", valid=rows).folder
     assert caplog.text.count(said) == 1
     caplog.clear()
-    (found,) = weft.evaluate(folder, [f"valid_data.path={file('other.tsv', rows)}"]).values()
+    (found,) = textmill.evaluate(folder, [f"valid_data.path={file('other.tsv', rows)}"]).values()
     assert found.values["accuracy"] < 1
     assert found.details["unseen_labels"].startswith(said)
     assert caplog.text.count(said) == 1
@@ -70,7 +70,7 @@ def test_a_label_that_is_not_declared_is_an_error_in_training_rows(train):
 
 def test_a_class_without_an_example_has_no_value_and_drags_no_mean(train):
     folder = train("labels.names=[ham, spam, eggs]").folder
-    (found,) = weft.evaluate(folder).values()
+    (found,) = textmill.evaluate(folder).values()
     assert found.values["label/eggs/support"] == 0
     given = [row["prediction"] for row in found.rows]
     assert math.isnan(found.values["label/eggs/f1"]) == ("eggs" not in given)
@@ -93,7 +93,7 @@ def test_rows_may_have_no_label_where_they_have_several(train):
     with pytest.raises(DataError, match=r"train.tsv:2 .*column 'label' is empty"):
         train(*words, rows=rows, valid=rows)
     run = train(*words, "train_data.optional=[label]", rows=rows, valid=rows)
-    (found,) = weft.evaluate(run.folder).values()
+    (found,) = textmill.evaluate(run.folder).values()
     assert [row["label"] for row in found.rows] == ["a, b", "", "b"]
     assert found.values["label/b/support"] == 2
 

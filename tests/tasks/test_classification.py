@@ -6,21 +6,21 @@ import pytest
 import torch
 
 from tests.tasks.rows import data_of, learn
-from weft.data.column_batch import ColumnBatch
-from weft.errors import DataError, UserError
-from weft.inference import Predictor
-from weft.metrics.classification import ConfusionCounts
-from weft.models.classifier import Classifier
-from weft.models.encoders.self_attention import SelfAttentionEncoder
-from weft.models.label_losses import FocalLoss
-from weft.models.layers.word_embeddings import WordEmbedding
-from weft.tasks import evaluate
-from weft.tasks.classification import DocumentClassification
-from weft.tasks.label_checks import never_predicted
-from weft.text.columns.numbers import FittedNumbers
-from weft.text.features.labels import FittedLabels
-from weft.text.tokenizers.ngram_tokenizer import FittedNgrams
-from weft.text.tokenizers.word_tokenizer import FittedWords
+from textmill.data.column_batch import ColumnBatch
+from textmill.errors import DataError, UserError
+from textmill.inference import Predictor
+from textmill.metrics.classification import ConfusionCounts
+from textmill.models.classifier import Classifier
+from textmill.models.encoders.self_attention import SelfAttentionEncoder
+from textmill.models.label_losses import FocalLoss
+from textmill.models.layers.word_embeddings import WordEmbedding
+from textmill.tasks import evaluate
+from textmill.tasks.classification import DocumentClassification
+from textmill.tasks.label_checks import never_predicted
+from textmill.text.columns.numbers import FittedNumbers
+from textmill.text.features.labels import FittedLabels
+from textmill.text.tokenizers.ngram_tokenizer import FittedNgrams
+from textmill.text.tokenizers.word_tokenizer import FittedWords
 
 ROWS = [
     {"label": "ham", "text": "see you at home", "dense": "1 0", "topics": "home"},

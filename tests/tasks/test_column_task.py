@@ -19,14 +19,14 @@ from tests.tasks import test_regression as regression
 from tests.tasks import test_tagging as tagging
 from tests.tasks import test_tree_tagging as trees
 from tests.tasks.rows import Row, Rows
-from weft.errors import CheckpointError
-from weft.inference import Predictor
-from weft.recipes import registries
-from weft.tasks import column_task as columns
-from weft.tasks import evaluate
-from weft.tasks.column_task import ColumnsTask
-from weft.text import load_text_processor
-from weft.text.processors.embedding import Embedded
+from textmill.errors import CheckpointError
+from textmill.inference import Predictor
+from textmill.recipes import registries
+from textmill.tasks import column_task as columns
+from textmill.tasks import evaluate
+from textmill.tasks.column_task import ColumnsTask
+from textmill.text import load_text_processor
+from textmill.text.processors.embedding import Embedded
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def test_every_task_over_columns_is_here():
     shipped = {registries.tasks.get(name) for name in registries.tasks.names()}
     shipped = {task for task in shipped if issubclass(task, ColumnsTask)}
     assert {type(case.make()) for case in CASES.values()} >= {
-        task for task in shipped if task.__module__.startswith("weft.")
+        task for task in shipped if task.__module__.startswith("textmill.")
     }
 
 

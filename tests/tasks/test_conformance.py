@@ -7,11 +7,11 @@ import torch
 
 from tests.tasks.conftest import ROWS
 from tests.tasks.rows import data_of
-from weft.inference import Predictor
-from weft.models.decoding import Decoding
-from weft.tasks import Loss, Seq2Seq, Translation, evaluate
-from weft.tasks.parsing import SemanticParsing
-from weft.tasks.summarization import Summarization
+from textmill.inference import Predictor
+from textmill.models.decoding import Decoding
+from textmill.tasks import Loss, Seq2Seq, Translation, evaluate
+from textmill.tasks.parsing import SemanticParsing
+from textmill.tasks.summarization import Summarization
 
 Data = data_of(ROWS)
 

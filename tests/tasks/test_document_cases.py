@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-import weft
-from weft.errors import DataError
+import textmill
+from textmill.errors import DataError
 
 COLUMNS = "train_data.columns={label: 0, text: 2}"
 WORDS = "tokenizer.type=fitted_words"
@@ -41,11 +41,11 @@ def docnn(shared_data, tmp_path_factory):
         "trainer.evaluate_every=5 epochs",
     ]
     folder = tmp_path_factory.mktemp("docnn") / "run"
-    return weft.train("classification/docnn", words, run_dir=folder)
+    return textmill.train("classification/docnn", words, run_dir=folder)
 
 
 def test_the_network_of_kim_has_as_many_parameters_as_pytexts(docnn):
-    module = weft.load(docnn.folder).task.module
+    module = textmill.load(docnn.folder).task.module
     assert sum(p.numel() for p in module.parameters()) == 76_507
 
 
@@ -81,13 +81,13 @@ def test_the_report_has_a_table_of_labels_and_no_curve_of_each(docnn):
 
 
 def test_the_loaded_run_answers_strings_as_it_was_evaluated(docnn):
-    predictor = weft.load(docnn.folder)
+    predictor = textmill.load(docnn.folder)
     assert predictor("what is the weather tomorrow").label == "weather/find"
     assert sum(predictor("what is it").scores.values()) == pytest.approx(1)
 
 
 def test_unseen_rows_are_tested_with_the_labels_they_have(docnn, tiny):
-    found = weft.evaluate(docnn.folder, [f"valid_data.path={tiny / 'test_data_tiny.tsv'}"])
+    found = textmill.evaluate(docnn.folder, [f"valid_data.path={tiny / 'test_data_tiny.tsv'}"])
     values = found["valid_data"].values
     assert math.isnan(values["label/weather/find/f1"]) or values["label/weather/find/support"] == 0
     assert values["label/alarm/set_alarm/support"] == 2
@@ -105,9 +105,9 @@ def test_dense_features_stand_beside_the_text(tiny, tmp_path):
         "dense.type=fitted",
     ]
     words += ["trainer.max_epochs=40", "trainer.evaluate_every=40 epochs"]
-    run = weft.train("classification/bilstm", words, run_dir=tmp_path / "run")
+    run = textmill.train("classification/bilstm", words, run_dir=tmp_path / "run")
     assert run.result["best"]["accuracy"] == 1.0
-    predictor = weft.load(run.folder)
+    predictor = textmill.load(run.folder)
     assert sum(p.numel() for p in predictor.task.module.parameters()) == 43_889
     answer = predictor({"text": "Turn on all my alarms", "dense": [0.7, 0.9] + [0.1] * 8})
     assert answer.label in answer.scores
@@ -120,11 +120,11 @@ def test_a_score_of_texts_is_learnt_by_heart(tiny, tmp_path):
     words = [*documents(tiny, "sts_tiny.tsv", columns=columns), *FAST, "task.span=[0, 5]"]
     words += ["model.dropout=0"]
     words += ["trainer.max_epochs=40", "trainer.evaluate_every=40 epochs"]
-    run = weft.train("regression/docnn", words, run_dir=tmp_path / "run")
-    (values,) = weft.evaluate(run.folder).values()
+    run = textmill.train("regression/docnn", words, run_dir=tmp_path / "run")
+    (values,) = textmill.evaluate(run.folder).values()
     assert values.values["pearson"] > 0.986
     assert values.values["loss"] < 0.002
-    predictor = weft.load(run.folder)
+    predictor = textmill.load(run.folder)
     assert sum(p.numel() for p in predictor.task.module.parameters()) == 76_101
     (file,) = (run.folder / "predictions").iterdir()
     rows = [json.loads(line) for line in file.read_text().splitlines()]
@@ -139,11 +139,11 @@ def test_a_run_begins_with_the_vectors_of_a_file_and_is_loaded_without_it(tiny, 
     vectors.write_text((tiny / "test_embed.raw").read_text())
     embedding = ["model.embedding.dim=5", f"model.embedding.vectors={vectors}"]
     words = [*documents(tiny), *KIM, *embedding, "model.embedding.frozen=true"]
-    run = weft.train("classification/docnn/local", words, run_dir=tmp_path / "run")
+    run = textmill.train("classification/docnn/local", words, run_dir=tmp_path / "run")
     line = f"Word vectors of {vectors}: 4 of 47 words have one of its 10 vectors (8.5 %)."
     assert line in (run.folder / "log.txt").read_text()
     vectors.unlink()
-    task = weft.load(run.folder).task
+    task = textmill.load(run.folder).task
     number = task.text.ingredients["tokenizer"].numbers["is"]
     found = task.module.text.embedding.tokens.weight[number].tolist()
     assert found == pytest.approx([0.17873, -0.10689, 0.069695, -0.20678, 0.037157])
@@ -156,8 +156,8 @@ def test_the_example_trains_on_real_messages(shared_data, tmp_path):
     words += ["reporters.console=false", "trainer.max_steps=50", "tokenizer.vocab_size=1000"]
     words += ["model.encoder.hidden_dim=8", "model.embedding.dim=32", "task.max_length=64"]
     words += [f"tokenizer.cache_dir={tmp_path}", "lr_scheduler.warmup_steps=5", "optimizer.lr=0.01"]
-    run = weft.train(example, words, run_dir=tmp_path / "run")
+    run = textmill.train(example, words, run_dir=tmp_path / "run")
     values = json.loads((run.folder / "metrics.jsonl").read_text().splitlines()[-1])
     assert values["accuracy"] > 0.9
     assert values["roc_auc"] > 0.9
-    assert weft.load(run.folder)("see you at home").label == "ham"
+    assert textmill.load(run.folder)("see you at home").label == "ham"

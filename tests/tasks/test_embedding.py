@@ -7,18 +7,18 @@ import pytest
 import torch
 
 from tests.tasks.rows import data_of, learn
-from weft.data.column_batch import ColumnBatch
-from weft.errors import DataError, UserError
-from weft.inference import Predictor
-from weft.models.embedding.losses import CoSent, CosineSimilarity, MultipleNegativesRanking
-from weft.models.embedding.sentence_encoder import SentenceEncoder
-from weft.models.encoders.averaging import AveragingEncoder
-from weft.models.encoders.lstm import LstmEncoder
-from weft.models.layers.word_embeddings import WordEmbedding
-from weft.tasks import embedding, evaluate
-from weft.tasks.embedding import TextEmbedding
-from weft.text.processors.embedding import Embedded
-from weft.text.tokenizers.word_tokenizer import FittedWords
+from textmill.data.column_batch import ColumnBatch
+from textmill.errors import DataError, UserError
+from textmill.inference import Predictor
+from textmill.models.embedding.losses import CoSent, CosineSimilarity, MultipleNegativesRanking
+from textmill.models.embedding.sentence_encoder import SentenceEncoder
+from textmill.models.encoders.averaging import AveragingEncoder
+from textmill.models.encoders.lstm import LstmEncoder
+from textmill.models.layers.word_embeddings import WordEmbedding
+from textmill.tasks import embedding, evaluate
+from textmill.tasks.embedding import TextEmbedding
+from textmill.text.processors.embedding import Embedded
+from textmill.text.tokenizers.word_tokenizer import FittedWords
 
 ROWS = [
     {"text1": "wake me", "text2": "set an alarm", "wrong": "wake an owl", "score": "5"},

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-import weft
+import textmill
 from tests.tasks.test_extractive_summarization import folder
-from weft.errors import DataError
-from weft.inference import Predictor
-from weft.preflight.load_data import read_all
-from weft.recipes import registries
-from weft.tasks import evaluate
+from textmill.errors import DataError
+from textmill.inference import Predictor
+from textmill.preflight.load_data import read_all
+from textmill.recipes import registries
+from textmill.tasks import evaluate
 
 WORDS = "tokenizer.type=fitted_words"
 MARKED = (WORDS, "tokenizer.marks=true", "tokenizer.columns=[source, target]")
@@ -268,7 +268,7 @@ def make(case, tmp_path):
             word.replace("ENCODER", str(folder())) if "ENCODER" in word else word
             for word in case.words
         ]
-        return weft.create_task(case.experiment, [*paths, *own, *words])
+        return textmill.create_task(case.experiment, [*paths, *own, *words])
 
     return made
 
@@ -283,7 +283,7 @@ def measured(task, rows):
 
 def test_the_suite_has_every_task():
     known = registries.tasks
-    shipped = {name for name in known.names() if known.get(name).__module__.startswith("weft.")}
+    shipped = {name for name in known.names() if known.get(name).__module__.startswith("textmill.")}
     assert {*CASES} == shipped
 
 
@@ -362,7 +362,7 @@ def test_an_empty_text_is_a_bad_row_of_a_file(case, make, monkeypatch):
         read_all(session, order, folder)
         counts.append(session.get("train_data").count)
 
-    monkeypatch.setattr("weft.runs.python_api.read_all", counted)
+    monkeypatch.setattr("textmill.runs.python_api.read_all", counted)
     for name in case.columns[: case.ask]:
         rows = case.dicts()
         rows[1][name] = " \t "

@@ -5,13 +5,13 @@ import json
 import numpy as np
 import pytest
 
-import weft
-from weft.data.store import tokens
-from weft.data.store.encoding import encode_chunks
-from weft.data.store.tokens import encoded_rows
-from weft.errors import DataError
-from weft.recipes import registries
-from weft.tasks import evaluate
+import textmill
+from textmill.data.store import tokens
+from textmill.data.store.encoding import encode_chunks
+from textmill.data.store.tokens import encoded_rows
+from textmill.errors import DataError
+from textmill.recipes import registries
+from textmill.tasks import evaluate
 
 MARK = "ab" * 32
 WORDS = "tokenizer.type=fitted_words"
@@ -57,7 +57,7 @@ def rows():
 @pytest.fixture(params=EXPERIMENTS)
 def task(request, tmp_path, monkeypatch):
     monkeypatch.setattr(tokens, "LEAST_CHARACTERS", 0)
-    monkeypatch.setenv("WEFT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("TEXTMILL_CACHE", str(tmp_path / "cache"))
     (tmp_path / "names.tsv").write_text("city\tnew york\nperson\tann\n")
     words, path = EXPERIMENTS[request.param], tmp_path / "rows.jsonl"
     if request.param.startswith(("language", "bert")):
@@ -67,14 +67,14 @@ def task(request, tmp_path, monkeypatch):
         path.write_text("".join(f"{json.dumps(row)}\n" for row in rows()))
         words = (f"train_data.columns=[{', '.join(next(rows()))}]", *words)
     words = [word.format(folder=tmp_path) for word in words]
-    return weft.create_task(
+    return textmill.create_task(
         request.param, [f"train_data.path={path}", f"valid_data.path={path}", *words]
     )
 
 
 def test_all_tasks_of_typed_columns_are_here():
     known = registries.experiments
-    shipped = [name for name in known.names() if known.get(name).__module__.startswith("weft.")]
+    shipped = [name for name in known.names() if known.get(name).__module__.startswith("textmill.")]
     shipped = [name for name in shipped if not name.endswith("/pretrained")]  # the same tasks
     families = {name.partition("/")[0] for name in shipped}
     families -= {"ner", "parsing", "summarization", "translation"}  # tagging, and source and target
@@ -101,7 +101,7 @@ def test_batches_of_what_is_kept_are_the_same(task, monkeypatch):
 
     data = list(rows())
     plain = evaluate(task, task.batches(data, train=False, seed=1))
-    Kept.__module__ = "weft.made"
+    Kept.__module__ = "textmill.made"
     for _ in range(2):
         kept = evaluate(task, task.batches(Kept(data), train=False, seed=1))
         assert kept.values == pytest.approx(plain.values, nan_ok=True, abs=0)
@@ -125,7 +125,7 @@ def test_a_bad_row_far_behind_is_named_by_its_number(task, monkeypatch):
 def test_workers_give_the_same(tmp_path, monkeypatch):
     path = tmp_path / "rows.jsonl"
     path.write_text("".join(f"{json.dumps(row)}\n" for row in rows()))
-    text = weft.create_task(
+    text = textmill.create_task(
         "classification/docnn/local",
         [
             *(f"{part}_data.path={path}" for part in ("train", "valid")),

@@ -9,22 +9,22 @@ import numpy as np
 import pytest
 import torch
 
-import weft
+import textmill
 from tests.pretrained_checkpoints import save_encoder
 from tests.tasks.rows import data_of, learn
-from weft.errors import DataError, UserError
-from weft.exported import load
-from weft.inference import Predictor
-from weft.models.encoders.lstm import LstmEncoder
-from weft.models.encoders.pretrained import PretrainedEncoder
-from weft.models.layers.word_embeddings import CharacterCnn
-from weft.models.readers.sentences import SentenceScorer
-from weft.runs.export import export
-from weft.tasks import evaluate
-from weft.tasks.summarization import ExtractiveSummarization
-from weft.text.features.sentences import overlap
-from weft.text.features.word_pieces import FittedPieces, WordPieces
-from weft.text.tokenizers.pretrained import PretrainedTokenizer
+from textmill.errors import DataError, UserError
+from textmill.exported import load
+from textmill.inference import Predictor
+from textmill.models.encoders.lstm import LstmEncoder
+from textmill.models.encoders.pretrained import PretrainedEncoder
+from textmill.models.layers.word_embeddings import CharacterCnn
+from textmill.models.readers.sentences import SentenceScorer
+from textmill.runs.export import export
+from textmill.tasks import evaluate
+from textmill.tasks.summarization import ExtractiveSummarization
+from textmill.text.features.sentences import overlap
+from textmill.text.features.word_pieces import FittedPieces, WordPieces
+from textmill.text.tokenizers.pretrained import PretrainedTokenizer
 
 ROWS = [
     {"source": "The cat sat. Dogs bark at the moon. Films are rare.", "target": "Dogs bark."},
@@ -36,7 +36,7 @@ Data = data_of(ROWS, batch_size=3)
 
 
 VARIANTS = {"one sentence": {}, "two sentences": {"sentences": 2}, "from nothing": {"own": True}}
-MADE = TemporaryDirectory(prefix="weft-encoder-")
+MADE = TemporaryDirectory(prefix="textmill-encoder-")
 
 
 @cache
@@ -170,11 +170,11 @@ def test_a_run_and_its_export_give_the_same_summaries(experiment, tmp_path: Path
     if experiment == "summarization/extractive":
         words += [f"model.encoder.path={folder()}"]
     run = tmp_path / "run"
-    weft.run_experiment(experiment, "train", str(run), words)
+    textmill.run_experiment(experiment, "train", str(run), words)
     export(str(run), "onnx", out=str(tmp_path / "out"))
     long = " ".join(["The unbelievable cat sat on the mat."] * 12)  # more pieces than positions
     asked = [*(row["source"] for row in ROWS), long]
-    predictor, exported = weft.load(run), load(tmp_path / "out", device="cpu", threads=1)
+    predictor, exported = textmill.load(run), load(tmp_path / "out", device="cpu", threads=1)
     for one, other in zip(predictor(asked), exported(asked), strict=True):
         assert one.text == other.text
         assert one.score == pytest.approx(other.score, abs=1e-5)

@@ -7,14 +7,14 @@ import torch
 
 from tests.tasks.conftest import ROWS
 from tests.tasks.test_conformance import Data
-from weft.data import BatchedRows
-from weft.data.pipeline import from_sequence
-from weft.data.seq2seq_batch import Seq2SeqBatch
-from weft.errors import DataError
-from weft.tasks import Translation, evaluate
-from weft.tasks.batches import row_batches
-from weft.tasks.batches.row_batches import RowBatches, is_row
-from weft.tasks.batches.user_batches import ReadyBatches
+from textmill.data import BatchedRows
+from textmill.data.pipeline import from_sequence
+from textmill.data.seq2seq_batch import Seq2SeqBatch
+from textmill.errors import DataError
+from textmill.tasks import Translation, evaluate
+from textmill.tasks.batches import row_batches
+from textmill.tasks.batches.row_batches import RowBatches, is_row
+from textmill.tasks.batches.user_batches import ReadyBatches
 
 
 class OfDictionaries(Translation):

@@ -6,20 +6,20 @@ import pytest
 import torch
 
 from tests.tasks.rows import data_of, learn
-from weft.errors import DataError, UserError
-from weft.inference import Predictor
-from weft.models.encoders.lstm import LstmEncoder
-from weft.models.encoders.self_attention import SelfAttentionEncoder
-from weft.models.layers.word_embeddings import CharacterCnn, WordEmbedding
-from weft.models.tagger import IntentSlotModel
-from weft.tasks import evaluate
-from weft.tasks.intent_slots import IntentSlots
-from weft.text import load_text_processor
-from weft.text.features.labels import FittedLabels
-from weft.text.features.slots import FittedSlots
-from weft.text.features.spelling import FittedAffixes, FittedCharacters
-from weft.text.tokenizers.ngram_tokenizer import FittedNgrams
-from weft.text.tokenizers.word_tokenizer import FittedWords
+from textmill.errors import DataError, UserError
+from textmill.inference import Predictor
+from textmill.models.encoders.lstm import LstmEncoder
+from textmill.models.encoders.self_attention import SelfAttentionEncoder
+from textmill.models.layers.word_embeddings import CharacterCnn, WordEmbedding
+from textmill.models.tagger import IntentSlotModel
+from textmill.tasks import evaluate
+from textmill.tasks.intent_slots import IntentSlots
+from textmill.text import load_text_processor
+from textmill.text.features.labels import FittedLabels
+from textmill.text.features.slots import FittedSlots
+from textmill.text.features.spelling import FittedAffixes, FittedCharacters
+from textmill.text.tokenizers.ngram_tokenizer import FittedNgrams
+from textmill.text.tokenizers.word_tokenizer import FittedWords
 
 SPANS = [
     {"label": "alarm", "text": "Wake me at 8 on  Tuesday", "slots": "8:12:time,17:24:day"},

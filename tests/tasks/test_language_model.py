@@ -8,18 +8,18 @@ import pytest
 import torch
 
 from tests.tasks.rows import data_of, learn
-from weft.errors import CheckpointError, DataError, UserError
-from weft.inference import Predictor
-from weft.models.causal_transformer import CausalTransformer
-from weft.models.decoding import Decoding
-from weft.models.language_model import LstmLanguageModel
-from weft.tasks import evaluate
-from weft.tasks.language_model import LanguageModeling
-from weft.text.columns.inputs import text_columns
-from weft.text.columns.labels import LabelColumn
-from weft.text.features.labels import Labels
-from weft.text.processors.classification import ClassificationText
-from weft.text.tokenizers.word_tokenizer import FittedWords
+from textmill.errors import CheckpointError, DataError, UserError
+from textmill.inference import Predictor
+from textmill.models.causal_transformer import CausalTransformer
+from textmill.models.decoding import Decoding
+from textmill.models.language_model import LstmLanguageModel
+from textmill.tasks import evaluate
+from textmill.tasks.language_model import LanguageModeling
+from textmill.text.columns.inputs import text_columns
+from textmill.text.columns.labels import LabelColumn
+from textmill.text.features.labels import Labels
+from textmill.text.processors.classification import ClassificationText
+from textmill.text.tokenizers.word_tokenizer import FittedWords
 
 ROWS = [
     {"text": "set an alarm for me"},
@@ -152,7 +152,7 @@ def test_two_halves_are_the_whole(task):
 
 
 def test_the_loss_is_the_same_by_either_path():
-    from weft.models import fast
+    from textmill.models import fast
 
     (batch, *_) = make().batches(Data(), train=True, seed=1)
     found = []
@@ -210,7 +210,7 @@ def test_many_texts_are_gone_on_with_a_few_at_a_time(monkeypatch):
     task, sizes = make(decoding=Decoding(max_length_a=0.0, max_length_b=4)), []
     texts = ["set", "set my alarm", "", "snooze it now", "a b c d e f", "set my"]
     whole = Predictor(task)(texts)
-    monkeypatch.setattr("weft.tasks.language_model.PREDICTION_TOKENS", 14)
+    monkeypatch.setattr("textmill.tasks.language_model.PREDICTION_TOKENS", 14)
     continued = task._continued
     monkeypatch.setattr(
         task, "_continued", lambda rows: sizes.append([*map(len, rows)]) or continued(rows)
@@ -308,7 +308,7 @@ def test_settings_that_cannot_be_are_refused(model, settings, message):
 
 @pytest.mark.parametrize("penalty", [0.0, 2.0, math.inf])
 def test_a_penalty_of_the_unknown_token_is_of_no_effect_and_said_to_be(penalty, caplog):
-    caplog.set_level("INFO", logger="weft")
+    caplog.set_level("INFO", logger="textmill")
     drawn = {"sample": True, "seed": 3, "max_length_a": 0.0, "max_length_b": 12}
     task = make(LSTM, decoding=Decoding(**drawn, unknown_penalty=penalty))
     plain = make(LSTM, decoding=Decoding(**drawn))  # of the same weights
@@ -323,7 +323,7 @@ def test_a_penalty_of_the_unknown_token_is_of_no_effect_and_said_to_be(penalty, 
 
 def test_another_module_or_text_is_refused():
     tokenizer = FittedWords.Config(marks=True).build(train_data=ROWS)
-    with pytest.raises(UserError, match=r"needs a weft\.models\.language_model\.LanguageModel"):
+    with pytest.raises(UserError, match=r"needs a textmill\.models\.language_model\.LanguageModel"):
         LanguageModeling.Config().build(module=torch.nn.Linear(1, 1), tokenizer=tokenizer)
     label = LabelColumn(Labels(["a", "b"]))
     with pytest.raises(CheckpointError, match="ClassificationText"):

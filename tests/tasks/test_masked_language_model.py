@@ -8,19 +8,19 @@ import pytest
 import torch
 
 from tests.tasks.rows import data_of, learn
-from weft.data.masking import Masking
-from weft.errors import DataError, UserError
-from weft.inference import Predictor
-from weft.models import fast
-from weft.models.causal_transformer import CausalTransformer
-from weft.models.encoders.lstm import LstmEncoder
-from weft.models.encoders.self_attention import SelfAttentionEncoder
-from weft.models.layers.word_embeddings import WordEmbedding
-from weft.models.masked_language_model import MaskedLanguageModel
-from weft.tasks import evaluate
-from weft.tasks.masked_language_model import MaskedLanguageModeling
-from weft.text.processors.masked_language_model import FoundTokens
-from weft.text.tokenizers.word_tokenizer import FittedWords, WordTokenizer
+from textmill.data.masking import Masking
+from textmill.errors import DataError, UserError
+from textmill.inference import Predictor
+from textmill.models import fast
+from textmill.models.causal_transformer import CausalTransformer
+from textmill.models.encoders.lstm import LstmEncoder
+from textmill.models.encoders.self_attention import SelfAttentionEncoder
+from textmill.models.layers.word_embeddings import WordEmbedding
+from textmill.models.masked_language_model import MaskedLanguageModel
+from textmill.tasks import evaluate
+from textmill.tasks.masked_language_model import MaskedLanguageModeling
+from textmill.text.processors.masked_language_model import FoundTokens
+from textmill.text.tokenizers.word_tokenizer import FittedWords, WordTokenizer
 
 ROWS = [
     {"text": "set an alarm for me"},

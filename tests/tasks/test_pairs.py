@@ -5,17 +5,17 @@ import pytest
 import torch
 
 from tests.tasks.rows import data_of, learn
-from weft.errors import DataError, UserError
-from weft.inference import Predictor
-from weft.models.encoders.averaging import AveragingEncoder
-from weft.models.layers.word_embeddings import WordEmbedding
-from weft.models.pairs import PairClassifier, PairRegressor
-from weft.tasks import evaluate
-from weft.tasks.classification import PairClassification
-from weft.tasks.regression import PairRegression
-from weft.text import load_text_processor
-from weft.text.features.labels import FittedLabels
-from weft.text.tokenizers.word_tokenizer import FittedWords
+from textmill.errors import DataError, UserError
+from textmill.inference import Predictor
+from textmill.models.encoders.averaging import AveragingEncoder
+from textmill.models.layers.word_embeddings import WordEmbedding
+from textmill.models.pairs import PairClassifier, PairRegressor
+from textmill.tasks import evaluate
+from textmill.tasks.classification import PairClassification
+from textmill.tasks.regression import PairRegression
+from textmill.text import load_text_processor
+from textmill.text.features.labels import FittedLabels
+from textmill.text.tokenizers.word_tokenizer import FittedWords
 
 SMALL = {
     "embedding": WordEmbedding.Config(dim=12),

@@ -3,14 +3,14 @@
 import pytest
 
 from tests.tasks.test_conformance import Data
-from weft.errors import DataError, UserError
-from weft.inference import Predictor
-from weft.inference.export.expressible import refuse_inexpressible
-from weft.models import Transformer
-from weft.tasks import Translated, evaluate
-from weft.tasks.parsing import SemanticParsing
-from weft.text.tokenizers.tokenizer import UNKNOWN
-from weft.text.tokenizers.word_tokenizer import WordTokenizer
+from textmill.errors import DataError, UserError
+from textmill.inference import Predictor
+from textmill.inference.export.expressible import refuse_inexpressible
+from textmill.models import Transformer
+from textmill.tasks import Translated, evaluate
+from textmill.tasks.parsing import SemanticParsing
+from textmill.text.tokenizers.tokenizer import UNKNOWN
+from textmill.text.tokenizers.word_tokenizer import WordTokenizer
 
 CALL = "[IN:CALL call [SL:PERSON mom ] ]"
 ROWS = [

@@ -7,20 +7,20 @@ import pytest
 import torch
 
 from tests.tasks.rows import data_of, learn
-from weft.data.column_batch import ColumnBatch
-from weft.data.text_rows import TextRows
-from weft.errors import DataError, UserError
-from weft.inference import Predictor
-from weft.models.encoders.lstm import LstmEncoder
-from weft.models.encoders.self_attention import SelfAttentionEncoder
-from weft.models.layers.word_embeddings import WordEmbedding
-from weft.models.readers.answer_spans import SpanScores
-from weft.models.readers.reader import DrqaReader, JoinedReader
-from weft.tasks import evaluate
-from weft.tasks.question_answering import QuestionAnswering
-from weft.text.features.spelling import FittedCharacters
-from weft.text.tokenizers.character_tokenizers import ByteTokenizer
-from weft.text.tokenizers.word_tokenizer import FittedWords
+from textmill.data.column_batch import ColumnBatch
+from textmill.data.text_rows import TextRows
+from textmill.errors import DataError, UserError
+from textmill.inference import Predictor
+from textmill.models.encoders.lstm import LstmEncoder
+from textmill.models.encoders.self_attention import SelfAttentionEncoder
+from textmill.models.layers.word_embeddings import WordEmbedding
+from textmill.models.readers.answer_spans import SpanScores
+from textmill.models.readers.reader import DrqaReader, JoinedReader
+from textmill.tasks import evaluate
+from textmill.tasks.question_answering import QuestionAnswering
+from textmill.text.features.spelling import FittedCharacters
+from textmill.text.tokenizers.character_tokenizers import ByteTokenizer
+from textmill.text.tokenizers.word_tokenizer import FittedWords
 
 VIKING = "Rollo, a Viking, led the Normans (in 911)."
 PARIS = "Paris is a city.  It is on the Seine."

@@ -5,9 +5,9 @@ import shutil
 
 import pytest
 
-import weft
-from weft.errors import DataError
-from weft.recipes import registries
+import textmill
+from textmill.errors import DataError
+from textmill.recipes import registries
 
 CONTEXT = "Rollo led the Normans. Paris is on the Seine."
 SQUAD = {
@@ -60,8 +60,8 @@ def settings(folder, *more, names=("train.json", "dev.json")):
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name.endswith("/local")])
 def test_the_small_form_of_every_experiment_trains_and_answers(name, files):
-    run = weft.train(name, settings(files, "trainer.max_steps=2"), run_dir=files / "run")
-    predictor = weft.load(run.folder)
+    run = textmill.train(name, settings(files, "trainer.max_steps=2"), run_dir=files / "run")
+    predictor = textmill.load(run.folder)
     answer = predictor({"question": "Who fell?", "context": "Nobody fell."})
     assert answer.text
     assert "Nobody fell."[answer.start : answer.end] == answer.text == str(answer)
@@ -78,7 +78,7 @@ def test_a_run_is_loaded_and_answers_without_its_files(files):
         files, "trainer.max_steps=40", "optimizer.lr=0.03", "lr_scheduler.type=constant",
         "model.dropout=0", "model.no_answer=true",
     )  # fmt: skip
-    run = weft.train("question/drqa/local", words, run_dir=files / "run")
+    run = textmill.train("question/drqa/local", words, run_dir=files / "run")
     (path,) = (run.folder / "predictions").glob("*.jsonl")
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     assert [(row["id"], row["prediction"]) for row in rows] == [
@@ -91,7 +91,7 @@ def test_a_run_is_loaded_and_answers_without_its_files(files):
     shutil.rmtree(files / "run" / "predictions")
     for name in ("train", "dev"):
         (files / f"{name}.json").unlink()
-    predictor = weft.load(files / "run")
+    predictor = textmill.load(files / "run")
     answer = predictor({"question": "Where is Paris?", "context": CONTEXT})
     assert (answer.text, answer.start, answer.end) == ("on the Seine", 32, 44)
     assert predictor.answer_row(answer)["score"] == pytest.approx(row["score"], abs=1e-5)
@@ -103,7 +103,7 @@ def test_a_file_of_questions_without_answers_stops_before_step_1(files):
     )
     (files / "dev.json").write_text(content, encoding="utf-8")
     with pytest.raises(DataError, match=r"1 of 3 questions have no answer .* first in row 0"):
-        weft.train("question/drqa/local", settings(files), run_dir=files / "run")
+        textmill.train("question/drqa/local", settings(files), run_dir=files / "run")
 
 
 def test_real_questions_are_learned_from(shared_data, tmp_path):
@@ -116,7 +116,7 @@ def test_real_questions_are_learned_from(shared_data, tmp_path):
         "trainer.max_steps=9",  # three epochs of 96 questions
         names=("squad_tiny.tsv", "squad_tiny.tsv"),
     )
-    run = weft.train("question/drqa/local", words, run_dir=tmp_path / "run")
+    run = textmill.train("question/drqa/local", words, run_dir=tmp_path / "run")
     lines = (run.folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
     last = [line for line in map(json.loads, lines) if line["split"] == "valid"][-1]
     assert last["f1"] > 0.15  # 0.05 before training
@@ -139,7 +139,7 @@ def test_questions_are_learned_by_heart_better_than_pytext_did(shared_data, tmp_
         "trainer.max_steps=60",
         names=("squad_tiny.tsv", "squad_tiny.tsv"),
     )
-    run = weft.train("question/drqa", words, run_dir=tmp_path / "run")
+    run = textmill.train("question/drqa", words, run_dir=tmp_path / "run")
     lines = (run.folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
     last = [line for line in map(json.loads, lines) if line["split"] == "valid"][-1]
     assert last["exact_match"] > 0.552

@@ -5,16 +5,16 @@ import torch
 from torch.nn import functional as F
 
 from tests.tasks.rows import data_of, learn
-from weft.data.column_batch import ColumnBatch
-from weft.errors import DataError, UserError
-from weft.inference import Predictor
-from weft.models.encoders.cnn import CnnEncoder
-from weft.models.layers.word_embeddings import WordEmbedding
-from weft.models.pairs import Ranker
-from weft.tasks import evaluate
-from weft.tasks.ranking import QueryDocumentRanking
-from weft.text import load_text_processor
-from weft.text.tokenizers.word_tokenizer import FittedWords
+from textmill.data.column_batch import ColumnBatch
+from textmill.errors import DataError, UserError
+from textmill.inference import Predictor
+from textmill.models.encoders.cnn import CnnEncoder
+from textmill.models.layers.word_embeddings import WordEmbedding
+from textmill.models.pairs import Ranker
+from textmill.tasks import evaluate
+from textmill.tasks.ranking import QueryDocumentRanking
+from textmill.text import load_text_processor
+from textmill.text.tokenizers.word_tokenizer import FittedWords
 
 ROWS = [
     {"query": "wake me", "positive": "set an alarm", "negative": "play a song now"},

@@ -5,17 +5,17 @@ import pytest
 import torch
 
 from tests.tasks.rows import data_of, learn
-from weft.errors import DataError, UserError
-from weft.inference import Predictor
-from weft.models.classifier import Regressor
-from weft.tasks import evaluate
-from weft.tasks.regression import DocumentRegression
-from weft.text import load_text_processor
-from weft.text.columns.numbers import FittedNumbers
-from weft.text.metadata import SavedTextError
-from weft.text.processors.regression import Estimated
-from weft.text.tokenizers.ngram_tokenizer import FittedNgrams
-from weft.text.tokenizers.word_tokenizer import FittedWords
+from textmill.errors import DataError, UserError
+from textmill.inference import Predictor
+from textmill.models.classifier import Regressor
+from textmill.tasks import evaluate
+from textmill.tasks.regression import DocumentRegression
+from textmill.text import load_text_processor
+from textmill.text.columns.numbers import FittedNumbers
+from textmill.text.metadata import SavedTextError
+from textmill.text.processors.regression import Estimated
+from textmill.text.tokenizers.ngram_tokenizer import FittedNgrams
+from textmill.text.tokenizers.word_tokenizer import FittedWords
 
 ROWS = [
     {"text": "a plane takes off", "score": "5.000", "dense": "1 0"},

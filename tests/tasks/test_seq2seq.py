@@ -7,12 +7,12 @@ import torch
 
 from tests.tasks.conftest import ROWS
 from tests.tasks.test_conformance import Data, batch_of
-from weft.data.pipeline import from_sequence
-from weft.data.seq2seq_batch import Seq2SeqBatch
-from weft.errors import DataError, UserError
-from weft.models.decoding import Decoding
-from weft.tasks import Seq2Seq, evaluate
-from weft.tasks.batches.user_batches import ReadyBatches
+from textmill.data.pipeline import from_sequence
+from textmill.data.seq2seq_batch import Seq2SeqBatch
+from textmill.errors import DataError, UserError
+from textmill.models.decoding import Decoding
+from textmill.tasks import Seq2Seq, evaluate
+from textmill.tasks.batches.user_batches import ReadyBatches
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.3])
@@ -97,7 +97,7 @@ def test_many_rows_over_the_length_are_listed_up_to_twenty(make_task):
 
 def test_rows_over_the_length_are_left_out_and_counted(make_task, caplog):
     task = make_task(max_source_length=12, max_target_length=20, over_length="skip")
-    with caplog.at_level(logging.WARNING, logger="weft"):
+    with caplog.at_level(logging.WARNING, logger="textmill"):
         batches = task.batches(Data(batch_size=100), train=True, seed=1)
     over = task.text.encode(ROWS, with_targets=True).over_length.tolist()
     note = f"{len(over)} of 9 rows left out: more than 12 source or 20 target tokens."

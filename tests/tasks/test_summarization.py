@@ -5,10 +5,10 @@ import json
 import pytest
 
 from tests.tasks.test_conformance import Data
-from weft.errors import DataError
-from weft.inference import Predictor
-from weft.tasks import Translated, evaluate
-from weft.tasks.summarization import Summarization
+from textmill.errors import DataError
+from textmill.inference import Predictor
+from textmill.tasks import Translated, evaluate
+from textmill.tasks.summarization import Summarization
 
 ROWS = [
     {

@@ -4,21 +4,21 @@ import pytest
 import torch
 
 from tests.tasks.rows import data_of, learn
-from weft.data.column_batch import ColumnBatch
-from weft.errors import DataError, UserError
-from weft.inference import Predictor
-from weft.models.encoders.averaging import AveragingEncoder
-from weft.models.encoders.lstm import LstmEncoder
-from weft.models.encoders.self_attention import SelfAttentionEncoder
-from weft.models.label_losses import FocalLoss
-from weft.models.layers.word_embeddings import WordEmbedding
-from weft.models.tagger import Tagger
-from weft.tasks import evaluate
-from weft.tasks.tagging import WordTagging
-from weft.text.features.labels import FittedLabels
-from weft.text.features.spelling import FittedAffixes, FittedCharacters
-from weft.text.tokenizers.character_tokenizers import ByteTokenizer
-from weft.text.tokenizers.word_tokenizer import FittedWords, WordTokenizer
+from textmill.data.column_batch import ColumnBatch
+from textmill.errors import DataError, UserError
+from textmill.inference import Predictor
+from textmill.models.encoders.averaging import AveragingEncoder
+from textmill.models.encoders.lstm import LstmEncoder
+from textmill.models.encoders.self_attention import SelfAttentionEncoder
+from textmill.models.label_losses import FocalLoss
+from textmill.models.layers.word_embeddings import WordEmbedding
+from textmill.models.tagger import Tagger
+from textmill.tasks import evaluate
+from textmill.tasks.tagging import WordTagging
+from textmill.text.features.labels import FittedLabels
+from textmill.text.features.spelling import FittedAffixes, FittedCharacters
+from textmill.text.tokenizers.character_tokenizers import ByteTokenizer
+from textmill.text.tokenizers.word_tokenizer import FittedWords, WordTokenizer
 
 ROWS = [
     {"words": "Ann met Bob Ray", "tags": "B-per O B-per I-per"},

@@ -5,8 +5,8 @@ import shutil
 
 import pytest
 
-import weft
-from weft.errors import DataError
+import textmill
+from textmill.errors import DataError
 
 SENTENCES = [
     ("Ann met Bob Ray .", "B-per O B-per I-per O"),
@@ -45,7 +45,7 @@ def test_a_run_is_loaded_and_answers_by_label_name_without_its_files(files):
         files, "trainer.max_steps=40", "optimizer.lr=0.05", "lr_scheduler.type=constant",
         "tokenizer.min_count=1", "model.dropout=0",
     )  # fmt: skip
-    run = weft.train("tagging/ner/local", words, run_dir=files / "run")
+    run = textmill.train("tagging/ner/local", words, run_dir=files / "run")
     rows = [
         json.loads(line)
         for path in sorted((run.folder / "predictions").glob("*.jsonl"))
@@ -54,7 +54,7 @@ def test_a_run_is_loaded_and_answers_by_label_name_without_its_files(files):
     shutil.rmtree(files / "run" / "predictions")
     for name in ("train", "dev"):
         (files / f"{name}.conll").unlink()
-    predictor = weft.load(files / "run")
+    predictor = textmill.load(files / "run")
     last = {row["row"]: row for row in rows}
     assert [last[i]["prediction"] for i in range(4)] == [tags for _, tags in SENTENCES]
     for place, (text, _) in enumerate(SENTENCES):
@@ -71,7 +71,7 @@ def test_a_run_is_loaded_and_answers_by_label_name_without_its_files(files):
 def test_a_tag_of_the_dev_file_that_training_did_not_have_stops_before_step_1(files):
     (files / "dev.conll").write_text("Ann _ B-org\n", encoding="utf-8")
     with pytest.raises(DataError, match=r"dev\.conll:1: column 'tags': 'B-org' at 0 is no label"):
-        weft.train("tagging/ner/local", settings(files), run_dir=files / "run")
+        textmill.train("tagging/ner/local", settings(files), run_dir=files / "run")
 
 
 def test_real_references_are_learned_from(shared_data, tmp_path):
@@ -87,7 +87,7 @@ def test_real_references_are_learned_from(shared_data, tmp_path):
         "optimizer.lr=0.02",
         "trainer.max_steps=30",  # three epochs of 300 references
     ]
-    run = weft.train("tagging/bilstm-crf/local", words, run_dir=tmp_path / "run")
+    run = textmill.train("tagging/bilstm-crf/local", words, run_dir=tmp_path / "run")
     lines = (run.folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
     last = [line for line in map(json.loads, lines) if line["split"] == "valid"][-1]
     assert last["token_accuracy"] > 0.45  # one label for all words: 0.32

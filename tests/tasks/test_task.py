@@ -5,11 +5,11 @@ import re
 import pytest
 import torch
 
-from weft.config.component import Config as BaseConfig
-from weft.errors import UserError
-from weft.metrics.streaming import Mean
-from weft.tasks import Loss, Outputs
-from weft.tasks.task import Task
+from textmill.config.component import Config as BaseConfig
+from textmill.errors import UserError
+from textmill.metrics.streaming import Mean
+from textmill.tasks import Loss, Outputs
+from textmill.tasks.task import Task
 
 
 class Lengths(Task):

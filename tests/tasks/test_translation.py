@@ -8,9 +8,9 @@ import torch
 
 from tests.tasks.conftest import ROWS, Plain
 from tests.tasks.test_conformance import Data
-from weft.errors import UserError
-from weft.tasks import Translated, Translation, evaluate
-from weft.tasks.translation import with_references
+from textmill.errors import UserError
+from textmill.tasks import Translated, Translation, evaluate
+from textmill.tasks.translation import with_references
 
 
 class Canned(Translation):
@@ -98,7 +98,7 @@ def test_a_module_that_cannot_generate_is_refused_before_training(make_task, tok
         "encode(source, source_lengths) -> memory, no start(memory) -> state, no "
         "step(tokens, state) -> logits. Generation needs these, where the state has "
         "select(indices), and repeat(times) and select(indices, groups=None) for beam search; "
-        "weft.models.Transformer has them all. Add them, or set "
+        "textmill.models.Transformer has them all. Add them, or set "
         "task.generate=false to evaluate the loss alone."
     )
     with pytest.raises(UserError, match=re.escape("Plain can be trained, but")):

@@ -4,17 +4,17 @@ import pytest
 import torch
 
 from tests.tasks.rows import data_of, learn
-from weft.errors import DataError, UserError
-from weft.inference import Predictor
-from weft.metrics.frames import Trees
-from weft.models.encoders.lstm import LstmEncoder
-from weft.models.layers.word_embeddings import WordEmbedding
-from weft.models.tagger import Tagger
-from weft.tasks import evaluate
-from weft.tasks.tree_tagging import TreeTagging
-from weft.text.features.labels import FittedLabels
-from weft.text.features.tree_tags import FittedTreeTags
-from weft.text.tokenizers.word_tokenizer import FittedWords
+from textmill.errors import DataError, UserError
+from textmill.inference import Predictor
+from textmill.metrics.frames import Trees
+from textmill.models.encoders.lstm import LstmEncoder
+from textmill.models.layers.word_embeddings import WordEmbedding
+from textmill.models.tagger import Tagger
+from textmill.tasks import evaluate
+from textmill.tasks.tree_tagging import TreeTagging
+from textmill.text.features.labels import FittedLabels
+from textmill.text.features.tree_tags import FittedTreeTags
+from textmill.text.tokenizers.word_tokenizer import FittedWords
 
 ROWS = [
     {"source": "call my mom now", "target": "[IN:CALL call [SL:PERSON my mom ] now ]"},

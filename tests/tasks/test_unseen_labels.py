@@ -13,11 +13,11 @@ from tests.tasks import test_intent_slots as joint
 from tests.tasks import test_pairs as pairs
 from tests.tasks import test_tagging as tagging
 from tests.tasks.rows import learn
-from weft.data.store import tokens
-from weft.data.text_rows import TextRows
-from weft.errors import DataError
-from weft.models.label_losses import BinaryCrossEntropy, CrossEntropyLoss, FocalLoss, HingeLoss
-from weft.tasks import evaluate
+from textmill.data.store import tokens
+from textmill.data.text_rows import TextRows
+from textmill.errors import DataError
+from textmill.models.label_losses import BinaryCrossEntropy, CrossEntropyLoss, FocalLoss, HingeLoss
+from textmill.tasks import evaluate
 
 DOCUMENTS = documents.ROWS[:4]
 LOSSES = {
@@ -256,7 +256,7 @@ def test_what_is_no_text_is_no_unseen_label(value):
 def test_ids_that_are_kept_for_an_evaluation_are_none_to_train_on(tmp_path, monkeypatch):
     """They are kept by data and text processor, and an unseen label is a number in them."""
     monkeypatch.setattr(tokens, "LEAST_CHARACTERS", 0)
-    monkeypatch.setenv("WEFT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("TEXTMILL_CACHE", str(tmp_path / "cache"))
     (tmp_path / "rows.tsv").write_text("ham\tsee you\neggs\ta\n")
     task, data = documents.make(), TextRows.Config(path=tmp_path / "rows.tsv").build()
     for _ in range(2):

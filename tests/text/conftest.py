@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from weft.text import MultilingualTokenizer, train_sentencepiece
+from textmill.text import MultilingualTokenizer, train_sentencepiece
 
 TEXTS = [
     "The cat sleeps on the mat.",

@@ -2,9 +2,9 @@
 
 import pytest
 
-from weft.errors import DataError
-from weft.text.cells import ListCell, unlisted, words_in
-from weft.text.features.slots import read_slots
+from textmill.errors import DataError
+from textmill.text.cells import ListCell, unlisted, words_in
+from textmill.text.features.slots import read_slots
 
 
 def test_a_list_equals_its_text_and_parts_tell_lists_apart():

@@ -4,11 +4,16 @@ import re
 
 import pytest
 
-from weft.config.registry import Registry
-from weft.errors import UserError
-from weft.text import metadata as description
-from weft.text.features.labels import Labels
-from weft.text.metadata import SavedTextError, read_description, read_registered, write_description
+from textmill.config.registry import Registry
+from textmill.errors import UserError
+from textmill.text import metadata as description
+from textmill.text.features.labels import Labels
+from textmill.text.metadata import (
+    SavedTextError,
+    read_description,
+    read_registered,
+    write_description,
+)
 
 
 def test_many_labels_are_read_again(tmp_path):

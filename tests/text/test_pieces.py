@@ -2,8 +2,8 @@
 
 import pytest
 
-from weft.text.tokenizers.fitted_tokenizer import FittedTokenizer
-from weft.text.tokenizers.tokenizer import pieces_of
+from textmill.text.tokenizers.fitted_tokenizer import FittedTokenizer
+from textmill.text.tokenizers.tokenizer import pieces_of
 
 WORDS = "unhappy happiest dogs day days was wash it its 1999 1990 the then there a an some"
 TEXTS = [f"{one} {two}, the dog {two}." for one in WORDS.split() for two in WORDS.split()]

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.text.ragged import Ragged
+from textmill.text.ragged import Ragged
 
 lists = st.lists(st.lists(st.integers(0, 2**31 - 1), max_size=9), max_size=12)
 ids = st.lists(st.integers(0, 99), max_size=3)

@@ -1,15 +1,15 @@
-"""What the grammar writes is what weft ships."""
+"""What the grammar writes is what textmill ships."""
 
 import bz2
 from importlib.resources import files
 
+from textmill.recipes.corpus import load_corpus
+from textmill.recipes.corpus.parts import FILE
 from tools.corpus.generate import generate, table
-from weft.recipes.corpus import load_corpus
-from weft.recipes.corpus.parts import FILE
 
 
 def test_the_shipped_file_is_what_the_grammar_writes():
-    shipped = bz2.decompress((files("weft.recipes.corpus") / FILE).read_bytes())
+    shipped = bz2.decompress((files("textmill.recipes.corpus") / FILE).read_bytes())
     assert shipped == table()  # else: python -m tools.corpus
 
 

@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 import torch
 
-from weft.checkpoint import Checkpoints
-from weft.data.batching import Batching
-from weft.metrics.reporters.jsonl import JsonLines
-from weft.metrics.reporters.predictions import Predictions
-from weft.models.decoding import Decoding
-from weft.models.transformer import Transformer
-from weft.runtime.devices import Env
-from weft.runtime.run_context import Experiment
-from weft.tasks import Translation
-from weft.text.tokenizers.multilingual import MultilingualTokenizer
-from weft.training import AdamW, Callback, Every, InverseSquareRoot, Trainer
+from textmill.checkpoint import Checkpoints
+from textmill.data.batching import Batching
+from textmill.metrics.reporters.jsonl import JsonLines
+from textmill.metrics.reporters.predictions import Predictions
+from textmill.models.decoding import Decoding
+from textmill.models.transformer import Transformer
+from textmill.runtime.devices import Env
+from textmill.runtime.run_context import Experiment
+from textmill.tasks import Translation
+from textmill.text.tokenizers.multilingual import MultilingualTokenizer
+from textmill.training import AdamW, Callback, Every, InverseSquareRoot, Trainer
 
 WORDS = {
     "the cat": "le chat",
@@ -62,7 +62,7 @@ class Rows:
 
 
 class Killed(BaseException):
-    """Stands for SIGKILL: nothing in weft catches it."""
+    """Stands for SIGKILL: nothing in textmill catches it."""
 
 
 class KillAt(Callback):

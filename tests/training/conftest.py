@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from tests.training.bench import Bench, sentences
-from weft.runtime.disk import operations
-from weft.runtime.signals import StopSignals
-from weft.text.tokenizers.multilingual import MultilingualTokenizer
-from weft.text.tokenizers.sentencepiece import train_sentencepiece
+from textmill.runtime.disk import operations
+from textmill.runtime.signals import StopSignals
+from textmill.text.tokenizers.multilingual import MultilingualTokenizer
+from textmill.text.tokenizers.sentencepiece import train_sentencepiece
 
 
 @pytest.fixture(scope="session")
@@ -32,7 +32,7 @@ def _one_thread_and_no_waiting_for_the_disk(monkeypatch):
     monkeypatch.setattr(operations, "fsync", lambda descriptor: None)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    logging.getLogger("weft").setLevel(logging.INFO)
+    logging.getLogger("textmill").setLevel(logging.INFO)
     yield
     torch.set_num_threads(threads)
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import torch
 
 from tests.training.bench import Bench, metrics_of, sentences
-from weft.models.fast import Fast
-from weft.text.tokenizers.multilingual import MultilingualTokenizer
-from weft.text.tokenizers.sentencepiece import train_sentencepiece
-from weft.training import Every
+from textmill.models.fast import Fast
+from textmill.text.tokenizers.multilingual import MultilingualTokenizer
+from textmill.text.tokenizers.sentencepiece import train_sentencepiece
+from textmill.training import Every
 
 PATHS = {
     "fast": Fast(linear="torch"),

@@ -7,17 +7,17 @@ import torch
 from torch import nn
 
 from tests.training.bench import differences, outcome
-from weft.errors import UserError
-from weft.models import fast
-from weft.models.causal_transformer import CausalTransformer
-from weft.models.decoders.transformer import TransformerDecoder, TransformerDecoderLayer
-from weft.models.language_model import LstmLanguageModel
-from weft.models.layers.attention import TalkingHeads
-from weft.models.layers.feed_forward import Gated
-from weft.models.transformer import Transformer
-from weft.preflight.step_memory import step_bytes
-from weft.training import blocks as blocks_module
-from weft.training.blocks import blocks_of, check_blocks, checkpointed
+from textmill.errors import UserError
+from textmill.models import fast
+from textmill.models.causal_transformer import CausalTransformer
+from textmill.models.decoders.transformer import TransformerDecoder, TransformerDecoderLayer
+from textmill.models.language_model import LstmLanguageModel
+from textmill.models.layers.attention import TalkingHeads
+from textmill.models.layers.feed_forward import Gated
+from textmill.models.transformer import Transformer
+from textmill.preflight.step_memory import step_bytes
+from textmill.training import blocks as blocks_module
+from textmill.training.blocks import blocks_of, check_blocks, checkpointed
 
 TOKENIZER = SimpleNamespace(
     vocab_info=SimpleNamespace(size=50, pad_idx=0, bos_idx=1, eos_idx=2, unk_idx=3)

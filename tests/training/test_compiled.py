@@ -7,9 +7,9 @@ import torch
 from torch import nn
 
 from tests.training.bench import differences, metrics_of, outcome
-from weft.errors import UserError
-from weft.training import Callback, Every, blocks
-from weft.training.blocks import blocks_of, check_compiler
+from textmill.errors import UserError
+from textmill.training import Callback, Every, blocks
+from textmill.training.blocks import blocks_of, check_compiler
 
 
 @pytest.fixture

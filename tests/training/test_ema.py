@@ -9,12 +9,12 @@ from torch import nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from tests.training.bench import KillAt, Killed, differences, metrics_of, outcome
-from weft.checkpoint import Checkpoints
-from weft.checkpoint.parts import check_fit
-from weft.errors import RunStoppedError, UserError
-from weft.tasks.evaluation import evaluate
-from weft.training import AdamW, Callback, Every, Trainer
-from weft.training.ema import Weights
+from textmill.checkpoint import Checkpoints
+from textmill.checkpoint.parts import check_fit
+from textmill.errors import RunStoppedError, UserError
+from textmill.tasks.evaluation import evaluate
+from textmill.training import AdamW, Callback, Every, Trainer
+from textmill.training.ema import Weights
 
 
 def moved(module, seed):

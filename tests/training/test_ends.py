@@ -10,15 +10,15 @@ import pytest
 import torch
 
 from tests.training.bench import KillAt, Killed, Rows, differences, metrics_of, outcome, sentences
-from weft.checkpoint import Checkpoints
-from weft.errors import DataError, RunStoppedError, UserError
-from weft.metrics.reporters.jsonl import JsonLines
-from weft.runtime.run_context import Experiment
-from weft.tasks import Loss, Translation
-from weft.tasks.batches.user_batches import ready_batches
-from weft.training import Callback, Cosine, Every, InverseSquareRoot, Selection
-from weft.training.progress import Progress, Until
-from weft.training.updates import RunningLoss
+from textmill.checkpoint import Checkpoints
+from textmill.errors import DataError, RunStoppedError, UserError
+from textmill.metrics.reporters.jsonl import JsonLines
+from textmill.runtime.run_context import Experiment
+from textmill.tasks import Loss, Translation
+from textmill.tasks.batches.user_batches import ready_batches
+from textmill.training import Callback, Cosine, Every, InverseSquareRoot, Selection
+from textmill.training.progress import Progress, Until
+from textmill.training.updates import RunningLoss
 
 
 class Adverse(Translation):
@@ -351,7 +351,7 @@ def test_a_replay_is_said(bench, caplog):
 
 
 def test_a_place_becomes_plain_data_only_when_it_is_saved(bench, monkeypatch):
-    from weft.runtime.seeds import HostRandom
+    from textmill.runtime.seeds import HostRandom
 
     made = []
     whole = HostRandom.state_dict

@@ -7,11 +7,11 @@ import pytest
 import torch
 
 from tests.training.bench import KillAt, Killed, Rows, differences, outcome, sentences
-from weft.checkpoint import Checkpoints
-from weft.data.pipeline import from_sequence
-from weft.data.seq2seq_batch import Seq2SeqBatch
-from weft.tasks import Translation
-from weft.training import Callback, Cosine, Every, Selection
+from textmill.checkpoint import Checkpoints
+from textmill.data.pipeline import from_sequence
+from textmill.data.seq2seq_batch import Seq2SeqBatch
+from textmill.tasks import Translation
+from textmill.training import Callback, Cosine, Every, Selection
 
 STEPS = 12
 

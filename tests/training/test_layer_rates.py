@@ -7,10 +7,10 @@ import torch
 from torch import nn
 
 from tests.training.bench import KillAt, Killed, differences, outcome
-from weft.errors import UserError
-from weft.models.transformer import Transformer
-from weft.training import SGD, AdamW, Muon
-from weft.training.layer_rates import (
+from textmill.errors import UserError
+from textmill.models.transformer import Transformer
+from textmill.training import SGD, AdamW, Muon
+from textmill.training.layer_rates import (
     depths,
     hidden_matrices,
     input_parameters,
@@ -119,7 +119,7 @@ def test_a_rate_holds_in_the_step():
 
 
 def test_freezing_says_how_much_and_leaves_the_rest(module, caplog):
-    caplog.set_level(logging.INFO, logger="weft")
+    caplog.set_level(logging.INFO, logger="textmill")
     optimizer = AdamW.Config(freeze=("encoder.*",)).build(module=module)
     names = [name for name, p in module.named_parameters() if not p.requires_grad]
     assert names == [name for name, _ in module.named_parameters() if name.startswith("encoder.")]
@@ -217,7 +217,7 @@ class Wide(nn.Module):
 @pytest.mark.parametrize(("width", "rank"), [(8, 0), (16, 0), (16, 2)])
 def test_a_rate_meant_for_a_width_falls_with_the_width(width, rank, caplog):
     module = Wide(width, rank=rank)
-    with caplog.at_level("INFO", logger="weft"):
+    with caplog.at_level("INFO", logger="textmill"):
         made = AdamW.Config(lr=0.4, lr_width=8, layer_decay=0.5).build(module=module)
     rates = [group["lr"] for group in made.param_groups]
     assert rates == pytest.approx([0.4 * 8 / width * factor for factor in (1, 0.5, 0.25)])

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from tests.training.bench import Rows, differences, metrics_of, outcome, sentences
-from weft.errors import NonFiniteError, RunStoppedError
-from weft.tasks import Loss, Translation
-from weft.training import Callback, Constant, Every, Selection
+from textmill.errors import NonFiniteError, RunStoppedError
+from textmill.tasks import Loss, Translation
+from textmill.training import Callback, Constant, Every, Selection
 
 
 def weights(trainer):
@@ -272,7 +272,7 @@ def test_a_step_is_one_page():
     import ast
     import inspect
 
-    from weft.training import Trainer, loop
+    from textmill.training import Trainer, loop
 
     lines = [len(inspect.getsource(each).splitlines()) for each in (Trainer.fit, Trainer.step)]
     assert lines[0] <= 30
@@ -280,6 +280,6 @@ def test_a_step_is_one_page():
     imported = {
         node.module
         for node in ast.walk(ast.parse(inspect.getsource(loop)))
-        if isinstance(node, ast.ImportFrom) and node.module.startswith("weft.")
+        if isinstance(node, ast.ImportFrom) and node.module.startswith("textmill.")
     }
     assert len(imported) <= 14

@@ -6,9 +6,9 @@ from fractions import Fraction
 import pytest
 import torch
 
-from weft.tasks import Loss
-from weft.training.progress import Clock, Progress, Until
-from weft.training.updates import MOST_PENDING, RunningLoss
+from textmill.tasks import Loss
+from textmill.training.progress import Clock, Progress, Until
+from textmill.training.updates import MOST_PENDING, RunningLoss
 
 
 def losses(number, **kinds):

@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from tests.training.bench import KillAt, Killed, differences, metrics_of, outcome
-from weft.errors import NonFiniteError
-from weft.tasks import Loss, Translation
-from weft.training import Every
-from weft.training.precision import GROWS_AFTER, LEAST, MOST, START, LossScale
+from textmill.errors import NonFiniteError
+from textmill.tasks import Loss, Translation
+from textmill.training import Every
+from textmill.training.precision import GROWS_AFTER, LEAST, MOST, START, LossScale
 
 
 class Overflows(Translation):
@@ -79,7 +79,7 @@ def test_a_killed_run_is_the_undisturbed_one(bench):
 
 def test_at_its_least_the_gradient_itself_is_broken(bench, monkeypatch):
     monkeypatch.setattr(Overflows, "most", 0.0)
-    monkeypatch.setattr("weft.training.precision.LEAST", START / 4)
+    monkeypatch.setattr("textmill.training.precision.LEAST", START / 4)
     with pytest.raises(NonFiniteError, match=r"^The gradient norm is (nan|inf) at step 3; "):
         bench.but(task_class=Overflows).make(precision="fp16").fit()
 

@@ -8,16 +8,16 @@ import pytest
 import torch
 
 from tests.training.bench import KillAt, Killed, Rows, differences, metrics_of, outcome
-from weft.checkpoint import Checkpoints
-from weft.errors import DataError, NonFiniteError, UserError
-from weft.models.language_model import LstmLanguageModel
-from weft.runtime.devices import Env
-from weft.runtime.run_context import Experiment
-from weft.tasks import Loss, Translation
-from weft.tasks.language_model import LanguageModeling
-from weft.text.tokenizers.word_tokenizer import FittedWords
-from weft.training import AdamW, Callback, Every, InverseSquareRoot, Trainer
-from weft.training.nonfinite import NonFinite
+from textmill.checkpoint import Checkpoints
+from textmill.errors import DataError, NonFiniteError, UserError
+from textmill.models.language_model import LstmLanguageModel
+from textmill.runtime.devices import Env
+from textmill.runtime.run_context import Experiment
+from textmill.tasks import Loss, Translation
+from textmill.tasks.language_model import LanguageModeling
+from textmill.text.tokenizers.word_tokenizer import FittedWords
+from textmill.training import AdamW, Callback, Every, InverseSquareRoot, Trainer
+from textmill.training.nonfinite import NonFinite
 
 STEPS = 12
 

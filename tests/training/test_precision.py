@@ -4,10 +4,10 @@ import pytest
 import torch
 
 from tests.training.bench import KillAt, Killed, differences, metrics_of, outcome
-from weft.errors import UserError
-from weft.models.losses import cross_entropy, projected_cross_entropy
-from weft.tasks import Translation
-from weft.training.precision import TYPES, autocast, settled
+from textmill.errors import UserError
+from textmill.models.losses import cross_entropy, projected_cross_entropy
+from textmill.tasks import Translation
+from textmill.training.precision import TYPES, autocast, settled
 
 
 class Sees(Translation):

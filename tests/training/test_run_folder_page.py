@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from tests.trained_run import library_run
-from weft.metrics.reporters.remote_reporter import RemoteReporter
-from weft.metrics.reporters.reporter import RunInfo
-from weft.metrics.reporters.tensorboard import TensorBoard
-from weft.recipes import registries
-from weft.runtime.run_context import Experiment
+from textmill.metrics.reporters.remote_reporter import RemoteReporter
+from textmill.metrics.reporters.reporter import RunInfo
+from textmill.metrics.reporters.tensorboard import TensorBoard
+from textmill.recipes import registries
+from textmill.runtime.run_context import Experiment
 
 PAGE = Path(__file__).parents[2] / "docs" / "run-folder.md"
 
@@ -19,7 +19,7 @@ ELSEWHERE = {
     "*.py": "local modules of a script: tests/recipes",
     "bad_rows.jsonl": "tests/recipes",
     "checkpoints/step-*/*.shard-*-of-*.safetensors": "written by several ranks: tests/runs",
-    "evaluations/": "written by weft watch: tests/launch/test_watch.py",
+    "evaluations/": "written by textmill watch: tests/launch/test_watch.py",
     "export/*/": "tests/exported",
     "pretrained/*/": "written where a model was trained before: tests/runs/test_pretrained.py",
     "wandb/": "written by wandb itself: tests/metrics/reporters",

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.training.bench import KillAt, Killed, differences, metrics_of, outcome
-from weft.errors import UserError
-from weft.recipes import registries
-from weft.training import (
+from textmill.errors import UserError
+from textmill.recipes import registries
+from textmill.training import (
     Constant,
     Cosine,
     Every,

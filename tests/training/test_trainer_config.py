@@ -4,9 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from weft.errors import UserError
-from weft.tasks import Translation
-from weft.training import AdamW, Every, InverseSquareRoot, Linear, Selection, Trainer
+from textmill.errors import UserError
+from textmill.tasks import Translation
+from textmill.training import AdamW, Every, InverseSquareRoot, Linear, Selection, Trainer
 
 REFUSED = [
     (

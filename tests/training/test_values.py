@@ -8,8 +8,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.errors import UserError
-from weft.training import Cosine, Every, InverseSquareRoot, Linear, Progress, Selection, Until
+from textmill.errors import UserError
+from textmill.training import Cosine, Every, InverseSquareRoot, Linear, Progress, Selection, Until
 
 COUNTS = st.integers(0, 10_000)
 

@@ -12,10 +12,10 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests.recipes.local_data import write_data
-from weft.recipes.planning import plan_recipe
-from weft.runtime.seeds import seed_everything
-from weft.tasks.batches.real_places import at_places, real_places
-from weft.tasks.task import loss_of
+from textmill.recipes.planning import plan_recipe
+from textmill.runtime.seeds import seed_everything
+from textmill.tasks.batches.real_places import at_places, real_places
+from textmill.tasks.task import loss_of
 
 WORDS = ["trainer.max_steps=3", "reporters.console=false", "reporters.html=false"]
 LSTM = ["to the host", "back", "to the host"]

@@ -1,11 +1,11 @@
-"""``python -m tools.corpus``: writes the corpus that weft ships."""
+"""``python -m tools.corpus``: writes the corpus that textmill ships."""
 
 import bz2
 from importlib.resources import files
 from pathlib import Path
 
+from textmill.recipes.corpus.parts import FILE
+from textmill.runtime.files import write_atomic
 from tools.corpus.generate import table
-from weft.recipes.corpus.parts import FILE
-from weft.runtime.files import write_atomic
 
-write_atomic(Path(str(files("weft.recipes.corpus") / FILE)), bz2.compress(table()))
+write_atomic(Path(str(files("textmill.recipes.corpus") / FILE)), bz2.compress(table()))

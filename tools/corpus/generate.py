@@ -1,9 +1,9 @@
 """The corpus as the grammar writes it: distinct pairs, in parts of which train has every word."""
 
+from textmill.recipes.corpus.parts import HELD_OUT, TRAIN, Pair, hold_out
 from tools.corpus.dictionary import DICTIONARY
 from tools.corpus.draws import Draws
 from tools.corpus.sentences import draw_pair
-from weft.recipes.corpus.parts import HELD_OUT, TRAIN, Pair, hold_out
 
 __all__ = ["generate", "table"]
 

@@ -16,7 +16,7 @@ from tests.pipelines.small_models import (
 )
 from tests.pipelines.small_paper import paper
 from tests.trained_run import library_run
-from weft.cli.main import main
+from textmill.cli.main import main
 
 TEXTS = [text for text, _ in REFERENCES]
 
@@ -107,7 +107,7 @@ def test_an_output_is_not_replaced_unasked_and_never_half_there(parse, capsys, t
 
 
 def test_what_cannot_be_is_said_before_the_model_is_loaded(capsys, tmp_path, monkeypatch):
-    monkeypatch.setenv("WEFT_HOME", str(tmp_path))
+    monkeypatch.setenv("TEXTMILL_HOME", str(tmp_path))
     assert main(["parse-references", "header=true"]) == 2
     assert "has no settings" in capsys.readouterr().err
     assert main(["parse-references", "a.txt"]) == 2
@@ -154,11 +154,14 @@ def test_a_paper_without_references_is_told(parse, capsys, tmp_path):
 @pytest.mark.parametrize(
     ("run", "said"),
     [
-        (reference_run, "weft parse-references paper.pdf --model {0}, or weft find-datasets"),
-        (lambda: exported(reference_run()), "weft parse-references paper.pdf --model {0}, or"),
+        (
+            reference_run,
+            "textmill parse-references paper.pdf --model {0}, or textmill find-datasets",
+        ),
+        (lambda: exported(reference_run()), "textmill parse-references paper.pdf --model {0}, or"),
         (
             extracts_run,
-            "paper.pdf: wanted rows of text, found a PDF. A pipeline reads it: weft summarize",
+            "paper.pdf: wanted rows of text, found a PDF. A pipeline reads it: textmill summarize",
         ),
         (library_run, "paper.pdf: wanted text, found a PDF: make text of it first"),
     ],

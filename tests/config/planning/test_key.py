@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 from tests.config.conftest import SCRIPT
-from weft.config.planning.key import key_settings, reached_code, run_key
+from textmill.config.planning.key import key_settings, reached_code, run_key
 
 
 def test_the_key_is_the_settings_and_the_reached_code(kitchen):
@@ -49,9 +49,9 @@ def test_local_modules_are_in_it_whole(kitchen):
 
 def test_the_key_is_the_same_in_another_process(kitchen):
     code = (
-        "from pathlib import Path; from weft.config.sources.script import load_script as load; "
-        "from weft.config.planning.plan import make_plan; from weft.config.planning.key import "
-        "run_key; "
+        "from pathlib import Path; from textmill.config.sources.script import load_script as load; "
+        "from textmill.config.planning.plan import make_plan; from textmill.config.planning.key "
+        "import run_key; "
         "table, defaults = load(Path('recipe.py')), load(Path('defaults.py')); "
         "plan = make_plan(table, defaults=defaults, targets=['trainer']); "
         "print(run_key(plan))"
@@ -63,8 +63,8 @@ def test_the_key_is_the_same_in_another_process(kitchen):
 
 def test_planning_imports_no_torch():
     code = (
-        "import sys, weft.config.planning.plan, weft.config.sources.open_recipe, weft.config.help, "
-        "weft.config.planning.key; "
+        "import sys, textmill.config.planning.plan, textmill.config.sources.open_recipe, "
+        "textmill.config.help, textmill.config.planning.key; "
         "print('torch' in sys.modules)"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -72,7 +72,7 @@ def test_planning_imports_no_torch():
 
 
 CONFIGS = """
-from weft.config import Component, Config, like, setting
+from textmill.config import Component, Config, like, setting
 
 class Part(Component):
     class Config(Config):
@@ -114,7 +114,7 @@ def test_a_config_whose_class_comes_from_a_module_is_named_by_it(kitchen):
 
 
 REBOUND = """
-from weft.config import Component, Config
+from textmill.config import Component, Config
 
 class Part(Component):
     class Config(Config): ...

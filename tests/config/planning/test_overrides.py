@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from weft.config.planning.overrides import words_of
-from weft.errors import PlanError
-from weft.recipes.planning import plan_recipe
-from weft.training import Every, Selection
+from textmill.config.planning.overrides import words_of
+from textmill.errors import PlanError
+from textmill.recipes.planning import plan_recipe
+from textmill.training import Every, Selection
 
 
 def settings(overrides):
@@ -61,6 +61,6 @@ def test_what_is_wrong_in_a_dictionary_is_said_as_of_words():
         settings({"trainer": {"max_steps": "10k", "learning_rate": 1}, "modle": {"dropout": 0.1}})
     assert [problem.message.partition(" It has")[0] for problem in caught.value.problems] == [
         "'modle' is no ingredient of this recipe. Did you mean 'model'?",
-        "trainer has no setting 'learning_rate'. In weft it is optimizer.lr.",
+        "trainer has no setting 'learning_rate'. In textmill it is optimizer.lr.",
         "trainer.max_steps: wanted int, found '10k'.",
     ]

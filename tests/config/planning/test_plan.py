@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from weft.config.ingredient import IngredientTable
-from weft.config.planning.key import key_settings
-from weft.config.planning.plan import make_plan
-from weft.config.recipe import Recipe
-from weft.config.sources.script import table_of_recipe
-from weft.config.values.yaml_files import dump_yaml, yaml_nodes
-from weft.errors import PlanError
+from textmill.config.ingredient import IngredientTable
+from textmill.config.planning.key import key_settings
+from textmill.config.planning.plan import make_plan
+from textmill.config.recipe import Recipe
+from textmill.config.sources.script import table_of_recipe
+from textmill.config.values.yaml_files import dump_yaml, yaml_nodes
+from textmill.errors import PlanError
 
 
 def test_only_what_targets_reach_is_planned_dependencies_first(kitchen):
@@ -82,7 +82,7 @@ def test_a_nested_config_is_set_field_by_field(kitchen):
 
 def test_a_nested_config_changes_its_type_among_the_subclasses_of_its_field(kitchen):
     script = """
-from weft.config import Component, Config, registries
+from textmill.config import Component, Config, registries
 
 class Encoder(Component):
     class Config(Config):
@@ -129,7 +129,7 @@ def test_like_follows_its_model_wherever_that_was_set(kitchen):
 
 def test_what_a_follower_sets_and_another_type_of_its_model_lacks_is_discarded(kitchen):
     script = """
-from weft.config import Component, Config, like, registries
+from textmill.config import Component, Config, like, registries
 
 @registries.datasets.register("tiny_files")
 class Files(Component):
@@ -168,7 +168,7 @@ def kitchen_script(valid: str) -> str:
 
 def test_given_rebinds_what_build_needs(kitchen):
     script = """
-from weft.config import Component, Config
+from textmill.config import Component, Config
 
 class Reader(Component):
     class Config(Config):
@@ -312,7 +312,7 @@ def test_a_bare_name_may_be_a_setting_that_the_targets_do_not_reach(kitchen):
 
 
 TAKING = """
-from weft.config import Component, Config
+from textmill.config import Component, Config
 
 class Trainer(Component):
     class Config(Config):
@@ -375,8 +375,8 @@ def test_what_is_needed_cannot_be_switched_off(kitchen):
 
 
 DATA = """
-from weft.config import Component, Config
-from weft.config.recipe import like
+from textmill.config import Component, Config
+from textmill.config.recipe import like
 from pathlib import Path
 class Rows(Component):
     class Config(Config):

@@ -5,20 +5,20 @@ from functools import partial
 
 import pytest
 
-from weft.cli.main import main
-from weft.config.sources import open_recipe as sources
-from weft.config.sources.include import include, included
-from weft.errors import CodeNotAllowedError, Place, UserError
-from weft.recipes.planning import plan_recipe
-from weft.run_folder.folder import wrote_in
+from textmill.cli.main import main
+from textmill.config.sources import open_recipe as sources
+from textmill.config.sources.include import include, included
+from textmill.errors import CodeNotAllowedError, Place, UserError
+from textmill.recipes.planning import plan_recipe
+from textmill.run_folder.folder import wrote_in
 
 open_recipe = partial(sources.open_recipe, is_run=wrote_in)
 
 MODULE = '''
 """Mine."""
-from weft import Recipe, register_experiment
-from weft.recipes import registries
-from weft.training.optimizers import Optimizer
+from textmill import Recipe, register_experiment
+from textmill.recipes import registries
+from textmill.training.optimizers import Optimizer
 
 @registries.optimizers.register("tests_mine")
 class Mine(Optimizer):
@@ -107,7 +107,7 @@ def test_a_file_that_a_person_names_includes(kitchen, module, text):
 
 def test_what_one_recipe_includes_is_no_need_of_the_next(kitchen, module, capsys, monkeypatch):
     seen = []
-    monkeypatch.setattr("weft.cli.list.run", lambda args: seen.append(included()) or 0)
+    monkeypatch.setattr("textmill.cli.list.run", lambda args: seen.append(included()) or 0)
     assert main(["list", "optimizers", "--include", "tests_module_of_mine"]) == 0
     assert main(["list", "optimizers"]) == 0
     assert seen == [["tests_module_of_mine"], []]

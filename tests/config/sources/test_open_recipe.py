@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from weft.config.ingredient import REPLACEABLE
-from weft.config.planning.key import run_key
-from weft.config.planning.plan import make_plan
-from weft.config.recipe import Recipe, register_experiment
-from weft.config.sources import open_recipe as sources
-from weft.config.sources.script import load_script
-from weft.config.values.raw_values import untyped
-from weft.config.values.yaml_files import dump_yaml
-from weft.errors import CodeNotAllowedError, UserError
-from weft.recipes import registries
-from weft.run_folder.folder import wrote_in
+from textmill.config.ingredient import REPLACEABLE
+from textmill.config.planning.key import run_key
+from textmill.config.planning.plan import make_plan
+from textmill.config.recipe import Recipe, register_experiment
+from textmill.config.sources import open_recipe as sources
+from textmill.config.sources.script import load_script
+from textmill.config.values.raw_values import untyped
+from textmill.config.values.yaml_files import dump_yaml
+from textmill.errors import CodeNotAllowedError, UserError
+from textmill.recipes import registries
+from textmill.run_folder.folder import wrote_in
 
 open_recipe = partial(sources.open_recipe, is_run=wrote_in)
 
@@ -110,7 +110,8 @@ def test_a_neighbour_imported_when_a_function_is_called_is_the_scripts_own(kitch
         (tmp_path / folder / "pack").mkdir(parents=True)
         kitchen.file("from .deep import NUMBER\n", f"{folder}/pack/__init__.py")
         kitchen.file(f"NUMBER = {number}\n", f"{folder}/pack/deep.py")
-        late = "def f():\n    import json, weft, neighbour_late\n    return neighbour_late.NUMBER\n"
+        late = "def f():\n    import json, textmill, neighbour_late\n"
+        late += "    return neighbour_late.NUMBER\n"
         kitchen.file(late, f"{folder}/recipe.py")
         kitchen.file(
             "def g():\n    import unused\nfrom pack import NUMBER\n", f"{folder}/neighbour_late.py"
@@ -131,7 +132,7 @@ def test_local_modules_do_not_depend_on_what_the_process_has_imported(
     kitchen.file("NUMBER = 1\n", "early_bird.py")
     kitchen.file("NUMBER = 1\n", "json.py")
     importlib.import_module("early_bird")
-    table = kitchen.table("import early_bird, json\nimport weft.config\ndef f(): ...\n")
+    table = kitchen.table("import early_bird, json\nimport textmill.config\ndef f(): ...\n")
     assert [p.name for p in table.local_modules] == ["early_bird.py"]
 
 
@@ -155,7 +156,7 @@ def test_a_script_runs_again_and_edited_though_it_registers(kitchen):
             "bad.py:1: the script failed: ModuleNotFoundError: No module named 'no_such'",
         ),
         (
-            "from weft.training import Constant\n\n"
+            "from textmill.training import Constant\n\n"
             "x = Constant.Config(warmup=1, warmup_steps='10k')\n",
             "bad.py:3: Constant.Config has no setting 'warmup'. Did you mean 'warmup_steps'? "
             "It has: warmup_steps, warmup_ratio.\n"

@@ -7,18 +7,18 @@ import textwrap
 
 import pytest
 
-from weft.config.planning.key import reached_code, run_key
-from weft.config.planning.plan import make_plan
-from weft.config.recipe import Recipe
-from weft.config.sources.own_code import own_code
-from weft.config.sources.script import table_of_recipe
-from weft.errors import UserError
+from textmill.config.planning.key import reached_code, run_key
+from textmill.config.planning.plan import make_plan
+from textmill.config.recipe import Recipe
+from textmill.config.sources.own_code import own_code
+from textmill.config.sources.script import table_of_recipe
+from textmill.errors import UserError
 
 MODULES = {
     "machinery.py": '''
 from tools.sums import add
 import tools.bounds
-from weft.config import Component, Config
+from textmill.config import Component, Config
 
 UNUSED = 1
 SCALE = 2
@@ -72,10 +72,10 @@ NOT_REACHED = {
 }
 CODE = """
 import machinery
-from weft.config.planning.key import run_key
-from weft.config.planning.plan import make_plan
-from weft.config.recipe import Recipe
-from weft.config.sources.script import table_of_recipe
+from textmill.config.planning.key import run_key
+from textmill.config.planning.plan import make_plan
+from textmill.config.recipe import Recipe
+from textmill.config.sources.script import table_of_recipe
 whole = machinery.Whole.Config(part=machinery.{part}.Config())
 table = table_of_recipe(Recipe(whole=whole, function=machinery.function))
 plan = make_plan(table, defaults=table_of_recipe(Recipe()), targets=["whole"])
@@ -143,7 +143,7 @@ def test_a_swapped_part_is_in_the_key_with_its_code(kitchen):
 
 def test_two_parts_that_change_places_are_another_run(kitchen):
     script = """
-from weft.config import Component, Config
+from textmill.config import Component, Config
 
 class Part(Component):
     class Config(Config): ...
@@ -209,7 +209,7 @@ def test_a_component_of_a_notebook_is_known_by_its_methods(notebook):
     cell(
         """
         import functools
-        from weft.config import Component, Config
+        from textmill.config import Component, Config
 
         class Field(Component):
             class Config(Config):
@@ -267,13 +267,13 @@ def test_what_is_not_a_persons_own_adds_nothing():
 
     import torch
 
-    from weft.config.component import Component
+    from textmill.config.component import Component
 
     assert own_code([json.JSONDecoder, sqrt, torch.nn.Linear, torch.relu, Component, int]) == {}
 
 
 def test_a_recipe_of_library_parts_has_no_code():
-    from weft.training.optimizers import AdamW
+    from textmill.training.optimizers import AdamW
 
     table = table_of_recipe(Recipe(optimizer=AdamW.Config(lr=1.0)))
     plan = make_plan(table, defaults=table_of_recipe(Recipe()), targets=["optimizer"], draft=True)

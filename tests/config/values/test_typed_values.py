@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.config.merge import Settings
-from weft.config.values.annotations import type_name
-from weft.config.values.raw_values import Value
-from weft.config.values.scalars import format_duration, parse_duration
-from weft.config.values.typed_values import Values, plain
-from weft.config.values.yaml_files import dump_yaml, parse_word, yaml_nodes
-from weft.errors import Place
+from textmill.config.merge import Settings
+from textmill.config.values.annotations import type_name
+from textmill.config.values.raw_values import Value
+from textmill.config.values.scalars import format_duration, parse_duration
+from textmill.config.values.typed_values import Values, plain
+from textmill.config.values.yaml_files import dump_yaml, parse_word, yaml_nodes
+from textmill.errors import Place
 
 
 class Color(enum.Enum):

@@ -6,9 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.config.values.raw_values import Scalar, untyped
-from weft.config.values.yaml_files import MAX_BYTES, dump_yaml, parse_word, read_yaml, yaml_nodes
-from weft.errors import Place, UserError
+from textmill.config.values.raw_values import Scalar, untyped
+from textmill.config.values.yaml_files import (
+    MAX_BYTES,
+    dump_yaml,
+    parse_word,
+    read_yaml,
+    yaml_nodes,
+)
+from textmill.errors import Place, UserError
 
 
 def test_places_are_file_line_and_column(tmp_path):

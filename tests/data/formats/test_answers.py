@@ -7,9 +7,9 @@ import pyarrow.feather
 import pyarrow.parquet
 import pytest
 
-import weft
-from weft.data.text_rows import TextRows
-from weft.errors import DataError
+import textmill
+from textmill.data.text_rows import TextRows
+from textmill.errors import DataError
 
 COLUMNS = ("id", "question", "context", "answers", "answer_starts")
 QUESTIONS = [
@@ -92,7 +92,7 @@ def test_a_row_is_the_same_however_its_answers_are_nested(write, make, tmp_path)
 
 def test_hugging_face_data_sets_have_the_same_rows():
     datasets = pytest.importorskip("datasets")
-    from weft.data.huggingface import HuggingFacePairs
+    from textmill.data.huggingface import HuggingFacePairs
 
     rows = datasets.Dataset.from_list([nested(*question) for question in QUESTIONS])
     data = HuggingFacePairs.of(rows, columns=COLUMNS)
@@ -103,7 +103,7 @@ def test_hugging_face_data_sets_have_the_same_rows():
 def test_an_experiment_takes_them_as_they_are(make, tmp_path):
     path = jsonl(tmp_path, [make(*question) for question in QUESTIONS])
     words = [f"train_data.path={path}", f"valid_data.path={path}", "model.no_answer=true"]
-    task = weft.create_task("question/drqa/local", words)
+    task = textmill.create_task("question/drqa/local", words)
     rows = task.batches(read(path), train=False, seed=1).rows
     assert [task.text.gold(row) for row in rows] == [question[3] for question in QUESTIONS]
 

@@ -9,14 +9,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from weft.data import file_rows, text_pairs
-from weft.data.formats.cells import CellError, cell_of
-from weft.data.formats.columnar import arrow_format, parquet_format
-from weft.data.readers import read_table
-from weft.data.store.encoding import receive_rows, send_rows
-from weft.data.text_rows import TextRows
-from weft.errors import DataError
-from weft.text.cells import ListCell, unlisted
+from textmill.data import file_rows, text_pairs
+from textmill.data.formats.cells import CellError, cell_of
+from textmill.data.formats.columnar import arrow_format, parquet_format
+from textmill.data.readers import read_table
+from textmill.data.store.encoding import receive_rows, send_rows
+from textmill.data.text_rows import TextRows
+from textmill.errors import DataError
+from textmill.text.cells import ListCell, unlisted
 
 NO_NULL = "wanted text, a number or a list of them, found null"
 VALUES = {
@@ -56,7 +56,7 @@ def written(request, tmp_path):
 def test_values_are_their_exact_text_and_lists_keep_their_parts(
     written, held, tmp_path, monkeypatch
 ):
-    monkeypatch.setenv("WEFT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("TEXTMILL_CACHE", str(tmp_path / "cache"))
     if not held:
         monkeypatch.setattr(text_pairs, "HELD_BYTES", 1)
     rows = written({name: found for name, (found, _) in VALUES.items()}).rows()

@@ -15,18 +15,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.data import text_pairs
-from weft.data.bad_rows import BadRow
-from weft.data.formats.columnar import arrow_format, parquet_format
-from weft.data.formats.comma_separated import csv_format
-from weft.data.formats.conll import conll_format
-from weft.data.formats.json_lines import json_lines_format
-from weft.data.formats.row_format import RowFormat
-from weft.data.formats.squad import squad_format
-from weft.data.line_blocks import BEGINNINGS
-from weft.data.readers import read_rows, read_table, tsv_format
-from weft.data.text_rows import TextRows
-from weft.errors import DataError, UserError
+from textmill.data import text_pairs
+from textmill.data.bad_rows import BadRow
+from textmill.data.formats.columnar import arrow_format, parquet_format
+from textmill.data.formats.comma_separated import csv_format
+from textmill.data.formats.conll import conll_format
+from textmill.data.formats.json_lines import json_lines_format
+from textmill.data.formats.row_format import RowFormat
+from textmill.data.formats.squad import squad_format
+from textmill.data.line_blocks import BEGINNINGS
+from textmill.data.readers import read_rows, read_table, tsv_format
+from textmill.data.text_rows import TextRows
+from textmill.errors import DataError, UserError
 
 WANTED = "wanted text, a number or a list of them"
 ROWS = [("Hi.", "Salut."), ("Où", "là-bas"), ("🙂", "é"), ("a", "b"), ("x", "y")]
@@ -555,7 +555,7 @@ def test_a_line_without_a_tab_among_lines_with_tabs_is_bad(tmp_path, monkeypatch
     reason = "wanted a tab between columns as other lines have, found spaces"
     assert [(row.line, row.reason) for row in table.bad_rows] == [(line, reason) for line in bad]
     monkeypatch.setattr(text_pairs, "HELD_BYTES", 0)
-    monkeypatch.setenv("WEFT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("TEXTMILL_CACHE", str(tmp_path / "cache"))
     rows = TextRows.Config(path=path, columns={"words": 0}, max_bad_rows=9).build().rows()
     assert [rows[at]["words"] for at in range(len(rows))] == good
 
@@ -588,7 +588,7 @@ def test_a_line_with_more_or_fewer_columns_than_others_is_bad(
     wanted = [(line, f"wanted {n} column{'s' * (n > 1)}, found {m}") for line, n, m in bad]
     assert found == wanted
     monkeypatch.setattr(text_pairs, "HELD_BYTES", 0)
-    monkeypatch.setenv("WEFT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("TEXTMILL_CACHE", str(tmp_path / "cache"))
     rows = TextRows.Config(path=path, columns=columns, max_bad_rows=9).build().rows()
     assert [rows[at]["words"] for at in range(len(rows))] == good
     assert [row["words"] for row in rows] == good

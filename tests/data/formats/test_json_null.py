@@ -2,8 +2,8 @@
 
 import pytest
 
-from weft.data import json_lines_format
-from weft.data.formats.json_lines import pick_row
+from textmill.data import json_lines_format
+from textmill.data.formats.json_lines import pick_row
 
 NULL = "'fr.text': wanted text, a number or a list of them, found null"
 

@@ -5,13 +5,13 @@ import json
 
 import pytest
 
-import weft
-from weft.config.parameters import deciding
-from weft.data import text_pairs
-from weft.data.formats.lines import tsv_format
-from weft.data.formats.spans import spans_format
-from weft.data.text_rows import TextRows
-from weft.errors import DataError, UserError
+import textmill
+from textmill.config.parameters import deciding
+from textmill.data import text_pairs
+from textmill.data.formats.lines import tsv_format
+from textmill.data.formats.spans import spans_format
+from textmill.data.text_rows import TextRows
+from textmill.errors import DataError, UserError
 
 ROWS = [
     ("7:10:person,14:18:place", "Nobody Ann in Rome", "O B-person O B-place"),
@@ -24,7 +24,7 @@ SPANS = {"tags": "words"}
 
 @pytest.fixture
 def path(tmp_path, monkeypatch):
-    monkeypatch.setenv("WEFT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("TEXTMILL_CACHE", str(tmp_path / "cache"))
     return tmp_path / "a.tsv"
 
 
@@ -105,10 +105,10 @@ def test_pytexts_rows_train_a_tagger(shared_data, tmp_path, monkeypatch):
         "trainer.max_steps=2",
         "reporters.console=false",
     ]
-    run = weft.train("tagging/ner/local", words)
-    found = weft.load(run.folder)("wake me up tomorrow at 8")
+    run = textmill.train("tagging/ner/local", words)
+    found = textmill.load(run.folder)("wake me up tomorrow at 8")
     assert len(found.tags) == 6
-    assert weft.evaluate(run.folder)["valid_data"].values["token_accuracy"] >= 0
+    assert textmill.evaluate(run.folder)["valid_data"].values["token_accuracy"] >= 0
 
 
 def test_a_bad_row_says_what_is_wrong_with_its_cell_whatever_the_cell_says():

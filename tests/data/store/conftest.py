@@ -4,11 +4,11 @@ import random
 
 import pytest
 
-from weft.data.rows import Rows
-from weft.data.store import tokens
-from weft.text.processors.text_processor import Seq2SeqText
-from weft.text.tokenizers.multilingual import MultilingualTokenizer
-from weft.text.tokenizers.sentencepiece import train_sentencepiece
+from textmill.data.rows import Rows
+from textmill.data.store import tokens
+from textmill.text.processors.text_processor import Seq2SeqText
+from textmill.text.tokenizers.multilingual import MultilingualTokenizer
+from textmill.text.tokenizers.sentencepiece import train_sentencepiece
 
 WORDS = [
     "le",
@@ -49,7 +49,7 @@ def rows():
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
     """Stores go to ``tmp_path``; all rows but a hundred characters are worth one."""
-    monkeypatch.setenv("WEFT_CACHE", str(tmp_path))
+    monkeypatch.setenv("TEXTMILL_CACHE", str(tmp_path))
     monkeypatch.setattr(tokens, "LEAST_CHARACTERS", 100)
     monkeypatch.setattr(tokens, "CHUNK_ROWS", 64)
     return tmp_path

@@ -8,10 +8,10 @@ import sys
 import numpy as np
 import pytest
 
-from weft.data.rows import Rows
-from weft.data.store import encoding
-from weft.data.store.encoding import encode_chunks, receive_rows, send_rows, workers_for
-from weft.errors import DataError
+from textmill.data.rows import Rows
+from textmill.data.store import encoding
+from textmill.data.store.encoding import encode_chunks, receive_rows, send_rows, workers_for
+from textmill.errors import DataError
 
 CHUNKS = [slice(0, 200), slice(200, 201), slice(201, 201), slice(201, 450), slice(450, 500)]
 

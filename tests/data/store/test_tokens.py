@@ -9,25 +9,25 @@ import sys
 import numpy as np
 import pytest
 
-from weft.data import text_pairs
-from weft.data.batches import EpochBatches
-from weft.data.batching import Batching
-from weft.data.rows import Rows, StoredRows
-from weft.data.seq2seq_batch import collate_seq2seq
-from weft.data.store import encoding, tokens
-from weft.data.store.arrays import ArrayWriter
-from weft.data.store.encoding import encode_chunks
-from weft.data.store.tokens import (
+from textmill.data import text_pairs
+from textmill.data.batches import EpochBatches
+from textmill.data.batching import Batching
+from textmill.data.rows import Rows, StoredRows
+from textmill.data.seq2seq_batch import collate_seq2seq
+from textmill.data.store import encoding, tokens
+from textmill.data.store.arrays import ArrayWriter
+from textmill.data.store.encoding import encode_chunks
+from textmill.data.store.tokens import (
     TokenStore,
     chunks_of,
     encoded_rows,
     kept_fingerprint,
     text_fingerprint,
 )
-from weft.data.text_pairs import TextPairs
-from weft.errors import DataError, StorageError, UserError
-from weft.text.processors.text_processor import Seq2SeqText, load_text_processor
-from weft.text.tokenizers.multilingual import MultilingualTokenizer
+from textmill.data.text_pairs import TextPairs
+from textmill.errors import DataError, StorageError, UserError
+from textmill.text.processors.text_processor import Seq2SeqText, load_text_processor
+from textmill.text.tokenizers.multilingual import MultilingualTokenizer
 
 MARK = "ab" * 32
 COLUMNS = ("source", "target")
@@ -45,7 +45,7 @@ def encoded(text, rows):
 
 
 def test_what_is_kept_is_what_encoding_gives(text, rows, encoded, cache, caplog):
-    caplog.set_level(logging.INFO, "weft")
+    caplog.set_level(logging.INFO, "textmill")
     assert same(encoded_rows(text, rows, MARK), encoded)
     (folder,) = [path for path in (cache / "tokens").iterdir() if path.suffix == ""]
     assert len(encoded.over_length) > 3  # the limit of 12 bites
@@ -121,7 +121,7 @@ def test_data_may_say_that_nothing_is_kept(text, tmp_path):
 
 def test_only_files_that_are_new_are_encoded_again(text, cache, tmp_path, monkeypatch, caplog):
     """One is changed, one is new, one has moved in the order, and one is there as it was."""
-    caplog.set_level(logging.INFO, "weft")
+    caplog.set_level(logging.INFO, "textmill")
     monkeypatch.setattr(text_pairs, "HELD_BYTES", 0)
     folder = tmp_path / "shards"
     folder.mkdir()
@@ -268,7 +268,7 @@ def test_a_saved_text_path_is_the_same(text, tmp_path):
 def test_what_was_killed_goes_on_from_whole_chunks(
     text, rows, encoded, cache, monkeypatch, caplog, appended
 ):
-    caplog.set_level(logging.INFO, "weft")
+    caplog.set_level(logging.INFO, "textmill")
     append, count = ArrayWriter.append, []
 
     def dying(self, arrays, place):
@@ -377,22 +377,22 @@ def test_what_a_killed_process_had_yet_to_delete_is_deleted(
 
 
 def test_too_little_room_is_said_before_anything_is_written(text, rows, cache, monkeypatch):
-    monkeypatch.setattr("weft.data.store.arrays.operations.free", lambda _: 10)
+    monkeypatch.setattr("textmill.data.store.arrays.operations.free", lambda _: 10)
     with pytest.raises(StorageError) as error:
         TokenStore.of(text, MARK).get(text, rows)
     assert str(error.value).startswith(f"{cache / 'tokens'} needs about ")
     assert str(error.value).endswith(
         " bytes, and 10 are free. Make room, or name another folder with the environment variable "
-        "WEFT_CACHE."
+        "TEXTMILL_CACHE."
     )
     assert not list((cache / "tokens").glob("*.part"))
 
 
 TWO = """
 import sys, logging
-from weft.data.rows import Rows, StoredRows
-from weft.data.store import encoding, tokens
-from weft.text.processors.text_processor import load_text_processor
+from textmill.data.rows import Rows, StoredRows
+from textmill.data.store import encoding, tokens
+from textmill.text.processors.text_processor import load_text_processor
 from pathlib import Path
 logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stdout)
 tokens.LEAST_CHARACTERS, tokens.CHUNK_ROWS = 1, 50

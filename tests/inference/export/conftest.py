@@ -5,17 +5,17 @@ from collections.abc import Callable
 import pytest
 import torch
 
-import weft
+import textmill
 from tests.trained_run import library_run
-from weft.inference import Predictor
-from weft.models.transformer import Transformer
-from weft.tasks import Translation
+from textmill.inference import Predictor
+from textmill.models.transformer import Transformer
+from textmill.tasks import Translation
 
 
 @pytest.fixture(scope="session")
 def translator() -> Callable[..., Predictor]:
     """Makes a predictor of a model and a task with these settings."""
-    tokenizer = weft.load(library_run()).task.text.tokenizer
+    tokenizer = textmill.load(library_run()).task.text.tokenizer
 
     def make(
         *, seed: int = 0, task: Translation.Config | None = None, **model: object

@@ -3,16 +3,16 @@
 import pytest
 import torch
 
-from weft.errors import UserError
-from weft.exported import load
-from weft.inference import Predictor
-from weft.inference.export.expressible import refuse_inexpressible
-from weft.inference.export.folder import write_export
-from weft.models.decoding import Decoding
-from weft.models.transformer import Transformer
-from weft.tasks.parsing import SemanticParsing
-from weft.text.tokenizers.tokenizer import UNKNOWN
-from weft.text.tokenizers.word_tokenizer import WordTokenizer
+from textmill.errors import UserError
+from textmill.exported import load
+from textmill.inference import Predictor
+from textmill.inference.export.expressible import refuse_inexpressible
+from textmill.inference.export.folder import write_export
+from textmill.models.decoding import Decoding
+from textmill.models.transformer import Transformer
+from textmill.tasks.parsing import SemanticParsing
+from textmill.text.tokenizers.tokenizer import UNKNOWN
+from textmill.text.tokenizers.word_tokenizer import WordTokenizer
 
 ROWS = [
     {"source": source}

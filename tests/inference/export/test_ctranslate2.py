@@ -1,4 +1,4 @@
-"""What CTranslate2 answers with weft's weights is what weft answers, or it is refused."""
+"""What CTranslate2 answers with textmill's weights is what textmill answers, or it is refused."""
 
 import dataclasses
 import itertools
@@ -9,22 +9,22 @@ import pytest
 import torch
 
 from tests.trained_run import PAIRS
-from weft.errors import MissingExtraError, UserError
-from weft.exported import load
-from weft.exported.ctranslate2 import CTranslate2Graph
-from weft.exported.manifest import MANIFEST, ExportError
-from weft.exported.seq2seq import Search
-from weft.inference.export import compare, ctranslate2
-from weft.inference.export.folder import ROWS, write_export
-from weft.models.decoders.transformer import TransformerDecoder, TransformerDecoderLayer
-from weft.models.decoding import Decoding, decode
-from weft.models.encoders.self_attention import TransformerEncoder
-from weft.models.layers.attention import MultiHead, TalkingHeads
-from weft.models.layers.feed_forward import Gated
-from weft.models.layers.layer import SelfAttentionLayer
-from weft.models.layers.norms import LayerNorm, RMSNorm
-from weft.models.layers.positions import PositionEncoding, RotaryPositions
-from weft.tasks import Translation
+from textmill.errors import MissingExtraError, UserError
+from textmill.exported import load
+from textmill.exported.ctranslate2 import CTranslate2Graph
+from textmill.exported.manifest import MANIFEST, ExportError
+from textmill.exported.seq2seq import Search
+from textmill.inference.export import compare, ctranslate2
+from textmill.inference.export.folder import ROWS, write_export
+from textmill.models.decoders.transformer import TransformerDecoder, TransformerDecoderLayer
+from textmill.models.decoding import Decoding, decode
+from textmill.models.encoders.self_attention import TransformerEncoder
+from textmill.models.layers.attention import MultiHead, TalkingHeads
+from textmill.models.layers.feed_forward import Gated
+from textmill.models.layers.layer import SelfAttentionLayer
+from textmill.models.layers.norms import LayerNorm, RMSNorm
+from textmill.models.layers.positions import PositionEncoding, RotaryPositions
+from textmill.tasks import Translation
 
 
 class Nowhere(PositionEncoding):
@@ -231,7 +231,7 @@ def test_a_model_it_cannot_express_is_refused_by_its_settings(translator, tmp_pa
     head, *lines, end = str(caught.value).splitlines()
     assert head == "This model cannot be exported to ctranslate2, which has no word for:"
     assert f"  {error}" in lines
-    assert end == "Train it without these, or use the run itself: weft predict RUN."
+    assert end == "Train it without these, or use the run itself: textmill predict RUN."
     assert list(tmp_path.iterdir()) == []
 
 
@@ -371,7 +371,7 @@ def test_without_the_package_it_is_named_with_its_extra(translator, tmp_path, mo
         exported(translator(), tmp_path)
     assert str(caught.value) == (
         "The export format 'ctranslate2' needs the package 'ctranslate2', which is not installed. "
-        "Install it with: pip install 'weft[ctranslate2]'"
+        "Install it with: pip install 'textmill[ctranslate2]'"
     )
 
 

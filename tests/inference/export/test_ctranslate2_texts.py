@@ -1,24 +1,24 @@
-"""Language models by CTranslate2: the texts go on as weft's do, or the export is refused."""
+"""Language models by CTranslate2: the texts go on as textmill's do, or the export is refused."""
 
 import pytest
 import torch
 
-import weft
+import textmill
 from tests.trained_run import PAIRS, library_run
-from weft.errors import UserError
-from weft.exported import load
-from weft.exported.formats import ExportFormat
-from weft.inference import Predictor
-from weft.inference.export.folder import write_export
-from weft.models.causal_transformer import CausalTransformer
-from weft.models.decoders.transformer import CausalDecoder
-from weft.models.decoding import Decoding
-from weft.models.layers.attention import MultiHead, TalkingHeads
-from weft.models.layers.feed_forward import Gated
-from weft.models.layers.layer import SelfAttentionLayer
-from weft.models.layers.norms import RMSNorm
-from weft.models.layers.positions import RotaryPositions
-from weft.tasks.language_model import LanguageModeling
+from textmill.errors import UserError
+from textmill.exported import load
+from textmill.exported.formats import ExportFormat
+from textmill.inference import Predictor
+from textmill.inference.export.folder import write_export
+from textmill.models.causal_transformer import CausalTransformer
+from textmill.models.decoders.transformer import CausalDecoder
+from textmill.models.decoding import Decoding
+from textmill.models.layers.attention import MultiHead, TalkingHeads
+from textmill.models.layers.feed_forward import Gated
+from textmill.models.layers.layer import SelfAttentionLayer
+from textmill.models.layers.norms import RMSNorm
+from textmill.models.layers.positions import RotaryPositions
+from textmill.tasks.language_model import LanguageModeling
 
 ROWS = [{"text": text} for text in (*PAIRS[1], "", "Go", "The cat", "I do not know")]
 GREEDY = Decoding(max_length_a=0.0, max_length_b=12)
@@ -42,7 +42,7 @@ MODELS = {
 
 
 def predictor(*, decoding=GREEDY, until="row", seed=0, **model):
-    tokenizer = weft.load(library_run()).task.text.tokenizer
+    tokenizer = textmill.load(library_run()).task.text.tokenizer
     torch.manual_seed(seed)
     settings = {"dim": 16, "num_layers": 2, "num_heads": 2, "ffn_dim": 32, "max_length": 40}
     module = CausalTransformer.Config(**{**settings, **model}).build(tokenizer=tokenizer)

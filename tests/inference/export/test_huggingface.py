@@ -1,4 +1,4 @@
-"""What transformers answers with weft's weights and tokenizers is what weft answers, or refused."""
+"""What transformers answers with our weights and tokenizers is what we answer, or refused."""
 
 import json
 import math
@@ -7,38 +7,38 @@ import os
 import pytest
 import torch
 
-import weft
+import textmill
 from tests.trained_run import PAIRS
-from weft.cli.main import main
-from weft.errors import UserError
-from weft.exported import load
-from weft.exported.manifest import ExportError, read
-from weft.inference import Predictor
-from weft.inference.export import huggingface, huggingface_folder
-from weft.inference.export.folder import write_export
-from weft.inference.export.huggingface_tokenizer import tokenizer_json, write_tokenizer
-from weft.models.causal_transformer import CausalTransformer
-from weft.models.decoders.transformer import (
+from textmill.cli.main import main
+from textmill.errors import UserError
+from textmill.exported import load
+from textmill.exported.manifest import ExportError, read
+from textmill.inference import Predictor
+from textmill.inference.export import huggingface, huggingface_folder
+from textmill.inference.export.folder import write_export
+from textmill.inference.export.huggingface_tokenizer import tokenizer_json, write_tokenizer
+from textmill.models.causal_transformer import CausalTransformer
+from textmill.models.decoders.transformer import (
     CausalDecoder,
     TransformerDecoder,
     TransformerDecoderLayer,
 )
-from weft.models.decoding import Decoding
-from weft.models.encoders.self_attention import TransformerEncoder
-from weft.models.language_model import LstmLanguageModel
-from weft.models.layers.attention import MultiHead, TalkingHeads
-from weft.models.layers.feed_forward import Gated, Mlp
-from weft.models.layers.layer import SelfAttentionLayer
-from weft.models.layers.norms import LayerNorm, RMSNorm
-from weft.tasks import Translation
-from weft.tasks.language_model import LanguageModeling
-from weft.text.processors.language_model import LanguageText
-from weft.text.tokenizers.character_tokenizers import CharacterTokenizer
-from weft.text.tokenizers.fitted_tokenizer import FittedTokenizer
-from weft.text.tokenizers.multilingual import MultilingualTokenizer
-from weft.text.tokenizers.sentencepiece import train_sentencepiece
-from weft.text.tokenizers.tokenizer import Tokenizer
-from weft.text.tokenizers.word_tokenizer import FittedWords, WordTokenizer
+from textmill.models.decoding import Decoding
+from textmill.models.encoders.self_attention import TransformerEncoder
+from textmill.models.language_model import LstmLanguageModel
+from textmill.models.layers.attention import MultiHead, TalkingHeads
+from textmill.models.layers.feed_forward import Gated, Mlp
+from textmill.models.layers.layer import SelfAttentionLayer
+from textmill.models.layers.norms import LayerNorm, RMSNorm
+from textmill.tasks import Translation
+from textmill.tasks.language_model import LanguageModeling
+from textmill.text.processors.language_model import LanguageText
+from textmill.text.tokenizers.character_tokenizers import CharacterTokenizer
+from textmill.text.tokenizers.fitted_tokenizer import FittedTokenizer
+from textmill.text.tokenizers.multilingual import MultilingualTokenizer
+from textmill.text.tokenizers.sentencepiece import train_sentencepiece
+from textmill.text.tokenizers.tokenizer import Tokenizer
+from textmill.text.tokenizers.word_tokenizer import FittedWords, WordTokenizer
 
 transformers = pytest.importorskip("transformers")
 
@@ -435,7 +435,7 @@ def test_rows_with_other_ids_and_other_weights_fail(translator, tmp_path):
     assert str(caught.value).endswith("Nothing was written.")
 
 
-def test_weft_does_not_run_it_and_says_what_does(translator, tmp_path):
+def test_textmill_does_not_run_it_and_says_what_does(translator, tmp_path):
     folder, _ = exported(translator(), tmp_path, SOURCES)
     manifest = read(folder)
     assert manifest.graph == "huggingface"
@@ -447,12 +447,12 @@ def test_weft_does_not_run_it_and_says_what_does(translator, tmp_path):
     with pytest.raises(UserError) as caught:
         load(folder)
     assert str(caught.value) == (
-        f"{folder} is an export for transformers, which weft does not run. Load it there: "
+        f"{folder} is an export for transformers, which textmill does not run. Load it there: "
         f"AutoTokenizer.from_pretrained({str(folder)!r}), and the model alike."
     )
     (folder / "config.json").write_text("{}")
     with pytest.raises(
-        ExportError, match=r"Export the run again: weft export RUN --format huggingf"
+        ExportError, match=r"Export the run again: textmill export RUN --format huggingf"
     ):
         load(folder)
 
@@ -492,7 +492,7 @@ def test_a_trained_translator_answers_alike(shared_data, tmp_path):
     words += ["model.dim=64", "model.ffn_dim=128", "model.num_encoder_layers=2"]
     words += ["trainer.selection.metric=loss", "task.generate=false", "task.decoding.beam_size=4"]
     assert main([*words, "--run-dir", str(tmp_path / "run")]) == 0
-    predictor = weft.load(tmp_path / "run")
+    predictor = textmill.load(tmp_path / "run")
     lines = (data / "dev.tsv").read_text().splitlines()[:200]
     rows = [{"source": line.split("\t")[0]} for line in lines]
     huggingface_folder.write(predictor.task, tmp_path)

@@ -10,12 +10,12 @@ import torch
 import transformers
 from safetensors.torch import load_file
 
-import weft
+import textmill
 from tests.runs.test_pretrained import trained
-from weft.errors import UserError
-from weft.inference.export.huggingface_heads import Form
-from weft.models.lora import merged
-from weft.runs.export import Exported, export
+from textmill.errors import UserError
+from textmill.inference.export.huggingface_heads import Form
+from textmill.models.lora import merged
+from textmill.runs.export import Exported, export
 
 POOLER = "model.pooling.type=pooler"
 GELU = (POOLER, "model.pooling.activation=gelu")
@@ -51,7 +51,7 @@ def test_a_classifier_is_one_of_transformers(
     made = exported(run, "the cat [SEP] sat </s>", LONG, "")
     assert made.comparison.same == 3
     assert "reads all of it, by AutoModelForSequenceClassification." in made.comparison.sentence
-    ours = weft.load(run)("dogs bark").scores
+    ours = textmill.load(run)("dogs bark").scores
     assert pipeline_scores(made.folder, "text-classification", "dogs bark") == pytest.approx(
         ours, abs=1e-5
     )
@@ -67,7 +67,7 @@ def test_a_pair_is_read_as_one(family: str, tmp_path: Path) -> None:
     )
     assert made.comparison.same == 2
     pair = {"text": "the cat", "text_pair": "dogs bark"}
-    ours = weft.load(run)({"text1": "the cat", "text2": "dogs bark"}).scores
+    ours = textmill.load(run)({"text1": "the cat", "text2": "dogs bark"}).scores
     found = pipeline_scores(made.folder, "text-classification", pair)
     assert found == pytest.approx(ours, abs=1e-5)
 
@@ -80,19 +80,19 @@ def test_a_number_is_in_the_units_of_the_data(tmp_path: Path) -> None:
     tokenizer = transformers.AutoTokenizer.from_pretrained(made.folder)
     with torch.no_grad():
         found = model(**tokenizer("dogs bark", return_tensors="pt")).logits.item()
-    assert found == pytest.approx(weft.load(run)("dogs bark").number, abs=1e-4)
+    assert found == pytest.approx(textmill.load(run)("dogs bark").number, abs=1e-4)
     assert model.config.problem_type == "regression"
     more = f"model.encoder.path={made.folder}", POOLER, "optimizer.lr=1e-30"
     again = trained("classification", "bert", tmp_path / "again", *more, steps=1)
-    begun = weft.load(again).task.module.get_submodule("text").state_dict()
-    learned = merged(weft.load(run).task.module).get_submodule("text").state_dict()
+    begun = textmill.load(again).task.module.get_submodule("text").state_dict()
+    learned = merged(textmill.load(run).task.module).get_submodule("text").state_dict()
     assert all(torch.equal(begun[name], learned[name]) for name in begun)
 
 
 def test_labels_of_several_have_a_probability_each(tmp_path: Path) -> None:
     run = trained("classification", "bert", tmp_path, POOLER, "labels.multiple=true")
     made = exported(run, "the cat", LONG)
-    ours = weft.load(run)("dogs bark").scores
+    ours = textmill.load(run)("dogs bark").scores
     found = pipeline_scores(made.folder, "text-classification", "dogs bark")
     assert found == pytest.approx(ours, abs=1e-5)
 
@@ -118,7 +118,7 @@ def test_a_tagger_labels_the_first_piece_of_each_word(family: str, tmp_path: Pat
         best = model(**given).logits[0].argmax(-1).tolist()
     begins = [given.word_ids().index(number) for number in range(len(words))]
     found = [model.config.id2label[best[at]] for at in begins]
-    assert found == [*weft.load(run)("dogs bark unbelievable").tags]
+    assert found == [*textmill.load(run)("dogs bark unbelievable").tags]
     told = of_readme(made.folder)
     assert told["model"](**told["inputs"]).logits.shape[-1] == len(model.config.id2label)
 
@@ -153,7 +153,7 @@ def test_else_it_is_the_encoder_with_the_other_weights_beside(
     )
     tokenizer = transformers.AutoTokenizer.from_pretrained(made.folder)
     assert tokenizer.model_max_length == most
-    module = weft.load(run).task.module
+    module = textmill.load(run).task.module
     head = load_file(made.folder / "head.safetensors")
     whole = module.state_dict()
     encoder = {name for name in whole if "encoder.model." in name}
@@ -180,8 +180,8 @@ def test_a_sentence_encoder_is_one_of_sentence_transformers(
     library = sentence_transformers.SentenceTransformer(str(made.folder), device="cpu")
     texts = ["dogs bark", LONG, "the [SEP] cat </s>"]
     wanted = library.encode(texts, show_progress_bar=False)
-    assert weft.load(run).embed(texts) == pytest.approx(wanted, abs=1e-5)
-    assert weft.load_encoder(str(made.folder)).embed(texts) == pytest.approx(wanted, abs=1e-5)
+    assert textmill.load(run).embed(texts) == pytest.approx(wanted, abs=1e-5)
+    assert textmill.load_encoder(str(made.folder)).embed(texts) == pytest.approx(wanted, abs=1e-5)
     assert of_readme(made.folder)["vectors"].shape == (2, wanted.shape[1])
 
 

@@ -15,26 +15,26 @@ import onnx
 import pytest
 from starlette.testclient import TestClient
 
-import weft
+import textmill
 from tests.recipes.local_data import write_data
-from weft.errors import DataError, UserError
-from weft.exported import load
-from weft.exported.formats import ExportFormat
-from weft.exported.manifest import MANIFEST, ExportError, seal_folder
-from weft.exported.onnx_search import find_targets
-from weft.exported.seq2seq import ExportedSeq2Seq, Search
-from weft.exported.target_search import Target
-from weft.inference.export import compare
-from weft.inference.export.folder import write_export
-from weft.inference.export.quality import measure_quality
-from weft.preflight.export_checks import rows_of_run
-from weft.recipes import registries
-from weft.runs.export import export
-from weft.runs.load_run import evaluate
-from weft.runtime.sealed import seal
-from weft.serving.app import Service, make_app
-from weft.serving.limits import Limits
-from weft.text.processors.column_processor import PlainColumns
+from textmill.errors import DataError, UserError
+from textmill.exported import load
+from textmill.exported.formats import ExportFormat
+from textmill.exported.manifest import MANIFEST, ExportError, seal_folder
+from textmill.exported.onnx_search import find_targets
+from textmill.exported.seq2seq import ExportedSeq2Seq, Search
+from textmill.exported.target_search import Target
+from textmill.inference.export import compare
+from textmill.inference.export.folder import write_export
+from textmill.inference.export.quality import measure_quality
+from textmill.preflight.export_checks import rows_of_run
+from textmill.recipes import registries
+from textmill.runs.export import export
+from textmill.runs.load_run import evaluate
+from textmill.runtime.sealed import seal
+from textmill.serving.app import Service, make_app
+from textmill.serving.limits import Limits
+from textmill.text.processors.column_processor import PlainColumns
 
 LOCAL = [name for name in registries.experiments.names() if name.endswith("/local")]
 QUICK = (
@@ -65,7 +65,7 @@ def runs(tmp_path_factory):
                 words += ["reporters.console=false", "reporters.html=false"]
                 if "decoding" in settings["task"]:
                     words += ["task.decoding.max_length_a=0", "task.decoding.max_length_b=5"]
-                run = weft.run_experiment(name, "train_and_evaluate", "run", words)
+                run = textmill.run_experiment(name, "train_and_evaluate", "run", words)
                 done = export("run", "onnx", out="out")
             made[name] = folder, run.evaluations["valid_data"].rows, done.comparison
         return made[name]
@@ -106,7 +106,10 @@ def test_it_answers_as_the_run(runs, name):
     folder, rows, compared = runs(name)
     assert compared.same == compared.rows
     assert compared.largest < 1e-5
-    predictor, exported = weft.load(folder / "run"), load(folder / "out", device="cpu", threads=1)
+    predictor, exported = (
+        textmill.load(folder / "run"),
+        load(folder / "out", device="cpu", threads=1),
+    )
     assert exported.columns == predictor.columns
     lengths = [1, 2, 30, 3, 7, 7, 90]
     given = texts(predictor, lengths)
@@ -147,7 +150,10 @@ def test_it_answers_as_the_run(runs, name):
 def test_its_quality_is_that_of_the_run(runs, monkeypatch, name):
     folder, _, _ = runs(name)
     monkeypatch.chdir(folder)
-    predictor, exported = weft.load(folder / "run"), load(folder / "out", device="cpu", threads=1)
+    predictor, exported = (
+        textmill.load(folder / "run"),
+        load(folder / "out", device="cpu", threads=1),
+    )
     where, rows = rows_of_run(folder / "run", predictor.task)
     asked = {"where": where, "metric": "loss", "size": 1.0}
     form = ExportFormat("onnx", quantize="int8")
@@ -174,7 +180,7 @@ def test_it_can_be_quantized(runs, tmp_path, monkeypatch, name):
     made = export(folder / "run", form, out=tmp_path / "out")
     assert made.comparison.quality is not None
     exported = load(tmp_path / "out", device="cpu", threads=1)
-    for answer in exported(texts(weft.load(folder / "run"), [1, 5])):
+    for answer in exported(texts(textmill.load(folder / "run"), [1, 5])):
         json.dumps(exported.answer_row(answer), allow_nan=False)
 
 
@@ -190,7 +196,7 @@ def test_a_quantized_export_that_lost_too_much_is_refused(runs, tmp_path, monkey
                 tensor.raw_data = values.tobytes()
         path.write_bytes(model.SerializeToString())
 
-    monkeypatch.setattr("weft.inference.export.onnx.quantize", broken)
+    monkeypatch.setattr("textmill.inference.export.onnx.quantize", broken)
     with pytest.raises(ExportError) as caught:
         export(folder / "run", ExportFormat("onnx", quantize="int8"), out=tmp_path / "out")
     assert str(caught.value).startswith("Quantized to int8, the export is worse by ")
@@ -200,7 +206,10 @@ def test_a_quantized_export_that_lost_too_much_is_refused(runs, tmp_path, monkey
 @pytest.mark.parametrize("name", [*map(marked, LOCAL)])
 def test_the_longest_text_it_takes_is_answered(runs, name):
     folder, _, _ = runs(name)
-    predictor, exported = weft.load(folder / "run"), load(folder / "out", device="cpu", threads=1)
+    predictor, exported = (
+        textmill.load(folder / "run"),
+        load(folder / "out", device="cpu", threads=1),
+    )
     (row,) = texts(predictor, [2_000], seed=3)
     try:
         expected = predictor.answer_row(predictor(row))
@@ -225,11 +234,11 @@ def test_the_longest_text_it_takes_is_answered(runs, name):
 )
 def test_torch_is_not_needed(runs, name):
     folder, _, _ = runs(name)
-    predictor = weft.load(folder / "run")
+    predictor = textmill.load(folder / "run")
     (row,) = texts(predictor, [4])
     program = (
         "import json, sys; sys.modules['torch'] = None\n"
-        "from weft.exported import load\n"
+        "from textmill.exported import load\n"
         f"model = load({str(folder / 'out')!r}, device='cpu', threads=1)\n"
         f"print(json.dumps(model.answer_row(model({row!r}))))"
     )
@@ -276,9 +285,9 @@ def test_what_stands_beside_texts_is_in_the_graph(name, tmp_path, monkeypatch):
     write_data(experiment)
     words = [*prepare(tmp_path), "trainer.max_steps=2", "reporters.console=false"]
     words += ["dictionary.column=words"] * experiment.startswith("tagging")
-    weft.run_experiment(experiment, "train", "run", words)
+    textmill.run_experiment(experiment, "train", "run", words)
     export("run", "onnx", out="out")
-    predictor, exported = weft.load("run"), load("out", device="cpu", threads=1)
+    predictor, exported = textmill.load("run"), load("out", device="cpu", threads=1)
     given = texts(predictor, [1, 5, 30])
     given = [{**row, **({"dense": "3 0.5"} if "dense" in row else {})} for row in given]
     expected = [predictor.answer_row(answer) for answer in predictor(given)]
@@ -287,7 +296,10 @@ def test_what_stands_beside_texts_is_in_the_graph(name, tmp_path, monkeypatch):
 
 def test_a_long_context_is_read_in_many_windows(runs):
     folder, _, _ = runs("question/drqa/local")
-    predictor, exported = weft.load(folder / "run"), load(folder / "out", device="cpu", threads=1)
+    predictor, exported = (
+        textmill.load(folder / "run"),
+        load(folder / "out", device="cpu", threads=1),
+    )
     (asked, long) = texts(predictor, [3, 16_000], seed=9)
     row = {"question": asked["question"], "context": long["context"]}
     assert alike(exported.answer_row(exported(row)), predictor.answer_row(predictor(row)))
@@ -298,7 +310,7 @@ def test_a_long_context_is_read_in_many_windows(runs):
 def test_odd_texts_are_answered_as_the_run_answers_them(runs, name, row):
     folder, _, _ = runs(name)
     found = []
-    for model in (weft.load(folder / "run"), load(folder / "out", device="cpu", threads=1)):
+    for model in (textmill.load(folder / "run"), load(folder / "out", device="cpu", threads=1)):
         given = dict.fromkeys(model.columns, row)
         found.append(next(iter(model.stream([given]))))
     assert alike(found[1], found[0])
@@ -306,7 +318,10 @@ def test_odd_texts_are_answered_as_the_run_answers_them(runs, name, row):
 
 def test_a_text_that_is_too_long_is_told_alike(runs):
     folder, _, _ = runs("joint/bilstm-crf/local")
-    predictor, exported = weft.load(folder / "run"), load(folder / "out", device="cpu", threads=1)
+    predictor, exported = (
+        textmill.load(folder / "run"),
+        load(folder / "out", device="cpu", threads=1),
+    )
     predictor.task.config = replace(predictor.task.config, over_length="error")
     exported.refuses_long = True
     (row,) = texts(predictor, [600])
@@ -425,13 +440,13 @@ def test_a_graph_of_other_outputs_is_refused(runs, tmp_path, name):
 def test_nothing_of_this_machine_is_in_a_graph(runs):
     folder, _, _ = runs("classification/bilstm/local")
     graph = (folder / "out" / "graph" / "model.onnx").read_bytes()
-    for word in (str(Path(weft.__file__).parent), "site-packages", "classifier.py"):
+    for word in (str(Path(textmill.__file__).parent), "site-packages", "classifier.py"):
         assert word.encode() not in graph
 
 
 def test_wrong_weights_are_found_and_the_row_is_named(runs, tmp_path, monkeypatch):
     folder, _, _ = runs("classification/bilstm/local")
-    predictor = weft.load(folder / "run")
+    predictor = textmill.load(folder / "run")
     rows = texts(predictor, [3, 4, 5])
     real, calls = compare.difference, []
 
@@ -447,7 +462,7 @@ def test_wrong_weights_are_found_and_the_row_is_named(runs, tmp_path, monkeypatc
 
 def test_a_task_that_answers_by_its_own_code_is_refused(runs, tmp_path, monkeypatch):
     folder, _, _ = runs("classification/bilstm/local")
-    predictor = weft.load(folder / "run")
+    predictor = textmill.load(folder / "run")
 
     class Mine(type(predictor.task)):
         def answers(self, scores, batch):
@@ -460,7 +475,7 @@ def test_a_task_that_answers_by_its_own_code_is_refused(runs, tmp_path, monkeypa
 
 def test_a_text_processor_that_makes_no_answers_is_refused(runs, tmp_path):
     folder, _, _ = runs("classification/bilstm/local")
-    predictor = weft.load(folder / "run")
+    predictor = textmill.load(folder / "run")
     text = predictor.task.text
     predictor.task.text = PlainColumns(text.inputs, text.targets)
     with pytest.raises(UserError, match=r"its text processor is PlainColumns, which makes no ans"):
@@ -485,7 +500,7 @@ def test_scores_that_order_nothing_are_refused():
 
 def test_a_model_of_ones_own_that_generates_is_refused(runs, tmp_path):
     folder, _, _ = runs("language/lstm/local")
-    predictor = weft.load(folder / "run")
+    predictor = textmill.load(folder / "run")
     predictor.task.module.__class__ = type("Mine", (type(predictor.task.module),), {})
     with pytest.raises(UserError, match=r"the model must be one of .*, but is a Mine"):
         write_export(predictor, "onnx", tmp_path / "out", rows=[], where="rows", source={})

@@ -10,13 +10,13 @@ import torch
 import transformers
 
 from tests.pretrained_checkpoints import LANGUAGE_MODELS, TEXTS, save_language_model
-from weft.inference import Predictor
-from weft.inference.export.folder import write_export
-from weft.models.decoders.pretrained import PretrainedLanguageModel
-from weft.models.decoding import Decoding
-from weft.models.lora import Lora
-from weft.tasks.language_model import LanguageModeling
-from weft.text.tokenizers.pretrained import PretrainedTokenizer
+from textmill.inference import Predictor
+from textmill.inference.export.folder import write_export
+from textmill.models.decoders.pretrained import PretrainedLanguageModel
+from textmill.models.decoding import Decoding
+from textmill.models.lora import Lora
+from textmill.tasks.language_model import LanguageModeling
+from textmill.text.tokenizers.pretrained import PretrainedTokenizer
 
 ROWS = [{"text": text} for text in (*TEXTS, "", "the cat <s> </s> <|endoftext|> <bos>")]
 GREEDY = Decoding(max_length_a=0.0, max_length_b=6)

@@ -8,15 +8,15 @@ import pytest
 import torch
 
 from tests.trained_run import PAIRS, copy_of, library_run, train_script
-from weft.cli.main import main
-from weft.errors import PlanError, UserError
-from weft.exported import load
-from weft.exported.formats import ExportFormat
-from weft.exported.manifest import MANIFEST, ExportError
-from weft.inference.export.folder import write_export
-from weft.inference.export.quality import Quality
-from weft.run_folder.folder import RunFolder
-from weft.runs.export import export
+from textmill.cli.main import main
+from textmill.errors import PlanError, UserError
+from textmill.exported import load
+from textmill.exported.formats import ExportFormat
+from textmill.exported.manifest import MANIFEST, ExportError
+from textmill.inference.export.folder import write_export
+from textmill.inference.export.quality import Quality
+from textmill.run_folder.folder import RunFolder
+from textmill.runs.export import export
 
 
 def quality(run, found, **more):

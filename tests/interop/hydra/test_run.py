@@ -9,12 +9,12 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from weft.errors import MissingExtraError, RunStoppedError, UserError
-from weft.interop.hydra.config import ConfigError
-from weft.interop.hydra.targets import importable
-from weft.interop.lightning.older_names import older_names
-from weft.run_folder.folder import RunFolder
-from weft.runtime.jsonl_log import read_lines
+from textmill.errors import MissingExtraError, RunStoppedError, UserError
+from textmill.interop.hydra.config import ConfigError
+from textmill.interop.hydra.targets import importable
+from textmill.interop.lightning.older_names import older_names
+from textmill.run_folder.folder import RunFolder
+from textmill.runtime.jsonl_log import read_lines
 
 
 def weights(run):
@@ -94,7 +94,7 @@ def test_a_run_folder_is_whats_expected_and_holds_no_pickle(train):
 
 
 def test_the_same_command_shows_a_finished_run_and_another_key_is_another_run(train, caplog):
-    caplog.set_level("INFO", "weft")
+    caplog.set_level("INFO", "textmill")
     first = train("trainer.max_epochs=1")
     again = train("trainer.max_epochs=1")
     assert again.result == first.result
@@ -199,7 +199,16 @@ def test_a_killed_process_goes_on_by_the_same_command(train, project):
     """Of a process that is gone without a word."""
     (project / "src/stops.py").write_text(STOPPING)
     words = [*WITH_STOP, "+callbacks.stop.at=6", "+callbacks.stop.by=SIGKILL"]
-    command = [sys.executable, "-m", "weft", "train", "--hydra", "configs/", "train.yaml", *words]
+    command = [
+        sys.executable,
+        "-m",
+        "textmill",
+        "train",
+        "--hydra",
+        "configs/",
+        "train.yaml",
+        *words,
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ)
     assert done.returncode == -signal.SIGKILL, done.stderr
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ)
@@ -242,7 +251,16 @@ def test_killed_at_many_moments_it_ends_as_if_it_had_not_been(train, project):
     moments.write_text("")
     whole = train(*words, run_dir="whole")
     moments.write_text("2 7 14 17 5 21")
-    command = [sys.executable, "-m", "weft", "train", "--hydra", "configs/", "train.yaml", *words]
+    command = [
+        sys.executable,
+        "-m",
+        "textmill",
+        "train",
+        "--hydra",
+        "configs/",
+        "train.yaml",
+        *words,
+    ]
     code, starts = -signal.SIGKILL, 0
     while code == -signal.SIGKILL:
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ)
@@ -259,7 +277,16 @@ def test_killed_at_many_moments_it_ends_as_if_it_had_not_been(train, project):
 @pytest.mark.slow
 def test_of_two_processes_of_a_strategy_one_writes_and_says_what_came_of_it(project):
     words = ["trainer.max_epochs=2", "trainer.devices=2", "+trainer.strategy=ddp"]
-    command = [sys.executable, "-m", "weft", "train", "--hydra", "configs/", "train.yaml", *words]
+    command = [
+        sys.executable,
+        "-m",
+        "textmill",
+        "train",
+        "--hydra",
+        "configs/",
+        "train.yaml",
+        *words,
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("run: ") == done.stderr.count("Run folder: ") == 1
@@ -407,7 +434,7 @@ def test_what_is_no_data_is_refused_by_its_key_before_the_first_step(train, proj
 
 
 def test_older_arguments_of_the_trainer_are_understood(train, caplog):
-    caplog.set_level("INFO", "weft")
+    caplog.set_level("INFO", "textmill")
     run = train("+trainer.gpus=0", "~trainer.accelerator", "~trainer.devices",
                 "+trainer.progress_bar_refresh_rate=0", "trainer.max_epochs=1")  # fmt: skip
     assert run.result["steps"] == 4
@@ -428,5 +455,5 @@ def test_a_partial_optimizer_of_the_config_is_used_and_described(train):
 
 def test_without_the_packages_the_extra_is_named(train, monkeypatch):
     monkeypatch.setitem(sys.modules, "lightning.pytorch", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'weft\[lightning\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'textmill\[lightning\]'"):
         train()

@@ -2,10 +2,10 @@ import json
 
 import pytest
 
-from weft.errors import UserError
-from weft.interop.hydra.config import ConfigError
-from weft.run_folder.folder import RunFolder
-from weft.runtime.jsonl_log import read_lines
+from textmill.errors import UserError
+from textmill.interop.hydra.config import ConfigError
+from textmill.run_folder.folder import RunFolder
+from textmill.runtime.jsonl_log import read_lines
 
 SEARCH = ["hparams_search=optuna", "trainer.max_epochs=1"]
 
@@ -42,8 +42,8 @@ def test_optuna_proposes_what_the_template_asks_for_and_goes_on(train, project):
 
 
 def test_a_trial_that_was_interrupted_goes_on(train, project, monkeypatch):
-    from weft.errors import RunStoppedError
-    from weft.interop.hydra import fit as lightning_fit
+    from textmill.errors import RunStoppedError
+    from textmill.interop.hydra import fit as lightning_fit
 
     fit, calls = lightning_fit.fit, []
 
@@ -115,7 +115,7 @@ def test_settings_of_the_sweeper_that_can_be_no_search_are_told_at_once(train, p
 
 
 def test_a_study_has_its_name_and_a_place_of_its_own_and_jobs_are_told(train, caplog):
-    caplog.set_level("INFO", "weft")
+    caplog.set_level("INFO", "textmill")
     first = train(*SEARCH, "hydra.sweeper.n_trials=1")
     assert "n_jobs" not in caplog.text
     named = train(

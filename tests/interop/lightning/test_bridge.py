@@ -1,4 +1,4 @@
-"""Tasks of weft under Lightning's Trainer: accumulation, schedules, resuming, saving, refusals."""
+"""Tasks of textmill under Lightning's Trainer: accumulation, schedules, resuming, saving."""
 
 import json
 import os
@@ -11,13 +11,13 @@ import pytest
 import torch
 from torch.utils.data import DataLoader
 
-import weft
+import textmill
 from tests.recipes.local_data import TEXTS, write_data
-from weft.errors import MissingExtraError, NonFiniteError, UserError
-from weft.interop.lightning import as_datamodule, as_module, as_trainer
-from weft.recipes.new_recipe import new_recipe
-from weft.training import SGD, Constant
-from weft.training.trainer_config import TrainerConfig
+from textmill.errors import MissingExtraError, NonFiniteError, UserError
+from textmill.interop.lightning import as_datamodule, as_module, as_trainer
+from textmill.recipes.new_recipe import new_recipe
+from textmill.training import SGD, Constant
+from textmill.training.trainer_config import TrainerConfig
 
 NAME = "classification/docnn/local"
 TRANSFORMER = "classification/transformer/local"
@@ -50,13 +50,13 @@ def trained(words=(), *, name=NAME, trainer=None, **arguments):
     return data, module, trainer
 
 
-def by_weft(words=(), *, name=NAME):
-    return weft.train(name, [*WORDS, *words], run_dir="run")
+def by_textmill(words=(), *, name=NAME):
+    return textmill.train(name, [*WORDS, *words], run_dir="run")
 
 
 def weights(of, checkpoint="last"):
     if isinstance(of, str):
-        return weft.load(of, checkpoint=checkpoint).task.module.state_dict()
+        return textmill.load(of, checkpoint=checkpoint).task.module.state_dict()
     return {k: v.clone() for k, v in of.task.module.state_dict().items()}
 
 
@@ -80,19 +80,19 @@ SETTINGS = {
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-def test_each_setting_does_what_it_does_in_wefts_loop(name):
+def test_each_setting_does_what_it_does_in_textmills_loop(name):
     words = SETTINGS[name]
     recipe = TRANSFORMER if name in ("muon", "computed again") else NAME
     write_data(recipe)
     data, _, trainer = trained(words, name=recipe)
-    run = by_weft(words, name=recipe)
+    run = by_textmill(words, name=recipe)
     assert different(weights("run"), weights(data)) == []
     assert trainer.global_step == run.result["steps"]
 
 
 def test_three_batches_a_step_are_one_but_for_the_rounding():
     data, _, _ = trained(["trainer.accumulate=3"])
-    by_weft(["trainer.accumulate=3"])
+    by_textmill(["trainer.accumulate=3"])
     for one, two in zip(weights("run").values(), weights(data).values(), strict=True):
         assert torch.allclose(one, two, atol=1e-6)
 
@@ -106,7 +106,7 @@ def test_the_trainers_own_number_of_batches_and_clipping_are_taken():
         **SILENT,
     )
     data, _, _ = trained(trainer=trainer)
-    by_weft(["trainer.accumulate=2", "trainer.clip_norm=1e-3"])
+    by_textmill(["trainer.accumulate=2", "trainer.clip_norm=1e-3"])
     for one, two in zip(weights("run").values(), weights(data).values(), strict=True):
         assert torch.allclose(one, two, atol=1e-5)
 
@@ -129,14 +129,14 @@ def test_lightning_goes_on_from_its_own_checkpoint_in_the_middle_of_an_epoch():
 
 def test_an_epoch_that_is_cut_goes_on_where_it_was_left():
     data, _, _ = trained(limit_train_batches=2)  # epochs of 2, 1, 2 batches
-    by_weft(["trainer.max_steps=5", "trainer.max_epochs=null"])
+    by_textmill(["trainer.max_steps=5", "trainer.max_epochs=null"])
     assert different(weights("run"), weights(data)) == []
 
 
 def test_what_was_trained_is_saved_as_a_run(capsys):
     data, module, trainer = trained()
     assert module.save_run("saved").name == "saved"
-    predictor = weft.load("saved")
+    predictor = textmill.load("saved")
     assert different(weights(data), weights("saved", "best")) == []
     answers = [predictor(text) for text in TEXTS]
     rows = [{"text": text} for text in TEXTS]
@@ -145,7 +145,7 @@ def test_what_was_trained_is_saved_as_a_run(capsys):
     together = module(rows)
     assert [answer.label for answer in together] == [answer.label for answer in answers]
     (values,) = trainer.validate(module, data, verbose=False)
-    found = weft.run_experiment("saved", "evaluate").evaluations["valid_data"].values
+    found = textmill.run_experiment("saved", "evaluate").evaluations["valid_data"].values
     assert values == pytest.approx({f"valid/{name}": value for name, value in found.items()})
     info = json.loads((module.save_run("again") / "run.json").read_text())
     assert (info["finished"], info["result"]) == (True, {"steps": 9, "epochs": 3})
@@ -154,18 +154,18 @@ def test_what_was_trained_is_saved_as_a_run(capsys):
 
 
 @pytest.mark.parametrize("steps", [3, 4])  # at the end of an epoch, and not
-def test_wefts_loop_goes_on_with_what_lightning_began(steps):
+def test_textmills_loop_goes_on_with_what_lightning_began(steps):
     _, module, _ = trained(max_steps=steps)
     module.save_run("saved")
-    assert weft.train("saved").result["steps"] == 9
-    by_weft()
+    assert textmill.train("saved").result["steps"] == 9
+    by_textmill()
     assert different(weights("run"), weights("saved")) == []
 
 
 def test_a_task_alone_is_trained_with_the_default_optimizer():
     data = as_datamodule(NAME, WORDS)
     settings = TrainerConfig(clip_norm=0.5, seed=7)
-    task = weft.create_task(NAME, WORDS)
+    task = textmill.create_task(NAME, WORDS)
     module = as_module(
         task, optimizer=SGD.Config(lr=0.1), lr_scheduler=Constant.Config(), settings=settings
     )
@@ -221,7 +221,7 @@ def test_other_numbers_of_batches_are_refused():
 def test_several_processes_are_refused(monkeypatch):
     monkeypatch.setenv("RANK", "0")
     monkeypatch.setenv("WORLD_SIZE", "2")
-    with pytest.raises(UserError, match="weft train --nproc 2"):
+    with pytest.raises(UserError, match="textmill train --nproc 2"):
         as_datamodule(NAME)
 
 
@@ -231,8 +231,8 @@ def test_a_loss_that_is_no_number_stops_the_fit():
 
 
 def test_other_things_are_told_what_belongs_there():
-    run = by_weft()
-    with pytest.raises(UserError, match="is a run, which weft trains on"):
+    run = by_textmill()
+    with pytest.raises(UserError, match="is a run, which textmill trains on"):
         as_datamodule(run.folder)
     with pytest.raises(UserError, match="found a Linear"):
         as_module(torch.nn.Linear(1, 1))
@@ -252,7 +252,7 @@ def test_the_older_package_is_taken_where_it_is_imported():
 import warnings
 warnings.simplefilter("ignore")
 import pytorch_lightning as pl
-from weft.interop.lightning import as_datamodule, as_module
+from textmill.interop.lightning import as_datamodule, as_module
 data = as_datamodule({NAME!r}, {WORDS!r})
 module = as_module(data)
 pl.Trainer(max_steps=2, enable_checkpointing=False, **{SILENT!r}).fit(module, data)
@@ -266,5 +266,5 @@ print(isinstance(module, pl.LightningModule), module.trainer.global_step)
 def test_without_lightning_the_extra_is_named(monkeypatch):
     for name in ("lightning", "lightning.pytorch"):
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(MissingExtraError, match=r"weft\[lightning\]"):
+    with pytest.raises(MissingExtraError, match=r"textmill\[lightning\]"):
         as_datamodule(NAME)

@@ -1,4 +1,4 @@
-"""Every experiment in its tiny variant under Lightning's Trainer, beside weft's own loop."""
+"""Every experiment in its tiny variant under Lightning's Trainer, beside textmill's own loop."""
 
 import json
 from pathlib import Path
@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 import torch
 
-import weft
+import textmill
 from tests.recipes.local_data import write_data
-from weft.interop.lightning import as_datamodule, as_module, as_trainer
-from weft.recipes import registries
-from weft.recipes.planning import plan_recipe
+from textmill.interop.lightning import as_datamodule, as_module, as_trainer
+from textmill.recipes import registries
+from textmill.recipes.planning import plan_recipe
 
 LOCAL = [name for name in registries.experiments.names() if name.endswith("/local")]
 QUICK = ["classification/docnn/local", "tagging/local", "translation/demo/local"]
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::Warning:lightning")
 @pytest.mark.parametrize(
     "name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in LOCAL]
 )
-def test_it_takes_the_same_steps_as_wefts_loop(name, tmp_path, monkeypatch):
+def test_it_takes_the_same_steps_as_textmills_loop(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     if name != "translation/demo/local":
         write_data(name)
@@ -41,11 +41,11 @@ def test_it_takes_the_same_steps_as_wefts_loop(name, tmp_path, monkeypatch):
     trainer = as_trainer(data, **SILENT)
     trainer.fit(module, data)
 
-    run = weft.train(name, words, run_dir="run")
+    run = textmill.train(name, words, run_dir="run")
     lines = [json.loads(line) for line in Path("run/metrics.jsonl").read_text().splitlines()]
     losses = [line["loss"] for line in lines if line["split"] == "train"]
     assert sums == losses
-    own = weft.load("run", checkpoint="last").task.module.state_dict()
+    own = textmill.load("run", checkpoint="last").task.module.state_dict()
     found = data.task.module.state_dict()
     assert own.keys() == found.keys()
     assert [key for key in own if not torch.equal(own[key], found[key])] == []
@@ -58,7 +58,7 @@ def test_it_takes_the_same_steps_as_wefts_loop(name, tmp_path, monkeypatch):
 
 
 def keep(module, sums):
-    """Keeps the mean loss of each step, as weft's own reports compute it."""
+    """Keeps the mean loss of each step, as textmill's own reports compute it."""
     step = module.training_step
 
     def kept(batch, batch_idx):

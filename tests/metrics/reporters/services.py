@@ -14,7 +14,7 @@ def mlflow_values(folder: Path) -> dict[str, list[tuple[int, str]]]:
     from mlflow.tracking import MlflowClient
 
     client = MlflowClient(tracking_uri=f"file:{folder / 'mlruns'}")
-    experiment = client.get_experiment_by_name("weft")
+    experiment = client.get_experiment_by_name("textmill")
     (run,) = client.search_runs([experiment.experiment_id])
     return {
         name: [(m.step, repr(m.value)) for m in client.get_metric_history(run.info.run_id, name)]
@@ -29,7 +29,7 @@ def trackio_values(folder: Path) -> dict[str, list[tuple[int, str]]]:
 
     run = json.loads((folder / "trackio.jsonl").read_text().splitlines()[0])["run"]
     found: dict[str, list[tuple[int, str]]] = {}
-    for row in SQLiteStorage.get_logs("weft", run):
+    for row in SQLiteStorage.get_logs("textmill", run):
         for name, value in row.items():
             if "/" in name and not name.startswith("time/"):
                 found.setdefault(name, []).append((row["step"], repr(float(value))))

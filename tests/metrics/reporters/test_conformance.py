@@ -9,10 +9,10 @@ import pytest
 
 from tests.metrics.reporters.events import scalars
 from tests.metrics.reporters.services import mlflow_values, trackio_values, wandb_values
-from weft.config.component import runtime_parameters
-from weft.metrics.reporters.reporter import Reporter, Reporters, RunInfo
-from weft.recipes import registries
-from weft.runtime.run_context import Experiment
+from textmill.config.component import runtime_parameters
+from textmill.metrics.reporters.reporter import Reporter, Reporters, RunInfo
+from textmill.recipes import registries
+from textmill.runtime.run_context import Experiment
 
 TRAIN = {"loss": 3.25, "lr": 1e-4, "padding": 0.02}
 VALID = {"loss": float("nan"), "perplexity": float("inf"), "bleu": 28.337}

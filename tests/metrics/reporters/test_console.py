@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from weft.metrics.reporters.console import Console
-from weft.metrics.reporters.console_displays import ValuesTable
-from weft.metrics.reporters.reporter import RunInfo
+from textmill.metrics.reporters.console import Console
+from textmill.metrics.reporters.console_displays import ValuesTable
+from textmill.metrics.reporters.reporter import RunInfo
 
 PROGRESS: dict[str, Any] = {
     "step": 1200,

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.metrics.reporters.pages_of_html import HOSTILE, Page
-from weft.metrics.reporters.html_curves import (
+from textmill.metrics.reporters.html_curves import (
     BOTTOM,
     HEIGHT,
     LEFT,
@@ -19,7 +19,7 @@ from weft.metrics.reporters.html_curves import (
     thinned,
     ticks,
 )
-from weft.metrics.reporters.html_page import (
+from textmill.metrics.reporters.html_page import (
     LONGEST,
     Markup,
     cards,

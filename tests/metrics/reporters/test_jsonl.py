@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import torch
 
-from weft.metrics.metric import MetricError
-from weft.metrics.reporters.jsonl import JsonLines
-from weft.metrics.reporters.reporter import RunInfo
-from weft.runtime.jsonl_log import read_lines
-from weft.runtime.run_context import Experiment
+from textmill.metrics.metric import MetricError
+from textmill.metrics.reporters.jsonl import JsonLines
+from textmill.metrics.reporters.reporter import RunInfo
+from textmill.runtime.jsonl_log import read_lines
+from textmill.runtime.run_context import Experiment
 
 
 class Lines:
@@ -130,7 +130,7 @@ def test_values_of_more_labels_than_are_read_again_are_left_out_and_said(
     tmp_path, caplog, monkeypatch
 ):
     """A report reads all that a run writes: 260,000 labels, and where there are more it is said."""
-    monkeypatch.setattr("weft.runtime.jsonl_log.MOST_ITEMS", 100)
+    monkeypatch.setattr("textmill.runtime.jsonl_log.MOST_ITEMS", 100)
     written = reporter(tmp_path)
     labels = {f"label/{i}/f1": 0.5 for i in range(100)}
     written.report("valid", {"step": 3}, {"loss": 1.5, **labels})

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from weft.metrics.reporters.predictions import Predictions, spread
-from weft.metrics.reporters.reporter import RunInfo
-from weft.runtime.run_context import Experiment
-from weft.text.cells import ListCell
+from textmill.metrics.reporters.predictions import Predictions, spread
+from textmill.metrics.reporters.reporter import RunInfo
+from textmill.runtime.run_context import Experiment
+from textmill.text.cells import ListCell
 
 ROWS = [
     {

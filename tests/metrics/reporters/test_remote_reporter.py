@@ -6,14 +6,14 @@ from contextlib import closing
 
 import pytest
 
-from weft.config.component import Config as BaseConfig
-from weft.errors import RunError, UserError
-from weft.metrics.reporters import Reporter, Reporters, RunInfo
-from weft.metrics.reporters import remote_reporter as module
-from weft.metrics.reporters.jsonl import JsonLines
-from weft.metrics.reporters.remote_reporter import RemoteReporter
-from weft.metrics.reporters.services import WAITS, Mlflow, Wandb
-from weft.runtime.run_context import Experiment
+from textmill.config.component import Config as BaseConfig
+from textmill.errors import RunError, UserError
+from textmill.metrics.reporters import Reporter, Reporters, RunInfo
+from textmill.metrics.reporters import remote_reporter as module
+from textmill.metrics.reporters.jsonl import JsonLines
+from textmill.metrics.reporters.remote_reporter import RemoteReporter
+from textmill.metrics.reporters.services import WAITS, Mlflow, Wandb
+from textmill.runtime.run_context import Experiment
 
 
 class Service(RemoteReporter):
@@ -85,7 +85,7 @@ def test_a_failure_is_said_once_and_the_run_goes_on(tmp_path, caplog, clock):
     together.start(RunInfo())
     report(together, 1)
     service.broken = ConnectionError("no route\nto host")
-    with caplog.at_level(logging.WARNING, "weft"):
+    with caplog.at_level(logging.WARNING, "textmill"):
         report(together, 2, 3)
         clock.now += 61
         report(together, 4)
@@ -309,7 +309,7 @@ def test_a_service_that_takes_no_run_ends_its_start(tmp_path, monkeypatch, kind)
     assert len(tried) == len(slept) + 1
 
 
-def test_an_error_of_wefts_own_is_not_explained_twice(tmp_path):
+def test_an_error_of_textmills_own_is_not_explained_twice(tmp_path):
     service, _ = reporters(tmp_path, [])
     service.broken = UserError("Set the project.")
     with pytest.raises(UserError, match=r"^Set the project\.$"):

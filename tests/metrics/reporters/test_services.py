@@ -13,11 +13,11 @@ import pytest
 
 from tests.metrics.reporters.services import mlflow_values, trackio_values, wandb_values
 from tests.trained_run import train_script
-from weft.cli.main import main
-from weft.errors import MissingExtraError, UserError
-from weft.metrics.reporters.reporter import Reporters, RunInfo
-from weft.recipes import registries
-from weft.runtime.run_context import Experiment
+from textmill.cli.main import main
+from textmill.errors import MissingExtraError, UserError
+from textmill.metrics.reporters.reporter import Reporters, RunInfo
+from textmill.recipes import registries
+from textmill.runtime.run_context import Experiment
 
 READ = {"wandb": wandb_values, "mlflow": mlflow_values, "trackio": trackio_values}
 
@@ -38,10 +38,10 @@ def build(name, folder):
 KILLED = """
 import json, sys, time
 from pathlib import Path
-from weft.recipes import registries
-from weft.metrics.reporters.reporter import RunInfo
-from weft.runtime.run_context import Experiment
-from weft.metrics.reporters import Reporters
+from textmill.recipes import registries
+from textmill.metrics.reporters.reporter import RunInfo
+from textmill.runtime.run_context import Experiment
+from textmill.metrics.reporters import Reporters
 xp = Experiment(folder=Path(sys.argv[2]))
 names = ("jsonl", sys.argv[1])
 reporter = Reporters([registries.reporters.get(name).Config().build(xp=xp) for name in names])
@@ -117,7 +117,7 @@ def test_without_the_package_nothing_starts(name, tmp_path, monkeypatch, capsys)
     monkeypatch.setattr(importlib.util, "find_spec", absent)
     missing = (
         f"The reporter '{name}' needs the package '{name}', which is not installed. "
-        f"Install it with: pip install 'weft[{name}]'"
+        f"Install it with: pip install 'textmill[{name}]'"
     )
     with pytest.raises(MissingExtraError) as error:
         build(name, tmp_path)
@@ -173,7 +173,7 @@ def test_a_real_run(name, tmp_path, monkeypatch):
         import trackio
 
         title = json.loads((run / "trackio.jsonl").read_text().splitlines()[0])["run"]
-        (there,) = [one for one in trackio.Api().runs("weft") if one.name == title]
+        (there,) = [one for one in trackio.Api().runs("textmill") if one.name == title]
         assert there.config["optimizer"]["lr"] == 3e-3
     assert [step for step, _ in found["valid/loss"]] == [2, 4]
     assert [step for step, _ in found["train/lr"]] == [2, 4]
@@ -194,7 +194,7 @@ def test_a_run_that_goes_back_has_its_new_values_there_too(name, tmp_path):
 
 
 def test_what_trackio_prints_goes_to_the_log(tmp_path, capsys, caplog):
-    with caplog.at_level("DEBUG", "weft"):
+    with caplog.at_level("DEBUG", "textmill"):
         reporter = build("trackio", tmp_path)
         reporter.report("valid", {"step": 1}, {"loss": 1.0})
         reporter.end({})

@@ -9,11 +9,11 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from tests.metrics.reporters.events import scalars
 from tests.trained_run import train_script
-from weft.cli.main import main
-from weft.errors import MissingExtraError, RunError, StorageError
-from weft.metrics.reporters.reporter import RunInfo
-from weft.metrics.reporters.tensorboard import EventFile, TensorBoard
-from weft.runtime.run_context import Experiment
+from textmill.cli.main import main
+from textmill.errors import MissingExtraError, RunError, StorageError
+from textmill.metrics.reporters.reporter import RunInfo
+from textmill.metrics.reporters.tensorboard import EventFile, TensorBoard
+from textmill.runtime.run_context import Experiment
 
 
 def started(folder, *, step=0, state=None):
@@ -94,9 +94,9 @@ def test_files_of_others_are_left_alone(tmp_path):
 
 def test_a_link_is_not_followed(tmp_path):
     (tmp_path / "precious").write_text("1234")
-    (tmp_path / "events.out.tfevents.0000000000.weft").symlink_to(tmp_path / "precious")
+    (tmp_path / "events.out.tfevents.0000000000.textmill").symlink_to(tmp_path / "precious")
     with pytest.raises(StorageError):
-        started(tmp_path, step=1, state={"files": {"events.out.tfevents.0000000000.weft": 0}})
+        started(tmp_path, step=1, state={"files": {"events.out.tfevents.0000000000.textmill": 0}})
     assert (tmp_path / "precious").read_text() == "1234"
 
 
@@ -140,14 +140,14 @@ def test_a_value_after_the_end_is_refused(tmp_path):
     with pytest.raises(RunError) as error:
         reporter.report("valid", {"step": 1}, {"loss": 1.0})
     assert str(error.value) == (
-        f"{tmp_path}/events.out.tfevents.0000000000.weft is closed; a value came after the end of "
-        "the run."
+        f"{tmp_path}/events.out.tfevents.0000000000.textmill is closed; a value came after the "
+        "end of the run."
     )
 
 
 MISSING = (
     "The reporter 'tensorboard' needs the package 'tensorboard', which is not installed. "
-    "Install it with: pip install 'weft[tensorboard]'"
+    "Install it with: pip install 'textmill[tensorboard]'"
 )
 
 

@@ -19,12 +19,12 @@ from tests.pretrained_checkpoints import (
     changed,
     save_language_model,
 )
-from weft.errors import UserError
-from weft.models.decoders.pretrained import PretrainedLanguageModel
-from weft.models.decoding import Decoding, decode, search_state
-from weft.tasks import evaluate
-from weft.tasks.language_model import LanguageModeling
-from weft.text.tokenizers.pretrained import PretrainedTokenizer
+from textmill.errors import UserError
+from textmill.models.decoders.pretrained import PretrainedLanguageModel
+from textmill.models.decoding import Decoding, decode, search_state
+from textmill.tasks import evaluate
+from textmill.tasks.language_model import LanguageModeling
+from textmill.text.tokenizers.pretrained import PretrainedTokenizer
 
 Saved = Callable[[str], Path]
 ROWS = [{"text": text} for text in TEXTS]
@@ -282,7 +282,9 @@ OTHERS: dict[str, dict[str, Any]] = {
 def test_what_is_no_such_decoder_is_refused(saved: Saved, family: str) -> None:
     tokenizer = PretrainedTokenizer.Config(path=saved("gpt2") / "tokenizer.json").build()
     told = {"model_type": family, **OTHERS[family], "vocab_size": 300}
-    with pytest.raises(UserError, match=f"The run is a '{family}', which is no decoder that weft"):
+    with pytest.raises(
+        UserError, match=f"The run is a '{family}', which is no decoder that textmill"
+    ):
         PretrainedLanguageModel.Config(architecture=told).build(tokenizer=tokenizer)
 
 

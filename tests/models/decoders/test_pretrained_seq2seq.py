@@ -20,13 +20,13 @@ from tests.pretrained_checkpoints import (
     save_language_model,
     save_seq2seq,
 )
-from weft.data.batching import BatchedRows
-from weft.errors import UserError
-from weft.models.decoders.pretrained_seq2seq import PretrainedSeq2Seq
-from weft.models.decoding import Decoding, decode
-from weft.models.lora import Lora
-from weft.tasks.translation import Translation
-from weft.text.tokenizers.pretrained import PretrainedTokenizer
+from textmill.data.batching import BatchedRows
+from textmill.errors import UserError
+from textmill.models.decoders.pretrained_seq2seq import PretrainedSeq2Seq
+from textmill.models.decoding import Decoding, decode
+from textmill.models.lora import Lora
+from textmill.tasks.translation import Translation
+from textmill.text.tokenizers.pretrained import PretrainedTokenizer
 
 PAIRS = [
     {"source": source, "target": target}

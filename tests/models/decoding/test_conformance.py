@@ -6,8 +6,8 @@ from collections import Counter
 import pytest
 import torch
 
-from weft.errors import UserError
-from weft.models.decoding import Decoding, decode
+from textmill.errors import UserError
+from textmill.models.decoding import Decoding, decode
 
 BOS, EOS, UNK, SIZE = 1, 2, 3, 120
 STRATEGIES = {

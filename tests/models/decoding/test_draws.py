@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from weft.models.decoding.sampling import source_keys, uniforms
+from textmill.models.decoding.sampling import source_keys, uniforms
 
 GOLDEN = 0x9E3779B97F4A7C15
 

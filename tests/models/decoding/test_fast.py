@@ -7,14 +7,14 @@ import weakref
 import pytest
 import torch
 
-from weft.models.decoders.transformer import TransformerDecoder, TransformerDecoderLayer
-from weft.models.decoding import Decoding, decode
-from weft.models.decoding.fast import FastDecoder, fastest
-from weft.models.decoding.fast.slot_cache import FIRST_STEPS, LEAST_SLOTS
-from weft.models.layers.attention import MultiHead, TalkingHeads
-from weft.models.layers.feed_forward import Gated
-from weft.models.layers.norms import RMSNorm
-from weft.models.transformer import Transformer
+from textmill.models.decoders.transformer import TransformerDecoder, TransformerDecoderLayer
+from textmill.models.decoding import Decoding, decode
+from textmill.models.decoding.fast import FastDecoder, fastest
+from textmill.models.decoding.fast.slot_cache import FIRST_STEPS, LEAST_SLOTS
+from textmill.models.layers.attention import MultiHead, TalkingHeads
+from textmill.models.layers.feed_forward import Gated
+from textmill.models.layers.norms import RMSNorm
+from textmill.models.transformer import Transformer
 
 BOS, EOS, SIZE = 1, 2, 120
 KINDS = {
@@ -106,7 +106,7 @@ def test_the_same_ids(model, settings, monkeypatch):
 
     found = search()
     # The package has a function of the module's name.
-    module = sys.modules["weft.models.decoding.decode"]
+    module = sys.modules["textmill.models.decoding.decode"]
     monkeypatch.setattr(module, "fastest", lambda model, rows: model)
     assert found == search()
 

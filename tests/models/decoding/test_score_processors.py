@@ -11,10 +11,10 @@ from transformers import (
     TopPLogitsWarper,
 )
 
-from weft.errors import UserError
-from weft.models.decoding.sampling import draw, likely
-from weft.models.decoding.score_processors import Scores
-from weft.models.decoding.search_settings import Decoding
+from textmill.errors import UserError
+from textmill.models.decoding.sampling import draw, likely
+from textmill.models.decoding.score_processors import Scores
+from textmill.models.decoding.search_settings import Decoding
 
 ROWS, SIZE, START = 7, 11, 2
 

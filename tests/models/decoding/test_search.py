@@ -6,8 +6,8 @@ import math
 import pytest
 import torch
 
-from weft.errors import UserError
-from weft.models.decoding import Decoding, decode
+from textmill.errors import UserError
+from textmill.models.decoding import Decoding, decode
 
 BOS, EOS = 1, 2
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from weft.errors import UserError
-from weft.models.decoding import Decoding
+from textmill.errors import UserError
+from textmill.models.decoding import Decoding
 
 INF = float("inf")
 

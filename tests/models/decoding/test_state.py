@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from weft.errors import UserError
-from weft.models.decoding import Decoding, decode
-from weft.models.decoding.fast import fastest
+from textmill.errors import UserError
+from textmill.models.decoding import Decoding, decode
+from textmill.models.decoding.fast import fastest
 
 BOS, EOS = 1, 2
 SOURCE = torch.tensor([[5, 6, 3], [7, 3, 0]])
@@ -85,8 +85,8 @@ def test_a_state_with_all_that_a_search_asks_for(make_model, state, settings):
             lambda inner: inner.memory_keys_values,
             1,
             "Mine.start(memory) gives a state, list, without select(indices), which the search "
-            "needs (decoding.beam_size is 1). weft.models.decoder_state.DecoderState has all that "
-            "a search asks "
+            "needs (decoding.beam_size is 1). textmill.models.decoder_state.DecoderState has all "
+            "that a search asks "
             "for; add it.",
         ),
         (
@@ -94,23 +94,23 @@ def test_a_state_with_all_that_a_search_asks_for(make_model, state, settings):
             2,
             "Mine.start(memory) gives a state, list, without select(indices, groups=None) and "
             "repeat(times), which the search needs (decoding.beam_size is 2). "
-            "weft.models.decoder_state.DecoderState has all that a search asks for; add it, or set "
-            "decoding.beam_size=1, which needs select(indices) alone.",
+            "textmill.models.decoder_state.DecoderState has all that a search asks for; add it, "
+            "or set decoding.beam_size=1, which needs select(indices) alone.",
         ),
         (
             Least,
             4,
             "Mine.start(memory) gives a state, Least, without groups=None in its select(indices) "
             "and repeat(times), which the search needs (decoding.beam_size is 4). "
-            "weft.models.decoder_state.DecoderState has all that a search asks for; add it, or set "
-            "decoding.beam_size=1, which needs select(indices) alone.",
+            "textmill.models.decoder_state.DecoderState has all that a search asks for; add it, "
+            "or set decoding.beam_size=1, which needs select(indices) alone.",
         ),
         (
             WithGroups,
             4,
             "Mine.start(memory) gives a state, WithGroups, without repeat(times), which the "
-            "search needs (decoding.beam_size is 4). weft.models.decoder_state.DecoderState has "
-            "all that a "
+            "search needs (decoding.beam_size is 4). textmill.models.decoder_state.DecoderState "
+            "has all that a "
             "search asks for; add it, or set decoding.beam_size=1, which needs select(indices) "
             "alone.",
         ),

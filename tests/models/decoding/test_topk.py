@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from weft.models.decoding.topk import BLOCK, ROWS, argmax, best_successors, log_sums
+from textmill.models.decoding.topk import BLOCK, ROWS, argmax, best_successors, log_sums
 
 SIZES = [1, 2, 49, 2 * BLOCK - 1, 2 * BLOCK, 2 * BLOCK + 1, 333, 1000, 1049]
 

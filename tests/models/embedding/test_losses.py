@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from weft.errors import UserError
-from weft.models.embedding.losses import CoSent, CosineSimilarity, MultipleNegativesRanking
+from textmill.errors import UserError
+from textmill.models.embedding.losses import CoSent, CosineSimilarity, MultipleNegativesRanking
 
 losses = pytest.importorskip("sentence_transformers.sentence_transformer.losses")
 

@@ -1,4 +1,4 @@
-"""BERT in weft's layers: the vectors, gradients and parameters of transformers' modules."""
+"""BERT in textmill's layers: the vectors, gradients and parameters of transformers' modules."""
 
 import sys
 from pathlib import Path
@@ -10,12 +10,12 @@ import transformers
 from torch import Tensor
 
 from tests.pretrained_checkpoints import SMALL, save_encoder
-from weft.models.encoders.bert import BertModel, is_bert
-from weft.models.encoders.pretrained import PretrainedEncoder, Reads
-from weft.models.layers.linear import LinearLayer
-from weft.models.lora import Lora, add_adapters, merged
-from weft.training.blocks import blocks_of, checkpointed
-from weft.training.layer_rates import freeze, rate_factors
+from textmill.models.encoders.bert import BertModel, is_bert
+from textmill.models.encoders.pretrained import PretrainedEncoder, Reads
+from textmill.models.layers.linear import LinearLayer
+from textmill.models.lora import Lora, add_adapters, merged
+from textmill.training.blocks import blocks_of, checkpointed
+from textmill.training.layer_rates import freeze, rate_factors
 
 FAMILIES = {
     "bert": {},
@@ -37,7 +37,7 @@ Pair = tuple[PretrainedEncoder, PretrainedEncoder]
 
 
 def made(family: str, *, reads: Reads = "texts", dropout: float = 0.0) -> Pair:
-    """An encoder in weft's layers, and transformers' of the same weights."""
+    """An encoder in textmill's layers, and transformers' of the same weights."""
     kind = family.partition(",")[0]
     told = {
         **transformers.AutoConfig.for_model(kind, **SMALL, **FAMILIES[family]).to_dict(),

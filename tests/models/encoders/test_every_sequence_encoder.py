@@ -3,15 +3,15 @@
 import pytest
 import torch
 
-from weft.errors import UserError
-from weft.models.classifier import Classifier
-from weft.models.encoders.averaging import AveragingEncoder
-from weft.models.encoders.cnn import CnnEncoder
-from weft.models.encoders.lstm import LstmEncoder
-from weft.models.encoders.pretrained import PretrainedEncoder
-from weft.models.encoders.self_attention import SelfAttentionEncoder
-from weft.models.encoders.sequence import real_tokens
-from weft.models.poolings import (
+from textmill.errors import UserError
+from textmill.models.classifier import Classifier
+from textmill.models.encoders.averaging import AveragingEncoder
+from textmill.models.encoders.cnn import CnnEncoder
+from textmill.models.encoders.lstm import LstmEncoder
+from textmill.models.encoders.pretrained import PretrainedEncoder
+from textmill.models.encoders.self_attention import SelfAttentionEncoder
+from textmill.models.encoders.sequence import real_tokens
+from textmill.models.poolings import (
     AttentionPooling,
     FirstPooling,
     LastPooling,

@@ -7,13 +7,13 @@ import torch
 from torch import Tensor, nn
 
 from tests.pretrained_checkpoints import ENCODERS, save_encoder
-from weft.models.classifier import Classifier
-from weft.models.encoders.pretrained import PretrainedEncoder
-from weft.models.lora import Lora
-from weft.text.tokenizers.pretrained import PretrainedTokenizer
-from weft.training.blocks import checkpointed
-from weft.training.layer_rates import freeze, rate_factors
-from weft.training.precision import Numbers, autocast
+from textmill.models.classifier import Classifier
+from textmill.models.encoders.pretrained import PretrainedEncoder
+from textmill.models.lora import Lora
+from textmill.text.tokenizers.pretrained import PretrainedTokenizer
+from textmill.training.blocks import checkpointed
+from textmill.training.layer_rates import freeze, rate_factors
+from textmill.training.precision import Numbers, autocast
 
 LENGTHS = torch.tensor([30, 20, 3, 30])
 WITH = {"all": None, "adapters": Lora(rank=2, dropout=0.1)}

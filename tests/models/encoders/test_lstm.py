@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from weft.models.encoders.lstm import LstmEncoder
+from textmill.models.encoders.lstm import LstmEncoder
 
 
 @pytest.mark.parametrize("bidirectional", [True, False])

@@ -13,12 +13,12 @@ import transformers
 from safetensors.torch import load_file, save_file
 
 from tests.pretrained_checkpoints import ENCODERS, TEXTS, changed, save_encoder
-from weft.errors import UserError
-from weft.models.encoders.pretrained import PretrainedEncoder, Reads
-from weft.models.layers.dropout import Dropout
-from weft.runtime.pretrained import find_pretrained
-from weft.text.features.word_pieces import WordPieces
-from weft.text.tokenizers.pretrained import PretrainedTokenizer
+from textmill.errors import UserError
+from textmill.models.encoders.pretrained import PretrainedEncoder, Reads
+from textmill.models.layers.dropout import Dropout
+from textmill.runtime.pretrained import find_pretrained
+from textmill.text.features.word_pieces import WordPieces
+from textmill.text.tokenizers.pretrained import PretrainedTokenizer
 
 Saved = Callable[[str], Path]
 

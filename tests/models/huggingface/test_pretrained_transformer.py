@@ -1,4 +1,4 @@
-"""Weft's own Transformers compute what transformers does with the weights of a checkpoint."""
+"""Textmill's own Transformers compute what transformers does with the weights of a checkpoint."""
 
 import dataclasses
 import json
@@ -12,17 +12,17 @@ import transformers
 from safetensors.torch import load_file, save_file
 
 from tests.pretrained_checkpoints import changed
-from weft.errors import UserError
-from weft.models.causal_transformer import CausalTransformer
-from weft.models.decoding import Decoding, decode
-from weft.models.huggingface.pretrained_transformer import (
+from textmill.errors import UserError
+from textmill.models.causal_transformer import CausalTransformer
+from textmill.models.decoding import Decoding, decode
+from textmill.models.huggingface.pretrained_transformer import (
     PretrainedTransformer,
     own_config,
     take_weights,
 )
-from weft.models.huggingface.tensor_names import named_tensors
-from weft.models.presets import preset
-from weft.models.transformer import Transformer
+from textmill.models.huggingface.tensor_names import named_tensors
+from textmill.models.presets import preset
+from textmill.models.transformer import Transformer
 
 SIZE, EOS = 30, 2
 SEQ2SEQ: dict[str, Any] = {
@@ -93,7 +93,7 @@ def save(folder: Path, family: str, **more: Any) -> Any:
 
 
 def tokenizer_of(model: Any, *, size: int = SIZE) -> Any:
-    """What a model of weft's asks of a tokenizer; a mark that a model lacks is behind its ids."""
+    """What our model asks of a tokenizer; a mark that a model lacks is behind its ids."""
     pad = model.config.pad_token_id
     marks = {"pad_idx": size if pad is None else pad, "eos_idx": EOS, "bos_idx": EOS}
     return SimpleNamespace(vocab_info=SimpleNamespace(size=size + (pad is None), **marks))
@@ -309,14 +309,16 @@ def test_the_sizes_are_in_the_settings_that_a_run_keeps(tmp_path: Path) -> None:
 def test_what_own_layers_do_not_have_is_refused(
     family: str, settings: dict[str, Any], said: str
 ) -> None:
-    with pytest.raises(UserError, match=f"DIR is a {family} that weft's own layers.*{said}"):
+    with pytest.raises(UserError, match=f"DIR is a {family} that textmill's own layers.*{said}"):
         own_config({**FAMILIES[family], **settings, "model_type": family}, "DIR")
 
 
 def test_other_architectures_are_refused(tmp_path: Path) -> None:
     model = save(tmp_path, "marian")
     changed(tmp_path, "config.json", model_type="bart")
-    with pytest.raises(UserError, match="is a bart, which weft's own layers are not: blenderbot, "):
+    with pytest.raises(
+        UserError, match="is a bart, which textmill's own layers are not: blenderbot, "
+    ):
         made(tmp_path, tokenizer_of(model))
 
 
@@ -331,7 +333,7 @@ def test_pickled_weights_are_refused(tmp_path: Path) -> None:
     model = save(tmp_path, "gpt2")
     (tmp_path / "model.safetensors").unlink()
     (tmp_path / "pytorch_model.bin").write_bytes(b"a pickle")
-    with pytest.raises(UserError, match="weft reads no pickled weights"):
+    with pytest.raises(UserError, match="textmill reads no pickled weights"):
         made(tmp_path, tokenizer_of(model))
 
 

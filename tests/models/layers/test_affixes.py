@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from weft.errors import UserError
-from weft.models.layers.word_embeddings import AffixEmbedding
+from textmill.errors import UserError
+from textmill.models.layers.word_embeddings import AffixEmbedding
 
 
 def test_a_word_is_its_affixes_in_their_order():

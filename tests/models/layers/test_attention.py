@@ -9,10 +9,10 @@ from torch import nn
 from transformers import LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaAttention, LlamaRotaryEmbedding
 
-from weft.errors import UserError
-from weft.models.layers.attention import CrossAttention, MultiHead, SelfAttention, TalkingHeads
-from weft.models.layers.positions import RotaryPositions
-from weft.recipes import registries
+from textmill.errors import UserError
+from textmill.models.layers.attention import CrossAttention, MultiHead, SelfAttention, TalkingHeads
+from textmill.models.layers.positions import RotaryPositions
+from textmill.recipes import registries
 
 DIM, HEADS, LENGTH = 24, 4, 7
 KINDS = {

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from weft.errors import UserError
-from weft.models.layers.word_embeddings import CharacterCnn
+from textmill.errors import UserError
+from textmill.models.layers.word_embeddings import CharacterCnn
 
 
 @pytest.mark.parametrize("widths", [(1,), (2,), (3, 5)])

@@ -5,8 +5,8 @@ effect.
 import pytest
 import torch
 
-from weft.errors import UserError
-from weft.models.layers.word_embeddings import DictionaryEmbedding
+from textmill.errors import UserError
+from textmill.models.layers.word_embeddings import DictionaryEmbedding
 
 POOLED = {
     "mean": lambda x: x.mean(0),

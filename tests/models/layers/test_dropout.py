@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from weft.models import fast
-from weft.models.fast import Fast
-from weft.models.layers.dropout import Dropout, dropout, keep_mask
+from textmill.models import fast
+from textmill.models.fast import Fast
+from textmill.models.layers.dropout import Dropout, dropout, keep_mask
 
 
 @pytest.mark.parametrize("p", [0.05, 0.1, 0.5, 0.9])

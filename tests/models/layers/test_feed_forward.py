@@ -8,9 +8,9 @@ from torch import nn
 from transformers import LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaMLP
 
-from weft.errors import UserError
-from weft.models.layers.feed_forward import Gated, Mlp
-from weft.recipes import registries
+from textmill.errors import UserError
+from textmill.models.layers.feed_forward import Gated, Mlp
+from textmill.recipes import registries
 
 FORMULAS = {
     "relu": lambda x: max(x, 0.0),

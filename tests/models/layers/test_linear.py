@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from weft.models import fast
-from weft.models.fast import Fast
-from weft.models.layers.linear import ROWS, LinearLayer, linear
+from textmill.models import fast
+from textmill.models.fast import Fast
+from textmill.models.layers.linear import ROWS, LinearLayer, linear
 
 
 @pytest.fixture(autouse=True)

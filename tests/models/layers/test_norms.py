@@ -7,9 +7,9 @@ import torch
 from torch import nn
 from transformers.models.llama.modeling_llama import LlamaRMSNorm
 
-from weft.errors import UserError
-from weft.models.layers.norms import LayerNorm, RMSNorm
-from weft.recipes import registries
+from textmill.errors import UserError
+from textmill.models.layers.norms import LayerNorm, RMSNorm
+from textmill.recipes import registries
 
 KINDS = {
     "layer_norm": LayerNorm.Config(),

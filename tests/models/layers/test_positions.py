@@ -7,14 +7,14 @@ import torch
 from transformers import LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply_rotary_pos_emb
 
-from weft.errors import UserError
-from weft.models.layers.positions import (
+from textmill.errors import UserError
+from textmill.models.layers.positions import (
     LearnedPositions,
     RotaryPositions,
     SinusoidalPositions,
     sinusoids,
 )
-from weft.recipes import registries
+from textmill.recipes import registries
 
 
 @pytest.mark.parametrize(("variant", "last"), [("vaswani", 4), ("tensor2tensor", 3)])

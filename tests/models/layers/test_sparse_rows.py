@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from weft.models.layers.sparse_rows import SparseRows
+from textmill.models.layers.sparse_rows import SparseRows
 
 
 @pytest.fixture

@@ -3,13 +3,13 @@
 import pytest
 import torch
 
-from weft.errors import UserError
-from weft.models.classifier import Classifier
-from weft.models.layers.word_embeddings import WordEmbedding
-from weft.tasks.classification import DocumentClassification
-from weft.text.features.labels import Labels
-from weft.text.tokenizers.character_tokenizers import ByteTokenizer
-from weft.text.tokenizers.word_tokenizer import WordTokenizer
+from textmill.errors import UserError
+from textmill.models.classifier import Classifier
+from textmill.models.layers.word_embeddings import WordEmbedding
+from textmill.tasks.classification import DocumentClassification
+from textmill.text.features.labels import Labels
+from textmill.text.tokenizers.character_tokenizers import ByteTokenizer
+from textmill.text.tokenizers.word_tokenizer import WordTokenizer
 
 WORDS = WordTokenizer.Config(words=("the", "cat", "sat")).build()
 

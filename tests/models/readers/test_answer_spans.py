@@ -5,7 +5,7 @@ import itertools
 import pytest
 import torch
 
-from weft.models.readers.answer_spans import SpanScores, best_spans, right_spans
+from textmill.models.readers.answer_spans import SpanScores, best_spans, right_spans
 
 LENGTHS = torch.tensor([5, 1, 0, 3])
 REAL = torch.arange(5) < LENGTHS[:, None]

@@ -8,11 +8,11 @@ import torch
 import transformers
 
 from tests.pretrained_checkpoints import save_encoder
-from weft.errors import UserError
-from weft.models.encoders.pretrained import PretrainedEncoder
-from weft.models.readers.pretrained import PretrainedReader
-from weft.text.features.passages import read_passages
-from weft.text.tokenizers.pretrained import PretrainedTokenizer
+from textmill.errors import UserError
+from textmill.models.encoders.pretrained import PretrainedEncoder
+from textmill.models.readers.pretrained import PretrainedReader
+from textmill.text.features.passages import read_passages
+from textmill.text.tokenizers.pretrained import PretrainedTokenizer
 
 QUESTIONS = ["who sat?", "", "what barks at the moon"]
 CONTEXTS = ["the cat sat on the mat", "dogs bark", "Fabulous films, aren't they?"]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tests.pipelines.documents.layouts import HELD_BACK, NEVER_MENDED, WRITTEN_AGAINST
 from tests.pipelines.documents.paper_pdf import Layout, Paper, paper
-from weft.pipelines.documents import find_references, read_pdf
+from textmill.pipelines.documents import find_references, read_pdf
 
 LAYOUTS = {
     "written_against": WRITTEN_AGAINST,

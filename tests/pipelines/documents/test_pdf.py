@@ -11,9 +11,9 @@ from reportlab.pdfgen.canvas import Canvas
 from tests.pipelines.documents import hostile_pdfs
 from tests.pipelines.documents.layouts import WRITTEN_AGAINST
 from tests.pipelines.documents.paper_pdf import paper
-from weft.errors import MissingExtraError, UserError
-from weft.pipelines.documents import DocumentError, PdfLimits, find_references, pdf, read_pdf
-from weft.pipelines.documents.page_layout import written
+from textmill.errors import MissingExtraError, UserError
+from textmill.pipelines.documents import DocumentError, PdfLimits, find_references, pdf, read_pdf
+from textmill.pipelines.documents.page_layout import written
 
 PAPER = paper(WRITTEN_AGAINST["journal, numbered, 2 col."], seed=3).content
 
@@ -147,5 +147,5 @@ def test_ligatures_and_accents_are_letters() -> None:
 
 def test_without_its_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pdf, "find_spec", lambda name: None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'weft\[pdf\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'textmill\[pdf\]'"):
         read_pdf(PAPER)

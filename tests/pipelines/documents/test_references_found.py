@@ -7,7 +7,7 @@ import pytest
 from tests.pipelines.documents.layouts import HELD_BACK, NEVER_MENDED, WRITTEN_AGAINST
 from tests.pipelines.documents.paper_pdf import paper
 from tests.pipelines.documents.references_found import letters, measure
-from weft.pipelines.documents import find_abstract, find_body, find_references, read_pdf
+from textmill.pipelines.documents import find_abstract, find_body, find_references, read_pdf
 
 UNSEEN = {**HELD_BACK, **NEVER_MENDED}
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from weft.pipelines.documents import (
+from textmill.pipelines.documents import (
     Document,
     Line,
     Passage,
@@ -12,7 +12,7 @@ from weft.pipelines.documents import (
     find_body,
     find_references,
 )
-from weft.pipelines.documents.line_ends import join_lines, vocabulary_of
+from textmill.pipelines.documents.line_ends import join_lines, vocabulary_of
 
 
 def document(*texts: str | Line) -> Document:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from weft.errors import DataError
-from weft.pipelines.documents import DocumentError, find_references, read_text
+from textmill.errors import DataError
+from textmill.pipelines.documents import DocumentError, find_references, read_text
 
 
 def test_lines_are_those_of_the_file(tmp_path: Path) -> None:

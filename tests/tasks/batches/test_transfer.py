@@ -8,11 +8,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from weft.data.block_batches import BlockBatch
-from weft.data.column_batch import ColumnBatch
-from weft.data.seq2seq_batch import Seq2SeqBatch
-from weft.tasks.batches.transfer import Transfer
-from weft.training.accumulation import Groups
+from textmill.data.block_batches import BlockBatch
+from textmill.data.column_batch import ColumnBatch
+from textmill.data.seq2seq_batch import Seq2SeqBatch
+from textmill.tasks.batches.transfer import Transfer
+from textmill.training.accumulation import Groups
 
 IDS = torch.tensor([[5, 3, 0], [6, 7, 3]])
 BATCHES = {

@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch.utils.data import DataLoader
 
-from weft.runtime.seeds import HostRandom
-from weft.tasks.batches.user_batches import ready_batches
-from weft.training.accumulation import Groups
+from textmill.runtime.seeds import HostRandom
+from textmill.tasks.batches.user_batches import ready_batches
+from textmill.training.accumulation import Groups
 
 
 def loader():

@@ -8,24 +8,24 @@ import numpy as np
 import pytest
 
 from tests.text.saved import change
-from weft.errors import DataError, UserError
-from weft.text.columns.column import Column, load_column
-from weft.text.columns.dictionary import GivenKindsColumn, PhrasesColumn
-from weft.text.columns.labels import LabelColumn, LabelsColumn, SlotsColumn, TagsColumn
-from weft.text.columns.numbers import NumberColumn, Numbers, NumbersColumn
-from weft.text.columns.question import AnswersColumn, MatchesColumn, PassageColumn
-from weft.text.columns.sentences import OverlapsColumn
-from weft.text.columns.token_ids import TextColumn
-from weft.text.columns.trees import TreesColumn
-from weft.text.columns.words import AffixesColumn, CharactersColumn, NgramsColumn, WordsColumn
-from weft.text.features.dictionaries import GivenKinds, Phrases
-from weft.text.features.labels import Labels
-from weft.text.features.slots import Slots
-from weft.text.features.spelling import Affixes, Characters
-from weft.text.features.tree_tags import TreeTags
-from weft.text.metadata import SavedTextError
-from weft.text.tokenizers.ngram_tokenizer import NgramTokenizer
-from weft.text.tokenizers.word_tokenizer import WordTokenizer
+from textmill.errors import DataError, UserError
+from textmill.text.columns.column import Column, load_column
+from textmill.text.columns.dictionary import GivenKindsColumn, PhrasesColumn
+from textmill.text.columns.labels import LabelColumn, LabelsColumn, SlotsColumn, TagsColumn
+from textmill.text.columns.numbers import NumberColumn, Numbers, NumbersColumn
+from textmill.text.columns.question import AnswersColumn, MatchesColumn, PassageColumn
+from textmill.text.columns.sentences import OverlapsColumn
+from textmill.text.columns.token_ids import TextColumn
+from textmill.text.columns.trees import TreesColumn
+from textmill.text.columns.words import AffixesColumn, CharactersColumn, NgramsColumn, WordsColumn
+from textmill.text.features.dictionaries import GivenKinds, Phrases
+from textmill.text.features.labels import Labels
+from textmill.text.features.slots import Slots
+from textmill.text.features.spelling import Affixes, Characters
+from textmill.text.features.tree_tags import TreeTags
+from textmill.text.metadata import SavedTextError
+from textmill.text.tokenizers.ngram_tokenizer import NgramTokenizer
+from textmill.text.tokenizers.word_tokenizer import WordTokenizer
 
 
 @dataclass(frozen=True)
@@ -206,7 +206,7 @@ def test_a_number_that_no_float32_holds_is_refused(value):
 
 
 def test_a_feature_that_hardly_changes_is_not_blown_up():
-    from weft.text.columns.numbers import FittedNumbers
+    from textmill.text.columns.numbers import FittedNumbers
 
     rows = [{"dense": [1e-200, 1]}, {"dense": [2e-200, 3]}]
     numbers = FittedNumbers.Config().build(train_data=rows)
@@ -258,7 +258,7 @@ def test_an_unknown_label_is_named_with_those_there_are():
 
 
 def test_dense_features_are_normalized_by_training_rows():
-    from weft.text.columns.numbers import FittedNumbers
+    from textmill.text.columns.numbers import FittedNumbers
 
     random = np.random.default_rng(3)
     table = random.normal(1e6, [1.0, 5.0, 0.0], (50, 3))
@@ -272,7 +272,7 @@ def test_dense_features_are_normalized_by_training_rows():
 
 
 def test_dense_features_of_another_length_are_refused():
-    from weft.text.columns.numbers import FittedNumbers
+    from textmill.text.columns.numbers import FittedNumbers
 
     with pytest.raises(DataError, match=r"Row 1, column 'dense': wanted 2 numbers as in the first"):
         FittedNumbers.Config().build(train_data=[{"dense": "1 2"}, {"dense": "1"}])
@@ -288,7 +288,7 @@ def test_ngrams_are_of_the_whole_text_up_to_the_most_there_can_be(monkeypatch):
     column = CASES["ngrams"].column
     encoded = column.encode(["wake me up"])
     assert column.cut(encoded, 1) == encoded
-    monkeypatch.setattr("weft.text.columns.words.MOST_NGRAMS", 3)
+    monkeypatch.setattr("textmill.text.columns.words.MOST_NGRAMS", 3)
     assert column.encode(["wake me up"])[0].tolist() == [2, 3, 4]
 
 
@@ -310,7 +310,7 @@ def test_a_row_by_itself_is_encoded_as_among_others(case):
 @pytest.mark.parametrize("most", [0, 2, 100])
 @pytest.mark.parametrize("name", ["characters", "affixes"])
 def test_parts_of_words_are_remembered_up_to_a_limit(name, most, monkeypatch):
-    monkeypatch.setattr("weft.text.columns.words.KEPT", most)
+    monkeypatch.setattr("textmill.text.columns.words.KEPT", most)
     column = type(CASES[name].column)(CASES[name].column.feature)
     rows = ["dog Go", "x dog gg", "", "Gx dog", "dog x Go g o", "Gx"]
     wanted = [column.feature.table(row.split()).reshape(-1).tolist() for row in rows]

@@ -3,11 +3,11 @@
 import pytest
 
 from tests.text.saved import change
-from weft.errors import DataError, UserError
-from weft.text.columns.column import load_column
-from weft.text.columns.words import AffixesColumn
-from weft.text.features.spelling import Affixes, FittedAffixes, word_shape
-from weft.text.metadata import SavedTextError
+from textmill.errors import DataError, UserError
+from textmill.text.columns.column import load_column
+from textmill.text.columns.words import AffixesColumn
+from textmill.text.features.spelling import Affixes, FittedAffixes, word_shape
+from textmill.text.metadata import SavedTextError
 
 ROWS = [{"words": "Pages pages 12--15"}, {"words": ["rages", "98--99"]}]
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from weft.errors import DataError, UserError
-from weft.text.features.spelling import Characters, FittedCharacters
+from textmill.errors import DataError, UserError
+from textmill.text.features.spelling import Characters, FittedCharacters
 
 
 def test_a_long_word_keeps_its_ends():

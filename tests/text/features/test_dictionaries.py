@@ -3,13 +3,13 @@
 import pytest
 
 from tests.text.saved import change
-from weft.data.column_batch import collate_columns
-from weft.data.text_rows import TextRows
-from weft.errors import DataError, UserError
-from weft.text.columns.dictionary import GivenKindsColumn, PhrasesColumn
-from weft.text.columns.inputs import TextFeatures, text_columns
-from weft.text.columns.labels import LabelColumn
-from weft.text.features.dictionaries import (
+from textmill.data.column_batch import collate_columns
+from textmill.data.text_rows import TextRows
+from textmill.errors import DataError, UserError
+from textmill.text.columns.dictionary import GivenKindsColumn, PhrasesColumn
+from textmill.text.columns.inputs import TextFeatures, text_columns
+from textmill.text.columns.labels import LabelColumn
+from textmill.text.features.dictionaries import (
     FittedKinds,
     GivenKinds,
     Phrases,
@@ -17,10 +17,10 @@ from weft.text.features.dictionaries import (
     kinds_in,
     read_phrases,
 )
-from weft.text.features.labels import Labels
-from weft.text.processors.classification import ClassificationText
-from weft.text.tokenizers.character_tokenizers import ByteTokenizer
-from weft.text.tokenizers.word_tokenizer import FittedWords, WordTokenizer
+from textmill.text.features.labels import Labels
+from textmill.text.processors.classification import ClassificationText
+from textmill.text.tokenizers.character_tokenizers import ByteTokenizer
+from textmill.text.tokenizers.word_tokenizer import FittedWords, WordTokenizer
 
 PAIRS = [("city", "New York"), ("paper", "The New York Times"), ("time", "times"), ("city", "York")]
 
@@ -225,7 +225,7 @@ def test_phrases_are_found_in_the_text_itself(tmp_path):
     path = path_of(Phrases(PAIRS))
     assert path.input_columns == ("text",)
     path.save(tmp_path)
-    from weft.text import load_text_processor
+    from textmill.text import load_text_processor
 
     loaded = load_text_processor(tmp_path)
     assert list(loaded.ingredients["dictionary"].pairs()) == list(Phrases(PAIRS).pairs())
@@ -296,8 +296,8 @@ def test_phrases_of_another_column_are_refused():
     ],
 )
 def test_saved_phrases_that_were_changed_are_refused(file, content, tmp_path):
-    from weft.text.columns.column import load_column
-    from weft.text.metadata import SavedTextError
+    from textmill.text.columns.column import load_column
+    from textmill.text.metadata import SavedTextError
 
     PhrasesColumn(Phrases(PAIRS)).save(tmp_path)
     if isinstance(content, dict):

@@ -1,7 +1,7 @@
 import pytest
 
-from weft.errors import DataError, UserError
-from weft.text.features.labels import FittedLabels, Labels
+from textmill.errors import DataError, UserError
+from textmill.text.features.labels import FittedLabels, Labels
 
 ROWS = [{"label": "b", "topics": "x, y"}, {"label": "a", "topics": ""}, {"label": "b"}]
 

@@ -7,12 +7,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.text.conftest import TEXTS
-from weft.text import FittedTokenizer
-from weft.text.features import passages
-from weft.text.features.passages import RecentPlaces, read_passages
-from weft.text.tokenizers.character_tokenizers import ByteTokenizer
-from weft.text.tokenizers.fitted_tokenizer import Kind
-from weft.text.tokenizers.word_tokenizer import FittedWords
+from textmill.text import FittedTokenizer
+from textmill.text.features import passages
+from textmill.text.features.passages import RecentPlaces, read_passages
+from textmill.text.tokenizers.character_tokenizers import ByteTokenizer
+from textmill.text.tokenizers.fitted_tokenizer import Kind
+from textmill.text.tokenizers.word_tokenizer import FittedWords
 
 ROWS = [{"source": a, "target": b} for a, b in zip(TEXTS[::2], TEXTS[1::2], strict=True)]
 SIZES = dict.fromkeys(Kind.__args__, 64) | {"wordpiece": 99, "words": 99, "bytes": 260}

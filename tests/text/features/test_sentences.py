@@ -2,10 +2,10 @@
 
 import pytest
 
-from weft.errors import DataError
-from weft.metrics.rouge import Rouge
-from weft.text.cells import ListCell
-from weft.text.features.sentences import overlap, read_sentences, sentence_places
+from textmill.errors import DataError
+from textmill.metrics.rouge import Rouge
+from textmill.text.cells import ListCell
+from textmill.text.features.sentences import overlap, read_sentences, sentence_places
 
 CASES = {
     "plain": ["It rains.", "Is it late?", "Yes!"],

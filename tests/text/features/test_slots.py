@@ -5,11 +5,11 @@ import random
 import pytest
 
 from tests.text.saved import change
-from weft.errors import DataError, UserError
-from weft.text.columns.column import load_column
-from weft.text.columns.labels import SlotsColumn
-from weft.text.features.slots import FittedSlots, Slots, SlotSpan, places_of, spans_of, tags_of
-from weft.text.metadata import SavedTextError
+from textmill.errors import DataError, UserError
+from textmill.text.columns.column import load_column
+from textmill.text.columns.labels import SlotsColumn
+from textmill.text.features.slots import FittedSlots, Slots, SlotSpan, places_of, spans_of, tags_of
+from textmill.text.metadata import SavedTextError
 
 TEXT = "display Tuesday's  reminders"
 SPANS = Slots(["day", "noun"], format="spans")

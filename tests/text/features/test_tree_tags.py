@@ -4,9 +4,9 @@ import random
 
 import pytest
 
-from weft.errors import DataError, UserError
-from weft.metrics.frames import read_tree
-from weft.text.features.tree_tags import FittedTreeTags, TreeTags, tags_of_tree, tree_of_tags
+from textmill.errors import DataError, UserError
+from textmill.metrics.frames import read_tree
+from textmill.text.features.tree_tags import FittedTreeTags, TreeTags, tags_of_tree, tree_of_tags
 
 NESTED = "[IN:A x [SL:B [IN:C y ] z ] [SL:B w ] ]"
 

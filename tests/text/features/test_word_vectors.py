@@ -5,8 +5,8 @@ import os
 import numpy as np
 import pytest
 
-from weft.errors import DataError, UserError
-from weft.text.features.word_vectors import read_word_vectors
+from textmill.errors import DataError, UserError
+from textmill.text.features.word_vectors import read_word_vectors
 
 WORDS = {"the": 2, "to": 3, "you": 4, "zebra": 5}
 

@@ -4,13 +4,13 @@ import pytest
 from tokenizers import processors
 
 from tests.pretrained_checkpoints import byte_pairs
-from weft.errors import DataError, UserError
-from weft.text import load_text_processor
-from weft.text.processors.language_model import Continued, LanguageText, MeasuredText
-from weft.text.tokenizers.character_tokenizers import ByteTokenizer, CharacterTokenizer
-from weft.text.tokenizers.fitted_tokenizer import FittedTokenizer
-from weft.text.tokenizers.pretrained import PretrainedTokenizer
-from weft.text.tokenizers.word_tokenizer import WordTokenizer
+from textmill.errors import DataError, UserError
+from textmill.text import load_text_processor
+from textmill.text.processors.language_model import Continued, LanguageText, MeasuredText
+from textmill.text.tokenizers.character_tokenizers import ByteTokenizer, CharacterTokenizer
+from textmill.text.tokenizers.fitted_tokenizer import FittedTokenizer
+from textmill.text.tokenizers.pretrained import PretrainedTokenizer
+from textmill.text.tokenizers.word_tokenizer import WordTokenizer
 
 
 def begins_texts(folder):

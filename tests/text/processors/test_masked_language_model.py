@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from tests.text.test_pieces import KINDS, fitted
-from weft.errors import DataError
-from weft.text.processors.masked_language_model import Fill, MaskedText
-from weft.text.processors.text_processor import load_text_processor
-from weft.text.tokenizers.word_tokenizer import WordTokenizer
+from textmill.errors import DataError
+from textmill.text.processors.masked_language_model import Fill, MaskedText
+from textmill.text.processors.text_processor import load_text_processor
+from textmill.text.tokenizers.word_tokenizer import WordTokenizer
 
 WORDS = WordTokenizer.Config(words=("set", "my", "alarm")).build()
 

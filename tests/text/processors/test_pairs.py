@@ -5,17 +5,17 @@ import shutil
 import pytest
 
 from tests.text.saved import change
-from weft.text import load_text_processor
-from weft.text.columns.labels import LabelColumn
-from weft.text.columns.numbers import NumberColumn
-from weft.text.columns.token_ids import TextColumn
-from weft.text.features.labels import Labels
-from weft.text.metadata import SavedTextError
-from weft.text.processors.classification import PairLabelText
-from weft.text.processors.embedding import EmbeddingText
-from weft.text.processors.ranking import RankingText
-from weft.text.processors.regression import PairNumberText
-from weft.text.tokenizers.word_tokenizer import WordTokenizer
+from textmill.text import load_text_processor
+from textmill.text.columns.labels import LabelColumn
+from textmill.text.columns.numbers import NumberColumn
+from textmill.text.columns.token_ids import TextColumn
+from textmill.text.features.labels import Labels
+from textmill.text.metadata import SavedTextError
+from textmill.text.processors.classification import PairLabelText
+from textmill.text.processors.embedding import EmbeddingText
+from textmill.text.processors.ranking import RankingText
+from textmill.text.processors.regression import PairNumberText
+from textmill.text.tokenizers.word_tokenizer import WordTokenizer
 
 WORDS = WordTokenizer.Config(words=("wake", "me", "up")).build()
 

@@ -6,20 +6,20 @@ from dataclasses import replace
 import pytest
 
 from tests.text.saved import change
-from weft.errors import UserError
-from weft.text import load_text_processor
-from weft.text.columns.dictionary import GivenKindsColumn
-from weft.text.columns.inputs import WordFeatures, word_columns
-from weft.text.columns.labels import LabelColumn, TagsColumn
-from weft.text.columns.numbers import NumberColumn
-from weft.text.columns.token_ids import TextColumn
-from weft.text.features.dictionaries import GivenKinds, Phrases
-from weft.text.features.labels import Labels
-from weft.text.features.spelling import Characters
-from weft.text.metadata import SavedTextError
-from weft.text.processors.column_processor import PlainColumns
-from weft.text.processors.tagging import TaggingText
-from weft.text.tokenizers.word_tokenizer import WordTokenizer
+from textmill.errors import UserError
+from textmill.text import load_text_processor
+from textmill.text.columns.dictionary import GivenKindsColumn
+from textmill.text.columns.inputs import WordFeatures, word_columns
+from textmill.text.columns.labels import LabelColumn, TagsColumn
+from textmill.text.columns.numbers import NumberColumn
+from textmill.text.columns.token_ids import TextColumn
+from textmill.text.features.dictionaries import GivenKinds, Phrases
+from textmill.text.features.labels import Labels
+from textmill.text.features.spelling import Characters
+from textmill.text.metadata import SavedTextError
+from textmill.text.processors.column_processor import PlainColumns
+from textmill.text.processors.tagging import TaggingText
+from textmill.text.tokenizers.word_tokenizer import WordTokenizer
 
 ROWS = [{"said": "wake me", "score": "2", "verdict": "b"}]
 

@@ -4,15 +4,15 @@ import json
 
 import pytest
 
-from weft.errors import DataError, UserError
-from weft.text import load_text_processor
-from weft.text.features import passages
-from weft.text.features.passages import read_passages
-from weft.text.features.spelling import Characters
-from weft.text.metadata import SavedTextError
-from weft.text.processors import question_answering as question
-from weft.text.processors.question_answering import QuestionText
-from weft.text.tokenizers.word_tokenizer import FittedWords
+from textmill.errors import DataError, UserError
+from textmill.text import load_text_processor
+from textmill.text.features import passages
+from textmill.text.features.passages import read_passages
+from textmill.text.features.spelling import Characters
+from textmill.text.metadata import SavedTextError
+from textmill.text.processors import question_answering as question
+from textmill.text.processors.question_answering import QuestionText
+from textmill.text.tokenizers.word_tokenizer import FittedWords
 
 CONTEXT = "Rollo, a Viking, led the Normans (in 911)."
 ROWS = [

@@ -5,16 +5,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from weft.text.columns.inputs import TextFeatures, text_columns
-from weft.text.columns.labels import label_column
-from weft.text.columns.numbers import Numbers
-from weft.text.columns.padding import padded_columns
-from weft.text.columns.token_ids import TextColumn
-from weft.text.features.labels import Labels
-from weft.text.processors.classification import ClassificationText, PairLabelText
-from weft.text.tokenizers.character_tokenizers import CharacterTokenizer
-from weft.text.tokenizers.ngram_tokenizer import FittedNgrams
-from weft.text.tokenizers.word_tokenizer import WordTokenizer
+from textmill.text.columns.inputs import TextFeatures, text_columns
+from textmill.text.columns.labels import label_column
+from textmill.text.columns.numbers import Numbers
+from textmill.text.columns.padding import padded_columns
+from textmill.text.columns.token_ids import TextColumn
+from textmill.text.features.labels import Labels
+from textmill.text.processors.classification import ClassificationText, PairLabelText
+from textmill.text.tokenizers.character_tokenizers import CharacterTokenizer
+from textmill.text.tokenizers.ngram_tokenizer import FittedNgrams
+from textmill.text.tokenizers.word_tokenizer import WordTokenizer
 
 LABEL = {"label": label_column(Labels(["ham", "spam"]))}
 WORDS = WordTokenizer.Config(words=("wake", "me", "up")).build()

@@ -7,11 +7,11 @@ import unicodedata
 import numpy as np
 import pytest
 
-from weft.errors import DataError, UserError
-from weft.text import MultilingualTokenizer, Seq2SeqText, load_text_processor
-from weft.text.metadata import SavedTextError
-from weft.text.processors.text_processor import text_processors
-from weft.text.tokenizers.word_tokenizer import WordTokenizer
+from textmill.errors import DataError, UserError
+from textmill.text import MultilingualTokenizer, Seq2SeqText, load_text_processor
+from textmill.text.metadata import SavedTextError
+from textmill.text.processors.text_processor import text_processors
+from textmill.text.tokenizers.word_tokenizer import WordTokenizer
 
 ROWS = [
     {"source": "The cat sleeps on the mat.", "target": "Le chat dort sur le tapis."},

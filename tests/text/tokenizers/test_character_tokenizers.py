@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.text.saved import change
-from weft.errors import UserError
-from weft.text import ByteTokenizer, CharacterTokenizer, VocabInfo, load_tokenizer
-from weft.text.metadata import SavedTextError
-from weft.text.tokenizers.character_tokenizers import covering
+from textmill.errors import UserError
+from textmill.text import ByteTokenizer, CharacterTokenizer, VocabInfo, load_tokenizer
+from textmill.text.metadata import SavedTextError
+from textmill.text.tokenizers.character_tokenizers import covering
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 

@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.text.conftest import TEXTS
-from weft.errors import DataError, UserError
-from weft.text import FittedTokenizer, load_tokenizer
-from weft.text.tokenizers import huggingface
-from weft.text.tokenizers.fitted_tokenizer import Kind
+from textmill.errors import DataError, UserError
+from textmill.text import FittedTokenizer, load_tokenizer
+from textmill.text.tokenizers import huggingface
+from textmill.text.tokenizers.fitted_tokenizer import Kind
 
 KINDS = Kind.__args__
 EXACT = ("byte_bpe", "characters", "bytes")
@@ -247,14 +247,14 @@ def test_the_fingerprint_tells_kinds_texts_and_languages_apart(one, kind, cache,
 
 
 def test_a_fitted_one_is_kept_and_found(kind, tmp_path, monkeypatch, caplog):
-    caplog.set_level("INFO", logger="weft")
+    caplog.set_level("INFO", logger="textmill")
     first = fit(kind, tmp_path)
     kept = sorted((tmp_path / "tokenizers").glob("*")) if (tmp_path / "tokenizers").exists() else []
     assert len(kept) == 2 * (kind != "bytes")  # with its sum
     said = [message.split(": ")[1] for message in caplog.messages]
     assert said == [str(path) for path in kept[:1]]  # the file that stays
-    monkeypatch.setattr("weft.text.tokenizers.fitted_tokenizer.train_sentencepiece", None)
-    monkeypatch.setattr("weft.text.tokenizers.train_tokenizer.fit_tokenizer_json", None)
+    monkeypatch.setattr("textmill.text.tokenizers.fitted_tokenizer.train_sentencepiece", None)
+    monkeypatch.setattr("textmill.text.tokenizers.train_tokenizer.fit_tokenizer_json", None)
     assert fit(kind, tmp_path).fingerprint() == first.fingerprint()
 
 

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.text.conftest import TEXTS
-from weft.errors import UserError
-from weft.text import HuggingFaceTokenizer, load_tokenizer, train_sentencepiece
-from weft.text.tokenizers import huggingface
-from weft.text.tokenizers.train_tokenizer import fit_tokenizer_json
+from textmill.errors import UserError
+from textmill.text import HuggingFaceTokenizer, load_tokenizer, train_sentencepiece
+from textmill.text.tokenizers import huggingface
+from textmill.text.tokenizers.train_tokenizer import fit_tokenizer_json
 
 KINDS = {"bpe": 90, "byte_bpe": 320, "unigram": 64, "wordpiece": 99, "words": 40}
 MORE = [
@@ -261,7 +261,7 @@ def test_rare_words_and_characters_can_be_left_out():
 def test_no_warning_at_a_fork_and_no_torch(files):
     code = (
         "import os, sys\n"
-        "from weft.text import HuggingFaceTokenizer\n"
+        "from textmill.text import HuggingFaceTokenizer\n"
         f"one = HuggingFaceTokenizer.from_file({str(files['bpe'])!r})\n"
         "encode = one.create_encoder()\n"
         "before = encode.batch(['the cat'] * 100)\n"

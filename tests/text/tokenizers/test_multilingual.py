@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import sentencepiece
 
-from weft.errors import UserError
-from weft.text import MultilingualTokenizer, VocabInfo, load_tokenizer, train_sentencepiece
-from weft.text.metadata import SavedTextError
+from textmill.errors import UserError
+from textmill.text import MultilingualTokenizer, VocabInfo, load_tokenizer, train_sentencepiece
+from textmill.text.metadata import SavedTextError
 
 ROWS = [
     "The cat sleeps on the mat.\tLe chat dort sur le tapis.\tCC-BY 2.0 ZZZ",
@@ -113,7 +113,7 @@ def test_config_trains_once_then_loads(tmp_path, monkeypatch):
     assert re.fullmatch(r"train-unigram-40-[0-9a-f]{12}\.model", model.name)
     assert (made.config.vocab_size, made.config.default_source_lang) == (40, "eng")
     assert "Z" not in {piece for i in range(40) for piece in made.pieces.id_to_piece(i)}
-    monkeypatch.setattr("weft.text.tokenizers.multilingual.train_sentencepiece", None)
+    monkeypatch.setattr("textmill.text.tokenizers.multilingual.train_sentencepiece", None)
     assert config.build().fingerprint() == made.fingerprint()
 
 
@@ -246,7 +246,7 @@ def changed(settings=None, **content):
             "must hold exactly the keys format, type, settings. Save the text processor again.",
         ),
         (changed(extra=1), "must hold exactly the keys format, type, settings."),
-        (changed(format=2), "has format 2, but this weft reads format 1."),
+        (changed(format=2), "has format 2, but this textmill reads format 1."),
         (changed(type=["x"]), "'type' must be a string and 'settings' a mapping."),
         (changed(type="os.system"), "Unknown tokenizer 'os.system'. Known: "),
         (changed(type="multilingua"), "Did you mean 'multilingual'?"),

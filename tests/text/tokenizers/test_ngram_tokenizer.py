@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from tests.text.saved import change
-from weft.errors import DataError, UserError
-from weft.text.columns.token_ids import TextColumn
-from weft.text.metadata import SavedTextError
-from weft.text.tokenizers import ngram_tokenizer as ngrams
-from weft.text.tokenizers.ngram_tokenizer import FittedNgrams, NgramTokenizer
-from weft.text.tokenizers.tokenizer import VocabInfo, load_tokenizer
-from weft.text.tokenizers.word_tokenizer import FittedWords
+from textmill.errors import DataError, UserError
+from textmill.text.columns.token_ids import TextColumn
+from textmill.text.metadata import SavedTextError
+from textmill.text.tokenizers import ngram_tokenizer as ngrams
+from textmill.text.tokenizers.ngram_tokenizer import FittedNgrams, NgramTokenizer
+from textmill.text.tokenizers.tokenizer import VocabInfo, load_tokenizer
+from textmill.text.tokenizers.word_tokenizer import FittedWords
 
 TEXTS = ["Wake me up!", "wake us  up", "Up, up and away.", "don't"]
 SPLIT = re.compile(r"\w+|[^\w\s]").findall

@@ -10,12 +10,12 @@ import pytest
 import transformers
 
 from tests.pretrained_checkpoints import LANGS, SEQ2SEQ, TEXTS, changed, save_seq2seq
-from weft.errors import UserError
-from weft.text import load_tokenizer
-from weft.text.metadata import SavedTextError
-from weft.text.tokenizers.pretrained import PretrainedTokenizer
-from weft.text.tokenizers.pretrained_sentencepiece import PretrainedSentencePiece
-from weft.text.tokenizers.started_tokenizer import StartedTokenizer
+from textmill.errors import UserError
+from textmill.text import load_tokenizer
+from textmill.text.metadata import SavedTextError
+from textmill.text.tokenizers.pretrained import PretrainedTokenizer
+from textmill.text.tokenizers.pretrained_sentencepiece import PretrainedSentencePiece
+from textmill.text.tokenizers.started_tokenizer import StartedTokenizer
 
 MORE = [*TEXTS, "", "  the  cat ", "the ☃☃ cat", "zzz"]
 

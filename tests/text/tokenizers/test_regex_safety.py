@@ -6,7 +6,7 @@ import time
 import pytest
 import tokenizers
 
-from weft.text.tokenizers.regex_safety import danger
+from textmill.text.tokenizers.regex_safety import danger
 
 CONTRACTIONS = "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 PUBLISHED = [

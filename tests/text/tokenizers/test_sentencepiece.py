@@ -7,9 +7,9 @@ import sys
 import pytest
 import sentencepiece
 
-from weft.errors import DataError, UserError
-from weft.text.metadata import SavedTextError
-from weft.text.tokenizers.sentencepiece import (
+from textmill.errors import DataError, UserError
+from textmill.text.metadata import SavedTextError
+from textmill.text.tokenizers.sentencepiece import (
     encode_pieces,
     load_sentencepiece,
     train_sentencepiece,
@@ -119,7 +119,7 @@ def test_chunks_join(tmp_path, monkeypatch):
     train_sentencepiece(TEXTS, tmp_path / "m", vocab_size=28)
     pieces = load_sentencepiece(tmp_path / "m")
     oracle = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "m"))
-    monkeypatch.setattr("weft.text.tokenizers.sentencepiece.CHUNK", 4)
+    monkeypatch.setattr("textmill.text.tokenizers.sentencepiece.CHUNK", 4)
     texts = [*TEXTS, "", "unseen Ж"]
     assert [row.tolist() for row in encode_pieces(pieces, texts)] == oracle.encode(texts)
     assert len(encode_pieces(pieces, [])) == 0
@@ -164,7 +164,7 @@ def test_missing_model(tmp_path):
 def test_two_processes_at_once(tmp_path):
     (tmp_path / "text.txt").write_text("\n".join(TEXTS), encoding="utf-8")
     code = (
-        "from pathlib import Path; from weft.text import MultilingualTokenizer as T;"
+        "from pathlib import Path; from textmill.text import MultilingualTokenizer as T;"
         f"folder = Path({str(tmp_path)!r});"
         "print(T.Config(train_on=folder / 'text.txt', vocab_size=28, cache_dir=folder / 'c')"
         ".build().fingerprint())"
@@ -180,6 +180,6 @@ def test_two_processes_at_once(tmp_path):
 
 
 def test_no_torch_on_this_floor():
-    code = "import sys, weft.text; print('torch' in sys.modules)"
+    code = "import sys, textmill.text; print('torch' in sys.modules)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout == "False\n"

@@ -11,12 +11,12 @@ import time
 import pytest
 
 from tests.text.conftest import TEXTS
-from weft.errors import DataError, UserError
-from weft.text import HuggingFaceTokenizer, load_tokenizer
-from weft.text.metadata import SavedTextError
-from weft.text.tokenizers import huggingface as module
-from weft.text.tokenizers.tokenizer_json import parse_tokenizer_json
-from weft.text.tokenizers.train_tokenizer import fit_tokenizer_json
+from textmill.errors import DataError, UserError
+from textmill.text import HuggingFaceTokenizer, load_tokenizer
+from textmill.text.metadata import SavedTextError
+from textmill.text.tokenizers import huggingface as module
+from textmill.text.tokenizers.tokenizer_json import parse_tokenizer_json
+from textmill.text.tokenizers.train_tokenizer import fit_tokenizer_json
 
 BPE = {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2, "<s>": 3}, "merges": ["a b"]}
 SPECIAL = {"id": 3, "content": "<s>", "special": True}
@@ -261,7 +261,7 @@ def test_what_is_no_such_file(raw, message, tmp_path):
 
 
 def test_the_number_of_pieces_is_limited(tmp_path, monkeypatch):
-    monkeypatch.setattr("weft.text.tokenizers.tokenizer_json.LARGEST_VOCABULARY", 4)
+    monkeypatch.setattr("textmill.text.tokenizers.tokenizer_json.LARGEST_VOCABULARY", 4)
     path = tmp_path / "tokenizer.json"
     path.write_text(json.dumps(content()))
     message = f"{path} is not used: it has 5 pieces, but 4 are the most that are read."
@@ -301,7 +301,7 @@ def test_special_tokens_get_names_that_nobody_can_guess(tmp_path):
 
 def test_a_panic_of_the_library_is_an_error_of_the_data(tmp_path, monkeypatch, capfd):
     """Were an expression to pass that explodes after all, the library gives up with a panic."""
-    monkeypatch.setattr("weft.text.tokenizers.tokenizer_json.danger", lambda expression: None)
+    monkeypatch.setattr("textmill.text.tokenizers.tokenizer_json.danger", lambda expression: None)
     path = tmp_path / "tokenizer.json"
     split = {"type": "Split", "pattern": BOMB, "behavior": "Isolated", "invert": False}
     decoders = sequence([{"type": "Fuse"}, replace(BOMB, "x")], "decoders")

@@ -7,14 +7,14 @@ import tracemalloc
 
 import pytest
 
-from weft.data import TextPairs
-from weft.data.text_rows import TextRows
-from weft.errors import DataError, UserError
-from weft.text import FittedTokenizer
-from weft.text.tokenizers import fitted_tokenizer as fitted
-from weft.text.tokenizers import training_text
-from weft.text.tokenizers.fitted_tokenizer import Kind
-from weft.text.tokenizers.training_text import TrainingText
+from textmill.data import TextPairs
+from textmill.data.text_rows import TextRows
+from textmill.errors import DataError, UserError
+from textmill.text import FittedTokenizer
+from textmill.text.tokenizers import fitted_tokenizer as fitted
+from textmill.text.tokenizers import training_text
+from textmill.text.tokenizers.fitted_tokenizer import Kind
+from textmill.text.tokenizers.training_text import TrainingText
 
 KINDS = [kind for kind in Kind.__args__ if kind != "bytes"]
 WORDS = re.findall(
@@ -66,7 +66,7 @@ def test_other_data_is_fitted_anew(pairs, tmp_path):
 
 
 class Own(list):
-    """A user's own data, whose fingerprint weft cannot vouch for."""
+    """A user's own data, whose fingerprint textmill cannot vouch for."""
 
     def fingerprint(self):
         return "always the same"

@@ -4,9 +4,9 @@ import logging
 
 import pytest
 
-from weft.errors import UserError
-from weft.text import FittedTokenizer
-from weft.text.tokenizers.fitted_tokenizer import ModelType
+from textmill.errors import UserError
+from textmill.text import FittedTokenizer
+from textmill.text.tokenizers.fitted_tokenizer import ModelType
 
 ROWS = [{"text": "the cat sat on the mat"}, {"text": "a dog ran by the old red house"}] * 3
 KINDS = [

@@ -4,12 +4,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.text.saved import change
-from weft.errors import DataError, UserError
-from weft.text.columns.token_ids import TextColumn
-from weft.text.columns.words import WordsColumn
-from weft.text.metadata import SavedTextError
-from weft.text.tokenizers.tokenizer import VocabInfo, load_tokenizer
-from weft.text.tokenizers.word_tokenizer import FittedWords, WordTokenizer
+from textmill.errors import DataError, UserError
+from textmill.text.columns.token_ids import TextColumn
+from textmill.text.columns.words import WordsColumn
+from textmill.text.metadata import SavedTextError
+from textmill.text.tokenizers.tokenizer import VocabInfo, load_tokenizer
+from textmill.text.tokenizers.word_tokenizer import FittedWords, WordTokenizer
 
 ROWS = [{"text": "Wake me up", "words": ["a", "b"]}, {"text": "wake HIM up up"}]
 

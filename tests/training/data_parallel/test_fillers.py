@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from weft.data.batches import EpochBatches
-from weft.data.batching import Batching, Filler
-from weft.data.block_batches import Blocking, TextBlocks
-from weft.runtime.devices import Env
-from weft.text.ragged import Ragged
-from weft.training.accumulation import Group
-from weft.training.data_parallel.sharing import shared_batches
+from textmill.data.batches import EpochBatches
+from textmill.data.batching import Batching, Filler
+from textmill.data.block_batches import Blocking, TextBlocks
+from textmill.runtime.devices import Env
+from textmill.text.ragged import Ragged
+from textmill.training.accumulation import Group
+from textmill.training.data_parallel.sharing import shared_batches
 
 
 class TwoRanks:

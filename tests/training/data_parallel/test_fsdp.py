@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch import nn
 
-from weft.errors import UserError
-from weft.training import registries
-from weft.training.data_parallel.fsdp import check_elementwise
+from textmill.errors import UserError
+from textmill.training import registries
+from textmill.training.data_parallel.fsdp import check_elementwise
 
 MOVE_SHARES = {"adam", "adamw", "lion", "sgd"}
 

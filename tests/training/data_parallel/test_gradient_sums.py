@@ -7,11 +7,11 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from weft.errors import UserError
-from weft.runtime.devices import Env
-from weft.runtime.ranks import Ranks
-from weft.training.data_parallel import gradient_sums
-from weft.training.data_parallel.gradient_sums import GradientSums
+from textmill.errors import UserError
+from textmill.runtime.devices import Env
+from textmill.runtime.ranks import Ranks
+from textmill.training.data_parallel import gradient_sums
+from textmill.training.data_parallel.gradient_sums import GradientSums
 
 
 class TwoAlike(Ranks):

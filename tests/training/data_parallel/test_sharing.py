@@ -3,8 +3,8 @@
 import logging
 from types import SimpleNamespace
 
-from weft.tasks.batches.user_batches import ready_batches
-from weft.training.data_parallel.sharing import shared_batches, tell_idle
+from textmill.tasks.batches.user_batches import ready_batches
+from textmill.training.data_parallel.sharing import shared_batches, tell_idle
 
 
 def ranks(rank, size):
@@ -26,7 +26,7 @@ def test_ready_batches_are_shared_whole_and_in_order():
 
 def test_ranks_without_a_batch_in_a_step_are_told(caplog):
     batches = shared_batches(ready_batches([1, 2, 3], read=list), ranks(0, 2))
-    with caplog.at_level(logging.WARNING, "weft"):
+    with caplog.at_level(logging.WARNING, "textmill"):
         tell_idle(batches, 2, ranks(0, 2))
         assert caplog.text == ""
         tell_idle(batches, 1, ranks(0, 2))

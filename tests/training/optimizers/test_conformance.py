@@ -7,12 +7,12 @@ import pytest
 import torch
 from torch import nn
 
-from weft.checkpoint.parts import check_fit
-from weft.checkpoint.state import join_state, split_state
-from weft.checkpoint.tensors import read_tensors, write_tensors
-from weft.runtime.disk import HashingFile
-from weft.training import LAMB, LBFGS, SGD, Adafactor, Adam, AdamW, Lion, Muon, registries
-from weft.training.optimizers import foreach_optimizer as stepping
+from textmill.checkpoint.parts import check_fit
+from textmill.checkpoint.state import join_state, split_state
+from textmill.checkpoint.tensors import read_tensors, write_tensors
+from textmill.runtime.disk import HashingFile
+from textmill.training import LAMB, LBFGS, SGD, Adafactor, Adam, AdamW, Lion, Muon, registries
+from textmill.training.optimizers import foreach_optimizer as stepping
 
 
 class Tiny(nn.Module):

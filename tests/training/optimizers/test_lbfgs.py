@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from weft.errors import UserError
-from weft.training import LBFGS, Linear, Trainer
+from textmill.errors import UserError
+from textmill.training import LBFGS, Linear, Trainer
 
 
 def steps(config, module, loss, count):

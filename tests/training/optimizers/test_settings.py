@@ -2,8 +2,8 @@
 
 import pytest
 
-from weft.errors import UserError
-from weft.training import LAMB, SGD, Adafactor, Adam, AdamW, Lion, Muon
+from textmill.errors import UserError
+from textmill.training import LAMB, SGD, Adafactor, Adam, AdamW, Lion, Muon
 
 REFUSED = [
     (lambda: Adam.Config(lr=float("nan")), "optimizer.lr must be positive, but is nan."),

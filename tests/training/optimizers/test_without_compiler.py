@@ -6,12 +6,12 @@ import sys
 
 import torch
 
-from weft.recipes import registries
-from weft.training.optimizers.optimizer import HIDDEN, without_compiler
+from textmill.recipes import registries
+from textmill.training.optimizers.optimizer import HIDDEN, without_compiler
 
 STEPS = """
 import sys, torch
-from weft.recipes import registries
+from textmill.recipes import registries
 for name in registries.optimizers.names():
     module = torch.nn.Linear(3, 2)
     config = registries.optimizers.get(name).Config(lr=0.1, weight_decay=0.0)

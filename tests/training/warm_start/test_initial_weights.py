@@ -7,19 +7,19 @@ import torch
 from torch import nn
 
 from tests.training.bench import KillAt, Killed, differences, outcome, sentences
-from weft.checkpoint import Checkpoints
-from weft.checkpoint.manifest import Manifest, verify
-from weft.errors import CheckpointError, UserError
-from weft.models import fast
-from weft.models.fast import Fast
-from weft.models.transformer import Transformer
-from weft.tasks import Translation
-from weft.text.tokenizers.multilingual import MultilingualTokenizer
-from weft.text.tokenizers.sentencepiece import train_sentencepiece
-from weft.training import Callback, Every
-from weft.training.checkpoints import check_modules
-from weft.training.warm_start import initial_weights as initial
-from weft.training.warm_start.initial_weights import Initial
+from textmill.checkpoint import Checkpoints
+from textmill.checkpoint.manifest import Manifest, verify
+from textmill.errors import CheckpointError, UserError
+from textmill.models import fast
+from textmill.models.fast import Fast
+from textmill.models.transformer import Transformer
+from textmill.tasks import Translation
+from textmill.text.tokenizers.multilingual import MultilingualTokenizer
+from textmill.text.tokenizers.sentencepiece import train_sentencepiece
+from textmill.training import Callback, Every
+from textmill.training.checkpoints import check_modules
+from textmill.training.warm_start import initial_weights as initial
+from textmill.training.warm_start.initial_weights import Initial
 
 
 @pytest.fixture

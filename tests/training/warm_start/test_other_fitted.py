@@ -6,19 +6,19 @@ import shutil
 import pytest
 import torch
 
-from weft.checkpoint import Checkpoints
-from weft.errors import CheckpointError
-from weft.models.classifier import Classifier
-from weft.models.encoders.averaging import AveragingEncoder
-from weft.models.layers.word_embeddings import WordEmbedding
-from weft.tasks.classification import DocumentClassification
-from weft.text.columns.column import Column, columns
-from weft.text.columns.numbers import Numbers
-from weft.text.features.labels import Labels
-from weft.text.tokenizers.word_tokenizer import WordTokenizer
-from weft.training.warm_start import initial_weights as initial
-from weft.training.warm_start.initial_weights import Initial
-from weft.training.warm_start.run_differences import other_fitted, text_of
+from textmill.checkpoint import Checkpoints
+from textmill.errors import CheckpointError
+from textmill.models.classifier import Classifier
+from textmill.models.encoders.averaging import AveragingEncoder
+from textmill.models.layers.word_embeddings import WordEmbedding
+from textmill.tasks.classification import DocumentClassification
+from textmill.text.columns.column import Column, columns
+from textmill.text.columns.numbers import Numbers
+from textmill.text.features.labels import Labels
+from textmill.text.tokenizers.word_tokenizer import WordTokenizer
+from textmill.training.warm_start import initial_weights as initial
+from textmill.training.warm_start.initial_weights import Initial
+from textmill.training.warm_start.run_differences import other_fitted, text_of
 
 PRICES = Numbers("dense", [50.0, 3.0], [10.0, 1.0])
 NEARLY = Numbers("dense", [52.0, 3.5], [14.0, 0.7])

@@ -4,20 +4,20 @@ import pytest
 import torch
 from torch import nn
 
-from weft.checkpoint import Checkpoints
-from weft.errors import UserError
-from weft.models.encoders.lstm import LstmEncoder
-from weft.models.layers.word_embeddings import WordEmbedding
-from weft.models.tagger import IntentSlotModel, Tagger
-from weft.tasks.intent_slots import IntentSlots
-from weft.tasks.tagging import WordTagging
-from weft.text.features.dictionaries import GivenKinds
-from weft.text.features.labels import Labels
-from weft.text.features.slots import Slots
-from weft.text.features.spelling import Affixes, Characters
-from weft.text.tokenizers.word_tokenizer import WordTokenizer
-from weft.training.warm_start.initial_weights import Initial
-from weft.training.warm_start.run_differences import standing_for
+from textmill.checkpoint import Checkpoints
+from textmill.errors import UserError
+from textmill.models.encoders.lstm import LstmEncoder
+from textmill.models.layers.word_embeddings import WordEmbedding
+from textmill.models.tagger import IntentSlotModel, Tagger
+from textmill.tasks.intent_slots import IntentSlots
+from textmill.tasks.tagging import WordTagging
+from textmill.text.features.dictionaries import GivenKinds
+from textmill.text.features.labels import Labels
+from textmill.text.features.slots import Slots
+from textmill.text.features.spelling import Affixes, Characters
+from textmill.text.tokenizers.word_tokenizer import WordTokenizer
+from textmill.training.warm_start.initial_weights import Initial
+from textmill.training.warm_start.run_differences import standing_for
 
 SMALL = {"embedding": WordEmbedding.Config(dim=8), "encoder": LstmEncoder.Config(hidden_dim=6)}
 AFFIXES = Affixes([["ab", "cd"], ["ef"], ["xx"]], prefixes=[2], suffixes=[3], column="text")

@@ -3,8 +3,8 @@
 import pytest
 from torch import nn
 
-from weft.models.encoders.self_attention import SelfAttentionEncoder
-from weft.training.warm_start.run_differences import other_settings
+from textmill.models.encoders.self_attention import SelfAttentionEncoder
+from textmill.training.warm_start.run_differences import other_settings
 
 SAVED = """settings:
   model:

@@ -3,13 +3,13 @@
 import pytest
 from torch import nn
 
-from weft.models.encoders.self_attention import SelfAttentionEncoder
-from weft.models.layers.word_embeddings import WordEmbedding
-from weft.models.lstm_seq2seq import LstmSeq2Seq
-from weft.models.masked_language_model import MaskedLanguageModel
-from weft.text.processors.masked_language_model import MaskedText
-from weft.text.tokenizers.word_tokenizer import WordTokenizer
-from weft.training.warm_start.run_differences import difference, tables
+from textmill.models.encoders.self_attention import SelfAttentionEncoder
+from textmill.models.layers.word_embeddings import WordEmbedding
+from textmill.models.lstm_seq2seq import LstmSeq2Seq
+from textmill.models.masked_language_model import MaskedLanguageModel
+from textmill.text.processors.masked_language_model import MaskedText
+from textmill.text.tokenizers.word_tokenizer import WordTokenizer
+from textmill.training.warm_start.run_differences import difference, tables
 
 TOKENIZER = WordTokenizer.Config(words=("a", "b", "c"), marks=True).build()
 TEXT = MaskedText.of(TOKENIZER)

@@ -1,0 +1,50 @@
+"""textmill trains, evaluates and exports text models from one typed recipe, and answers with them.
+
+The public names are imported when they are first used: ``import textmill`` imports no torch.
+"""
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from textmill.config.recipe import Recipe as Recipe
+    from textmill.config.recipe import like as like
+    from textmill.config.recipe import register_experiment as register_experiment
+    from textmill.inference.load_encoder import load_encoder as load_encoder
+    from textmill.runs.load_run import evaluate as evaluate
+    from textmill.runs.load_run import load as load
+    from textmill.runs.python_api import create_task as create_task
+    from textmill.runs.python_api import run_experiment as run_experiment
+    from textmill.runs.python_api import train_model as train_model
+    from textmill.runs.train import Run as Run
+    from textmill.runs.train import train as train
+    from textmill.tasks.registries import register_task as register_task
+
+_NEVER_MOVED = ("textmill.former_names", "textmill.cli", "textmill.cli.main")
+"""What every command imports: a word of help need not read the table."""
+
+
+class _FormerNames:
+    """Finds modules by the names that they had, so that recipes written for those still run."""
+
+    def find_spec(self, name: str, path: Any = None, target: object = None) -> Any:
+        if not name.startswith("textmill.") or name in _NEVER_MOVED:
+            return None
+        from textmill.former_names import spec_of
+
+        return spec_of(name, path)
+
+
+sys.meta_path.insert(0, _FormerNames())
+
+
+def __getattr__(name: str) -> Any:
+    from textmill.config.public_names import public_name
+
+    return public_name(__name__, name)
+
+
+def __dir__() -> list[str]:
+    from textmill.config.public_names import public_names
+
+    return list(public_names(__name__))

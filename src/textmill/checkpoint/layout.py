@@ -1,0 +1,122 @@
+"""The names of what a run keeps of its weights: checkpoints, two pointers to them, and modules."""
+
+import re
+from pathlib import Path
+
+__all__ = [
+    "BEST", "CHECKPOINTS", "LAST", "MANIFEST", "MODULES", "STATE", "TENSORS", "TEXT",
+    "deciding_files", "folder_name", "has_checkpoints", "has_saved", "is_checkpoint",
+    "is_folder_name", "module_file", "shard_file", "sharded_part", "step_of",
+    "tensor_file", "text_folder",
+]  # fmt: skip
+
+CHECKPOINTS = "checkpoints"
+"""The folder of a run's checkpoints, in the run folder."""
+MODULES = "modules"
+"""The parts of its module that a run saved apart, beside it; it has the format of a checkpoint."""
+LAST, BEST = "last.json", "best.json"
+"""The pointers, beside the checkpoints."""
+MANIFEST = "manifest.json"
+"""The file of a checkpoint that lists all others, written last."""
+STATE = "state.json"
+"""The file of a checkpoint with everything of all parts that is not a tensor."""
+TENSORS = ".safetensors"
+"""How the names of files with tensors end, one a part."""
+TEXT = "text"
+"""The folder of a checkpoint with its text processor."""
+_STEP = "step-"
+_FOLDER = re.compile(_STEP + r"(\d{8,18})")
+_SHARD = re.compile(r"(?P<part>[^/]+)\.shard-\d{5}-of-(?P<count>\d{5})" + re.escape(TENSORS))
+
+
+def folder_name(step: int) -> str:
+    """The name of a step's checkpoint.
+
+    Example:
+        >>> folder_name(1000), step_of(Path("checkpoints") / folder_name(1000))
+        ('step-00001000', 1000)
+    """
+    return f"{_STEP}{step:08d}"
+
+
+def is_folder_name(name: str) -> bool:
+    """Whether a folder of this name can be a checkpoint.
+
+    Example:
+        >>> is_folder_name("step-00001000"), is_folder_name("step-1000")
+        (True, False)
+    """
+    return _FOLDER.fullmatch(name) is not None
+
+
+def step_of(checkpoint: Path) -> int:
+    """The step that the name of a checkpoint says."""
+    return int(checkpoint.name.removeprefix(_STEP))
+
+
+def tensor_file(part: str) -> str:
+    """The file with the tensors of a part: one a part, so that the name says which.
+
+    With ``trainer.ema`` the average is the part ``model``, and the weights themselves, with which
+    the training goes on, are another, ``weights``.
+
+    Example:
+        >>> tensor_file("model")
+        'model.safetensors'
+    """
+    return f"{part}{TENSORS}"
+
+
+def shard_file(part: str, number: int, count: int) -> str:
+    """The file with the rows of a part that one of several ranks holds; numbers are from 1.
+
+    Example:
+        >>> shard_file("model", 1, 2)
+        'model.shard-00001-of-00002.safetensors'
+    """
+    return f"{part}.shard-{number:05d}-of-{count:05d}{TENSORS}"
+
+
+def sharded_part(name: str) -> str | None:
+    """The part that a file is a shard of; None of other files.
+
+    Example:
+        >>> (
+        ...     sharded_part("model.shard-00001-of-00002.safetensors"),
+        ...     sharded_part("model.safetensors"),
+        ... )
+        ('model', None)
+    """
+    match = _SHARD.fullmatch(name)
+    return match["part"] if match else None
+
+
+def text_folder(checkpoint: Path) -> Path:
+    """The folder of a checkpoint's text processor."""
+    return checkpoint / TEXT
+
+
+def has_checkpoints(run: Path) -> bool:
+    """Whether anything was ever saved in a run folder."""
+    return (run / CHECKPOINTS).is_dir()
+
+
+def has_saved(run: Path) -> bool:
+    """Whether a run saved into a folder; a project's own ``checkpoints`` has none of textmill's."""
+    saved = run / CHECKPOINTS
+    return (saved / LAST).exists() or any(saved.glob(f"{_STEP}*"))
+
+
+def is_checkpoint(folder: Path) -> bool:
+    """Whether a folder is a checkpoint, or the modules that a run saved; damaged or not."""
+    return (folder / MANIFEST).is_file()
+
+
+def module_file(run: Path, name: str) -> Path:
+    """The file of a part of the module that a run saved apart."""
+    return run / MODULES / tensor_file(name)
+
+
+def deciding_files(folder: Path) -> tuple[Path, ...]:
+    """What says by checksums which weights a checkpoint, modules or a run folder give."""
+    return folder / MANIFEST, folder / CHECKPOINTS / BEST

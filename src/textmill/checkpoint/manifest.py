@@ -1,0 +1,278 @@
+"""What a checkpoint folder must contain, byte for byte, and what points to it."""
+
+import hashlib
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+from typing_extensions import override
+
+from textmill.checkpoint.layout import (
+    MANIFEST,
+    TENSORS,
+    TEXT,
+    folder_name,
+    is_folder_name,
+    sharded_part,
+    tensor_file,
+)
+from textmill.errors import CheckpointError
+from textmill.runtime.bounded_files import read_all
+from textmill.runtime.sealed import FileEntry, SealedFiles, is_count, seal, unseal
+from textmill.text.columns.dictionary import PHRASES
+
+__all__ = ["FORMAT", "RUN_NAME", "Manifest", "Pointer", "digest_of", "read_small", "verify"]
+
+FORMAT = 1
+"""Version of the layout of a checkpoint folder."""
+RUN_NAME = re.compile(r"[0-9a-f]{16}")
+"""The name of a run."""
+
+_MAX_SEALED = 16 << 20
+TEXT_OF_WEIGHTS, SHORT_TEXT = 8, 4 << 20
+"""Bytes that a file of the text processor may have for each byte of the weights, and on top of
+that: a word or piece takes ten to a hundred, its row of an embedding four times its width."""
+LARGEST_TEXT = 1 << 30
+"""Bytes of a saved text processor; the largest tokenizers have some 20 million."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest(SealedFiles):
+    """The list of everything in a checkpoint folder but itself."""
+
+    NAME: ClassVar[str] = MANIFEST
+    FORMAT: ClassVar[int] = FORMAT
+    LARGEST: ClassVar[int] = _MAX_SEALED
+    OPTIONAL_FOLDERS: ClassVar[Collection[str]] = (TEXT,)
+    ERROR: ClassVar[type[Exception]] = CheckpointError
+
+    step: int
+    """Optimizer steps taken."""
+    serial: int
+    """Number of the save in its run, from 1: the newest has the largest, whatever the steps say."""
+    versions: Mapping[str, str]
+    """Of the packages that wrote it."""
+    run: str | None = None
+    """The name of the run it is of; None of one that has none."""
+    made_of: str | None = None
+    """The sha256 of the list of the same checkpoint in shards, where it was."""
+
+    @override
+    def to_bytes(self) -> bytes:
+        content = {"format": self.FORMAT, **asdict(self)}
+        if self.made_of is None:
+            del content["made_of"]
+        return seal(content)
+
+    @override
+    @classmethod
+    def read(cls, folder: Path) -> Self:
+        """Reads and checks a folder's ``manifest.json``.
+
+        Raises:
+            CheckpointError: it is missing, damaged or hostile, or of another step than the folder's
+                name says.
+        """
+        manifest = super().read(folder)
+        if is_folder_name(folder.name) and folder.name != folder_name(manifest.step):
+            raise CheckpointError(f"{MANIFEST}: it is of step {manifest.step}")
+        return manifest
+
+    @override
+    @classmethod
+    def _problems(cls, content: Mapping[str, Any]) -> Iterator[str]:
+        for name in ("step", "serial"):
+            if not is_count(content[name]):
+                yield f"{name} is not a count"
+        versions, run = content["versions"], content.get("run")
+        if not isinstance(versions, dict) or any(type(v) is not str for v in versions.values()):
+            yield "versions are not text by package"
+        if run is not None and not (isinstance(run, str) and RUN_NAME.fullmatch(run)):
+            yield "run is not the name of one"
+        if not isinstance(content.get("made_of", ""), str):
+            yield "made_of is not a sha256"
+
+    @property
+    def text(self) -> dict[str, FileEntry]:
+        """The files of the text processor, by their names in the checkpoint."""
+        return {n: entry for n, entry in self.files.items() if n.startswith(f"{TEXT}/")}
+
+    def size_of(self, part: str) -> int:
+        """Bytes of the tensors of a part, in one file or in shards; 0 of one without any."""
+        return sum(
+            entry.size
+            for name, entry in self.files.items()
+            if name == tensor_file(part) or sharded_part(name) == part
+        )
+
+    def unusable(
+        self,
+        folder: Path,
+        names: Collection[str] | None = None,
+        *,
+        largest: int | None = None,
+    ) -> list[str]:
+        """What makes a checkpoint unusable: a file that differs from the list, or a foreign thing.
+
+        A plain file beside ours that nothing reads (a person's note) is no damage; one in
+        ``text/``, or a link, is.
+
+        Args:
+            folder: The checkpoint.
+            names: The listed files that are looked at; None: all.
+            largest: Bytes that no file of tensors may exceed; None: any size.
+        """
+        for name, entry in self.files.items():
+            if largest is not None and name.endswith(TENSORS) and entry.size > largest:
+                return [
+                    f"{name}: {entry.size:,} bytes are more than the {largest:,} its model can need"
+                ]
+        foreign = [
+            f"{name}: not listed in {MANIFEST}"
+            for name in self.unlisted(folder)
+            if "/" in name or (folder / name).is_symlink() or not (folder / name).is_file()
+        ]
+        return foreign or self.damage(folder, names)
+
+    def verify_text(self, folder: Path) -> bool:
+        """Refuses text of which a byte is not as saved, or that is longer than weights can need.
+
+        Args:
+            folder: The checkpoint, or the modules that a run saved.
+
+        Returns:
+            Whether there is any.
+
+        Raises:
+            CheckpointError: A file differs, or is too long; says which.
+        """
+        text = self.text
+        size = sum(entry.size for entry in text.values())
+        if size > LARGEST_TEXT:
+            raise CheckpointError(
+                f"text/: {size:,} bytes are more than the {LARGEST_TEXT:,} allowed"
+            )
+        weights = self.size_of("model")
+        most = TEXT_OF_WEIGHTS * weights + SHORT_TEXT if weights else LARGEST_TEXT
+        for name, entry in text.items():
+            if not name.endswith(f"/{PHRASES}") and entry.size > most:  # phrases have no vectors
+                raise CheckpointError(
+                    f"{name}: {entry.size:,} bytes are more than the {most:,} that weights of "
+                    f"{weights:,} bytes can need"
+                )
+        if problems := self.unusable(folder, text):
+            raise CheckpointError("; ".join(problems[:3]))
+        return bool(text)
+
+
+def read_small(path: Path) -> bytes:
+    """Reads a regular file of at most 16 MiB, following no link.
+
+    Raises:
+        CheckpointError: it is missing, too large, or not a regular file.
+    """
+    return read_all(path, _MAX_SEALED, CheckpointError)
+
+
+def digest_of(checkpoint: Path) -> str:
+    """What tells a checkpoint from every other: the sha256 of its manifest.
+
+    One that was in shards and has been made plain is the same.
+
+    Raises:
+        CheckpointError: The manifest is missing or damaged.
+    """
+    data = read_small(checkpoint / MANIFEST)
+    return Manifest.from_bytes(data).made_of or hashlib.sha256(data).hexdigest()
+
+
+def verify(folder: Path) -> list[str]:
+    """Everything that is wrong with a checkpoint folder, one line each; nothing when it is good.
+
+    Example:
+        >>> verify(Path("/no/such/step-00000001"))
+        ['manifest.json: missing']
+    """
+    try:
+        manifest = Manifest.read(folder)
+    except CheckpointError as error:
+        return [str(error)]
+    extra = [f"{name}: not listed in {MANIFEST}" for name in manifest.unlisted(folder)]
+    return [*manifest.unusable(folder), *extra]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pointer:
+    """The content of ``last.json`` or ``best.json``: which checkpoint is meant.
+
+    Example:
+        >>> Pointer.read(Path("/no/such/last.json")) is None
+        True
+    """
+
+    step: int
+    """Optimizer steps taken."""
+    folder: str
+    """Name of the checkpoint, beside the pointer."""
+    serial: int
+    """Number of the save; a checkpoint with a larger one was renamed after this was written."""
+    manifest_sha256: str
+    """Of the bytes of its ``manifest.json``."""
+    name: str | None = None
+    """Of the pointer itself, ``best.json``; None in one that was written before it was kept."""
+
+    @classmethod
+    def to(cls, path: Path, name: str) -> "Pointer":
+        """The pointer of a name to a checkpoint folder."""
+        data = read_small(path / MANIFEST)
+        manifest = Manifest.from_bytes(data)
+        return cls(
+            step=manifest.step,
+            folder=path.name,
+            serial=manifest.serial,
+            manifest_sha256=hashlib.sha256(data).hexdigest(),
+            name=name,
+        )
+
+    @classmethod
+    def read(cls, path: Path) -> "Pointer | None":
+        """Reads a pointer file; None when there is none.
+
+        Raises:
+            CheckpointError: it is damaged, not a pointer, or the other one under this name.
+        """
+        if not path.is_file() and not path.is_symlink():
+            return None
+        content = unseal(read_small(path), path.name, CheckpointError)
+        try:
+            pointer = cls(**content)
+        except TypeError:
+            raise CheckpointError(f"{path.name}: it does not point to a checkpoint") from None
+        kinds = {name: type(value) for name, value in asdict(pointer).items()}
+        wanted = {"step": int, "folder": str, "serial": int, "manifest_sha256": str}
+        wanted["name"] = str if "name" in content else type(None)
+        if kinds != wanted or not is_folder_name(pointer.folder):
+            raise CheckpointError(f"{path.name}: it does not point to a checkpoint")
+        if pointer.name not in (None, path.name):
+            raise CheckpointError(f"{path.name}: it was written as {pointer.name[:80]}")
+        return pointer
+
+    def fits(self, path: Path) -> bool:
+        """Whether a folder is the checkpoint that is meant, or one saved since under its name.
+
+        One that was in shards when it was pointed to is the same where it is plain.
+
+        Raises:
+            CheckpointError: its manifest cannot be read.
+        """
+        data = read_small(path / MANIFEST)
+        manifest = Manifest.from_bytes(data)
+        since = manifest.serial > self.serial  # and not yet pointed to
+        hashes = hashlib.sha256(data).hexdigest(), manifest.made_of
+        return since or self.manifest_sha256 in hashes
+
+    def to_bytes(self) -> bytes:
+        """The content of the file."""
+        return seal(asdict(self))

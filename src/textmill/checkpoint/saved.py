@@ -1,0 +1,310 @@
+"""The checkpoints that a run has: which is the newest, which the best, and which can be used."""
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Literal, Self, TypeVar
+
+from textmill.checkpoint.layout import (
+    BEST,
+    CHECKPOINTS,
+    LAST,
+    MANIFEST,
+    folder_name,
+    is_folder_name,
+    step_of,
+)
+from textmill.checkpoint.manifest import Manifest, Pointer, verify
+from textmill.checkpoint.parts import plain_parts
+from textmill.checkpoint.run_seal import RunSeal
+from textmill.errors import CheckpointError
+
+__all__ = ["PART", "FoundCheckpoint", "SavedCheckpoints", "selected_step"]
+
+PART = "selection"
+"""The part whose state may have ``best``, the step of the best evaluation up to then."""
+LIMIT = 10**18
+"""The name of a checkpoint has 18 digits at most."""
+
+
+def selected_step(path: Path) -> int | None:
+    """The step that was the best when a checkpoint was saved; None where it does not say.
+
+    Args:
+        path: A checkpoint folder; only its manifest and ``state.json`` are read, and verified.
+
+    Raises:
+        CheckpointError: One of the two is damaged, or larger than a state is.
+    """
+    state = plain_parts(path, Manifest.read(path)).get(PART)
+    best = state.get("best") if isinstance(state, dict) else None
+    return best if type(best) is int and 0 <= best < LIMIT else None
+
+
+T = TypeVar("T")
+Which = Literal["best", "last"]
+FILES: Mapping[Which, str] = {"best": BEST, "last": LAST}
+
+_logger = logging.getLogger("textmill.checkpoint")
+
+
+@dataclass(frozen=True)
+class FoundCheckpoint:
+    """The newest good checkpoint."""
+
+    path: Path
+    """Its folder."""
+    manifest: Manifest
+    """Its list of files."""
+    reason: str | None
+    """One line on what newer was skipped and why; None when nothing was."""
+
+
+class SavedCheckpoints:
+    """Finds checkpoints, and changes nothing.
+
+    Args:
+        folder: Where the checkpoints are, ``checkpoints`` in the run folder. Those of another run
+            than ``config.yaml`` beside it is of are not used.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.largest: int | None = None
+        """Bytes of the largest file of tensors that is read; None: any size."""
+        self._good: set[str] = set()
+        self._bad: set[str] = set()
+
+    @classmethod
+    def of(cls, run: Path) -> Self:
+        """Those of a run folder."""
+        return cls(run / CHECKPOINTS)
+
+    def paths(self) -> list[Path]:
+        """The folder of each, good or not, those of earlier steps first."""
+        if not self.folder.is_dir():
+            return []
+        found = [path for path in self.folder.iterdir() if is_folder_name(path.name)]
+        return sorted(found, key=step_of)
+
+    @cached_property
+    def seal(self) -> RunSeal | None:
+        """What run they are of; None of a folder without a run.
+
+        Raises:
+            CheckpointError: the run's ``config.yaml`` is not as the run wrote it.
+        """
+        return RunSeal.read(self.folder.parent)
+
+    def newest_good(self) -> FoundCheckpoint | None:
+        """Finds the newest checkpoint of which every byte is as saved.
+
+        Returns:
+            It, with the reason why newer ones were skipped; None when there are none at all.
+
+        Raises:
+            CheckpointError: there are some, and none is good; says what is wrong with each.
+        """
+        skipped: list[str] = []
+        pointer = self._last_or_note(skipped)
+        candidates, unreadable = self._candidates()
+        if pointer is not None:  # whatever is in the folder it names, that is the newest
+            candidates.sort(key=lambda pair: pair[0].name != pointer.folder)
+            candidates.sort(key=lambda pair: pair[1].serial <= pointer.serial)
+        chosen = None
+        for path, manifest in candidates:
+            problems = self._problems(path, manifest, pointer)
+            if not problems:
+                chosen = path, manifest
+                break
+            self._bad.add(path.name)
+            skipped.append(f"checkpoint {path.name} skipped: {'; '.join(problems[:3])}")
+        for path, problem in unreadable:
+            self._bad.add(path.name)
+            is_last = pointer is not None and pointer.folder == path.name
+            if chosen is None or is_last or path.name > chosen[0].name:
+                skipped.append(f"checkpoint {path.name} skipped: {problem}")
+        if chosen is None:
+            if not skipped:
+                return None
+            raise CheckpointError(
+                f"No checkpoint in {self.folder} can be used.\n"
+                + "\n".join(f"  {line}" for line in skipped)
+                + "\nRestore the folder from a copy, or start a new run."
+            )
+        self._good.add(chosen[0].name)
+        reason = "; ".join([*skipped, f"using {chosen[0].name}"]) if skipped else None
+        return FoundCheckpoint(*chosen, reason)
+
+    def newest(self) -> Manifest | None:
+        """The manifest of the newest checkpoint that has a good one; its files are not verified."""
+        return next((manifest for _, manifest in self._candidates()[0]), None)
+
+    def verify(self, path: Path) -> list[str]:
+        """Everything that is wrong with a checkpoint folder, one line each; nothing if good."""
+        problems = verify(path)
+        try:
+            self.manifest(path)
+        except CheckpointError as error:
+            problems += [] if str(error) in problems else [str(error)]
+        return problems
+
+    def last(self) -> Path | None:
+        """The checkpoint saved last, not verified; None when there is none."""
+        return self._pointed("last")[0]
+
+    def best(self) -> Path | None:
+        """The checkpoint marked as best, not verified; None when none was.
+
+        Raises:
+            CheckpointError: ``best.json`` is damaged, or what it points to is gone.
+        """
+        return self._pointed("best")[0]
+
+    def pointer(self, name: Which) -> Pointer | None:
+        """What ``best.json`` or ``last.json`` says; None where there is none.
+
+        Raises:
+            CheckpointError: it is damaged.
+        """
+        return Pointer.read(self.folder / FILES[name])
+
+    def _pointed(self, name: Which) -> tuple[Path | None, Pointer | None]:
+        """The checkpoint that is pointed to, which must be there."""
+        if (pointer := self.pointer(name)) is None:
+            return None, None
+        path = self.folder / pointer.folder
+        if not path.is_dir():
+            raise CheckpointError(
+                f"{self.folder / FILES[name]} points to {path.name}, which is gone."
+            )
+        return path, pointer
+
+    def use(
+        self,
+        name: Which,
+        use: Callable[[Path], T],
+        *,
+        refused: tuple[type[Exception], ...] = (CheckpointError,),
+    ) -> T | None:
+        """Uses the best or the last checkpoint; where it is damaged, the newest that is good.
+
+        Where only ``best.json`` is damaged or missing, the best is known from the evaluations that
+        the newest checkpoint keeps. What another run or step put in its place is damaged, too. One
+        line of the log says why another is used, or how it was found.
+
+        Args:
+            name: ``best`` (the last one where none was marked), or ``last``.
+            use: Called with a checkpoint's folder; verifies what it reads.
+            refused: What ``use`` raises of a checkpoint that is to be passed over.
+
+        Returns:
+            What ``use`` gives; None where there is no checkpoint.
+
+        Raises:
+            CheckpointError: there are some, and none can be used; says what is wrong with each.
+        """
+        skipped: list[str] = []
+        for path, pointer in self._by_preference(name, skipped):
+            try:
+                self.manifest(path)
+                if pointer is not None and not pointer.fits(path):
+                    named = pointer.name or "the pointer to it"
+                    raise CheckpointError(f"{MANIFEST}: it is not the one that {named} means")
+                used = use(path)
+            except refused as error:
+                skipped.append(f"checkpoint {path.name} skipped: {error}")
+                continue
+            if skipped:
+                _logger.warning("%s; using %s", "; ".join(skipped), path.name)
+            return used
+        if not skipped:
+            return None
+        lines = "\n".join(f"  {line}" for line in skipped)
+        raise CheckpointError(f"No checkpoint in {self.folder} can be used.\n{lines}")
+
+    def _by_preference(
+        self, name: Which, notes: list[str]
+    ) -> Iterator[tuple[Path, Pointer | None]]:
+        """The best where it is asked for, the last, then all from the newest on; each once."""
+        seen = set[str]()
+        order: tuple[Which, ...] = ("best", "last") if name == "best" else ("last",)
+        for which in order:
+            path, pointer, problem = None, None, f"{FILES[which]}: missing"
+            try:
+                path, pointer = self._pointed(which)
+            except CheckpointError as error:
+                problem = str(error)
+            if path is None and which == "best":
+                path = self._selected(notes, problem)
+            elif path is None and self.paths():
+                notes.append(problem)
+            if path is not None and path.name not in seen:
+                seen.add(path.name)
+                yield path, pointer
+        others = [path for path in self.paths()[::-1] if path.name not in seen]
+        yield from ((path, None) for path in others)
+
+    def _selected(self, notes: list[str], problem: str) -> Path | None:
+        """The best by what the newest checkpoint with a good state kept of the evaluations.
+
+        A pointer that is missing is no problem where nothing was selected.
+        """
+        for newest, _ in self._candidates()[0]:
+            try:
+                step = selected_step(newest)
+            except CheckpointError:
+                continue  # the next one knows what was best when it was saved
+            if step is None:
+                break
+            path = self.folder / folder_name(step)
+            there = path.is_dir()
+            gone = "" if there else ", and is gone"
+            notes += [problem, f"{path.name} is the best by the evaluations in {newest.name}{gone}"]
+            return path if there else None
+        notes += [] if problem == f"{BEST}: missing" else [problem]
+        return None
+
+    def _candidates(self) -> tuple[list[tuple[Path, Manifest]], list[tuple[Path, str]]]:
+        """Those with a readable manifest, the newest first, and the others with the reason."""
+        readable, unreadable = [], []
+        for path in self.paths():
+            try:
+                readable.append((path, self.manifest(path)))
+            except CheckpointError as error:
+                unreadable.append((path, str(error)))
+        return sorted(readable, key=lambda pair: -pair[1].serial), unreadable[::-1]
+
+    def manifest(self, path: Path) -> Manifest:
+        """The manifest of a checkpoint, which is of the step that its folder says, and of this run.
+
+        Raises:
+            CheckpointError: it is damaged, or another one's.
+        """
+        if path.is_symlink():
+            raise CheckpointError("a symbolic link")
+        manifest = Manifest.read(path)
+        if self.seal and (other := self.seal.other_run(manifest.run)):
+            raise CheckpointError(f"{MANIFEST}: {other}")
+        return manifest
+
+    def _problems(self, path: Path, manifest: Manifest, pointer: Pointer | None) -> list[str]:
+        if pointer and pointer.folder == path.name and not pointer.fits(path):
+            return [f"{MANIFEST}: it is not the one that {LAST} points to"]
+        problems = manifest.unusable(path, largest=self.largest)
+        if not problems and (extra := manifest.unlisted(path)):
+            _logger.warning("%s holds files that are not of it: %s", path.name, ", ".join(extra))
+        return problems
+
+    def _last_or_note(self, notes: list[str]) -> Pointer | None:
+        try:
+            pointer = self.pointer("last")
+        except CheckpointError as error:
+            notes.append(str(error))
+            return None
+        if pointer and not (self.folder / pointer.folder).is_dir():
+            gone = f"{LAST} points to it, but it is gone"
+            notes.append(f"checkpoint {pointer.folder} skipped: {gone}")
+        return pointer

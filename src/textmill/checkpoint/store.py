@@ -1,0 +1,294 @@
+"""The checkpoints of one run: saved whole or not at all, and verified on loading.
+
+A save writes a temporary folder, flushes everything, renames it, points ``last.json`` to it, and
+only then deletes what is older. A crash, a full disk or a power cut between any two of these steps
+leaves the checkpoint before it, or the new one, never neither.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from functools import partial
+from math import prod
+from pathlib import Path
+
+from torch import Tensor, nn
+
+from textmill.checkpoint.consolidation import consolidate
+from textmill.checkpoint.layout import BEST, LAST, folder_name
+from textmill.checkpoint.manifest import Pointer
+from textmill.checkpoint.parts import Stateful, load_part, load_parts
+from textmill.checkpoint.saved import FoundCheckpoint, SavedCheckpoints, selected_step
+from textmill.checkpoint.shards import RowsOf, write_shards
+from textmill.checkpoint.tensors import tensors_size
+from textmill.checkpoint.writing import check_room, split_parts, write_checkpoint
+from textmill.errors import CheckpointError, StorageError, UserError
+from textmill.runtime.devices import Env
+from textmill.runtime.files import clean_leftovers, make_folder, remove_folder, write_atomic
+from textmill.runtime.ranks import Ranks
+from textmill.runtime.sealed import FileEntry
+
+__all__ = ["Checkpoints", "FoundCheckpoint", "Stateful"]
+
+STATES = 16
+"""Times the module's bytes that a part may have: Adam's has four for weights of 16 bits."""
+OTHER_STATES = 256 << 20
+"""Bytes of states that do not grow with the module, those of a task or of its data."""
+_logger = logging.getLogger("textmill.checkpoint")
+
+
+class Checkpoints(SavedCheckpoints):
+    """Saves the parts of a run and restores them, bitwise.
+
+    Args:
+        folder: As for `SavedCheckpoints`; made by the first save.
+        keep: How many of the newest stay besides the best. At least 1.
+        writes: Whether this process writes there; of many ranks one does.
+        ranks: All that take part in a save where ``rows`` are set.
+
+    Example:
+        >>> import tempfile
+        >>> from torch import nn
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     checkpoints = Checkpoints(Path(folder) / "checkpoints", keep=2)
+        ...     _ = checkpoints.save(1000, {"model": nn.Linear(2, 1)})
+        ...     checkpoints.restore({"model": nn.Linear(2, 1)}), checkpoints.last().name
+        (1000, 'step-00001000')
+    """
+
+    load_part = staticmethod(load_part)
+
+    def __init__(
+        self, folder: Path, *, keep: int = 3, writes: bool = True, ranks: Ranks | None = None
+    ) -> None:
+        if keep < 1:
+            raise UserError(f"The number of checkpoints to keep must be at least 1, but is {keep}.")
+        super().__init__(folder)
+        self.keep, self.writes, self.ranks = keep, writes, ranks or Ranks(Env())
+        self.rows: Mapping[str, RowsOf] = {}
+        """Of the parts that each rank has a share of, the rows that are this one's."""
+        self.kept_step: int | None = None
+        """The step of one more checkpoint that is not deleted; none at first."""
+        self._new = not folder.parent.is_dir()  # else it is not made again: it was renamed
+
+    def save(
+        self,
+        step: int,
+        parts: Mapping[str, Stateful],
+        *,
+        write_text: Callable[[Path], None] | None = None,
+    ) -> Path:
+        """Saves all parts under a step; a checkpoint of the same step is replaced.
+
+        Where ranks have ``rows`` of parts, all of them call this, and each writes its own.
+
+        Args:
+            step: Optimizer steps taken; names the folder.
+            parts: What must survive, by name.
+            write_text: Writes the text processor into the empty folder it is given.
+
+        Returns:
+            The new folder, whole and on the disk.
+
+        Raises:
+            StorageError: no room, or the disk failed; names file, bytes needed and bytes free. The
+                checkpoints before are intact.
+            CheckpointError: a part holds something that cannot be saved; nothing was written.
+        """
+        if step < 0:
+            raise CheckpointError(f"The step must not be negative, but is {step}.")
+        final = self.folder / folder_name(step)
+        if not self.writes:
+            self._write_share({name: parts[name] for name in self.rows if name in parts})
+            return final
+        tensors, document = split_parts(step, parts)
+        shared = {name: tensors.pop(name) for name in self.rows if name in tensors}
+        make_folder(self.folder, parents=self._new)
+        clean_leftovers(self.folder)
+        sizes = {name: tensors_size(values) for name, values in tensors.items()}
+        sizes |= self._sizes_of(shared)
+        _check_sizes(sizes, most=_largest(parts, self.rows))
+        check_room(self.folder, sum(sizes.values()) + len(document), before=self.newest())
+        self._good.discard(final.name)
+        serials = [manifest.serial for _, manifest in self._candidates()[0]]
+        last = self._last_or_note([])
+        write_checkpoint(
+            final,
+            step=step,
+            serial=1 + max([*serials, 0 if last is None else last.serial]),
+            tensors=tensors,
+            document=document,
+            write_text=write_text,
+            run=None if self.seal is None else self.seal.run,
+            write_beside=partial(self._write_shares, shared) if self.rows else None,
+        )
+        self._point(LAST, final)
+        self._bad.discard(final.name)
+        self._good.add(final.name)
+        self._rotate()
+        return final
+
+    def _write_share(self, parts: Mapping[str, Stateful]) -> None:
+        """Writes a rank's rows into the folder that rank 0 makes."""
+        tensors, _ = split_parts(0, parts)
+        self._sizes_of(tensors)
+        self._write_shares(tensors, None)
+
+    def _sizes_of(self, shared: Mapping[str, Mapping[str, Tensor]]) -> dict[str, int]:
+        """Bytes of all ranks' shares of each part."""
+        if not self.rows:
+            return {}
+        every = self.ranks.gather({name: tensors_size(of) for name, of in shared.items()})
+        return {name: sum(sizes[name] for sizes in every) for name in shared}
+
+    def _write_shares(
+        self, shared: Mapping[str, Mapping[str, Tensor]], folder: Path | None
+    ) -> dict[str, FileEntry]:
+        """Writes this rank's rows where rank 0 says; returns the files of all ranks."""
+        place = Path(str(self.ranks.gather(None if folder is None else str(folder))[0]))
+        env = self.ranks.env
+        share = {"rank": env.rank, "world_size": env.world_size}
+        written = self.ranks.gather(write_shards(place, shared, self.rows, **share))
+        return {name: entry for files in written for name, entry in files.items()}
+
+    def consolidate(self) -> None:
+        """Makes plain each checkpoint that is in shards; says why where one cannot be."""
+        for path in self.paths() if self.writes else ():
+            try:
+                consolidate(path)
+            except (CheckpointError, StorageError) as error:
+                _logger.warning("checkpoint %s stays as it is: %s", path.name, error)
+
+    def restore(self, parts: Mapping[str, Stateful], *, step: int | None = None) -> int | None:
+        """Loads all parts from the newest good checkpoint.
+
+        Why a newer one was skipped is said in one line, as a warning of the logger. One whose save
+        was cut off just before ``last.json`` was written is the last from now on. Where
+        ``best.json`` is damaged or gone, it points again to what is the best by that checkpoint.
+
+        Args:
+            parts: What is loaded, by name.
+            step: Takes the checkpoint of this step; the newest good one only if it is damaged.
+
+        Returns:
+            The step it was saved at; None when nothing was ever saved here.
+
+        Raises:
+            CheckpointError: there are checkpoints and none is good, or the newest good one does not
+                fit; nothing was changed.
+        """
+        if self.writes and self.folder.is_dir():
+            clean_leftovers(self.folder)
+        self.largest = _largest(parts, self.rows)
+        found = (None if step is None else self._good_of(step)) or self.newest_good()
+        if found is None:
+            return None
+        if found.reason:
+            _logger.warning("%s", found.reason)
+        load_parts(found.path, found.manifest, parts, rows=self.rows)
+        pointer = self._last_or_note([])
+        if pointer is None or pointer.serial < found.manifest.serial:
+            self._point(LAST, found.path)
+        self._mend_best(found.path)
+        return found.manifest.step
+
+    def _mend_best(self, restored: Path) -> None:
+        """Points to the best again, which rotation would delete, where the pointer is lost."""
+        try:
+            if self.pointer("best") is not None:
+                return
+            problem = f"{BEST}: missing"
+        except CheckpointError as error:
+            problem = str(error)
+        step = selected_step(restored)
+        path = None if step is None else self.folder / folder_name(step)
+        if path is None:
+            return
+        try:
+            self.manifest(path)
+        except CheckpointError:
+            return
+        self._point(BEST, path)
+        _logger.warning("%s; it points to %s again", problem, path.name)
+
+    def _good_of(self, step: int) -> FoundCheckpoint | None:
+        """The checkpoint of a step; none, and a warning, where it is damaged or gone."""
+        path = self.folder / folder_name(step)
+        try:
+            manifest = self.manifest(path)
+            if problems := manifest.unusable(path, largest=self.largest):
+                raise CheckpointError("; ".join(problems[:3]))
+        except CheckpointError as error:
+            _logger.warning("checkpoint %s skipped: %s", path.name, error)
+            return None
+        return FoundCheckpoint(path, manifest, None)
+
+    def mark_best(self, step: int) -> None:
+        """Points ``best.json`` to the checkpoint of a step, which then outlives rotation.
+
+        Raises:
+            CheckpointError: there is no checkpoint of that step.
+            StorageError: the pointer cannot be written; the old one is still there.
+        """
+        path = self.folder / folder_name(step)
+        if not self.writes:
+            return
+        if not path.is_dir():
+            raise CheckpointError(f"{path} cannot be marked as best: there is no such checkpoint.")
+        self._point(BEST, path)
+        self._rotate()
+
+    def point_elsewhere(self, going: Path) -> None:
+        """Points ``last.json`` to the best where the last one goes: what it names must be there."""
+        last, best = self.pointer("last"), self.pointer("best")
+        if last is not None and best is not None and last.folder == going.name != best.folder:
+            self._point(LAST, self.folder / best.folder)
+
+    def _point(self, name: str, path: Path) -> None:
+        if self.writes:
+            write_atomic(self.folder / name, Pointer.to(path, name).to_bytes())
+
+    def _rotate(self) -> None:
+        """Deletes what is too old: never the best or the kept step's, and not before a good one."""
+        try:
+            best = self.pointer("best")
+        except CheckpointError as error:
+            _logger.warning("%s; no checkpoint is deleted, since one of them is the best.", error)
+            return
+        serials = {path.name: manifest.serial for path, manifest in self._candidates()[0]}
+        ranked = sorted(
+            self.paths(),
+            key=lambda path: (path.name not in self._bad, serials.get(path.name, 0), path.name),
+            reverse=True,
+        )
+        if not ranked or ranked[0].name not in self._good:
+            return
+        stay = set() if best is None else {best.folder}
+        stay |= set() if self.kept_step is None else {folder_name(self.kept_step)}
+        others = [path for path in ranked if path.name not in stay]
+        for path in others[self.keep :]:
+            try:
+                remove_folder(path)
+            except StorageError as error:
+                _logger.warning("The old %s is not deleted: %s", path.name, error)
+
+
+def _check_sizes(sizes: Mapping[str, int], *, most: int | None) -> None:
+    """Refuses a part with more bytes of tensors than are read again."""
+    name = max(sizes, key=sizes.__getitem__, default="")
+    if most is not None and name and sizes[name] > most:
+        raise CheckpointError(
+            f"Part {name!r} has {sizes[name]:,} bytes of tensors, but at most {most:,} are "
+            "read again beside such a model. Keep what is so large in a file of its own."
+        )
+
+
+def _largest(parts: Mapping[str, Stateful], rows: Mapping[str, RowsOf]) -> int | None:
+    """Bytes of tensors that a part may have, saved or read; None where there is no module."""
+    modules = {name: part for name, part in parts.items() if isinstance(part, nn.Module)}
+    held = 0
+    for part, module in modules.items():
+        for name, tensor in module.state_dict().items():
+            share = rows[part](name) if part in rows else None
+            count = tensor.numel() if share is None else prod(share.shape)
+            held += tensor.element_size() * count
+    return STATES * held + OTHER_STATES if modules else None

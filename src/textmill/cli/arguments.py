@@ -1,0 +1,131 @@
+"""Arguments that several commands share, and the predictor that some of them name."""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from textmill.errors import UserError
+from textmill.runs.registries import all_registries as all_registries  # all that words can name
+from textmill.runtime.memory import few_kernels
+
+__all__ = [
+    "add_device_and_code",
+    "add_include",
+    "add_recipe",
+    "add_run",
+    "add_words",
+    "load_predictor",
+    "typed_lines",
+]
+
+
+def typed_lines(what: str) -> Iterator[bytes]:
+    """The lines that a person types, as bytes, until an empty one; ``what`` is asked for."""
+    print(f"Type {what}; an empty line, Ctrl-D or Ctrl-C ends.", file=sys.stderr)
+    while True:
+        try:
+            line = input("> ")
+        except (EOFError, KeyboardInterrupt):
+            print()
+            return
+        if not line.strip():
+            return
+        yield line.encode("utf-8", errors="surrogateescape")
+
+
+def add_recipe(parser: argparse.ArgumentParser) -> None:
+    """A recipe with its settings and how to read them."""
+    parser.add_argument("recipe", help="a script, an experiment, a YAML file or a run folder")
+    add_words(parser)
+    parser.add_argument(
+        "--config",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="a YAML file of settings; several may follow, the later ones win",
+    )
+    add_device_and_code(parser)
+
+
+def recipe_options(args: argparse.Namespace) -> dict[str, Any]:
+    """How a recipe is read, of arguments of :func:`add_recipe`."""
+    return {"configs": args.config, "allow_code": args.allow_code, "device": args.device}
+
+
+def add_words(parser: argparse.ArgumentParser, about: str = "settings") -> None:
+    """Settings, as many as one likes."""
+    # With its default a list is optional, and argparse does not ask for it.
+    parser.add_argument("words", nargs="*", default=[], metavar="name.setting=value", help=about)
+
+
+def add_run(parser: argparse.ArgumentParser, *, nargs: str | None = None) -> None:
+    """A run folder and the checkpoint to use; ``nargs`` is argparse's."""
+    parser.add_argument("run", nargs=nargs, help="the folder of a run, as textmill train prints it")
+    parser.add_argument(
+        "--checkpoint",
+        default="best",
+        metavar="NAME",
+        help="best (the default), last, or a name such as step-00001000",
+    )
+    add_device_and_code(parser)
+
+
+def run_options(args: argparse.Namespace) -> dict[str, Any]:
+    """How a run is loaded, of arguments of :func:`add_run`."""
+    return {"checkpoint": args.checkpoint, "device": args.device, "allow_code": args.allow_code}
+
+
+def load_predictor(args: argparse.Namespace) -> Any:
+    """The predictor of the run, or of the export, that arguments of :func:`add_run` name.
+
+    That of an export needs no torch.
+
+    Raises:
+        UserError: There is no such, or a checkpoint is named of an export.
+    """
+    from textmill.exported.manifest import is_export
+
+    if not Path(args.run).exists():  # said before a run's own packages are asked for
+        raise UserError(
+            f"{args.run}: there is no such folder. Wanted that of a run, as textmill train prints "
+            "it, or of an export."
+        )
+    if not is_export(Path(args.run)):
+        from textmill.runs.load_run import load
+
+        few_kernels()
+        return load(args.run, **run_options(args))
+    if args.checkpoint != "best":
+        raise UserError(
+            f"{args.run} is an export, which holds one checkpoint. Leave --checkpoint "
+            f"{args.checkpoint} out, or name the run."
+        )
+    from textmill.exported import load as load_export
+
+    return load_export(args.run, device=args.device)
+
+
+def add_include(parser: argparse.ArgumentParser) -> None:
+    """Modules that register what the command is to know."""
+    parser.add_argument(
+        "--include",
+        action="append",
+        default=[],
+        metavar="MODULE",
+        help="import a module of yours first, for what it registers; several may follow",
+    )
+
+
+def add_device_and_code(parser: argparse.ArgumentParser) -> None:
+    """Where a command computes, what it imports first, and whether it may run a folder's code."""
+    parser.add_argument(
+        "--device", default="auto", help="auto (the default), cpu, cuda, cuda:1, mps"
+    )
+    add_include(parser)
+    parser.add_argument(
+        "--allow-code",
+        action="store_true",
+        help="execute code that a run folder brings; only for folders you trust",
+    )

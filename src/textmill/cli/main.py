@@ -1,0 +1,239 @@
+"""The command line: imports only the chosen command; errors become exit codes and one clear text.
+
+A command is a module here with ``add(parser)`` and ``run(args) -> int``, and a line below.
+"""
+
+import argparse
+import contextlib
+import difflib
+import errno
+import importlib
+import io
+import os
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
+
+from typing_extensions import override
+
+__all__ = ["COMMANDS", "main"]
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "help": ("textmill.cli.help", "show a recipe's ingredients and settings"),
+    "new": ("textmill.cli.new", "write a recipe to begin with: script, test, README and data"),
+    "check": ("textmill.cli.check", "check a recipe, its data and one real batch before training"),
+    "test": ("textmill.cli.test", "build one ingredient of a recipe and show it"),
+    "prepare": ("textmill.cli.prepare", "read and tokenize a recipe's data once, before training"),
+    "train": ("textmill.cli.train", "train a recipe, or go on training it"),
+    "grid": ("textmill.cli.grid", "train a recipe with each combination of values, in one table"),
+    "evaluate": ("textmill.cli.evaluate", "measure a trained run"),
+    "watch": ("textmill.cli.watch", "measure each new checkpoint of runs, as it appears"),
+    "predict": ("textmill.cli.predict", "answer rows with a trained run (also: inference)"),
+    "parse-references": (
+        "textmill.cli.pipelines.parse_references",
+        "find the fields of the references of papers, by a model at hand",
+    ),
+    "summarize": (
+        "textmill.cli.pipelines.summarize",
+        "summarize papers and texts, by a model at hand",
+    ),
+    "find-datasets": (
+        "textmill.cli.pipelines.find_datasets",
+        "find the data sets that papers mention, by a model at hand",
+    ),
+    "embed": ("textmill.cli.embed", "write the vectors of texts, by a run or a pretrained encoder"),
+    "export": ("textmill.cli.export", "write a trained run as a folder that answers without torch"),
+    "serve": ("textmill.cli.serve", "answer over HTTP, and on a page to try the model"),
+    "demo": ("textmill.cli.demo", "train and try a translator on a generated corpus, in minutes"),
+    "runs": ("textmill.cli.runs", "list, verify, compare and prune runs"),
+    "list": (
+        "textmill.cli.list",
+        "list what recipes can name: experiments, optimizers, models, ...",
+    ),
+    "show": (
+        "textmill.cli.show",
+        "show one component: what it is, its settings, types and defaults",
+    ),
+}
+"""Command to its module and its line of help; nothing is imported before a command is chosen."""
+
+ALIASES = {"inference": "predict"}
+FULL = (errno.EDQUOT, errno.EFBIG, errno.ENOSPC)
+"""What the system says where bytes cannot be written."""
+
+EPILOG = """\
+A recipe is a script (tatoeba.py), an experiment (translation/tatoeba) or a YAML file that names
+one. Settings follow it as name.setting=value; 'textmill help RECIPE' shows them all.
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command and returns its exit code: 0, 1 a failed run, 2 the user's mistake."""
+    if argv is None:
+        _speak_utf8()
+    words = list(sys.argv[1:] if argv is None else argv)
+    debug = "--debug" in words
+    words = [word for word in words if word != "--debug"]
+    try:
+        code = _run(words, debug=debug)
+        if sys.stdout is not None:  # it is closed: textmill list >&-
+            sys.stdout.flush()  # a reader that has left is met here, not while Python shuts down
+        return code
+    except SystemExit as error:  # argparse has said why
+        return error.code if isinstance(error.code, int) else 1
+    except KeyboardInterrupt:
+        print(file=sys.stderr)  # the prompt of the shell starts on a line of its own
+        return 130
+    except BrokenPipeError:  # the reader of a pipe has left: textmill list | head
+        _forget_stdout()
+        return 1
+    except Exception as error:
+        error = _of_stdout(error) or error
+        if debug:
+            raise
+        from textmill.cli.failures import report
+        from textmill.errors import missing_training_extra
+
+        asked = " ".join(["textmill", words[0], *(w for w in words[1:2] if not w.startswith("-"))])
+        return report(missing_training_extra(error, asked) or error)
+
+
+def _speak_utf8() -> None:
+    """Text in and out is UTF-8 whatever LANG says; what no encoding can hold is escaped."""
+    for stream, errors in (
+        (sys.stdin, "surrogateescape"),
+        (sys.stdout, "backslashreplace"),
+        (sys.stderr, "backslashreplace"),
+    ):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors=errors)
+
+
+def _of_stdout(error: Exception) -> Exception | None:
+    """The failure to write to standard output in words, where an error is that.
+
+    An error that names a file is of that file, and one of a descriptor of ours is a StorageError.
+    """
+    from textmill.errors import StorageError
+
+    if not isinstance(error, OSError) or error.filename or error.errno not in FULL:
+        return None
+    _forget_stdout()
+    return StorageError(
+        f"standard output cannot be written: {error.strerror}. What it has is not whole. Make "
+        "room, or send it elsewhere, then start again with the same command."
+    )
+
+
+def _forget_stdout() -> None:
+    """Sends what is still to be flushed nowhere: at exit Python would complain of it."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _run(words: list[str], *, debug: bool) -> int:
+    name = _command(words)
+    module = importlib.import_module(COMMANDS[name][0]) if name in COMMANDS else None
+    args = _parser(name, module).parse_args(words)
+    if module is None:
+        return 0
+    args.debug = debug  # the parser has it for its help: it may stand anywhere
+    from textmill.errors import typed_command
+
+    with typed_command(), contextlib.ExitStack() as stack:
+        if names := getattr(args, "include", []):
+            from textmill.config.sources.include import including
+
+            stack.enter_context(including(names))
+        code: int = module.run(args)
+        return code
+
+
+def _command(words: list[str]) -> str | None:
+    """The command, aliases replaced; 'textmill' and 'textmill help' show the help."""
+    if not words or words == ["help"]:
+        words[:] = ["--help"]
+    elif len(words) == 2 and words[0] == "help" and ALIASES.get(words[1], words[1]) in COMMANDS:
+        words[:] = [words[1], "--help"]  # textmill help train
+    for index, word in enumerate(words):
+        if not word.startswith("-"):
+            words[index] = ALIASES.get(word, word)
+            return words[index]
+    return None
+
+
+def _parser(name: str | None, module: ModuleType | None) -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="textmill",
+        description="Train, evaluate and use text models from one typed recipe.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action=_Version, help="show the version and exit")
+    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    if name is not None and module is None:
+        near = difflib.get_close_matches(name, [*COMMANDS, *ALIASES], n=1)
+        guess = f"did you mean '{near[0]}'? " if near else ""
+        parser.error(f"no command is called '{name}'; {guess}commands: {', '.join(COMMANDS)}")
+    subparsers = parser.add_subparsers(
+        title="commands", metavar="COMMAND", parser_class=_CommandParser
+    )
+    for command, (_, line) in COMMANDS.items():
+        of_command = subparsers.add_parser(command, help=line)
+        if command == name and module is not None:
+            module.add(of_command)
+    return parser
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says where its help cannot be written; argparse itself passes over that."""
+
+    @override
+    def _print_message(self, message: str, file: Any = None) -> None:
+        if message and file is not None:
+            file.write(message)
+            file.flush()
+
+
+class _CommandParser(_Parser):
+    """Takes options and settings in any order: ``textmill test tatoeba.py -f module dim=64``."""
+
+    _mixing = False
+
+    @override
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        if self._mixing or self._subparsers is not None:
+            return super().parse_known_args(args, namespace)
+        self._mixing = True  # the next call comes from inside this method
+        try:
+            found, unknown = self.parse_known_intermixed_args(args, namespace)
+        finally:
+            self._mixing = False
+        if unknown:
+            self.error(self._about(unknown))
+        return found, unknown
+
+    def _about(self, unknown: list[str]) -> str:
+        word = unknown[0]
+        if not word.startswith("-"):
+            return f"one word too many: '{word}'"
+        options = [name for action in self._actions for name in action.option_strings]
+        near = difflib.get_close_matches(word.partition("=")[0], options, n=1)
+        guess = f"; did you mean '{near[0]}'?" if near else f"; it has {', '.join(options)}"
+        return f"no option '{word}'{guess}"
+
+
+class _Version(argparse.Action):
+    """Prints the installed version; looked up only when asked for."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, help: str | None = None) -> None:
+        super().__init__(option_strings, dest, nargs=0, help=help)
+
+    @override
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from importlib.metadata import version
+
+        print(f"textmill {version('textmill')}", flush=True)  # a full disk is met here
+        parser.exit(0)

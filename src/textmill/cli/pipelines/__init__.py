@@ -1,0 +1,1 @@
+"""The commands of pipelines: ``textmill parse-references`` and its like."""

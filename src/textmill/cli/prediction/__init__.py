@@ -1,0 +1,1 @@
+"""The rows and the answers of ``textmill predict``: read, asked, shown and written."""

@@ -1,0 +1,251 @@
+"""The rows that ``textmill predict`` answers, each with its place in what they were read from."""
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+__all__ = ["Asked", "ColumnRows", "LineRows", "answers"]
+
+HEAD_LINES, HEAD_BYTES = 100, 1 << 20
+"""What is looked at of a stream: as many rows as of a file, of which some may be long."""
+LONGEST = 100_000_000
+"""Bytes of a line of text that is not held in memory; a text to summarize may be a book."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A row, or what stands where one could not be read."""
+
+    place: str
+    """The line of a stream; file, line and byte."""
+    row: Any
+    """The row; the beginning of what was not read."""
+    problem: str | None = None
+    """Why it was not read."""
+    kept: Mapping[str, Any] = field(default_factory=dict)
+    """All columns that it has, where they are wanted, by the names they are written under."""
+    done: int = 0
+    """How much is read before it: bytes, or rows of Parquet and Arrow."""
+
+
+class Peeked:
+    r"""A stream of which the first lines are known before it is read.
+
+    Args:
+        stream: Open for reading bytes.
+
+    Example:
+        >>> import io
+        >>> peeked = Peeked(io.BytesIO(b"a\nb\n"))
+        >>> peeked.lines, peeked.read(9), peeked.read(9)
+        (b'a\nb\n', b'a\nb\n', b'')
+    """
+
+    def __init__(self, stream: Any) -> None:
+        self._stream, lines, left = stream, list[bytes](), HEAD_BYTES
+        while len(lines) < HEAD_LINES and left > 0 and (line := stream.readline(left)):
+            lines.append(line)
+            left -= len(line)
+        self._next = self.lines = b"".join(lines)
+
+    def fileno(self) -> int:
+        """The stream's descriptor."""
+        return int(self._stream.fileno())
+
+    def read(self, size: int) -> bytes:
+        """The next bytes, no more than there are at once."""
+        given, self._next = self._next[:size], self._next[size:]
+        return given or self._stream.read1(size)
+
+
+def answers(
+    predictor: Any, rows: Iterable[Asked]
+) -> Iterator[list[tuple[Asked, Mapping[str, Any]]]]:
+    """Rows with their answers, in order and as many as are answered together.
+
+    An answer is plain data, or has ``error``, which names the row's place. Which rows are together
+    depends on the rows before them alone.
+    """
+    from textmill.exported.row_predictor import characters, row_chunks
+
+    for chunk in row_chunks(rows, lambda asked: characters(asked.kept or asked.row)):
+        found = iter(predictor.answered([one.row for one in chunk if one.problem is None]))
+        yield [_answered(predictor, asked, found) for asked in chunk]
+
+
+def _answered(predictor: Any, asked: Asked, found: Iterator[Any]) -> tuple[Asked, dict[str, Any]]:
+    """A row as it is shown, and its answer."""
+    if asked.problem is not None:
+        name = predictor.columns[0] if len(predictor.columns) == 1 else "text_excerpt"
+        shown = replace(asked, row={name: asked.row})
+        return shown, {"error": f"{asked.place}: {asked.problem}"}
+    row, answer = next(found)
+    if "error" in answer:
+        answer = {"error": f"{asked.place}: {answer['error']}"}
+    return replace(asked, row=row), answer
+
+
+class LineRows:
+    """A row of each line: its text; or an object or a string that it is as JSON.
+
+    A line that training could not read has its problem: bad UTF-8, NUL, or nothing on it.
+
+    Args:
+        stream: Open for reading bytes; a DataError where it is no text.
+        name: What errors call it.
+        json_lines: Whether lines are JSON.
+        column: What a line of text is called where all columns are kept.
+    """
+
+    def __init__(self, stream: Any, name: str, *, json_lines: bool, column: str) -> None:
+        self.stream, self.name, self.json_lines = stream, name, json_lines
+        self.names, self._column = () if json_lines else (column,), column
+        self.batches = None
+
+    def size(self) -> int | None:
+        """All bytes; None where that is not known."""
+        return _bytes_of(self.stream)
+
+    def __iter__(self) -> Iterator[Asked]:
+        from textmill.data.bad_rows import BadRow
+        from textmill.data.formats.lines import bare_lines
+
+        scan = bare_lines(longest=LONGEST).scan(self.stream, self.name)
+        for number, found in scan:
+            place = f"line {number}"
+            if isinstance(found, BadRow):
+                yield Asked(place, found.text_excerpt, found.reason, done=scan.place)
+                continue
+            (text,) = found
+            row, problem = _parsed(text) if self.json_lines else (text, None)
+            if problem is None and not text.strip():
+                problem = "the line is empty"
+            kept = row if isinstance(row, dict) else {} if row is None else {self._column: row}
+            yield Asked(place, row if problem is None else text, problem, kept, scan.place)
+
+
+def _parsed(line: str) -> tuple[Any, str | None]:
+    """A row that is JSON, and what is wrong with it."""
+    from textmill.data.formats.cells import json_of, text_problem
+
+    try:
+        row = json_of(line)
+    except ValueError as error:
+        return None, str(error)
+    if not isinstance(row, str | dict):
+        return None, f"wanted a JSON object or a JSON string, found {type(row).__name__}"
+    for key, value in row.items() if isinstance(row, dict) else [("text", row)]:
+        if isinstance(value, str) and (problem := text_problem(value)):
+            return None, f"{key!r}: {problem}"
+    return row, None
+
+
+class ColumnRows:
+    """The rows of a file of columns, one that cannot be read in its place.
+
+    Args:
+        stream: The file.
+        name: What errors call it.
+        layout: A :class:`~textmill.data.formats.row_format.RowFormat`.
+        whole: Whether all that an object of JSON lines has is part of its row, and a text is one.
+        keep: Whether all columns are kept; of Parquet and Arrow ``batches`` has them.
+    """
+
+    def __init__(
+        self, stream: Any, name: str, layout: Any, *, whole: bool = False, keep: bool = False
+    ) -> None:
+        from textmill.data.formats.columnar import ColumnarFormat
+        from textmill.data.formats.json_lines import JsonLinesFormat
+
+        self.layout, self.name, self.stream = layout, name, stream
+        self.scan = layout.scan(stream, name)
+        self.batches = None
+        if isinstance(layout, ColumnarFormat):
+            from textmill.data.formats.arrow_files import record_batches
+
+            self.batches = partial(record_batches, stream.name, layout.kind)
+        self._names: dict[int, list[str]] = {}
+        self._whole, self._keep = whole and isinstance(layout, JsonLinesFormat), keep
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The columns of a header, once it has been read."""
+        header = self.scan.names
+        return kept_names(self.layout, header, len(header)) if header else ()
+
+    def size(self) -> int | None:
+        """All bytes, or rows of Parquet and Arrow; None where that is not known."""
+        if self.batches is not None:
+            from textmill.data.formats.arrow_files import num_rows
+
+            return num_rows(self.stream.name, self.layout.kind)
+        return None if self.scan.byte is None else _bytes_of(self.stream)
+
+    def __iter__(self) -> Iterator[Asked]:
+        from textmill.data.bad_rows import BadRow
+
+        scan, layout = self.scan, self.layout
+        for line, row in scan:
+            bad = row if isinstance(row, BadRow) else BadRow(self.name, line, scan.byte, "", "")
+            place = str(replace(bad, reason="")).removesuffix(": ")
+            kept = self._kept() if self._keep else {}
+            found = scan.record if self._whole else None
+            if isinstance(found, str):
+                yield Asked(place, found, None, kept, scan.place)
+            elif isinstance(row, BadRow):
+                yield Asked(place, row.text_excerpt, row.reason, kept, scan.place)
+            else:
+                # What is not asked for but said, as a prefix, need not be in each row.
+                named = zip(layout.columns, row, strict=True)
+                read = {k: v for k, v in named if v != "" or k in layout.required}
+                yield Asked(place, {**(found or {}), **read}, None, kept, scan.place)
+
+    def _kept(self) -> Mapping[str, Any]:
+        found = self.scan.record
+        if isinstance(found, str):
+            return {next(iter(self.layout.columns)): found}
+        if found is None or isinstance(found, Mapping):
+            return found or {}
+        names = self._names.get(len(found))
+        if names is None:
+            names = self._names[len(found)] = kept_names(self.layout, self.scan.names, len(found))
+        return dict(zip(names, found, strict=True))
+
+
+def kept_names(layout: Any, header: Sequence[str], count: int) -> list[str]:
+    """What the columns of a row are called: by the header, else as they are read; all differ.
+
+    Args:
+        layout: How the file is read.
+        header: Its names, where it has a header.
+        count: How many columns the row has.
+
+    Example:
+        >>> from textmill.data.formats.lines import tsv_format
+        >>> kept_names(tsv_format(("label", "text")), (), 3)
+        ['label', 'text', 'column_2']
+        >>> kept_names(tsv_format(("label", "text"), header=True), ("a", "", "a"), 4)
+        ['a', 'column_1', 'a_2', 'column_3']
+    """
+    from textmill.data.formats.header import free_name
+
+    places = {at: name for name, at in layout.columns.items() if isinstance(at, int)}
+    read = {at % count if at < 0 else at: name for at, name in {**layout.others, **places}.items()}
+    named = [name.strip() for name in header] or [read.get(at, "") for at in range(count)]
+    names = list[str]()
+    for at in range(count):
+        name = named[at] if at < len(named) else ""
+        names.append(free_name(name or f"column_{at}", names))
+    return names
+
+
+def _bytes_of(stream: Any) -> int | None:
+    """The size of a file; None of a pipe."""
+    with contextlib.suppress(OSError, AttributeError):
+        about = os.fstat(stream.fileno())
+        return about.st_size if stat.S_ISREG(about.st_mode) else None
+    return None

@@ -1,0 +1,126 @@
+"""``textmill serve RUN|EXPORT [--pipeline NAME]``: answer over HTTP, and on a page in a browser."""
+
+import argparse
+import importlib.util
+import ipaddress
+import logging
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from textmill.cli.arguments import add_run, load_predictor
+from textmill.errors import MissingExtraError, UserError
+from textmill.runtime.logging import log_to_stderr
+from textmill.serving.limits import Limits
+
+if TYPE_CHECKING:
+    from textmill.exported.row_predictor import RowPredictor
+
+__all__ = ["add", "run"]
+
+PACKAGES = ("fastapi", "uvicorn", "httptools", "prometheus_client")
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Describes the command."""
+    parser.description = (
+        "Answers JSON at /predict and shows a page at /, until Ctrl-C or SIGTERM; "
+        "questions that were taken are answered first. Only this machine can ask, unless --host "
+        "says otherwise."
+    )
+    add_run(parser, nargs="?")
+    parser.add_argument(
+        "--pipeline",
+        metavar="NAME",
+        help="serve a pipeline, which reads text files and PDFs, too: reference-parser, ...; by "
+        "the model of RUN, or by its own in $TEXTMILL_HOME/models (~/.textmill/models)",
+    )
+    parser.add_argument(
+        "--host",
+        default="127.0.0.1",
+        help="the address to serve at; 0.0.0.0 is every one that this machine has",
+    )
+    parser.add_argument("--port", type=int, default=8000, help="0 is any that is free")
+    parser.add_argument(
+        "--token-file",
+        type=Path,
+        metavar="FILE",
+        help="a file with a token that each question must have; only you may read it",
+    )
+    limits = parser.add_argument_group("limits")
+    for limit in fields(Limits):
+        limits.add_argument(
+            f"--{limit.name.replace('_', '-')}",
+            type=type(limit.default),
+            default=limit.default,
+            metavar="N" if isinstance(limit.default, int) else "SECONDS",
+            help=f"{limit.metadata['help']} ({limit.default:,})",
+        )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serves; exit code 0 when it was asked to stop."""
+    for package in PACKAGES:
+        if importlib.util.find_spec(package) is None:
+            raise MissingExtraError(package, extra="serve", what="textmill serve")
+    from textmill.serving.app import Service
+    from textmill.serving.server import bound, serve
+    from textmill.serving.token import read_token
+
+    log_to_stderr()
+    if args.run is None and args.pipeline is None:
+        raise UserError("Name a run or an export to serve, or --pipeline NAME.")
+    limits = Limits(**{limit.name: getattr(args, limit.name) for limit in fields(Limits)})
+    token = None if args.token_file is None else read_token(args.token_file)
+    with bound(args.host, args.port) as listener:  # before the model is loaded: that takes longer
+        own = ipaddress.ip_address(listener.getsockname()[0]).is_loopback
+        if not own and token is None:
+            logging.getLogger("textmill").warning(
+                "Whoever reaches %s can ask: there is no token. --token-file FILE sets one.",
+                args.host,
+            )
+        predictor, examples = _model(args) if args.pipeline is None else _pipeline(args, limits)
+        name = _name(Path(args.run)) if args.pipeline is None else args.pipeline
+        service = Service(
+            predictor=predictor,
+            name=name,
+            limits=limits,
+            token=token,
+            hosts=frozenset({"127.0.0.1", "localhost", "[::1]", args.host}) if own else None,
+            examples=examples,
+        )
+        asked = args.run if args.pipeline is None else args.pipeline
+        serve(service, listener, lambda url: print(f"{asked} at {url}/", flush=True))
+    return 0
+
+
+def _model(args: argparse.Namespace) -> "tuple[RowPredictor, list[dict[str, Any]]]":
+    """The model of a run, or of an export, with rows to try it."""
+    from textmill.serving.examples import examples_of
+
+    predictor = load_predictor(args)
+    return predictor, examples_of(Path(args.run), predictor)
+
+
+def _pipeline(
+    args: argparse.Namespace, limits: Limits
+) -> "tuple[RowPredictor, list[dict[str, Any]]]":
+    """A pipeline in place of a model, with texts to try it: those of its model, in one column."""
+    from textmill.pipelines.find_model import find_model
+    from textmill.pipelines.registries import pipelines
+    from textmill.serving.documents import PipelineRows
+    from textmill.serving.examples import examples_of
+
+    if args.checkpoint != "best":
+        raise UserError("--checkpoint is of a run that is served by itself; a pipeline takes best.")
+    made = pipelines.get(args.pipeline)
+    folder = find_model(made.wanted, args.run)
+    pipeline = made(folder, device=args.device, allow_code=args.allow_code)
+    cells = [cell for row in examples_of(folder, pipeline.predictor) for cell in row.values()]
+    texts = [cell if isinstance(cell, str) else " ".join(map(str, cell)) for cell in cells]
+    return PipelineRows(pipeline, limits.timeout), [{"text": text} for text in texts]
+
+
+def _name(run: Path) -> str:
+    """What the model is called on its page: the folder as it was typed, without where it is."""
+    return run.resolve().name if run.is_absolute() or not run.name else str(run)

@@ -1,0 +1,185 @@
+"""Names of code in files: what is registered by its name, anything else as ``@module.name``.
+
+A class or function of the recipe's own script is ``@name``. A file that a person names, and a word
+of the command line, may have modules imported; a file of a run folder finds components in what is
+imported already, and nothing else.
+"""
+
+import importlib
+import inspect
+import sys
+from collections.abc import Collection
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from textmill.config.registry import find_name
+from textmill.errors import Place, UserError
+
+__all__ = [
+    "MAIN",
+    "SCRIPT_MODULE",
+    "CodeNames",
+    "UnknownCodeError",
+    "code_name",
+    "import_module",
+    "import_named",
+    "is_code",
+    "is_component",
+    "type_word",
+]
+
+SCRIPT_MODULE = "textmill_recipe_"
+"""What the name of a script's module begins with."""
+
+MAIN = "__main__"
+"""The module of a program that was started, which nothing can import."""
+
+
+class UnknownCodeError(UserError):
+    """A name of code that leads to nothing here."""
+
+
+def is_code(value: object) -> bool:
+    """Whether a value is a class or a function, which files have by its name."""
+    return isinstance(value, type) or inspect.isroutine(value)
+
+
+def code_name(value: Any) -> str:
+    """How a file names a class or function.
+
+    Example:
+        >>> from pathlib import Path
+        >>> code_name(Path)
+        '@pathlib.Path'
+    """
+    module, name = getattr(value, "__module__", None), value.__qualname__
+    if str(module).startswith(SCRIPT_MODULE):
+        return f"@{name}"
+    if module is None or not hasattr(sys.modules.get(module), name.partition(".")[0]):
+        # Of a function that is not written in Python: where it is public.
+        homes = sorted(sys.modules, key=lambda home: (home.count("."), len(home)))
+        name = value.__name__
+        spaces = ((home, getattr(sys.modules[home], "__dict__", {})) for home in homes)
+        module = next((home for home, space in spaces if space.get(name) is value), module)
+    return f"@{module}.{name}"
+
+
+def type_word(owner: Any) -> str | None:
+    """How a file names the component: as registered, or ``@module.name``.
+
+    None for what the library has under no name: the place where it stands says what it is.
+    """
+    filed = find_name(owner)
+    if filed is not None:
+        return filed[1]
+    own = isinstance(owner, type) and owner.__module__.partition(".")[0] != "textmill"
+    return code_name(owner) if own else None
+
+
+def is_component(value: object) -> bool:
+    """Whether a value is the class of a component.
+
+    Example:
+        >>> from textmill.training.optimizers import AdamW
+        >>> is_component(AdamW), is_component(AdamW.Config), is_component(int)
+        (True, False, False)
+    """
+    return isinstance(value, type) and getattr(getattr(value, "Config", None), "owner", 0) is value
+
+
+class CodeNames:
+    """Finds what ``@module.name`` names.
+
+    Args:
+        script: The recipe's script as it was executed, for ``@name``.
+        closed: The files which may name only components that are imported already.
+    """
+
+    def __init__(self, script: ModuleType | None = None, closed: Collection[str] = ()) -> None:
+        self.script, self.closed = script, closed
+
+    def is_closed(self, place: Place | None) -> bool:
+        """Whether what stands there may have nothing imported."""
+        return place is not None and place.source in self.closed
+
+    def find(self, word: str, place: Place | None) -> Any:
+        """The class or function of that name.
+
+        Raises:
+            UnknownCodeError: Nothing has it, or what it names needs to be imported and may not be.
+        """
+        first, *rest = word.removeprefix("@").split(".")
+        if self.script is not None and first in vars(self.script):
+            return _walked(word, vars(self.script)[first], rest)
+        if not rest:
+            of = "no module" if self.script is None else "nothing in the recipe's script"
+            raise UnknownCodeError(f"'{word}' names {of}; wanted @module.name.")
+        if self.is_closed(place):
+            return _imported_already(word)
+        return import_named(word)
+
+
+def import_named(word: str) -> Any:
+    """Imports what ``@module.name`` names, also from the folder where the command was typed.
+
+    Raises:
+        UnknownCodeError: It cannot be imported.
+    """
+    parts = word.removeprefix("@").split(".")
+    for count in range(len(parts) - 1, 0, -1):
+        name = ".".join(parts[:count])
+        try:
+            module = import_module(name)
+        except Exception as error:
+            absent = isinstance(error, ModuleNotFoundError) and name.startswith(str(error.name))
+            if absent and count > 1:
+                continue  # a class in a class
+            said = f"{type(error).__name__}: {error}"
+            raise UnknownCodeError(f"'{word}' cannot be imported: {said}.") from error
+        return _walked(word, module, parts[count:])
+    raise UnknownCodeError(f"'{word}' names no module; wanted @module.name.")
+
+
+def import_module(name: str) -> ModuleType:
+    """Imports a module; the working folder is first on ``sys.path``, and last from then on."""
+    here = str(Path.cwd())
+    known = here in sys.path
+    sys.path.insert(0, here)
+    importlib.invalidate_caches()
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path.remove(here)
+        if not known:
+            sys.path.append(here)  # functions may import their neighbours when they are called
+
+
+def _walked(word: str, value: Any, names: list[str]) -> Any:
+    for name in names:
+        if not hasattr(value, name):
+            where = getattr(value, "__name__", type(value).__name__)
+            if value is sys.modules.get(MAIN):
+                where = (
+                    "it was defined in the program that was started, which alone can find it "
+                    "again. Put it into a module that can be imported; here the program"
+                )
+            raise UnknownCodeError(f"'{word}' cannot be imported: {where} has no '{name}'.")
+        value = getattr(value, name)
+    return value
+
+
+def _imported_already(word: str) -> Any:
+    """The component of that name in the modules there are; nothing is executed to look for it."""
+    parts = word.removeprefix("@").split(".")
+    for count in range(len(parts) - 1, 0, -1):
+        value: Any = sys.modules.get(".".join(parts[:count]))
+        for name in parts[count:]:
+            value = vars(value).get(name) if isinstance(value, type | ModuleType) else None
+        if is_component(value):
+            return value
+    raise UnknownCodeError(
+        f"'{word}' is not imported here, and what a run folder names is not imported unasked: add "
+        f"--include {'.'.join(parts[:-1])}, or --allow-code if you trust it (in Python: import it, "
+        "or allow_code=True)."
+    )

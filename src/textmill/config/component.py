@@ -1,0 +1,276 @@
+"""A component: a class with a nested, frozen, keyword-only dataclass ``Config``.
+
+The Config's Python type is the key in code; a registered name is the key in files. Config holds
+what a person may set; what the object needs at run time (a tokenizer) comes to ``build`` by name.
+Each setting is of its annotation, or is refused by its name. What a file may write may be written
+in Python: a dictionary where a structure is wanted, ``"15m"`` for a time.
+"""
+
+import dataclasses
+import functools
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Self, TypeVar, dataclass_transform
+from weakref import WeakKeyDictionary
+
+from typing_extensions import override
+
+from textmill.config.code_names import CodeNames
+from textmill.config.foreign_names import missing_hooks, refuse_foreign_hooks
+from textmill.config.merge import Settings, structure_of
+from textmill.config.parameters import MISSING, settings_of
+from textmill.config.values.annotations import hints, is_of, is_settable, type_name
+from textmill.config.values.raw_values import Entries, Value
+from textmill.config.values.typed_values import plain
+from textmill.errors import Place, UserError, refuse_all
+
+__all__ = [
+    "Component",
+    "Config",
+    "Given",
+    "config_fields",
+    "runtime_parameters",
+    "setting",
+    "typed_construction",
+]
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """The settings of one component. Subclass it, nested as ``Config``, in the component's class.
+
+    Subclasses are made frozen, keyword-only dataclasses by themselves: no decorator is needed.
+    A setting may be given as a file has it, ``"15m"`` or a dictionary of a structure's settings;
+    what is unknown or of another type is refused by its name.
+    """
+
+    owner: ClassVar[type["Component"]]
+
+    @override
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        own = "__init__" in vars(cls)
+        dataclass(frozen=True, kw_only=True)(cls)
+        if not own:
+            typed_construction(cls)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """The Config of plain data, as :meth:`to_dict` gives it: settings left out are default.
+
+        A ``type`` may name a registered subclass, as in a file, or one that is imported already, as
+        ``@module.name``.
+
+        Raises:
+            UserError: With every setting that is unknown, missing or of another type.
+        """
+        reader = Settings(CodeNames(closed=(_CODE.source,)))  # data may come from anywhere
+        found: Self = reader.read(_entries(data), cls, type_name(cls))
+        _refuse(reader)
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """All settings as plain data, with the registered name as ``type`` where there is one.
+
+        Example:
+            >>> from textmill.training import AdamW
+            >>> data = AdamW.Config(lr=1e-3).to_dict()
+            >>> data["type"], data["lr"], AdamW.Config.from_dict(data) == AdamW.Config(lr=1e-3)
+            ('adamw', 0.001, True)
+        """
+        found: dict[str, Any] = plain(self)
+        return found
+
+    def build(self, **runtime: Any) -> Any:
+        """Makes the object; ``runtime`` are the parameters of the constructor after its config."""
+        owner: Any = self.owner
+        return owner(self, **runtime)
+
+    def given(self, **names: str) -> "Given":
+        """Rebinds what ``build`` needs: ``given(vocabulary="target_vocabulary")``."""
+        known = runtime_parameters(self)
+        for parameter in names:
+            if parameter not in known:
+                wanted = ", ".join(known) or "none"
+                raise TypeError(
+                    f"{type(self).__qualname__}.given: {self.owner.__name__} takes no "
+                    f"'{parameter}' at run time; it takes: {wanted}."
+                )
+        return Given(self, names)
+
+
+@dataclass(frozen=True)
+class Given:
+    """A Config whose ``build`` parameters are filled by ingredients of other names."""
+
+    config: Config
+    names: Mapping[str, str]
+
+
+class Component:
+    """Base of everything a recipe can name by type.
+
+    Example:
+        >>> class Scale(Component):
+        ...     class Config(Config):
+        ...         by: float = 2.0
+        ...
+        ...     def __init__(self, config: "Scale.Config", *, offset: float) -> None:
+        ...         self.config, self.offset = config, offset
+        ...
+        ...     def __call__(self, x: float) -> float:
+        ...         return self.config.by * x + self.offset
+        >>> Scale.Config(by=3.0).build(offset=1.0)(2.0)
+        7.0
+    """
+
+    Config: ClassVar[type[Any]]
+
+    @override
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        refuse_foreign_hooks(cls)
+        if "Config" in cls.__dict__:
+            config = cls.__dict__["Config"]
+            if not (isinstance(config, type) and issubclass(config, Config)):
+                raise TypeError(
+                    f"{cls.__qualname__}.Config must be a subclass of textmill.config.Config."
+                )
+            config.owner = cls
+        elif hasattr(cls, "Config"):
+            # A subclass without a Config of its own still owns one, so that its Config builds it.
+            cls.Config = type(
+                "Config",
+                (cls.Config,),
+                {"__module__": cls.__module__, "__doc__": cls.Config.__doc__},
+            )
+            cls.Config.__qualname__ = f"{cls.__qualname__}.Config"
+            cls.Config.owner = cls
+
+
+def runtime_parameters(config: Config | type[Config]) -> dict[str, inspect.Parameter]:
+    """What ``build`` needs by name: of an overridden ``build``, else of the owner's constructor."""
+    kind = config if isinstance(config, type) else type(config)
+    if kind.build is not Config.build:
+        found = list(inspect.signature(kind.build).parameters.values())[1:]
+    else:
+        found = list(inspect.signature(kind.owner.__init__).parameters.values())[2:]
+    variadic = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+    return {p.name: p for p in found if p.kind not in variadic}
+
+
+def config_fields(config: Config | type[Config]) -> tuple[dataclasses.Field[Any], ...]:
+    """The settable fields of a Config, in the order written."""
+    return tuple(f for f in dataclasses.fields(config) if f.init)
+
+
+def setting(
+    default: Any = dataclasses.MISSING,
+    *,
+    in_key: bool | Literal["set"] | Mapping[str, Any] = True,
+    factory: Any = None,
+) -> Any:
+    """A field with a mark. ``in_key=False``: where and how a run goes, not what it computes.
+
+    Such settings (device, workers, reporting, saving, run length) are left out of the run's key.
+    ``in_key="set"``: left out where it is None, false, 0 or empty, so that runs from before the
+    field keep their keys. A mapping: what stands there for a word, where the field has had another
+    default since runs were made.
+
+    >>> class Saver(Component):
+    ...     class Config(Config):
+    ...         keep: int = setting(3, in_key=False)
+    >>> Saver.Config().keep
+    3
+    """
+    if factory is not None:
+        return dataclasses.field(default_factory=factory, metadata={"in_key": in_key})
+    return dataclasses.field(default=default, metadata={"in_key": in_key})
+
+
+K = TypeVar("K", bound=type[Any])
+_CODE = Place("Python")
+"""Where a value comes from that code gave."""
+
+
+def typed_construction(kind: K) -> K:
+    """A decorator of a dataclass of settings, by which its constructor reads what it is given.
+
+    Raises:
+        UserError: With every setting that is unknown, missing or of another type.
+
+    Example:
+        >>> @typed_construction
+        ... @dataclasses.dataclass(frozen=True)
+        ... class Search:
+        ...     beam_size: int = 4
+        >>> Search(beam_size="many")
+        Traceback (most recent call last):
+        textmill.errors.UserError: Search.beam_size: wanted int, found 'many'.
+    """
+    made = kind.__init__
+
+    @functools.wraps(made)
+    def constructor(self: Any, *values: Any, **settings: Any) -> None:
+        made(self, *values, **_typed(type(self), settings, given=len(values)))
+        owner = getattr(type(self), "owner", None)
+        of: tuple[Any, ...] = () if owner is None else (type(self), owner)
+        refuse_all([UserError(text) for each in of for text in missing_hooks(each)])
+
+    kind.__init__ = constructor
+    return kind
+
+
+def _typed(kind: type[Any], settings: Mapping[str, Any], *, given: int) -> Mapping[str, Any]:
+    """The settings with those read that are not of their annotations."""
+    types, required = _known(kind)
+    absent = [name for name in required[given:] if name not in settings]
+    other = {
+        name: value
+        for name, value in settings.items()
+        if name not in types or not is_of(value, types[name])
+    }
+    if not (other or absent):
+        return settings
+    reader, name = Settings(), type_name(kind)
+    known = settings_of(kind)
+    reader.refuse_unknown([p.name for p in known], [_entries(other)], name)
+    for parameter in known:
+        if parameter.name in absent:
+            reader.required(f"{name}.{parameter.name}", known, parameter.name, None)
+        elif parameter.name in other:
+            value = other[parameter.name]
+            structure = structure_of(parameter.annotation, MISSING)
+            if is_settable(parameter.annotation) or (structure and type(value) is dict):
+                dotted = f"{name}.{parameter.name}"  # of other classes any object is taken
+                other[parameter.name] = reader.resolve(parameter, [Value(value, _CODE)], dotted)
+    _refuse(reader)
+    return {**settings, **other}
+
+
+def _refuse(reader: Settings) -> None:
+    refuse_all([UserError(problem.message) for problem in reader.problems])
+
+
+def _entries(data: Mapping[str, Any]) -> Entries:
+    return Entries({str(key): Value(value, _CODE) for key, value in data.items()}, _CODE)
+
+
+_KNOWN: WeakKeyDictionary[type[Any], tuple[dict[str, Any], list[str]]] = WeakKeyDictionary()
+"""What was found: to evaluate the annotations of one class takes 0.1 ms."""
+
+
+def _known(kind: type[Any]) -> tuple[dict[str, Any], list[str]]:
+    """The annotation of each field, and the names of those without a default, in their order."""
+    if kind in _KNOWN:
+        return _KNOWN[kind]
+    fields = [entry for entry in dataclasses.fields(kind) if entry.init]
+    found = hints(kind)
+    types = {entry.name: found.get(entry.name, entry.type) for entry in fields}
+    none = dataclasses.MISSING
+    required = [f.name for f in fields if f.default is none and f.default_factory is none]
+    if not any(isinstance(annotation, str) for annotation in types.values()):
+        _KNOWN[kind] = types, required  # else a name in them may be defined later
+    return types, required

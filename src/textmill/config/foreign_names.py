@@ -1,0 +1,291 @@
+"""Names that other frameworks have for textmill's things: who writes one is told textmill's.
+
+They are PyText's, Model Garden's, fairseq2's, Lightning's and transformers'.
+"""
+
+import inspect
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from types import FunctionType
+from typing import Any
+
+from textmill.errors import UserError, refuse_all, worded
+
+__all__ = [
+    "attribute_here",
+    "missing_hooks",
+    "refuse_foreign_attribute",
+    "refuse_foreign_hooks",
+    "setting_here",
+]
+
+
+def _inverted(table: Mapping[str, str]) -> dict[str, str]:
+    return {theirs: ours for ours, names in table.items() for theirs in names.split()}
+
+
+_DATA = "the ingredients train_data, valid_data and test_data"
+
+SETTINGS = _inverted({
+    "trainer.max_steps": "train_steps num_train_steps total_steps max_update",
+    "trainer.max_epochs": "epochs num_epochs num_train_epochs train_epochs max_epoch",
+    "trainer.evaluate_every": "validation_interval validate_interval val_check_interval "
+    "check_val_every_n_epoch eval_steps eval_strategy evaluation_strategy eval_interval",
+    "trainer.report_every": "summary_interval log_every_n_steps logging_steps log_interval",
+    "trainer.save_every": "checkpoint_interval save_interval save_steps save_strategy",
+    "trainer.keep": "max_to_keep save_top_k save_total_limit keep_last_epochs",
+    "trainer.save_modules": "save_module_checkpoints",
+    "trainer.export": "export_onnx_path export_caffe2_path",
+    "trainer.selection.metric": "best_checkpoint_eval_metric best_checkpoint_metric "
+    "metric_for_best_model monitor",
+    "trainer.selection.better": "best_checkpoint_metric_comp greater_is_better",
+    "trainer.selection.patience": "early_stop_after early_stopping_patience",
+    "trainer.initialize": "init_checkpoint pretrained_checkpoint load_path restore_file",
+    "trainer.accumulate": "accumulate_grad_batches gradient_accumulation_steps update_freq",
+    "trainer.clip_norm": "gradient_clip_val gradient_clip_norm max_clip_norm max_grad_norm",
+    "trainer.precision": "mixed_precision_dtype fp16 bf16 mixed_precision",
+    "trainer.compile": "torch_compile",
+    "trainer.activation_checkpointing": "gradient_checkpointing checkpoint_activations",
+    "trainer.seed": "random_seed seed_everything",
+    "optimizer.lr": "learning_rate initial_learning_rate",
+    "optimizer.eps": "adam_epsilon adam_eps",
+    "optimizer.betas": "adam_betas adam_beta1 adam_beta2",
+    "optimizer.type": "optim optimizer_type",
+    "lr_scheduler.type": "lr_scheduler_type",
+    "lr_scheduler.warmup_ratio": "warmup_proportion warmup_fraction",
+    "lr_scheduler.warmup_steps": "num_warmup_steps warmup_updates",
+    "task.label_smoothing": "label_smoothing_factor",
+    "task.decoding.beam_size": "num_beams",
+    "train_data.path": "train_path train_filename train_file input_path data_path data_dir",
+    "train_data.holdout": "validation_split val_split valid_split test_size dev_size val_size",
+    "valid_data.path": "eval_path eval_filename eval_file valid_path validation_file",
+    "test_data.path": "test_path test_filename test_file",
+    "train_data.batch_size": "global_batch_size train_batch_size per_device_train_batch_size",
+    "valid_data.batch_size": "eval_batch_size per_device_eval_batch_size",
+    "reporters.also": "report_to",
+    "the option --run-dir": "model_dir output_dir default_root_dir workdir modules_save_dir "
+    "save_snapshot_path save_dir",
+    "the option --device": "accelerator gpus no_cuda use_cuda_if_available use_cpu",
+    "the command textmill check": "fast_dev_run",
+    _DATA: "data_handler datamodule",
+    "the ingredient valid_data": "validation_data val_data eval_data",
+    "the ingredient model": "model_cfg arch",
+    "the ingredient optimizer": "optimizer_config",
+    "the ingredient lr_scheduler": "scheduler learning_rate_schedule",
+    "the ingredient reporters": "metric_reporter logger loggers",
+    "not there: only trainer.selection.patience ends a run before its length": "min_epochs "
+    "min_steps",
+    "not there: an evaluation is of all rows": "validation_steps limit_val_batches",
+    "not there: the same command goes on with a run": "ckpt_path resume_from_checkpoint",
+    "not there: training is in one process so far": "devices num_gpus num_nodes strategy "
+    "distribution_strategy distributed_world_size",
+})  # fmt: skip
+"""Settings and ingredients, by their names there."""
+
+MOVED = {"activation_checkpointing": "trainer.activation_checkpointing"}
+"""Settings that stood in others in files of runs from before, with where they are."""
+
+_OPTIMIZER = "the ingredients optimizer and lr_scheduler (and parameter_groups)"
+
+HOOKS = {
+    "Task": _inverted({
+        "loss, or training_step": "compute_loss build_losses",
+        "training_step": "train_step",
+        "validation_step": "eval_step test_step",
+        "predict": "inference_step predict_step prediction_step",
+        "answer_metrics": "build_metrics",
+        "measure": "process_metrics process_compiled_metrics compute_metrics",
+        "aggregate": "aggregate_logs",
+        "reduce": "reduce_aggregated_logs",
+        "initialize": "setup",
+        "the ingredient model (or module)": "build_model",
+        "the ingredient callbacks": "on_fit_start on_fit_end on_train_start on_train_end "
+        "on_train_batch_start on_train_batch_end on_train_epoch_start on_train_epoch_end "
+        "training_epoch_end on_validation_start on_validation_end on_validation_epoch_start "
+        "on_validation_epoch_end validation_epoch_end on_test_epoch_end test_epoch_end",
+        "the ingredient reporters": "create_metric_reporter",
+        _OPTIMIZER: "configure_optimizers create_optimizer",
+        _DATA: "build_inputs prepare_data train_dataloader val_dataloader test_dataloader",
+    }),
+    "Callback": _inverted({
+        "start": "on_train_start on_train_begin on_fit_start",
+        "step": "on_train_batch_end on_train_step_end on_step_end on_epoch_end on_train_epoch_end",
+        "evaluated": "on_validation_end on_validation_epoch_end on_evaluate on_eval_end "
+        "on_eval_epoch_end",
+        "saved": "on_save on_save_checkpoint",
+        "end": "on_train_end on_fit_end",
+    }),
+    "Schedule": _inverted({"after_warmup": "get_lr step_batch step_epoch"}),
+    "Metric": _inverted({
+        "update": "add_batch_stats update_state",
+        "compute": "calculate_metric report_metric result",
+        "reset": "reset_state reset_states",
+    }),
+    "Module": _inverted({
+        "a hook of the task, training_step": "training_step train_step",
+        "a hook of the task, validation_step": "validation_step test_step",
+        "a hook of the task, loss": "get_loss compute_loss",
+        "a hook of the task, predict": "get_pred predict_step",
+        "the setting trainer.save_modules": "save_modules",
+        _OPTIMIZER: "configure_optimizers",
+        _DATA: "train_dataloader val_dataloader test_dataloader",
+    }),
+    "Trainer": _inverted({
+        "a hook of the task, training_step": "train_step training_step compute_loss",
+        "a hook of the task, validation_step": "eval_step validation_step",
+        "a hook of a callback": "train_loop_begin train_loop_end on_train_start on_train_end",
+    }),
+}  # fmt: skip
+"""Methods that are overridden there, by the class that is subclassed here."""
+
+ATTRIBUTES = {
+    "textmill.Callback": "textmill.training.Callback",
+    "textmill.Component": "textmill.config.Component",
+    "textmill.Config": "textmill.config.Config",
+    "textmill.Env": "textmill.runtime.Env",
+    "textmill.Task": "textmill.tasks.Task",
+    "textmill.Trainer": "textmill.training.Trainer",
+    "textmill.cli.Env": "textmill.runtime.Env",
+    "textmill.data.text": "textmill.text; a file is read by textmill.data.read_text",
+    "textmill.data.zip_data_pipelines": "textmill.data.zip_pipelines",
+    "textmill.exp_factory": "textmill.register_experiment",
+    "textmill.fit": "textmill.train",
+    "textmill.generate": "textmill.text.train_sentencepiece for spm_train, textmill.load to answer",
+    "textmill.predict": "textmill.load, which gives a predictor",
+    "textmill.task_factory": "textmill.register_task",
+}
+"""What is imported from a place of that name there."""
+
+
+def setting_here(name: str) -> str:
+    """What textmill has for a setting of another framework, as a sentence; empty for other names.
+
+    Example:
+        >>> setting_here("learning_rate"), setting_here("lr")
+        ('In textmill it is optimizer.lr. ', '')
+    """
+    here = MOVED.get(name) or SETTINGS.get(name, "")
+    if here.startswith("the option --"):
+        here = worded(here, here.replace("option --", "argument ").replace("-", "_"))
+    return here and f"In textmill it is {here}. "
+
+
+def attribute_here(text: str) -> str:
+    """What textmill has for an attribute or module that it lacks, as a sentence; else empty.
+
+    Args:
+        text: The dotted name, or Python's own words for an import that failed.
+
+    Example:
+        >>> attribute_here("No module named 'textmill.generate'")
+        'In textmill it is textmill.text.train_sentencepiece for spm_train, and textmill.load for
+        answers.'
+        >>> attribute_here("cannot import name 'Env' from 'textmill.cli' (/x/__init__.py)")
+        'In textmill it is textmill.runtime.Env.'
+    """
+    found = re.search(r"cannot import name '(\w+)' from '([\w.]+)'", text)
+    name = f"{found[2]}.{found[1]}" if found else text.partition("'")[2].strip("'") or text
+    return f"In textmill it is {ATTRIBUTES[name]}." if name in ATTRIBUTES else ""
+
+
+def refuse_foreign_attribute(name: str) -> None:
+    """Refuses an attribute that textmill has under another name.
+
+    Raises:
+        ImportError: With textmill's name; of an AttributeError an import would not show the words.
+    """
+    if here := attribute_here(name):
+        raise ImportError(f"there is no {name}. {here}", name=name)
+
+
+def refuse_foreign_hooks(kind: type[Any]) -> None:
+    """Refuses a subclass with methods that textmill never calls, since it has other names for them.
+
+    A method that the class calls itself is its own business. One that cannot be called as textmill
+    calls it is refused as well.
+
+    Raises:
+        UserError: With textmill's name for each.
+    """
+    name = kind.__qualname__.rpartition("<locals>.")[2]
+    refuse_all([UserError(f"{name}.{text}") for text in _hook_errors(kind)])
+
+
+def _hook_errors(kind: type[Any]) -> Iterator[str]:
+    """What is wrong with the methods of a subclass, each after its name."""
+    for base in kind.__mro__[1:]:
+        hooks = HOOKS.get(base.__name__, {}) if _is_library(base) else {}
+        for name in sorted(hooks.keys() & vars(kind).keys()):
+            if not (hasattr(base, name) or _calls(kind, name)):
+                yield f"{name} would never be called. In textmill it is {hooks[name]}."
+        for name in ("training_step", "validation_step") if base.__name__ == "Task" else ():
+            step = vars(kind).get(name)
+            if isinstance(step, FunctionType) and "batch_idx" in inspect.signature(step).parameters:
+                wanted = ", ".join(list(inspect.signature(getattr(base, name)).parameters)[1:])
+                yield f"{name} asks for batch_idx, and is called as {name}({wanted})."
+        for name in () if _is_library(kind) else sorted(vars(base).keys() & vars(kind).keys()):
+            yield from _called_otherwise(vars(base)[name], vars(kind)[name])
+
+
+def _called_otherwise(hook: Any, own: Any) -> Iterator[str]:
+    """Whether a method takes what is given to the hook that it overrides."""
+    if not (isinstance(hook, FunctionType) and isinstance(own, FunctionType)):
+        return
+    named = hook.__qualname__.startswith("Callback.") and not hook.__name__.startswith("_")
+    if not (_is_library_function(hook) and (named or _is_abstract(hook))):
+        return
+    _, *wanted = inspect.signature(hook).parameters.values()
+    by_name = {p.name: None for p in wanted if p.kind is p.KEYWORD_ONLY}
+    by_place = [None for p in wanted if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    taken = inspect.signature(own)
+    try:
+        taken.bind(None, *by_place, **by_name)
+    except TypeError:
+        has = ", ".join(list(taken.parameters)[1:])
+        called = f"{hook.__name__}({', '.join(p.name for p in wanted)})"
+        yield f"{hook.__name__} takes ({has}), and is called as {called}."
+
+
+def _is_library_function(hook: FunctionType) -> bool:
+    """Whether textmill has it, and says all that it is given."""
+    open_kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    taken = inspect.signature(hook).parameters.values()
+    return hook.__module__.startswith("textmill.") and not any(p.kind in open_kinds for p in taken)
+
+
+def _is_abstract(hook: Any) -> bool:
+    return bool(getattr(hook, "__isabstractmethod__", False))
+
+
+@lru_cache
+def missing_hooks(kind: type[Any]) -> tuple[str, ...]:
+    """What textmill calls and a class of a person's own has not, each with what it is.
+
+    A method whose callers in its class are all overridden is not needed.
+    """
+    found = []
+    for name in () if _is_library(kind) else dir(kind):
+        hook = inspect.getattr_static(kind, name)
+        if not (isinstance(hook, FunctionType) and _is_abstract(hook)):
+            continue
+        base = next(each for each in kind.__mro__ if vars(each).get(name) is hook)
+        methods = {n: m for n, m in vars(base).items() if isinstance(m, FunctionType)}
+        callers = [n for n, m in methods.items() if name in m.__code__.co_names]
+        if not callers or any(getattr(kind, each) is methods[each] for each in callers):
+            said = (inspect.getdoc(hook) or "").partition("\n")[0]
+            said = re.sub(r":math:`([^`]*)`", r"\1", said.replace("*Shape:*", "Shape:"))
+            lacks = f"{kind.__qualname__} has no {name}{inspect.signature(hook)}"
+            found.append(f"{lacks}, which every {base.__qualname__} has: {said}")
+    return tuple(found)
+
+
+def _is_library(kind: type[Any]) -> bool:
+    return kind.__module__.startswith(("textmill.", "torch."))
+
+
+def _calls(kind: type[Any], name: str) -> bool:
+    """Whether code of the class, or of its own bases, calls a method of that name."""
+    own = (base for base in kind.__mro__ if not _is_library(base))
+    methods = (m for base in own for m in vars(base).values() if isinstance(m, FunctionType))
+    return any(name in method.__code__.co_names for method in methods)

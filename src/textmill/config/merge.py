@@ -1,0 +1,329 @@
+"""Settings in layers: structures are filled field by field, and the last layer that speaks wins.
+
+``type`` is resolved first. A layer that changes it discards what earlier layers set on that node;
+a layer that sets one field never resets its siblings.
+"""
+
+import dataclasses
+import inspect
+import typing
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from typing_extensions import override
+
+from textmill.config.code_names import CodeNames, UnknownCodeError, is_component, type_word
+from textmill.config.foreign_names import MOVED, setting_here
+from textmill.config.parameters import MISSING, Parameter, settings_of
+from textmill.config.registry import all_registries, find_name, suggest
+from textmill.config.values.annotations import (
+    PLAIN,
+    has_word,
+    members,
+    torch_kind,
+    type_name,
+    unwrapped,
+)
+from textmill.config.values.raw_values import (
+    Entries,
+    Node,
+    Scalar,
+    Value,
+    as_entries,
+    is_null,
+    merged,
+    shown,
+    untyped,
+)
+from textmill.config.values.typed_values import INVALID, Values, torch_value
+from textmill.errors import Place, UserError
+
+__all__ = ["Settings", "concept_of", "suggest", "to_torch", "without_type"]
+
+UNSUITED = {"holdout": "These rows are not divided: give valid_data rows of its own. "}
+"""Settings that not every component of a kind has, with what to do without."""
+
+
+def without_type(node: Entries) -> Entries:
+    """The entries but ``type``."""
+    rest = {key: item for key, item in node.entries.items() if key != "type"}
+    return dataclasses.replace(node, entries=rest)
+
+
+class Settings(Values):
+    """Resolves layers of nodes into values; notes tell what a change of type discarded."""
+
+    def __init__(self, names: CodeNames | None = None) -> None:
+        super().__init__(names)
+        self.notes: list[str] = []
+        self.code: Place | None = None  # where the ingredient at hand was written
+
+    def fields(
+        self, parameters: Sequence[Parameter], layers: Sequence[Entries], name: str
+    ) -> dict[str, Any]:
+        """One value for each parameter: its default, changed by the layers in order."""
+        self.refuse_unknown([parameter.name for parameter in parameters], layers, name)
+        return {
+            parameter.name: self.resolve(
+                parameter,
+                [
+                    layer.entries[parameter.name]
+                    for layer in layers
+                    if parameter.name in layer.entries
+                ],
+                f"{name}.{parameter.name}",
+            )
+            for parameter in parameters
+        }
+
+    def refuse_unknown(self, known: Sequence[str], layers: Sequence[Entries], name: str) -> None:
+        """Notes settings that are none of those known."""
+        for layer in layers:
+            for key in layer.entries:
+                if key not in known and not self.was_here(key, layer, name):
+                    listed = f"It has: {', '.join(known)}." if known else "It has no settings."
+                    guess = setting_here(key) or UNSUITED.get(key, "") or suggest(key, known)
+                    text = f"{name} has no setting '{key}'. {guess}{listed}"
+                    self.problem(text, layer.place_of(key))
+
+    def was_here(self, key: str, layer: Entries, name: str) -> bool:
+        """Whether a file of an older run has a setting where it stood; what it set is said."""
+        place = layer.place_of(key)
+        if key not in MOVED or place.line is None:
+            return False
+        if untyped(layer.entries[key]) is not False:
+            self.notes.append(
+                f"{name}.{key} ({place}) is {MOVED[key]} now: set that; it was left out."
+            )
+        return True
+
+    def resolve(self, parameter: Parameter, nodes: Sequence[Node], name: str) -> Any:
+        """The value of one setting; MISSING when nobody gives one."""
+        kind = structure_of(parameter.annotation, parameter.default)
+        if kind is not None:
+            return self.layered(kind, parameter, nodes, name)
+        if not nodes:
+            return self._checked(parameter, name)
+        node: Node | None = None
+        for item in nodes:
+            if node is None and isinstance(item, Entries) and item.dotted:
+                node = as_entries(Value(parameter.default, item.place))
+            node = merged(node, item)
+        assert node is not None
+        annotation = parameter.annotation
+        if annotation in (inspect.Parameter.empty, Any) and parameter.default is not None:
+            annotation = type(parameter.default)
+        return self.read(node, annotation, name)
+
+    def _checked(self, parameter: Parameter, name: str) -> Any:
+        """A default from code is taken as it is, but for what is plainly of another type."""
+        if any(parameter.default is none for none in (MISSING, INVALID, None)):
+            return parameter.default
+        child = self.fresh()
+        value = child.read(Value(parameter.default, self.code), parameter.annotation, name)
+        kinds = members(parameter.annotation) or (parameter.annotation,)
+        if all(kind in (*PLAIN, type(None)) for kind in kinds):
+            self.problems += child.problems  # of another class it is certainly a mistake
+        return parameter.default if child.problems else value
+
+    def layered(self, kind: Any, parameter: Parameter, nodes: Sequence[Node], name: str) -> Any:
+        """A dataclass or a component's Config, from its default and the layers that touch it."""
+        annotation, base = parameter.annotation, parameter.default
+        collected: list[Entries] = []
+        for node in nodes:
+            entries = as_entries(node)
+            if not isinstance(entries, Entries):
+                base, collected = self._replaced(node, kind, annotation, name), []
+                kind = type(base) if dataclasses.is_dataclass(base) else kind
+                continue
+            named = self._named_type(entries, kind, annotation, name)
+            if named is not None and named is not kind:
+                self.discard(collected, name, entries)
+                kind, base, collected = named, MISSING, []
+            collected.append(without_type(entries) if named is not None else entries)
+        if not collected and base is not MISSING:
+            return base
+        if base is INVALID:
+            return INVALID
+        needed = has_word(kind) or any(parameter.required for parameter in settings_of(kind))
+        if base is MISSING and not nodes and needed:
+            return MISSING
+        return self.made(kind, base, collected, name)
+
+    def made(self, kind: Any, base: Any, layers: Sequence[Entries], name: str) -> Any:
+        """An instance of the dataclass with every field resolved, or INVALID."""
+        same = dataclasses.is_dataclass(base) and type(base) is kind
+        values = self.fields(settings_of(base if same else kind), layers, name)
+        place = layers[-1].place if layers else None
+        for field, value in values.items():
+            if value is MISSING:
+                self.required(f"{name}.{field}", settings_of(kind), field, place)
+        if any(value is INVALID or value is MISSING for value in values.values()):
+            return INVALID
+        try:
+            return kind(**values)
+        except (ValueError, TypeError, UserError) as error:
+            return self.problem(f"{name}: {error}", place)
+
+    def required(
+        self, name: str, parameters: Sequence[Parameter], field: str, place: Place | None
+    ) -> None:
+        """Notes that a setting without default has no value."""
+        wanted = next(type_name(p.annotation) for p in parameters if p.name == field)
+        self.problem(f"{name}: wanted {wanted}, and no value is given. Set {name}=...", place)
+
+    @override
+    def structure(self, node: Node, annotation: Any, name: str) -> Any:
+        """Reads a whole dataclass: an item of a list, a member of a union."""
+        node = as_entries(node)
+        if isinstance(node, Scalar) and not is_null(node) and concept_of(_owners(annotation)):
+            node = Entries({"type": node}, node.place)  # an item is its type alone
+        if not isinstance(node, Entries):
+            wanted = f"{name}: wanted the settings of {type_name(annotation)}, found {shown(node)}."
+            return self.problem(wanted, node.place)
+        if "type" not in node.entries and any(map(inspect.isabstract, _owners(annotation))):
+            wanted = f"{name}: wanted the type of a {concept_of(_owners(annotation))}, found none."
+            return self.problem(wanted, node.place)
+        return self.layered(
+            structure_of(annotation, MISSING), Parameter(name, annotation), [node], name
+        )
+
+    @override
+    def component(self, node: Entries, name: str) -> Any:
+        kind = node.entries["type"]
+        assert isinstance(kind, Scalar)
+        try:
+            found = self.names.find(kind.text, kind.place)
+        except UnknownCodeError as error:
+            self.unknown += [(name, kind.text)] if self.names.is_closed(kind.place) else []
+            return self.problem(f"{name}.type: {error}", kind.place)
+        if not is_component(found):
+            return self.problem(f"{name}.type: '{kind.text}' is no component.", kind.place)
+        return self.structure(node, found.Config, name)
+
+    def _replaced(self, node: Node, kind: Any, annotation: Any, name: str) -> Any:
+        if isinstance(node, Value) and dataclasses.is_dataclass(node.value):
+            # One of the recipe's own may only look like what is wanted; a file could not name it.
+            filed = find_name(getattr(node.value, "owner", None))
+            if filed and not isinstance(node.value, _bases(annotation) or kind):
+                wanted = f"wanted the settings of {type_name(annotation)}"
+                text = f"{name}: {wanted}, found those of the {filed[0].concept} {filed[1]}."
+                return self.problem(text, node.place)
+            return node.value
+        word = isinstance(node, Scalar) and not is_null(node) and hasattr(kind, "owner")
+        if word and not any(map(has_word, members(annotation) or (annotation,))):
+            return self.problem(
+                f"{name}: wanted settings, found {shown(node)}. "
+                f"Another type is chosen with {name}.type={untyped(node)}.",
+                node.place,
+            )
+        return self.read(node, annotation, name)
+
+    def _named_type(self, entries: Entries, kind: Any, annotation: Any, name: str) -> Any:
+        """The Config class that the layer's ``type`` names, or None when it names none."""
+        node = entries.entries.get("type")
+        own = any(field.name == "type" for field in dataclasses.fields(kind))
+        if node is None or own or not hasattr(kind, "owner"):
+            return None
+        word = node.text if isinstance(node, Scalar) else str(getattr(node, "value", shown(node)))
+        if word == type_word(kind.owner):
+            return kind
+        owners = _owners(annotation) or (kind.owner,)
+        found = _named_subclasses(owners, kind.owner)
+        said = concept_of(owners) or type_name(annotation)
+        try:
+            named = self.names.find(word, node.place) if word.startswith("@") else found[word]
+        except (KeyError, UnknownCodeError) as error:
+            if self.names.is_closed(node.place):
+                self.unknown.append((name, word))
+            listed = f"Known: {', '.join(sorted(found)) or 'none'}."
+            text = f"no {said} is named '{word}'. {suggest(word, found)}{listed}"
+            self.problem(f"{name}.type: {error if word.startswith('@') else text}", node.place)
+            return kind
+        if not is_component(named) or not (annotation is Any or issubclass(named, owners)):
+            self.problem(f"{name}.type: '{word}' is no {said}.", node.place)
+            return kind
+        return named.Config
+
+    def discard(self, collected: Sequence[Entries], name: str, by: Entries) -> None:
+        """Notes what layers had set, where a later one has another type."""
+        node = by.entries["type"]
+        dropped = [
+            f"{path} ({place})" for layer in collected for path, place in leaves(layer, name)
+        ]
+        if dropped:
+            word = node.text if isinstance(node, Scalar) else shown(node)
+            self.notes.append(f"{name}.type={word} ({node.place}) discards {', '.join(dropped)}.")
+
+
+def leaves(node: Node, name: str) -> Iterator[tuple[str, Place | None]]:
+    """Every setting that a layer gives under a name, dotted, with its place."""
+    if isinstance(node, Entries) and node.entries:
+        for key, item in node.entries.items():
+            yield from leaves(item, f"{name}.{key}")
+    else:
+        yield name, node.place
+
+
+def structure_of(annotation: Any, default: Any) -> Any:
+    """The dataclass that a setting is filled as, or None when it is one value."""
+    if dataclasses.is_dataclass(default) and not isinstance(default, type):
+        return type(default)
+    bases = _bases(annotation)
+    return bases[0] if bases else None
+
+
+def _bases(annotation: Any) -> tuple[Any, ...]:
+    """The dataclasses among the annotation and the members of its union."""
+    annotation = unwrapped(annotation)
+    union = members(annotation) or (annotation,)
+    return tuple(
+        a for a in map(unwrapped, union) if isinstance(a, type) and dataclasses.is_dataclass(a)
+    )
+
+
+def _owners(annotation: Any) -> tuple[type[Any], ...]:
+    """The components whose settings the annotation takes."""
+    return tuple(base.owner for base in _bases(annotation) if hasattr(base, "owner"))
+
+
+def _named_subclasses(owners: tuple[type[Any], ...], current: Any) -> dict[str, Any]:
+    """Registered subclasses of the owners, by name; a registry that files one is read whole."""
+    filing = [each for each in all_registries().values() if each.files_any((*owners, current))]
+    found = {name: registry.get(name) for registry in filing for name in registry.names()}
+    return {n: e for n, e in found.items() if isinstance(e, type) and issubclass(e, owners)}
+
+
+def concept_of(owners: tuple[type[Any], ...]) -> str | None:
+    """What people call what the owners' subclasses are: the registry's word, if one has any yet.
+
+    Example:
+        >>> from textmill.training.optimizers import AdamW
+        >>> concept_of((AdamW,)), concept_of((int,))
+        ('optimizer', None)
+    """
+    for registry in all_registries().values():
+        if registry.files_any(owners):
+            return registry.concept
+    return None
+
+
+def to_torch(value: Any, annotation: Any) -> Any:
+    """The value as an ingredient receives it: dtypes and devices become torch's objects."""
+    annotation = unwrapped(annotation)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        changed = {
+            parameter.name: made
+            for parameter in settings_of(value)
+            if (made := to_torch(parameter.default, parameter.annotation)) is not parameter.default
+        }
+        return dataclasses.replace(value, **changed) if changed else value
+    if isinstance(value, str):
+        kinds = [kind for kind in members(annotation) or (annotation,) if torch_kind(kind)]
+        return torch_value(value, kinds[0]) if kinds else value
+    if isinstance(value, list | tuple):
+        inner = typing.get_args(annotation)[:1] or (Any,)
+        made = [to_torch(item, inner[0]) for item in value]
+        same = all(a is b for a, b in zip(made, value, strict=True))
+        return value if same else type(value)(made)
+    return value

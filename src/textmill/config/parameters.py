@@ -1,0 +1,94 @@
+"""What an ingredient or a Config asks for: names, annotations, defaults, what is said of each."""
+
+import dataclasses
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from textmill.config.docstrings import field_docs
+from textmill.config.values.annotations import hints
+from textmill.config.values.typed_values import StandIn, plain
+
+__all__ = ["MISSING", "Parameter", "deciding", "settings_of"]
+
+
+MISSING: Any = StandIn("MISSING")
+"""Where a value would be and nobody gives one."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One thing an ingredient asks for, whoever is to give it."""
+
+    name: str
+    annotation: Any = inspect.Parameter.empty
+    default: Any = MISSING
+    doc: str = ""
+    in_key: bool | Literal["set"] | Mapping[str, Any] = True
+
+    def keyed(self, value: Any) -> Any:
+        """What stands in the key for a value of it."""
+        if isinstance(self.in_key, Mapping) and isinstance(value, str):
+            return self.in_key.get(value, value)
+        return value
+
+    def decides(self, value: object) -> bool:
+        """Whether that value of it is in the key."""
+        return bool(self.in_key) and not (self.in_key == "set" and not value)
+
+    @property
+    def required(self) -> bool:
+        """Whether it has no default."""
+        return self.default is MISSING
+
+
+def settings_of(config: object) -> list[Parameter]:
+    """The fields of a Config or dataclass; an instance's values are the defaults."""
+    kind = config if isinstance(config, type) else type(config)
+    types, docs = hints(kind), field_docs(kind)
+    found = []
+    for entry in dataclasses.fields(kind):
+        if entry.init:
+            default = _default(entry) if kind is config else getattr(config, entry.name)
+            in_key = entry.metadata.get("in_key", True)
+            doc = docs.get(entry.name, "")
+            found.append(
+                Parameter(entry.name, types.get(entry.name, entry.type), default, doc, in_key)
+            )
+    return found
+
+
+def _default(entry: dataclasses.Field[Any]) -> Any:
+    if entry.default_factory is not dataclasses.MISSING:
+        return entry.default_factory()
+    return MISSING if entry.default is dataclasses.MISSING else entry.default
+
+
+def deciding(value: Any) -> Any:
+    """Plain data of a value, without the fields that say where and how a run goes.
+
+    Example:
+        >>> from textmill.config.component import Component, Config, setting
+        >>> class Saver(Component):
+        ...     class Config(Config):
+        ...         every: int = 5
+        ...         keep: int = setting(3, in_key=False)
+        >>> deciding(Saver.Config()), deciding([Saver.Config(every=2)])
+        ({'every': 5}, [{'every': 2}])
+    """
+    return _without_marked(value, plain(value))
+
+
+def _without_marked(value: Any, data: Any) -> Any:
+    """Plain data of a value, without the nested fields that are not in the key."""
+    if dataclasses.is_dataclass(value) and isinstance(data, dict) and not isinstance(value, type):
+        left_out = {p.name for p in settings_of(value) if not p.decides(p.default)}
+        kept = {key: item for key, item in data.items() if key not in left_out}
+        return {k: _without_marked(getattr(value, k, None), item) for k, item in kept.items()}
+    if isinstance(value, Mapping) and isinstance(data, dict):
+        pairs = zip(value.values(), data.items(), strict=True)
+        return {str(key): _without_marked(item, made) for item, (key, made) in pairs}
+    if isinstance(value, Sequence) and isinstance(data, list):
+        return [_without_marked(item, made) for item, made in zip(value, data, strict=True)]
+    return data

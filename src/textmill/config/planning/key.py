@@ -1,0 +1,148 @@
+"""The key of a run: a hash of what decides its result.
+
+In it: resolved settings, the reached code of the recipe, and which ingredient is built from which.
+Not in it: comments, docstrings, layout, settings marked ``in_key=False`` (device, workers, saving,
+run length), and the observers: reporters and callbacks, with what only they need. A callback may
+ask to stop: that is length, as ``max_steps`` is, and no key tells two lengths apart.
+"""
+
+import ast
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from textmill.config.code_names import SCRIPT_MODULE, is_code
+from textmill.config.ingredient import documented
+from textmill.config.parameters import MISSING, deciding
+from textmill.config.planning.plan import Plan
+from textmill.config.sources.imports import parsed
+from textmill.config.sources.own_code import code_in, names_in, normalized, own_code, top_level
+from textmill.config.values.typed_values import INVALID
+from textmill.config.values.yaml_files import is_utf8
+from textmill.errors import UserError
+from textmill.former_names import first_name
+
+__all__ = [
+    "OBSERVERS",
+    "deciding_names",
+    "key_settings",
+    "plan_parts",
+    "reached_code",
+    "run_key",
+]
+
+OBSERVERS = ("reporters", "callbacks")
+"""Ingredients that see a run and do not decide what it computes."""
+
+
+def run_key(plan: Plan) -> str:
+    """Twelve hex digits that name what the run computes."""
+    content: dict[str, Any] = {"settings": key_settings(plan), "code": reached_code(plan)}
+    order = deciding_names(plan)
+    swaps = {name: path for name, path in plan.swaps.items() if name in order}
+    # Of a recipe without a script of its own: where its ingredients are defined.
+    values = {} if plan.table.source else {name: plan.nodes[name].value for name in order}
+    objects = {n: _dotted(shown) for n, v in values.items() if (shown := documented(v)) is not None}
+    content |= {"swaps": swaps, "objects": objects}
+    # What is built from an ingredient of another name: .given(vocabulary="labels").
+    wired = {name: plan.nodes[name].wiring.dependencies for name in order}
+    other = {n: {k: w for k, (w, _) in each.items() if k != w} for n, each in wired.items()}
+    if rebound := {name: names for name, names in other.items() if names}:
+        content["wiring"] = rebound
+    text = json.dumps(content, sort_keys=True, ensure_ascii=False)
+    if not is_utf8(text):
+        odd = sorted(n for n, item in content["settings"].items() if not is_utf8(str(item)))
+        raise UserError(
+            f"{', '.join(odd) or 'A setting'}: it has text that is not UTF-8, such as a name of a "
+            "file, and settings are written to files that are. Give what it names another name."
+        )
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def deciding_names(plan: Plan) -> list[str]:
+    """The planned names, without the observers and what only they need."""
+    reached: set[str] = set()
+    waiting = [name for name in plan.targets if name in plan.nodes]
+    while waiting:
+        name = waiting.pop()
+        if name not in reached and name not in OBSERVERS:
+            reached.add(name)
+            waiting += [needed for needed in plan.nodes[name].needs if needed in plan.nodes]
+    return [name for name in plan.order if name in reached]
+
+
+def _dotted(value: Any) -> str:
+    """Where it is defined, by the name that it had in the first keys."""
+    name, module = getattr(value, "__qualname__", ""), getattr(value, "__module__", "")
+    if str(module).startswith(SCRIPT_MODULE):
+        return str(name)
+    return first_name(f"{module}.{name}")
+
+
+def key_settings(plan: Plan) -> dict[str, Any]:
+    """The resolved settings of the plan that are in the key."""
+    found = {}
+    for name in sorted(deciding_names(plan)):
+        node = plan.nodes[name]
+        values = {}
+        for parameter in (p for p in node.wiring.settings if p.in_key):
+            value = node.settings.get(parameter.name, MISSING)
+            value = None if value is MISSING or value is INVALID else deciding(value)
+            if parameter.decides(value):
+                values[parameter.name] = parameter.keyed(value)
+        head = {"type": node.type_name} if node.type_name else {}
+        if head or values:
+            found[name] = {**head, **values}
+    return found
+
+
+def reached_code(plan: Plan) -> dict[str, str]:
+    """Normalized source of everything of the recipe's own that the plan reaches.
+
+    Of an ingredient that is a Config its settings say all: only its class is code, not the line
+    ``trainer = Trainer.Config(max_steps=100)``, which may hold what is not in the key.
+
+    Raises:
+        UserError: The source of a part cannot be read.
+    """
+    table, nodes = plan.table, [plan.nodes[name] for name in deciding_names(plan)]
+    parts = [*plan_parts(plan, observers=False)]
+    if not table.source:
+        return own_code(parts)
+    bound = top_level(ast.parse(table.source))
+    own = [n for n in nodes if n.name in table.ingredients and n.name not in plan.swaps]
+    found = {
+        node.name: _dotted(node.config.owner)
+        for node in own
+        if node.is_config and node.type_name is None
+    }
+    reached = [node.name for node in own if not node.is_config]
+    of_script = [part for part in parts if str(part.__module__).startswith(SCRIPT_MODULE)]
+    reached += [part.__qualname__.partition(".")[0] for part in of_script]
+    statements: list[ast.stmt] = []
+    while reached:
+        name = reached.pop()
+        if name in found or name not in bound:
+            continue
+        found[name] = normalized(bound[name])
+        statements += bound[name]
+        reached += names_in(bound[name])
+    folder = table.path.resolve().parent if table.path else Path()
+    trees: list[ast.AST] = [ast.Module(statements, [])]
+    for path in table.local_modules:
+        trees.append(module := parsed(path))
+        found[f"module {path.relative_to(folder).as_posix()}"] = normalized([module])
+    known = {*table.local_modules, *([table.path.resolve()] if table.path else [])}
+    return found | own_code(parts, known=known, imported_by=trees, folder=folder)
+
+
+def plan_parts(plan: Plan, *, observers: bool = True) -> Iterator[Any]:
+    """The classes and functions that the planned ingredients are made of."""
+    for node in (plan.nodes[name] for name in (plan.nodes if observers else deciding_names(plan))):
+        yield from code_in(node.value) if is_code(node.value) else ()
+        if node.is_config:
+            yield from (node.kind, getattr(node.kind, "owner", node.kind))
+        settings = {p.name: node.settings.get(p.name) for p in node.wiring.settings if p.in_key}
+        yield from code_in(settings)

@@ -1,0 +1,78 @@
+"""Whether a run's ``config.yaml`` gives back what a setting holds: told before anything is run."""
+
+import dataclasses
+import enum
+from collections.abc import Mapping, Sequence, Set
+from datetime import timedelta
+from pathlib import PurePath
+from typing import Any
+
+from textmill.config.code_names import CodeNames, is_code
+from textmill.config.merge import Settings
+from textmill.config.parameters import MISSING, Parameter
+from textmill.config.values.annotations import has_word
+from textmill.config.values.raw_values import Entries, Value, shown
+from textmill.config.values.typed_values import INVALID, plain
+from textmill.config.values.yaml_files import dump_yaml, yaml_nodes
+
+__all__ = ["lost"]
+
+_LEAVES = (bool, int, float, str, enum.Enum, timedelta, PurePath, type(None))
+
+
+def lost(value: Any, parameter: Parameter, name: str, names: CodeNames) -> str | None:
+    """Why a value of a person's own would be another in the run that is loaded.
+
+    What has no part of a person's own is not looked at: the library's own reads back. The text
+    says what is wrong and what to do; it is None where nothing is.
+    """
+    if value is MISSING or value is INVALID or not _is_own(value):
+        return None
+    written = plain(value)
+    top = yaml_nodes(dump_yaml({"it": written}), source=name)
+    assert isinstance(top, Entries)
+    reader = Settings(names)
+    back = reader.resolve(parameter, [top.entries["it"]], name)
+    if not reader.problems and _same(back, value):
+        return None
+    kinds = f"is a {type(value).__name__} and would be read as a {type(back).__name__}"
+    why = f"{name}: {shown(Value(written))} {kinds}."
+    if reader.problems:
+        why = reader.problems[0].message
+    return (
+        f"{why} A run with it could not be loaded: define what is your own at the top of a module, "
+        "and annotate the setting with what it takes."
+    )
+
+
+def _is_own(value: Any) -> bool:
+    """Whether the value, or one in it, is code, a class of a person's own, or no plain data."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = (getattr(value, entry.name) for entry in dataclasses.fields(value) if entry.init)
+        return type(value).__module__.partition(".")[0] != "textmill" or any(map(_is_own, fields))
+    if isinstance(value, Mapping):
+        return any(map(_is_own, value.values()))
+    if isinstance(value, Sequence | Set) and not isinstance(value, str):
+        return any(map(_is_own, value))
+    return not _is_leaf(value)
+
+
+def _is_leaf(value: Any) -> bool:
+    return isinstance(value, _LEAVES) or has_word(type(value)) or type(value).__module__ == "torch"
+
+
+def _same(first: Any, second: Any) -> bool:
+    """Whether two values are the same, of the same classes; a list may be a tuple."""
+    if is_code(first):
+        return first is second
+    if dataclasses.is_dataclass(first):
+        names = [entry.name for entry in dataclasses.fields(first) if entry.init]
+        return type(first) is type(second) and all(
+            _same(getattr(first, name), getattr(second, name)) for name in names
+        )
+    if isinstance(first, Mapping) and isinstance(second, Mapping):
+        return first.keys() == second.keys() and all(_same(first[k], second[k]) for k in first)
+    if isinstance(first, list | tuple) and isinstance(second, list | tuple):
+        return len(first) == len(second) and all(map(_same, first, second))
+    leaves = _is_leaf(first) and _is_leaf(second)
+    return (leaves or type(first) is type(second)) and plain(first) == plain(second)

@@ -1,0 +1,89 @@
+"""Building what was planned: on demand, dependencies first, each ingredient once."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from textmill.config.component import Config
+from textmill.config.ingredient import BuiltFrom
+from textmill.config.merge import to_torch
+from textmill.config.parameters import deciding
+from textmill.config.planning.wiring import IngredientNode
+from textmill.config.validators import refuse_read_once
+from textmill.config.values.typed_values import plain
+
+__all__ = ["Session"]
+
+READ_AGAIN = ("train_data", "valid_data", "test_data", "reporters", "callbacks")
+"""Ingredients that several others read, or one of them again and again."""
+
+
+class Session:
+    """The objects of one run by name.
+
+    An exception inside an ingredient goes through as it is, with a note that names the ingredient.
+    """
+
+    def __init__(self, nodes: Mapping[str, IngredientNode], provided: Mapping[str, object]) -> None:
+        self.nodes = nodes
+        self._objects: dict[str, Any] = dict(provided)
+        self._order: list[str] = []
+
+    def has(self, name: str) -> bool:
+        """Whether the plan reaches the ingredient or the run provides it."""
+        return name in self._objects or name in self.nodes
+
+    def get(self, name: str) -> Any:
+        """The object of that name; it is built when it is first asked for."""
+        if name not in self._objects:
+            if name not in self.nodes:
+                raise KeyError(f"'{name}' is not in the plan; planned: {', '.join(self.nodes)}.")
+            node = self.nodes[name]
+            needed = {
+                key: self.get(wanted) for key, (wanted, _) in node.wiring.dependencies.items()
+            }
+            try:
+                self._objects[name] = _made(node, needed)
+                if name in READ_AGAIN:
+                    what = "The data" if name.endswith("_data") else name
+                    refuse_read_once(self._objects[name], what)
+            except Exception as error:
+                where = f" ({node.ingredient.place})" if node.ingredient.place else ""
+                error.add_note(f"in the ingredient '{name}'{where}")
+                raise
+            self._order.append(name)
+        return self._objects[name]
+
+    @property
+    def built(self) -> dict[str, Any]:
+        """The Configs as built, with the sizes that came from data, as plain data by ingredient."""
+        return {name: plain(config) for name, config in self._configs()}
+
+    @property
+    def compared(self) -> dict[str, Any]:
+        """As :attr:`built`, without what may be another when a run is gone on with."""
+        return {name: deciding(config) for name, config in self._configs()}
+
+    def _configs(self) -> Iterator[tuple[str, Config]]:
+        for name in self._order:
+            made = self._objects[name]
+            config = made if isinstance(made, Config) else getattr(made, "config", None)
+            if isinstance(config, Config) and (config is made or config.owner is type(made)):
+                yield name, config  # of another's Config, its type would be wrong
+
+
+def _made(node: IngredientNode, needed: dict[str, Any]) -> Any:
+    value = node.value
+    if isinstance(value, BuiltFrom):
+        config = needed.pop(value.name)
+        if not isinstance(config, Config):
+            raise TypeError(
+                f"{node.name} is built from {value.name}, which must be a component's Config, "
+                f"but is a {type(config).__name__}."
+            )
+        return config.build(**needed)
+    if node.is_config:
+        config = to_torch(node.config, type(node.config))
+        return config if node.name == "model" else config.build(**needed)
+    kinds = {parameter.name: parameter.annotation for parameter in node.wiring.settings}
+    settings = {name: to_torch(item, kinds[name]) for name, item in node.settings.items()}
+    return value(**settings, **needed)

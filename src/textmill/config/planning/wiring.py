@@ -1,0 +1,163 @@
+"""What an ingredient is once its layers are known, and which of its parameters are settings."""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from textmill.config.component import Config, Given
+from textmill.config.ingredient import (
+    STANDARD,
+    BuiltFrom,
+    Ingredient,
+    Like,
+    as_config,
+    dependencies_of,
+    parameters_of,
+)
+from textmill.config.parameters import MISSING, Parameter, settings_of
+from textmill.config.values.annotations import PLAIN, hints, is_settable, is_value_type, unwrapped
+
+__all__ = ["IngredientNode", "Wiring", "produced", "wire"]
+
+_EMPTY = inspect.Parameter.empty
+
+
+@dataclass
+class Wiring:
+    """The parameters of one ingredient, sorted into what a person sets and what others give."""
+
+    settings: list[Parameter] = field(default_factory=list)
+    dependencies: dict[str, tuple[str, Parameter]] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+    unfilled: list[str] = field(default_factory=list)
+    """What it would take and nobody gives: it does without."""
+
+
+@dataclass
+class IngredientNode:
+    """One reached ingredient: its value after swaps, its settings and what it is built from."""
+
+    ingredient: Ingredient
+    value: Any
+    config: Any = None
+    settings: dict[str, Any] = field(default_factory=dict)
+    wiring: Wiring = field(default_factory=Wiring)
+    kind: Any = None
+    type_name: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The ingredient's name."""
+        return self.ingredient.name
+
+    @property
+    def is_config(self) -> bool:
+        """Whether the ingredient is a component's Config."""
+        return self.kind is not None
+
+    @property
+    def needs(self) -> list[str]:
+        """The names of the ingredients it is built from, in the order of its parameters."""
+        return list(dict.fromkeys(name for name, _ in self.wiring.dependencies.values()))
+
+
+def wire(name: str, value: Any, known: Callable[[str], bool]) -> Wiring:
+    """Sorts the parameters of a function, class or Config by name and annotation."""
+    config = as_config(value)
+    if config is not None:
+        renamed = value.names if isinstance(value, Given) else {}
+        wiring, needed = Wiring(settings_of(config)), dependencies_of(config)
+        kind = config if isinstance(config, type) else type(config)
+        owner = getattr(kind, "owner", kind).__name__
+        for key in sorted({p.name for p in wiring.settings} & {p.name for p in needed}):
+            # A run's file could not say which of the two it is.
+            wiring.problems.append(
+                f"'{key}' is a setting of {name} and also an ingredient that {owner} is "
+                "built from: a run with it could be trained, but not loaded. Rename the field of "
+                f"{owner}.Config."
+            )
+        if name != "model":
+            add_dependencies(wiring, needed, renamed, known)
+        return wiring
+    wiring = Wiring()
+    for parameter in parameters_of(value):
+        _sort(wiring, name, parameter, known)
+    return wiring
+
+
+def add_dependencies(
+    wiring: Wiring,
+    parameters: Sequence[Parameter],
+    renamed: Mapping[str, str],
+    known: Callable[[str], bool],
+) -> None:
+    """Adds what ``build`` asks for; one that nobody defines and that has a default keeps it."""
+    for parameter in parameters:
+        wanted = renamed.get(parameter.name, parameter.name)
+        if known(wanted) or parameter.required or parameter.name in renamed:
+            wiring.dependencies[parameter.name] = (wanted, parameter)
+        else:
+            wiring.unfilled.append(wanted)
+
+
+def _sort(wiring: Wiring, owner: str, parameter: Parameter, known: Callable[[str], bool]) -> None:
+    annotation, name = unwrapped(parameter.annotation), parameter.name
+    if annotation in PLAIN:
+        wiring.settings.append(parameter)
+    elif known(name):
+        if is_value_type(annotation) and name not in STANDARD:
+            wiring.problems.append(
+                f"the parameter '{name}' of {owner} is both: its type makes it a setting and its "
+                f"name an ingredient. Rename one of the two."
+            )
+        wiring.dependencies[name] = (name, parameter)
+    elif name in STANDARD:
+        if parameter.required:
+            wiring.dependencies[name] = (name, parameter)
+        else:
+            wiring.unfilled.append(name)
+    elif annotation in (_EMPTY, Any):
+        _sort_untyped(wiring, owner, parameter)
+    elif is_settable(annotation):
+        wiring.settings.append(parameter)
+    elif parameter.required:
+        wiring.dependencies[name] = (name, parameter)
+    else:
+        wiring.unfilled.append(name)
+
+
+def _sort_untyped(wiring: Wiring, owner: str, parameter: Parameter) -> None:
+    if parameter.required:
+        wiring.problems.append(
+            f"the parameter '{parameter.name}' of {owner} needs an annotation to be a setting, or "
+            f"an ingredient of its name."
+        )
+    elif parameter.default is not None and is_settable(type(parameter.default)):
+        wiring.settings.append(
+            Parameter(parameter.name, type(parameter.default), parameter.default, parameter.doc)
+        )
+    else:
+        wiring.unfilled.append(parameter.name)
+
+
+def produced(node: IngredientNode, nodes: Mapping[str, IngredientNode]) -> Any:
+    """The type of what a consumer of the ingredient receives, as far as it is written down."""
+    name, value = node.name, node.value
+    if isinstance(value, BuiltFrom):
+        source = nodes.get(value.name)
+        if source is None or not source.is_config:
+            return Any
+        name, value = "module", source.value
+    config = as_config(value)
+    if config is not None:
+        kind = config if isinstance(config, type) else type(config)
+        build = kind.build if kind.build is not Config.build else None
+        if name == "model":
+            return kind
+        return kind.owner if build is None else hints(build).get("return", Any)
+    if isinstance(value, type):
+        return value
+    if isinstance(value, Like) or value is MISSING:
+        return Any
+    return hints(value).get("return", Any)

@@ -1,0 +1,57 @@
+"""Public names of a package, each imported when it is first used, so that none waits for torch."""
+
+import ast
+import importlib
+from collections.abc import Callable
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+from textmill.config.foreign_names import refuse_foreign_attribute
+from textmill.errors import missing_training_extra
+
+__all__ = ["on_first_use", "public_name", "public_names"]
+
+
+@cache
+def public_names(package: str) -> dict[str, str]:
+    """The names that a package imports for type checkers alone, sorted, each with its module.
+
+    Example:
+        >>> public_names("textmill.data")["Rows"]
+        'textmill.data.rows'
+    """
+    tree = ast.parse(Path(str(importlib.import_module(package).__file__)).read_text("utf-8"))
+    found = {
+        alias.name: str(line.module)
+        for block in tree.body
+        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
+        for line in block.body
+        if isinstance(line, ast.ImportFrom)
+        for alias in line.names
+    }
+    return dict(sorted(found.items()))
+
+
+def public_name(package: str, name: str) -> Any:
+    """What a package has under a public name, which is imported now.
+
+    Raises:
+        ImportError: Another framework has it there; textmill's name is said.
+        MissingExtraError: It needs a package of the extra ``train``, which is not installed.
+        AttributeError: The package has none of that name.
+    """
+    known = public_names(package)
+    if name in known:
+        try:
+            return getattr(importlib.import_module(known[name]), name)
+        except ModuleNotFoundError as error:
+            raise missing_training_extra(error, f"{package}.{name}") or error from error
+    refuse_foreign_attribute(f"{package}.{name}")
+    has = ", ".join(known)
+    raise AttributeError(f"module '{package}' has no attribute '{name}'; it has: {has}")
+
+
+def on_first_use(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """The ``__getattr__`` and the ``__dir__`` of a package."""
+    return partial(public_name, package), lambda: list(public_names(package))

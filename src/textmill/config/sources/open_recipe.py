@@ -1,0 +1,262 @@
+"""Where a recipe comes from: a script, an experiment, or a YAML file that names one of them."""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from textmill.config.ingredient import IngredientTable
+from textmill.config.recipe import Recipe, experiments
+from textmill.config.registry import suggest
+from textmill.config.sources.include import include_of_file
+from textmill.config.sources.script import load_script, table_of_recipe
+from textmill.config.sources.written_places import without_places
+from textmill.config.values.raw_values import Entries, Scalar, untyped
+from textmill.config.values.yaml_files import read_yaml
+from textmill.errors import CodeNotAllowedError, Place, UserError, worded
+
+__all__ = ["Source", "open_recipe"]
+
+_SUFFIXES = (".yaml", ".yml")
+_OUTER = ("recipe", "include", "settings", "built")
+_SHOWN = 12
+"""Experiments that an error lists; more are for ``textmill list experiments``."""
+_SAVED_OUTER = (*_OUTER, "swaps")
+"""At the top of a file that a run wrote; a person types a swap, and writes none in a file."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A recipe's ingredients and the layers of settings that files give, the weakest first.
+
+    Args:
+        table: The ingredients.
+        layers: What the YAML file and the ``--config`` files set.
+        name: What the recipe is called: the script's stem, the experiment's name.
+        path: The script, or None for an experiment.
+        yaml: The YAML file that named the recipe, or None.
+        swaps: Ingredients that a run's file says were replaced by an import path; the table has
+            them too, so that a plan of it swaps again.
+        closed: Files of runs among those of the layers, for which nothing is imported.
+        left_out: Settings of a run's file that are not taken over, as they say where is written.
+        include: The modules that the files' ``include:`` names.
+    """
+
+    table: IngredientTable
+    layers: tuple[Entries, ...]
+    name: str
+    path: Path | None = None
+    yaml: Path | None = None
+    swaps: Mapping[str, str] = field(default_factory=dict)
+    closed: tuple[str, ...] = ()
+    left_out: Mapping[str, Scalar] = field(default_factory=dict)
+    include: tuple[str, ...] = ()
+
+
+def open_recipe(
+    recipe: str | Path | Recipe,
+    *,
+    configs: Sequence[str | Path] = (),
+    allow_code: bool = False,
+    is_run: Callable[[Path], bool],
+) -> Source:
+    """Finds a recipe and reads the files of settings that go with it.
+
+    Args:
+        recipe: ``path.py``, ``experiment/name`` or ``file.yaml``; from Python also a Recipe.
+        configs: Further YAML files of settings, each stronger than the one before.
+        allow_code: Whether code that a run folder's file names may be executed: a script, or what
+            an import path leads to.
+        is_run: Whether a run wrote into a folder: what is in it, or below, is then data.
+
+    Raises:
+        UserError: No such recipe, or a file that cannot be read.
+        CodeNotAllowedError: A run folder's file names code, and ``allow_code`` is not given.
+    """
+    closed: tuple[str, ...] = ()
+    left_out: dict[str, Scalar] = {}
+    further, include = [], list[str]()
+    for path in map(Path, configs):
+        node = read_yaml(path)
+        saved = _is_saved(path, node, is_run)
+        if saved and not allow_code:
+            closed = (*closed, str(path))
+        if "recipe" in node.entries:
+            raise UserError(
+                f"{node.place_of('recipe')}: only the first file may name a recipe; remove this "
+                "line, or run the file itself."
+            )
+        include += include_of_file(node, saved=str(path) in closed, allow_code=False)
+        layer = _settings(node, path)
+        further.append(_without_places(layer, left_out) if saved else layer)
+    file, swaps = None, dict[str, str]()
+    if isinstance(recipe, Recipe):
+        table = table_of_recipe(recipe)
+    elif Path(recipe).suffix not in _SUFFIXES:
+        table = _table(str(recipe))
+    else:
+        file = Path(recipe)
+        node = read_yaml(file)
+        saved = _is_saved(file, node, is_run)
+        named = node.entries.get("recipe")
+        if not isinstance(named, Scalar):
+            raise UserError(_unnamed(file, saved=saved))
+        include = [*include_of_file(node, saved=saved, allow_code=allow_code), *include]
+        table = _named_table(file, named, saved=saved, allow_code=allow_code)
+        layer = _settings(node, file, _SAVED_OUTER if saved else _OUTER)
+        if saved:
+            layer = _without_places(_as_it_was(layer, table), left_out)
+            swaps = _saved_swaps(node, table, allow_code=allow_code)
+            table = replace(table, swaps={**table.swaps, **swaps})
+            closed = closed if allow_code else (str(file), *closed)
+        further.insert(0, layer)
+    layers, includes = tuple(further), tuple(include)
+    return Source(table, layers, table.name, table.path, file, swaps, closed, left_out, includes)
+
+
+def _unnamed(path: Path, *, saved: bool) -> str:
+    """What a file without a recipe lacks; a run made in Python may have none."""
+    if not saved:
+        return f"{path}: names no recipe. Add a line like 'recipe: translation/tatoeba'."
+    return (
+        f"{path}: this run was made from a Recipe in Python, which no file names. Go on with it by "
+        f"the call that began it, with run_dir='{path.parent}'; or register the recipe as an "
+        "experiment."
+    )
+
+
+def _as_it_was(layer: Entries, table: IngredientTable) -> Entries:
+    """The settings of a run, which had no ingredient that its experiment has only had since.
+
+    A script is the run's own copy: what it has, the run had.
+    """
+    if table.path is not None:
+        return layer
+    none = Scalar("null", layer.place)
+    since = {name: none for name in table.ingredients if name not in layer.entries}
+    return replace(layer, entries={**layer.entries, **since})
+
+
+def _without_places(layer: Entries, left_out: dict[str, Scalar]) -> Entries:
+    """The settings of a run's file that are taken over; the others are added to those left out."""
+    kept, places = without_places(layer)
+    left_out |= places
+    return kept
+
+
+def _settings(node: Entries, path: Path, outer: Sequence[str] = _OUTER) -> Entries:
+    """The settings at the top of the file, or under its ``settings:``."""
+    inner = node.entries.get("settings")
+    if inner is None:
+        rest = {key: item for key, item in node.entries.items() if key not in outer}
+        return Entries(rest, node.place, key_places=node.key_places)
+    for key in node.entries:
+        if key not in outer:
+            raise UserError(
+                f"{node.place_of(key)}: '{key}' stands beside 'settings:'; move it under it."
+            )
+    if isinstance(inner, Entries):
+        return inner
+    if untyped(inner) is None:
+        return Entries({}, inner.place or Place(str(path)))
+    raise UserError(f"{inner.place}: wanted a mapping of ingredients to their settings.")
+
+
+def _is_saved(path: Path, node: Entries, is_run: Callable[[Path], bool]) -> bool:
+    """Whether a run wrote the file, or what it names: data, which may come from anywhere.
+
+    A folder that lost its ``run.json``, or a second file beside the run's own, changes nothing.
+    """
+    if "built" in node.entries or (path.name == "config.yaml" and "settings" in node.entries):
+        return True
+    named = node.entries.get("recipe")
+    script = isinstance(named, Scalar) and named.text.endswith(".py")
+    files = [path, path.parent / named.text] if isinstance(named, Scalar) and script else [path]
+    around = (f for file in files for f in (*file.absolute().parents, *file.resolve().parents))
+    return any(map(is_run, around))
+
+
+def _saved_swaps(node: Entries, table: IngredientTable, *, allow_code: bool) -> dict[str, str]:
+    """The import paths of a run's file, but for those that the recipe itself has."""
+    inner = node.entries.get("swaps")
+    if inner is None or (not isinstance(inner, Entries) and untyped(inner) is None):
+        return {}
+    if not isinstance(inner, Entries):
+        raise UserError(f"{inner.place}: wanted a mapping of ingredients to import paths.")
+    found = {}
+    for name, item in inner.entries.items():
+        place = inner.place_of(name)
+        if not isinstance(item, Scalar) or not item.text.startswith("@"):
+            raise UserError(f"{place}: swaps.{name}: wanted an import path, as @package.name.")
+        if table.swaps.get(name) == item.text:
+            continue
+        if not allow_code:
+            raise CodeNotAllowedError(
+                f"{place}: this run was made with {name}={item.text}, and code that a run folder "
+                f"names is not executed. If you trust it, add --allow-code (allow_code=True)."
+            )
+        found[name] = item.text
+    return found
+
+
+def _named_table(path: Path, named: Scalar, *, saved: bool, allow_code: bool) -> IngredientTable:
+    if named.text.endswith(".py"):
+        script = path.parent / named.text
+        if saved and not allow_code:
+            raise CodeNotAllowedError(
+                f"{named.place}: this run was made by the script {script}, and code that a run "
+                f"folder names is not executed. If you trust it, add --allow-code "
+                f"(allow_code=True), or name the script yourself."
+            )
+        return load_script(script)
+    if Path(named.text).suffix in _SUFFIXES:
+        raise UserError(f"{named.place}: a recipe is a script or an experiment, not another file.")
+    return _experiment(named.text, str(named.place))
+
+
+def _table(name: str) -> IngredientTable:
+    if name.endswith(".py"):
+        if not Path(name).exists():
+            raise UserError(
+                f"{name}: no such script in {Path.cwd()}. {_near_script(name)}".rstrip()
+            )
+        return load_script(Path(name))
+    return _experiment(name, worded("command line", "recipe"))
+
+
+def _near_script(name: str) -> str:
+    """The script beside it with the nearest name: ``.py``, which all have, makes nothing near."""
+    folder = Path(name).parent
+    stems = (
+        {other.stem: str(other) for other in folder.glob("*.py") if other.is_file()}
+        if folder.is_dir()
+        else {}
+    )
+    guess = suggest(Path(name).stem, stems)
+    named = [path for stem, path in stems.items() if guess == suggest(stem, [stem])]
+    return f"Did you mean '{named[0]}'? " if named else ""
+
+
+def _experiment(name: str, place: str) -> IngredientTable:
+    known = experiments.names()
+    if name not in known:
+        listed = f"experiment: {', '.join(known) or 'none'}."
+        if len(known) > _SHOWN:
+            listed = f"experiment: textmill list experiments has all {len(known)}."
+        scripts = [f"{name}.py"] if Path(f"{name}.py").exists() else []
+        raise UserError(
+            f"{place}: no recipe is called '{name}'. {suggest(name, [*known, *scripts])}"
+            f"Wanted a script.py, a file.yaml, or an {listed} One of your own is known once the "
+            f"module that registers it is{worded(': --include MODULE', ' imported')}."
+        )
+    function: Any = experiments.get(name)
+    recipe = function()
+    if not isinstance(recipe, Recipe):
+        raise UserError(
+            f"the experiment '{name}' returns a {type(recipe).__name__}; wanted a Recipe."
+        )
+    recipe.doc = recipe.doc or inspect.getdoc(function) or ""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    defined = Place(code.co_filename, code.co_firstlineno) if code else Place(name)
+    return table_of_recipe(recipe, name=name, place=defined)

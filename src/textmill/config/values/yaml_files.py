@@ -1,0 +1,268 @@
+"""YAML read as places and words, and plain data written back.
+
+Only mappings, lists and words are read. Tags, anchors and aliases are refused: no file of a recipe
+can name code, and none can grow when it is walked.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+from typing_extensions import override
+
+from textmill.config.values.raw_values import Entries, Items, Node, Scalar, untyped_word
+from textmill.errors import Place, UserError, worded
+
+__all__ = [
+    "MAX_BYTES",
+    "MAX_DEPTH",
+    "Word",
+    "dump_yaml",
+    "is_utf8",
+    "parse_word",
+    "read_yaml",
+    "typed_place",
+    "yaml_nodes",
+]
+
+MAX_BYTES = 256_000  # a run's own has about 5,000; so many are read in under half a second
+MAX_DEPTH = 50
+
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the C parser is 20 times faster
+
+
+class Word:
+    """One ``a.b=c`` of a command line: the dotted path and the value as written."""
+
+    def __init__(self, path: tuple[str, ...], node: Node, place: Place) -> None:
+        self.path, self.node, self.place = path, node, place
+
+    @property
+    def dotted(self) -> str:
+        """The path as typed."""
+        return ".".join(self.path)
+
+    def tree(self, path: tuple[str, ...] | None = None) -> Entries:
+        """The word as nested entries, under its own path or a longer one."""
+        node: Node = self.node
+        for key in reversed(path or self.path):
+            node = Entries({key: node}, self.place, dotted=True, key_places={key: self.place})
+        assert isinstance(node, Entries)
+        return node
+
+
+def read_yaml(path: Path) -> Entries:
+    """Reads one mapping with its places; an empty file is an empty mapping.
+
+    Raises:
+        UserError: The file cannot be read, is not a mapping, or holds what it may not hold.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}.") from error
+    if len(data) > MAX_BYTES:
+        raise UserError(f"{path}: larger than {MAX_BYTES} bytes; a file of settings is small.")
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: not UTF-8 text (byte {error.start}).") from error
+    node = yaml_nodes(text, source=str(path))
+    if node is None:
+        return Entries({}, Place(str(path)))
+    if not isinstance(node, Entries):
+        raise UserError(f"{node.place}: wanted a mapping of names to settings.")
+    return node
+
+
+def yaml_nodes(text: str, *, source: str) -> Entries | Items | Scalar | None:
+    """The one document of ``text`` as nodes, or None when it is empty."""
+    try:
+        return _Reader(text, source).document()
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = _place(source, mark) if mark else Place(source)
+        raise UserError(f"{place}: not YAML: {error.problem or error.context}.") from error
+    except yaml.YAMLError as error:
+        raise UserError(f"{source}: not YAML: {str(error).splitlines()[0]}.") from error
+
+
+def _place(source: str, mark: Any) -> Place:
+    return Place(source, mark.line + 1, mark.column + 1)
+
+
+class _Reader:
+    """Builds nodes from the parser's events, so that nothing is ever resolved or constructed."""
+
+    def __init__(self, text: str, source: str) -> None:
+        self.source = source
+        self.events: Iterator[Any] = yaml.parse(text, Loader=_Loader)
+
+    def document(self) -> Entries | Items | Scalar | None:
+        found: Entries | Items | Scalar | None = None
+        for event in self.events:
+            if isinstance(event, yaml.DocumentStartEvent):
+                if found is not None:
+                    self.refuse(event, "a second document; a file holds one.")
+                found = self.node(next(self.events), 1)
+        empty = isinstance(found, Scalar) and not found.quoted and found.text == ""
+        return None if empty else found
+
+    def node(self, event: Any, depth: int) -> Entries | Items | Scalar:
+        place = _place(self.source, event.start_mark)
+        if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
+            sign = "*" if isinstance(event, yaml.AliasEvent) else "&"
+            self.refuse(event, f"'{sign}{event.anchor}': anchors and aliases are not read here.")
+        if event.tag is not None and not (isinstance(event, yaml.ScalarEvent) and event.tag == "!"):
+            self.refuse(event, f"the tag '{event.tag}' is not read here; write the plain value.")
+        if depth > MAX_DEPTH:
+            self.refuse(event, f"nested more than {MAX_DEPTH} levels deep.")
+        if isinstance(event, yaml.ScalarEvent):
+            return Scalar(event.value, place, quoted=event.style in tuple("'\"|>"))
+        if isinstance(event, yaml.SequenceStartEvent):
+            return Items(tuple(self.items(depth)), place)
+        return self.mapping(place, depth)
+
+    def items(self, depth: int) -> Iterator[Node]:
+        while not isinstance(event := next(self.events), yaml.SequenceEndEvent):
+            yield self.node(event, depth + 1)
+
+    def mapping(self, place: Place, depth: int) -> Entries:
+        entries: dict[str, Node] = {}
+        places: dict[str, Place] = {}
+        while not isinstance(event := next(self.events), yaml.MappingEndEvent):
+            key = self.node(event, depth + 1)
+            if not isinstance(key, Scalar):
+                self.refuse(event, "a key must be a word.")
+                raise AssertionError
+            if key.text in entries:
+                self.refuse(event, f"'{key.text}' is written twice, first at {places[key.text]}.")
+            places[key.text] = key.place
+            entries[key.text] = self.node(next(self.events), depth + 1)
+        return Entries(entries, place, key_places=places)
+
+    def refuse(self, event: Any, why: str) -> None:
+        raise UserError(f"{_place(self.source, event.start_mark)}: {why}")
+
+
+def parse_word(word: str) -> Word:
+    r"""Reads ``a.b=c``: the value in YAML's flow syntax where it starts like it, else as it stands.
+
+    >>> parse_word("optimizer.lr=1e-3").path
+    ('optimizer', 'lr')
+    >>> parse_word("a.b=[1, 2]").node.items[1].text
+    '2'
+    >>> parse_word("a.b={label:stars}").node.entries["label"].text
+    'stars'
+    >>> parse_word("a.b=it's: #fine").node.text
+    "it's: #fine"
+    """
+    place = Place(typed_place(word))
+    if not is_utf8(word):
+        raise UserError(
+            f"{place}: not UTF-8 text, and settings are written to files that are. Give what it "
+            "names another name."
+        )
+    name, equals, text = word.partition("=")
+    path = tuple(part.strip() for part in name.removeprefix("--").split("."))
+    if not equals or not all(path):
+        raise UserError(f"{place}: wanted name.setting=value.")
+    return Word(path, _word_value(text, place), place)
+
+
+def typed_place(word: str = "") -> str:
+    """Where a setting was given that stands in no file.
+
+    >>> typed_place("lr=x")
+    'overrides: lr=x'
+    """
+    place = worded("command line", "overrides")
+    return f"{place}: {word}" if word else place
+
+
+def is_utf8(text: str) -> bool:
+    r"""Whether a text can be written as UTF-8; a name of a file that is not has other bytes.
+
+    >>> is_utf8("é"), is_utf8("d\udcff.tsv")
+    (True, False)
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _word_value(text: str, place: Place) -> Node:
+    first, last = text[:1], text[-1:]
+    if first and first + last in ("[]", "{}"):
+        try:
+            return _at(yaml_nodes(text, source=place.source), place, raw=text)
+        except UserError as error:
+            if "not YAML" not in str(error):
+                raise UserError(f"{place}: {str(error).split(': ', 2)[-1]}") from error
+    elif len(text) > 1 and first == last and first in "'\"":
+        try:
+            node = yaml_nodes(text, source=place.source)
+        except UserError:
+            node = None
+        if isinstance(node, Scalar):
+            return Scalar(node.text, place, quoted=True)
+    return Scalar(text, place, quoted=text == "")
+
+
+def _at(node: Node | None, place: Place, *, raw: str | None = None) -> Node:
+    """The same node with the command-line word as its place everywhere."""
+    if isinstance(node, Items):
+        return Items(tuple(_at(item, place) for item in node.items), place, raw)
+    if isinstance(node, Entries):
+        items = (_spaced(key, item) for key, item in node.entries.items())
+        return Entries({key: _at(item, place) for key, item in items}, place, raw)
+    assert isinstance(node, Scalar)
+    return Scalar(node.text, place, node.quoted)
+
+
+def _spaced(key: str, item: Node) -> tuple[str, Node]:
+    """An entry of a command-line word, where ``{a:b}`` means ``{a: b}``; YAML has it a key."""
+    name, colon, text = key.partition(":")
+    if name and colon and text and isinstance(item, Scalar) and item.text == "" and not item.quoted:
+        return name, Scalar(text, item.place)
+    return key, item
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes what ``read_yaml`` reads back equal: no aliases, text quoted where it must be."""
+
+    @override
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    style = None if isinstance(untyped_word(text), str) else "'"
+    if not text.isprintable():
+        style = '"'  # other styles fold line breaks, and some controls read back as spaces
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _represent_text)
+
+
+def dump_yaml(data: Any) -> str:
+    """Plain data (dicts, lists, text, numbers, bools, None) as block YAML in the given order.
+
+    >>> print(dump_yaml({"optimizer": {"lr": 0.001, "name": "12"}}), end="")
+    optimizer:
+      lr: 0.001
+      name: '12'
+    """
+    return yaml.dump(
+        data,
+        Dumper=_Dumper,
+        sort_keys=False,
+        allow_unicode=True,
+        default_flow_style=False,
+        width=100,
+    )

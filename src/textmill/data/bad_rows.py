@@ -1,0 +1,209 @@
+"""Rows that cannot be used: never lost, never silent. ``good + bad = total``, always.
+
+A bad row is a value like any other: it has a file, a line, a byte offset and a reason, so that
+``sed -n 17p`` shows it. How many are allowed is decided once the whole file has been read, before
+any training.
+"""
+
+import json
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from typing_extensions import override
+
+from textmill.errors import DataError
+from textmill.runtime.files import write_atomic
+
+__all__ = [
+    "KEPT",
+    "AccountedRows",
+    "BadRow",
+    "BadRowsError",
+    "RowCount",
+    "check_bad_rows",
+    "tell_left_out",
+    "write_bad_rows",
+]
+
+LOG = logging.getLogger("textmill")
+
+SHOWN = 20  # rows in an error's text: a screenful; a run keeps more in its bad_rows.jsonl
+KEPT = 100_000
+"""Bad rows that are kept, some 40 MB; all are counted."""
+
+
+@dataclass(frozen=True)
+class BadRow:
+    r"""One row that cannot be used.
+
+    Attributes:
+        file: The file as it was named, ``-`` for standard input.
+        line: Its number from 1, header included.
+        byte_offset: Where the line begins in the file, in bytes from 0; None where a row has no
+            line, and ``line`` is its number from 1.
+        reason: One phrase: what was wanted and what was found.
+        text_excerpt: At most 80 characters of it; bytes that are not UTF-8 as ``\xff``.
+
+    Example:
+        >>> print(BadRow("pairs.tsv", 3, 41, "wanted 2 columns, found 1", "Hello"))
+        pairs.tsv:3 (byte 41): wanted 2 columns, found 1
+    """
+
+    file: str
+    line: int
+    byte_offset: int | None
+    reason: str
+    text_excerpt: str
+
+    @override
+    def __str__(self) -> str:
+        if self.byte_offset is None:
+            return f"{self.file}, row {self.line - 1} (from 0): {self.reason}"
+        return f"{self.file}:{self.line} (byte {self.byte_offset}): {self.reason}"
+
+
+@dataclass(frozen=True)
+class RowCount:
+    """How many rows were read; ``total`` is counted by lines, apart from ``good`` and ``bad``.
+
+    >>> print(RowCount(good=97, bad=3, total=100))
+    100 rows: 97 good, 3 bad
+    """
+
+    good: int
+    bad: int
+    total: int
+
+    def __post_init__(self) -> None:
+        assert self.good + self.bad == self.total, f"a row was lost: {self}"
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.total} rows: {self.good} good, {self.bad} bad"
+
+
+class AccountedRows(ABC):
+    """Data that reads all its rows in one pass before step 1, and accounts for every one.
+
+    Attributes:
+        is_held_out: Whether these are the rows that a holdout leaves to validation: bad rows are
+            those of the training side.
+    """
+
+    is_held_out: bool
+
+    @abstractmethod
+    def read(self, *, ingredient: str = "train_data") -> "AccountedRows":
+        """Reads all rows, once; a BadRowsError lists the bad ones where there are too many."""
+
+    @abstractmethod
+    def rows(self) -> Sequence[dict[str, str]]:
+        """The good rows of this side, in the order of reading."""
+
+    @abstractmethod
+    def all_bad_rows(self) -> tuple[Sequence[BadRow], int]:
+        """The rows that cannot be used, of both sides: the first ``KEPT``, and how many."""
+
+    @property
+    def count(self) -> RowCount:
+        """Good, bad and total, of the rows of this side."""
+        good, bad = len(self.rows()), 0 if self.is_held_out else self.all_bad_rows()[1]
+        return RowCount(good, bad, good + bad)
+
+    @property
+    def bad_rows(self) -> Sequence[BadRow]:
+        """The rows that were left out; of a great many the first ``KEPT``."""
+        self.rows()
+        return [] if self.is_held_out else self.all_bad_rows()[0]
+
+    def __len__(self) -> int:
+        return len(self.rows())
+
+    def __iter__(self) -> Iterator[dict[str, str]]:
+        return iter(self.rows())
+
+
+class BadRowsError(DataError):
+    """More bad rows than allowed; ``bad_rows`` has the first ``KEPT``, the text the first 20."""
+
+    def __init__(self, message: str, bad_rows: Sequence[BadRow]) -> None:
+        super().__init__(message)
+        self.bad_rows = tuple(bad_rows)
+
+
+def write_bad_rows(path: Path | str, rows: Iterable[BadRow]) -> None:
+    """Writes one JSON object a line, atomically: the fields of `BadRow` by their names.
+
+    Args:
+        path: Usually ``bad_rows.jsonl`` of the run folder; its folder is made where it is missing.
+        rows: In the order of reading.
+
+    Raises:
+        StorageError: The file could not be written.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = [json.dumps(asdict(row), ensure_ascii=False) + "\n" for row in rows]
+    write_atomic(path, "".join(lines))
+
+
+def tell_left_out(bad_rows: Sequence[BadRow], count: RowCount, *, setting: str, name: str) -> None:
+    """Says which rows of the data ``name`` are left out, where some are, as ``setting`` allows."""
+    if bad_rows:
+        LOG.warning(
+            "%d of the %d rows of %s are bad and left out, as %s allows; the first: %s",
+            *(count.bad, count.total, name, setting, bad_rows[0]),
+        )
+    if count.bad > len(bad_rows):
+        LOG.warning("Of the %d bad rows the first %d are kept.", count.bad, len(bad_rows))
+
+
+def check_bad_rows(
+    bad_rows: Sequence[BadRow],
+    count: RowCount,
+    *,
+    allowed: int,
+    setting: str = "train_data.max_bad_rows",
+    hint: str = "",
+) -> None:
+    """Raises when there are more bad rows than ``allowed``.
+
+    Args:
+        bad_rows: Those that are kept of one full pass.
+        count: All of it.
+        allowed: How many are allowed.
+        setting: The dotted name that the error proposes to raise.
+        hint: What else may be wrong; the error ends with it.
+
+    Raises:
+        BadRowsError: There are more. It lists the first 20 with place and reason; to leave them out
+            is not proposed where they are most rows.
+
+    Example:
+        >>> row = BadRow("pairs.tsv", 3, 41, "wanted 2 columns, found 1", "Hello")
+        >>> check_bad_rows([row], RowCount(good=99, bad=1, total=100), allowed=0)
+        Traceback (most recent call last):
+        textmill.data.bad_rows.BadRowsError: 1 of 100 rows is bad, and 0 are allowed:
+          pairs.tsv:3 (byte 41): wanted 2 columns, found 1
+        Correct the file, or leave such rows out with train_data.max_bad_rows=1.
+    """
+    bad, total = count.bad, count.total
+    if bad <= allowed:
+        return
+    lines = [f"{bad} of {total} rows {'is' if bad == 1 else 'are'} bad, and {allowed} are allowed:"]
+    lines += [f"  {row}" for row in bad_rows[:SHOWN]]
+    if (shown := min(SHOWN, len(bad_rows))) < bad:
+        lines.append(f"  ... and {bad - shown} more")
+    if 2 * bad > total:
+        name = setting.rpartition(".")[0]
+        lines.append(
+            "Most rows are bad: the file is likely another than it is read as. How it is read, "
+            f"{name}.columns, {name}.header and {name}.format say."
+        )
+    else:
+        lines.append(f"Correct the file, or leave such rows out with {setting}={bad}.")
+    lines += [hint] if hint else []
+    raise BadRowsError("\n".join(lines), bad_rows)

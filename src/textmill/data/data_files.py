@@ -1,0 +1,297 @@
+"""The files of some data, one or several: which they are, and their rows one after the other."""
+
+import difflib
+import glob
+import hashlib
+import itertools
+import json
+import logging
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from textmill.data.bad_rows import KEPT, BadRow, RowCount
+from textmill.data.file_rows import FileRows, RowIndex, index_file
+from textmill.data.formats.row_format import RowFormat
+from textmill.data.line_blocks import FileNotes
+from textmill.data.mixture import Mixture
+from textmill.data.readers import Table, read_table
+from textmill.data.rows import Rows, StoredRows
+from textmill.errors import StorageError, UserError
+
+__all__ = [
+    "DataPath",
+    "JoinedRows",
+    "ReadFiles",
+    "data_files",
+    "first_file",
+    "mixture_of",
+    "read_files",
+]
+
+LOG = logging.getLogger("textmill")
+
+DataPath = tuple[Path, ...] | Path
+"""A file, a folder of files, a pattern as ``data/*.csv``, or several of these."""
+
+SHOWN_NAMES = 10  # files of the folder where a path's own name is like none of them
+
+
+def data_files(path: DataPath) -> tuple[Path, ...]:
+    """The files that a path means: those of a list in its order, all others by their names.
+
+    A folder's are those directly in it whose names begin with neither a dot nor an underscore.
+
+    Raises:
+        UserError: There is no such file, one is there twice, one cannot be opened, or one of
+            several is empty.
+    """
+    given = [path] if isinstance(path, str | Path) else [*path]
+    found = [file for one in map(Path, given) for file in _named_as(one) or [_checked(one)]]
+    if not found:
+        raise UserError("path: wanted a file, or several, found an empty list.")
+    twice = next((file for file, count in Counter(found).items() if count > 1), None)
+    if twice is not None:
+        raise UserError(f"path: {twice} is there twice; each of its rows would count twice.")
+    for file in found:
+        try:
+            with file.open("rb") as stream:
+                is_empty = not stream.read(1)
+        except OSError as error:
+            raise UserError(f"path: {file} cannot be read: {error.strerror}.") from error
+        if is_empty and len(found) > 1:
+            raise UserError(
+                f"path: {file}, one of {len(found)} files, is empty, as after a copy that failed. "
+                "Put it back as it was, or take it out."
+            )
+    return tuple(found)
+
+
+def first_file(path: DataPath) -> Path:
+    """The first of the files; where there is none, how it is named.
+
+    >>> first_file((Path("no/such.csv"), Path("b.csv"))).suffix
+    '.csv'
+    """
+    first = Path(path if isinstance(path, str | Path) else next(iter(path), "."))
+    return next(iter(_named_as(first)), first)
+
+
+def _named_as(path: Path) -> list[Path]:
+    """The files of a folder, or of a pattern; one of that very name is no pattern."""
+    if path.is_dir():
+        return sorted(p for p in path.iterdir() if p.is_file() and p.name[0] not in "._")
+    if path.exists() or path.is_symlink() or not glob.has_magic(str(path)):
+        return []
+    found = map(Path, glob.glob(str(path), recursive=True))
+    return sorted(file for file in found if file.is_file())
+
+
+def _checked(path: Path) -> Path:
+    """The path of a file that is there."""
+    if path.is_file():
+        return path
+    if path.is_dir():
+        raise UserError(f"path: the folder {path} has no file; of folders in it none is read.")
+    if path.exists() or path.is_symlink():
+        kind = "pipe or device" if path.exists() else "broken link"
+        raise UserError(f"path: wanted a file, found the {kind} {path}.")
+    folder = path.parent
+    while not folder.is_dir():
+        folder = folder.parent
+    name = path.relative_to(folder).parts[0] if path.parts else str(path)
+    names = sorted(p.name for p in folder.iterdir())
+    near = difflib.get_close_matches(name, names, n=3)
+    if near:
+        there = f" Did you mean {' or '.join(repr(str(folder / n)) for n in near)}?"
+    elif names:
+        more = ", ..." if len(names) > SHOWN_NAMES else ""
+        there = f" The folder {folder} has {', '.join(names[:SHOWN_NAMES])}{more}."
+    else:
+        there = f" The folder {folder} is empty."
+    where = "" if path.is_absolute() else f" (the working folder is {Path.cwd()})"
+    gone = "" if folder == path.parent else f" The folder {folder / name} does not exist."
+    raise UserError(f"path: there is no file {path}{where}.{gone}{there}")
+
+
+class JoinedRows(StoredRows):
+    """The rows of several files one after the other; they stay where they are.
+
+    Args:
+        parts: Those of each file.
+        files: What was read.
+    """
+
+    def __init__(self, parts: Sequence[Rows | FileRows], files: "ReadFiles") -> None:
+        size = sum(path.stat().st_size for path in files.paths)
+        super().__init__(tuple(files.layout.columns), size)
+        self.parts, self.files = parts, files
+        self._ends = [*itertools.accumulate(map(len, parts))]
+
+    @override
+    def __len__(self) -> int:
+        return self._ends[-1]
+
+    @override
+    def read(self, start: int, stop: int) -> Rows:
+        found, number = list[Rows](), bisect_right(self._ends, start)
+        while start < stop:
+            part, begin = self.parts[number], self._ends[number] - len(self.parts[number])
+            found.append(part[start - begin : stop - begin])
+            start, number = self._ends[number], number + 1
+        if len(found) == 1:
+            return found[0]
+        return Rows({n: [v for rows in found for v in rows.column(n)] for n in self.names})
+
+    @override
+    def place_of(self, row: int) -> str:
+        return self.files.place_of(row)
+
+    @property
+    @override
+    def pieces(self) -> Sequence[tuple[str, int]]:
+        layout = self.files.layout
+        reading = json.dumps([type(layout).__name__, layout.reading()], sort_keys=True)
+        return [
+            (hashlib.sha256(f"{table.sha256} {reading}".encode()).hexdigest(), table.count.good)
+            for table in self.files.tables
+        ]
+
+
+@dataclass(frozen=True)
+class ReadFiles:
+    """What one pass over the files has found."""
+
+    paths: tuple[Path, ...]
+    """The files."""
+    layout: RowFormat
+    """How they were read."""
+    tables: Sequence[Table | RowIndex]
+    """Of each file its rows, or where they are in it."""
+
+    @cached_property
+    def bad_rows(self) -> list[BadRow]:
+        """The rows that cannot be used, of all files; of a great many the first `KEPT`."""
+        return [row for table in self.tables for row in table.bad_rows][:KEPT]
+
+    @cached_property
+    def count(self) -> RowCount:
+        """Good, bad and total."""
+        counts = [(c.good, c.bad, c.total) for c in (table.count for table in self.tables)]
+        return RowCount(*map(sum, zip(*counts, strict=True)))
+
+    @cached_property
+    def lines(self) -> list[int]:
+        """The line of each good row in its file, from 1."""
+        return [int(line) for table in self.tables for line in table.lines]
+
+    @property
+    def sha256(self) -> str | list[str]:
+        """Of the file's bytes; of several files that of each, in their order."""
+        digests = [table.sha256 for table in self.tables]
+        return digests[0] if len(digests) == 1 else digests
+
+    @property
+    def notes(self) -> FileNotes:
+        """Oddities that did no harm, of all files."""
+        every = [asdict(table.notes) for table in self.tables]
+        ids = next((notes["same_id"] for notes in every if notes["same_id"]), "")
+        sums = {name: sum(n[name] for n in every) for name in every[0] if name != "same_id"}
+        return FileNotes(**{**sums, "bom": bool(sums["bom"]), "same_id": ids})
+
+    def place_of(self, row: int) -> str:
+        """The file, and the line in it of a good row by its number from 0."""
+        part = bisect_right(self._ends, row)
+        table = self.tables[part]
+        return f"{self.paths[part]}:{table.lines[row - self._ends[part] + table.count.good]}"
+
+    @cached_property
+    def _ends(self) -> list[int]:
+        """The number of the row behind the last good one of each file."""
+        return [*itertools.accumulate(table.count.good for table in self.tables)]
+
+    def rows(self) -> Rows | StoredRows:
+        """The good rows in the order of the files and of their lines."""
+        if (columns := self._columns) is not None:
+            return Rows(columns, place_of=self.place_of)
+        parts = [
+            Rows(table.columns) if isinstance(table, Table) else FileRows(path, self.layout, table)
+            for path, table in zip(self.paths, self.tables, strict=True)
+        ]
+        only = parts[0]
+        return only if len(parts) == 1 and isinstance(only, FileRows) else JoinedRows(parts, self)
+
+    @cached_property
+    def _columns(self) -> dict[str, list[str]] | None:
+        """All rows of all files; None where they stay in them."""
+        held = [table.columns for table in self.tables if isinstance(table, Table)]
+        if len(held) < len(self.tables):
+            return None
+        if len(held) == 1:
+            return held[0]
+        return {name: [value for one in held for value in one[name]] for name in held[0]}
+
+
+def read_files(paths: tuple[Path, ...], layout: RowFormat, *, held: int) -> ReadFiles:
+    """Reads files in one pass.
+
+    Args:
+        paths: The files.
+        layout: How they are read.
+        held: Bytes of all together from which on their rows stay in them.
+    """
+    stays = sum(path.stat().st_size for path in paths) > held
+    return ReadFiles(paths, layout, [_read(path, layout, stays=stays) for path in paths])
+
+
+def _read(path: Path, layout: RowFormat, *, stays: bool) -> Table | RowIndex:
+    if stays:
+        try:
+            return index_file(path, layout)
+        except StorageError as error:
+            LOG.warning("%s is read into memory: %s", path, error)
+    return read_table(path, layout)
+
+
+def mixture_of(
+    config: Any, files: ReadFiles, numbers: NDArray[np.int64] | None, *, ingredient: str
+) -> Mixture | None:
+    """What the settings of rows of columns say: the entries of ``path`` are the sources.
+
+    Args:
+        config: The settings.
+        files: What was read.
+        numbers: The rows that take part; None: all.
+        ingredient: What the recipe calls this data.
+
+    Returns:
+        The mixture. None of data of one entry whose rows keep their order, as what follows others.
+
+    Raises:
+        UserError: There is one entry, or no order to mix it in.
+    """
+    setting = "weights" if config.weights is not None else "temperature"
+    entries = config.path if isinstance(config.path, tuple | list) else (config.path,)
+    if len(entries) == 1 and not config.shuffle:
+        return None
+    if len(entries) == 1 or not config.shuffle:
+        found = "one, " + str(entries[0]) if len(entries) == 1 else "shuffle=false"
+        raise UserError(
+            f"{ingredient}.{setting}: wanted several entries of {ingredient}.path, mixed in an "
+            f"order of their own (shuffle=true); found {found}. To read every row once: "
+            f"{ingredient}.{setting}=null"
+        )
+    good = iter([table.count.good for table in files.tables])
+    sizes = tuple(sum(next(good) for _ in data_files(entry)) for entry in entries)
+    names = tuple(map(str, entries))
+    if numbers is not None:
+        sizes = Mixture(names, sizes, ()).of_rows(numbers).sizes
+    return Mixture.of(names, sizes, weights=config.weights, temperature=config.temperature)

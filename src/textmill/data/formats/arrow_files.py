@@ -1,0 +1,332 @@
+"""Parquet and Arrow files, mapped into memory and read a row group or record batch at a time."""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pyarrow.compute
+from pyarrow.parquet import ParquetFile, read_metadata, read_schema
+from typing_extensions import override
+
+from textmill.data.bad_rows import BadRow
+from textmill.data.formats.cells import ANSWERS, CellError, as_list, cell_of, json_answers
+from textmill.data.formats.header import columns_setting, proposed
+from textmill.data.formats.row_format import NumberedScan, Row
+from textmill.errors import DataError
+
+__all__ = ["ColumnarScan", "is_readable", "num_rows", "plain", "record_batches"]
+
+BATCH_ROWS = 8192
+BLOCK_BYTES = 1 << 20
+SHOWN = 80  # characters of a bad row
+
+_Value = str | bytes | None | CellError
+"""Of a text that is no UTF-8 its bytes, or none; of what cannot be a cell why."""
+
+
+class ColumnarScan(NumberedScan[Any]):
+    """A pass over such a file; its layout is a `ColumnarFormat`."""
+
+    @override
+    def __iter__(self) -> Iterator[tuple[int, Row | BadRow]]:
+        try:
+            if not self.stream.seekable():
+                raise DataError(
+                    f"{self.name}: a {self.layout.kind} file cannot be read from a pipe. Name "
+                    "the file."
+                )
+            digest = hashlib.sha256()
+            while block := self.stream.read(BLOCK_BYTES):
+                digest.update(block)
+            self.sha256 = digest.hexdigest()
+            self.stream.seek(0)
+        except OSError as error:
+            raise DataError(f"{self.name}: cannot be read: {error.strerror}.") from error
+        yield from self.numbered(0)
+
+    @override
+    def numbered(self, first: int) -> Iterator[tuple[int, Row | BadRow]]:
+        """Row groups before the first row are not read."""
+        with _arrow_errors(self.name, self.layout.kind):
+            yield from self._rows(first)
+
+    def _rows(self, first: int) -> Iterator[tuple[int, Row | BadRow]]:
+        for start, offset, batch in _read(self._source(), self.layout.kind, first):
+            self.total = start + batch.num_rows
+            skipped = max(0, first - start)
+            part = batch.slice(skipped)
+            columns = self._columns(part)
+            for number, values in enumerate(zip(*columns, strict=True), start + skipped):
+                self.place, row = number, self._pick(values)
+                if isinstance(row, str):
+                    shown = " | ".join(str(value) for value in values)[:SHOWN]
+                    yield number + 1, BadRow(self.name, number + 1, offset, row, shown)
+                else:
+                    yield number + 1, row
+
+    def _source(self) -> Any:
+        """The file mapped into memory where it is one: pages that are read are not copied."""
+        path = getattr(self.stream, "name", None)
+        is_file = isinstance(path, str) and Path(path).is_file()
+        return pyarrow.memory_map(path) if is_file else self.stream
+
+    def _columns(self, batch: Any) -> list[Sequence[_Value]]:
+        """The cells of all columns, those of answers as JSON."""
+        keys = [str(at) for at in self.layout.columns.values()]
+        answers = _answers(batch, keys)
+        return [answers[key] if key in answers else self._column(batch, key) for key in keys]
+
+    def _column(self, batch: Any, key: str) -> Sequence[_Value]:
+        """The cells of a column; those that are no UTF-8 as bytes."""
+        found, wanted = _find(batch, key), set(self.layout.required)
+        names = [name for name, at in self.layout.columns.items() if at == key]
+        if found is None:
+            if wanted.isdisjoint(names):
+                return [None] * int(batch.num_rows)
+            known = ", ".join(map(repr, batch.schema.names)) or "none"
+            setting = columns_setting(proposed(self.layout.columns, batch.schema.names))
+            raise DataError(
+                f"{self.name}: wanted the column {key!r}, found {known}. If it has it by another "
+                f"name: {setting}"
+            )
+        found = plain(found)
+        if is_text(found.type):
+            return _values(found)
+        if not is_readable(found.type):
+            raise DataError(
+                f"{self.name}: column {key!r}: wanted text, numbers or lists of them, "
+                f"found the type {found.type}."
+            )
+        return [_cell(value, names[0]) for value in _values(found)]
+
+    def _pick(self, values: tuple[_Value, ...]) -> Row | str:
+        row = []
+        for name, value in zip(self.layout.columns, values, strict=True):
+            if isinstance(value, CellError):
+                return str(value)
+            if value is None and name in self.layout.required:
+                return f"column {name!r} is null"
+            if isinstance(value, bytes):
+                return f"column {name!r}: bad UTF-8"
+            if value and "\0" in value:
+                return f"column {name!r}: NUL at character {value.index(chr(0))}"
+            row.append(as_list(value) if value and name in self.layout.lists else value or "")
+        return self.layout.blank(tuple(row)) or tuple(row)
+
+
+def _answers(batch: Any, keys: Sequence[str]) -> dict[str, list[_Value]]:
+    """Both columns of answers as `json_answers` has them; none that are no object or two lists."""
+    names = [name for name in ANSWERS if name in batch.schema.names]
+    if ANSWERS[0] not in names or ANSWERS[1] not in keys:
+        return {}
+    kinds = [batch.schema.field(name).type for name in names]
+    if not (pyarrow.types.is_struct(kinds[0]) or (len(kinds) > 1 and all(map(is_list, kinds)))):
+        return {}
+    columns: dict[str, list[_Value]] = {name: [] for name in ANSWERS}
+    for values in zip(*(_values(batch.column(name)) for name in names), strict=True):
+        for name, cell in _answer_cells(dict(zip(names, values, strict=True))).items():
+            columns[name].append(cell)
+    return columns
+
+
+def _answer_cells(row: Mapping[str, Any]) -> dict[str, _Value]:
+    """The two cells of a row; where one of them is null, the other is as it is."""
+    if isinstance(row[ANSWERS[0]], bytes):
+        return dict.fromkeys(ANSWERS, CellError(f"column {ANSWERS[0]!r}: bad UTF-8"))
+    found = json_answers(row)
+    if isinstance(found, str):
+        return dict.fromkeys(ANSWERS, CellError(found))
+    return {name: found[name] if found else _cell(row.get(name), name) for name in ANSWERS}
+
+
+def _values(column: Any) -> list[Any]:
+    """The values of a column; one with a text that is no UTF-8 is bytes, here none."""
+    try:
+        return list(column.to_pylist())
+    except UnicodeDecodeError:
+        return [_value(cell) for cell in column]
+
+
+def _value(cell: Any) -> Any:
+    try:
+        return cell.as_py()
+    except UnicodeDecodeError:
+        return b""
+
+
+def _cell(value: Any, name: str) -> _Value:
+    """A value of a column of other things than texts."""
+    if value is None or isinstance(value, bytes):
+        return value
+    try:
+        return cell_of(value)
+    except CellError as error:
+        return CellError(f"column {name!r}: {error}")
+
+
+def _find(batch: Any, key: str) -> Any:
+    """A column by name, or a field of a column that is a struct; None where there is none."""
+    if key in batch.schema.names:
+        return batch.column(batch.schema.names.index(key))
+    first, *inner = key.split(".")
+    if not inner or first not in batch.schema.names:
+        return None
+    column = batch.column(batch.schema.names.index(first))
+    for name in inner:
+        kind = column.type
+        if not pyarrow.types.is_struct(kind) or kind.get_field_index(name) < 0:
+            return None
+        column = pyarrow.compute.struct_field(column, name)
+    return column
+
+
+@contextmanager
+def _arrow_errors(name: str, kind: str) -> Iterator[None]:
+    """What is wrong with a file, as a DataError that names it."""
+    try:
+        yield
+    except (pyarrow.ArrowException, OSError) as error:
+        raise DataError(
+            f"{name}: no {kind} file that can be read: {str(error).strip().splitlines()[0]:.300}"
+        ) from error
+
+
+def record_batches(path: str | Path, kind: str) -> Iterator[pyarrow.RecordBatch]:
+    """All columns of a file as they are in it, batch by batch.
+
+    The first batch is empty: a file without rows has columns, too.
+
+    Args:
+        path: The file.
+        kind: ``parquet`` or ``arrow``.
+
+    Raises:
+        DataError: It cannot be read.
+    """
+    with _arrow_errors(str(path), kind), pyarrow.memory_map(str(path)) as source:
+        schema = _schema(source, kind)
+        yield pyarrow.record_batch([pyarrow.array([], each.type) for each in schema], schema)
+        yield from (batch for *_, batch in _read(source, kind, 0))
+
+
+def num_rows(path: str | Path, kind: str) -> int | None:
+    """How many rows a file says that it has; None of Arrow, which does not say."""
+    if kind == "parquet":
+        with suppress(pyarrow.ArrowException, OSError):
+            return int(read_metadata(path).num_rows)
+    return None
+
+
+def _schema(source: Any, kind: str) -> Any:
+    if kind == "parquet":
+        return read_schema(source)
+    try:
+        return pyarrow.ipc.open_file(source).schema
+    except pyarrow.ArrowInvalid:
+        source.seek(0)
+        schema = pyarrow.ipc.open_stream(source).schema
+        source.seek(0)
+        return schema
+
+
+def _read(source: Any, kind: str, first: int) -> Iterator[tuple[int, int, Any]]:
+    return (_parquet if kind == "parquet" else _arrow)(source, first)
+
+
+def _parquet(source: Any, first: int) -> Iterator[tuple[int, int, Any]]:
+    """Number of its first row, byte of its row group, and batch after batch from a row on."""
+    number = 0
+    with ParquetFile(source) as file:
+        for group in range(file.num_row_groups):
+            about = file.metadata.row_group(group)
+            if number + about.num_rows <= first:
+                number += about.num_rows
+                continue
+            pages = [about.column(i) for i in range(about.num_columns)]
+            starts = [p.dictionary_page_offset or p.data_page_offset for p in pages]
+            for batch in file.iter_batches(BATCH_ROWS, row_groups=[group]):
+                if number + batch.num_rows > first:
+                    yield number, min(starts, default=0), batch
+                number += batch.num_rows
+
+
+def _arrow(source: Any, first: int) -> Iterator[tuple[int, int, Any]]:
+    number = 0
+    for batch in _arrow_batches(source):
+        if number + batch.num_rows > first:
+            yield number, 0, batch
+        number += batch.num_rows
+
+
+def _arrow_batches(source: Any) -> Iterator[Any]:
+    try:
+        file = pyarrow.ipc.open_file(source)
+    except pyarrow.ArrowInvalid:  # the stream format has no magic bytes at its start
+        source.seek(0)
+        return iter(pyarrow.ipc.open_stream(source))
+    return map(file.get_batch, range(file.num_record_batches))
+
+
+def is_text(kind: Any) -> bool:
+    """Whether a column has texts, or nothing but nulls."""
+    kinds = pyarrow.types
+    return bool(kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_null(kind))
+
+
+def is_readable(kind: Any) -> bool:
+    """Whether its values are texts, numbers, booleans, or lists of these.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> [is_readable(kind) for kind in (pa.int8(), pa.list_(pa.bool_()), pa.date32())]
+        [True, True, False]
+        >>> is_readable(pa.list_(pa.list_(pa.string())))
+        False
+    """
+    kinds, inner = pyarrow.types, kind.value_type if is_list(kind) else kind
+    if kinds.is_dictionary(inner):
+        inner = inner.value_type
+    return bool(
+        is_text(inner)
+        or kinds.is_string_view(inner)
+        or kinds.is_integer(inner)
+        or kinds.is_floating(inner)
+        or kinds.is_boolean(inner)
+    )
+
+
+def plain(column: Any) -> Any:
+    """A column without dictionary and views; numbers of less than 64 bits as they are written.
+
+    So 0.1 of 32 bits is the 0.1 of a TSV, not 0.10000000149011612.
+    """
+    if pyarrow.types.is_dictionary(column.type):
+        known = _without_views(column.dictionary)
+        column = pyarrow.DictionaryArray.from_arrays(column.indices, known).dictionary_decode()
+    column = _without_views(column)
+    listed = is_list(column.type)
+    inner = column.type.value_type if listed else column.type
+    text, wide = pyarrow.string(), pyarrow.float64()
+    if pyarrow.types.is_float16(inner):  # which no pyarrow writes as text
+        single = pyarrow.float32()
+        column, inner = column.cast(pyarrow.list_(single) if listed else single), single
+    if not pyarrow.types.is_float32(inner):
+        return column
+    if listed:
+        text, wide = pyarrow.list_(text), pyarrow.list_(wide)
+    return column.cast(text).cast(wide)
+
+
+def is_list(kind: Any) -> bool:
+    """Whether its values are lists, of one length or not."""
+    kinds = pyarrow.types
+    return bool(kinds.is_list(kind) or kinds.is_large_list(kind) or kinds.is_fixed_size_list(kind))
+
+
+def _without_views(texts: Any) -> Any:
+    """Texts laid out as string_view, as Polars writes them, in the layout of all others."""
+    is_view = pyarrow.types.is_string_view(texts.type)
+    return texts.cast(pyarrow.large_string()) if is_view else texts

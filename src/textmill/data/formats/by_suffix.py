@@ -1,0 +1,172 @@
+"""The format of a file of columns, by its name or as it is said."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal, TypedDict
+
+from typing_extensions import Unpack
+
+from textmill.data.formats.columnar import arrow_format, parquet_format
+from textmill.data.formats.comma_separated import csv_format
+from textmill.data.formats.conll import conll_format
+from textmill.data.formats.json_lines import json_lines_format
+from textmill.data.formats.lines import tsv_format
+from textmill.data.formats.row_format import Columns, RowFormat, numbered
+from textmill.data.formats.squad import squad_format
+from textmill.data.line_blocks import MAX_LINE_BYTES
+from textmill.errors import UserError
+
+__all__ = [
+    "SUFFIXES",
+    "FileFormat",
+    "FormatChoice",
+    "TokenSeparator",
+    "column_format",
+    "format_name",
+]
+
+FileFormat = Literal["auto", "tsv", "csv", "jsonl", "conll", "parquet", "arrow", "squad"]
+
+TokenSeparator = Literal["any", "tab", "space"]
+
+SEPARATORS: dict[TokenSeparator, str | None] = {"any": None, "tab": "\t", "space": " "}
+
+SUFFIXES: dict[str, FileFormat] = {
+    ".arrow": "arrow",
+    ".conll": "conll",
+    ".csv": "csv",
+    ".feather": "arrow",
+    ".json": "squad",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".parquet": "parquet",
+    ".tsv": "tsv",
+}
+
+
+HAVING: dict[str, tuple[FileFormat, ...]] = {
+    "header": ("tsv", "csv"),
+    "delimiter": ("tsv", "csv"),
+    "extra_columns": ("tsv", "csv"),
+    "separator": ("conll",),
+    "comment": ("conll",),
+    "lists": ("jsonl", "parquet", "arrow"),
+    "max_line_bytes": ("tsv", "csv", "conll", "jsonl"),
+}
+"""Settings that not all formats have, and those that have them."""
+UNSAID: dict[str, Any] = {
+    "header": False,
+    "delimiter": None,
+    "extra_columns": "ignore",
+    "separator": "any",
+    "comment": None,
+    "lists": (),
+    "max_line_bytes": MAX_LINE_BYTES,
+}
+"""What says nothing of them."""
+
+
+class FormatChoice(TypedDict, total=False):
+    """How a file is read: the settings of ``HAVING``, as the functions of the formats have them.
+
+    ``delimiter`` is the separator of TSV and CSV, one ASCII character or ``tab``; ``separator``
+    that of CoNLL.
+    """
+
+    header: bool
+    delimiter: str | None
+    extra_columns: Literal["ignore", "error"]
+    separator: TokenSeparator
+    comment: str | None
+    lists: Sequence[str]
+    max_line_bytes: int
+
+
+def format_name(path: Path, said: FileFormat = "auto") -> FileFormat:
+    """The format that is said, or that of the file's name; TSV where the name says nothing.
+
+    >>> format_name(Path("pairs.JSONL")), format_name(Path("eng-fra.txt"))
+    ('jsonl', 'tsv')
+    """
+    return SUFFIXES.get(path.suffix.lower(), "tsv") if said == "auto" else said
+
+
+def column_format(
+    name: FileFormat,
+    columns: Columns,
+    **reading: Unpack[FormatChoice],
+) -> RowFormat:
+    """The layout of a file of that format.
+
+    Args:
+        name: From `format_name`.
+        columns: As for `tsv_format` and `csv_format`; positions of `conll_format`, which are the
+            first ones where only names are given; keys of `json_lines_format` and `squad_format`,
+            and names of columns of `parquet_format` and `arrow_format`.
+        reading: Of `FormatChoice`; what says nothing goes with every format.
+
+    Raises:
+        UserError: A setting does not go with the format.
+    """
+    how: Any = {**UNSAID, **reading, "lists": tuple(reading.get("lists", ()))}
+    _refuse_foreign(name, [setting for setting in how if how[setting] != UNSAID[setting]])
+    lines: Any = {"max_line_bytes": how["max_line_bytes"]}
+    if name in ("tsv", "csv"):
+        make = tsv_format if name == "tsv" else csv_format
+        if how["delimiter"] is not None:
+            lines["separator"] = _one_character(how["delimiter"])
+        lines |= {key: how[key] for key in ("header", "extra_columns")}
+        return make(columns, **lines)
+    if name == "conll":
+        positions: Any = numbered(columns, None)[0]
+        between: Any = {"separator": SEPARATORS[how["separator"]], "comment": how["comment"]}
+        return conll_format(positions, **between, **lines)
+    if name == "jsonl":
+        return json_lines_format(columns, lists=how["lists"], **lines)
+    if name == "squad":
+        return squad_format(columns)
+    return {"arrow": arrow_format, "parquet": parquet_format}[name](columns, lists=how["lists"])
+
+
+def _one_character(delimiter: str) -> str:
+    """What a delimiter stands for."""
+    found = {"tab": "\t", "\\t": "\t"}.get(delimiter, delimiter)
+    if len(found) != 1 or not found.isascii() or found in '"\r\n\0':
+        raise UserError(
+            f"delimiter: wanted one ASCII character, no quote or line end, or tab; found "
+            f"{delimiter!r}."
+        )
+    return found
+
+
+def _refuse_foreign(name: FileFormat, said: Sequence[str]) -> None:
+    """Refuses settings that only other formats have."""
+    for setting in said:
+        if name in HAVING[setting]:
+            continue
+        if setting in ("separator", "comment", "lists"):
+            *others, last = HAVING[setting]
+            only = f"{', '.join(others)} and {last}" if others else last
+            why = f"only {only} files have it, and this is {name}"
+        elif setting == "delimiter":
+            why = f"only tsv and csv files have it, and this is {name}"
+        elif name == "conll":
+            why = "a conll file has no header and any number of columns"
+        elif setting == "header":
+            why = f"a {name} file names its columns itself"
+        elif setting == "extra_columns":
+            why = f"in a {name} file columns are found by their names, and others do no harm"
+        else:
+            why = f"{name} files are not read by lines"
+        raise UserError(f"{setting}: {why}; {_instead(setting, name)}.")
+
+
+def _instead(setting: str, name: FileFormat) -> str:
+    """What to do about a setting that the format does not have."""
+    if setting != "lists":
+        # Evaluations follow a run's data, and valid_data follows train_data.
+        unsaid = {False: "false", None: "null"}.get(UNSAID[setting], UNSAID[setting])
+        return f"leave {setting} out, or undo what is inherited by {setting}={unsaid}"
+    # An experiment may have made the setting: there it is emptied, not left out.
+    other = "; or, if these are JSON lines, train_data.format=jsonl" if name == "squad" else ""
+    return f"leave it out or empty it, as in train_data.lists=[]{other}"

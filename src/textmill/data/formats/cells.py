@@ -1,0 +1,171 @@
+"""Values of JSON lines, Parquet and Arrow as the text that a TSV would have of them."""
+
+import json
+import math
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from textmill.text.cells import ListCell, split_answers
+
+__all__ = [
+    "ANSWERS",
+    "KINDS",
+    "CellError",
+    "as_list",
+    "cell_of",
+    "json_answers",
+    "json_of",
+    "text_problem",
+]
+
+KINDS = {
+    dict: "an object",
+    list: "a list",
+    str: "text",
+    bool: "true or false",
+    int: "a number",
+    float: "a number",
+    type(None): "null",
+}
+"""What errors call the types of values."""
+
+
+class CellError(ValueError):
+    """A value that no cell can be: what was wanted and what was found."""
+
+
+def cell_of(value: Any) -> str:
+    """A value as text: a number exactly, a list of such values as a `ListCell`.
+
+    The task's column types it: ``"3.5"`` is a number where a number is wanted.
+
+    Raises:
+        CellError: It is none of these.
+
+    Example:
+        >>> cell_of(3.50), cell_of(7), cell_of(True), cell_of(["a", 1]).parts
+        ('3.5', '7', 'true', ('a', '1'))
+        >>> cell_of([["a"]])
+        Traceback (most recent call last):
+        textmill.data.formats.cells.CellError: wanted a list of texts or numbers, found a list at 0
+    """
+    if not isinstance(value, list):
+        return _scalar(value, "wanted text, a number or a list of them")
+    wanted = "wanted a list of texts or numbers"
+    return ListCell(_scalar(part, wanted, at) for at, part in enumerate(value))
+
+
+def json_of(text: str | bytes) -> Any:
+    """What a JSON text says; an object with a key twice is none, as either value may be meant.
+
+    Raises:
+        ValueError: It is no JSON, nested too deeply, or has a key twice; says which.
+
+    Example:
+        >>> json_of('{"text": "a", "text": "b"}')
+        Traceback (most recent call last):
+        ValueError: the key 'text' is there twice
+    """
+    try:
+        return json.loads(text, object_pairs_hook=_object)
+    except RecursionError:
+        raise ValueError("not JSON: nested too deeply") from None
+    except json.JSONDecodeError as error:
+        raise ValueError(f"not JSON: {error}") from None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the key {twice[:80]!r} is there twice")
+    return found
+
+
+def as_list(cell: str) -> str:
+    """A cell as a list: a text as one of one; an empty cell stays empty.
+
+    >>> as_list("a b").parts, as_list(ListCell(["a", "b"])).parts, as_list("")
+    (('a b',), ('a', 'b'), '')
+    """
+    return cell if not cell or isinstance(cell, ListCell) else ListCell([cell])
+
+
+def _scalar(value: Any, wanted: str, at: int | None = None) -> str:
+    """A value that is no list; ``at`` is its place in one."""
+    place = "" if at is None else f" at {at}"
+    if isinstance(value, str):
+        if (problem := text_problem(value)) is not None:
+            raise CellError(problem + (place and f", in the text{place} of the list"))
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return _number(value, place)
+    raise CellError(f"{wanted}, found {KINDS.get(type(value), type(value).__name__)}{place}")
+
+
+def _number(value: float, place: str) -> str:
+    try:
+        is_finite = math.isfinite(value)
+    except OverflowError:
+        digits = len(str(abs(value)))
+        raise CellError(
+            f"wanted a number that a float64 holds, found one of {digits} digits{place}"
+        ) from None
+    if not is_finite:
+        raise CellError(f"wanted a finite number, found {value}{place}")
+    return str(value) if isinstance(value, int) else repr(float(value))  # of numpy's, too
+
+
+def text_problem(text: str) -> str | None:
+    """What no text can have, and this one has: NUL, or half of a surrogate pair."""
+    if "\0" in text:
+        return f"NUL at character {text.index(chr(0))}"
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            return f"half of a surrogate pair at character {error.start}"
+    return None
+
+
+ANSWERS = ("answers", "answer_starts")
+"""What a row has them under."""
+
+
+def json_answers(found: Mapping[str, Any], keys: Collection[Any] = ANSWERS) -> dict[str, str] | str:
+    """The answers of a row, and where they begin, as JSON lists; or what is wrong with them.
+
+    Hugging Face's data sets have an object of both lists, others two lists.
+
+    Args:
+        found: A row, with all that is in it.
+        keys: What is read of it; of a row that is asked for no ``answer_starts`` answers stay.
+
+    Returns:
+        Nothing where there is neither an object nor two lists.
+
+    Example:
+        >>> json_answers({"answers": {"text": ["Rollo"], "answer_start": [0]}})
+        {'answers': '["Rollo"]', 'answer_starts': '[0]'}
+        >>> json_answers({"answers": ["Rollo"], "answer_starts": [0]})
+        {'answers': '["Rollo"]', 'answer_starts': '[0]'}
+        >>> json_answers({"answers": "Rollo"})
+        {}
+    """
+    answers, starts = (found.get(key) for key in ANSWERS)
+    if ANSWERS[1] not in keys:
+        return {}
+    if isinstance(answers, Mapping):
+        split = split_answers(answers)
+        if isinstance(split, str):
+            return f"{ANSWERS[0]!r}: {split}"
+        answers, starts = split
+    if not (isinstance(answers, list) and isinstance(starts, list)):
+        return {}
+    lists = (answers, starts)
+    return {
+        key: json.dumps(part, ensure_ascii=False) for key, part in zip(ANSWERS, lists, strict=True)
+    }

@@ -1,0 +1,163 @@
+"""JSON lines: one object a line."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from typing_extensions import override
+
+from textmill.data.bad_rows import BadRow
+from textmill.data.formats.cells import KINDS, CellError, as_list, cell_of, json_answers, json_of
+from textmill.data.formats.row_format import PAIR, Columns, LineScan, LinesFormat, RawLine, Row
+from textmill.data.line_blocks import MAX_LINE_BYTES
+from textmill.errors import UserError
+
+__all__ = ["JsonLinesFormat", "first_keys", "json_lines_format", "pick_row"]
+
+
+class _JsonScan(LineScan["JsonLinesFormat"]):
+    @override
+    def __iter__(self) -> Iterator[tuple[int, Row | BadRow]]:
+        for line in self.lines():
+            self.place, self.record = line.offset, None
+            row = self._row(line)
+            yield line.number, line.bad(self.name, row) if isinstance(row, str) else row
+        self.total = self.blocks.lines
+
+    def _row(self, line: RawLine) -> Row | str:
+        text, problem = line.text()
+        if problem is not None:
+            return problem
+        if not text.strip():
+            return "the line is blank"
+        try:
+            found = json_of(text)
+        except ValueError as error:  # also of a number of more than 4,300 digits
+            return str(error)
+        self.record = found if isinstance(found, dict | str) else None
+        if not isinstance(found, dict):
+            return f"wanted an object, found {KINDS[type(found)]}"
+        return pick_row(found, self.layout)
+
+
+@dataclass(frozen=True)
+class JsonLinesFormat(LinesFormat):
+    """Objects of which some keys are columns; made by `json_lines_format`.
+
+    Attributes:
+        lists: The columns that are lists where they have a text, too.
+    """
+
+    lists: tuple[str, ...] = ()
+
+    SCAN = _JsonScan
+
+
+def json_lines_format(
+    columns: Columns = PAIR,
+    *,
+    required: Sequence[str] | None = None,
+    max_line_bytes: int = MAX_LINE_BYTES,
+    lists: Sequence[str] = (),
+) -> JsonLinesFormat:
+    """JSON lines.
+
+    Args:
+        columns: Names of keys, or a name for each key; ``translation.en`` is the key ``en`` of the
+            object ``translation`` where there is no key of that whole name, and ``summaries.0`` the
+            first of the list ``summaries``.
+        required: The columns that a row cannot be without; all by default.
+        max_line_bytes: The longest line that is read, in bytes.
+        lists: Columns that are lists; a text there is a list of one.
+
+    Raises:
+        UserError: A column is named by a position, or ``lists`` names one that is none.
+    """
+    named = named_places(columns, required, "JSON lines", lists)
+    return JsonLinesFormat(*named, max_line_bytes, tuple(lists))
+
+
+def named_places(
+    columns: Columns, required: Sequence[str] | None, what: str, lists: Sequence[str] = ()
+) -> tuple[dict[str, int | str], tuple[str, ...]]:
+    """Columns by the name they have in the file, and those that a row cannot be without.
+
+    Raises:
+        UserError: A column is named by a position, or ``lists`` names one that is none.
+    """
+    places: dict[str, int | str] = {}
+    places.update(columns if isinstance(columns, Mapping) else {name: name for name in columns})
+    for name, at in places.items():
+        if not isinstance(at, str):
+            raise UserError(
+                f"columns: {what} have names, no positions; wanted the name of {name!r} in the "
+                f"file, found {at}."
+            )
+    unknown = next((name for name in lists if name not in places), None)
+    if unknown is not None:
+        raise UserError(f"lists: wanted names of columns ({', '.join(places)}), found {unknown!r}.")
+    return places, tuple(places if required is None else required)
+
+
+def pick_row(found: Mapping[str, Any], layout: JsonLinesFormat) -> Row | str:
+    """The columns of an object, or what is wrong with it; each is what `cell_of` makes of it.
+
+    A text in one of ``layout.lists`` is a list of one; :func:`json_answers` are written as JSON.
+
+    >>> layout = json_lines_format({"source": "en", "target": "fr.text"})
+    >>> pick_row({"en": "Hi.", "fr": {"text": "Salut."}}, layout)
+    ('Hi.', 'Salut.')
+    >>> pick_row({"en": ["How", "are", "you?"], "fr": {"text": 7}}, layout)
+    ('How are you?', '7')
+    >>> pick_row({"en": "Hi.", "fr": {"text": {}}}, layout)
+    "'fr.text': wanted text, a number or a list of them, found an object"
+    """
+    row = list[str]()
+    answers = json_answers(found, layout.columns.values())
+    if isinstance(answers, str):
+        return answers
+    for name, key in layout.columns.items():
+        value: Any = answers.get(str(key)) or value_at(found, str(key))
+        if (value is None or value is NO_VALUE) and name not in layout.required:
+            value = ""
+        if value is NO_VALUE:
+            return no_key(found, str(key))
+        try:
+            cell = cell_of(value)
+        except CellError as error:
+            return f"{key!r}: {error}"
+        row.append(as_list(cell) if name in layout.lists and key not in answers else cell)
+    return layout.blank(tuple(row)) or tuple(row)
+
+
+NO_VALUE = object()
+"""What is at a key that is not there; ``null`` is a value."""
+
+
+def value_at(found: Any, key: str) -> Any:
+    """What is at the key, or at a path of keys and places in lists; else :data:`NO_VALUE`."""
+    first, _, rest = key.partition(".")
+    if isinstance(found, list):
+        inner = found[int(first)] if first.isdecimal() and int(first) < len(found) else NO_VALUE
+        return value_at(inner, rest) if rest else inner
+    if not isinstance(found, Mapping):
+        return None if found is None else NO_VALUE
+    if key in found or not rest:
+        return found.get(key, NO_VALUE)
+    return value_at(found.get(first, NO_VALUE), rest)
+
+
+def no_key(found: Mapping[str, Any], key: str) -> str:
+    """What is wrong with an object without a key that it must have."""
+    return f"no key {key!r}; the keys are {', '.join(map(repr, found)) or 'none'}"[:300]
+
+
+def first_keys(path: Path) -> list[str]:
+    """The keys of the first line of JSON; none where it is no object."""
+    with path.open("rb") as stream:
+        try:
+            found = json_of(stream.readline(MAX_LINE_BYTES).decode("utf-8-sig"))
+        except ValueError:
+            return []
+    return [*found] if isinstance(found, dict) else []

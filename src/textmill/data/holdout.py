@@ -1,0 +1,156 @@
+"""A share of rows that is held out of training, by a hash of each row.
+
+A row's side follows from what it says alone: not from the others, their number or their order. So a
+row keeps its side while a file grows, and rows that are the same are on one side. The price is that
+the share is kept in expectation, of all rows and of those with one label, and not to the row.
+"""
+
+import hashlib
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from textmill.errors import DataError, UserError
+
+__all__ = ["Holdout", "PassageHoldout", "holdout_of"]
+
+LOG = logging.getLogger("textmill")
+
+HASH = "textmill holdout"
+"""Begins what is hashed, so that no other split by a hash, as of a prepared file, is this one."""
+
+
+@dataclass(frozen=True)
+class Holdout:
+    """Which rows are held out.
+
+    Example:
+        >>> from textmill.data.rows import Rows
+        >>> rows = Rows({"label": ["ham", "spam"] * 50, "text": [str(n) for n in range(100)]})
+        >>> [len(Holdout(0.1, held_out=side, label="label").of(rows)) for side in (False, True)]
+        [87, 13]
+    """
+
+    share: float
+    """Of all rows."""
+    held_out: bool
+    """Whether these are the rows, or all others."""
+    label: str | None = None
+    """A column whose every value keeps a row for training."""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.share < 1:
+            raise UserError(
+                f"holdout: wanted a share of the rows, 0 or more and below 1, found {self.share:g}."
+            )
+
+    @property
+    def rule(self) -> dict[str, float | bool | str]:
+        """What a run writes down."""
+        kept = f"; of each {self.label}, one row is kept for training" if self.label else ""
+        rule = f"blake2b of the row's columns, by their names, below the share{kept}"
+        return {"share": self.share, "held_out": self.held_out, "rule": rule}
+
+    def of(self, rows: Sequence[Mapping[str, str]], *, name: str = "rows") -> NDArray[np.int64]:
+        """The numbers of the rows of this side, rising.
+
+        A label all of whose rows would be held out keeps the one with the greatest hash, and those
+        that are the same, for training: else no model could learn it.
+
+        Args:
+            rows: All rows of a file.
+            name: What the log and errors call them.
+
+        Raises:
+            UserError: The rows have no column of that label.
+            DataError: No row is of this side.
+        """
+        hashes = self._hashes(rows)
+        held = hashes < self.share
+        if self.label is not None and len(rows):
+            if self.label not in rows[0]:
+                raise UserError(
+                    f"stratify: there is no column '{self.label}'; there are {', '.join(rows[0])}."
+                )
+            numbers: dict[str, int] = {}
+            names = (str(row[self.label]) for row in rows)
+            at = np.fromiter((numbers.setdefault(n, len(numbers)) for n in names), np.int64)
+            greatest = np.zeros(len(numbers))
+            np.maximum.at(greatest, at, hashes)
+            held &= ~((greatest < self.share)[at] & (hashes == greatest[at]))
+        found: NDArray[np.int64] = np.flatnonzero(held == self.held_out)
+        kept = "held out" if self.held_out else "left for training"
+        if not len(found):
+            raise DataError(
+                f"{name}: none of {len(rows)} rows is {kept} by holdout={self.share}: there are "
+                "too few. Give more rows, another share, or a file of its own: valid_data.path=..."
+            )
+        LOG.info("%s: %s of %s rows are %s.", name, f"{len(found):,}", f"{len(rows):,}", kept)
+        return found
+
+    def _hashes(self, rows: Sequence[Mapping[str, str]]) -> NDArray[np.float64]:
+        """A number from 0 to 1 for each row."""
+        return np.fromiter(map(_hash, rows), np.float64, len(rows))
+
+
+class PassageHoldout(Holdout):
+    """Which lines of a text are held out: those of whole passages, as lines go on from each other.
+
+    A passage ends with a blank line, and those behind it; in a text without one it is a line.
+
+    Example:
+        >>> from textmill.data.rows import Rows
+        >>> rows = Rows({"text": ["First", "line", ""] * 2 + ["Other", "line", ""]})
+        >>> PassageHoldout(0.75, held_out=True).of(rows).tolist()
+        [0, 1, 2, 3, 4, 5]
+    """
+
+    @property
+    @override
+    def rule(self) -> dict[str, float | bool | str]:
+        rule = "blake2b of each passage between blank lines, or of each line, below the share"
+        return {**super().rule, "rule": rule}
+
+    @override
+    def _hashes(self, rows: Sequence[Mapping[str, str]]) -> NDArray[np.float64]:
+        passages = [*_passages(rows)]
+        hashes = (_hash({"text": "\n".join(lines).strip()}) for lines in passages)
+        found = np.fromiter(hashes, np.float64, len(passages))
+        return np.repeat(found, [len(lines) for lines in passages])
+
+
+def _passages(rows: Sequence[Mapping[str, str]]) -> Iterator[list[str]]:
+    """The lines of each passage, with the blank ones behind it."""
+    line_by_line = all(row["text"].strip() for row in rows)
+    passage: list[str] = []
+    for row in rows:
+        ended = passage and (line_by_line or not passage[-1].strip())
+        if ended and row["text"].strip():
+            yield passage
+            passage = []
+        passage.append(row["text"])
+    if passage:
+        yield passage
+
+
+def holdout_of(config: Any) -> Holdout | None:
+    """What the settings of rows of columns hold out; None: nothing."""
+    if not config.holdout:
+        return None
+    return Holdout(config.holdout, held_out=config.held_out, label=config.stratify)
+
+
+def _hash(row: Mapping[str, str]) -> float:
+    """A number from 0 to 1 of what a row says, whatever the order of its columns.
+
+    >>> _hash({"label": "ham", "text": "Ok."}) == _hash({"text": "Ok.", "label": "ham"})
+    True
+    """
+    said = "\x1f".join([HASH, *(f"{name}\x1e{row[name]}" for name in sorted(row))])
+    digest = hashlib.blake2b(said.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest) / 2**64

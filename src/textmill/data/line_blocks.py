@@ -1,0 +1,260 @@
+"""Blocks of whole lines of a stream of bytes, in bounded memory; what is no text is refused.
+
+A line ends at LF or at the end of the stream; one CR directly before that end belongs to the end.
+A CR anywhere else is data. A line longer than the limit is not held: it is counted and skipped
+while it streams past.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import BinaryIO
+
+from textmill.errors import DataError
+
+__all__ = [
+    "BEGINNINGS",
+    "MAX_LINE_BYTES",
+    "Block",
+    "FileNotes",
+    "LineBlocks",
+    "LongLine",
+    "excerpt",
+    "refuse_binary",
+]
+
+PACKED = "unpack it first"
+BEGINNINGS: Mapping[bytes, tuple[str, str]] = {
+    b"%PDF-": ("a PDF", "make text of it first, as `pdftotext FILE.pdf` does"),
+    b"PK\x03\x04": ("a zip archive, as .docx, .xlsx and .odt files are", "save it as text"),
+    b"\xd0\xcf\x11\xe0": ("a file of an old Office program", "save it as text"),
+    b"\x1f\x8b\x08": ("a gzip file", PACKED),
+    b"BZh91AY&SY": ("a bzip2 file", PACKED),
+    b"\xfd7zXZ\0": ("an xz file", PACKED),
+    b"\x28\xb5\x2f\xfd": ("a zstd file", PACKED),
+    b"PAR1\x15": ("a Parquet file", "name the file, or its format by format=parquet"),
+    b"ARROW1\0\0": ("an Arrow file", "name the file, or its format by format=arrow"),
+    b"\x89PNG": ("an image", "recognize its text first"),
+    b"\xff\xd8\xff": ("an image", "recognize its text first"),
+    b"\x7fELF": ("a program", "name a file of text"),
+    b"MZ\x90\0": ("a program", "name a file of text"),
+    b"SQLite format 3\0": ("a database", "export its rows as CSV"),
+}
+"""How such files begin, what each is, and what to do about it."""
+LEAST_BYTES, LEAST_CONTROLS = 4096, 256
+"""Of fewer, each line may well be one bad row: with NUL, and with other control characters."""
+LOOKED_AT = 1 << 16
+"""Bytes that are counted: a share is known to 1 % then."""
+CONTROLS_SHARE, LINES_SHARE = 0.05, 0.5
+"""Of random bytes, and of packed ones, a tenth are such, in nearly all lines; of text in whatever
+encoding hardly any, so that its lines are bad rows; a hole in a text is in one line of many."""
+CONTROLS = bytes({*range(32)} - {*b"\t\n\v\f\r\x1b"})
+"""Bytes that stand in no text."""
+
+
+def refuse_binary(head: bytes, name: str) -> None:
+    """Refuses what begins as files do that are no text.
+
+    Args:
+        head: The first bytes.
+        name: What errors call the file.
+
+    Raises:
+        DataError: It is no text; says what it is, and what to do.
+
+    Example:
+        >>> refuse_binary(b"%PDF-1.7", "paper.pdf")
+        Traceback (most recent call last):
+        textmill.errors.DataError: paper.pdf: wanted text, found a PDF: make text of it first, as \
+`pdftotext FILE.pdf` does.
+    """
+    for beginning, (what, remedy) in BEGINNINGS.items():
+        if head.startswith(beginning):
+            raise DataError(f"{name}: wanted text, found {what}: {remedy}.")
+    if len(head) >= LEAST_BYTES and all(b"\0" in line for line in head.split(b"\n") if line):
+        raise DataError(
+            f"{name}: wanted text, found NUL in each line of the first {len(head):,} bytes: if it "
+            "is text in UTF-16 or UTF-32, save it as UTF-8."
+        )
+    looked = head[:LOOKED_AT]
+    share = 1 - len(looked.translate(None, CONTROLS)) / max(len(looked), 1)
+    if len(head) >= LEAST_CONTROLS and share >= CONTROLS_SHARE:
+        lines = [line for line in looked.split(b"\n") if line]
+        odd = sum(line.translate(None, CONTROLS) != line for line in lines)
+        if odd >= LINES_SHARE * len(lines):
+            raise DataError(
+                f"{name}: wanted text, found a binary file: {share:.0%} of its first bytes are "
+                "control characters. Make text of it with the program that wrote it."
+            )
+
+
+MAX_LINE_BYTES = 1_000_000  # some thirty times the longest paragraph of Wikipedia
+BLOCK_BYTES = 1 << 20  # larger blocks are not faster (11 MB of pairs: 0.17 s from 256 KiB on)
+EXCERPT_BYTES = 324  # 80 characters of 4 bytes, and one that the cut may split
+BOM = b"\xef\xbb\xbf"
+
+
+@dataclass
+class FileNotes:
+    """What was odd about a file and did no harm.
+
+    Attributes:
+        bom: A UTF-8 byte order mark stood at the start (it is stripped).
+        lf: Lines that ended in LF.
+        crlf: Lines that ended in CR LF.
+        lone_cr: CRs inside lines, kept as data.
+        left_out: Lines of a CoNLL file that are no tokens: comments, and marks of documents.
+        same_ids: Questions of a SQuAD file with the id of one before them.
+        same_id: That of the first.
+
+    Example:
+        >>> FileNotes(lf=7, crlf=2).sentences()
+        ['2 lines end in CR LF and 7 in LF; both were accepted.']
+    """
+
+    bom: bool = False
+    lf: int = 0
+    crlf: int = 0
+    lone_cr: int = 0
+    left_out: int = 0
+    same_ids: int = 0
+    same_id: str = ""
+
+    def sentences(self) -> list[str]:
+        """The notes for a person, none where there is nothing to say."""
+        said = []
+        if self.bom:
+            said.append("A byte order mark at the start was stripped.")
+        if self.crlf and self.lf:
+            said.append(f"{self.crlf} lines end in CR LF and {self.lf} in LF; both were accepted.")
+        if self.lone_cr:
+            said.append(f"{self.lone_cr} carriage returns inside lines were kept as data.")
+        if self.left_out:
+            said.append(f"{self.left_out} lines before sentences were left out as no tokens.")
+        if self.same_ids:
+            said.append(
+                f"{self.same_ids} of the questions have the id of one before them, the first "
+                f"{self.same_id!r}; all were kept."
+            )
+        return said
+
+
+@dataclass(frozen=True)
+class Block:
+    """Whole lines: ``data`` ends after a LF, or at the end of the stream."""
+
+    data: bytes
+    line: int
+    offset: int
+
+
+@dataclass(frozen=True)
+class LongLine:
+    """A line of more bytes than allowed, of which only the beginning was kept."""
+
+    head: bytes
+    size: int
+    line: int
+    offset: int
+
+
+def excerpt(raw: bytes) -> str:
+    r"""The first 80 characters; bytes that are not UTF-8 as escapes.
+
+    >>> print(excerpt(b"caf\xc3\xa9 \xff"))
+    café \xff
+    """
+    return raw[:EXCERPT_BYTES].decode("utf-8", "backslashreplace")[:80]
+
+
+@dataclass
+class LineBlocks:
+    """Iterates over the blocks of a stream once; ``notes`` and ``sha256`` fill meanwhile.
+
+    What is no text is refused with a DataError before the first block.
+
+    Args:
+        stream: Open for reading bytes. Pipes are read as they deliver: a line typed is given.
+        name: What errors call the file.
+        max_line_bytes: The longest line that is held in memory.
+    """
+
+    stream: BinaryIO
+    name: str
+    max_line_bytes: int = MAX_LINE_BYTES
+    block_bytes: int = BLOCK_BYTES
+    notes: FileNotes = field(default_factory=FileNotes)
+    lines: int = 0
+    _offset: int = 0
+    _hash: "hashlib._Hash" = field(default_factory=hashlib.sha256)
+
+    def __iter__(self) -> Iterator[Block | LongLine]:
+        rest, chunk = b"", self._start()
+        while chunk:
+            cut = chunk.rfind(b"\n") + 1
+            if cut:
+                yield self._block(rest + chunk[:cut])
+                rest = chunk[cut:]
+            else:
+                rest += chunk
+            chunk = b""
+            if len(rest) > self.max_line_bytes + 1:  # one more: a CR that belongs to the end
+                long, chunk = self._skip(rest)
+                rest = b""
+                yield long
+            chunk = chunk or self._read()
+        if rest:
+            yield self._block(rest)
+
+    @property
+    def sha256(self) -> str:
+        """Of all bytes read so far, as hexadecimal digits."""
+        return self._hash.hexdigest()
+
+    def _read(self) -> bytes:
+        read = getattr(self.stream, "read1", None) or self.stream.read
+        chunk: bytes = read(self.block_bytes)
+        self._hash.update(chunk)
+        return chunk
+
+    def _start(self) -> bytes:
+        head = self._read()
+        while any(mark.startswith(head) and mark != head for mark in (BOM, *BEGINNINGS)) and (
+            more := self._read()
+        ):
+            head += more
+        refuse_binary(head, self.name)
+        if not head.startswith(BOM):
+            return head
+        self.notes.bom = True
+        self._offset = len(BOM)
+        # A mark and nothing else is an empty file; reading on must not stop at it.
+        return head[len(BOM) :] or self._read()
+
+    def _block(self, data: bytes) -> Block:
+        block = Block(data, self.lines + 1, self._offset)
+        self._offset += len(data)
+        count = data.count(b"\n")
+        crlf = data.count(b"\r\n") if b"\r" in data else 0
+        self.notes.lf += count - crlf
+        self.notes.crlf += crlf
+        self.lines += count + (not data.endswith(b"\n"))
+        return block
+
+    def _skip(self, rest: bytes) -> tuple[LongLine, bytes]:
+        """Reads to the end of a line that is too long; gives it and what follows it."""
+        head, size, last, chunk = b"", 0, b"", rest
+        while chunk and b"\n" not in chunk:
+            head += chunk[: EXCERPT_BYTES - len(head)]
+            size, last = size + len(chunk), chunk[-1:]
+            chunk = self._read()
+        end, newline, after = chunk.partition(b"\n")
+        head += end[: EXCERPT_BYTES - len(head)]
+        size, last = size + len(end), end[-1:] or last
+        carriage = last == b"\r"
+        self.lines += 1
+        long = LongLine(head[: size - carriage], size - carriage, self.lines, self._offset)
+        self._offset += size + len(newline)
+        self.notes.crlf += carriage and bool(newline)
+        self.notes.lf += bool(newline) and not carriage
+        return long, after

@@ -1,0 +1,246 @@
+"""Which tokens of a text are masked, and what is read in their place.
+
+Everything is drawn for the whole text at once, from the run's seed and the epoch alone: masks are
+new in each epoch, and the same after a resume and whatever the batches are.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from textmill.config.component import typed_construction
+from textmill.data.block_batches import Blocking, Places, TextBlocks
+from textmill.data.mixture import Mixture
+from textmill.errors import DataError, UserError
+from textmill.text.ragged import Ragged
+from textmill.text.tokenizers.tokenizer import PieceKinds
+
+__all__ = ["Masked", "MaskedBlocks", "Masking", "mask_text", "words_of"]
+
+DRAW = 0x4D41534B
+"""Sets these draws apart from those of the order of the blocks."""
+
+
+@typed_construction
+@dataclass(frozen=True, kw_only=True)
+class Masking:
+    """How many tokens are to be found, and what stands in their place.
+
+    Source: Devlin et al. 2019 ("BERT"), section 3.1; drawn anew in each epoch as by Liu et al. 2019
+    ("RoBERTa"), section 4.1.
+
+    Raises:
+        UserError: A share is none, or more tokens are replaced than are chosen.
+    """
+
+    share: float = 0.15
+    """Share of the tokens (with ``whole_words``, of the words) that are to be found."""
+    masked: float = 0.8
+    """Share of these that a mask stands for."""
+    random: float = 0.1
+    """Share of these that a token drawn at random stands for; the rest stands as it is."""
+    whole_words: bool = True
+    """Whether all tokens of a word are to be found together. Words are what white space divides."""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.share < 1:
+            raise UserError(f"masking.share must be above 0 and below 1, but is {self.share}.")
+        for name in ("masked", "random"):
+            if not 0 <= (value := getattr(self, name)) <= 1:
+                raise UserError(f"masking.{name} must be from 0 to 1, but is {value}.")
+        if self.masked + self.random > 1:
+            raise UserError(
+                f"masking.masked and masking.random are shares of the same tokens, at most 1 "
+                f"together, but are {self.masked} and {self.random}."
+            )
+
+
+class Masked(NamedTuple):
+    """A text with masks: the ids that are read, and where they are to be found, ``[N]`` each."""
+
+    read: NDArray[np.int32]
+    chosen: NDArray[np.bool_]
+
+
+def words_of(ids: Ragged, pieces: PieceKinds) -> NDArray[np.int64]:
+    """The number of the word that each token belongs to, rising from 0.
+
+    A row begins a word, and so does a token that is no part of one (a mark, the unknown one) and
+    the token after it.
+
+    Example:
+        >>> begins, plain = np.array([True, True, False]), np.array([False, True, True])
+        >>> text = Ragged.from_lists([[1, 2, 2, 0, 2], [2, 1, 1]])  # 2 goes on with a word, 0 ends
+        >>> words_of(text, PieceKinds(begins, plain)).tolist()
+        [0, 0, 0, 1, 2, 3, 4, 5]
+    """
+    first = pieces.begins[ids.values] | ~pieces.plain[ids.values]
+    first[1:] |= ~pieces.plain[ids.values[:-1]]
+    offsets = ids.offsets[:-1]
+    first[offsets[offsets < len(first)]] = True
+    return np.cumsum(first) - 1
+
+
+def mask_text(
+    ids: Ragged,
+    masking: Masking,
+    pieces: PieceKinds,
+    words: NDArray[np.int64],
+    *,
+    seed: int,
+    epoch: int,
+) -> Masked:
+    """Chooses the tokens that are to be found, and what is read in place of each.
+
+    Of the N words with a token of text ``round(share * N)`` are chosen, at least one. What stands
+    in place of a token is drawn for each alone: the mask's id, which is ``len(pieces)``, one beyond
+    the vocabulary; any token of text; or the token itself.
+
+    Args:
+        ids: The text.
+        masking: The shares.
+        pieces: What the ids are.
+        words: The word of each token, from :func:`words_of`; or a number of its own for each.
+        seed: The run's seed.
+        epoch: From 0.
+
+    Raises:
+        DataError: There is no token that could be masked.
+    """
+    values, plain = ids.values, pieces.plain[ids.values]
+    able = np.unique(words[plain])
+    if not len(able):
+        raise DataError(
+            "The text has no token that can be masked: all are unknown to the tokenizer, or marks. "
+            "Fit the tokenizer on this text, or one like it."
+        )
+    entropy = [seed % 2**64, epoch, DRAW]
+    random = np.random.Generator(np.random.PCG64(np.random.SeedSequence(entropy)))
+    count = max(1, round(masking.share * len(able)))
+    is_chosen = np.zeros(int(words[-1]) + 1, np.bool_)
+    is_chosen[random.permutation(able)[:count]] = True
+    chosen = is_chosen[words] & plain
+    places = np.flatnonzero(chosen)
+    kinds, known = random.random(len(places)), np.flatnonzero(pieces.plain)
+    read = values.copy()
+    read[places[kinds < masking.masked]] = len(pieces)
+    other = places[(kinds >= masking.masked) & (kinds < masking.masked + masking.random)]
+    read[other] = known[random.integers(len(known), size=len(other))]
+    return Masked(read, chosen)
+
+
+EVALUATION_SEED = 0
+"""Of the masks of a text that is not trained on: one, so that all runs find the same tokens."""
+
+
+class MaskedBlocks(TextBlocks):
+    """Batches of a text with masks; one iteration gives what is left of one epoch.
+
+    Of a :class:`~textmill.data.block_batches.BlockBatch` the ``inputs`` have the mask's id, one
+    beyond the vocabulary, and other replacements; the ``targets`` are the tokens themselves, and
+    those that are to be found are ``counted``.
+
+    Args:
+        ids, rows, blocking, mixture: As of `TextBlocks`; blocks stand alone.
+        masking: How many tokens are to be found, and what stands in their place.
+        pieces: What the ids are.
+        train: Whether masks are new in each epoch; else they are always the same.
+
+    Raises:
+        DataError: There is no token, or none that could be masked.
+
+    Example:
+        >>> everything = np.ones(9, np.bool_)
+        >>> how = {
+        ...     "masking": Masking(share=0.5, masked=1, random=0),
+        ...     "pieces": PieceKinds(begins=everything, plain=everything),
+        ... }
+        >>> text, blocking = Ragged.from_lists([[5, 6], [7, 8]]), Blocking(length=4, batch_size=1)
+        >>> blocks = MaskedBlocks(text, [{}] * 2, blocking, train=False, **how)
+        >>> [(b.inputs.tolist(), b.targets.tolist()) for b in blocks]
+        [([[9, 6, 9, 8]], [[5, 6, 7, 8]])]
+    """
+
+    def __init__(
+        self,
+        ids: Ragged,
+        rows: Sequence[Mapping[str, Any]],
+        blocking: Blocking,
+        *,
+        masking: Masking,
+        pieces: PieceKinds,
+        train: bool,
+        mixture: Mixture | None = None,
+    ) -> None:
+        super().__init__(ids, rows, blocking, before=len(pieces), mixture=mixture)
+        self.masking, self.pieces, self.train = masking, pieces, train
+        each = np.arange(len(ids.values))
+        self._words = words_of(ids, pieces) if masking.whole_words else each
+        self._forced: int | None = None
+        self._mask(epoch=0)
+        self.details = {} if train else {"masked_accuracy": self._said()}
+
+    def _said(self) -> str:
+        """How much of the text an evaluation is of."""
+        masked, rows = int(self._masks.chosen.sum()), self._row_lengths()
+        said = f"{masked:,} of {len(self._masks.chosen):,} tokens are to be found, always the same."
+        if none := int((rows == 0).sum()):
+            said += f" {none:,} of {len(rows):,} rows have none of them, and no prediction."
+        return said
+
+    def _mask(self, *, epoch: int) -> None:
+        seed = self.blocking.seed if self.train else EVALUATION_SEED
+        masks = mask_text(self.ids, self.masking, self.pieces, self._words, seed=seed, epoch=epoch)
+        self._masks, self._masked_epoch = masks, epoch
+        before = np.concatenate([[0], np.cumsum(masks.chosen)])
+        self._lengths: Places = np.diff(before[self.ids.offsets])
+
+    @override
+    def _block_cuts(self, size: int, stride: int) -> tuple[Places, Places, Places]:
+        """All blocks are of one length: what a token has on both sides is the same in any batch."""
+        begin, first, end = super()._block_cuts(size, stride)
+        return np.minimum(begin, size - self._length), first, end
+
+    @override
+    def _drawn(self) -> tuple[Places, int]:
+        epoch = self.epoch if self.train else 0
+        if epoch != self._masked_epoch:
+            self._mask(epoch=epoch)
+        return super()._drawn()
+
+    @override
+    def _read(self, at: Places, places: Places) -> Places:
+        del at
+        read = self._masks.read[places].astype(np.int64)
+        if self._forced is not None and self.pieces.plain[self.ids.values[self._forced]]:
+            read[places == self._forced] = len(self.pieces)
+        return read
+
+    @override
+    def _counted(self, places: Places, counted: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        found, self._forced = self._masks.chosen[places] & counted, None
+        if self.train and not found.any():
+            self._forced = self._substitute(places[counted])
+            found = counted & (places == self._forced)
+        return found
+
+    def _substitute(self, places: Places) -> int:
+        """The target of a batch without one, which no step could be made of: its first plain token.
+
+        Where all are unknown or marks it is the first of these, read as it stands. It is the
+        batch's own: masks stay a function of the epoch, and a resume gives the same batches.
+        """
+        plain = places[self.pieces.plain[self.ids.values[places]]]
+        return int(plain[0] if len(plain) else places[0])
+
+    @override
+    def _row_lengths(self) -> Places:
+        if self._forced is None:
+            return self._lengths
+        lengths = self._lengths.copy()
+        lengths[np.searchsorted(self.ids.offsets, self._forced, side="right") - 1] += 1
+        return lengths

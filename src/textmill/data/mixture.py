@@ -1,0 +1,159 @@
+"""Rows of several sources mixed by weight: how many of each an epoch has, and which.
+
+A source is read in an order of its own (a text in that of its rows), epoch after epoch of its own,
+and each epoch of the mixture takes up its next rows. How many is the same in every epoch, so which
+rows they are is a pure function of (seed, epoch), and a run that goes on needs no more than these.
+"""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from textmill.data.windows import permuted
+from textmill.errors import UserError
+
+__all__ = ["Mixture", "is_mixed"]
+
+Numbers = NDArray[np.int64]
+OF_SOURCES = 3
+"""Tells the orders of sources from what else a seed and an epoch decide."""
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """Sources of rows, one behind the other, and their shares.
+
+    Example:
+        >>> mixture = Mixture(("news", "talks"), (6, 2), (0.5, 0.5))
+        >>> mixture.quotas, mixture.epochs(1.5)
+        ((4, 4), {'news': 1.0, 'talks': 3.0})
+        >>> mixture.rows(np.arange(8), seed=1, epoch=0).tolist()
+        [0, 5, 1, 4, 6, 7, 7, 6]
+    """
+
+    names: tuple[str, ...]
+    sizes: tuple[int, ...]
+    """Rows of each."""
+    shares: tuple[float, ...]
+    """Of each in the rows of an epoch; their sum is 1."""
+
+    @classmethod
+    def of(
+        cls,
+        names: Sequence[str],
+        sizes: Sequence[int],
+        *,
+        weights: Sequence[float] | None,
+        temperature: float | None,
+    ) -> "Mixture":
+        """The mixture of weights, of any sum, or of sizes to the power of 1 / ``temperature``.
+
+        Raises:
+            UserError: The weights are not one positive number for each source, the temperature is
+                below 1, or both or too small a share are given.
+
+        Example:
+            >>> Mixture.of("ab", (90, 10), weights=None, temperature=2).quotas
+            (75, 25)
+        """
+        if weights is not None and temperature is not None:
+            raise UserError("weights and temperature both say how rows are mixed; leave one out.")
+        if temperature is not None:
+            if temperature < 1:
+                raise UserError(
+                    f"temperature: wanted 1 (by size) or more (towards equal shares), found "
+                    f"{temperature:g}."
+                )
+            weights = [float(size) ** (1 / temperature) for size in sizes]
+        assert weights is not None
+        if len(weights) != len(names) or not all(0 < weight < float("inf") for weight in weights):
+            raise UserError(
+                f"weights: wanted a positive number for each of {', '.join(names)}, in this order; "
+                f"found {', '.join(f'{weight:g}' for weight in weights)}."
+            )
+        total = sum(weights)
+        made = cls(tuple(names), tuple(sizes), tuple(weight / total for weight in weights))
+        made.refuse_empty()
+        return made
+
+    def refuse_empty(self) -> None:
+        """Refuses sources of which there is no row, or none is wanted.
+
+        Raises:
+            UserError: Names the first.
+        """
+        for name, size, quota in zip(self.names, self.sizes, self.quotas, strict=True):
+            if not quota or not size:
+                raise UserError(
+                    f"weights: of the {sum(self.sizes):,} rows of an epoch {quota:,} would be of "
+                    f"{name}, of which {size:,} can be trained on. Leave it out, or give it more."
+                )
+
+    @property
+    def quotas(self) -> tuple[int, ...]:
+        """Rows of each source in an epoch, as many together as there are rows of all sources."""
+        total = sum(self.sizes)
+        exact = [share * total for share in self.shares]
+        whole = [int(number) for number in exact]
+        # What is left over goes to the largest remainders, the first of equal ones.
+        most = sorted(range(len(whole)), key=lambda at: whole[at] - exact[at])
+        for at in most[: total - sum(whole)]:
+            whole[at] += 1
+        return tuple(whole)
+
+    def epochs(self, position: float) -> dict[str, float]:
+        """How many epochs of its own each source has had after so many of the mixture."""
+        each = zip(self.names, self.quotas, self.sizes, strict=True)
+        return {name: round(position * quota / size, 3) for name, quota, size in each}
+
+    def of_rows(self, numbers: Numbers) -> "Mixture":
+        """That of some of the rows alone, by their numbers, rising."""
+        cuts = np.searchsorted(numbers, np.cumsum([0, *self.sizes])).tolist()
+        sizes = tuple(b - a for a, b in itertools.pairwise(cuts))
+        return Mixture(self.names, sizes, self.shares)
+
+    def parts(self, epoch: int) -> list[tuple[int, int]]:
+        """The rows of an epoch where each source is read in its order: of each part two numbers.
+
+        They are those of its first row, and of the one after its last.
+
+        Example:
+            >>> Mixture(("news", "talks"), (6, 2), (0.5, 0.5)).parts(1)
+            [(4, 6), (0, 2), (6, 8), (6, 8)]
+        """
+        found, start = [], 0
+        for size, quota in zip(self.sizes, self.quotas, strict=True):
+            first, left = epoch * quota % size, quota
+            while left:
+                count = min(left, size - first)
+                found.append((start + first, start + first + count))
+                first, left = 0, left - count
+            start += size
+        return found
+
+    def rows(self, places: Numbers, *, seed: int, epoch: int) -> Numbers:
+        """The numbers of the rows at some places of an epoch, source after source."""
+        found = np.empty_like(places)
+        ends, starts = np.cumsum(self.quotas), np.cumsum(self.sizes) - self.sizes
+        sources = np.searchsorted(ends, places, side="right")
+        for source in np.unique(sources).tolist():
+            chosen, size, quota = sources == source, self.sizes[source], self.quotas[source]
+            place = places[chosen] - (ends[source] - quota) + epoch * quota
+            own, inside = place // size, place % size
+            numbers = np.empty_like(inside)
+            for number in np.unique(own).tolist():
+                key = [seed % 2**64, number, OF_SOURCES, source + 1]
+                part = own == number
+                numbers[part] = permuted(inside[part], size, key)
+            found[chosen] = starts[source] + numbers
+        return found
+
+
+def is_mixed(config: Any) -> bool:
+    """Whether settings of rows of columns say how their sources are mixed."""
+    said = (getattr(config, "weights", None), getattr(config, "temperature", None))
+    return said != (None, None)

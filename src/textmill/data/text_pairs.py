@@ -1,0 +1,390 @@
+"""Pairs of sentences from a file: the row source of the main job."""
+
+import hashlib
+import json
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from textmill.config import Component, setting
+from textmill.config import Config as BaseConfig
+from textmill.data import registries
+from textmill.data.bad_rows import AccountedRows, BadRow, check_bad_rows, tell_left_out
+from textmill.data.batching import Batched, Batching, MaxTokens
+from textmill.data.data_files import DataPath, ReadFiles, data_files, mixture_of, read_files
+from textmill.data.first_row import first_cells, has_names, is_header, other_delimiter
+from textmill.data.formats.by_suffix import (
+    HAVING,
+    SUFFIXES,
+    FileFormat,
+    TokenSeparator,
+    column_format,
+    format_name,
+)
+from textmill.data.formats.columnar import ColumnarFormat
+from textmill.data.formats.conll import ConllFormat
+from textmill.data.formats.header import (
+    columns_setting,
+    header_places,
+    misplaced,
+    plain_name,
+    proposed,
+    refuse_twice,
+)
+from textmill.data.formats.json_lines import JsonLinesFormat, first_keys
+from textmill.data.formats.lines import LineFormat
+from textmill.data.formats.row_format import Row, RowFormat
+from textmill.data.holdout import Holdout, holdout_of
+from textmill.data.line_blocks import MAX_LINE_BYTES, FileNotes
+from textmill.data.mixture import Mixture, is_mixed
+from textmill.data.rows import ChosenRows, Rows, StoredRows
+from textmill.errors import DataError, UserError
+
+__all__ = ["TextPairs"]
+
+LOG = logging.getLogger("textmill")
+
+HELD_BYTES = 64 << 20
+"""A larger file is not held in memory, where its rows would take three times as much."""
+SHOWN_HEADER = 300  # characters of a first line
+
+
+@registries.datasets.register("text_pairs")
+class TextPairs(Component, Batched, AccountedRows):
+    r"""Rows of a file (TSV, CSV, JSON lines, ...), usually a sentence and its translation.
+
+    The file is read in one pass when rows are first asked for; a missing file is an error at once.
+
+    Example:
+        >>> import tempfile
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> _ = (folder / "pairs.tsv").write_text("Hi.\tSalut.\nRun!\tCours !\n", encoding="utf-8")
+        >>> pairs = TextPairs.Config(path=folder / "pairs.tsv").build()
+        >>> len(pairs), pairs.rows()[0]
+        (2, {'source': 'Hi.', 'target': 'Salut.'})
+    """
+
+    class Config(BaseConfig):
+        """Where the pairs are, how they are read, and how they are batched."""
+
+        path: DataPath
+        """The file: UTF-8, a row a line, columns separated by tabs, no quoting; or of another
+        format. Several: a list, read in its order; a folder, or a pattern as ``data/*.csv``, read
+        in the order of the names."""
+        format: FileFormat = "auto"
+        """The file's format. auto: by its suffix (.csv, .jsonl, .ndjson, .conll, .parquet, .arrow,
+        .feather; .json is SQuAD's), else TSV."""
+        columns: tuple[str, ...] | dict[str, int | str] = ("source", "target")
+        """TSV and CSV: names of the first columns in their order, or in that of a header with these
+        names; or each name with its position (from 0) or its name in the header. CoNLL: likewise,
+        without a header; a position below 0 is from the end. Other formats: names of keys or
+        columns; or each name with the file's name for it, where a.b is the field b of a, and in
+        JSON a.0 the first of the list a."""
+        header: bool = False
+        """The first line of a TSV or CSV file names the columns and is no row."""
+        delimiter: str | None = setting(None, in_key="set")
+        """What stands between the columns of a TSV or CSV file where it is neither a tab nor a
+        comma: one character, as ";", or tab. In a TSV file there are no quotes."""
+        extra_columns: Literal["ignore", "error"] = "ignore"
+        """What a further column is: nothing (Tatoeba has its attribution there), or a bad row."""
+        separator: TokenSeparator = "any"
+        """What stands between the columns of a CoNLL file: any white space, one tab, or one space.
+        Other formats have their own."""
+        comment: str | None = None
+        """How lines of a CoNLL file begin that are no tokens, before a sentence's first. null:
+        with "# ", where they are not columns as the sentence's are; "": there are none."""
+        lists: tuple[str, ...] = ()
+        """Columns of JSON lines, Parquet and Arrow where a text is a list of one, as several right
+        answers may be one alone; what is a list is one anyway."""
+        max_tokens: MaxTokens = 2048
+        """Padded source and target cells of one optimizer step, over all ranks; not used where
+        batch_size is set. auto: what fits and pays, found when a run starts."""
+        batch_size: int | None = None
+        """Rows of one optimizer step, over all ranks."""
+        shuffle: bool = True
+        """Another order in each epoch, a pure function of the run's seed and the epoch."""
+        weights: tuple[float, ...] | None = setting(None, in_key="set")
+        """Share of each entry of path (a file, folder or pattern) in the rows of an epoch, which
+        has as many as all entries; one that has ended begins again. null: every row once, as in
+        data of one entry that follows train_data."""
+        temperature: float | None = setting(None, in_key="set")
+        """Shares by the number of rows of each entry to the power of 1 / temperature: 1 as many as
+        there are, 5 usual where the small ones are to be seen more often."""
+        keep_tokens: bool = setting(default=True, in_key=False)
+        """Whether the token store keeps the ids of much text for later runs; else each run encodes
+        all rows anew, by several processes, and holds the ids in memory."""
+        max_bad_rows: int = 0
+        """How many rows may be left out because they cannot be read; decided before step 1."""
+        holdout: float = setting(0.0, in_key="set")
+        """Share of the rows that training leaves to valid_data, where that has no file of its own:
+        by a hash of each row, so that rows keep their side as others are added."""
+        held_out: bool = setting(default=False, in_key="set")
+        """Whether these are the rows that holdout leaves to valid_data, and not all others."""
+        stratify: str | None = setting(None, in_key="set")
+        """Column of which every value keeps a row for training, whatever holdout takes; null: that
+        of the labels, where a row has one label."""
+        max_line_bytes: int = MAX_LINE_BYTES
+        """Longest line, in bytes; a longer one is a bad row (a lost line end, most likely)."""
+
+    def __init__(self, config: "TextPairs.Config") -> None:
+        self.config = config
+        self.files = data_files(config.path)
+        self._layout = self._format()
+        _ = self._unmixed  # refuses sizes that are none
+        self.holdout = self._holdout()
+        self.is_held_out = self.holdout is not None and self.holdout.held_out
+        self._required = self._layout.required
+        self._table: ReadFiles | None = None
+        self._numbers: NDArray[np.int64] | None = None  # those of the holdout's side; None: all
+        self._mixture: Mixture | None = None  # of its sources; None: every row once
+
+    def _holdout(self) -> Holdout | None:
+        """Which of the file's rows these are; None: all."""
+        return holdout_of(self.config)
+
+    def _format(self) -> RowFormat:
+        """How the file becomes rows."""
+        config = self.config
+        kinds = {format_name(file, config.format): file for file in reversed(self.files)}
+        if len(kinds) > 1:
+            found = " and ".join(f"{kind} ({kinds[kind]})" for kind in reversed(kinds))
+            raise UserError(f"path: wanted files of one format, found {found}; or say it: format.")
+        settings = {name: getattr(config, name) for name in HAVING}
+        return column_format(next(iter(kinds)), config.columns, **settings)
+
+    def _whole_format(self) -> RowFormat:
+        """How the file becomes rows, with what is made of its cells."""
+        return self._layout
+
+    @override
+    def read(self, *, ingredient: str = "train_data") -> "TextPairs":
+        """Reads all files, once, and decides about their bad rows. Everything else calls this.
+
+        Args:
+            ingredient: What the recipe calls this data, for the setting that an error proposes.
+
+        Returns:
+            Itself.
+
+        Raises:
+            BadRowsError: There are more bad rows than ``max_bad_rows``.
+            DataError: There is no good row at all.
+        """
+        for file in self.files:
+            self._check_header(file, ingredient)
+        table = self._table or read_files(self.files, self._whole_format(), held=HELD_BYTES)
+        bad_in = Path(table.bad_rows[0].file) if table.bad_rows else None
+        check_bad_rows(
+            table.bad_rows,
+            table.count,
+            allowed=self.config.max_bad_rows,
+            # Of one file the bad rows are those of its training side.
+            setting=f"{'train_data' if self.is_held_out else ingredient}.max_bad_rows",
+            hint=self._other_format(bad_in, ingredient) if bad_in else "",
+        )
+        if not table.count.good:
+            bad = table.count.bad
+            found = f"{bad} bad row{'s' * (bad > 1)} and no other" if bad else "an empty file"
+            wanted = ", ".join(self._layout.columns)
+            raise DataError(f"{self.name}: wanted rows of {wanted}, found {found}.")
+        if self._table is None:
+            setting = f"{ingredient}.max_bad_rows"
+            tell_left_out(table.bad_rows, table.count, setting=setting, name=self.name)
+            if table.notes.left_out:
+                LOG.info("%s: %d lines are no tokens: left out.", self.name, table.notes.left_out)
+            if table.notes.same_ids:
+                LOG.warning("%s: %s", self.name, table.notes.sentences()[-1])
+        self._table = table
+        if self.holdout is not None and self._numbers is None:
+            self._numbers = self.holdout.of(table.rows(), name=self.name)
+        if is_mixed(self.config) and not self.is_held_out:
+            self._mixture = mixture_of(self.config, table, self._numbers, ingredient=ingredient)
+        return self
+
+    def require(self, columns: Collection[str]) -> None:
+        """Lets rows have other columns empty; of no effect where they were read."""
+        kept = tuple(name for name in self._layout.required if name in columns)
+        if self._table is None and kept:
+            self._layout = replace(self._layout, required=kept)
+
+    @property
+    def name(self) -> str:
+        """The file, or of several the first and how many there are, as errors call them."""
+        first, *more = self.files
+        return f"{first} and {len(more)} more" if more else str(first)
+
+    @override
+    def rows(self) -> Rows | StoredRows:
+        """The good rows in the file's order; of a file over ``HELD_BYTES`` they stay in it."""
+        rows, numbers = self._read().rows(), self._numbers
+        if numbers is None:
+            return rows
+        if not isinstance(rows, Rows):
+            return ChosenRows(rows, numbers)
+        columns = {name: rows.column(name) for name in rows.names}
+        mine = {name: [values[n] for n in numbers] for name, values in columns.items()}
+        return Rows(mine, place_of=self.place_of)
+
+    @property
+    def lines(self) -> Sequence[int]:
+        """The line number, from 1, of each good row in its file."""
+        every = self._read().lines
+        return every if self._numbers is None else [every[n] for n in self._numbers]
+
+    def place_of(self, row: int) -> str:
+        """The file, and the line in it of a good row by its number from 0."""
+        return self._read().place_of(row if self._numbers is None else int(self._numbers[row]))
+
+    @override
+    def all_bad_rows(self) -> tuple[Sequence[BadRow], int]:
+        table = self._read()
+        return table.bad_rows, table.count.bad
+
+    @property
+    def notes(self) -> FileNotes:
+        """Oddities of the file that did no harm: a byte order mark, mixed line ends."""
+        return self._read().notes
+
+    def fingerprint(self) -> str:
+        """64 hexadecimal digits of the files' bytes and of what decides how they are read.
+
+        The path is not in it, nor is batching: a moved file is the same data.
+        """
+        layout = replace(self._layout, required=self._required).reading()
+        if isinstance(self._layout, ColumnarFormat) and not self._layout.lists:
+            del layout["lists"]  # runs from before this setting have the same data
+        facts: dict[str, object] = {"sha256": self._read().sha256, "layout": layout}
+        if not isinstance(self._layout, LineFormat):
+            facts["format"] = type(self._layout).__name__
+        if spans := getattr(self.config, "spans", None):
+            facts["spans"] = spans
+        if self.holdout is not None:
+            facts["holdout"] = asdict(self.holdout)
+        headers = [self._header_places(file) for file in self.files]
+        places = [None if header is None else header[1] for header in headers]
+        if any(found not in (None, [*self._layout.columns.values()]) for found in places):
+            facts["places"] = places[0] if len(places) == 1 else places  # others than the layout's
+        return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+    @property
+    @override
+    def batching(self) -> Batching:
+        """How the rows become batches; for the sizes of a mixture's sources all are read."""
+        if is_mixed(self.config):
+            self._read()
+        return replace(self._unmixed, mixture=self._mixture)
+
+    @property
+    def _unmixed(self) -> Batching:
+        """The sizes and the order of batches, whatever rows an epoch has."""
+        return super().batching
+
+    def digests(self) -> dict[str, str]:
+        """The sha256 of each of several files, by its name; of one file the fingerprint tells."""
+        found = self._read().sha256
+        return {} if isinstance(found, str) else dict(zip(map(str, self.files), found, strict=True))
+
+    @property
+    def header(self) -> tuple[str, ...] | None:
+        """The names over the columns; None where there is none, or columns are found by names."""
+        return self._header_of(self.files[0])
+
+    def _header_of(self, file: Path) -> tuple[str, ...] | None:
+        found = self._header_places(file)
+        if found is None:
+            return None
+        cells, places = found
+        return tuple(cells[at] if at < len(cells) else "" for at in places)
+
+    def _header_places(self, path: Path) -> tuple[Row, list[int]] | None:
+        """All cells of a header, and the position of each column; None where ``header`` is."""
+        by_name = any(isinstance(at, str) for at in self._layout.columns.values())
+        if by_name or not self.config.header or (cells := first_cells(path, self._layout)) is None:
+            return None
+        return cells, header_places(self._layout, cells, str(path))
+
+    def _check_header(self, path: Path, ingredient: str) -> None:
+        """A header that nobody spoke of would be one more row, and its label one more label.
+
+        One that says otherwise than positions that are given makes one column another.
+        """
+        if self.config.delimiter is None and not self._other_format(path, ingredient):
+            other = other_delimiter(path, self._layout, f"{ingredient}.")
+            if other:
+                raise DataError(f"{path}:1: {other}")
+        cells = first_cells(path, self._layout)
+        if cells is None:
+            return
+        if not self.config.header and has_names(cells, self._layout):
+            raise DataError(
+                f"{path}:1: wanted a row, found names of columns, {_shown(cells)}. "
+                f"{self._header_setting(cells, ingredient)}"
+            )
+        if not self.config.header:
+            return
+        setting, columns = f"{ingredient}.columns", self._layout.columns
+        header_places(self._layout, cells, str(path), setting)
+        if isinstance(self.config.columns, Mapping):
+            if wrong := misplaced(columns, cells, setting):
+                raise DataError(f"{path}:1: {wrong}")
+            self._check_same_header(path)
+            return
+        names = [plain_name(cell) for cell in cells]
+        refuse_twice({name: plain_name(name) for name in columns}, names, str(path), setting)
+        if any(plain_name(name) not in names for name in self._layout.required):
+            raise DataError(
+                f"{path}:1: wanted a header with {', '.join(map(repr, self._layout.required))}, "
+                f"found {_shown(cells)}. If that is a row: {ingredient}.header=false. If it is a "
+                f"header of other names: {columns_setting(proposed(columns, cells), setting)}"
+            )
+
+    def _check_same_header(self, path: Path) -> None:
+        """Of several files each has the header of the first over the columns, or it is a row."""
+        wanted, found = self._header_of(self.files[0]), self._header_of(path)
+        if wanted is not None and found is not None and not is_header(found, wanted):
+            raise DataError(
+                f"{path}:1: wanted the header of {self.files[0]}, {_shown(wanted)}; found "
+                f"{_shown(found)}. With header=true each of several files has it."
+            )
+
+    def _header_setting(self, cells: Row, ingredient: str) -> str:
+        """What to do about a header that nobody spoke of."""
+        if isinstance(self._layout, ConllFormat):
+            return "If that is a header, take it out: a conll file has none."
+        header, columns = f"{ingredient}.header=true", self._layout.columns
+        names = [plain_name(cell) for cell in cells]
+        if not all(plain_name(name) in names for name in self._layout.required):
+            header += f" {columns_setting(proposed(columns, cells), f'{ingredient}.columns')}"
+        return f"If that is a header: {header}. If it is a row, let another one be the first."
+
+    def _other_format(self, path: Path, ingredient: str) -> str:
+        """What may be wrong with bad rows: other keys, or a format that its name does not have."""
+        if isinstance(self._layout, JsonLinesFormat) and (keys := first_keys(path)):
+            names = proposed(self._layout.columns, keys)
+            if not {*self._layout.columns.values()} <= {*keys} and "..." not in names.values():
+                setting = columns_setting(names, f"{ingredient}.columns")
+                return f"If they have them by other keys: {setting}"
+        said, named = self.config.format, SUFFIXES.get(path.suffix.lower())
+        if said == "auto" or named in (None, said):
+            return ""
+        return (
+            f"{path} is read as {said}, as {ingredient}.format says; by its name it is {named}: "
+            f"{ingredient}.format=auto"
+        )
+
+    def _read(self) -> ReadFiles:
+        if self._table is None:
+            self.read()
+        assert self._table is not None
+        return self._table
+
+
+def _shown(cells: Row) -> str:
+    """A header in an error."""
+    return ", ".join(map(repr, cells))[:SHOWN_HEADER]

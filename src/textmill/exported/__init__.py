@@ -1,0 +1,6 @@
+"""Exported models: read, verified and answering, without torch.
+
+``textmill export RUN --format ctranslate2`` writes what :func:`load` reads.
+"""
+
+from textmill.exported.loading import load as load

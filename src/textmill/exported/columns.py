@@ -1,0 +1,218 @@
+"""Exported models of typed columns: by the saved text processor and a graph, without torch."""
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from textmill.errors import DataError
+from textmill.exported.forward import FORWARDS, ColumnGraph, Forward
+from textmill.exported.manifest import ExportError
+from textmill.exported.onnx import OnnxGraph
+from textmill.exported.row_predictor import Row, RowPredictor, returned_type
+from textmill.runtime.bounded_files import read_all
+from textmill.runtime.files import write_file
+from textmill.text.columns.padding import padded_columns
+from textmill.text.processors.column_processor import ColumnsText
+from textmill.text.processors.embedding import EmbeddingText
+from textmill.text.processors.text_processor import Encoded
+
+__all__ = [
+    "ARRAYS",
+    "MISFITS",
+    "MODEL",
+    "ExportedColumns",
+    "answers_of",
+    "load_columns",
+    "save_arrays",
+]
+
+TOKENS = 4096
+"""Padded tokens answered together, as the trained model does."""
+MODEL, ARRAYS = "model.onnx", "arrays.safetensors"
+"""Files of the graph's folder."""
+MISFITS = (ArithmeticError, LookupError, MemoryError, TypeError, ValueError)
+"""What comes of a graph that gives something else than the text processor decodes."""
+LARGEST_ARRAYS = 1 << 28
+"""Bytes: transitions between 8,000 labels."""
+
+
+class ExportedColumns(RowPredictor):
+    """Answers rows as the trained model did, without torch.
+
+    Args:
+        text: The saved text processor.
+        graph: Computes.
+        forward: From padded columns to what answers are made of.
+        refuses_long: Whether a row with more tokens than the model takes is an error; else it is
+            cut.
+    """
+
+    checks_itself = True
+
+    def __init__(
+        self, text: ColumnsText, graph: ColumnGraph, forward: Forward, *, refuses_long: bool
+    ) -> None:
+        super().__init__(text.input_columns)
+        self.text, self.graph, self.forward = text, graph, forward
+        self.refuses_long = refuses_long
+        self.data: Mapping[str, Any] = {}
+        """How the run's data was read, where it was a file."""
+
+    @override
+    def answers(self, rows: Sequence[Row]) -> list[Any]:
+        if not rows:
+            return []
+        alone = self.text.encode_one(rows[0]) if len(rows) == 1 else None
+        if alone is not None:
+            return [self.text.completed(self._decoded(*alone)[0], rows[0])]
+        encoded = self._encoded(rows)
+        found: dict[int, Any] = {}
+        for chosen in self._batches(encoded):
+            columns, lengths = padded_columns(encoded, self.text.all, chosen, least=1)
+            found.update(zip(chosen.tolist(), self._decoded(columns, lengths), strict=True))
+        return [self.text.completed(found[number], row) for number, row in enumerate(rows)]
+
+    @override
+    def embedder(self) -> RowPredictor:
+        return self if isinstance(self.text, EmbeddingText) else super().embedder()
+
+    def _decoded(
+        self, columns: Mapping[str, NDArray[Any]], lengths: Mapping[str, NDArray[Any]]
+    ) -> list[Any]:
+        """The answers to a batch."""
+        rows = len(next(iter(columns.values())))
+        try:
+            answers = self.text.decode(self.forward(self.graph, columns, lengths))
+        except MISFITS as error:
+            raise ExportError(f"The graph and the text do not fit: {error}") from error
+        if len(answers) != rows:
+            raise ExportError(
+                f"The graph and the text do not fit: {len(answers)} answers to {rows} rows"
+            )
+        return answers
+
+    def _encoded(self, rows: Sequence[Row]) -> Encoded:
+        encoded = self.text.encode(rows, with_targets=False)
+        if not len(encoded.over_length):
+            return encoded
+        if self.refuses_long:
+            row = int(encoded.over_length[0])
+            which = f"Row {row} has" if len(rows) > 1 else "The row has"
+            raise DataError(
+                f"{which} more tokens than the model takes: {self.text.limits_in_words}. Give a "
+                "longer text in parts: the trained model's limit stays."
+            )
+        return self.text.cut(encoded)
+
+    def _batches(self, encoded: Encoded) -> Iterator[NDArray[np.int64]]:
+        """The numbers of rows of like length, at most ``TOKENS`` padded tokens together."""
+        lengths = np.max([column.lengths for column in encoded.values()], axis=0)
+        order = np.argsort(lengths, kind="stable")
+        start = 0
+        while start < len(order):
+            # Rows get longer: the last of a batch says how wide it is.
+            sizes = np.arange(1, len(order) - start + 1) * np.maximum(lengths[order[start:]], 1)
+            count = max(int(np.searchsorted(sizes, TOKENS, side="right")), 1)
+            yield order[start : start + count]
+            start += count
+
+    @override
+    def check(self, row: Row) -> None:
+        self._encoded([row])
+
+    @override
+    def answer_row(self, answer: Any) -> Mapping[str, Any]:
+        return self.text.shown(dict(answer.row()))
+
+    @property
+    @override
+    def answer_type(self) -> Any:
+        kind = self.text.answer_class
+        return super().answer_type if kind is None else returned_type(kind.row)
+
+
+def load_columns(
+    text: ColumnsText, graph: Path, answers: Mapping[str, Any], *, device: str, threads: int
+) -> ExportedColumns:
+    """Opens a graph of typed columns.
+
+    Args:
+        text: The saved text processor.
+        graph: The folder of the graph.
+        answers: What :func:`answers_of` gave.
+        device: As of :class:`OnnxGraph`.
+        threads: As of :class:`OnnxGraph`.
+
+    Raises:
+        ExportError: The settings are not of this textmill, or do not fit the text processor.
+    """
+    settings, numbers = answers.get("settings"), answers.get("numbers")
+    kind = FORWARDS.get(str(answers.get("forward")))
+    over_length = answers.get("over_length")
+    if (
+        kind is None
+        or not isinstance(settings, dict)
+        or not isinstance(numbers, dict)
+        or over_length not in ("cut", "error")
+    ):
+        raise ExportError("what becomes of the graph's outputs is not said as this textmill does")
+    if set(settings) != set(text.answer_settings):
+        listed = ", ".join(text.answer_settings) or "none"
+        raise ExportError(f"wanted the settings {listed} of answers, found {[*settings]!r:.80}")
+    for name, value in settings.items():
+        if value not in text.answer_settings[name]:
+            raise ExportError(f"the setting '{name}' cannot be {value!r:.80}")
+        setattr(text, name, value)
+    forward = _forward(kind, numbers, graph / ARRAYS)
+    opened = OnnxGraph(graph / MODEL, device=device, threads=threads)
+    return ExportedColumns(text, opened, forward, refuses_long=over_length == "error")
+
+
+def answers_of(text: ColumnsText, forward: Forward, *, refuses_long: bool) -> dict[str, Any]:
+    """What :func:`load_columns` reads, as JSON values."""
+    held = {name: getattr(forward, name) for name in _fields(type(forward))}
+    return {
+        "forward": forward.name,
+        "numbers": {k: v for k, v in held.items() if not isinstance(v, np.ndarray)},
+        "settings": {name: getattr(text, name) for name in text.answer_settings},
+        "over_length": "error" if refuses_long else "cut",
+    }
+
+
+def save_arrays(forward: Forward, path: Path) -> None:
+    """Writes the arrays of a forward, where it has any."""
+    from safetensors.numpy import save
+
+    held = {name: getattr(forward, name) for name in _fields(type(forward))}
+    if arrays := {k: np.ascontiguousarray(v) for k, v in held.items() if isinstance(v, np.ndarray)}:
+        write_file(path, save(arrays))
+
+
+def _forward(kind: type[Forward], numbers: Mapping[str, Any], arrays: Path) -> Forward:
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
+    fields = _fields(kind)
+    wanted = {name for name, held in fields.items() if held in (int, float, Mapping[str, int])}
+    given = dict(numbers)
+    fits = set(given) == wanted and all(
+        type(value) in (int, fields[name]) or isinstance(value, dict)
+        for name, value in given.items()
+    )
+    try:
+        if set(fields) - wanted:
+            given |= load(read_all(arrays, LARGEST_ARRAYS, ExportError))
+        if fits:
+            return kind(**given)
+    except (*MISFITS, SafetensorError) as error:
+        raise ExportError(f"the settings of '{kind.name}' do not fit: {error}") from None
+    raise ExportError(f"the settings of '{kind.name}' are not this textmill's")
+
+
+def _fields(kind: type[Forward]) -> dict[str, Any]:
+    return {each.name: each.type for each in dataclasses.fields(kind)}  # type: ignore[arg-type]

@@ -1,0 +1,283 @@
+"""From padded columns to what answers are made of: a way for each kind of model, without torch."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar, Protocol, final
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from textmill.exported.crf import decode_with_chances
+
+__all__ = [
+    "FORWARDS",
+    "ColumnGraph",
+    "CrfForward",
+    "Forward",
+    "RowForward",
+    "TagForward",
+    "WindowForward",
+    "graph_inputs",
+]
+
+Arrays = Mapping[str, NDArray[Any]]
+LARGEST = 1 << 20
+"""Of numbers: no model reads as many tokens."""
+WINDOWS = 64
+"""Parts of a context that are read together."""
+
+
+class ColumnGraph(Protocol):
+    """What runs a graph."""
+
+    def run(self, arrays: Arrays, /) -> list[NDArray[Any]]:
+        """Its outputs, of arrays by the names of its inputs."""
+        ...
+
+
+def graph_inputs(columns: Arrays, lengths: Arrays) -> dict[str, NDArray[Any]]:
+    """Columns and lengths by the names that a graph's inputs have.
+
+    >>> [*graph_inputs({"text": np.zeros((1, 2))}, {"text": np.array([2])})]
+    ['text', 'text.lengths']
+    """
+    return {**columns, **{f"{role}.lengths": each for role, each in lengths.items()}}
+
+
+class Forward(ABC):
+    """One batch through a graph. What a subclass holds are numbers, and arrays apart.
+
+    Raises:
+        ValueError: A number cannot be; says which.
+    """
+
+    name: ClassVar[str]
+    """What a manifest calls it."""
+
+    @abstractmethod
+    def __call__(self, graph: ColumnGraph, columns: Arrays, lengths: Arrays) -> Iterable[Any]:
+        """For each row what a text processor's ``decode`` takes.
+
+        Args:
+            graph: Computes.
+            columns: Padded columns by role, one place at least. *Shape:* ``[B, L, *]``.
+            lengths: Real places by role. *Shape:* ``[B]``.
+        """
+
+
+@final
+@dataclass(frozen=True)
+class RowForward(Forward):
+    """The graph says something of each row."""
+
+    name = "row"
+
+    @override
+    def __call__(self, graph: ColumnGraph, columns: Arrays, lengths: Arrays) -> Iterable[Any]:
+        outputs = graph.run(graph_inputs(columns, lengths))
+        return outputs[0] if len(outputs) == 1 else zip(*outputs, strict=True)
+
+
+@final
+@dataclass(frozen=True)
+class TagForward(Forward):
+    """Last, it says the number of each word's label, and its probability."""
+
+    name = "tags"
+
+    @override
+    def __call__(self, graph: ColumnGraph, columns: Arrays, lengths: Arrays) -> Iterable[Any]:
+        *others, numbers, chances = graph.run(graph_inputs(columns, lengths))
+        return _cut(others, numbers, chances, lengths["words"])
+
+
+@final
+@dataclass(frozen=True)
+class CrfForward(Forward):
+    """Last, it scores each word's labels, of which a random field makes sequences."""
+
+    name = "crf"
+    transitions: NDArray[np.float32]
+    """As :func:`textmill.exported.crf.decode_with_chances` takes them."""
+
+    def __post_init__(self) -> None:
+        shape = self.transitions.shape
+        square = len(shape) == 2 and shape[0] == shape[1] > 2
+        if not square or self.transitions.dtype != np.float32:
+            kind = self.transitions.dtype
+            message = f"transitions must be a square of float32, not {shape} of {kind}"
+            raise ValueError(message)
+        if not np.isfinite(self.transitions).all():
+            message = "transitions must be finite"
+            raise ValueError(message)
+
+    @override
+    def __call__(self, graph: ColumnGraph, columns: Arrays, lengths: Arrays) -> Iterable[Any]:
+        *others, scores = graph.run(graph_inputs(columns, lengths))
+        wanted = *columns["words"].shape[:2], len(self.transitions) - 2
+        if scores.shape != wanted:
+            message = f"scores of labels are {scores.shape}, not {wanted}"
+            raise ValueError(message)
+        real = np.arange(scores.shape[1]) < lengths["words"][:, None]
+        numbers, chances = decode_with_chances(scores, real, self.transitions)
+        return _cut(others, numbers, chances, lengths["words"])
+
+
+def _cut(
+    others: Sequence[NDArray[Any]],
+    numbers: NDArray[Any],
+    chances: NDArray[Any],
+    lengths: NDArray[Any],
+) -> Iterable[Any]:
+    longest = int(lengths.max(initial=0))
+    if numbers.ndim != 2 or numbers.shape != chances.shape or numbers.shape[1] < longest:
+        message = f"labels of words are {numbers.shape} and {chances.shape}"
+        raise ValueError(message)
+    if not np.issubdtype(numbers.dtype, np.integer) or (numbers < 0).any():
+        message = "labels of words are no numbers of labels"
+        raise ValueError(message)
+    for *said, number, chance, end in zip(*others, numbers, chances, lengths.tolist(), strict=True):
+        yield (*said, number[:end], chance[:end])
+
+
+@final
+@dataclass(frozen=True)
+class WindowForward(Forward):
+    """It reads a question with a part of a context, and scores where answers begin and end.
+
+    A context is read in parts that overlap, see :class:`textmill.models.readers.windows.Windows`.
+    """
+
+    name = "windows"
+    size: int
+    """Most tokens of a part."""
+    stride: int
+    """Tokens from the beginning of a part to that of the next."""
+    longest: int
+    """Most tokens of an answer."""
+    threshold: float
+    """As ``task.no_answer_threshold``."""
+    pads: Mapping[str, int]
+    """What fills the columns of a context, by role."""
+
+    def __post_init__(self) -> None:
+        sizes = self.stride, self.size, self.longest
+        if min(sizes) < 1 or max(sizes) > LARGEST or self.stride > self.size:
+            message = f"sizes of windows cannot be {sizes}"
+            raise ValueError(message)
+        ids = all(type(pad) is int and 0 <= pad < 1 << 31 for pad in self.pads.values())
+        if not math.isfinite(self.threshold) or not ids:
+            message = "the threshold must be a number, and what pads are ids"
+            raise ValueError(message)
+
+    @override
+    def __call__(self, graph: ColumnGraph, columns: Arrays, lengths: Arrays) -> Iterable[Any]:
+        for row, end in enumerate(lengths["context"].tolist()):
+            own = {role: column[row] for role, column in columns.items()}
+            begins = np.arange(0, max(end - self.size, 0) + self.stride, self.stride)
+            ends = np.minimum(end - begins, self.size)
+            read = partial(self._read, graph, own, {r: each[row] for r, each in lengths.items()})
+            made = [
+                read(begins=begins[first : first + WINDOWS], ends=ends[first : first + WINDOWS])
+                for first in range(0, len(begins), WINDOWS)
+            ]
+            start, last, odds = (np.concatenate(each) for each in zip(*made, strict=True))
+            best = _centred(begins, ends, end)
+            inside = np.arange(end) - begins[best]
+            yield self._answer(start[best, inside], last[best, inside], float(odds.min()))
+
+    def _read(
+        self,
+        graph: ColumnGraph,
+        columns: Arrays,
+        lengths: Arrays,
+        *,
+        begins: NDArray[np.int64],
+        ends: NDArray[np.int64],
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Scores of some parts of a row: of beginnings, of ends, and of there being no answer.
+
+        The last are minus infinity where the graph always gives one. *Shape:* ``[N, size]`` twice,
+        and ``[N]``.
+        """
+        parts, count = self._parts(columns, begins, ends), len(begins)
+        sizes = {
+            role: np.repeat(each, count) if role.startswith("question") else ends
+            for role, each in lengths.items()
+        }
+        start, last, *none = graph.run(graph_inputs(parts, sizes))
+        width = parts["context"].shape[1]
+        shapes = [each.shape for each in (start, last, *none)]
+        if shapes[:2] != [(count, width)] * 2 or shapes[2:] not in ([], [(count,)]):
+            message = f"scores of {count} parts of {width} tokens are {shapes}"
+            raise ValueError(message)
+        around = ((0, 0), (0, self.size - width))
+        odds = none[0] if none else np.full(count, -np.inf)
+        return np.pad(start, around), np.pad(last, around), odds
+
+    def _parts(
+        self, columns: Arrays, begins: NDArray[np.int64], ends: NDArray[np.int64]
+    ) -> dict[str, NDArray[Any]]:
+        """The columns of a row for each of its parts: the question again, and that much context."""
+        place, parts = np.arange(max(int(ends.max()), 1)), dict[str, NDArray[Any]]()
+        for role, column in columns.items():
+            if role.startswith("question"):
+                parts[role] = np.repeat(column[None], len(begins), axis=0)
+            else:
+                parts[role] = column[np.minimum(begins[:, None] + place, len(column) - 1)]
+                parts[role][place >= ends[:, None]] = self.pads[role]
+        return parts
+
+    def _answer(
+        self, start: NDArray[Any], last: NDArray[Any], odds: float
+    ) -> tuple[int, int, float, float]:
+        """First and last token of the best answer, its probability, and that there is none.
+
+        Args:
+            start: Of each token, unnormalized. *Shape:* ``[L]``.
+            last: Likewise of the last one. *Shape:* ``[L]``.
+            odds: The log odds that there is none.
+        """
+        none = -float(np.logaddexp(0, -odds))
+        nothing = -1, -1, math.exp(none), math.exp(none)
+        if not len(start):
+            return nothing
+        width = min(self.longest, len(start))
+        ends = np.append(_log_softmax(last), np.full(width - 1, -np.inf))
+        begins = _log_softmax(start) - np.logaddexp(0, odds)
+        spans = begins[:, None] + np.lib.stride_tricks.sliding_window_view(ends, width)
+        first, more = divmod(int(spans.argmax()), width)
+        score = float(spans[first, more])
+        if none - score > self.threshold:
+            return nothing
+        return first, first + more, math.exp(score), math.exp(none)
+
+
+def _centred(begins: NDArray[np.int64], ends: NDArray[np.int64], length: int) -> NDArray[np.int64]:
+    """Of each place the part in which it is furthest from the edges; of equals, the first.
+
+    >>> _centred(np.array([0, 2]), np.array([4, 3]), 5).tolist()
+    [0, 0, 0, 1, 1]
+    """
+    best, furthest = np.zeros(length, np.int64), np.full(length, -1)
+    for part, (begin, size) in enumerate(zip(begins.tolist(), ends.tolist(), strict=True)):
+        place = np.arange(size)
+        context = np.minimum(place, size - 1 - place)
+        better = begin + np.flatnonzero(context > furthest[begin : begin + size])
+        furthest[better], best[better] = context[better - begin], part
+    return best
+
+
+def _log_softmax(scores: NDArray[Any]) -> NDArray[np.float64]:
+    shifted = scores.astype(np.float64) - scores.max()
+    return np.asarray(shifted - np.log(np.exp(shifted).sum()))
+
+
+FORWARDS: dict[str, type[Forward]] = {
+    kind.name: kind for kind in (RowForward, TagForward, CrfForward, WindowForward)
+}
+"""By what a manifest calls them."""

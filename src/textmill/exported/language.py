@@ -1,0 +1,192 @@
+"""Exported models of language: those that go on with a text, and those that fill its masks."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from textmill.exported.columns import MISFITS
+from textmill.exported.ctranslate2 import CTranslate2Texts
+from textmill.exported.manifest import ExportError
+from textmill.exported.onnx import OnnxGraph
+from textmill.exported.onnx_search import OnnxDecoder, find_targets
+from textmill.exported.row_predictor import Row, RowPredictor
+from textmill.exported.seq2seq import ROWS, Found, Search, by_length
+from textmill.exported.target_search import Target
+from textmill.text.answer_rows import ContinuedRow, FilledRow
+from textmill.text.processors.language_model import Continued, LanguageText
+from textmill.text.processors.masked_language_model import Filled, MaskedText
+
+__all__ = ["ExportedLanguageModel", "ExportedMaskedModel"]
+
+CARRIED = "state.carried"
+"""The array that a recurrent model carries from token to token."""
+
+
+class ExportedLanguageModel(RowPredictor):
+    """Goes on with texts as the trained model did, without torch.
+
+    Args:
+        text: The saved text processor.
+        decoder: Reads tokens.
+        searched: How it is gone on.
+        by_row: Whether the end of a row ends an answer; else its length alone does.
+    """
+
+    checks_itself = True
+
+    def __init__(
+        self,
+        text: LanguageText,
+        decoder: OnnxDecoder | CTranslate2Texts,
+        searched: Search,
+        *,
+        by_row: bool,
+    ) -> None:
+        super().__init__(text.input_columns)
+        self.text, self.by_row, self.decoder = text, by_row, decoder
+        self.search = replace(searched, unknown_penalty=np.inf)  # it is no text
+        self.data: Mapping[str, Any] = {}
+        """How the run's data was read, where it was a file."""
+
+    @override
+    def answers(self, rows: Sequence[Row]) -> list[Continued]:
+        begun = self._begun(rows)
+        found = by_length(begun, lambda numbers: self._found([begun[i] for i in numbers]))
+        hypotheses = [[(one.ids, one.score) for one in each] for each in found]
+        return self.text.continued(begun, hypotheses)
+
+    def _found(self, begun: Sequence[list[int]]) -> list[list[Found]]:
+        if isinstance(self.decoder, CTranslate2Texts):
+            return self.decoder.find(begun, by_row=self.by_row)
+        target = Target(
+            search=self.search,
+            prefix=[self.text.begin_idx],
+            eos_idx=self.text.eos_idx if self.by_row else -1,
+            unk_idx=self.text.unk_idx,
+            forced=begun,
+        )
+        return find_targets(self.decoder, begun, target)
+
+    def read(
+        self, ids: NDArray[np.int64], carried: NDArray[np.float32] | None = None
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
+        """Scores the token after each.
+
+        Args:
+            ids: *Shape:* ``[B, T]``.
+            carried: What a recurrent model kept of the tokens before; None: there are none.
+
+        Returns:
+            Logits, ``[B, T, V]``, and what a recurrent model keeps of all of them.
+        """
+        if isinstance(self.decoder, CTranslate2Texts):
+            return self.decoder.read(ids), None
+        self.decoder.begin(ids)
+        if carried is not None:
+            self.decoder.state[CARRIED] = carried
+        logits = np.stack([self.decoder.step(column) for column in ids.T], axis=1)
+        return logits, self.decoder.state.get(CARRIED)
+
+    def _begun(self, rows: Sequence[Row]) -> list[list[int]]:
+        texts = [row[self.text.column] for row in rows]
+        return self.text.begun(texts, lines=not self.by_row, longest=self.search.max_length - 1)
+
+    @override
+    def check(self, row: Row) -> None:
+        self._begun([row])
+
+    @override
+    def answer_row(self, answer: Continued) -> ContinuedRow:
+        return answer.row()
+
+
+class ExportedMaskedModel(RowPredictor):
+    """Fills the masks of texts as the trained model did, without torch.
+
+    Args:
+        text: The saved text processor.
+        graph: Scores the tokens at places: of ``text``, ``text.lengths``, and ``rows`` and
+            ``places``, the numbers of the masks' rows and their places.
+        top_k: How many tokens an answer has for each mask.
+        longest: Most tokens of a text; None is any number.
+    """
+
+    checks_itself = True
+
+    def __init__(
+        self, text: MaskedText, graph: OnnxGraph, *, top_k: int, longest: int | None
+    ) -> None:
+        super().__init__(text.input_columns)
+        self.text, self.graph, self.top_k, self.longest = text, graph, top_k, longest
+        self.data: Mapping[str, Any] = {}
+        """How the run's data was read, where it was a file."""
+
+    @override
+    def answers(self, rows: Sequence[Row]) -> list[Filled]:
+        texts = [row[self.text.column] for row in rows]
+        ids = self.text.masked(texts, longest=self.longest)
+        order = sorted(range(len(ids)), key=lambda row: len(ids[row]))
+        found: dict[int, Filled] = {}
+        for start in range(0, len(order), ROWS):
+            some = order[start : start + ROWS]
+            try:
+                fills = self.text.decode(self._likeliest([ids[row] for row in some]))
+            except MISFITS as error:
+                raise ExportError(f"The graph and the text do not fit: {error}") from error
+            for row, masks in zip(some, fills, strict=True):
+                found[row] = self.text.filled(texts[row], masks)
+        return [found[row] for row in range(len(rows))]
+
+    def _likeliest(
+        self, texts: Sequence[Sequence[int]]
+    ) -> list[tuple[NDArray[np.int64], NDArray[np.float64]]]:
+        """Of each text ids and probabilities of the likeliest tokens at its masks."""
+        width, pad = max(map(len, texts)), self.text.tokenizer.vocab_info.pad_idx
+        read = np.array([[*ids, *[pad] * (width - len(ids))] for ids in texts], np.int64)
+        lengths = np.array([len(ids) for ids in texts])
+        rows, places = np.nonzero(read == self.text.mask_idx)
+        plain = self.text.pieces.plain
+        found = self.scores(read, rows, places, lengths=lengths)
+        logits = np.where(plain, found.astype(np.float64), -np.inf)
+        chances = np.exp(logits - logits.max(axis=1, keepdims=True))
+        chances /= chances.sum(axis=1, keepdims=True)
+        count = min(self.top_k, int(plain.sum()))
+        best = np.argsort(-chances, axis=1, kind="stable")[:, :count]
+        scores = np.take_along_axis(chances, best, axis=1)
+        ends = np.cumsum(np.bincount(rows, minlength=len(texts)))[:-1]
+        return [*zip(np.split(best, ends), np.split(scores, ends), strict=True)]
+
+    def scores(
+        self,
+        ids: NDArray[np.int64],
+        rows: NDArray[np.int64],
+        places: NDArray[np.int64],
+        *,
+        lengths: NDArray[np.int64] | None = None,
+    ) -> NDArray[np.float32]:
+        """Scores of the tokens at places of texts.
+
+        Args:
+            ids: The texts. *Shape:* ``[B, T]``.
+            rows: Of each place the number of its text. *Shape:* ``[N]``.
+            places: *Shape:* ``[N]``.
+            lengths: Tokens of each text; None: as many as there are. *Shape:* ``[B]``.
+
+        Returns:
+            *Shape:* ``[N, V]``.
+        """
+        lengths = np.full(len(ids), ids.shape[1]) if lengths is None else lengths
+        arrays = {"text": ids, "text.lengths": lengths, "rows": rows, "places": places}
+        return self.graph.run(arrays)[0]
+
+    @override
+    def check(self, row: Row) -> None:
+        self.text.masked([row[self.text.column]], longest=self.longest)
+
+    @override
+    def answer_row(self, answer: Filled) -> FilledRow:
+        return answer.row()

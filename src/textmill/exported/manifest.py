@@ -1,0 +1,122 @@
+"""What an export's folder holds, byte for byte: written last, checked before anything is read.
+
+Nothing in an export is executed; a graph is given to the program that runs it only when every byte
+is as it was written.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+from typing_extensions import override
+
+from textmill.errors import RunError
+from textmill.runtime.files import write_file
+from textmill.runtime.sealed import SealedFiles
+from textmill.text.columns.dictionary import PHRASES
+
+__all__ = ["MANIFEST", "ExportError", "ExportManifest", "is_export", "read", "seal_folder"]
+
+MANIFEST = "export.json"
+"""The file that lists all others."""
+TEXT_OF_GRAPH, SHORT_TEXT = 32, 4 << 20
+"""Bytes that a file of the text processor may have for each byte of the graph, and on top of that:
+a word takes ten to a hundred, its row of an embedding its width and more."""
+
+
+class ExportError(RunError):
+    """An export that cannot be used, or cannot be made."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportManifest(SealedFiles):
+    """What ``export.json`` says."""
+
+    NAME: ClassVar[str] = MANIFEST
+    LARGEST: ClassVar[int] = 1 << 20
+    MOST_FILES: ClassVar[int] = 1_000
+    ERROR: ClassVar[type[Exception]] = ExportError
+
+    graph: str
+    """What runs it: ``ctranslate2``, ``huggingface`` (transformers), ``onnx``."""
+    source: Mapping[str, Any]
+    """Recipe, key and checkpoint that it was made of."""
+    compared: Mapping[str, Any]
+    """What the comparison with the original found."""
+    versions: Mapping[str, Any]
+    """Of the packages that wrote it."""
+    search: Mapping[str, Any] = field(default_factory=dict)
+    """Of generated text: settings of the search, see :class:`textmill.exported.seq2seq.Search`."""
+    answers: Mapping[str, Any] = field(default_factory=dict)
+    """Of typed columns: what becomes of the graph's outputs, see
+    :func:`textmill.exported.columns.load_columns`; of generated text by ONNX, which axis of each
+    array
+    counts rows."""
+
+    def refuse_long_text(self) -> None:
+        """Refuses a file of the text processor that is longer than its graph can need."""
+        if self.graph == "huggingface":  # its files are in no folder; transformers reads them
+            return
+        graph = sum(entry.size for name, entry in self.files.items() if name.startswith("graph/"))
+        most = TEXT_OF_GRAPH * graph + SHORT_TEXT
+        for name, entry in self.files.items():
+            vectorless = name.startswith("graph/") or name.endswith(f"/{PHRASES}")
+            if entry.size > most and not vectorless:
+                raise ExportError(
+                    f"{name}: {entry.size:,} bytes are more than the {most:,} that a graph of "
+                    f"{graph:,} bytes can need"
+                )
+
+    @override
+    @classmethod
+    def _problems(cls, content: Mapping[str, Any]) -> Iterator[str]:
+        if not isinstance(content["graph"], str):
+            yield "'graph' must be text"
+        for name in ("search", "answers", "source", "compared", "versions"):
+            if not isinstance(content.get(name, {}), dict):
+                yield f"'{name}' must be a mapping"
+
+
+def is_export(folder: Path) -> bool:
+    """Whether a folder is an export, damaged or not."""
+    return os.path.lexists(folder / MANIFEST)
+
+
+def seal_folder(folder: Path, facts: Mapping[str, Any]) -> None:
+    """Lists every file below a folder in its ``export.json``.
+
+    Args:
+        folder: A folder without a manifest.
+        facts: All that the manifest says besides the files.
+    """
+    manifest = ExportManifest(files=ExportManifest.entries(folder), **facts)
+    write_file(folder / MANIFEST, manifest.to_bytes())
+
+
+def read(folder: Path) -> ExportManifest:
+    """Reads an export's manifest and checks every file that it lists; no other may be there.
+
+    Raises:
+        ExportError: Something is missing, changed or foreign; names the folder and the file.
+    """
+    try:
+        manifest = ExportManifest.read(folder)
+        manifest.refuse_long_text()
+        foreign = [f"{n!r:.80}: not listed in {MANIFEST}" for n in manifest.unlisted(folder)]
+        for problem in foreign or manifest.damage(folder):
+            raise ExportError(problem)
+    except ExportError as error:
+        raise ExportError(
+            f"{folder} is no export that can be used: {error}. Export the run again: "
+            f"textmill export RUN --format {_format(folder)}"
+        ) from None
+    return manifest
+
+
+def _format(folder: Path) -> str:
+    """What a folder was exported to, by its files alone."""
+    if (folder / "config.json").is_file():
+        return "huggingface"
+    return "onnx" if any(folder.glob("graph/*.onnx")) else "ctranslate2"

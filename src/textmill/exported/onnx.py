@@ -1,0 +1,124 @@
+"""A graph that onnxruntime runs: from named arrays to arrays."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from textmill.errors import UserError
+from textmill.exported.manifest import ExportError
+from textmill.exported.onnx_nodes import GraphError, check_graph
+from textmill.runtime.bounded_files import read_all
+
+__all__ = ["LARGEST_GRAPH", "OnnxGraph"]
+
+LARGEST_GRAPH = (1 << 31) - 1
+"""Bytes of a graph: protobuf has no longer messages."""
+MOST_MEMORY = 4 << 30
+"""Bytes that a graph may take besides four times its own. As many as 4,096 tokens answered together
+take in an attention of 16 heads: 1 GB for its scores, some three of which are held at a time."""
+
+
+class OnnxGraph:
+    """A session of onnxruntime.
+
+    Args:
+        path: The graph.
+        device: ``auto``, ``cpu``, ``cuda`` or ``cuda:1``; ``auto`` is a GPU where onnxruntime has
+            one.
+        threads: Threads on a processor; 0 is as many as onnxruntime thinks best.
+
+    Raises:
+        ExportError: onnxruntime cannot read the graph.
+        UserError: The device is not there.
+    """
+
+    def __init__(self, path: Path, *, device: str = "auto", threads: int = 0) -> None:
+        import onnxruntime
+
+        self.path = path
+        model = read_all(path, LARGEST_GRAPH, ExportError)
+        try:
+            check_graph(model)
+        except GraphError as error:
+            raise ExportError(f"{path} is no graph that textmill writes: {error}") from None
+        options = _bounded(onnxruntime, len(model))
+        options.intra_op_num_threads = threads
+        options.log_severity_level = 4  # what goes wrong is raised
+        providers = _providers(device, onnxruntime.get_available_providers())
+        try:
+            self.session: Any = onnxruntime.InferenceSession(model, options, providers=providers)
+        except Exception as error:  # onnxruntime's own classes have no common base
+            raise ExportError(f"{path}: onnxruntime cannot use this graph: {error}") from error
+        self.inputs = tuple(each.name for each in self.session.get_inputs())
+        self.outputs = tuple(each.name for each in self.session.get_outputs())
+
+    def run(self, arrays: Mapping[str, NDArray[Any]]) -> list[NDArray[Any]]:
+        """The graph's outputs.
+
+        Args:
+            arrays: By the names of its inputs; others are not looked at.
+
+        Raises:
+            ExportError: The graph does not take them.
+        """
+        try:
+            given = {name: arrays[name] for name in self.inputs}
+        except KeyError as missing:
+            name = missing.args[0]
+            raise ExportError(f"{self.path}: wants '{name:.80}', which the text has not") from None
+        try:
+            outputs = self.session.run(self.outputs, given)
+        except Exception as error:
+            raise ExportError(f"{self.path}: onnxruntime cannot answer: {error}") from error
+        made = [np.asarray(each) for each in outputs]
+        for name, array in zip(self.outputs, made, strict=True):
+            is_float = array.dtype.kind == "f"
+            if not is_float and array.dtype.kind not in "iu":
+                raise ExportError(f"{self.path}: gives '{name:.80}' as {array.dtype}, no numbers")
+            if is_float and not np.isfinite(array).all():
+                raise ExportError(f"{self.path}: gives '{name:.80}' with NaN or infinity")
+        return made
+
+    def named(self, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """As :meth:`run`, by the names of the outputs."""
+        return dict(zip(self.outputs, self.run(arrays), strict=True))
+
+
+def _bounded(onnxruntime: Any, size: int) -> Any:
+    """Options of a session that takes no more memory of the processor than a graph has need of."""
+    kind, default = onnxruntime.OrtMemType.DEFAULT, -1
+    allocator = onnxruntime.OrtAllocatorType.ORT_ARENA_ALLOCATOR
+    most = {"max_mem": MOST_MEMORY + 4 * size, "arena_extend_strategy": default}
+    most |= dict.fromkeys(("initial_chunk_size_bytes", "max_dead_bytes_per_chunk"), default)
+    # The next session takes the newest arena, and keeps it.
+    onnxruntime.create_and_register_allocator(
+        onnxruntime.OrtMemoryInfo("Cpu", allocator, 0, kind), onnxruntime.OrtArenaCfg(most)
+    )
+    options = onnxruntime.SessionOptions()
+    options.add_session_config_entry("session.use_env_allocators", "1")
+    # What is computed beforehand is not of the arena: no part of it may be larger than the graph.
+    largest = "optimization.constant_folding_max_output_size_in_bytes"
+    options.add_session_config_entry(largest, str(size))
+    return options
+
+
+def _providers(device: str, available: list[str]) -> list[Any]:
+    """What onnxruntime is to compute with.
+
+    >>> _providers("auto", ["CPUExecutionProvider"])
+    ['CPUExecutionProvider']
+    """
+    name, _, index = device.partition(":")
+    if name not in ("auto", "cpu", "cuda") or (index and not index.isdecimal()):
+        raise UserError(f"onnxruntime runs on cpu or cuda; the device {device} is neither.")
+    cuda = "CUDAExecutionProvider"
+    if name == "cuda" and cuda not in available:
+        raise UserError(
+            f"The device is {device}, but this onnxruntime has none: {', '.join(available)}. "
+            "Install onnxruntime-gpu, or name cpu."
+        )
+    first = [(cuda, {"device_id": int(index or 0)})] if cuda in available and name != "cpu" else []
+    return [*first, "CPUExecutionProvider"]

@@ -1,0 +1,375 @@
+"""Exported models that generate text: by the saved text processor, the saved search and a graph."""
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Protocol, TypeVar
+
+from typing_extensions import override
+
+from textmill.errors import DataError
+from textmill.exported.manifest import ExportError
+from textmill.exported.row_predictor import Row, RowPredictor
+from textmill.text.answer_rows import TextRow
+from textmill.text.cells import Rows, joined_text
+from textmill.text.processors.answer_prefix import prefix_ids, prefix_of
+from textmill.text.processors.text_processor import CHARACTERS_A_TOKEN, Seq2SeqText, source_text
+from textmill.text.tokenizers.word_tokenizer import WordTokenizer, unknown_words, with_unknown
+
+__all__ = [
+    "ExportedSeq2Seq",
+    "Forced",
+    "Found",
+    "Graph",
+    "ScoredIds",
+    "Search",
+    "Translated",
+    "by_length",
+    "translated",
+    "with_copied",
+]
+
+
+@dataclass(frozen=True)
+class Translated:
+    """A generated text with its score; ``str()`` gives the text.
+
+    Example:
+        >>> print(Translated("Bonjour.", -0.31))
+        Bonjour.
+    """
+
+    text: str
+    """The text."""
+    score: float
+    """Its length-normalized log-probability (natural logarithm; higher is more certain)."""
+    alternatives: tuple["Translated", ...] = ()
+    """The other hypotheses of an n-best search, best first."""
+
+    @override
+    def __str__(self) -> str:
+        return self.text
+
+    def row(self) -> TextRow:
+        """The answer as plain data, as a file of predictions has it.
+
+        Example:
+            >>> Translated("Bonjour.", -0.31).row()
+            {'prediction': 'Bonjour.', 'score': -0.31}
+        """
+        row: TextRow = {"prediction": self.text, "score": round(self.score, 6)}
+        if self.alternatives:
+            row["alternatives"] = [
+                {"prediction": a.text, "score": round(a.score, 6)} for a in self.alternatives
+            ]
+        return row
+
+
+class ScoredIds(Protocol):
+    """What a search found: the ids and the score of :class:`Found`."""
+
+    @property
+    def ids(self) -> list[int]:
+        """As there."""
+        ...
+
+    @property
+    def score(self) -> float:
+        """As there."""
+        ...
+
+
+def translated(text: Seq2SeqText, found: Sequence[Sequence[ScoredIds]]) -> list[Translated]:
+    """An answer of each row's hypotheses, the best first."""
+    texts = iter(text.decode([one.ids for hypotheses in found for one in hypotheses]))
+    answers = [[Translated(next(texts), one.score) for one in hypotheses] for hypotheses in found]
+    return [replace(first, alternatives=tuple(others)) for first, *others in answers]
+
+
+def with_copied(answers: Sequence[Translated], rows: Rows, text: Seq2SeqText) -> list[Translated]:
+    """Answers with the unknown words of their sources in place of their own, in order.
+
+    Args:
+        answers: Generated.
+        rows: What each answers.
+        text: Of a tokenizer of words.
+    """
+    tokenizer = text.tokenizer
+    assert isinstance(tokenizer, WordTokenizer), "others are refused"
+    sources = [unknown_words(tokenizer, joined_text(row["source"])) for row in rows]
+    return [_filled(answer, words) for answer, words in zip(answers, sources, strict=True)]
+
+
+def _filled(answer: Translated, words: Sequence[str]) -> Translated:
+    others = tuple(_filled(other, words) for other in answer.alternatives)
+    return replace(answer, text=with_unknown(answer.text, words), alternatives=others)
+
+
+@dataclass(frozen=True)
+class Found:
+    """A target sequence that an exported graph's search found."""
+
+    ids: list[int]
+    """Token ids without the prefix and without the end mark."""
+    score: float
+    """As :attr:`Translated.score`."""
+
+
+Forced = Sequence[Sequence[int]] | None
+"""Ids that each row's target begins with; None: it may begin with anything."""
+LARGEST = 1 << 20
+"""Of numbers: no model has as many positions."""
+LARGEST_BEAM = 1_000
+"""As in training: more would only take memory."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Search:
+    """Settings of a search, as :class:`textmill.models.decoding.search_settings.Decoding` has them.
+
+    Example:
+        >>> Search(max_length=64).limit(9)
+        28
+    """
+
+    beam_size: int = 1
+    """Sequences followed at once; 1 is greedy search."""
+    n_best: int = 1
+    """Hypotheses for a source, at most ``beam_size``."""
+    length_penalty: float = 1.0
+    """Power of the length that log-probabilities are divided by."""
+    early_stopping: str = "heuristic"
+    """``first``, ``heuristic`` or ``never``."""
+    max_length_a: float = 2.0
+    """At most ``max_length_a * S + max_length_b`` ids are generated for a source of S."""
+    max_length_b: int = 10
+    """See ``max_length_a``."""
+    max_length: int = 512
+    """Most ids that can be generated: for so many the model has positions."""
+    min_length: int = 0
+    """Ids before the end mark may be generated."""
+    repetition_penalty: float = 1.0
+    """What scores of ids that stand in the target already are divided by, or multiplied with."""
+    no_repeat_ngram: int = 0
+    """Length of the sequences of ids that may not occur twice; 0 is off."""
+    unknown_penalty: float = 0.0
+    """Taken from the score of the unknown id."""
+    sample: bool = False
+    """Whether ids are drawn."""
+    seed: int = 0
+    """Of the draws."""
+    temperature: float = 1.0
+    """What scores are divided by before a draw."""
+    top_k: int = 0
+    """Draws are among this many likeliest; 0 is all."""
+    top_p: float = 1.0
+    """Draws are among the fewest likeliest with this probability together."""
+
+    @property
+    def changes_scores(self) -> bool:
+        """Whether anything is banned or punished."""
+        return bool(
+            self.repetition_penalty != 1
+            or self.unknown_penalty
+            or self.no_repeat_ngram
+            or self.min_length
+        )
+
+    def limit(self, length: int, forced: int = 0) -> int:
+        """The most ids of the target of a source of this many, those that it begins with on top."""
+        factor, most = min(self.max_length_a, float(self.max_length)), self.max_length
+        return min(min(int(factor * length) + min(self.max_length_b, most), most) + forced, most)
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON values, which have no infinity: the penalty that bans is None."""
+        banned = self.unknown_penalty == math.inf
+        return {**asdict(self), **({"unknown_penalty": None} if banned else {})}
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> "Search":
+        """Reads what :meth:`to_json` gave.
+
+        Raises:
+            ExportError: It holds something else.
+        """
+        known = {field.name: field.type for field in fields(cls)}
+        needed = set(_FIRST)
+        if not needed <= set(values) <= set(known):
+            odd = ", ".join(sorted((needed - set(values)) | (set(values) - set(known)), key=str))
+            raise ExportError(f"the settings of the search are not this textmill's: {odd:.200}")
+        given = dict(values)
+        if given.get("unknown_penalty", 0) is None:
+            given["unknown_penalty"] = math.inf
+        wrong = [name for name, value in given.items() if not _fits(name, known[name], value)]
+        search = cls() if wrong else cls(**given)
+        wrong += [name for name in _POSITIVE if not wrong and not getattr(search, name) > 0]
+        if not wrong and not search.sample and search.n_best > search.beam_size:
+            wrong.append("n_best")
+        if wrong:
+            name = wrong[0]
+            raise ExportError(f"the setting '{name}' of the search cannot be {values[name]!r:.80}")
+        return search
+
+
+_FIRST = (
+    "beam_size", "n_best", "length_penalty", "early_stopping", "max_length_a", "max_length_b",
+    "max_length",
+)  # fmt: skip
+"""What the first exports had of it."""
+_POSITIVE = (
+    "beam_size", "n_best", "max_length", "max_length_b", "repetition_penalty", "temperature",
+    "top_p",
+)  # fmt: skip
+
+
+def _fits(name: str, kind: Any, value: Any) -> bool:
+    if name == "early_stopping":
+        return value in ("first", "heuristic", "never")
+    if kind is bool or isinstance(value, bool):
+        return kind is bool and isinstance(value, bool)
+    if name == "unknown_penalty" and value == math.inf:
+        return True
+    if kind is int and not isinstance(value, int):
+        return False
+    most = {"seed": 1 << 64, "beam_size": LARGEST_BEAM, "n_best": LARGEST_BEAM}.get(name, LARGEST)
+    least = -most if name in ("seed", "length_penalty", "unknown_penalty") else 0
+    return isinstance(value, int | float) and least <= value <= most  # neither infinite nor NaN
+
+
+ROWS = 64
+"""Sources searched together."""
+
+
+T = TypeVar("T")
+
+
+def by_length(rows: Sequence[Sequence[Any]], answer: Callable[[list[int]], Sequence[T]]) -> list[T]:
+    """Answers rows of one length together, at most :data:`ROWS`, so that nothing is padded.
+
+    Args:
+        rows: The rows.
+        answer: Gives an answer to each of the rows that it is given the numbers of.
+
+    Returns:
+        The answers, in the order of the rows.
+
+    Example:
+        >>> by_length(["ab", "c", "de"], lambda numbers: [numbers] * len(numbers))
+        [[0, 2], [1], [0, 2]]
+    """
+    alike: dict[int, list[int]] = defaultdict(list)
+    for number, row in enumerate(rows):
+        alike[len(row)].append(number)
+    found: dict[int, T] = {}
+    for numbers in alike.values():
+        for start in range(0, len(numbers), ROWS):
+            some = numbers[start : start + ROWS]
+            found.update(zip(some, answer(some), strict=True))
+    return [found[number] for number in range(len(rows))]
+
+
+class Graph(Protocol):
+    """What runs a graph."""
+
+    def find(self, sources: Sequence[Sequence[int]], forced: Forced = None) -> list[list[Found]]:
+        """Hypotheses of each source of ids, the best first.
+
+        Args:
+            sources: Ids.
+            forced: Ids that each target begins with, after the prefix that all have.
+        """
+        ...
+
+
+class ExportedSeq2Seq(RowPredictor):
+    """Answers strings as the trained model did, without torch.
+
+    Args:
+        text: The saved text processor.
+        search: How answers are searched.
+        graph: What computes them.
+        answer_prefix: Text that each answer begins with whose row has none of its own.
+        copy_unknown: Whether an answer's unknown words are those of its source.
+    """
+
+    checks_itself = True
+
+    def __init__(
+        self,
+        text: Seq2SeqText,
+        search: Search,
+        graph: Graph,
+        *,
+        answer_prefix: str = "",
+        copy_unknown: bool = False,
+    ) -> None:
+        super().__init__(text.input_columns, text.optional_columns)
+        self.text, self.search, self.graph = text, search, graph
+        self.answer_prefix, self.copy_unknown = answer_prefix, copy_unknown
+        self.data: Mapping[str, Any] = {}
+        """How the run's data was read, where it was a file."""
+
+    @override
+    def answers(self, rows: Sequence[Row]) -> list[Translated]:
+        if not rows:
+            return []
+        for row in rows:
+            self._refuse(row)
+        return self.answers_of(self.graph.find(self.encoded(rows), self.forced(rows)), rows)
+
+    def answers_of(self, found: Sequence[Sequence[Found]], rows: Sequence[Row]) -> list[Translated]:
+        """The answers to rows by what was found for each, the best first."""
+        answers = translated(self.text, found)
+        return with_copied(answers, rows, self.text) if self.copy_unknown else answers
+
+    def encoded(self, rows: Sequence[Row]) -> list[list[int]]:
+        """Ids of the sources.
+
+        Raises:
+            DataError: One is longer than the model takes.
+        """
+        encoded = self.text.encode(rows, with_targets=False)
+        if len(encoded.over_length):
+            row = int(encoded.over_length[0])
+            found = int(encoded["source"].lengths[row])
+            raise DataError(
+                f"Row {row}, column 'source': has {found} tokens; "
+                f"the model takes at most {self.text.limits['source']}."
+            )
+        return [ids.tolist() for ids in encoded["source"]]
+
+    def forced(self, rows: Sequence[Row]) -> Forced:
+        """Ids that the answers begin with.
+
+        Raises:
+            DataError: They are more than an answer may have.
+        """
+        forced = prefix_ids(self.text, [prefix_of(row, self.answer_prefix) for row in rows])
+        if forced is not None and (longest := max(map(len, forced))) >= self.search.max_length:
+            raise DataError(
+                f"A prefix has {longest} tokens; an answer can begin with "
+                f"{self.search.max_length - 1} at most."
+            )
+        return forced
+
+    @override
+    def check(self, row: Row) -> None:
+        self._refuse(row)
+        self.forced([row])
+        if len(self.text.encode([row], with_targets=False).over_length):
+            raise self._too_long()
+
+    def _refuse(self, row: Row) -> None:
+        """Refuses a row that need not be encoded to know that it cannot be answered."""
+        source, limit = source_text(row), self.text.limits["source"]
+        if limit is not None and len(source) > CHARACTERS_A_TOKEN * limit:
+            raise self._too_long()
+
+    def _too_long(self) -> DataError:
+        limit = self.text.limits["source"]
+        return DataError(f"'source' is longer than the {limit} tokens the model takes.")
+
+    @override
+    def answer_row(self, answer: Translated) -> TextRow:
+        return answer.row()

@@ -1,0 +1,146 @@
+"""Which checkpoint of a run is used, and what is read of it: processor and weights, verified."""
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from textmill.checkpoint.layout import has_checkpoints, is_folder_name, text_folder
+from textmill.checkpoint.manifest import Manifest
+from textmill.checkpoint.parts import check_fit, plain_parts, read_part
+from textmill.checkpoint.run_seal import RunSeal
+from textmill.checkpoint.saved import SavedCheckpoints
+from textmill.errors import CheckpointError, UserError, worded
+from textmill.exported.manifest import is_export
+from textmill.inference.shape_check import Budget
+from textmill.text.metadata import SavedTextError
+from textmill.text.processors.text_processor import TextProcessor, load_text_processor
+
+__all__ = ["Opened", "open_checkpoint", "use_checkpoint"]
+
+LOG = logging.getLogger("textmill")
+
+T = TypeVar("T")
+MODEL = "model"
+
+
+@dataclass(frozen=True)
+class Opened:
+    """One checkpoint: its text processor, and its weights on demand."""
+
+    path: Path
+    manifest: Manifest
+    plain: Mapping[str, Any]
+    text: TextProcessor
+
+    @property
+    def budget(self) -> Budget:
+        """What its weights can fill."""
+        keys = self.plain.get(MODEL)
+        return Budget(
+            size=self.manifest.size_of(MODEL),
+            keys=len(keys) if isinstance(keys, Mapping) else 0,
+        )
+
+    def weights(self) -> Any:
+        """The model's state, read from verified bytes.
+
+        Raises:
+            CheckpointError: A byte differs from what was saved.
+        """
+        try:
+            return read_part(self.path, self.manifest, self.plain, MODEL)
+        except CheckpointError as error:
+            raise CheckpointError(f"{self.path}: {error}") from error
+
+    def refuse_misfit(self, module: Any, weights: Any) -> None:
+        """Refuses weights of other shapes than the module has."""
+        if problems := check_fit(module, weights):
+            lines = "\n".join(f"  {problem}" for problem in problems)
+            raise CheckpointError(
+                f"{self.path}: its weights do not fit the model in config.yaml.\n{lines}"
+            )
+
+
+def use_checkpoint(run: Path, name: str, use: Callable[[Opened], T]) -> T:
+    """Uses the checkpoint that is asked for; for a damaged ``best`` or ``last``, a good one.
+
+    Where that is another than the one asked for, one line of the log says why.
+
+    Args:
+        run: The run folder.
+        name: ``best`` (the last one where nothing was selected), ``last``, or a checkpoint's name.
+        use: Called with the checkpoint; what it finds damaged or misfit is passed over.
+
+    Returns:
+        What ``use`` gives.
+
+    Raises:
+        UserError: The folder is no run, or has no such checkpoint.
+        CheckpointError: The checkpoint is damaged, and of ``best`` and ``last`` every other one is;
+            or ``config.yaml`` is not as the run wrote it.
+    """
+    if not has_checkpoints(run):
+        started = (run / "run.json").is_file()
+        what = "has no checkpoint yet" if started else "is not a run folder"
+        if is_export(run):
+            what = (
+                "is an export, which only answers (textmill predict, serve, textmill.exported.load)"
+            )
+        raise UserError(
+            f"{run} {what}; wanted a folder that textmill train has written, with checkpoints/ in "
+            "it."
+        )
+    seal = RunSeal.read(run)
+    if seal is not None and not seal.whole:
+        LOG.warning(
+            "%s was made before runs had a seal: that nobody changed its config.yaml is not known.",
+            run,
+        )
+    saved = SavedCheckpoints.of(run)
+    if name not in ("best", "last"):
+        path = _named(saved, name)
+        try:
+            saved.manifest(path)
+        except CheckpointError as error:
+            raise CheckpointError(f"{path}: {error}") from None
+        return use(open_checkpoint(path))
+    refused = (CheckpointError, SavedTextError)
+    used = saved.use(
+        "best" if name == "best" else "last",
+        lambda path: (use(open_checkpoint(path)),),
+        refused=refused,
+    )
+    if used is None:
+        way = worded(f"textmill train {run}", f"textmill.train({str(run)!r})")
+        raise UserError(f"{run} has no checkpoint yet; train it first: {way}")
+    return used[0]
+
+
+def _named(saved: SavedCheckpoints, name: str) -> Path:
+    path = saved.folder / name
+    if is_folder_name(name) and path.is_dir():
+        return path
+    known = ", ".join(path.name for path in saved.paths()) or "none"
+    raise UserError(
+        f"{saved.folder.parent} has no checkpoint '{name}'. It has: {known}; best and last name "
+        "two of them."
+    )
+
+
+def open_checkpoint(path: Path) -> Opened:
+    """One checkpoint, or the modules that a run saved: its text processor is verified and read.
+
+    Raises:
+        CheckpointError: It is damaged.
+    """
+    if path.is_symlink():
+        raise CheckpointError(f"{path}: a symbolic link, not a checkpoint")
+    try:
+        manifest = Manifest.read(path)
+        manifest.verify_text(path)
+        plain = plain_parts(path, manifest)
+    except CheckpointError as error:
+        raise CheckpointError(f"{path}: {error}") from error
+    return Opened(path, manifest, plain, load_text_processor(text_folder(path)))

@@ -1,0 +1,342 @@
+"""A folder that ``transformers`` loads of a fine-tuned encoder; compared by loading it."""
+
+import inspect
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from textmill.checkpoint.tensors import write_tensors
+from textmill.data.column_batch import ColumnBatch, collate_columns
+from textmill.exported.manifest import ExportError
+from textmill.inference.export.compare import NUMBER_TOLERANCE, Comparison, difference, shown
+from textmill.inference.export.huggingface_folder import loaded
+from textmill.inference.export.huggingface_heads import Form, encoder_of, form_of
+from textmill.models.encoders.framing import framed_pairs, framed_words
+from textmill.models.encoders.pretrained import PretrainedEncoder
+from textmill.models.pretrained.architecture import pretrained_config
+from textmill.runtime.disk import HashingFile
+from textmill.runtime.files import write_file
+from textmill.runtime.sentence_settings import LENGTHS, MODULES, POOLING
+from textmill.tasks.column_task import ColumnsTask
+from textmill.tasks.regression import DocumentRegression, PairRegression
+from textmill.tasks.task import Row
+from textmill.text.cells import words_in
+from textmill.text.columns.token_ids import TextColumn
+from textmill.text.tokenizers.pretrained import PretrainedTokenizer
+from textmill.text.tokenizers.single_thread import tokenizers
+
+__all__ = ["compare", "refusals", "write"]
+
+HEAD = "head.safetensors"
+"""The weights behind an encoder, where transformers has no model for them."""
+FORMAT = "The export format 'huggingface'"
+MOST = 512
+"""Tokens of a text that an encoder without positions of its own reads."""
+CARD = """# {title}
+
+Fine-tuned by textmill. {note}
+
+```python
+{code}
+```
+
+It reads {length} tokens at most.
+"""
+CODE = """from transformers import AutoTokenizer, {loader}
+
+tokenizer = AutoTokenizer.from_pretrained("FOLDER")
+model = {loader}.from_pretrained("FOLDER"{options})
+inputs = tokenizer(["a text"], truncation=True, return_tensors="pt")"""
+VECTORS = """from sentence_transformers import SentenceTransformer
+
+vectors = SentenceTransformer("FOLDER").encode(["a text", "another"])"""
+
+
+def refusals(task: ColumnsTask) -> Iterator[str]:
+    """What of a task is read by other means than its encoder's own, a line each.
+
+    Args:
+        task: One whose module has a pretrained encoder.
+    """
+    found = _tokenizer(task)
+    if not isinstance(found, PretrainedTokenizer):
+        yield f"the tokenizer is a {type(found).__name__}, not the encoder's own (pretrained)"
+
+
+def write(task: ColumnsTask, folder: Path) -> Form:
+    """Writes all that ``from_pretrained`` loads; gives how.
+
+    Args:
+        task: The task; its module has a pretrained encoder, and no adapters.
+        folder: An empty folder.
+    """
+    import transformers
+
+    encoder = _encoder(task)
+    form = form_of(task, encoder)
+    told = encoder.config.architecture or {}
+    config = pretrained_config(told, "", needed_by=FORMAT)
+    config.update({**form.settings, "dtype": "float32"})
+    model = getattr(transformers, form.loader).from_config(config, **_options(config, form))
+    config.architectures = [type(model).__name__]
+    config.save_pretrained(folder)
+    given = {**encoder.model.state_dict(), **form.head}
+    prefix = "" if form.alone else f"{model.base_model_prefix}."
+    wanted = [*model.state_dict()]
+    own = {name: name if name in form.head else name.removeprefix(prefix) for name in wanted}
+    _write(folder / "model.safetensors", {name: given[own[name]] for name in wanted})
+    if form.why:  # else all other weights are read, or there are none
+        read = {id(weight) for weight in encoder.state_dict(keep_vars=True).values()}
+        every = task.module.state_dict(keep_vars=True).items()
+        _write(folder / HEAD, {name: weight for name, weight in every if id(weight) not in read})
+    most = _most(task, encoder)
+    spaced = "pieces" in task.text.inputs
+    _write_tokenizer(folder, _tokenizer(task), config, spaced=spaced, most=most)
+    if form.pooling:
+        _write_sentence_files(folder, task, form.pooling, dim=encoder.out_dim, most=most)
+    options = "".join(f", {name}={value}" for name, value in _options(config, form).items())
+    card = CARD.format(
+        title=f"{type(task).__name__}, {config.model_type}",
+        note=form.note,
+        code=VECTORS if form.pooling else CODE.format(loader=form.loader, options=options),
+        length=most,
+    )
+    write_file(folder / "README.md", card)
+    return form
+
+
+def _write_sentence_files(
+    folder: Path, task: ColumnsTask, pooling: str, *, dim: int, most: int
+) -> None:
+    """Writes what sentence-transformers reads beside the encoder."""
+    config: Any = task.module.config
+    kinds = ["Transformer", "Pooling", *["Normalize"] * config.normalize]
+    paths = ["", *(f"{number}_{kind}" for number, kind in enumerate(kinds[1:], start=1))]
+    modules = [
+        {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
+        for i, (kind, path) in enumerate(zip(kinds, paths, strict=True))
+    ]
+    modes = {
+        "cls": "cls_token",
+        "lasttoken": "lasttoken",
+        "max": "max_tokens",
+        "mean": "mean_tokens",
+    }
+    pooled = {f"pooling_mode_{mode}": name == pooling for name, mode in modes.items()}
+    for path in paths[1:]:
+        (folder / path).mkdir()
+    files: dict[str, Any] = {
+        MODULES: modules,
+        LENGTHS: {"max_seq_length": most, "do_lower_case": False},
+        POOLING: {"word_embedding_dimension": dim, **pooled},
+    }
+    for name, content in files.items():
+        write_file(folder / name, json.dumps(content, indent=2))
+
+
+def _encoder(task: ColumnsTask) -> PretrainedEncoder:
+    encoder = encoder_of(task.module)
+    assert encoder is not None, "others are refused"
+    return encoder
+
+
+def _most(task: ColumnsTask, encoder: PretrainedEncoder) -> int:
+    """Most tokens of a row, marks among them."""
+    positions, words = encoder.max_length, "pieces" in task.text.inputs
+    if words or "question" in task.text.inputs:  # the limits are of words, and of questions
+        return MOST if positions is None else positions + (2 if words else 0)
+    limit = min(task.text.limits.values())  # all are alike
+    return 2 * limit if getattr(task.module.config, "together", False) else limit
+
+
+def _tokenizer(task: ColumnsTask) -> Any:
+    """That of the encoder: of the pieces of words, where it reads such."""
+    pieces = task.text.ingredients.get("pieces")
+    return task.text.ingredients["tokenizer"] if pieces is None else pieces.tokenizer
+
+
+def _options(config: Any, form: Form) -> dict[str, Any]:
+    """What a class is called with: an encoder alone has no layer behind its first token."""
+    import transformers
+
+    kind: Any = transformers.MODEL_MAPPING[type(config)]
+    pooled = "add_pooling_layer" in inspect.signature(kind).parameters
+    return {"add_pooling_layer": False} if form.alone and pooled else {}
+
+
+def _write(path: Path, tensors: dict[str, Tensor]) -> None:
+    with HashingFile(path) as file:
+        write_tensors(file, {name: each.detach().float().cpu() for name, each in tensors.items()})
+
+
+def _write_tokenizer(
+    folder: Path, tokenizer: PretrainedTokenizer, config: Any, *, spaced: bool, most: int
+) -> None:
+    """The model's own ``tokenizer.json``; where each word is read by itself, a space before it."""
+    raw = tokenizer.vocabulary.to_bytes()
+    content = json.loads(raw) | {"truncation": None, "padding": None}
+    step = content.get("pre_tokenizer") or {}
+    for each in [step, *step.get("pretokenizers", [])] if spaced else []:
+        if each.get("type") == "ByteLevel":
+            each["add_prefix_space"] = True
+    write_file(folder / "tokenizer.json", json.dumps(content, ensure_ascii=False))
+    name_of = tokenizers.Tokenizer.from_str(raw.decode()).id_to_token
+    info = tokenizer.vocab_info
+    marks = {"cls": info.bos_idx, "sep": info.eos_idx, "pad": info.pad_idx, "unk": info.unk_idx}
+    typed = ["token_type_ids"] if getattr(config, "type_vocab_size", 0) > 1 else []
+    settings = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        **{f"{mark}_token": name for mark, i in marks.items() if (name := name_of(i)) is not None},
+        "split_special_tokens": True,
+        "clean_up_tokenization_spaces": False,
+        "model_input_names": ["input_ids", *typed, "attention_mask"],
+        "model_max_length": most,
+        **({"add_prefix_space": True} if spaced else {}),
+    }
+    write_file(folder / "tokenizer_config.json", json.dumps(settings, indent=2, ensure_ascii=False))
+
+
+def compare(
+    task: ColumnsTask, folder: Path, rows: Sequence[Row], *, form: Form, where: str
+) -> Comparison:
+    """Loads the folder as a stranger would, and asks it and the run's model the same rows.
+
+    Args:
+        task: The task with its module.
+        folder: What :func:`write` wrote.
+        rows: At least one row.
+        form: What :func:`write` gave.
+        where: Where they come from.
+
+    Raises:
+        ExportError: The folder lacks weights, or a row has other token ids.
+    """
+    encoder = _encoder(task)
+    config = pretrained_config(encoder.config.architecture or {}, "", needed_by=FORMAT)
+    model, tokenizer = loaded(form.loader, folder, **_options(config, form))
+    both = _Both(task, encoder, model, tokenizer)
+    apart = (_vectors_apart if form.alone else _answers_apart)(both, rows)
+    numbers = "numbers of vectors" if form.alone else "numbers of answers"
+    same, largest, worst = 0, 0.0, ""
+    for number, distance in enumerate(apart):
+        same += distance is not None
+        if distance is None or not distance <= largest:
+            largest = largest if distance is None else distance
+            worst = f"row {number} ({shown(rows[number])})"
+    found = Comparison(len(rows), where, same, largest, numbers, NUMBER_TOLERANCE, worst)
+    return replace(
+        found, things="texts have the same vectors" if form.alone else found.things, note=form.note
+    )
+
+
+@dataclass(frozen=True)
+class _Both:
+    """The run's model, and what transformers loads."""
+
+    task: ColumnsTask
+    encoder: PretrainedEncoder
+    model: Any
+    tokenizer: Any
+
+
+def _answers_apart(both: _Both, rows: Sequence[Row]) -> Iterator[float | None]:
+    """How far numbers of answers are apart; None: the answers differ in something else."""
+    task = both.task
+    text, encoded = task.text, task.text.encode(rows, with_targets=False)
+    over, cut = {*encoded.over_length.tolist()}, task.text.cut(encoded)
+    ours = [task.answer_row(answer) for answer in task.predict(rows)]
+    for number, row in enumerate(rows):
+        batch = collate_columns(cut, text.inputs, np.array([number]))
+        read = _read(both.encoder, batch)
+        if number not in over and read.whole:
+            _refuse_other_ids(_given(both, row), read.ids[0].tolist(), row)
+        [answer] = task.answers(_scores(both, read), batch)
+        yield difference(ours[number], task.answer_row(task.completed(answer, row)))
+
+
+@dataclass(frozen=True)
+class _Read:
+    """A row as the run's encoder reads it."""
+
+    ids: Tensor
+    """Of its tokens. *Shape:* :math:`(1,S)`."""
+    types: Tensor | None = None
+    """Of which text each is; None: of one. *Shape:* :math:`(1,S)`."""
+    begins: Tensor | None = None
+    """Where each word begins. *Shape:* :math:`(1,T)`."""
+    whole: bool = True
+    """Whether no word can have lost a piece."""
+
+
+def _read(encoder: PretrainedEncoder, batch: ColumnBatch) -> _Read:
+    info, most = encoder.vocab_info, encoder.max_length
+    if "pieces" in batch:
+        pieces = F.pad(batch["pieces"], (0, 0, 0, 1), value=info.pad_idx)  # a text can have no word
+        ids, _, begins = framed_words(pieces, batch.lengths["words"], info, most=most)
+        some = bool((pieces[..., -1] == info.pad_idx).all())
+        short = most is None or int((pieces != info.pad_idx).sum()) <= most
+        return _Read(ids, begins=begins, whole=some and short)
+    if "text" in batch:
+        return _Read(batch["text"])
+    sides = [of for role in ("text1", "text2") for of in (batch[role], batch.lengths[role])]
+    ids, _, types = framed_pairs(*sides, info=info, two_marks=encoder.two_marks)
+    return _Read(ids, types=types if encoder.typed else None)
+
+
+def _given(both: _Both, row: Row) -> list[int]:
+    """The ids of a row, as a stranger's program makes them."""
+    columns, tokenizer = both.task.text.input_columns, both.tokenizer
+    if "pieces" in both.task.text.inputs:
+        words = words_in(row[columns[0]], columns[0], 0)
+        return list(tokenizer(words, is_split_into_words=True)["input_ids"])
+    return list(tokenizer(*(row[name] for name in columns))["input_ids"])
+
+
+def _refuse_other_ids(found: list[int], wanted: list[int], row: Row) -> None:
+    if found != wanted:
+        raise ExportError(
+            f"In the export the row {shown(row)} has the token ids {found[:20]}, but in the run "
+            f"{wanted[:20]}. Nothing was written."
+        )
+
+
+@torch.inference_mode()
+def _scores(both: _Both, read: _Read) -> Tensor:
+    """What the task's own module would give of a row, made of what transformers gives."""
+    task = both.task
+    given = {} if read.types is None else {"token_type_ids": read.types}
+    scores: Tensor = both.model(input_ids=read.ids, **given).logits
+    if read.begins is not None:
+        return scores.gather(1, read.begins[..., None].expand(-1, -1, scores.shape[-1]))
+    if isinstance(task, DocumentRegression | PairRegression) and task.text.number.span is not None:
+        low, high = task.text.number.span
+        return (scores - low) / (high - low)
+    return scores
+
+
+@torch.inference_mode()
+def _vectors_apart(both: _Both, rows: Sequence[Row]) -> Iterator[float | None]:
+    """How far the vectors of rows' first texts are apart; None: by more than is allowed."""
+    task = both.task
+    name, device, most = task.text.input_columns[0], task.device, _most(task, both.encoder)
+    spaced = "pieces" in task.text.inputs
+    column = TextColumn(name, _tokenizer(task), limit=most)
+    texts = [row[name] for row in rows]
+    texts = [" ".join(words_in(text, name, 0)) if spaced else text for text in texts]
+    encoded = column.encode([f" {text}" for text in texts] if spaced else texts)
+    task.module.eval()
+    for row, text, each in zip(rows, texts, column.cut(encoded, most), strict=True):
+        ids = both.tokenizer(text, truncation=True)["input_ids"]
+        _refuse_other_ids(ids, each.tolist(), row)
+        given = torch.tensor([ids])
+        ours = both.encoder(given.to(device), torch.tensor([len(ids)], device=device)).cpu().float()
+        theirs = both.model(input_ids=given).last_hidden_state
+        apart = float(((ours - theirs).abs() / ours.abs().clamp(min=1)).max())
+        yield apart if apart <= NUMBER_TOLERANCE else None

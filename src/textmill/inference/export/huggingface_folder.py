@@ -1,0 +1,319 @@
+"""A folder that ``transformers`` loads: model, tokenizer and search; compared by loading it."""
+
+import copy
+import json
+import math
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from textmill.errors import UserError
+from textmill.exported.manifest import ExportError
+from textmill.exported.seq2seq import by_length
+from textmill.inference.export import huggingface
+from textmill.inference.export.compare import Comparison, shown
+from textmill.inference.export.huggingface_tokenizer import tokenizer_json, write_tokenizer
+from textmill.models.causal_transformer import CausalTransformer
+from textmill.models.decoders.pretrained import PretrainedLanguageModel
+from textmill.models.decoders.pretrained_seq2seq import PretrainedSeq2Seq
+from textmill.models.decoding.decode import decode
+from textmill.models.decoding.search_settings import Decoding
+from textmill.models.pretrained.architecture import silent_transformers
+from textmill.models.transformer import Transformer
+from textmill.runtime.files import write_file
+from textmill.tasks.language_model import LanguageModeling
+from textmill.tasks.seq2seq import Seq2Seq
+from textmill.tasks.task import Row
+from textmill.text.processors.text_processor import source_text
+from textmill.text.tokenizers.pretrained_sentencepiece import PretrainedSentencePiece
+
+__all__ = ["GenerativeTask", "compare", "loaded", "refusals", "write"]
+
+GenerativeTask = Seq2Seq | LanguageModeling
+"""The tasks whose models are written."""
+CARD = """# {title}, {model_type}
+
+Trained by textmill. {note}
+
+```python
+from transformers import AutoTokenizer, {loader}
+
+tokenizer = AutoTokenizer.from_pretrained("FOLDER")
+model = {loader}.from_pretrained("FOLDER")
+asked = tokenizer({before}"A text.", return_tensors="pt")
+print(tokenizer.decode(model.generate(**asked)[0], skip_special_tokens=True))
+```
+"""
+STOPPING = {"heuristic": False, "first": True, "never": "never"}
+"""What it calls each ``decoding.early_stopping``."""
+
+
+def refusals(task: GenerativeTask) -> Iterator[str]:
+    """What of a task's model, search and tokenizer has no counterpart, a line each."""
+    yield from huggingface.refusals(task.module)
+    decoding = task.config.decoding
+    if isinstance(task, Seq2Seq):
+        if decoding.unknown_penalty not in (0, math.inf):
+            yield f"task.decoding.unknown_penalty is {decoding.unknown_penalty}: 0 and .inf can be"
+    elif decoding.beam_size > 1 and decoding.length_penalty:
+        yield (
+            f"task.decoding.length_penalty is {decoding.length_penalty}: with beams 0 alone can "
+            "be, as the given text is not counted there"
+        )
+    if isinstance(task.text.tokenizer, PretrainedSentencePiece):
+        return
+    try:
+        tokenizer_json(task.text.tokenizer, **_frame(task))
+    except UserError as error:
+        yield str(error)
+
+
+def _frame(task: GenerativeTask) -> dict[str, Any]:
+    """What stands around every text, and whether a line end is the end of a row."""
+    if isinstance(task, LanguageModeling):
+        newline = task.config.until == "length"
+        return {"before": [task.text.begin_idx], "after": [], "newline": newline}
+    text = task.text
+    empty = text.tokenizer.create_encoder(mode="source", lang=text.source_lang)("").tolist()
+    return {"before": empty[:-1], "after": empty[-1:]}
+
+
+Written = Transformer | CausalTransformer | PretrainedLanguageModel | PretrainedSeq2Seq
+
+
+def _module(task: GenerativeTask) -> Written:
+    assert isinstance(task.module, Written), "others are refused"
+    return task.module
+
+
+def _prefix(task: GenerativeTask) -> list[int]:
+    """What answers are generated behind."""
+    return [task.text.begin_idx] if isinstance(task, LanguageModeling) else task.text.target_prefix
+
+
+def write(task: GenerativeTask, folder: Path) -> None:
+    """Writes all that ``from_pretrained`` loads.
+
+    Args:
+        task: The task with its module, in which :func:`refusals` finds nothing.
+        folder: An empty folder.
+    """
+    from transformers import GenerationConfig
+
+    language, frame = isinstance(task, LanguageModeling), _frame(task)
+    longest = _module(task).max_length
+    write_tokenizer(
+        folder,
+        task.text.tokenizer,
+        **frame,
+        model_max_length=longest,
+        padding_side="left" if language else "right",
+    )
+    info, start = task.text.tokenizer.vocab_info, _prefix(task)
+    ends = not frame.get("newline")
+    rows = len(_module(task).output_weight)
+    pad = info.pad_idx if info.pad_idx < rows else info.eos_idx
+    special: dict[str, Any] = {"pad_token_id": pad, "bos_token_id": start[0]}
+    special["eos_token_id"] = info.eos_idx if ends else None
+    if not language:
+        special["decoder_start_token_id"] = start[0]
+    before = _before(task)
+    asked = {"prefix": before, "task_specific_params": None} if before else {}
+    huggingface.write_model(task.module, folder, special=special | asked)
+    if len(start) > 1:
+        special["forced_bos_token_id"] = start[1]
+    search = _search(task.config.decoding, len(start), longest)
+    if info.unk_idx < rows and (language or task.config.decoding.unknown_penalty):
+        search["suppress_tokens"] = [info.unk_idx]
+    banned = getattr(task.module, "banned", None)
+    if banned is not None and len(banned):
+        search["bad_words_ids"] = banned[:, None].tolist()
+    GenerationConfig(**special, **search).save_pretrained(folder)
+    card = CARD.format(
+        title=type(task).__name__,
+        model_type=json.loads((folder / "config.json").read_text())["model_type"],
+        note=_note(task),
+        loader=_loader(task),
+        before=before and f"{before!r} + ",
+    )
+    write_file(folder / "README.md", card)
+
+
+def _loader(task: GenerativeTask) -> str:
+    return "AutoModelForSeq2SeqLM" if isinstance(task, Seq2Seq) else "AutoModelForCausalLM"
+
+
+def _before(task: GenerativeTask) -> str:
+    """What the run puts before every source."""
+    return task.text.source_prefix if isinstance(task, Seq2Seq) else ""
+
+
+def _note(task: GenerativeTask) -> str:
+    """What a person who asks the folder must do."""
+    before = _before(task)
+    return before and f"Put {before!r} before every text: the tokenizer there does not."
+
+
+def _search(decoding: Decoding, prefix: int, longest: int) -> dict[str, Any]:
+    """A search as ``generation_config.json`` has it; new tokens are those behind the start mark."""
+    most = longest if decoding.max_length_a else decoding.max_length_b + prefix - 1
+    search: dict[str, Any] = {"max_new_tokens": min(most, longest)}
+    if decoding.min_length:
+        search["min_length"] = decoding.min_length + prefix
+    if decoding.beam_size > 1:
+        search |= {"num_beams": decoding.beam_size, "length_penalty": decoding.length_penalty}
+        search["early_stopping"] = STOPPING[decoding.early_stopping]
+    if decoding.sample:
+        search |= {name: getattr(decoding, name) for name in ("temperature", "top_k", "top_p")}
+        search["do_sample"] = True
+    search["repetition_penalty"] = decoding.repetition_penalty
+    search["no_repeat_ngram_size"] = decoding.no_repeat_ngram
+    return search
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A row, as a model is asked it."""
+
+    text: str
+    source: list[int]
+    """What its tokenizer must give."""
+    forced: list[int]
+    """What an answer begins with: the given text, of a language model."""
+
+
+def compare(task: GenerativeTask, folder: Path, rows: Sequence[Row], *, where: str) -> Comparison:
+    """Loads the folder as a stranger would, and asks it and the model the same rows.
+
+    Args:
+        task: The task with its module.
+        folder: What :func:`write` wrote.
+        rows: At least one row.
+        where: Where they come from.
+
+    Raises:
+        ExportError: The folder lacks weights, or a row has other token ids.
+    """
+    model, tokenizer = loaded(_loader(task), folder)
+    asked, decoding = _asked(task, rows), task.config.decoding
+    drawn = ("sample", "seed", "temperature", "top_k", "top_p") if decoding.sample else ()
+    off = {name: getattr(Decoding, name) for name in drawn}  # the same draws are nowhere else
+    decoding = replace(decoding, n_best=1, **off)
+    names = [f"row {number} ({shown(row)})" for number, row in enumerate(rows)]
+    for name, each in zip(names, asked, strict=True):
+        given = tokenizer(each.text)["input_ids"]
+        if given != each.source:
+            raise ExportError(
+                f"In the export {name} of {where} has the token ids {given[:20]}, but in the run "
+                f"{each.source[:20]}. Nothing was written."
+            )
+    same, largest, worst, other = 0, 0.0, "", ""
+    # Nothing is padded, and all that are asked together have one limit.
+    answers = by_length(
+        [each.source for each in asked],
+        lambda numbers: _answers([asked[i] for i in numbers], task, model, decoding),
+    )
+    for name, each, (ids, found) in zip(names, asked, answers, strict=True):
+        text = tokenizer.decode(found, skip_special_tokens=True)
+        alike = found == ids and text == task.text.decode([ids])[0]
+        same, other = same + alike, other or ("" if alike else name)
+        difference = _difference(task, model, each, ids)
+        if not difference <= largest:
+            largest, worst = (difference if math.isfinite(difference) else math.inf), name
+    made = Comparison(len(rows), where, same, largest, "log-probabilities", worst=other or worst)
+    return replace(made, note=_note(task))
+
+
+def loaded(loader: str, folder: Path, **options: Any) -> tuple[Any, Any]:
+    """The model and the tokenizer of a folder, as ``from_pretrained`` loads them.
+
+    Args:
+        loader: The class that does, as ``AutoModelForCausalLM``.
+        folder: The folder.
+        options: What it is called with.
+
+    Raises:
+        ExportError: The model has other weights than the folder.
+    """
+    import transformers
+
+    with silent_transformers():
+        kind = getattr(transformers, loader)
+        model, info = kind.from_pretrained(folder, output_loading_info=True, **options)
+    if wrong := {name: found for name, found in info.items() if found}:
+        raise ExportError(f"transformers does not load all weights as they are: {wrong}")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Marian's says that Moses' rules are not installed
+        return model.eval(), transformers.AutoTokenizer.from_pretrained(folder)
+
+
+def _asked(task: GenerativeTask, rows: Sequence[Row]) -> list[_Asked]:
+    if isinstance(task, Seq2Seq):
+        encoded = task.text.encode(rows, with_targets=False)["source"]
+        pairs = zip(rows, encoded, strict=True)
+        before = _before(task)
+        return [_Asked(before + source_text(row), ids.tolist(), []) for row, ids in pairs]
+    texts = [row[task.config.column] for row in rows]
+    begun = task.text.begun(texts, lines=task.config.until == "length")
+    start = task.text.begin_idx
+    return [_Asked(t, [start, *ids], ids) for t, ids in zip(texts, begun, strict=True)]
+
+
+@torch.inference_mode()
+def _answers(
+    asked: Sequence[_Asked], task: GenerativeTask, model: Any, decoding: Decoding
+) -> list[tuple[list[int], list[int]]]:
+    """The ids that the model answers sources of one length, and those of the export.
+
+    They are without prefix and end mark.
+    """
+    language, prefix = isinstance(task, LanguageModeling), _prefix(task)
+    if language:
+        decoding = replace(decoding, unknown_penalty=math.inf)
+    info = task.text.tokenizer.vocab_info
+    ends = not (isinstance(task, LanguageModeling) and task.config.until == "length")
+    forced, sources = [each.forced for each in asked], [each.source for each in asked]
+    given = torch.tensor(forced if language else sources, dtype=torch.int64, device=task.device)
+    ours = decode(
+        _module(task),
+        given,
+        None,
+        decoding,
+        prefix=prefix,
+        eos_idx=info.eos_idx if ends else -1,
+        unk_idx=info.unk_idx,
+        forced=forced if language else None,
+    )
+    longest = _module(task).max_length - len(prefix) + 1
+    most = int(decoding.limits(given, None, longest=longest)[0])
+    most = min(most, longest - len(forced[0])) + len(prefix) - 1
+    settings = copy.deepcopy(model.generation_config)
+    settings.update(do_sample=False, temperature=1.0, top_k=50, top_p=1.0)
+    settings.update(max_new_tokens=most)
+    source = torch.tensor(sources)
+    out = model.generate(source, attention_mask=torch.ones_like(source), generation_config=settings)
+    found = out[:, len(prefix) :].tolist()
+    if ends:
+        found = [ids[: ids.index(info.eos_idx)] if info.eos_idx in ids else ids for ids in found]
+    return [(each[0].ids, theirs) for each, theirs in zip(ours, found, strict=True)]
+
+
+@torch.inference_mode()
+def _difference(task: GenerativeTask, model: Any, asked: _Asked, ids: list[int]) -> float:
+    """The largest of a log-probability, of any token behind each of an answer."""
+    target = [*_prefix(task), *ids][: _module(task).max_length]
+    ours: Tensor
+    if isinstance(task, LanguageModeling):
+        ours = task.module(torch.tensor([target], device=task.device))
+        theirs = model(torch.tensor([target])).logits
+    else:
+        source, begun = torch.tensor([asked.source]), torch.tensor([target])
+        ours = task.module(source.to(task.device), None, begun.to(task.device))
+        theirs = model(input_ids=source, decoder_input_ids=begun).logits
+    apart = ours.cpu().float().log_softmax(-1) - theirs.float().log_softmax(-1)
+    return float(apart.abs().max())

@@ -1,0 +1,263 @@
+"""The cost of quantizing an export: metrics of the run and of the export, on the same rows."""
+
+import copy
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from textmill.errors import DataError, UserError, worded
+from textmill.exported.formats import ExportFormat
+from textmill.exported.language import ExportedLanguageModel, ExportedMaskedModel
+from textmill.exported.manifest import ExportError
+from textmill.exported.row_predictor import RowPredictor
+from textmill.inference.load import Predictor
+from textmill.metrics.metric import Direction
+from textmill.metrics.tables import format_value, is_of_label
+from textmill.tasks.evaluation import evaluate
+from textmill.tasks.language_model import LanguageModeling
+from textmill.tasks.masked_language_model import MaskedLanguageModeling
+from textmill.tasks.task import Row, Task
+
+__all__ = ["ROWS", "Quality", "measure_quality"]
+
+ROWS = 1_000
+"""Rows that are measured at most: a share of them is known to a hundredth or two."""
+
+_BY_LOSS = (LanguageModeling, MaskedLanguageModeling)
+"""Tasks whose evaluation answers no rows, but scores their tokens."""
+Values = tuple[dict[str, float], Mapping[str, Direction]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quality:
+    """What was measured of a quantized export."""
+
+    quantize: str
+    """Type of its weights."""
+    rows: int
+    """Rows measured."""
+    where: str
+    """Where they come from."""
+    metric: str
+    """The value that decides."""
+    better: Direction
+    """Which way it is better."""
+    run: Mapping[str, float]
+    """Values of the run, by name."""
+    export: Mapping[str, float]
+    """The same of the export."""
+    size: float
+    """Bytes of the graph, as a share of those it has with the weights as they were trained."""
+    max_quality_loss: float
+    """Most that may be lost."""
+
+    @property
+    def lost(self) -> float:
+        """By how much the deciding value is worse, as a share of the run's; below 0: better."""
+        ours, found = self.run[self.metric], self.export[self.metric]
+        worse = ours - found if self.better == "higher" else found - ours
+        return worse / abs(ours) if ours else math.copysign(math.inf, worse) if worse else 0.0
+
+    def check(self) -> None:
+        """Refuses an export that lost more than is allowed.
+
+        Raises:
+            ExportError: With both values, and what is allowed.
+        """
+        if not self.lost <= self.max_quality_loss:
+            raise ExportError(
+                f"Quantized to {self.quantize}, the export is worse by {self.lost:.1%} of the "
+                f"run's {self.metric} (allowed: {self.max_quality_loss:.1%}): {self._values} on "
+                f"{self.rows:,} rows of {self.where}. Nothing was written. Export it without "
+                "quantize, or allow more by max_quality_loss."
+            )
+
+    @property
+    def _values(self) -> str:
+        both = (format_value(self.metric, each[self.metric]) for each in (self.run, self.export))
+        return f"{self.metric} {' → '.join(both)}"
+
+    @property
+    def sentence(self) -> str:
+        """What was measured, for a person.
+
+        Example:
+            >>> print(
+            ...     Quality(
+            ...         quantize="int8",
+            ...         rows=557,
+            ...         where="valid_data",
+            ...         metric="accuracy",
+            ...         better="higher",
+            ...         run={"accuracy": 0.987},
+            ...         export={"accuracy": 0.986},
+            ...         size=0.37,
+            ...         max_quality_loss=0.05,
+            ...     ).sentence
+            ... )
+            Quantized to int8: accuracy 98.7 % → 98.6 % on 557 rows of valid_data; 37% of the size.
+        """
+        return (
+            f"Quantized to {self.quantize}: {self._values} on {self.rows:,} rows of {self.where}; "
+            f"{self.size:.0%} of the size."
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON values; a value that does not exist is None."""
+        both = {name: _finite(getattr(self, name)) for name in ("run", "export")}
+        return {**asdict(self), **both}
+
+
+def _finite(values: Mapping[str, float]) -> dict[str, float | None]:
+    return {name: value if math.isfinite(value) else None for name, value in values.items()}
+
+
+def measure_quality(
+    predictor: Predictor,
+    exported: RowPredictor,
+    rows: Sequence[Row],
+    *,
+    where: str,
+    form: ExportFormat,
+    metric: str,
+    size: float,
+) -> Quality:
+    """Measures what both make of rows with targets.
+
+    Args:
+        predictor: The model.
+        exported: What was made of it.
+        rows: Of those that both can answer and that have targets, :data:`ROWS` evenly spread are
+            taken.
+        where: Where they come from.
+        form: What was exported.
+        metric: The value that decides, where it is among those that are measured; else the first.
+        size: As :attr:`Quality.size`.
+
+    Raises:
+        UserError: No row has targets, or the task has no metrics of its answers.
+    """
+    assert form.quantize is not None, "others are compared by their numbers"
+    task = predictor.task
+    rows = _measurable(predictor, rows, where)
+    if isinstance(exported, ExportedLanguageModel):
+        found = [_evaluated(task, each, rows) for each in (task.module, _GraphLanguage(exported))]
+    elif isinstance(exported, ExportedMaskedModel):
+        if isinstance(task, MaskedLanguageModeling) and task.module.rows_apart:
+            raise UserError(
+                "With model.rows_apart=true the run is measured on several rows at once, which the "
+                "export is not told apart, so what quantizing costs cannot be measured. Export it "
+                "without quantize."
+            )
+        found = [_evaluated(task, each, rows) for each in (task.module, _GraphMasks(exported))]
+    else:
+        found = [_answered(task, each, rows) for each in (predictor, exported)]
+    (run, ways), (export, _) = found
+    named = [name for name in (metric, *run) if name in ways and name in run]
+    if not named:
+        raise UserError(
+            f"A {type(task).__name__} has no metrics of its answers, so what quantizing costs "
+            "cannot be measured. Export it without quantize."
+        )
+    return Quality(
+        quantize=form.quantize,
+        rows=len(rows),
+        where=where,
+        metric=named[0],
+        better=ways[named[0]],
+        run=run,
+        export=export,
+        size=size,
+        max_quality_loss=form.max_quality_loss,
+    )
+
+
+def _measurable(predictor: Predictor, rows: Sequence[Row], where: str) -> list[Row]:
+    """Rows that have targets and can be answered, evenly spread.
+
+    Raises:
+        UserError: There is none.
+    """
+    columns, checks = predictor.task.text.columns, not isinstance(predictor.task, _BY_LOSS)
+    some = rows if len(rows) <= ROWS else [rows[i * len(rows) // ROWS] for i in range(ROWS)]
+    found = [row for row in some if all(name in row for name in columns)]
+    found = [row for row in found if not (checks and _refused(predictor, row))]
+    if not found:
+        listed = " and ".join(map(repr, columns))
+        raise UserError(
+            f"What quantizing costs is measured on rows with {listed}, but none of the "
+            f"{len(rows):,} rows of {where} has them and can be answered. Name a file of such with "
+            f"{worded('--rows FILE.jsonl', 'rows=FILE.jsonl')}, or export without quantize."
+        )
+    return found
+
+
+def _refused(predictor: Predictor, row: Row) -> bool:
+    try:
+        predictor.check(predictor.row(row))
+    except DataError:
+        return True
+    return False
+
+
+def _answered(task: Task, predictor: RowPredictor, rows: Sequence[Row]) -> Values:
+    """The values of answers to rows."""
+    metrics = task.measured(predictor.answers, rows)
+    ways = {name: way for each in metrics.values() for name, way in each.directions().items()}
+    return _of_all(task.reduce(metrics)), ways
+
+
+def _evaluated(task: Task, module: nn.Module, rows: Sequence[Row]) -> Values:
+    """The values of an evaluation with this module."""
+    task = copy.copy(task)
+    task.module = module
+    found = evaluate(task, task.batches_of("rows", rows, train=False, seed=0))
+    return _of_all(found.values), found.directions
+
+
+def _of_all(values: Mapping[str, float]) -> dict[str, float]:
+    """Without those of single labels, of which there can be thousands."""
+    return {name: value for name, value in values.items() if not is_of_label(name)}
+
+
+class _GraphLanguage(nn.Module):
+    """An exported language model in the place of the module: its states are its scores."""
+
+    def __init__(self, exported: ExportedLanguageModel) -> None:
+        super().__init__()
+        self.exported = exported
+
+    def hidden(self, ids: Tensor, state: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
+        """Logits of the next tokens, and what is carried on."""
+        before = None if state is None else state.numpy()
+        logits, after = self.exported.read(ids.cpu().numpy(), before)
+        return torch.from_numpy(logits), None if after is None else torch.from_numpy(after)
+
+    def project(self, logits: Tensor) -> Tensor:
+        """The same."""
+        return logits
+
+
+class _GraphMasks(nn.Module):
+    """An exported masked model in the place of the module: its states are the places of tokens."""
+
+    rows_apart = False
+
+    def __init__(self, exported: ExportedMaskedModel) -> None:
+        super().__init__()
+        self.exported, self.ids = exported, torch.empty(0)
+
+    def hidden(self, ids: Tensor, parts: None = None) -> Tensor:
+        """The row and the place of each token. *Shape:* :math:`(B,T,2)`."""
+        self.ids = ids.cpu()
+        axes = (torch.arange(size) for size in ids.shape)
+        return torch.stack(torch.meshgrid(*axes, indexing="ij"), dim=-1)
+
+    def project(self, places: Tensor) -> Tensor:
+        """Logits of tokens at places. *Shape:* :math:`(N,2)` to :math:`(N,V)`."""
+        found = self.exported.scores(self.ids.numpy(), *places.numpy().T)
+        return torch.from_numpy(found)

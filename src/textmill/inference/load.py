@@ -1,0 +1,349 @@
+"""From a run folder to a predictor, by data alone: nothing in the folder is executed.
+
+The saved text processor and the built configs replace the ingredients that made them, so neither
+their functions nor the training files are needed.
+"""
+
+import logging
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from typing_extensions import override
+
+from textmill.checkpoint.manifest import read_small
+from textmill.checkpoint.run_seal import RunSeal
+from textmill.config.code_names import CodeNames, UnknownCodeError
+from textmill.config.ingredient import as_config
+from textmill.config.planning.key import plan_parts
+from textmill.config.planning.plan import Plan, make_plan
+from textmill.config.recipe import Recipe
+from textmill.config.registry import UnknownNameError, for_ingredient
+from textmill.config.sources.own_code import code_in, own_parts
+from textmill.config.sources.script import table_of_recipe
+from textmill.config.values.raw_values import Entries, Scalar, untyped
+from textmill.config.values.yaml_files import read_yaml
+from textmill.errors import CheckpointError, CodeNotAllowedError, PlanError, UserError
+from textmill.exported.row_predictor import RowPredictor, returned_type
+from textmill.inference import registries
+from textmill.inference.checkpoints import Opened, use_checkpoint
+from textmill.inference.shape_check import shape_of
+from textmill.runtime.devices import Env
+from textmill.tasks.embedding import text_vectors
+from textmill.tasks.task import Row, Task
+from textmill.text.processors.text_processor import TextProcessor
+
+__all__ = [
+    "NeedsCodeError",
+    "Predictor",
+    "edited_parts",
+    "load_run",
+    "predictor_of",
+    "saved_nodes",
+    "saved_plan",
+    "text_parts",
+    "warn_of_edited",
+]
+
+LOG = logging.getLogger("textmill")
+
+
+class Predictor(RowPredictor):
+    """Answers strings with the task's trained module and its saved text processor.
+
+    Args:
+        task: The task, its module with trained weights.
+        checkpoint: Name of the checkpoint the weights come from.
+
+    Example:
+        ``textmill.load("runs/demo/0a1b")("Good morning.")`` gives a
+        :class:`textmill.tasks.seq2seq.Translated`.
+    """
+
+    def __init__(self, task: Task, *, checkpoint: str = "") -> None:
+        super().__init__(task.text.input_columns, task.text.optional_columns)
+        self.task, self.checkpoint = task, checkpoint
+        self.checks_itself = task.predict_checks
+        task.module.eval()
+
+    @override
+    def __repr__(self) -> str:
+        task, columns = type(self.task).__name__, ", ".join(self.columns)
+        where = f" of {self.checkpoint}" if self.checkpoint else ""
+        return f"<Predictor: {task}{where}, answers rows of {columns}, on {self.task.device}>"
+
+    @override
+    def answers(self, rows: Sequence[Row]) -> list[Any]:
+        return self.task.predict(rows)
+
+    @override
+    def embedder(self) -> "Predictor":
+        made = text_vectors(self.task)
+        return self if made is self.task else Predictor(made, checkpoint=self.checkpoint)
+
+    @override
+    def check(self, row: Row) -> None:
+        self.task.check(row)
+
+    @override
+    def answer_row(self, answer: Any) -> Mapping[str, Any]:
+        return self.task.answer_row(answer)
+
+    @property
+    @override
+    def answer_type(self) -> Any:
+        answer = self.task.answer_class
+        return super().answer_type if answer is None else returned_type(answer.row)
+
+
+class NeedsCodeError(CodeNotAllowedError):
+    """A part of the predictor's path is the recipe's own code."""
+
+
+def _needs_code(
+    run: Path, part: str, kind: str | None = None, swap: str | None = None
+) -> NeedsCodeError:
+    """What part is not the library's, and what to do.
+
+    Args:
+        run: The run folder.
+        part: The ingredient, or the dotted name of a setting.
+        kind: Its ``type`` there; None where it has none.
+        swap: The import path that the command line swapped in for it.
+    """
+    top, script = read_yaml(run / "config.yaml").entries, run / "recipe.py"
+    trust = "allow it: --allow-code on the command line, allow_code=True in Python."
+    word = "" if kind is None else f"{kind:.80}"
+    if swap is not None or script.is_file():
+        own = f"the recipe's own ({script if swap is None else f'swapped by {part}={swap}'})"
+    else:
+        own = "the experiment's own" if "recipe" in top else "a Recipe that was made in Python"
+    if kind is None or (word.startswith("@") and ("." not in word or "<locals>" in word)):
+        made = f"of type '{word}', code" if word else "made by code"
+        text = f"The {part} of {run} is {made} of {own}, which is not run unasked. "
+        if "recipe" not in top and swap is None and not script.is_file():
+            way = f"textmill.run_experiment(recipe, 'evaluate', run_dir='{run}')"
+            return NeedsCodeError(f"{text}No file names it: the program that has it calls {way}.")
+        return NeedsCodeError(f"{text}If you trust it, {trust}")
+    text = f"The {part} of {run} is of type '{word}', which "
+    if word.startswith("@"):
+        text += f"is not imported here. Import it first (--include {word[1:].rpartition('.')[0]})"
+    else:
+        text += "nothing imported here has registered. Import the module that registers it"
+        known = untyped(top["include"]) if "include" in top else None
+        listed = known if isinstance(known, list) else ["MODULE"]
+        text += f" ({' '.join(f'--include {each}' for each in listed)})"
+    if script.is_file():
+        return NeedsCodeError(f"{text}; or, if it is {own} and you trust that, {trust}")
+    return NeedsCodeError(f"{text}; or, if you trust the run, {trust}")
+
+
+def load_run(
+    run: Path, *, checkpoint: str = "best", device: str = "auto", allow_code: bool = False
+) -> Predictor:
+    """Loads a run whose task and module are components that are registered or imported here.
+
+    Args:
+        run: The run folder.
+        checkpoint: ``best`` (else last), ``last``, or a checkpoint's name.
+        device: ``auto`` or a device as torch names it.
+        allow_code: Whether the modules that its ``config.yaml`` names may be imported.
+
+    Raises:
+        NeedsCodeError: The task or the module, or a part of them, is the recipe's own.
+    """
+    _refuse_untyped(run)
+    env = Env.detect(device)
+    return use_checkpoint(run, checkpoint, lambda opened: _loaded(run, opened, env, allow_code))
+
+
+def _refuse_untyped(run: Path) -> None:
+    """Refuses a run whose settings could not yet say what class of the recipe's own they are of.
+
+    Such have no seal either. The library's default would be built in its place, and not said.
+    """
+    seal, script = RunSeal.read(run), run / "recipe.py"
+    if seal is None or seal.whole or not script.is_file():
+        return
+    if re.search(rb"^\s+class Config\b", read_small(script), re.MULTILINE):
+        raise NeedsCodeError(
+            f"{run} was made when config.yaml did not say which settings are of a class of the "
+            f"recipe's own, and {script} has such classes, so it cannot be loaded without them. If "
+            "you trust it, allow it: --allow-code on the command line, allow_code=True in Python."
+        )
+
+
+def _loaded(run: Path, opened: Opened, env: Env, allow_code: bool) -> Predictor:
+    """The predictor of one checkpoint, by data alone; sizes are compared before memory is taken."""
+    provided = {"env": env, **opened.text.ingredients}
+    parts = ("module", "task")
+    plan = saved_plan(run, "built", parts, provided=tuple(provided), allow_code=allow_code)
+    budget = opened.budget
+    try:
+        shape = shape_of(lambda: plan.start(provided).get("module"), budget)
+        if shape is not None:
+            budget.refuse_larger(shape)
+    except CheckpointError as error:
+        raise CheckpointError(f"{opened.path}: {error}.") from None
+    weights = opened.weights()
+    if shape is not None:
+        opened.refuse_misfit(shape, weights)
+    try:
+        task: Task = plan.start(provided).get("task")
+    except RuntimeError as error:  # torch's word for sizes that make no module
+        raise CheckpointError(
+            f"{opened.path}: the model in config.yaml cannot be built: {error}"
+        ) from error
+    task.module.to(env.device)
+    warn_of_edited(run, [*plan_parts(plan), *text_parts(opened.text)])
+    return predictor_of(task, opened, weights=weights)
+
+
+def text_parts(text: TextProcessor) -> Iterator[Any]:
+    """The classes and functions that a text processor is made of."""
+    for part in (text, *text.ingredients.values()):
+        yield type(part)
+        yield from code_in(getattr(part, "config", None))
+
+
+def edited_parts(run: Path, parts: Iterable[Any]) -> list[str]:
+    """The classes and functions of a person's own, by name, that are none of those of a run.
+
+    A run says which it was trained with since its seal has them; of one from before, all are.
+    """
+    seal = RunSeal.read(run)
+    known = set() if seal is None else {*seal.parts.values()}
+    return [name for name, digest in own_parts(parts).items() if known and digest not in known]
+
+
+def warn_of_edited(run: Path, parts: Iterable[Any]) -> None:
+    """Says where a run is used with code of a person's own that is not what it was trained with."""
+    try:
+        edited = edited_parts(run, parts)
+    except UserError as error:  # as of a class that a notebook has made anew
+        LOG.warning("Not compared with the code that %s was trained with: %s", run, error)
+        return
+    if edited:
+        kept = any("." in name for name in edited) and (run / "recipe.py").is_file()
+        LOG.warning(
+            "%s, or code it uses, is not as %s was trained with it: the answers may be those of "
+            "another model. Restore it%s, or train anew.",
+            " and ".join(edited),
+            run,
+            ", or let the run's copy be used (--allow-code, allow_code=True) by a process that has "
+            "not imported it" * kept,
+        )
+
+
+def predictor_of(task: Task, opened: Opened, *, weights: Any = None) -> Predictor:
+    """Puts a checkpoint's weights and text processor into a task.
+
+    Raises:
+        CheckpointError: They do not fit it.
+    """
+    weights = opened.weights() if weights is None else weights
+    opened.refuse_misfit(task.module, weights)
+    try:
+        task.use_text(opened.text)
+    except CheckpointError as error:
+        raise CheckpointError(f"{opened.path}: {error}.") from None
+    task.module.load_state_dict(weights)
+    return Predictor(task, checkpoint=opened.path.name)
+
+
+def saved_nodes(run: Path, section: Literal["built", "settings"]) -> Entries:
+    """A section of a run's ``config.yaml``; empty where it has none.
+
+    ``built`` records only what differs from ``settings``: the rest is taken from there.
+    """
+    path = run / "config.yaml"
+    if not path.is_file():
+        raise UserError(
+            f"{run} has no config.yaml; wanted a folder that textmill train has written."
+        )
+    top = read_yaml(path)
+    found: dict[str, Any] = {}
+    for name in ("settings", "built")[: 2 if section == "built" else 1]:
+        part = top.entries.get(name)
+        found |= part.entries if isinstance(part, Entries) else {}
+    return Entries(found, top.place)
+
+
+def saved_plan(
+    run: Path,
+    section: Literal["built", "settings"],
+    names: Sequence[str],
+    *,
+    provided: Sequence[str],
+    words: Sequence[str] = (),
+    instead: Mapping[str, str] | None = None,
+    allow_code: bool = False,
+) -> Plan:
+    """Plans ingredients of a run from data alone: each must be a component known by its ``type``.
+
+    Args:
+        run: The run folder.
+        section: ``built``, with the sizes that came from data, or ``settings``, as resolved.
+        names: The ingredients.
+        provided: The names that objects will be given for.
+        words: Settings as on the command line, stronger than the saved ones.
+        instead: For an ingredient, the one whose saved settings are taken.
+        allow_code: Whether the modules that the file names may be imported.
+
+    Raises:
+        NeedsCodeError: One of them, or a part of one at any depth, is the recipe's own.
+    """
+    saved = saved_nodes(run, section)
+    taken = {name: (instead or {}).get(name, name) for name in names}
+    kept = {name: saved.entries[key] for name, key in taken.items() if key in saved.entries}
+    swaps = _swaps(run)
+    closed = () if allow_code else (str(run / "config.yaml"),)
+    code = CodeNames(closed=closed)
+    table = {
+        name: _component(run, name, kept.get(name), swap=swaps.get(taken[name]), code=code)
+        for name in names
+    }
+    plan = make_plan(
+        table_of_recipe(Recipe(**table), name=str(run / "config.yaml")),
+        defaults=table_of_recipe(Recipe(), name="nothing"),
+        layers=[Entries(kept, saved.place)],
+        words=words,
+        targets=names,
+        always=provided,
+        draft=True,
+        closed=closed,
+    )
+    for part, kind in plan.unknown:
+        raise _needs_code(run, part, kind)
+    if plan.problems:
+        raise PlanError(plan.problems)
+    return plan
+
+
+def _swaps(run: Path) -> dict[str, str]:
+    """The import paths in a run's ``config.yaml``, as text: nothing is imported."""
+    saved = read_yaml(run / "config.yaml").entries.get("swaps")
+    items = saved.entries if isinstance(saved, Entries) else {}
+    return {name: item.text for name, item in items.items() if isinstance(item, Scalar)}
+
+
+def _component(run: Path, name: str, node: Any, *, swap: str | None, code: CodeNames) -> Any:
+    """The component that an ingredient of a run was, by its type.
+
+    What an import path was swapped in for is the recipe's own, unless it is known here.
+    """
+    kind = node.entries.get("type") if isinstance(node, Entries) else None
+    registry = registries.models if name == "module" else for_ingredient(name)
+    if not isinstance(kind, Scalar):
+        raise _needs_code(run, name, swap=swap)
+    try:
+        if kind.text.startswith("@"):
+            found = code.find(kind.text, kind.place)
+            if as_config(found) is not None:
+                return found
+        elif registry is not None:
+            return registry.get(kind.text)
+    except (UnknownNameError, UnknownCodeError):
+        pass
+    raise _needs_code(run, name, kind.text, swap=swap)

@@ -1,0 +1,1 @@
+"""Where textmill meets what others wrote: Lightning's modules and trainer, Hydra's configs."""

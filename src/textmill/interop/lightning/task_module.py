@@ -1,0 +1,358 @@
+"""A task as a LightningModule: its losses, updates and metrics are those of textmill's loop."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim.lr_scheduler import LambdaLR
+
+from textmill.config.recipe import Recipe
+from textmill.errors import UserError
+from textmill.interop.lightning.bases import made_from
+from textmill.interop.lightning.data_module import HeldOutBatch, RecipeData
+from textmill.interop.lightning.prepared import Prepared, prepare, refuse_ranks
+from textmill.interop.lightning.saved_run import save_run
+from textmill.interop.lightning.trainer import batches_a_step
+from textmill.recipes import defaults
+from textmill.runtime.seeds import seed_all
+from textmill.tasks.task import Loss, Metrics, Row, Task, loss_of, outputs_of
+from textmill.training.evaluator import evaluation_rng
+from textmill.training.nonfinite import NonFinite
+from textmill.training.optimizers.optimizer import Optimizer
+from textmill.training.progress import Progress
+from textmill.training.run_setup import kernels, selection_for, total_steps
+from textmill.training.schedules.schedule import Schedule
+from textmill.training.selection import Selection
+from textmill.training.trainer_config import TrainerConfig
+
+__all__ = ["TaskModule", "as_module"]
+
+STATE = "textmill"
+"""What a checkpoint of Lightning has of textmill's beside the weights."""
+
+
+def as_module(
+    task: Any,
+    *,
+    optimizer: Optimizer.Config | None = None,
+    lr_scheduler: Schedule.Config | None = None,
+    settings: TrainerConfig | None = None,
+) -> Any:
+    """Makes the LightningModule of a task.
+
+    Args:
+        task: What :func:`~textmill.interop.lightning.data_module.as_datamodule` has made, whose
+            recipe names the rest, too; a recipe's name, file or Recipe; or a Task, as of
+            ``textmill.create_task``.
+        optimizer: Another than the recipe's; for a Task the default one, AdamW.
+        lr_scheduler: Another than the recipe's; for a Task the default one.
+        settings: Of a Task, those of textmill's trainer that concern a step: ``clip_norm``,
+            ``seed``, ``selection``, ``fast``, ``on_nonfinite=stop``, ``loss_upper_bound``.
+
+    Returns:
+        A :class:`TaskModule` that is a LightningModule, too.
+
+    Raises:
+        UserError: A setting has no place in Lightning's loop; what to do there is said.
+        MissingExtraError: Lightning is not installed.
+
+    Example:
+        >>> data = as_datamodule("classification/docnn/local")  # doctest: +SKIP
+        >>> module = as_module(data)  # doctest: +SKIP
+        >>> lightning.Trainer(max_epochs=3).fit(module, data)  # doctest: +SKIP
+        >>> module.task.predict([{"text": "see you at home"}])  # doctest: +SKIP
+    """
+    made = made_from(TaskModule, "LightningModule")
+    if isinstance(task, RecipeData):
+        prepared: Prepared | None = task.prepared
+    elif isinstance(task, str | Path | Recipe):
+        prepared = prepare(task)
+    elif isinstance(task, Task):
+        prepared = None
+    else:
+        raise UserError(
+            f"as_module takes a textmill task, what as_datamodule has made, or a recipe; found a "
+            f"{type(task).__name__}."
+        )
+    if prepared is not None and settings is not None:
+        raise UserError(
+            "as_module(settings=...) is for a Task: the settings of a recipe are its own. Give "
+            "them to as_datamodule, as ['trainer.clip_norm=0.5']."
+        )
+    return made(prepared or task, optimizer, lr_scheduler, settings or defaults.trainer)
+
+
+class TaskModule:
+    """The LightningModule that :func:`as_module` makes.
+
+    The loss that it gives Lightning is the sum over the targets; what divides it, all targets of a
+    step, and ``clip_norm`` are applied to the gradient, as in textmill's loop: so it does not
+    matter into how many batches a step is divided (``accumulate_grad_batches``). Values are logged
+    as ``train/loss``, and of evaluations as ``valid/loss``, ``valid/accuracy`` ... and
+    ``test/...``.
+    """
+
+    trainer: Any
+    log_dict: Any
+    clip_gradients: Any
+
+    def __init__(
+        self,
+        of: Prepared | Task,
+        optimizer: Optimizer.Config | None,
+        lr_scheduler: Schedule.Config | None,
+        settings: TrainerConfig,
+    ) -> None:
+        super().__init__()
+        self.prepared = of if isinstance(of, Prepared) else None
+        self.settings = self.prepared.trainer.config if self.prepared else settings
+        _refuse(self.settings)
+        self.task: Task = of.trainer.task if isinstance(of, Prepared) else of
+        self.module: nn.Module = self.task.module
+        self.schedule: Any = self._schedule(lr_scheduler)
+        self._optimizer = optimizer
+        self.selection: Selection = selection_for(self.settings, self.task)
+        self.nonfinite = NonFinite("stop", limit=1, loss_bound=self.settings.loss_upper_bound)
+        self.examples = 0
+        self._losses: list[Loss] = []
+        self._metrics: Metrics = {}
+        self._fit, self._evaluation = ExitStack(), ExitStack()
+
+    def _schedule(self, given: Schedule.Config | None) -> Any:
+        if given is None and self.prepared is not None:
+            return self.prepared.trainer.schedule
+        return (given or defaults.lr_scheduler).build()
+
+    # -- steps
+
+    def configure_optimizers(self) -> Any:
+        """The optimizer, and the factor on its rates: a function of the steps taken."""
+        if self._optimizer is None and self.prepared is not None:
+            optimizer, updates = self.prepared.trainer.optimizer, self.prepared.trainer.updates
+            for group, rate in zip(optimizer.param_groups, updates.base_lrs, strict=True):
+                group.pop("initial_lr", None)  # of a fit before
+                group["lr"] = rate
+        else:
+            config = self._optimizer or defaults.optimizer
+            optimizer = config.build(module=self.module, task=self.task)
+        self._rates = LambdaLR(optimizer, self._factor)
+        return {
+            "optimizer": optimizer,
+            "lr_scheduler": {"scheduler": self._rates, "interval": "step"},
+        }
+
+    def _factor(self, taken: int) -> float:
+        """The factor of the step after so many; after the last one, that of the last."""
+        total = self._total
+        step = taken + 1 if total is None else min(taken + 1, total)
+        return float(self.schedule(step, total, self.selection.losses))
+
+    @property
+    def _total(self) -> int | None:
+        """Steps of the whole run, as Lightning's Trainer limits it; None where it is not known."""
+        trainer = self.trainer
+        data = getattr(trainer.datamodule, "prepared", None)
+        if data is None or isinstance(trainer.limit_train_batches, int):
+            estimated = trainer.estimated_stepping_batches  # -1 or infinite: not known
+            return int(estimated) if 0 < estimated < float("inf") else None
+        steps, epochs = trainer.max_steps, trainer.max_epochs
+        limited = replace(
+            self.settings,
+            max_steps=steps if steps > 0 else None,
+            max_epochs=epochs if epochs and epochs > 0 else None,
+            accumulate=trainer.accumulate_grad_batches,
+        )
+        return total_steps(limited, data.trainer.data.data)
+
+    def on_fit_start(self) -> None:
+        """Refuses what would train otherwise than the recipe says; takes its paths of a step."""
+        refuse_ranks(self.trainer.world_size)
+        wanted, given = batches_a_step(self.settings), self.trainer.accumulate_grad_batches
+        if wanted not in (1, given):
+            raise UserError(
+                f"trainer.accumulate is {self.settings.accumulate}, but Lightning's Trainer has "
+                f"accumulate_grad_batches={given}, which decides. Give the Trainer {wanted}, as "
+                "as_trainer does, or the recipe trainer.accumulate=1."
+            )
+        self._fit.close()  # of a fit that failed
+        self._fit.enter_context(kernels(self.settings, self.task))
+
+    def on_fit_end(self) -> None:
+        """Leaves the paths of a step as they were."""
+        self._fit.close()
+
+    def training_step(self, batch: Any, batch_idx: int) -> Tensor:
+        """The sum of the losses of a batch; dropout is a function of the seed and the step."""
+        if batch_idx % self.trainer.accumulate_grad_batches == 0:
+            seed_all(self.settings.seed, self.trainer.global_step)
+            self._losses = []
+        loss = loss_of(self.task, batch)
+        self._losses.append(loss.detach())
+        self.examples += self.task.batch_size(batch)
+        if count := int(loss.count):
+            values = {"loss": loss.total.detach(), **loss.sums}
+            shown = {f"train/{name}": value / loss.count for name, value in values.items()}
+            self.log_dict(shown, prog_bar=True, on_step=True, on_epoch=False, batch_size=count)
+        return loss.total
+
+    def configure_gradient_clipping(
+        self,
+        optimizer: torch.optim.Optimizer,
+        gradient_clip_val: float | None = None,
+        gradient_clip_algorithm: str | None = None,
+    ) -> None:
+        """Makes of the gradient of the sum that of the mean, and shortens it to ``clip_norm``.
+
+        Where the Trainer has a ``gradient_clip_val``, that is done in its place.
+
+        Raises:
+            NonFiniteError: The loss or the gradient is not finite; the weights are untouched.
+        """
+        gradients = [p.grad for g in optimizer.param_groups for p in g["params"]]
+        gradients = [gradient for gradient in gradients if gradient is not None]
+        total, count = self._summed()
+        factor = 1 / count * self.trainer.accumulate_grad_batches  # Lightning has divided by it
+        norm = nn.utils.get_total_norm(gradients) * factor
+        scaled = self.trainer.precision == "16-mixed"  # whose scaler passes over such a step
+        if not scaled and not (norm + self.nonfinite.bounded(total, count)).isfinite():
+            step = self.trainer.global_step + 1
+            raise self.nonfinite.broken(step, norm=norm, total=total, count=count, examples=())
+        most = None if gradient_clip_val is not None else self.settings.clip_norm
+        if most is not None and norm > most:
+            factor = factor * most / norm
+        torch._foreach_mul_(gradients, factor)
+        if gradient_clip_val is not None:
+            self.clip_gradients(optimizer, gradient_clip_val, gradient_clip_algorithm)
+
+    def _summed(self) -> tuple[Tensor, Tensor]:
+        """The loss of a step, and its targets."""
+        total = count = torch.zeros((), device=self.task.device)
+        for loss in self._losses:
+            total, count = total + loss.total, count + loss.count
+        return total, count
+
+    # -- evaluations
+
+    def on_validation_epoch_start(self) -> None:
+        """Begins an evaluation of ``valid_data``."""
+        self._begin()
+
+    def on_test_epoch_start(self) -> None:
+        """Begins an evaluation of ``test_data``."""
+        self._begin()
+
+    def _begin(self) -> None:
+        self._evaluation.close()
+        step = self.trainer.global_step
+        self._evaluation.enter_context(evaluation_rng(seed=self.settings.seed, step=step))
+        self._metrics = self.task.metrics()
+
+    def validation_step(self, batch: Any, batch_idx: int) -> None:
+        """Adds a batch to the metrics."""
+        self._measure(batch)
+
+    def test_step(self, batch: Any, batch_idx: int) -> None:
+        """Adds a batch to the metrics."""
+        self._measure(batch)
+
+    def _measure(self, held_out: Any) -> None:
+        if not isinstance(held_out, HeldOutBatch):
+            raise UserError(
+                f"an evaluation needs batches with their rows, and found a "
+                f"{type(held_out).__name__}: give the Trainer what as_datamodule(recipe) makes."
+            )
+        outputs = outputs_of(self.task, held_out.batch, held_out.rows)
+        self.task.aggregate(self._metrics, outputs, held_out.rows)
+
+    def on_validation_epoch_end(self) -> None:
+        """Logs the metrics, and lets a schedule that follows them have the selected one."""
+        values = self._values("valid")
+        if self.trainer.sanity_checking or self.trainer.state.fn != "fit":
+            return
+        self.selection.see(self.trainer.global_step, values)
+        groups = self._rates.optimizer.param_groups
+        for group, base in zip(groups, self._rates.base_lrs, strict=True):
+            group["lr"] = base * self._factor(self.trainer.global_step)
+
+    def on_test_epoch_end(self) -> None:
+        """Logs the metrics."""
+        self._values("test")
+
+    def _values(self, split: str) -> dict[str, float]:
+        self._evaluation.close()
+        values = self.task.reduce(self._metrics)
+        self.log_dict({f"{split}/{name}": float(value) for name, value in values.items()})
+        return values
+
+    # -- what is kept, and answers
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Adds what a task and the selection keep from step to step."""
+        parts = {name: part.state_dict() for name, part in self.task.parts.items()}
+        own = {"selection": self.selection.state_dict(), "examples": self.examples}
+        checkpoint[STATE] = {"parts": parts, **own}
+
+    def on_load_checkpoint(self, checkpoint: Mapping[str, Any]) -> None:
+        """Takes what :meth:`on_save_checkpoint` has added."""
+        state = checkpoint[STATE]
+        for name, part in self.task.parts.items():
+            part.load_state_dict(state["parts"][name])
+        self.selection.load_state_dict(state["selection"])
+        self.examples = int(state["examples"])
+
+    def forward(self, rows: Sequence[Row]) -> list[Any]:
+        """Typed answers to rows without targets, in order."""
+        return self.task.predict(rows)
+
+    def predict_step(
+        self, batch: Any, batch_idx: int, dataloader_idx: int = 0
+    ) -> list[dict[str, Any]]:
+        """Answers to a batch of rows as plain data: what a DataLoader of rows gives the Trainer."""
+        return [self.task.answer_row(answer) for answer in self.task.predict(batch)]
+
+    def save_run(self, folder: str | Path) -> Path:
+        """Writes what was trained as a run: to load, evaluate, export, serve, go on with.
+
+        Args:
+            folder: A new one.
+
+        Returns:
+            It.
+
+        Raises:
+            UserError: The folder is there, or the module is of a Task without a recipe.
+        """
+        if self.prepared is None:
+            raise UserError(
+                "A run is written with its recipe, and this module was made of a Task alone: make "
+                "it of what as_datamodule(recipe) gives."
+            )
+        data, steps = self.trainer.datamodule, self.trainer.global_step
+        place = data.training.state_dict() if isinstance(data, RecipeData) else None
+        if place is not None:
+            self.prepared.trainer.data.load_state_dict(place)
+        progress = Progress(steps, self.prepared.trainer.data.epochs, self.examples)
+        return save_run(self.prepared, Path(folder), progress, selection=self.selection)
+
+
+def _refuse(settings: TrainerConfig) -> None:
+    """Refuses settings that Lightning's loop has no place for, or another word."""
+    instead = {
+        "ema": "set it to null, and give Lightning's Trainer the callback EMAWeightAveraging",
+        "on_nonfinite": "set it to stop",
+        "data_parallelism": "set it to ddp",
+    }
+    found = {
+        "ema": settings.ema is not None,
+        "on_nonfinite": settings.on_nonfinite != "stop",
+        "data_parallelism": settings.data_parallelism != "ddp",
+    }
+    for name in (name for name, refused in found.items() if refused):
+        raise UserError(
+            f"trainer.{name} is {getattr(settings, name)}, which textmill's own loop does and "
+            f"Lightning's does not. To train under Lightning, {instead[name]}."
+        )

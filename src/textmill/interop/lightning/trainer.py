@@ -1,0 +1,105 @@
+"""Lightning's Trainer with the length, the precision and the selection of a recipe."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from textmill.errors import UserError
+from textmill.interop.lightning.bases import lightning_class
+from textmill.interop.lightning.data_module import RecipeData
+from textmill.training.loop import Trainer
+from textmill.training.precision import settled
+from textmill.training.selection import Selection
+from textmill.training.trainer_config import TrainerConfig
+
+__all__ = ["as_trainer", "batches_a_step", "trainer_arguments"]
+
+PRECISIONS = {"fp32": "32-true", "bf16": "bf16-mixed", "fp16": "16-mixed"}
+"""textmill's names of the types of matrix products, and Lightning's."""
+WHOLE_EPOCH = 2**30
+"""Batches that make a step where those of an epoch do: Lightning steps at its end in any case."""
+
+
+def as_trainer(data: Any, **arguments: Any) -> Any:
+    """Makes Lightning's Trainer as the recipe's settings ``trainer`` have it.
+
+    Args:
+        data: What :func:`~textmill.interop.lightning.data_module.as_datamodule` has made.
+        arguments: The Trainer's own; one that is given is taken in place of the recipe's.
+
+    Raises:
+        UserError: ``trainer.evaluate_every`` is an interval that Lightning does not have; or it was
+            given something else.
+
+    Example:
+        >>> data = as_datamodule("classification/docnn/local")  # doctest: +SKIP
+        >>> as_trainer(data, logger=False).fit(as_module(data), data)  # doctest: +SKIP
+    """
+    if not isinstance(data, RecipeData):
+        found = type(data).__name__
+        raise UserError(f"as_trainer takes what as_datamodule(recipe) has made; found a {found}.")
+    trainer = data.prepared.trainer
+    wanted = trainer_arguments(trainer.config, str(trainer.task.device), given=arguments)
+    if arguments.get("enable_checkpointing") is not False and "callbacks" not in arguments:
+        wanted["callbacks"] = [*_callbacks(trainer)]
+    return lightning_class("Trainer")(**{**wanted, **arguments})
+
+
+def batches_a_step(settings: TrainerConfig) -> int:
+    """Lightning's ``accumulate_grad_batches``: of a whole epoch more than any has.
+
+    Lightning divides a loss by it: a power of two changes no bit of what is computed.
+    """
+    return WHOLE_EPOCH if settings.accumulate == "epoch" else settings.accumulate
+
+
+def trainer_arguments(
+    settings: TrainerConfig, device: str = "cpu", *, given: Any = ()
+) -> dict[str, Any]:
+    """The arguments of Lightning's Trainer that say what settings of textmill's trainer say.
+
+    Args:
+        settings: Of textmill's trainer.
+        device: The one that is trained on.
+        given: Names of arguments that are given otherwise.
+
+    Example:
+        >>> made = trainer_arguments(TrainerConfig(max_steps=100))
+        >>> made["max_steps"], made["max_epochs"], made["check_val_every_n_epoch"]
+        (100, -1, 1)
+    """
+    until, evaluate = settings.until, settings.evaluate_every
+    made: dict[str, Any] = {
+        "max_steps": until.steps or -1,
+        "max_epochs": until.epochs or -1,
+        "max_time": until.time,
+        "accumulate_grad_batches": batches_a_step(settings),
+        "precision": PRECISIONS[settled(settings.precision, device)],
+        "num_sanity_val_steps": 0,
+        "check_val_every_n_epoch": 1,
+    }
+    if settings.report_every.unit == "steps":
+        made["log_every_n_steps"] = settings.report_every.count
+    if evaluate.unit == "epochs":
+        made["check_val_every_n_epoch"] = evaluate.count
+    elif evaluate.unit == "steps" and settings.accumulate != "epoch":
+        every = evaluate.count * settings.accumulate  # Lightning counts batches
+        made |= {"val_check_interval": every, "check_val_every_n_epoch": None}
+    elif "val_check_interval" not in given and "check_val_every_n_epoch" not in given:
+        raise UserError(
+            f"trainer.evaluate_every is {evaluate}, and Lightning evaluates after so many batches "
+            "or epochs. Give as_trainer val_check_interval or check_val_every_n_epoch."
+        )
+    return made
+
+
+def _callbacks(trainer: Trainer) -> Iterator[Any]:
+    """Lightning's callbacks that keep the best weights, and stop when patience is spent."""
+    selection = trainer.selection
+    if selection is None:
+        return
+    config: Selection.Config = selection.config
+    named = {"monitor": f"valid/{config.metric}", "mode": "max" if selection.sign > 0 else "min"}
+    yield lightning_class("callbacks").ModelCheckpoint(**named)
+    if config.patience is not None:
+        early = lightning_class("callbacks").EarlyStopping
+        yield early(**named, patience=config.patience, min_delta=config.min_delta)

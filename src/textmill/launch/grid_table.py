@@ -1,0 +1,223 @@
+"""What came of a grid: a line for each combination of settings, and over its seeds, the best."""
+
+import csv
+import io
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from textmill.errors import TextmillError
+from textmill.launch.cells import Cell
+from textmill.launch.grid_words import SEEDS, Axis
+from textmill.metrics.tables import format_value, is_of_label, text_table
+from textmill.run_folder.diff import mapping
+from textmill.run_folder.folder import RunFolder
+from textmill.run_folder.record import numbers
+
+__all__ = ["Combination", "GridTable", "Outcome", "selected_by"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A cell and what its folder says of it."""
+
+    cell: Cell
+    metric: str = ""
+    """The value that it is selected by; empty where nothing is selected."""
+    sign: float = 1.0
+    """1 where higher is better, else -1."""
+    best: float = math.nan
+    step: int | None = None
+    """Of the best value."""
+    test: tuple[tuple[str, float], ...] = ()
+    """The values on ``test_data``, without those of single labels."""
+
+    @classmethod
+    def of(cls, cell: Cell) -> "Outcome":
+        """Reads the folder of a finished cell; of another nothing is read."""
+        if cell.state != "finished":
+            return cls(cell)
+        info = {}
+        with suppress(TextmillError, OSError):
+            info = RunFolder(cell.folder).info
+        metric, sign = selected_by(info)
+        result = mapping(info, "result")
+        best = numbers(mapping(result, "best"), ())
+        step = best.get("step")
+        return cls(
+            cell,
+            metric if metric in best else "",
+            sign,
+            best.get(metric, math.nan),
+            None if step is None else int(step),
+            tuple(
+                (n, v)
+                for n, v in numbers(mapping(result, "test"), ()).items()
+                if not is_of_label(n)
+            ),
+        )
+
+    @property
+    def rank(self) -> float:
+        """Lower is better; what is no number comes last."""
+        return math.inf if math.isnan(self.best) else -self.sign * self.best
+
+
+@dataclass(frozen=True)
+class Combination:
+    """The cells that differ in their seed alone."""
+
+    values: tuple[str, ...]
+    """Those of the axes but the seed."""
+    outcomes: tuple[Outcome, ...]
+
+    @property
+    def finished(self) -> list[Outcome]:
+        """Those that are finished, the best first."""
+        done = [one for one in self.outcomes if one.cell.state == "finished"]
+        return sorted(done, key=lambda one: one.rank)
+
+    def spread(self, name: str | None = None) -> tuple[float, float]:
+        """Mean and sample deviation over the seeds, of the best or of a value of the test."""
+        found = [one.best if name is None else dict(one.test).get(name) for one in self.finished]
+        known = [value for value in found if value is not None and math.isfinite(value)]
+        if not known:
+            return math.nan, math.nan
+        return statistics.fmean(known), statistics.stdev(known) if len(known) > 1 else math.nan
+
+    @property
+    def rank(self) -> float:
+        """Lower is better, by the mean over the seeds that are finished."""
+        mean, _ = self.spread()
+        return math.inf if math.isnan(mean) else -self.finished[0].sign * mean
+
+    @property
+    def state(self) -> str:
+        """Of its cells: the one that most needs to be seen."""
+        states = [one.cell.state for one in self.outcomes]
+        return next(s for s in ("failed", "stopped", "open", *states) if s in states)
+
+
+class GridTable:
+    """The cells of a grid as lines, the best first."""
+
+    def __init__(self, axes: Sequence[Axis], cells: Sequence[Cell]) -> None:
+        self.axes = [axis for axis in axes if axis.name != SEEDS]
+        self.seeded = len(self.axes) < len(axes)
+        self.outcomes = [Outcome.of(cell) for cell in cells]
+        grouped: dict[tuple[str, ...], list[Outcome]] = {}
+        for one in self.outcomes:
+            values = one.cell.values[: len(self.axes)]  # the seed is the last axis
+            grouped.setdefault(tuple(values), []).append(one)
+        lines = [Combination(values, tuple(each)) for values, each in grouped.items()]
+        self.lines = sorted(lines, key=lambda line: line.rank)
+        metrics = {one.metric for one in self.outcomes if one.cell.state == "finished"}
+        self.metric = metrics.pop() if len(metrics) == 1 else ""
+        """What all are selected by; empty where they are not by one value."""
+        tests = (name for one in self.outcomes for name, _ in one.test)
+        self.tests = list(dict.fromkeys(tests))
+
+    @property
+    def best(self) -> Outcome | None:
+        """The best run of the best combination; None where nothing tells."""
+        if not (self.metric and self.lines) or math.isinf(self.lines[0].rank):
+            return None
+        return self.lines[0].finished[0]
+
+    def header(self, tests: Sequence[str]) -> list[str]:
+        """The names of the columns."""
+        values = [self.metric or "best", *(f"test {test}" for test in tests)]
+        if self.seeded:
+            values = [each for value in values for each in (value, f"{value} deviation")]
+        ran = "seeds" if self.seeded else "step"
+        return [*(axis.short for axis in self.axes), "state", *values, ran, "run"]
+
+    def rows(self, tests: Sequence[str]) -> list[list[object]]:
+        """A line for each combination, numbers as numbers."""
+        found = []
+        for line in self.lines:
+            numbers_: list[object] = []
+            for name in (None, *tests):
+                mean, deviation = line.spread(name)
+                numbers_ += [mean, deviation] if self.seeded else [mean]
+            first = next(iter([*line.finished, *line.outcomes]))
+            ran: object = first.step
+            if self.seeded:
+                ran = f"{len(line.finished)} of {len(line.outcomes)}"
+            found.append([*line.values, line.state, *numbers_, ran, str(first.cell.folder)])
+        return found
+
+    def text(self) -> str:
+        """The table for a terminal; of the test the value that was selected by."""
+        tests = [name for name in self.tests if name == self.metric]
+        header, names = self.header(tests), [self.metric, *tests]
+        if self.seeded:
+            names = [name for name in names for _ in (0, 1)]
+        first = len(self.axes) + 1
+        shown = []
+        for row in self.rows(tests):
+            for place, name in enumerate(names, first):
+                value = row[place]
+                known = isinstance(value, float) and not math.isnan(value)
+                row[place] = format_value(name, value) if known else "-"
+            shown.append(["-" if cell is None else str(cell) for cell in row])
+        return text_table(header, shown)
+
+    def tsv(self) -> str:
+        """The table with every value of the test, its numbers in full; tabs between."""
+        return _tsv(self.header(self.tests), self.rows(self.tests))
+
+    def cells_tsv(self) -> str:
+        """A line for each cell, with its seed and why it is not finished."""
+        names = [axis.short for axis in self.axes] + ["seed"] * self.seeded
+        tests = [f"test {name}" for name in self.tests]
+        header = [*names, "state", self.metric or "best", "step", *tests, "run", "reason"]
+        rows = [
+            [*one.cell.values, one.cell.state, one.best, one.step]
+            + [dict(one.test).get(name) for name in self.tests]
+            + [str(one.cell.folder), one.cell.reason]
+            for one in self.outcomes
+        ]
+        return _tsv(header, rows)
+
+    def best_lines(self) -> list[str]:
+        """What is named as the best, and why where nothing can be."""
+        if self.best is None:
+            finished = any(one.cell.state == "finished" for one in self.outcomes)
+            why = "the runs are not selected by one value that all have"
+            return [f"best: none is named, as {why if finished else 'no cell is finished'}"]
+        line = self.lines[0]
+        mean, deviation = (format_value(self.metric, value) for value in line.spread())
+        chosen = " ".join(self.best.cell.chosen[: len(self.axes)])
+        lines = []
+        if self.seeded and len(line.finished) > 1:
+            said = f"{self.metric} {mean} ± {deviation} over {len(line.finished)} seeds"
+            lines = [f"best settings: {chosen or 'those of the recipe'}: {said}"]
+        value = format_value(self.metric, self.best.best)
+        at = "" if self.best.step is None else f" at step {self.best.step:,}"
+        best = f"best: {self.best.cell.label}: {self.metric} {value}{at}"
+        return [*lines, best, f"run: {self.best.cell.folder}"]
+
+
+def selected_by(info: Mapping[str, Any]) -> tuple[str, float]:
+    """The value that a run is selected by, and 1 where higher is better, else -1.
+
+    Example:
+        >>> selected_by({"selected_by": {"metric": "bleu", "better": "higher"}})
+        ('bleu', 1.0)
+    """
+    chosen = mapping(info, "selected_by")
+    return str(chosen.get("metric", "")), 1.0 if chosen.get("better") == "higher" else -1.0
+
+
+def _tsv(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    file = io.StringIO()
+    table = csv.writer(file, delimiter="\t", lineterminator="\n")
+    table.writerow(header)
+    for row in rows:
+        empty = [cell is None or (isinstance(cell, float) and math.isnan(cell)) for cell in row]
+        table.writerow(["" if no else cell for no, cell in zip(empty, row, strict=True)])
+    return file.getvalue()

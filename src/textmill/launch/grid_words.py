@@ -1,0 +1,229 @@
+"""The words of a grid: which settings vary, the values of each, and their product."""
+
+import itertools
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from textmill.errors import UserError
+
+__all__ = ["SEEDS", "Axis", "GridWords", "split_values"]
+
+SEEDS = "trainer.seed"
+MOST_CELLS = 100_000
+"""Of a grid: to plan each takes 27 ms, so these take three quarters of an hour."""
+SPACE = re.compile(r"(log|uniform|int|choice)\((.*)\)")
+_BRACKETS = {"(": ")", "[": "]", "{": "}"}
+
+
+def split_values(text: str) -> list[str]:
+    """The values between commas; one in brackets or quotes is not divided.
+
+    A quote is one where a value, or an item in brackets, begins with it.
+
+    Example:
+        >>> split_values("1e-4,3e-4")
+        ['1e-4', '3e-4']
+        >>> split_values('[2,4],[8],"a,b.tsv"')
+        ['[2,4]', '[8]', '"a,b.tsv"']
+        >>> split_values("log(1e-5,1e-2)")
+        ['log(1e-5,1e-2)']
+    """
+    values, open_, quote, fresh = [""], list[str](), "", True
+    for sign in text:
+        if sign == "," and not (open_ or quote):
+            values.append("")
+            fresh = True
+            continue
+        values[-1] += sign
+        if quote:
+            quote = "" if sign == quote else quote
+        elif fresh and sign in "'\"":
+            quote = sign
+        elif sign in _BRACKETS:
+            open_.append(_BRACKETS[sign])
+        elif open_ and sign == open_[-1]:
+            open_.pop()
+        fresh = sign in "[{(,: "
+    return values
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A setting that varies."""
+
+    name: str
+    values: tuple[str, ...]
+    """Its values as typed; of a range its ends."""
+    range: Literal["log", "uniform", "int"] | None = None
+    """How a search draws between the ends; None where the values are all there are."""
+
+    @property
+    def short(self) -> str:
+        """Its last name, or the last two of a setting of a part: what heads a column."""
+        return ".".join(self.name.split(".")[-2:])
+
+    def words(self) -> list[str]:
+        """Each value as a word of a command line."""
+        return [f"{self.name}={value}" for value in self.values]
+
+    @classmethod
+    def of_space(cls, name: str, kind: str, text: str) -> "Axis":
+        """The setting of ``name=kind(text)``, as ``lr=log(1e-5,1e-2)``.
+
+        Raises:
+            UserError: These are no two numbers in their order, or no numbers of that kind.
+
+        Example:
+            >>> Axis.of_space("lr", "log", "1e-5, 1e-2")
+            Axis(name='lr', values=('1e-5', '1e-2'), range='log')
+            >>> Axis.of_space("lr", "log", "0,1")
+            Traceback (most recent call last):
+            textmill.errors.UserError: 'lr=log(0,1)': wanted two numbers, the smaller one first and
+            \
+above 0.
+        """
+        values = tuple(value.strip() for value in split_values(text))
+        if kind == "choice" and all(values):
+            return cls(name, values)
+        wanted = {"int": "two whole numbers", "log": "two numbers"}.get(kind, "two numbers")
+        wanted += ", the smaller one first" + " and above 0" * (kind == "log")
+        try:
+            low, high = (int(value) if kind == "int" else float(value) for value in values)
+            good = low < high and (kind != "log" or low > 0) and math.isfinite(high - low)
+        except ValueError:
+            good = False
+        if not good or kind not in ("log", "uniform", "int"):
+            wanted = "values with commas between" if kind == "choice" else wanted
+            raise UserError(f"'{name}={kind}({text})': wanted {wanted}.")
+        return cls(name, values, "int" if kind == "int" else "log" if kind == "log" else "uniform")
+
+
+@dataclass(frozen=True)
+class GridWords:
+    """The words of ``textmill grid``: those that all cells have, and the axes of what varies."""
+
+    fixed: tuple[str, ...]
+    axes: tuple[Axis, ...]
+
+    @classmethod
+    def read(
+        cls, words: Sequence[str], seeds: int | None = None, *, search: bool = False
+    ) -> "GridWords":
+        """Reads the words; several seeds are one more axis, from 1.
+
+        Raises:
+            UserError: A value is empty, a setting stands twice, a space is none, or there is one
+                and nothing is searched.
+
+        Example:
+            >>> read = GridWords.read(["lr=1e-4,3e-4", "trainer.max_steps=9"], seeds=2)
+            >>> read.fixed, [axis.name for axis in read.axes], len(list(read.cells()))
+            (('trainer.max_steps=9',), ['lr', 'trainer.seed'], 4)
+        """
+        fixed, axes, problems = [], [], []
+        for word in words:
+            name, equals, text = word.partition("=")
+            values = split_values(text) if equals else [text]
+            space = SPACE.fullmatch(text)
+            if space is not None and not search:
+                problems.append(
+                    f"'{word}' is a space to search in. Add --search optuna --trials N."
+                )
+            elif space is not None:
+                try:
+                    axes.append(Axis.of_space(name.removeprefix("--"), space[1], space[2]))
+                except UserError as error:
+                    problems.append(str(error))
+                continue
+            if len(values) < 2:
+                fixed.append(word)
+                continue
+            problems += _wrong_values(word, values)
+            name = name.removeprefix("--")
+            axes.append(Axis(SEEDS if name == "seed" else name, tuple(values)))
+        if seeds is not None:
+            if not 1 <= seeds <= MOST_CELLS:
+                problems.append(f"--seeds is {seeds}; wanted how many, from 1 to {MOST_CELLS:,}.")
+                seeds = 1
+            axes.append(Axis(SEEDS, tuple(str(n) for n in range(1, seeds + 1))))
+        problems += _named_twice([*(word.partition("=")[0] for word in fixed), *_names(axes)])
+        problems += [] if search else _too_many(axes)
+        if problems:
+            raise UserError("\n".join(problems))
+        axes.sort(key=lambda axis: axis.name == SEEDS)  # the table takes the last one together
+        return cls(tuple(fixed), tuple(axes))
+
+    def in_full(self, meant: Mapping[str, str]) -> "GridWords":
+        """The same words, with the whole name of each setting that was named by its end.
+
+        Raises:
+            UserError: A setting is named in two ways.
+
+        Example:
+            >>> GridWords.read(["lr=1,2", "dim=4"]).in_full({"lr": "optimizer.lr"})
+            GridWords(fixed=('dim=4',), axes=(Axis(name='optimizer.lr', values=('1', '2'), \
+range=None),))
+        """
+        split = [word.removeprefix("--").partition("=") for word in self.fixed]
+        ways: dict[str, list[str]] = {}
+        for name in [*(name for name, _, _ in split), *_names(self.axes)]:
+            ways.setdefault(meant.get(name, name), []).append(f"{name}=")
+        if twice := {name: " and ".join(of) for name, of in ways.items() if len(of) > 1}:
+            texts = (f"{name} is given twice, as {of}." for name, of in twice.items())
+            raise UserError("\n".join(f"{text} Give all its values in one word." for text in texts))
+        fixed = (f"{meant.get(name, name)}{equals}{text}" for name, equals, text in split)
+        axes = (replace(axis, name=meant.get(axis.name, axis.name)) for axis in self.axes)
+        return GridWords(tuple(fixed), tuple(axes))
+
+    def cells(self) -> Iterator[tuple[str, ...]]:
+        """For each cell the words of its values, the last axis changing first."""
+        return itertools.product(*(axis.words() for axis in self.axes))
+
+    def corners(self) -> list[tuple[str, ...]]:
+        """Cells in which each value, and each end of a range, is met once: a search is tried there.
+
+        Example:
+            >>> GridWords.read(["lr=log(1e-5,1e-2)", "a=1,2,3"], search=True).corners()
+            [('lr=1e-5', 'a=1'), ('lr=1e-2', 'a=2'), ('lr=1e-5', 'a=3')]
+        """
+        columns = [axis.words() for axis in self.axes]
+        most = max(map(len, columns), default=0)
+        return [tuple(column[i % len(column)] for column in columns) for i in range(most)]
+
+
+def _names(axes: Sequence[Axis]) -> list[str]:
+    return [axis.name for axis in axes]
+
+
+def _named_twice(names: Sequence[str]) -> list[str]:
+    known = {re.sub(r"^seed$", SEEDS, name.removeprefix("--")) for name in names}
+    if len(known) == len(names):
+        return []
+    twice = [name for name in dict.fromkeys(names) if names.count(name) > 1] or [SEEDS]
+    also = {SEEDS: ", as trainer.seed=, seed= or --seeds"}
+    return [
+        f"{name} is given twice{also.get(name, '')}. Give all its values in one word."
+        for name in twice
+    ]
+
+
+def _wrong_values(word: str, values: Sequence[str]) -> list[str]:
+    problems = []
+    if not all(values):
+        problems.append(f"'{word}' has an empty value. Leave a comma out, or write ''.")
+    if again := [value for at, value in enumerate(values) if value and value in values[:at]]:
+        problems.append(f"'{word}' has {again[0]} twice. Give each value once.")
+    return problems
+
+
+def _too_many(axes: Sequence[Axis]) -> list[str]:
+    count = math.prod(len(axis.values) for axis in axes)
+    if count <= MOST_CELLS:
+        return []
+    return [
+        f"These are {count:,} cells, and a grid has {MOST_CELLS:,} at most. Give fewer values, or "
+        "search: --search optuna --trials N."
+    ]

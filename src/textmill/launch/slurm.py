@@ -1,0 +1,346 @@
+"""Commands as jobs of Slurm, through submitit: they go on when the terminal closes."""
+
+import logging
+import math
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Literal
+
+from textmill.config.component import typed_construction
+from textmill.errors import MissingExtraError, RunError, UserError
+from textmill.launch.local import LeftProcess, left_process, opened_log
+
+__all__ = ["Command", "QueuedJob", "Slurm", "SlurmJob", "SlurmJobs", "queued_jobs"]
+
+SAVE_SECONDS = 120
+"""Before the end of its time a job is asked to stop, so that it saves and is queued again."""
+MOST_JOBS = 100
+"""Jobs of a grid that wait or run at a time: clusters allow some hundreds or thousands a person."""
+LOG = logging.getLogger("textmill")
+QUEUE_SECONDS = 30
+"""How old a look at the queue may be that tells what was handed over before."""
+ANSWER_SECONDS = 60
+"""How long is waited for the answer of ``squeue``, which tries for minutes."""
+PREFIX = "textmill "
+"""The beginning of a job's name; what follows is the run's folder."""
+LOST = {"CANCELLED", "FAILED", "INTERRUPTED", "NODE_FAIL", "OUT_OF_MEMORY", "TIMEOUT"}
+"""States of jobs that did not end by themselves."""
+
+
+@typed_construction
+@dataclass(frozen=True, kw_only=True)
+class Slurm:
+    """What a job asks of Slurm; each is a word ``slurm.NAME=VALUE``.
+
+    Example:
+        >>> Slurm(time="2h", gpus=8).time
+        datetime.timedelta(seconds=7200)
+    """
+
+    time: timedelta = timedelta(hours=1)
+    """How long it may run. Near its end it saves and is queued again, ``restarts`` times."""
+    partition: str | None = None
+    """The partition; null is the cluster's default."""
+    nodes: int = 1
+    """Nodes; each has as many ranks as ``--nproc`` says."""
+    gpus: int = 0
+    """GPUs of a node."""
+    cpus: int = 1
+    """Cores of a rank."""
+    memory: float | None = None
+    """Gigabytes of a node, 0 for all it has; null is the cluster's default."""
+    account: str | None = None
+    """The account that is charged."""
+    qos: str | None = None
+    """The quality of service."""
+    constraint: str | None = None
+    """Features that the nodes must have."""
+    restarts: int = 100
+    """How often a job that ran out of time is queued again."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """Other options of sbatch, by their names: ``slurm.options={mail-user: me}``."""
+    folder: Path = Path("jobs")
+    """Where the jobs' logs are; the nodes must see it."""
+    cluster: Literal["slurm", "local"] = "slurm"
+    """``local`` runs the job on this machine, apart from the terminal: to try a command."""
+
+    def __post_init__(self) -> None:
+        for name, least in {"nodes": 1, "gpus": 0, "cpus": 1, "memory": 0, "restarts": 0}.items():
+            if (found := getattr(self, name)) is not None and found < least:
+                raise UserError(f"slurm.{name} must be {least} or more, but is {found}.")
+        if self.time < timedelta(minutes=1):
+            raise UserError(f"slurm.time must be a minute or more, but is {self.time}.")
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command as each task of a job runs it: with its rank, and saved before the time is over.
+
+    submitit pickles it to hand it to the job, and hands on what :meth:`checkpoint` gives when the
+    job is queued again; the same words go on with the same run.
+    """
+
+    words: Sequence[str]
+    """Of the command line, the command first."""
+    threads: int
+    """That each may have."""
+    log: Path | None = None
+    """A file that is locked while it runs; None: none is."""
+
+    def __call__(self) -> None:
+        """Runs the command.
+
+        Raises:
+            RunError: It failed.
+        """
+        from submitit.helpers import TorchDistributedEnvironment
+
+        held = None if self.log is None else opened_log(self.log)
+        os.environ.setdefault("OMP_NUM_THREADS", str(self.threads))
+        TorchDistributedEnvironment().export(set_cuda_visible_devices=False, overwrite=True)
+        number = signal.SIGUSR2  # what submitit asks Slurm for, to all processes of the job
+        queue_again: Any = signal.getsignal(number)
+        signal.pthread_sigmask(signal.SIG_BLOCK, {number})  # the command would die of it
+        process = subprocess.Popen([sys.executable, "-m", "textmill", *self.words])  # noqa: S603
+        late = []
+
+        def save(*_: object) -> None:
+            late.append(True)
+            process.terminate()
+
+        signal.signal(number, save)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
+        code = process.wait()
+        signal.signal(number, queue_again)
+        if late and code == 128 + signal.SIGTERM:
+            queue_again(number, None)
+        if held is not None:
+            held.close()
+        if code:
+            raise RunError(f"textmill {' '.join(self.words[:2])} ended with {code}; above is why.")
+
+    def checkpoint(self) -> Any:
+        """What the job does when it runs again."""
+        from submitit.helpers import DelayedSubmission
+
+        return DelayedSubmission(self)
+
+
+class SlurmJob:
+    """A job that was handed over.
+
+    Args:
+        job: As submitit has it.
+        log: The file that gets all that it printed when it has ended; None: none does.
+    """
+
+    def __init__(self, job: Any, log: Path | None = None) -> None:
+        self._job, self._log = job, log
+        self._code: int | None = None
+        self._stopped = False
+
+    @property
+    def id(self) -> str:
+        """Its number, as ``squeue`` has it."""
+        return str(self._job.job_id)
+
+    @property
+    def can_run(self) -> bool:
+        """Whether what it does was written down, which submitit does when Slurm has answered."""
+        return Path(self._job.paths.submitted_pickle).exists()
+
+    @property
+    def output(self) -> Path:
+        """The file that what it prints goes to."""
+        return Path(self._job.paths.stderr)
+
+    def poll(self) -> int | None:
+        """0 where it has ended well, 143 where it was stopped, else 1; None before it has ended."""
+        if self._code is None and self._job.done():
+            failed = self._job.state in LOST or self._job.exception() is not None
+            self._code = (128 + signal.SIGTERM if self._stopped else 1) if failed else 0
+            if self._log is not None:
+                told = (self._job.stderr(), self._job.stdout())
+                self._log.write_text("".join(text or "" for text in told), encoding="utf-8")
+        return self._code
+
+    def stop(self) -> bool:
+        """Asks Slurm to end it, which a run hears: it saves first."""
+        self._stopped = True
+        self._job.cancel(check=False)
+        return True
+
+    def kill(self) -> None:
+        """The same: Slurm itself kills what does not end."""
+        self.stop()
+
+
+@dataclass(frozen=True)
+class QueuedJob:
+    """A job of textmill that Slurm has not ended, handed over from this working directory."""
+
+    number: str
+    state: str
+    """As ``squeue`` says it: ``PENDING``, ``RUNNING``, ..."""
+    script: Path
+    name: str
+    """As it was handed over with: the folder of a run begins it."""
+
+    @property
+    def log(self) -> Path:
+        """The file that what it prints goes to, as submitit places it."""
+        return self.script.parent / self.number / f"{self.number}_0_log.err"
+
+
+def queued_jobs() -> list[QueuedJob]:
+    """The jobs of textmill that wait or run, of this person and from this working directory.
+
+    Raises:
+        UserError: Slurm does not answer.
+    """
+    if (squeue := shutil.which("squeue")) is None:
+        return []
+    words = [squeue, "--noheader", f"--user={os.getuid()}", "--format=%i|%T|%Z|%o|%j"]
+    options: dict[str, Any] = {"capture_output": True, "text": True, "timeout": ANSWER_SECONDS}
+    try:
+        asked = subprocess.run(words, check=True, **options)  # noqa: S603
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+        late = f"nothing within {ANSWER_SECONDS} s"
+        said = late if isinstance(error, subprocess.TimeoutExpired) else error.stderr.strip()
+        raise UserError(
+            f"squeue does not say which jobs wait: {said}. Try again when Slurm answers."
+        ) from None
+    here, found = Path.cwd().resolve(), []
+    for line in asked.stdout.splitlines():
+        number, state, folder, script, name = [*line.strip().split("|", 4), *[""] * 4][:5]
+        if name.startswith(PREFIX) and Path(folder).resolve() == here:
+            found.append(QueuedJob(number, state, Path(script), name.removeprefix(PREFIX)))
+    return found
+
+
+class SlurmJobs:
+    """Hands commands to Slurm.
+
+    Args:
+        slurm: What each asks for.
+        ranks: Processes of a node.
+        jobs: How many may wait and run at a time; None: :data:`MOST_JOBS`.
+
+    Raises:
+        MissingExtraError: submitit is not installed.
+        UserError: This machine cannot hand jobs to Slurm.
+    """
+
+    def __init__(self, slurm: Slurm, *, ranks: int = 1, jobs: int | None = None) -> None:
+        try:
+            import submitit
+        except ImportError:
+            raise MissingExtraError("submitit", extra="slurm", what="--launcher slurm") from None
+        if slurm.cluster == "slurm" and not (shutil.which("sbatch") and shutil.which("srun")):
+            raise UserError(
+                "This machine has no sbatch and srun, so it cannot hand jobs to Slurm. Log in "
+                "where they are, or set slurm.cluster=local to try the job here."
+            )
+        self.jobs, self.threads = jobs or MOST_JOBS, slurm.cpus
+        self._here = slurm.cluster == "local"
+        self._known: set[str] = set()
+        self._queue: dict[str, str] = {}
+        self._asked = -math.inf
+        self._job_of = submitit.SlurmJob
+        self._refused: type[Exception] = submitit.core.utils.FailedJobError
+        self._executor = submitit.AutoExecutor(
+            (slurm.folder / "%j").absolute(),
+            cluster=slurm.cluster,
+            slurm_max_num_timeout=slurm.restarts,
+        )
+        self._executor.update_parameters(
+            timeout_min=math.ceil(slurm.time / timedelta(minutes=1)),
+            nodes=slurm.nodes,
+            tasks_per_node=ranks,
+            gpus_per_node=slurm.gpus,
+            cpus_per_task=slurm.cpus,
+            slurm_signal_delay_s=SAVE_SECONDS,
+            **_named(slurm),
+        )
+
+    def left(self, log: Path | None, name: str) -> SlurmJob | LeftProcess | None:
+        """A job of a process before this one that waits or runs, by its name in the queue.
+
+        Raises:
+            UserError: Slurm does not answer, and has not before.
+        """
+        if self._here:
+            return None if log is None else left_process(log)
+        if name in self._known:
+            return None
+        if time.monotonic() - self._asked > QUEUE_SECONDS:
+            try:
+                self._queue = {job.name: job.number for job in queued_jobs()}
+            except UserError:
+                if self._asked == -math.inf:
+                    raise  # later on jobs of ours wait, which an error would end
+            self._asked = time.monotonic()
+        self._known.add(name)
+        if (number := self._queue.get(name)) is None:
+            return None
+        found = SlurmJob(self._job_of(self._executor.folder, number), log)
+        if found.can_run:
+            return found
+        LOG.warning(
+            f"Job {number} cannot run: the command that handed it over was killed just then. It is "
+            "cancelled."
+        )
+        found.stop()
+        return None
+
+    def handed_over(self, words: Sequence[str], name: str) -> SlurmJob:
+        """The job of that name that waits or runs, which is said, or one that is handed over now.
+
+        Raises:
+            UserError: Slurm does not answer, or refuses the job.
+        """
+        left = self.left(None, name)
+        if not isinstance(left, SlurmJob):
+            return self.start(words, None, name)
+        LOG.info("%s was handed over before, and its job has not ended.", name)
+        return left
+
+    def start(self, words: Sequence[str], log: Path | None, name: str) -> SlurmJob:
+        """Hands over a command.
+
+        Args:
+            words: Of the command line, the command first.
+            log: As of :class:`SlurmJob`.
+            name: The job's, by which :meth:`left` finds it.
+
+        Raises:
+            UserError: Slurm refuses the job.
+        """
+        self._executor.update_parameters(name=f"{PREFIX}{name}")
+        held = log.absolute() if self._here and log is not None else None
+        try:
+            job = self._executor.submit(Command(tuple(words), self.threads, held))
+            return SlurmJob(job, log)
+        except self._refused as error:
+            raise UserError(f"Slurm refuses the job: {str(error).strip()}") from None
+
+
+def _named(slurm: Slurm) -> dict[str, Any]:
+    """Those settings that have a value, as submitit calls them."""
+    given = {
+        "mem_gb": slurm.memory,
+        "slurm_partition": slurm.partition,
+        "slurm_account": slurm.account,
+        "slurm_qos": slurm.qos,
+        "slurm_constraint": slurm.constraint,
+        "slurm_additional_parameters": dict(slurm.options),
+    }
+    return {name: value for name, value in given.items() if value is not None}

@@ -1,0 +1,161 @@
+"""Metrics that hold predicted texts against one or more right ones: exact match, SQuAD."""
+
+import re
+import string
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any, final
+
+from typing_extensions import override
+
+from textmill.metrics import registries
+from textmill.metrics.checks import aligned, with_references
+from textmill.metrics.metric import Direction, MetricError, RowMetric
+from textmill.metrics.streaming import Averaged
+
+__all__ = ["ExactMatch", "SquadScores", "TextMetric", "normalized_answer"]
+
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_NAMES = ("exact_match", "f1")
+
+
+class TextMetric(RowMetric):
+    """Base of metrics of texts: BLEU, ROUGE, exact match.
+
+    Of a row it takes the ``prediction``, and what is right: its ``references``, a list, where it
+    has such, else the column that ``target`` names.
+    """
+
+    class Config(RowMetric.Config):
+        """Settings of the metric."""
+
+        target: str = "target"
+        """The column of the right text, where rows have no ``references``; of labels ``label``."""
+
+    config: Config
+
+    @abstractmethod
+    @override
+    def update(self, texts: Sequence[str], references: Sequence[Sequence[str]]) -> None:
+        """Adds texts, with one or more right texts of each."""
+
+    @property
+    @override
+    def columns(self) -> tuple[str, ...]:
+        return (self.config.target,)
+
+    @override
+    def measure(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Adds rows with their predictions; refuses answers, or right ones, that are no texts."""
+        target = self.config.target
+        texts: list[Any] = [row.get("prediction") for row in rows]
+        right: list[Any] = [row.get("references") or [row.get(target)] for row in rows]
+        if not all(isinstance(one, str) for many in (texts, *right) for one in many):
+            raise MetricError(
+                f"{type(self).__name__} compares texts, but of the columns 'prediction' and "
+                f"'{target}' (its setting target) one holds others: {texts[:1]} and {right[:1]}."
+            )
+        self.update(texts, right)
+
+
+@final
+@registries.metrics.register("exact_match")
+class ExactMatch(Averaged, TextMetric):
+    """Generated texts against one or more references each; ``exact_match`` is from 0 to 1.
+
+    A text is right if it is a reference once runs of white space are one space and those at the
+    ends are gone; nothing else is ignored.
+
+    Example:
+        >>> metric = ExactMatch.Config().build()
+        >>> metric.update(["a  b", "A b"], [["x", "a b "], ["a b"]])
+        >>> metric.compute()
+        {'exact_match': 0.5}
+    """
+
+    class Config(TextMetric.Config):
+        """Settings of exact match."""
+
+    config: Config
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        super().__init__({"exact_match": "higher"})
+
+    @override
+    def update(self, texts: Sequence[str], references: Sequence[Sequence[str]]) -> None:
+        """Adds generated texts, one a row; where a row has no reference, nothing is added."""
+        for text, right in with_references(self, texts, references):
+            self.add("exact_match", text.split() in [reference.split() for reference in right])
+
+
+def normalized_answer(text: str) -> str:
+    """The text in lower case, without ASCII punctuation, English articles and extra white space.
+
+    Example:
+        >>> normalized_answer("  The  U.S. Dollar, a currency")
+        'us dollar currency'
+    """
+    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
+
+
+@final
+class SquadScores(Averaged):
+    """Predicted answers against one or more right ones, or against none: it has no answer.
+
+    Values, from 0 to 1: ``exact_match``, the share of answers that equal a right one once both are
+    normalized; ``f1``, the mean over rows of the best F1 of an answer's words with those of a right
+    one. Then the same over the rows that have an answer (``has_answer/exact_match``,
+    ``has_answer/f1``) and those that have none (``no_answer/…``); NaN where there is no such row.
+    The empty text says that there is no answer, which is right in full or not at all (Rajpurkar et
+    al. 2018). A reference of which normalizing leaves nothing is left out, as in their script.
+
+    Example:
+        >>> metric = SquadScores()
+        >>> metric.update(
+        ...     ["the Normans", "in 1066", "Paris"], [["Normans"], ["1066", "October 1066"], []]
+        ... )
+        >>> {name: round(value, 3) for name, value in metric.compute().items()}["f1"]
+        0.556
+        >>> metric.compute()["has_answer/exact_match"], metric.compute()["no_answer/f1"]
+        (0.5, 0.0)
+    """
+
+    def __init__(self) -> None:
+        groups = ("", "has_answer/", "no_answer/")
+        names: dict[str, Direction] = {f"{g}{name}": "higher" for g in groups for name in _NAMES}
+        super().__init__(names)
+
+    @override
+    def update(self, predicted: Sequence[str], references: Sequence[Sequence[str]]) -> None:
+        """Adds questions: the answer given to each (empty: none), and its right ones, if any.
+
+        Raises:
+            MetricError: The lengths differ, or a question's references are a bare string; nothing
+                was added then.
+        """
+        rows = list(aligned(self, predicted, references))
+        for row, (_, right) in enumerate(rows):
+            if isinstance(right, str):
+                raise MetricError(
+                    f"SquadScores needs a list of right answers (empty: none) for each "
+                    f"question, but question {row + 1} of {len(rows)} has the string {right!r}."
+                )
+        for text, right in rows:
+            given = normalized_answer(text)
+            answers = [answer for one in right if (answer := normalized_answer(one))] or [""]
+            values = (given in answers, max(_word_f1(given, answer) for answer in answers))
+            for name, value in zip(_NAMES, values, strict=True):
+                self.add(name, value)
+                self.add(f"{'has_answer' if right else 'no_answer'}/{name}", value)
+
+
+def _word_f1(given: str, right: str) -> float:
+    ours, theirs = given.split(), right.split()
+    if not ours or not theirs:
+        return float(ours == theirs)
+    common = (Counter(ours) & Counter(theirs)).total()
+    return float(Fraction(2 * common, len(ours) + len(theirs)))

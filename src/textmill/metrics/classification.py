@@ -1,0 +1,349 @@
+"""Classification: one label a row or several, by counts that are exact in any order."""
+
+import math
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple, final
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from textmill.metrics.checks import aligned, distinct_labels, nan_without
+from textmill.metrics.metric import MetricError
+from textmill.metrics.streaming import Counted
+from textmill.metrics.tables import format_value, text_table
+
+__all__ = [
+    "Classification",
+    "ConfusionCounts",
+    "LabelCounted",
+    "MultiLabel",
+    "label_values",
+    "macro",
+    "micro",
+    "tally_table",
+]
+
+_OTHER = "other"  # the group of gold labels outside of the label set
+_UNSEEN = "unseen"  # how often there was each of these, by its name
+
+
+class ConfusionCounts(NamedTuple):
+    """How often something was right, was predicted, and was to be found.
+
+    Something that is neither predicted nor to be found has no precision, recall or F1: NaN. Of what
+    does occur, a precision without predictions and a recall without anything to find are 0, as in
+    scikit-learn, seqeval and PyText.
+
+    Example:
+        >>> tally = ConfusionCounts(right=2, predicted=3, expected=4)
+        >>> round(tally.precision, 3), tally.recall, round(tally.f1, 3)
+        (0.667, 0.5, 0.571)
+        >>> ConfusionCounts(0, predicted=3, expected=0).recall, ConfusionCounts(0, 0, 0).recall
+        (0.0, nan)
+    """
+
+    right: int
+    predicted: int
+    expected: int
+
+    @property
+    def occurs(self) -> bool:
+        """Whether it was predicted or was to be found at all."""
+        return self.predicted + self.expected > 0
+
+    @property
+    def precision(self) -> float:
+        """``right / predicted``."""
+        return self._share(self.predicted)
+
+    @property
+    def recall(self) -> float:
+        """``right / expected``."""
+        return self._share(self.expected)
+
+    @property
+    def f1(self) -> float:
+        """``2 * right / (predicted + expected)``, the harmonic mean of precision and recall."""
+        return 2 * self._share(self.predicted + self.expected)
+
+    def shares(self) -> dict[str, float]:
+        """Precision, recall and F1 by name."""
+        return {"precision": self.precision, "recall": self.recall, "f1": self.f1}
+
+    def values(self) -> dict[str, float]:
+        """Precision, recall, F1 and support (how many were to be found), by name."""
+        return {**self.shares(), "support": float(self.expected)}
+
+    def _share(self, of: int) -> float:
+        if not self.occurs:
+            return math.nan
+        return self.right / of if of else 0.0
+
+
+def micro(tallies: Iterable[ConfusionCounts]) -> ConfusionCounts:
+    """All of them as one: each prediction counts alike, so frequent labels weigh more.
+
+    Example:
+        >>> micro([ConfusionCounts(1, 2, 2), ConfusionCounts(0, 1, 3)])
+        ConfusionCounts(right=1, predicted=3, expected=5)
+    """
+    columns = list(zip(*tallies, strict=True)) or [()] * 3
+    right, predicted, expected = (sum(column) for column in columns)
+    return ConfusionCounts(right, predicted, expected)
+
+
+def macro(tallies: Iterable[ConfusionCounts]) -> dict[str, float]:
+    """The plain means of precision, recall and F1 over those that occur; NaN where none does.
+
+    Example:
+        >>> counts = [(1, 1, 2), (1, 2, 2), (0, 1, 0), (0, 0, 0)]
+        >>> macro(ConfusionCounts(*each) for each in counts)["precision"]
+        0.5
+    """
+    found = [tally.shares() for tally in tallies if tally.occurs]
+    return {
+        name: math.fsum(each[name] for each in found) / len(found) if found else math.nan
+        for name in ("precision", "recall", "f1")
+    }
+
+
+def label_values(tallies: Mapping[str, ConfusionCounts]) -> dict[str, float]:
+    """The values of each label: ``label/<name>/precision``, ``/recall``, ``/f1``, ``/support``."""
+    return {
+        f"label/{label}/{name}": value
+        for label, tally in tallies.items()
+        for name, value in tally.values().items()
+    }
+
+
+def tally_table(tallies: Mapping[str, ConfusionCounts]) -> str:
+    """A line per label; ``-`` where it has no value.
+
+    Example:
+        >>> print(tally_table({"ham": ConfusionCounts(2, 3, 4), "spam": ConfusionCounts(0, 0, 0)}))
+        label  precision  recall      f1  support
+        ham       66.7 %  50.0 %  57.1 %        4
+        spam           -       -       -        0
+    """
+    rows = [
+        [label, *(format_value(title, value) for title, value in tally.values().items())]
+        for label, tally in tallies.items()
+    ]
+    return text_table(["label", "precision", "recall", "f1", "support"], rows)
+
+
+class LabelCounted(Counted):
+    """Base of metrics that count what was right, predicted and expected of each label."""
+
+    @abstractmethod
+    def tallies(self) -> dict[str, ConfusionCounts]:
+        """What was counted of each label."""
+
+    def table(self) -> str:
+        """Precision, recall, F1 and support by label, as text."""
+        return tally_table(self.tallies())
+
+    def _tallies(self, labels: Mapping[str, str]) -> dict[str, ConfusionCounts]:
+        """What was counted of each label, by the name under which it was counted."""
+        groups = [self.counts(side) for side in ConfusionCounts._fields]
+        return {
+            label: ConfusionCounts(*(group.get(name, 0) for group in groups))
+            for label, name in labels.items()
+        }
+
+
+@final
+class Classification(LabelCounted):
+    """One label a row, from gold and predicted label names.
+
+    Values: ``accuracy``; ``macro_precision``, ``macro_recall`` and ``macro_f1``, the plain means
+    over the labels that occur in gold or prediction; ``micro_f1``, the accuracy by another name;
+    ``mcc``, the correlation coefficient of Matthews for any number of classes (Gorodkin 2004; 0
+    where all rows have one gold or one predicted label); and for each label
+    ``label/<name>/precision``, ``/recall``, ``/f1`` and ``/support``, NaN (support: 0) for a label
+    that occurs neither in gold nor in prediction. All are those of scikit-learn.
+
+    A gold label outside of ``labels``, such as one that training has not seen, is a row that no
+    prediction gets right: it counts in accuracy and ``mcc``, against the precision of what was
+    predicted, and in the macro means as a label of its own, whose values are 0. None is a row
+    without a label, which is wrong, too, and the label of no mean.
+
+    Args:
+        labels: Every label that can be predicted.
+        positive: One of them, for which ``precision``, ``recall`` and ``f1`` are given as well.
+
+    Raises:
+        MetricError: No label, one twice, or a ``positive`` that is none of them.
+
+    Example:
+        >>> metric = Classification(["ham", "spam"], positive="spam")
+        >>> metric.update(["ham", "spam", "spam", "eggs"], ["ham", "spam", "ham", "ham"])
+        >>> values = metric.compute()
+        >>> values["accuracy"], round(values["label/ham/precision"], 3), values["recall"]
+        (0.5, 0.333, 0.5)
+        >>> print(metric.table())
+        label  precision   recall      f1  support
+        ham       33.3 %  100.0 %  50.0 %        1
+        spam     100.0 %   50.0 %  66.7 %        2
+    """
+
+    def __init__(self, labels: Sequence[str], *, positive: str | None = None) -> None:
+        self.labels, self.positive = distinct_labels(self, labels), positive
+        self._index = {label: str(i) for i, label in enumerate(self.labels)}
+        if positive is not None and positive not in self._index:
+            raise MetricError(
+                f"The positive label must be one of {', '.join(self.labels)}, but is {positive!r}."
+            )
+        super().__init__({"labels": list(self.labels), "positive": positive})
+
+    @override
+    def update(self, gold: Sequence[str | None], predicted: Sequence[str]) -> None:
+        """Adds rows: the right label of each, and the one of ``labels`` that it was given.
+
+        Raises:
+            MetricError: The lengths differ, or a prediction is no label; nothing was added then.
+        """
+        counts: dict[str, Counter[str]] = {}
+        for row, (right, given) in enumerate(aligned(self, gold, predicted)):
+            if given not in self._index:
+                raise MetricError(
+                    f"The label predicted for row {row + 1} of {len(gold)} must be one of the "
+                    f"{len(self.labels)} labels of the metric, but is {given!r}."
+                )
+            group = _OTHER if right is None else self._index.get(right, _OTHER)
+            counts.setdefault(group, Counter())[self._index[given]] += 1
+            if right is not None and group == _OTHER:
+                counts.setdefault(_UNSEEN, Counter())[right] += 1
+        self.add(counts)
+
+    @override
+    def compute(self) -> dict[str, float]:
+        tallies, unseen = self.tallies(), self.counts(_UNSEEN)
+        elsewhere = [ConfusionCounts(0, 0, n) for n in unseen.values()]
+        everything = micro(tallies.values())
+        rows = everything.predicted
+        means = macro([*tallies.values(), *elsewhere])
+        of_one = {} if self.positive is None else tallies[self.positive].shares()
+        values = {
+            "accuracy": everything.right / max(rows, 1),
+            **{f"macro_{name}": mean for name, mean in means.items()},
+            "micro_f1": everything.right / max(rows, 1),
+            "mcc": self._correlation([*tallies.values(), *elsewhere]),
+            **of_one,
+            **label_values(tallies),
+        }
+        return nan_without(rows, values)
+
+    @override
+    def tallies(self) -> dict[str, ConfusionCounts]:
+        predicted: Counter[str] = Counter()
+        for group in (*self._index.values(), _OTHER):
+            predicted.update(self.counts(group))
+        return {
+            label: ConfusionCounts(self.counts(i)[i], predicted[i], sum(self.counts(i).values()))
+            for label, i in self._index.items()
+        }
+
+    def confusion(self) -> NDArray[np.int64]:
+        """How often each gold label was given each label: ``[len(labels) + 1, len(labels)]``.
+
+        The last row holds the gold labels outside of ``labels``.
+        """
+        matrix = np.zeros((len(self.labels) + 1, len(self.labels)), np.int64)
+        for i, group in enumerate((*self._index.values(), _OTHER)):
+            for j, n in self.counts(group).items():
+                matrix[i, int(j)] = n
+        return matrix
+
+    def _correlation(self, tallies: Sequence[ConfusionCounts]) -> float:
+        # Gorodkin 2004, equation 8, in whole numbers: with C the confusion matrix,
+        # covariance(X, Y) = trace(C) * sum(C) - sum_k predicted_k * gold_k, and so on.
+        rows = sum(t.predicted for t in tallies)
+        other = rows - sum(t.expected for t in tallies)  # without a label
+        both = sum(t.right for t in tallies) * rows - sum(t.predicted * t.expected for t in tallies)
+        predicted = rows**2 - sum(t.predicted**2 for t in tallies)
+        gold = rows**2 - sum(t.expected**2 for t in tallies) - other**2
+        return both / math.sqrt(predicted * gold) if predicted and gold else 0.0
+
+
+@final
+class MultiLabel(LabelCounted):
+    """A set of labels a row, from gold and predicted label names.
+
+    Values: ``accuracy``, the share of rows whose set is wholly right; ``micro_precision``,
+    ``micro_recall`` and ``micro_f1`` over all labels of all rows; ``macro_precision``,
+    ``macro_recall`` and ``macro_f1``, the plain means over the labels that occur; and for each
+    label ``label/<name>/precision``, ``/recall``, ``/f1`` and ``/support``, NaN (support: 0) for a
+    label that occurs neither in gold nor in prediction. A gold label outside of ``labels``, such as
+    one that training has not seen, is one that is not found: its row is wrong, it counts against
+    the micro recall, and in the macro means as a label of its own, whose values are 0.
+
+    Args:
+        labels: Every label that can be predicted.
+
+    Raises:
+        MetricError: No label, or one twice.
+
+    Example:
+        >>> metric = MultiLabel(["sport", "world"])
+        >>> metric.update([{"sport"}, {"sport", "world"}, set()], [{"sport"}, {"world"}, set()])
+        >>> values = metric.compute()
+        >>> round(values["accuracy"], 3), values["micro_f1"], values["label/sport/recall"]
+        (0.667, 0.8, 0.5)
+    """
+
+    def __init__(self, labels: Sequence[str]) -> None:
+        self.labels = distinct_labels(self, labels)
+        self._index = {label: str(i) for i, label in enumerate(self.labels)}
+        super().__init__({"labels": list(self.labels)})
+
+    @override
+    def update(self, gold: Sequence[Collection[str]], predicted: Sequence[Collection[str]]) -> None:
+        """Adds rows: the right labels of each, and those of ``labels`` that it was given.
+
+        Raises:
+            MetricError: The lengths differ, a row is a bare string, or a prediction is no label;
+                nothing was added then.
+        """
+        groups = ("right", "predicted", "expected", "rows", _UNSEEN)
+        counts: dict[str, Counter[str]] = {group: Counter() for group in groups}
+        for row, (right, given) in enumerate(aligned(self, gold, predicted)):
+            if isinstance(right, str) or isinstance(given, str):
+                raise MetricError(
+                    f"MultiLabel needs the labels of row {row + 1} of {len(gold)} as a collection, "
+                    f"but was given the string {(right if isinstance(right, str) else given)!r}."
+                )
+            unknown = [label for label in given if label not in self._index]
+            if unknown:
+                raise MetricError(
+                    f"The labels predicted for row {row + 1} of {len(gold)} must be among the "
+                    f"{len(self.labels)} labels of the metric, but there is {unknown[0]!r}."
+                )
+            to_find, found = set(right), set(given)
+            for label in to_find:
+                known = self._index.get(label)
+                counts[_UNSEEN if known is None else "expected"][known or label] += 1
+            counts["predicted"].update(self._index[label] for label in found)
+            counts["right"].update(self._index[label] for label in to_find & found)
+            counts["rows"].update(all=1, right=int(to_find == found))
+        self.add(counts)
+
+    @override
+    def compute(self) -> dict[str, float]:
+        tallies, rows = self.tallies(), self.counts("rows")
+        unseen = [ConfusionCounts(0, 0, n) for n in self.counts(_UNSEEN).values()]
+        every = [*tallies.values(), *unseen]
+        values = {
+            "accuracy": rows["right"] / max(rows["all"], 1),
+            **{f"micro_{name}": share for name, share in micro(every).shares().items()},
+            **{f"macro_{name}": mean for name, mean in macro(every).items()},
+            **label_values(tallies),
+        }
+        return nan_without(rows["all"], values)
+
+    @override
+    def tallies(self) -> dict[str, ConfusionCounts]:
+        return self._tallies(self._index)

@@ -1,0 +1,293 @@
+"""Frames, an intent with its slots: how many are right as a whole, and how well their parts are."""
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple, final
+
+from typing_extensions import override
+
+from textmill.metrics.checks import aligned, nan_without
+from textmill.metrics.classification import ConfusionCounts, micro, tally_table
+from textmill.metrics.metric import Direction, MetricError
+from textmill.metrics.streaming import Counted
+
+__all__ = [
+    "INVALID_TREE",
+    "FrameCounts",
+    "Frames",
+    "Node",
+    "Slot",
+    "Trees",
+    "flat_tree",
+    "nodes",
+    "read_tree",
+]
+
+INVALID_TREE = "IN:INVALID_TREE"
+"""The intent that stands for a prediction that is no tree, as in PyText."""
+
+Slot = tuple[str, int, int]
+"""A slot's label, its start and the end before which it ends, in whatever unit gold has too."""
+
+_MARK = re.compile(r"\[(?:IN|SL):[^\s\[\]]*|\]|[^\s\]]+")
+_DEEPEST = 100  # levels: people's parses have below ten; a hostile text would overflow the stack
+
+
+class Node(NamedTuple):
+    """An intent or a slot: its label, its span, and what stands in it, sorted."""
+
+    label: str
+    start: int
+    end: int
+    children: tuple["Node", ...] = ()
+
+
+def flat_tree(intent: str, slots: Collection[Slot]) -> Node:
+    """The tree of an intent over the whole text with slots in it, each of which counts once."""
+    children = sorted({Node(label, int(start), int(end)) for label, start, end in slots})
+    return Node(intent, 0, 0, tuple(children))  # any span: both sides have the whole text's
+
+
+def nodes(tree: Node, *, whole: bool) -> tuple[Counter[Node], Counter[Node]]:
+    """The intents and the slots of a tree, which alternate from the root (an intent) down.
+
+    A ``whole`` node is what it is with everything in it, else by label and span alone.
+    """
+    levels: tuple[Counter[Node], Counter[Node]] = Counter(), Counter()
+    level, depth = [tree], 0
+    while level:
+        levels[depth % 2].update(node if whole else node._replace(children=()) for node in level)
+        level, depth = [child for node in level for child in node.children], depth + 1
+    return levels
+
+
+def read_tree(text: str) -> Node:
+    """Reads ``[IN:LABEL words [SL:LABEL words ] ]`` (Gupta et al. 2018).
+
+    Spans are places in the words joined by one space. The root is an intent; in an intent stand
+    words and slots, in a slot words and intents.
+
+    Raises:
+        MetricError: The text is not that; it says why.
+
+    Example:
+        >>> tree = read_tree("[IN:CALL call [SL:PERSON my mom ] now ]")
+        >>> tree.label, tree.end, tree.children
+        ('IN:CALL', 15, (Node(label='SL:PERSON', start=5, end=11, children=()),))
+    """
+    open_nodes: list[tuple[str, int, list[Node]]] = []
+    root: Node | None = None
+    place = 0  # where the next word begins
+    for mark in _MARK.findall(text):
+        if root is not None or not (open_nodes or mark.startswith("[IN:")):
+            raise _not_a_tree(text, f"{mark!r} stands outside of the one outermost intent")
+        if mark == "]":
+            label, start, children = open_nodes.pop()
+            node = Node(label, start, max(place - 1, start), tuple(sorted(children)))
+            if open_nodes:
+                open_nodes[-1][2].append(node)
+            else:
+                root = node
+        elif mark.startswith(("[IN:", "[SL:")):
+            _check_mark(text, mark, len(open_nodes))
+            open_nodes.append((mark[1:], place, []))
+        else:
+            place += len(mark) + 1
+    if root is None:
+        raise _not_a_tree(
+            text, f"{len(open_nodes)} brackets stay open" if text.strip() else "it is empty"
+        )
+    return root
+
+
+def _check_mark(text: str, mark: str, depth: int) -> None:
+    wanted = "[SL:" if depth % 2 else "[IN:"
+    if mark in ("[IN:", "[SL:"):
+        raise _not_a_tree(text, f"{mark!r} has no label")
+    if not mark.startswith(wanted):
+        raise _not_a_tree(text, f"{mark!r} stands where only {wanted} or a word may")
+    if depth == _DEEPEST:
+        raise _not_a_tree(text, f"it has over {_DEEPEST} levels")
+
+
+def _not_a_tree(text: str, why: str) -> MetricError:
+    brief = text if len(text) <= 200 else f"{text[:200]}..."
+    return MetricError(
+        f"A parse is written [IN:LABEL words [SL:LABEL words ] ], but {why}: {brief!r}."
+    )
+
+
+_PARTS = ("intent", "slot")
+_WAYS = ("bracket", "tree")
+
+
+class FrameCounts(Counted):
+    """Base of metrics of frames; all have the values of PyText's, from 0 to 1.
+
+    ``intent_accuracy``: the share of frames whose (outermost) intent is right; ``frame_accuracy``:
+    of those that are right as a whole. ``slot_precision``, ``slot_recall`` and ``slot_f1`` over all
+    slots, one being right if its label and span are. Then for ``bracket`` and ``tree`` each, of
+    ``intent``, ``slot`` and ``overall`` (both together): ``bracket/intent_precision`` and so on. In
+    the way of brackets an intent or slot is right if the gold frame has one of its label and span,
+    in the way of trees if everything in it is right too. Slots where there are none: NaN.
+    Memory grows with the number of different labels.
+    """
+
+    @final
+    def add_trees(self, pairs: Iterable[tuple[Node, Node]]) -> None:
+        """Adds frames, each as right and as predicted."""
+        counts: dict[str, Counter[str]] = {"frames": Counter()}
+        for gold, predicted in pairs:
+            counts["frames"].update(
+                all=1,
+                right=int(gold == predicted),
+                right_intents=int(gold.label == predicted.label),
+                invalid=int(predicted.label == INVALID_TREE),
+            )
+            for way in _WAYS:
+                both = (nodes(tree, whole=way == "tree") for tree in (gold, predicted))
+                for part, expected, found in zip(_PARTS, *both, strict=True):
+                    sides = {"expected": expected, "predicted": found, "right": expected & found}
+                    for side, group in sides.items():
+                        labels = counts.setdefault(f"{way} {part} {side}", Counter())
+                        for node, n in group.items():
+                            labels[node.label] += n
+        self.add(counts)
+
+    @final
+    def values(self) -> dict[str, float]:
+        """The values that all metrics of frames have."""
+        frames = self.counts("frames")
+        every = max(frames["all"], 1)
+        slots = micro(self.tallies("bracket", "slot").values()).shares()
+        values = {
+            "intent_accuracy": frames["right_intents"] / every,
+            "frame_accuracy": frames["right"] / every,
+            **{f"slot_{name}": share for name, share in slots.items()},
+        }
+        for way in _WAYS:
+            parts = {part: micro(self.tallies(way, part).values()) for part in _PARTS}
+            parts["overall"] = micro(parts.values())
+            values |= {
+                f"{way}/{part}_{name}": value
+                for part, tally in parts.items()
+                for name, value in tally.shares().items()
+            }
+        return nan_without(frames["all"], values)
+
+    @final
+    def tallies(self, way: str, part: str) -> dict[str, ConfusionCounts]:
+        """What was counted of each label, in alphabetical order.
+
+        The way is ``bracket`` or ``tree``, the part ``intent`` or ``slot``.
+        """
+        right, predicted, expected = (
+            self.counts(f"{way} {part} {side}") for side in ConfusionCounts._fields
+        )
+        return {
+            label: ConfusionCounts(right[label], predicted[label], expected[label])
+            for label in sorted({*predicted, *expected})
+        }
+
+    @final
+    def table(self, way: str = "bracket") -> str:
+        """Precision, recall, F1 and support of each intent and slot, as text."""
+        return tally_table(
+            {
+                f"{part} {label}": tally
+                for part in _PARTS
+                for label, tally in self.tallies(way, part).items()
+            }
+        )
+
+    @override
+    def compute(self) -> dict[str, float]:
+        return self.values()
+
+
+@final
+class Frames(FrameCounts):
+    """One intent a row, with slots that do not nest. Values: see ``FrameCounts``.
+
+    Example:
+        >>> metric = Frames()
+        >>> metric.update(
+        ...     [("set_alarm", [("time", 3, 5), ("day", 6, 7)])],
+        ...     [("set_alarm", [("time", 3, 5)])],
+        ... )
+        >>> values = metric.compute()
+        >>> values["intent_accuracy"], values["frame_accuracy"], round(values["slot_f1"], 3)
+        (1.0, 0.0, 0.667)
+    """
+
+    def __init__(self) -> None:
+        super().__init__({"frames": "flat"})
+
+    @override
+    def update(
+        self,
+        gold: Sequence[tuple[str, Collection[Slot]]],
+        predicted: Sequence[tuple[str, Collection[Slot]]],
+    ) -> None:
+        """Adds rows: the right intent of each, with its slots, and what it was given.
+
+        A slot is a label, a start and an end, in any unit; one given twice counts once.
+
+        Raises:
+            MetricError: The lengths differ.
+        """
+        self.add_trees([(flat_tree(*a), flat_tree(*b)) for a, b in aligned(self, gold, predicted)])
+
+
+@final
+class Trees(FrameCounts):
+    """One nested parse a row, written ``[IN:LABEL words [SL:LABEL words ] ]``.
+
+    Values: those of ``FrameCounts``, and ``invalid_trees``, the share of predictions that are no
+    tree. Such a prediction counts as the intent ``IN:INVALID_TREE`` without slots. Spans are those
+    of ``read_tree``, as in PyText: words count only by their length and place, so for parses whose
+    words are generated, see ``ExactMatch`` too.
+
+    Example:
+        >>> metric = Trees()
+        >>> metric.update(
+        ...     ["[IN:CALL call [SL:PERSON mom ] ]"] * 2, ["[IN:CALL call mom ]", "[IN:CALL"]
+        ... )
+        >>> values = metric.compute()
+        >>> values["intent_accuracy"], values["frame_accuracy"], values["invalid_trees"]
+        (0.5, 0.0, 0.5)
+    """
+
+    def __init__(self) -> None:
+        super().__init__({"frames": "nested"})
+
+    @override
+    def update(self, gold: Sequence[str], predicted: Sequence[str]) -> None:
+        """Adds rows: the right parse of each, and the one that it was given, which may be any text.
+
+        Raises:
+            MetricError: The lengths differ, or a right parse is no tree; nothing was added then.
+        """
+        pairs = []
+        for row, (right, given) in enumerate(aligned(self, gold, predicted)):
+            try:
+                tree = read_tree(right)
+            except MetricError as error:
+                raise MetricError(f"Row {row + 1} of {len(gold)}: {error}") from error
+            try:
+                answer = read_tree(given)
+            except MetricError:
+                answer = Node(INVALID_TREE, tree.start, tree.end)
+            pairs.append((tree, answer))
+        self.add_trees(pairs)
+
+    @override
+    def compute(self) -> dict[str, float]:
+        frames = self.counts("frames")
+        share = {"invalid_trees": frames["invalid"] / max(frames["all"], 1)}
+        return {**self.values(), **nan_without(frames["all"], share)}
+
+    @override
+    def directions(self) -> Mapping[str, Direction]:
+        return {**super().directions(), "invalid_trees": "lower"}

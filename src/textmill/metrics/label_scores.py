@@ -1,0 +1,266 @@
+"""How well scores rank: labels by ROC AUC, precision and recall; a right and a wrong answer."""
+
+import math
+from array import array
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple, final
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from textmill.metrics.checks import aligned, check_state, distinct_labels
+from textmill.metrics.metric import Direction, Metric, MetricError, State
+from textmill.metrics.streaming import Averaged
+
+__all__ = ["LabelScores", "Ranking"]
+
+_PRECISIONS = (0.2, 0.4, 0.6, 0.8, 0.9)
+
+Floats = NDArray[np.float64]
+
+
+class _Kept(NamedTuple):
+    """The scores that one label got, of the rows that have it and of those that have it not."""
+
+    positive: "array[float]"
+    negative: "array[float]"
+
+
+@final
+class LabelScores(Metric):
+    """The scores of every label in each row, against the label or labels that are right.
+
+    Each label is ranked against all others (one versus rest), as in scikit-learn, equal scores
+    being one threshold. Values: ``roc_auc`` and ``average_precision``, the means over the labels
+    that some rows have and others have not (NaN without one); and of each label in ``per_label``
+    ``label/<name>/roc_auc``, ``/average_precision`` and, for 0.2, 0.4, 0.6, 0.8 and 0.9,
+    ``/recall_at_precision/0.2``: the highest recall of a threshold whose precision is at least
+    that, 0 where none has it. A gold label outside of ``labels``, or None, is a row that has none
+    of them.
+
+    Ranks need the scores: up to ``limit`` of them are kept (8 bytes each); with more, all values
+    are NaN and ``details`` say so, as they do where a score is not a number.
+
+    Args:
+        labels: The label of each column of scores.
+        limit: Most scores kept: rows times labels.
+        per_label: The labels that get values of their own; None: both of two, none of more.
+
+    Raises:
+        MetricError: No label, one twice, or one of ``per_label`` that is none of them.
+
+    Example:
+        >>> metric = LabelScores(["ham", "spam"])
+        >>> metric.update(["ham", "spam", "ham"], [[0.9, 0.1], [0.3, 0.7], [0.2, 0.8]])
+        >>> values = metric.compute()
+        >>> values["roc_auc"], values["label/spam/average_precision"]
+        (0.5, 0.5)
+        >>> values["label/ham/recall_at_precision/0.9"]
+        0.5
+    """
+
+    def __init__(
+        self,
+        labels: Sequence[str],
+        *,
+        limit: int = 1_000_000,
+        per_label: Sequence[str] | None = None,
+    ) -> None:
+        self.labels, self.limit = distinct_labels(self, labels), limit
+        chosen = self.labels if len(self.labels) == 2 else ()
+        self.per_label = chosen if per_label is None else tuple(per_label)
+        for label in self.per_label:
+            if label not in self.labels:
+                raise MetricError(
+                    f"Values of their own are for labels among {', '.join(self.labels)}, "
+                    f"but {label!r} is asked for."
+                )
+        names = {"labels": list(self.labels), "per_label": list(self.per_label)}
+        self._settings = {**names, "limit": limit}
+        self.reset()
+
+    @override
+    def reset(self) -> None:
+        self._rows = self._not_numbers = 0
+        self._kept = self._nothing()
+
+    @override
+    def update(
+        self,
+        gold: Sequence[str | Collection[str] | None],
+        scores: Sequence[Sequence[float]] | NDArray[Any],
+    ) -> None:
+        """Adds rows: the right label of each, or several, and its scores, ``[rows, labels]``.
+
+        Raises:
+            MetricError: The shapes do not fit; nothing was added then.
+        """
+        matrix = _matrix(scores, len(self.labels))
+        rows = [one for one, _ in aligned(self, gold, list(matrix))]
+        numbers = ~np.isnan(matrix).any(axis=1)
+        self._rows += len(rows)
+        self._not_numbers += int((~numbers).sum())
+        if self._is_measured():
+            right = [{one} if isinstance(one, str) else set(one or ()) for one in rows]
+            has = np.array([[label in found for label in self.labels] for found in right], bool)
+            has = has.reshape(matrix.shape)
+            for j, kept in enumerate(self._kept.values()):
+                kept.positive.frombytes(matrix[has[:, j], j].tobytes())
+                kept.negative.frombytes(matrix[~has[:, j], j].tobytes())
+        else:
+            self._kept = self._nothing()
+
+    @override
+    def compute(self) -> dict[str, float]:
+        curves = {
+            label: _Curve(np.sort(np.array(kept.positive)), np.sort(np.array(kept.negative)))
+            for label, kept in self._kept.items()
+        }
+        ranked = [curve for curve in curves.values() if len(curve.negative)]
+        of_labels = {
+            f"label/{label}/{name}": value
+            for label in self.per_label
+            for name, value in curves[label].values().items()
+        }
+        return {
+            "roc_auc": _mean([curve.roc_auc() for curve in ranked]),
+            "average_precision": _mean([curve.average_precision() for curve in ranked]),
+            **of_labels,
+        }
+
+    @override
+    def directions(self) -> Mapping[str, Direction]:
+        return dict.fromkeys(self.compute(), "higher")
+
+    @override
+    def details(self) -> dict[str, str]:
+        if self._is_measured():
+            return {}
+        text = (
+            f"{self._not_numbers:,} of {self._rows:,} rows have a score that is not a number"
+            if self._not_numbers
+            else f"over {self.limit:,} scores: not measured"
+        )
+        return dict.fromkeys(self.directions(), text)
+
+    @override
+    def state_dict(self) -> State:
+        return {
+            "settings": dict(self._settings),
+            "rows": self._rows,
+            "not_numbers": self._not_numbers,
+            "scores": [[sorted(scores) for scores in kept] for kept in self._kept.values()],
+        }
+
+    @override
+    def merge_state(self, state: Mapping[str, Any]) -> None:
+        check_state(self, state, self._settings, "rows", "not_numbers", "scores")
+        self._rows += state["rows"]
+        self._not_numbers += state["not_numbers"]
+        for kept, (positive, negative) in zip(self._kept.values(), state["scores"], strict=True):
+            kept.positive.extend(positive)
+            kept.negative.extend(negative)
+        if not self._is_measured():
+            self._kept = self._nothing()
+
+    def _is_measured(self) -> bool:
+        return self._rows * len(self.labels) <= self.limit and not self._not_numbers
+
+    def _nothing(self) -> dict[str, _Kept]:
+        return {label: _Kept(array("d"), array("d")) for label in self.labels}
+
+
+def _matrix(scores: Sequence[Sequence[float]] | NDArray[Any], width: int) -> Floats:
+    if not len(scores):
+        return np.zeros((0, width))
+    try:
+        matrix = np.asarray(scores, np.float64)
+        found = f"an array of the shape {list(matrix.shape)}"
+    except ValueError:  # rows of different lengths
+        matrix, found = np.zeros(0), "rows of different lengths"
+    if matrix.ndim != 2 or matrix.shape[1] != width:
+        raise MetricError(
+            f"LabelScores needs a score of each row for each of its {width} labels, "
+            f"[rows, {width}], but was given {found}."
+        )
+    return matrix
+
+
+class _Curve:
+    """Of one label: the sorted scores of the rows that have it, and of those that have it not."""
+
+    def __init__(self, positive: Floats, negative: Floats) -> None:
+        self.positive, self.negative = positive, negative
+        thresholds = np.unique(np.concatenate([positive, negative]))[::-1]
+        # Of each threshold, from high to low: how many rows have at least that score.
+        right = len(positive) - np.searchsorted(positive, thresholds, "left")
+        wrong = len(negative) - np.searchsorted(negative, thresholds, "left")
+        self.precision: Floats = right / np.maximum(right + wrong, 1)
+        self.recall: Floats = right / max(len(positive), 1)
+
+    def values(self) -> dict[str, float]:
+        recalls = {f"recall_at_precision/{least}": self.recall_at(least) for least in _PRECISIONS}
+        averages = {"roc_auc": self.roc_auc(), "average_precision": self.average_precision()}
+        return averages | recalls
+
+    def roc_auc(self) -> float:
+        """The share of pairs of a positive and a negative in order, a tie being half of one."""
+        if not len(self.positive) or not len(self.negative):
+            return math.nan
+        below = np.searchsorted(self.negative, self.positive, "left")
+        not_above = np.searchsorted(self.negative, self.positive, "right")
+        return int(below.sum() + not_above.sum()) / (2 * len(self.positive) * len(self.negative))
+
+    def average_precision(self) -> float:
+        """The precisions of all thresholds, each weighted by the recall that it adds."""
+        if not len(self.positive):
+            return math.nan
+        added = np.diff(self.recall, prepend=0.0)
+        return math.fsum((added * self.precision).tolist())
+
+    def recall_at(self, precision: float) -> float:
+        """The highest recall of a threshold with at least that precision."""
+        if not len(self.positive):
+            return math.nan
+        return float(self.recall[self.precision >= precision].max(initial=0.0))
+
+
+def _mean(values: Sequence[float]) -> float:
+    found = [value for value in values if not math.isnan(value)]
+    return math.fsum(found) / len(found) if found else math.nan
+
+
+@final
+class Ranking(Averaged):
+    """The scores of a right and of a wrong answer, one of each a row.
+
+    Values: ``ranking_accuracy``, the share of rows in which the right one scores higher (a tie is
+    wrong); ``avg_score_difference``, the mean of right minus wrong; ``num_examples``, the rows.
+
+    Example:
+        >>> metric = Ranking()
+        >>> metric.update([0.75, 0.5, 0.25], [0.25, 0.5, 0.0])
+        >>> {name: round(value, 3) for name, value in metric.compute().items()}
+        {'ranking_accuracy': 0.667, 'avg_score_difference': 0.25, 'num_examples': 3.0}
+    """
+
+    def __init__(self) -> None:
+        super().__init__(dict.fromkeys(("ranking_accuracy", "avg_score_difference"), "higher"))
+
+    @override
+    def update(self, positive_scores: Sequence[float], negative_scores: Sequence[float]) -> None:
+        """Adds the scores of each row's right and wrong answer; none where their lengths differ."""
+        pairs = [(float(a), float(b)) for a, b in aligned(self, positive_scores, negative_scores)]
+        for positive, negative in pairs:
+            self.add("ranking_accuracy", positive > negative)
+            self.add("avg_score_difference", positive, -negative)
+
+    @override
+    def compute(self) -> dict[str, float]:
+        rows = self._means["ranking_accuracy"].count
+        return {**super().compute(), "num_examples": rows or math.nan}
+
+    @override
+    def directions(self) -> Mapping[str, Direction]:
+        return {**super().directions(), "num_examples": "higher"}

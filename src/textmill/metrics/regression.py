@@ -1,0 +1,161 @@
+"""Regression: squared and absolute error, explained variance, correlations of values and ranks."""
+
+import math
+from array import array
+from collections.abc import Collection, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from textmill.metrics.checks import aligned, check_state, nan_without
+from textmill.metrics.metric import Direction, Metric, MetricError, State
+from textmill.metrics.streaming import rounded
+
+__all__ = ["Regression"]
+
+_SUMS = ("gold", "predicted", "gold_gold", "predicted_predicted", "gold_predicted", "absolute")
+
+
+@final
+class Regression(Metric):
+    """One number a row, predicted and right.
+
+    Values: ``mse`` and ``mae``, the means of the squared and of the absolute error; ``r2``, one
+    minus the squared error over that of the mean; ``pearson``, the correlation; ``spearman``, the
+    correlation of the ranks, equal numbers sharing the mean of theirs, as in SciPy. Correlations of
+    fewer than two distinct numbers, and ``r2`` where all right ones are equal, are NaN.
+
+    Sums are exact: the result is the same in every order, and rounded once. Ranks need the rows:
+    up to ``limit`` of them are kept (16 bytes each); with more, ``spearman`` is NaN and ``details``
+    say so. A prediction that is no finite number makes all values NaN, and ``details`` say so.
+
+    Args:
+        limit: Most rows kept for ``spearman``.
+        only: The values that are wanted, where numbers are of other units; None: all.
+
+    Example:
+        >>> metric = Regression()
+        >>> metric.update([1.0, 2.0, 3.0], [1.5, 2.0, 4.5])
+        >>> {name: round(value, 3) for name, value in metric.compute().items()}
+        {'mse': 0.833, 'mae': 0.667, 'r2': -0.25, 'pearson': 0.933, 'spearman': 1.0}
+    """
+
+    def __init__(self, *, limit: int = 1_000_000, only: Collection[str] | None = None) -> None:
+        self.limit, self.only = limit, only
+        self.reset()
+
+    @override
+    def reset(self) -> None:
+        self._rows = self._not_finite = 0
+        self._sums = dict.fromkeys(_SUMS, Fraction(0))
+        self._kept = (array("d"), array("d"))  # right numbers, predictions
+
+    @override
+    def update(
+        self, gold: Sequence[float] | NDArray[Any], predicted: Sequence[float] | NDArray[Any]
+    ) -> None:
+        """Adds rows: the right number of each, and the one that it was given.
+
+        Raises:
+            MetricError: The lengths differ, or a right number is not finite; nothing was added
+                then.
+        """
+        pairs = [(float(a), float(b)) for a, b in aligned(self, list(gold), list(predicted))]
+        for row, (right, _) in enumerate(pairs):
+            if not math.isfinite(right):
+                raise MetricError(
+                    f"The right number of row {row + 1} of {len(pairs)} must be finite, "
+                    f"but is {right}."
+                )
+        finite = [pair for pair in pairs if math.isfinite(pair[1])]
+        self._rows += len(pairs)
+        self._not_finite += len(pairs) - len(finite)
+        for right, given in finite:
+            a, b = Fraction(right), Fraction(given)
+            terms = (a, b, a * a, b * b, a * b, abs(a - b))
+            for name, term in zip(_SUMS, terms, strict=True):
+                self._sums[name] += term
+        self._keep(finite)
+
+    @override
+    def compute(self) -> dict[str, float]:
+        rows, total = max(self._rows, 1), self._sums
+        squared = total["gold_gold"] - 2 * total["gold_predicted"] + total["predicted_predicted"]
+        spread = total["gold_gold"] - total["gold"] ** 2 / rows
+        values = {
+            "mse": rounded(squared / rows),
+            "mae": rounded(total["absolute"] / rows),
+            "r2": rounded(1 - squared / spread) if spread else math.nan,
+            "pearson": _correlation(rows, total),
+            "spearman": self._spearman(),
+        }
+        wanted = {name: v for name, v in values.items() if self.only is None or name in self.only}
+        return nan_without(0 if self._not_finite else self._rows, wanted)
+
+    @override
+    def directions(self) -> Mapping[str, Direction]:
+        return {name: "lower" if name in ("mse", "mae") else "higher" for name in self.compute()}
+
+    @override
+    def details(self) -> dict[str, str]:
+        if self._not_finite:
+            text = f"{self._not_finite:,} of {self._rows:,} predictions are not finite"
+            return dict.fromkeys(self.directions(), text)
+        if self._rows > self.limit:
+            return {"spearman": f"over {self.limit:,} rows: not measured"}
+        return {}
+
+    @override
+    def state_dict(self) -> State:
+        return {
+            "settings": {"limit": self.limit},
+            "rows": self._rows,
+            "not_finite": self._not_finite,
+            "sums": {name: str(total) for name, total in self._sums.items()},
+            "pairs": [list(pair) for pair in sorted(zip(*self._kept, strict=True))],
+        }
+
+    @override
+    def merge_state(self, state: Mapping[str, Any]) -> None:
+        check_state(self, state, {"limit": self.limit}, "rows", "not_finite", "sums", "pairs")
+        self._rows += state["rows"]
+        self._not_finite += state["not_finite"]
+        for name in _SUMS:
+            self._sums[name] += Fraction(state["sums"][name])
+        self._keep([(right, given) for right, given in state["pairs"]])
+
+    def _keep(self, pairs: Sequence[tuple[float, float]]) -> None:
+        for right, given in pairs:
+            self._kept[0].append(right)
+            self._kept[1].append(given)
+        if self._rows > self.limit or self._not_finite:
+            self._kept = (array("d"), array("d"))  # nothing will be measured of them
+
+    def _spearman(self) -> float:
+        # Ranks times two are whole numbers, whose sums of products are exact.
+        gold, predicted = (_doubled_ranks(np.array(column)) for column in self._kept)
+        products = (gold, predicted, gold * gold, predicted * predicted, gold * predicted)
+        sums = [Fraction(sum(product.tolist())) for product in products]
+        return _correlation(len(gold), dict(zip(_SUMS, sums, strict=False)))
+
+
+def _doubled_ranks(values: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Twice the rank of each value, from 1; equal values share the mean of their ranks."""
+    order = np.sort(values)
+    below = np.searchsorted(order, values, "left")
+    ranks: NDArray[np.int64] = below + np.searchsorted(order, values, "right") + 1
+    return ranks
+
+
+def _correlation(rows: int, total: Mapping[str, Fraction]) -> float:
+    gold = rows * total["gold_gold"] - total["gold"] ** 2
+    predicted = rows * total["predicted_predicted"] - total["predicted"] ** 2
+    both = rows * total["gold_predicted"] - total["gold"] * total["predicted"]
+    if not gold or not predicted:
+        return math.nan
+    # The square is exact and at most 1: no overflow, and rounded in two places only.
+    size = math.sqrt(both * both / (gold * predicted))
+    return size if both > 0 else -size

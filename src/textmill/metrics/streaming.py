@@ -1,0 +1,374 @@
+"""Metrics fed with sums and counts: a mean, a perplexity, an accuracy, bits per byte.
+
+Sums are exact. What is given may be a tensor on any device, which is not waited for: scalars are
+kept where they are and read together when a value is asked for (or when 1,024 of them have
+gathered). They are added as fractions, since every finite float is one: neither the order of the
+batches nor their split over ranks can change a bit, which no floating-point accumulator can promise
+(and float64 does not exist on some accelerators).
+"""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any, final
+
+import torch
+from torch import Tensor
+from typing_extensions import override
+
+from textmill.metrics.checks import check_state
+from textmill.metrics.metric import Direction, Metric, MetricError, State
+
+__all__ = [
+    "Accuracy",
+    "Averaged",
+    "BitsPerByte",
+    "Counted",
+    "ExactSum",
+    "Mean",
+    "Perplexity",
+    "SumCount",
+    "rounded",
+]
+
+_FRACTION = re.compile(r"-?\d+(/\d+)?")
+_MOST_PENDING = 1024  # 0-d tensors that wait; 512 bytes each on CUDA, so at most 0.5 MB
+
+
+@final
+class ExactSum:
+    """A sum of floats without rounding; scalars on a device are read late and together.
+
+    Example:
+        >>> total = ExactSum()
+        >>> for value in (1e16, torch.tensor(1.0), -1e16):
+        ...     total.add(value)
+        >>> float(total.exact())
+        1.0
+    """
+
+    def __init__(self) -> None:
+        self._exact = Fraction(0)
+        self._special = 0.0  # 0.0, or the infinity or NaN that finite terms cannot change
+        self._pending: list[Tensor] = []
+
+    def add(self, value: Tensor | float) -> None:
+        """Adds a number or a tensor of one element; it may be changed in place afterwards."""
+        if not isinstance(value, Tensor):
+            self.add_all([float(value)])
+            return
+        if value.numel() != 1:
+            raise MetricError(
+                f"A sum or a count must be a number or a tensor of one element, "
+                f"but has the shape {list(value.shape)}. Sum it first."
+            )
+        self._pending.append(value.detach().clone().reshape(()))
+        if len(self._pending) >= _MOST_PENDING:
+            self._settle()
+
+    def add_all(self, values: Sequence[float]) -> None:
+        """Adds many numbers: in a fifth of the time of one after the other.
+
+        Example:
+            >>> total = ExactSum()
+            >>> total.add_all([0.5, 1e16, 0.25, -1e16])
+            >>> total.exact()
+            Fraction(3, 4)
+        """
+        self._special += sum(value for value in values if not math.isfinite(value))
+        ratios = [value.as_integer_ratio() for value in values if math.isfinite(value)]
+        # A float's denominator is a power of 2: the largest is one that all share.
+        shared = max((denominator for _, denominator in ratios), default=1)
+        total = sum(number * (shared // denominator) for number, denominator in ratios)
+        self._exact += Fraction(total, shared)
+
+    def exact(self) -> Fraction | float:
+        """The sum: a fraction, or the infinity or NaN that some term was."""
+        self._settle()
+        return self._special or self._exact  # NaN counts as true
+
+    def state(self) -> str:
+        """The sum as text that is read back exactly."""
+        return str(self.exact())
+
+    def add_state(self, state: str) -> None:
+        """Adds a sum from its ``state``."""
+        if state in ("inf", "-inf", "nan"):
+            self._special += float(state)
+        elif not _FRACTION.fullmatch(state):  # of 1e999999999 all digits would be written out
+            raise ValueError(f"{state!r:.40} is not the text of a sum")
+        else:
+            self._exact += Fraction(state)
+
+    def _settle(self) -> None:
+        pending, self._pending = self._pending, []
+        while pending:
+            # One transfer for all scalars of a device and dtype: each alone would wait for the
+            # device once.
+            first = pending[0]
+            same = [p for p in pending if p.device == first.device and p.dtype == first.dtype]
+            pending = [p for p in pending if p.device != first.device or p.dtype != first.dtype]
+            self.add_all([float(value) for value in torch.stack(same).tolist()])
+
+
+class SumCount(Metric):
+    """Base of metrics that are one value, which follows from one sum and one count. Empty: NaN.
+
+    Args:
+        name: The name of the value.
+        better: Which values are better.
+    """
+
+    def __init__(self, name: str, *, better: Direction) -> None:
+        self.name, self.better = name, better
+        self.reset()
+
+    @final
+    @override
+    def update(self, total: Tensor | float, count: Tensor | float) -> None:
+        """Adds a batch: its sum, and over how many it sums.
+
+        Both are numbers, or tensors of one element on any device.
+        """
+        self._total.add(total)
+        self._count.add(count)
+
+    @final
+    @override
+    def reset(self) -> None:
+        self._total, self._count = ExactSum(), ExactSum()
+
+    @final
+    @override
+    def state_dict(self) -> State:
+        return {"total": self._total.state(), "count": self._count.state()}
+
+    @final
+    @override
+    def merge_state(self, state: Mapping[str, Any]) -> None:
+        if set(state) != {"total", "count"}:
+            raise MetricError(
+                f"The state of a {type(self).__name__} has the keys total and count, "
+                f"but this one has: {', '.join(sorted(state)) or 'none'}."
+            )
+        self._total.add_state(state["total"])
+        self._count.add_state(state["count"])
+
+    @property
+    def count(self) -> float:
+        """Over how many it sums."""
+        return float(self._count.exact())
+
+    @final
+    def quotient(self) -> float:
+        """Sum by count, rounded once; NaN without a count, an infinity beyond the largest float."""
+        total, count = self._total.exact(), self._count.exact()
+        if not count:
+            return math.nan
+        if isinstance(total, float) or isinstance(count, float):
+            return rounded(total) / rounded(count)
+        return rounded(total / count)
+
+    def value(self) -> float:
+        """What follows from the sum and the count: their quotient."""
+        return self.quotient()
+
+    @final
+    @override
+    def compute(self) -> dict[str, float]:
+        return {self.name: self.value()}
+
+    @final
+    @override
+    def directions(self) -> Mapping[str, Direction]:
+        return {self.name: self.better}
+
+
+def rounded(value: Fraction | float) -> float:
+    """The nearest float; an infinity beyond the largest."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+@final
+class Mean(SumCount):
+    """The mean of something that comes as sums with counts, such as a loss.
+
+    Example:
+        >>> loss = Mean("loss")
+        >>> loss.update(torch.tensor(6.0), 2)
+        >>> loss.update(torch.tensor(1.5), 1)
+        >>> loss.compute()
+        {'loss': 2.5}
+    """
+
+    def __init__(self, name: str, *, better: Direction = "lower") -> None:
+        super().__init__(name, better=better)
+
+    def add(self, terms: Sequence[float]) -> None:
+        """Adds one number, the exact sum of ``terms``."""
+        self._total.add_all(terms)
+        self._count.add_all([1])
+
+
+@final
+class Perplexity(SumCount):
+    """``exp(total / count)`` of negative log-likelihoods in nats; lower is better.
+
+    Too large for a float (over ``exp(709.78)``): infinity.
+
+    Example:
+        >>> import math
+        >>> perplexity = Perplexity()
+        >>> perplexity.update(3 * math.log(8), 3)
+        >>> round(perplexity.compute()["perplexity"], 9)
+        8.0
+    """
+
+    def __init__(self, name: str = "perplexity") -> None:
+        super().__init__(name, better="lower")
+
+    @override
+    def value(self) -> float:
+        try:
+            return math.exp(self.quotient())
+        except OverflowError:
+            return math.inf
+
+
+@final
+class Accuracy(SumCount):
+    """The share that is right, from 0 to 1, of numbers right and in all; higher is better.
+
+    Example:
+        >>> accuracy = Accuracy()
+        >>> accuracy.update(torch.tensor(3), torch.tensor(4))
+        >>> accuracy.compute()
+        {'accuracy': 0.75}
+    """
+
+    def __init__(self, name: str = "accuracy") -> None:
+        super().__init__(name, better="higher")
+
+
+class Averaged(Metric):
+    """Base of metrics that are means of one number a row; without a row: NaN.
+
+    Args:
+        directions: The names of the values, and which are better.
+        settings: What decides how is measured, as plain JSON: only states of equal ones are added.
+    """
+
+    def __init__(
+        self, directions: Mapping[str, Direction], settings: Mapping[str, Any] | None = None
+    ) -> None:
+        self._directions, self._settings = dict(directions), dict(settings or {})
+        self.reset()
+
+    @final
+    @override
+    def reset(self) -> None:
+        self._means = {name: Mean(name) for name in self._directions}
+
+    @final
+    def add(self, name: str, *terms: float) -> None:
+        """Adds the number of one row, the exact sum of ``terms``, to the mean ``name``."""
+        self._means[name].add(terms)
+
+    @override
+    def compute(self) -> dict[str, float]:
+        return {name: mean.quotient() for name, mean in self._means.items()}
+
+    @override
+    def directions(self) -> Mapping[str, Direction]:
+        return dict(self._directions)
+
+    @final
+    @override
+    def state_dict(self) -> State:
+        means = {name: mean.state_dict() for name, mean in self._means.items()}
+        return {"settings": dict(self._settings), "means": means}
+
+    @final
+    @override
+    def merge_state(self, state: Mapping[str, Any]) -> None:
+        check_state(self, state, self._settings, "means")
+        for name, mean in self._means.items():
+            mean.merge_state(state["means"][name])
+
+
+class Counted(Metric):
+    """Base of metrics that follow from whole numbers, each under a group and a name in it.
+
+    Higher values are the better ones.
+
+    Args:
+        settings: What decides how is counted, as plain JSON: only states of equal ones are added.
+    """
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self._settings = dict(settings)
+        self.reset()
+
+    @final
+    @override
+    def reset(self) -> None:
+        self._counts: dict[str, Counter[str]] = {}
+
+    @final
+    def add(self, counts: Mapping[str, Mapping[str, int]]) -> None:
+        """Adds counts, by group and name."""
+        for group, numbers in counts.items():
+            self._counts.setdefault(group, Counter()).update(numbers)
+
+    @override
+    def directions(self) -> Mapping[str, Direction]:
+        return dict.fromkeys(self.compute(), "higher")
+
+    @final
+    def counts(self, group: str) -> Mapping[str, int]:
+        """The counts of a group by name, a missing one being 0."""
+        return self._counts.get(group, Counter())
+
+    @final
+    @override
+    def state_dict(self) -> State:
+        counts = {
+            group: {name: n for name, n in sorted(numbers.items()) if n}
+            for group, numbers in sorted(self._counts.items())
+            if any(numbers.values())
+        }
+        return {"settings": dict(self._settings), "counts": counts}
+
+    @final
+    @override
+    def merge_state(self, state: Mapping[str, Any]) -> None:
+        check_state(self, state, self._settings, "counts")
+        self.add(state["counts"])
+
+
+@final
+class BitsPerByte(SumCount):
+    r"""Bits that a model needs for a byte of text; lower is better.
+
+    Of negative log-likelihoods in nats, over bytes of UTF-8:
+    :math:`\sum \ell / (\ln 2 \cdot \text{bytes})`. Unlike a perplexity it compares models of
+    other vocabularies, as long as no token is unknown.
+
+    Example:
+        >>> metric = BitsPerByte()
+        >>> metric.update(16 * math.log(2), 8)
+        >>> metric.compute()
+        {'bits_per_byte': 2.0}
+    """
+
+    def __init__(self) -> None:
+        super().__init__("bits_per_byte", better="lower")
+
+    @override
+    def value(self) -> float:
+        return self.quotient() / math.log(2)

@@ -1,0 +1,235 @@
+"""Values, and tables of them, as plain text."""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+
+from textmill.metrics.metric import Direction
+from textmill.runtime.logging import printable
+
+__all__ = [
+    "by_label",
+    "format_duration",
+    "format_rate",
+    "format_value",
+    "is_count",
+    "is_of_label",
+    "is_share",
+    "labels_table",
+    "text_table",
+    "values_table",
+]
+
+_SHARES = re.compile(
+    r"(^|[_/.])(accuracy|padding|share|precision|recall|f1|exact_match|whole_sentence|roc_auc"
+    r"|rouge(1|2|L|Lsum)|invalid_trees)(/[0-9.]+)?$"
+)
+_ONE = 1 + 1e-6
+"""What a share can be in single precision."""
+_COUNTS = ("support", "num_examples")
+
+
+def is_share(name: str, *values: float) -> bool:
+    """Whether values are shares of 1, which people read in percent, by the name's last word.
+
+    What is above 1 or below -1 (a difference may be -1) is no share.
+
+    Example:
+        >>> [is_share(name) for name in ("macro_f1", "recall_at_precision/0.9", "mcc", "loss")]
+        [True, True, False, False]
+        >>> is_share("f1", 0.12), is_share("f1", 12.0)
+        (True, False)
+    """
+    return _SHARES.search(name) is not None and all(abs(value) <= _ONE for value in values)
+
+
+def is_count(name: str) -> bool:
+    """Whether a value of this name is a number of rows, which is neither good nor bad.
+
+    Example:
+        >>> is_count("label/ham/support"), is_count("label/ham/f1")
+        (True, False)
+    """
+    return name.endswith(_COUNTS)
+
+
+def format_value(name: str, value: object) -> str:
+    """A value for a line or a table: four digits, thousands with commas, shares in percent.
+
+    Its name says whether it is a share or a count. A share that does not exist, as the precision of
+    a label that never was predicted, is a dash; anything but a number is shown as it is.
+
+    Example:
+        >>> (
+        ...     format_value("loss", 3.14159),
+        ...     format_value("padding", 0.0191),
+        ...     format_value("lr", 0.0012),
+        ... )
+        ('3.142', '1.9 %', '0.0012')
+        >>> format_value("perplexity", 25315.2), format_value("parameters", 6120000)
+        ('25,315', '6,120,000')
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    if isinstance(value, int):
+        return f"{value:,}"
+    if math.isnan(value) and (is_share(name) or is_count(name)):
+        return "-"
+    if not math.isfinite(value):
+        return str(value)
+    if is_share(name, value):
+        return f"{100 * value:.1f} %"
+    if is_count(name):
+        return f"{value:,.0f}"
+    return _four_digits(value)
+
+
+def _four_digits(value: float) -> str:
+    size = abs(value)
+    if size >= 1e9:
+        return f"{value:.3e}"
+    if size >= 999.95:  # what four digits would round to 1000
+        return f"{value:,.0f}"
+    if size < 0.01:  # learning rates: 0.0012, not 0.001200
+        return f"{value:.4g}"
+    return f"{value:#.4g}"
+
+
+def format_rate(name: str, value: float) -> str:
+    """A rate whose name ends in ``_per_second``.
+
+    Example:
+        >>> format_rate("target_tokens_per_second", 7431.8), format_rate("steps_per_second", 7.42)
+        ('7,432 target tokens/s', '7.4 steps/s')
+    """
+    unit = name.removesuffix("_per_second").replace("_", " ")
+    number = f"{value:,.0f}" if abs(value) >= 10 or not math.isfinite(value) else f"{value:.1f}"
+    return f"{number} {unit}/s"
+
+
+def format_duration(seconds: float) -> str:
+    """A duration, as exactly as it is of use.
+
+    Example:
+        >>> [format_duration(s) for s in (4.2, 200, 754, 3900, 190000)]
+        ['4s', '3m 20s', '12m', '1h 05m', '2d 04h']
+    """
+    if not math.isfinite(seconds):
+        return "?"
+    whole = max(0, int(seconds))
+    minutes, hours = whole // 60, whole // 3600
+    if whole < 60:
+        return f"{whole}s"
+    if whole < 600:
+        return f"{minutes}m {whole % 60:02}s"
+    if whole < 3600:
+        return f"{minutes}m"
+    if hours < 24:
+        return f"{hours}h {minutes % 60:02}m"
+    return f"{hours // 24}d {hours % 24:02}h"
+
+
+def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Columns under a header; a column of numbers is aligned to the right, others to the left.
+
+    Example:
+        >>> print(text_table(["value", "n"], [["bleu", "1,003"], ["chrf", "12"]]))
+        value      n
+        bleu   1,003
+        chrf      12
+    """
+    lines = [[printable(cell).replace("\n", r"\n") for cell in line] for line in (header, *rows)]
+    columns = list(zip(*lines, strict=True))
+    widths = [max(len(cell) for cell in column) for column in columns]
+    right = [all(_is_number(cell) for cell in column[1:]) for column in columns]
+    return "\n".join(
+        "  ".join(
+            cell.rjust(width) if to_right else cell.ljust(width)
+            for cell, width, to_right in zip(line, widths, right, strict=True)
+        ).rstrip()
+        for line in lines
+    )
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell.removesuffix(" %").replace(",", ""))
+    except ValueError:
+        return cell == "-"
+    return True
+
+
+def values_table(
+    values: Mapping[str, float],
+    *,
+    directions: Mapping[str, Direction] | None = None,
+    details: Mapping[str, str] | None = None,
+) -> str:
+    """The values of one evaluation, each with which are better.
+
+    ``details`` are what is needed to repeat a value, such as sacrebleu's signature.
+
+    Example:
+        >>> print(
+        ...     values_table(
+        ...         {"loss": 2.5, "bleu": 40.912},
+        ...         directions={"loss": "lower", "bleu": "higher"},
+        ...         details={"bleu": "nrefs:var|tok:13a"},
+        ...     )
+        ... )
+        value  result  better
+        loss    2.500  lower
+        bleu    40.91  higher  nrefs:var|tok:13a
+    """
+    better = {name: way for name, way in (directions or {}).items() if not is_count(name)}
+    optional: dict[str, Mapping[str, str]] = {"better": better, "": details or {}}
+    shown = {title: column for title, column in optional.items() if column}
+    rows = [
+        [name, format_value(name, value), *(column.get(name, "") for column in shown.values())]
+        for name, value in values.items()
+    ]
+    return text_table(["value", "result", *shown], rows)
+
+
+def is_of_label(name: str) -> bool:
+    """Whether a value is one of a single label; there are many, which would hide the others.
+
+    Example:
+        >>> is_of_label("label/ham/f1"), is_of_label("macro_f1")
+        (True, False)
+    """
+    return name.startswith("label/")
+
+
+def by_label(values: Mapping[str, float]) -> dict[str, dict[str, float]]:
+    """The values named ``label/<name>/<value>``, of each label by their names.
+
+    Example:
+        >>> by_label({"loss": 0.1, "label/a/b/f1": 0.5, "label/c/recall_at_precision/0.9": 1.0})
+        {'a/b': {'f1': 0.5}, 'c': {'recall_at_precision/0.9': 1.0}}
+    """
+    rows: dict[str, dict[str, float]] = {}
+    for name, value in values.items():
+        # A label may have a slash in its name, and a value one before a number.
+        if found := re.fullmatch(r"label/(.+?)/([^/]+(?:/[0-9.]+)?)", name):
+            rows.setdefault(found[1], {})[found[2]] = value
+    return rows
+
+
+def labels_table(values: Mapping[str, float]) -> str:
+    """The values named ``label/<name>/<value>``, a line for each label; empty where there is none.
+
+    Example:
+        >>> ham = {"label/ham/precision": 0.5, "label/ham/recall_at_precision/0.9": 1.0}
+        >>> print(labels_table({"loss": 0.1, **ham, "label/a/b/precision": 0.25}))
+        label  precision  recall_at_precision/0.9
+        ham       50.0 %                  100.0 %
+        a/b       25.0 %                        -
+    """
+    rows = by_label(values)
+    titles = list(dict.fromkeys(title for row in rows.values() for title in row))
+    lines = [
+        [label, *(format_value(title, row.get(title, math.nan)) for title in titles)]
+        for label, row in rows.items()
+    ]
+    return text_table(["label", *titles], lines) if rows else ""

@@ -1,0 +1,151 @@
+"""A Transformer that scores the next token of a text: GPT, small."""
+
+import dataclasses
+from typing import final
+
+from torch import Tensor, nn
+from typing_extensions import override
+
+from textmill.config.component import Config as BaseConfig
+from textmill.config.component import setting
+from textmill.config.validators import require
+from textmill.errors import UserError
+from textmill.models import registries
+from textmill.models.decoder_state import DecoderMemory, DecoderState
+from textmill.models.decoders.transformer import CausalDecoder
+from textmill.models.language_model import LanguageModel
+from textmill.models.layers.blocks import inherit
+from textmill.models.layers.feed_forward import Activation
+from textmill.models.layers.layer import NormOrder
+from textmill.models.layers.positions import PositionName, named_positions
+from textmill.models.layers.word_embeddings import Embedding, token_table
+from textmill.models.pretrained.architecture import PretrainedSource
+from textmill.models.vocabulary import HasVocabInfo
+
+__all__ = ["CausalTransformer"]
+
+
+@registries.models.register("transformer_language_model")
+@final
+class CausalTransformer(LanguageModel):
+    """A decoder-only Transformer; each block of a text stands alone.
+
+    Source: Radford et al. 2018 and 2019 (GPT), with rotary positions (Su et al. 2021).
+
+    Example:
+        >>> import torch
+        >>> from types import SimpleNamespace
+        >>> tokenizer = SimpleNamespace(vocab_info=SimpleNamespace(size=25, pad_idx=0))
+        >>> config = CausalTransformer.Config(dim=8, num_heads=2, ffn_dim=16)
+        >>> config.build(tokenizer=tokenizer)(torch.tensor([[5, 6, 7]])).shape
+        torch.Size([1, 3, 25])
+    """
+
+    carries_state = False
+    pretrained: PretrainedSource | None = None
+    """Whose weights a fresh run begins with."""
+
+    class Config(BaseConfig):
+        """Settings of the model."""
+
+        vocabulary_size: int | None = setting(None, in_key="set")
+        """Number of tokens that are read and scored; null is the tokenizer's. Fewer where its last
+        ids are marks that no text has (GPT-2's padding), more where rows of a checkpoint are
+        spare."""
+        dim: int = 128
+        """Features of a token's representation."""
+        num_layers: int = 4
+        """Layers."""
+        num_heads: int = 4
+        """Attention heads; ``dim`` must be divisible by it."""
+        ffn_dim: int = 512
+        """Features inside a feed-forward block; 4 times ``dim`` is usual."""
+        dropout: float = 0.1
+        """Probability of dropping a feature of an embedding or a block's output in training."""
+        attention_dropout: float = 0.0
+        """Probability of dropping an attention weight in training; over 0 is slower on CPU."""
+        activation: Activation = "gelu"
+        """Activation inside a feed-forward block."""
+        norm_order: NormOrder = "pre"
+        """Normalization before each block and after the last layer, or after each block."""
+        positions: PositionName = "rotary"
+        """Position encodings: a trained table, a turn of queries and keys, or sines and cosines."""
+        max_length: int = 512
+        """Most tokens of a block, and of a text that is gone on with."""
+        tie: bool = True
+        """Whether a token is scored by its own vector (Press and Wolf 2017)."""
+        plain_embedding: bool = setting(False, in_key="set")
+        """Whether token vectors are taken as they are (GPT-2); else they are multiplied by
+        ``dim ** 0.5``."""
+        rows_apart: bool = setting(False, in_key="set")
+        """Whether a token attends to its own row alone, back to the end of the one before; else to
+        all of its block, as lines of one text may. For rows that are documents."""
+        decoder: CausalDecoder.Config = CausalDecoder.Config()
+        """Blocks of the layers; what they leave None is as the settings above say."""
+
+        def __post_init__(self) -> None:
+            sizes = ["vocabulary_size", "dim", "num_layers", "num_heads", "ffn_dim", "max_length"]
+            require(self, "model", sizes=sizes, shares=["dropout", "attention_dropout"])
+            heads = _filled(self).layer.attention.num_heads
+            assert heads is not None
+            if self.dim % heads:
+                raise UserError(
+                    f"model.dim must be divisible by model.num_heads, but dim is {self.dim} and "
+                    f"num_heads {heads}."
+                )
+
+    def __init__(self, config: Config, *, tokenizer: HasVocabInfo) -> None:
+        nn.Module.__init__(self)
+        vocab, dim = tokenizer.vocab_info, config.dim
+        blocks = _filled(config)
+        self.config = dataclasses.replace(config, decoder=blocks)
+        heads, encoding = blocks.layer.attention.num_heads, blocks.positions
+        assert heads is not None
+        assert encoding is not None
+        size = config.vocabulary_size or vocab.size
+        tokens = token_table(size, dim, pad_idx=vocab.pad_idx if vocab.pad_idx < size else None)
+        positions = encoding.build(dim=dim, head_dim=dim // heads, max_length=config.max_length)
+        scale = 1.0 if config.plain_embedding else dim**0.5
+        self.text = Embedding(tokens, positions, scale=scale, dropout=config.dropout)
+        self.decoder: CausalDecoder = blocks.build(
+            dim=dim,
+            num_layers=config.num_layers,
+            positions=positions,
+        )
+        self.rows_apart = config.rows_apart
+        self._row_end = vocab.eos_idx if config.rows_apart else -1
+        self._make_output(tokens, dim, tie=config.tie, bias=False)
+
+    @property
+    @override
+    def max_length(self) -> int:
+        return self.config.max_length
+
+    @override
+    def hidden(self, ids: Tensor, state: Tensor | None = None) -> tuple[Tensor, None]:
+        if state is not None:
+            raise UserError("A CausalTransformer carries no state from block to block.")
+        return self.decoder(self.text(ids), self._own_row(ids)), None
+
+    def _own_row(self, ids: Tensor) -> Tensor | None:
+        """What each token may attend to, :math:`(B,1,T,T)`: a row begins with the end before it."""
+        if not self.rows_apart:
+            return None
+        row = (ids == self._row_end).cumsum(1)
+        return (row[:, :, None] == row[:, None]).tril()[:, None]
+
+    @override
+    def start(self, memory: DecoderMemory) -> DecoderState:
+        return self.decoder.start(memory.states)
+
+    @override
+    def step(self, tokens: Tensor, state: object) -> Tensor:
+        assert isinstance(state, DecoderState)
+        x = self.text(tokens[:, None], state.position)
+        return self.project(self.decoder.step(x, state)[:, 0])
+
+
+def _filled(config: CausalTransformer.Config) -> CausalDecoder.Config:
+    """The settings of the blocks, with the model's where they have none."""
+    shared = vars(config) | {"positions": named_positions(config.positions)}
+    return inherit(config.decoder, shared, where="model.decoder")

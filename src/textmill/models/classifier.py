@@ -1,0 +1,260 @@
+"""Classifier and regressor of texts: vectors of tokens, an encoder, a pooling, layers behind."""
+
+import dataclasses
+import itertools
+from collections.abc import Sequence, Sized
+from dataclasses import dataclass
+from typing import TypeVar
+
+import torch
+from torch import Tensor, nn
+from typing_extensions import override
+
+from textmill.config.component import Component
+from textmill.config.component import Config as BaseConfig
+from textmill.config.validators import require
+from textmill.errors import UserError
+from textmill.models import registries
+from textmill.models.encoders.cnn import CnnEncoder
+from textmill.models.encoders.pretrained import PretrainedEncoder
+from textmill.models.encoders.sequence import SequenceEncoder, real_tokens, refuse_vectors
+from textmill.models.layers.dropout import Dropout
+from textmill.models.layers.word_embeddings import DictionaryEmbedding, WordEmbedding
+from textmill.models.poolings import Pooling
+from textmill.models.vocabulary import HasDim, HasSize, HasVocabInfo, ModelVocabInfo
+from textmill.models.wide import HasCountedNgrams, WideScores
+
+__all__ = [
+    "Classifier",
+    "Regressor",
+    "TextConfig",
+    "TextInfo",
+    "TextScores",
+    "TextVector",
+    "score_layers",
+]
+
+
+C = TypeVar("C", bound="TextConfig")
+
+
+class TextVector(nn.Module):
+    """From token ids to one vector of a text."""
+
+    def __init__(
+        self,
+        embedding: WordEmbedding.Config,
+        encoder: SequenceEncoder.Config,
+        pooling: Pooling.Config | None,
+        *,
+        vocab_info: ModelVocabInfo,
+        dictionary: DictionaryEmbedding | None = None,
+        of_pairs: bool = False,
+    ) -> None:
+        super().__init__()
+        self.embedding: WordEmbedding | None = None
+        self.encoder: SequenceEncoder
+        self.dictionary = dictionary
+        if encoder.reads_ids:
+            refuse_vectors(embedding, beside=(dictionary,))
+            reads = "pairs" if of_pairs else "texts"
+            self.encoder = encoder.build(vocab_info=vocab_info, reads=reads)
+        else:
+            self.embedding = embedding.build(
+                vocabulary_size=vocab_info.size, pad_idx=vocab_info.pad_idx
+            )
+            dim = embedding.dim + (0 if dictionary is None else dictionary.out_dim)
+            self.encoder = encoder.build(dim=dim)
+        chosen = pooling or encoder.default_pooling()
+        self.pooling: Pooling = chosen.build(dim=self.encoder.out_dim)
+        self.out_dim = self.pooling.out_dim
+
+    @override
+    def forward(self, text: Tensor, lengths: Tensor, dictionary: Tensor | None = None) -> Tensor:
+        """*Shape:* ids :math:`(B,T)`, lengths :math:`(B)`, found :math:`(B,N,3)`: :math:`(B,H)`."""
+        x = text if self.embedding is None else self.embedding(text)
+        if self.dictionary is not None and dictionary is not None:
+            x = torch.cat([x, self.dictionary(dictionary, text.shape[1])], dim=-1)
+        return self._pooled(self.encoder(x, lengths), lengths)
+
+    def read_pairs(
+        self, text1: Tensor, lengths1: Tensor, text2: Tensor, lengths2: Tensor
+    ) -> Tensor:
+        """One vector of two texts that a pretrained encoder reads as one; shapes as there."""
+        assert isinstance(self.encoder, PretrainedEncoder)
+        return self._pooled(*self.encoder.pairs(text1, lengths1, text2, lengths2))
+
+    def recorded(self, config: C) -> C:
+        """A model's settings with those of the encoder as it was built."""
+        return dataclasses.replace(config, encoder=self.encoder.config)
+
+    def _pooled(self, states: Tensor, lengths: Tensor) -> Tensor:
+        out: Tensor = self.pooling(states, real_tokens(states, lengths))
+        return out
+
+
+def score_layers(size: int, hidden: Sequence[int], out: int, *, dropout: float) -> nn.Sequential:
+    """Layers behind a text's vector, with a ReLU between two and dropout before each.
+
+    Example:
+        >>> layers = score_layers(4, [3], 2, dropout=0.1)
+        >>> [type(layer).__name__ for layer in layers]
+        ['Dropout', 'Linear', 'ReLU', 'Dropout', 'Linear']
+    """
+    layers: list[nn.Module] = []
+    for before, following in itertools.pairwise([size, *hidden, out]):
+        layers += [Dropout(dropout), nn.Linear(before, following), nn.ReLU()]
+    return nn.Sequential(*layers[:-1])
+
+
+class TextConfig(BaseConfig):
+    """Settings of models that make a vector of a text, and numbers of that."""
+
+    embedding: WordEmbedding.Config = WordEmbedding.Config()
+    """The tokens' vectors."""
+    encoder: SequenceEncoder.Config = CnnEncoder.Config()
+    """What makes each token's vector know its text."""
+    pooling: Pooling.Config | None = None
+    """How a text's vectors become one; null is the encoder's own: the maximum for cnn,
+    attention for lstm, else the mean."""
+    hidden: tuple[int, ...] = ()
+    """Features of layers between the text's vector and the scores, each with a ReLU."""
+    dropout: float = 0.4
+    """Probability of dropping a feature before each layer behind the pooling, in training."""
+
+    def __post_init__(self) -> None:
+        if any(size < 1 for size in self.hidden):
+            raise UserError(
+                f"model.hidden must be sizes of at least 1, but is {list(self.hidden)}."
+            )
+        require(self, "model", shares=["dropout"])
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextInfo:
+    """What a model needs to know of what stands beside a text; None: nothing does."""
+
+    dense: HasDim | None = None
+    """How many numbers."""
+    dictionary: HasSize | None = None
+    """Of how many kinds words can be."""
+    ngrams: HasCountedNgrams | None = None
+    """The n-grams' weights."""
+
+
+class TextScores(Component, nn.Module):
+    """Base of models that give a text some numbers."""
+
+    class Config(TextConfig):
+        """Settings of models of one text."""
+
+        dictionary_embedding: DictionaryEmbedding.Config = DictionaryEmbedding.Config()
+        """The vectors of words' kinds, in a recipe that has an ingredient ``dictionary``."""
+
+    def __init__(
+        self, config: Config, *, tokenizer: HasVocabInfo, beside: TextInfo, out: int
+    ) -> None:
+        nn.Module.__init__(self)
+        self.config, known, kinds = config, beside.dictionary, config.dictionary_embedding
+        self.text = TextVector(
+            config.embedding,
+            config.encoder,
+            config.pooling,
+            vocab_info=tokenizer.vocab_info,
+            dictionary=None if known is None else kinds.build(size=known.size),
+        )
+        self.config = self.text.recorded(config)
+        size = self.text.out_dim + (0 if beside.dense is None else beside.dense.dim)
+        self.scores = score_layers(size, config.hidden, out, dropout=config.dropout)
+        self.wide = None if beside.ngrams is None else WideScores(beside.ngrams, out)
+
+    @override
+    def forward(
+        self,
+        text: Tensor,
+        lengths: Tensor,
+        dense: Tensor | None = None,
+        *,
+        dictionary: Tensor | None = None,
+        ngrams: Tensor | None = None,
+    ) -> Tensor:
+        """Scores texts; what stands beside them is given where the model was made for it.
+
+        Args:
+            text: Token ids. *Shape:* :math:`(B,T)`.
+            lengths: Real tokens of each row, 1 or more. *Shape:* :math:`(B)`.
+            dense: Numbers of each row. *Shape:* :math:`(B,N)`.
+            dictionary: What is known of words, as
+                :class:`~textmill.models.layers.word_embeddings.DictionaryEmbedding` takes it.
+                *Shape:* :math:`(B,K,3)`.
+            ngrams: Ids of n-grams. *Shape:* :math:`(B,G)`.
+
+        Returns:
+            Unnormalized scores. *Shape:* :math:`(B,L)`.
+        """
+        vector = self.text(text, lengths, dictionary)
+        if dense is not None:
+            vector = torch.cat([vector, dense], dim=1)
+        out: Tensor = self.scores(vector)
+        if self.wide is not None and ngrams is not None:
+            out = out + self.wide(ngrams)
+        return out
+
+
+@registries.models.register("classifier")
+class Classifier(TextScores):
+    """Scores the labels of a text, and of the numbers beside it where rows have such.
+
+    With its default encoder it is the network of Kim 2014; ``model.encoder.type=lstm`` is a BiLSTM
+    with self-attention (Lin et al. 2017), ``averaging`` with ``model.hidden=[300]`` a deep
+    averaging network (Iyyer et al. 2015), ``self_attention`` a Transformer encoder.
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> tokenizer = SimpleNamespace(vocab_info=SimpleNamespace(size=49, pad_idx=0))
+        >>> model = Classifier.Config().build(tokenizer=tokenizer, labels=range(7))
+        >>> model(torch.tensor([[5, 6, 7], [8, 0, 0]]), torch.tensor([3, 1])).shape
+        torch.Size([2, 7])
+        >>> sum(p.numel() for p in model.parameters())
+        76507
+    """
+
+    def __init__(
+        self,
+        config: TextScores.Config,
+        *,
+        tokenizer: HasVocabInfo,
+        labels: Sized,
+        dense: HasDim | None = None,
+        dictionary: HasSize | None = None,
+        ngrams: HasCountedNgrams | None = None,
+    ) -> None:
+        beside = TextInfo(dense=dense, dictionary=dictionary, ngrams=ngrams)
+        super().__init__(config, tokenizer=tokenizer, beside=beside, out=len(labels))
+
+
+@registries.models.register("regressor")
+class Regressor(TextScores):
+    """Gives a text, and the numbers beside it where rows have such, one number.
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> tokenizer = SimpleNamespace(vocab_info=SimpleNamespace(size=57, pad_idx=0))
+        >>> model = Regressor.Config().build(tokenizer=tokenizer)
+        >>> model(torch.tensor([[5, 6, 7], [8, 0, 0]]), torch.tensor([3, 1])).shape
+        torch.Size([2, 1])
+        >>> sum(p.numel() for p in model.parameters())
+        76101
+    """
+
+    def __init__(
+        self,
+        config: TextScores.Config,
+        *,
+        tokenizer: HasVocabInfo,
+        dense: HasDim | None = None,
+        dictionary: HasSize | None = None,
+        ngrams: HasCountedNgrams | None = None,
+    ) -> None:
+        beside = TextInfo(dense=dense, dictionary=dictionary, ngrams=ngrams)
+        super().__init__(config, tokenizer=tokenizer, beside=beside, out=1)

@@ -1,0 +1,295 @@
+"""Language models that were trained before, on much text, by others: decoders of transformers."""
+
+import dataclasses
+import inspect
+from collections.abc import Mapping
+from typing import Any, final
+
+import torch
+from torch import Tensor, nn
+from typing_extensions import override
+
+from textmill.config.component import Config as BaseConfig
+from textmill.config.validators import require
+from textmill.errors import UserError
+from textmill.models import registries
+from textmill.models.decoder_state import DecoderMemory
+from textmill.models.language_model import LanguageModel
+from textmill.models.lora import Lora, add_adapters
+from textmill.models.pretrained.architecture import (
+    architecture_of,
+    building,
+    dropout_settings,
+    plain_architecture,
+    pretrained_config,
+    vocabulary_of,
+)
+from textmill.models.pretrained.weights import copy_weights
+from textmill.models.vocabulary import HasFramedVocabInfo, rows_needed
+
+__all__ = [
+    "PretrainedGeneratorConfig", "PretrainedLanguageModel", "PretrainedState", "cache_of",
+    "keys_values_of",
+]  # fmt: skip
+
+_PROBE, _LOUD = 3, 1024
+"""Tokens of which the scores of a new model are looked at, and what these are multiplied by: small
+scores would not show what bends large ones."""
+_ALIKE = 1e-3
+"""Share of the largest score by which those of one text may differ, computed in two ways."""
+
+
+@final
+class PretrainedState:
+    """Keys and values of the tokens read, for a search.
+
+    Args:
+        cache: A cache of transformers, of which nothing was read.
+        nothing: Its :attr:`keys_values`; None: they are not asked for.
+    """
+
+    def __init__(self, cache: Any, nothing: Tensor | None = None) -> None:
+        self.cache, self._nothing = cache, nothing
+
+    @classmethod
+    def after(cls, keys_values: Tensor) -> "PretrainedState":
+        """The state after the tokens that :attr:`keys_values` are of."""
+        return cls(cache_of(keys_values))
+
+    @property
+    def keys_values(self) -> Tensor:
+        """*Shape:* :math:`(L,2,B,H,T,K)`."""
+        if self._nothing is not None and not self.cache.get_seq_length():
+            return self._nothing
+        return keys_values_of(self.cache)
+
+    def repeat(self, times: int) -> None:
+        """Makes each row a group of ``times`` equal rows."""
+        self.cache.batch_repeat_interleave(times)
+
+    def select(self, indices: Tensor, *, groups: Tensor | None = None) -> None:
+        """Keeps the rows of these indices, in their order; an index may repeat."""
+        del groups  # nothing is shared in a group
+        self.cache.reorder_cache(indices)
+
+
+def cache_of(keys_values: Tensor) -> Any:
+    """A cache of transformers with keys and values. *Shape:* :math:`(L,2,B,H,T,K)`."""
+    from transformers import DynamicCache
+
+    cache = DynamicCache()
+    for layer, (keys, values) in enumerate(keys_values):
+        cache.update(keys, values, layer)
+    return cache
+
+
+def keys_values_of(cache: Any) -> Tensor:
+    """The keys and values of a cache in which something was read; as of :func:`cache_of`."""
+    return torch.stack([torch.stack([layer.keys, layer.values]) for layer in cache.layers])
+
+
+class PretrainedGeneratorConfig(BaseConfig):
+    """Where a pretrained model that generates texts comes from."""
+
+    path: str = ""
+    """A folder with config.json and model.safetensors, or a name on the Hugging Face hub."""
+    revision: str | None = None
+    """A branch, tag or commit of the hub; null is the newest."""
+    dropout: float | None = None
+    """Probability of dropping a feature, in place of the architecture's own."""
+    architecture: Mapping[str, Any] | None = None
+    """What config.json says; null is read from ``path``."""
+    lora: Lora | None = None
+    """Low-rank adapters, which learn in place of the model's own weights; null: those do."""
+
+    def __post_init__(self) -> None:
+        require(self, "model", shares=["dropout"])
+
+
+@registries.models.register("pretrained_language_model")
+@final
+class PretrainedLanguageModel(LanguageModel):
+    """A decoder of Hugging Face's transformers with its weights: GPT-2, Llama, Qwen, Mistral, ...
+
+    It reads texts with its own tokenizer (``tokenizer.type=pretrained``). A fresh run begins with
+    the weights of ``path``; the run keeps the architecture and its own weights. Weights are
+    safetensors, and no code is run that transformers does not have. Each block stands alone, and
+    a token attends to all of its block before it, as in a
+    :class:`~textmill.models.causal_transformer.CausalTransformer`.
+
+    Source: Radford et al. 2019, "Language Models are Unsupervised Multitask Learners".
+
+    Raises:
+        UserError: The architecture is no decoder of texts, or scores tokens in a way of its own.
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> vocab = SimpleNamespace(size=25, pad_idx=0, bos_idx=1, eos_idx=1)
+        >>> told = {"model_type": "gpt2", "n_embd": 8, "n_layer": 1, "n_head": 2}
+        >>> config = PretrainedLanguageModel.Config(architecture=told)
+        >>> model = config.build(tokenizer=SimpleNamespace(vocab_info=vocab))
+        >>> model(torch.tensor([[5, 6, 7]])).shape
+        torch.Size([1, 3, 25])
+    """
+
+    carries_state = False
+
+    class Config(PretrainedGeneratorConfig):
+        """Where the model comes from."""
+
+    def __init__(self, config: Config, *, tokenizer: HasFramedVocabInfo) -> None:
+        nn.Module.__init__(self)
+        vocab = tokenizer.vocab_info
+        told = plain_architecture(
+            config.architecture
+            or architecture_of(config.path, revision=config.revision, setting="model.path")
+        )
+        told["vocab_size"] = max(rows_needed(vocab), vocabulary_of(told, config.path))
+        if told.get("pad_token_id") in (vocab.eos_idx, vocab.bos_idx):
+            told["pad_token_id"] = None  # else these tokens' vectors would learn nothing
+        made = _decoder(told, config.path)
+        if config.dropout is not None:
+            shares = dropout_settings(made, config.dropout)
+            made.update(shares)
+            told |= shares
+        self.config = dataclasses.replace(config, architecture=told)
+        with building(told, config):
+            self.model = _built(made)
+        self.scale, self.cap = _bends(made)
+        self.affine = self.scale == 1.0 and self.cap is None
+        self.cache_sizes: tuple[int, int, int] | None = None
+        """Layers of what a search keeps, their heads, and features of each; None: they differ."""
+        self._check(config.path)
+        if config.lora is not None:
+            add_adapters(self.model, config.lora)
+
+    @property
+    @override
+    def output_weight(self) -> Tensor:  # type: ignore[override]  # it has a name of its own there
+        weight: Tensor = self.model.get_output_embeddings().weight
+        return weight
+
+    @property
+    @override
+    def output_bias(self) -> Tensor | None:  # type: ignore[override]
+        return getattr(self.model.get_output_embeddings(), "bias", None)
+
+    @property
+    @override
+    def max_length(self) -> int:
+        config = self.model.config
+        most = getattr(config, "max_position_embeddings", getattr(config, "max_seq_len", None))
+        return 1_000_000 if most is None else int(most)  # ALiBi has no positions
+
+    @override
+    def hidden(self, ids: Tensor, state: Tensor | None = None) -> tuple[Tensor, None]:
+        if state is not None:
+            raise UserError("A PretrainedLanguageModel carries no state from block to block.")
+        if ids.shape[1] > self.max_length:
+            raise UserError(
+                f"A text of {ids.shape[1]} tokens is longer than the model's max_length of "
+                f"{self.max_length}."
+            )
+        out: Tensor = self.model.base_model(input_ids=ids, use_cache=False).last_hidden_state
+        return out, None
+
+    @override
+    def start(self, memory: DecoderMemory) -> PretrainedState:
+        from transformers import DynamicCache
+
+        cache, rows = DynamicCache(config=self.model.config), memory.states.shape[0]
+        if self.cache_sizes is None:
+            return PretrainedState(cache)
+        layers, heads, features = self.cache_sizes
+        return PretrainedState(cache, memory.states.new_zeros(layers, 2, rows, heads, 0, features))
+
+    @override
+    def project(self, hidden: Tensor) -> Tensor:
+        logits = super().project(hidden)
+        if self.scale != 1.0:
+            logits = logits * self.scale
+        return logits if self.cap is None else torch.tanh(logits / self.cap) * self.cap
+
+    @override
+    def step(self, tokens: Tensor, state: object) -> Tensor:
+        return self.read(tokens[:, None], state)[:, 0]
+
+    def read(self, tokens: Tensor, state: object) -> Tensor:
+        """Reads tokens of each row at once. *Shape:* :math:`(B,T)` to logits :math:`(B,T,V)`."""
+        assert isinstance(state, PretrainedState)
+        given = {"input_ids": tokens, "past_key_values": state.cache, "use_cache": True}
+        return self.project(self.model.base_model(**given).last_hidden_state)
+
+    def begin(self) -> str:
+        """Takes the weights of ``path``; returns a line that says so.
+
+        Raises:
+            UserError: They are not there, or not those of the architecture.
+        """
+        return copy_weights(self.model, self.config.path, revision=self.config.revision)
+
+    @torch.no_grad()
+    def _check(self, path: str) -> None:
+        """Refuses what scores tokens otherwise than is known, or not from those before them."""
+        if self.output_weight.is_meta:  # only its shapes are asked for
+            return
+        ids = torch.arange(_PROBE)[None]
+        self.eval()
+        self.output_weight.mul_(_LOUD)
+        try:
+            wanted, whole = self.model(input_ids=ids, use_cache=False).logits, self(ids)
+            state = self.start(self.encode(ids, None))
+            steps = [self.step(ids[:, place], state) for place in range(_PROBE)]
+            layers = state.cache.layers
+            kept = [each for layer in layers for each in (layer.keys, layer.values)]
+        except Exception as error:  # what is of another kind ends in any way
+            raise _refusal(self.model.config, path) from error
+        self.output_weight.div_(_LOUD)
+        self.train()
+        parts = (whole, torch.stack(steps, dim=1))
+        apart = max(float((found - wanted).abs().max()) for found in parts)
+        if not apart <= _ALIKE * float(wanted.abs().max()):
+            raise _refusal(self.model.config, path)
+        sizes = {(each.shape[1], each.shape[3]) for each in kept}
+        if len(sizes) == 1:
+            self.cache_sizes = (len(layers), *sizes.pop())
+
+
+def _decoder(told: Mapping[str, Any], path: str) -> Any:
+    """The settings of an architecture that is a decoder of texts."""
+    made = pretrained_config(told, path, needed_by="model.type=pretrained_language_model")
+    import transformers
+
+    both_sides = type(made) in transformers.MODEL_FOR_MASKED_LM_MAPPING
+    known = type(made) in transformers.MODEL_FOR_CAUSAL_LM_MAPPING
+    if not known or both_sides or made.is_encoder_decoder or made.get_text_config() is not made:
+        raise _refusal(made, path)
+    base: Any = transformers.MODEL_MAPPING.get(type(made), None)
+    if base is None or "past_key_values" not in inspect.signature(base.forward).parameters:
+        raise _refusal(made, path)
+    return made
+
+
+def _bends(made: Any) -> tuple[float, float | None]:
+    """What an architecture multiplies scores by (Cohere, Granite), and their limit (Gemma 2)."""
+    given = getattr(made, "logit_scale", None), getattr(made, "logits_scaling", None)
+    times, over = (float(each) if isinstance(each, int | float) else 1.0 for each in given)
+    return times / over, getattr(made, "final_logit_softcapping", None)
+
+
+def _refusal(made: Any, path: str) -> UserError:
+    return UserError(
+        f"{path or 'The run'} is a {made.model_type!r:.40}, which is no decoder that textmill "
+        "goes on "
+        "with texts by: one that scores a token from the keys and values of those before it, in a "
+        "way that textmill knows. GPT-2, OPT, Llama, Mistral, Qwen, Gemma and GPT-NeoX are such; "
+        "an encoder as BERT is for classification/pretrained, one with a decoder as T5 for "
+        "translation/pretrained."
+    )
+
+
+def _built(made: Any) -> Any:
+    """The decoder of an architecture, its weights at random."""
+    import transformers
+
+    return transformers.AutoModelForCausalLM.from_config(made, trust_remote_code=False).float()

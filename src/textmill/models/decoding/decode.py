@@ -1,0 +1,67 @@
+"""The search that the settings ask for."""
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from textmill.models.decoding.beam import beam_search
+from textmill.models.decoding.fast import fastest
+from textmill.models.decoding.sampling import sample
+from textmill.models.decoding.search_settings import Decoding
+from textmill.models.decoding.search_state import Generator, Hypothesis, Request
+from textmill.models.decoding.token_loop import greedy
+
+__all__ = ["decode"]
+
+
+def decode(
+    model: Generator,
+    source: Tensor,
+    source_lengths: Tensor | None,
+    decoding: Decoding,
+    *,
+    prefix: Sequence[int],
+    eos_idx: int,
+    unk_idx: int | None = None,
+    forced: Sequence[Sequence[int]] | None = None,
+) -> list[list[Hypothesis]]:
+    """Searches targets for sources: draws with ``sample``, else greedy or beam search.
+
+    A model in training mode is put in evaluation mode meanwhile. What is asked are the fields of a
+    :class:`~textmill.models.decoding.search_state.Request`.
+
+    Returns:
+        For each row of ``source``, in order, ``n_best`` hypotheses, the best first.
+
+    Example:
+        >>> import torch
+        >>> from types import SimpleNamespace
+        >>> from textmill.models.transformer import Transformer
+        >>> tokenizer = SimpleNamespace(vocab_info=SimpleNamespace(size=20, pad_idx=0))
+        >>> config = Transformer.Config(dim=8, num_heads=2, ffn_dim=16)
+        >>> model = config.build(tokenizer=tokenizer)
+        >>> source, decoding = torch.tensor([[5, 6, 3]]), Decoding(beam_size=2)
+        >>> found = decode(model, source, None, decoding, prefix=[2], eos_idx=3, forced=[[7, 9]])
+        >>> len(found), len(found[0]), found[0][0].ids[:2]
+        (1, 1, [7, 9])
+    """
+    request = Request(
+        source=source,
+        source_lengths=source_lengths,
+        decoding=decoding,
+        prefix=prefix,
+        eos_idx=eos_idx,
+        unk_idx=unk_idx,
+        forced=forced,
+    )
+    if not len(source):
+        return []
+    search = sample if decoding.sample else greedy if decoding.beam_size == 1 else beam_search
+    training, rows = model.training, len(source) * max(decoding.beam_size, decoding.n_best)
+    if training:
+        model.train(False)
+    try:
+        return search(fastest(model, rows=rows), request)
+    finally:
+        if training:
+            model.train()

@@ -1,0 +1,177 @@
+"""Losses of texts' vectors, as components: sums over the rows of a batch, with their count."""
+
+from abc import abstractmethod
+from typing import Any, ClassVar, final
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from typing_extensions import override
+
+from textmill.config.component import Component
+from textmill.config.component import Config as BaseConfig
+from textmill.config.validators import require
+from textmill.models import registries
+
+__all__ = ["CoSent", "CosineSimilarity", "EmbeddingLoss", "MultipleNegativesRanking"]
+
+
+class EmbeddingLoss(Component, nn.Module):
+    """Base of losses of the vectors of rows of two texts or more, compared by their cosine."""
+
+    class Config(BaseConfig):
+        """Settings of a loss."""
+
+    config: Any
+    scored: ClassVar[bool]
+    """Whether a row has a score that says how alike its two texts are."""
+
+    def __init__(self, config: Config) -> None:
+        nn.Module.__init__(self)
+        self.config = config
+
+    @abstractmethod
+    @override
+    def forward(self, vectors: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        """Sums the loss.
+
+        Args:
+            vectors: Those of each row's texts. *Shape:* :math:`(B,K,H)`, K being 2, or with wrong
+                texts more where rows have no scores.
+            targets: The scores of rows, float :math:`(B)`. Of rows without such, which text is
+                which, int64 :math:`(B,K)`: equal ones have one number.
+
+        Returns:
+            The differentiable sum, and what it is divided by, the rows. *Shape:* :math:`()` each.
+        """
+
+
+@registries.losses.register("multiple_negatives_ranking")
+@final
+class MultipleNegativesRanking(EmbeddingLoss):
+    r"""A row's second text is to be nearer to its first than those of all other rows are.
+
+    The cross entropy of choosing it, by cosines :math:`s` times a scale, among the second texts,
+    and the wrong ones, of all rows :math:`j` that are computed together:
+
+    .. math::
+        \ell_i = -\log \frac{\exp(\lambda s_{ii})}{\sum_j \exp(\lambda s_{ij})}
+
+    The negatives are those of the micro-batch, so other than elsewhere its size matters:
+    accumulation, and a share of a batch on each of several ranks, leave fewer of them. A text
+    that equals the right one, as where two questions have one answer, is no negative.
+
+    Source: Henderson et al. 2017, "Efficient Natural Language Response Suggestion for Smart Reply".
+
+    Example:
+        >>> vectors = torch.tensor([[[1.0, 0.0], [1.0, 0.0]], [[0.0, 1.0], [0.0, 2.0]]])
+        >>> loss = MultipleNegativesRanking.Config(scale=1.0).build()
+        >>> total, count = loss(vectors, torch.tensor([[0, 1], [2, 3]]))
+        >>> round((total / count).item(), 4)  # log(1 + e) - 1
+        0.3133
+    """
+
+    class Config(EmbeddingLoss.Config):
+        """Settings of the loss."""
+
+        scale: float = 20.0
+        """What cosines are multiplied by: one over the temperature."""
+        symmetric: bool = False
+        """Whether the first text is chosen among all first ones, too; the loss is the mean."""
+
+        def __post_init__(self) -> None:
+            require(self, "task.loss", positive=["scale"])
+
+    scored = False
+
+    @override
+    def forward(self, vectors: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        units = F.normalize(vectors.float(), dim=-1)
+        # By their place in a row: first all right texts, then all wrong ones.
+        first, others = units[:, 0], units[:, 1:].transpose(0, 1).flatten(0, 1)
+        names = targets[:, 1:].T.flatten()
+        total = self._chosen(first, others, targets[:, 1], names)
+        if self.config.symmetric:
+            right = units[:, 1]
+            total = (total + self._chosen(right, first, targets[:, 0], targets[:, 0])) / 2
+        return total, vectors.new_tensor(len(vectors))
+
+    def _chosen(self, asked: Tensor, texts: Tensor, right: Tensor, names: Tensor) -> Tensor:
+        """The cross entropy of choosing for the n-th vector the n-th of all texts."""
+        kind = asked.device.type
+        with torch.autocast("cpu" if kind == "meta" else kind, enabled=False):  # 3 digits are few
+            scores = self.config.scale * asked @ texts.T
+        places = torch.arange(len(texts), device=texts.device)
+        own = places[: len(asked)]
+        equal = (right[:, None] == names) & (own[:, None] != places)
+        return F.cross_entropy(scores.masked_fill(equal, -torch.inf), own, reduction="sum")
+
+
+@registries.losses.register("cosine_similarity")
+@final
+class CosineSimilarity(EmbeddingLoss):
+    """The squared difference between the cosine of a row's texts and its score.
+
+    Scores are from 0 (or -1) to 1; others become such by ``task.span``.
+
+    Source: Reimers and Gurevych 2019, "Sentence-BERT", section 3.
+
+    Example:
+        >>> vectors = torch.tensor([[[1.0, 0.0], [0.0, 1.0]]])
+        >>> CosineSimilarity.Config().build()(vectors, torch.tensor([0.5]))[0].item()
+        0.25
+    """
+
+    class Config(EmbeddingLoss.Config):
+        """Settings of the loss."""
+
+    scored = True
+
+    @override
+    def forward(self, vectors: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        found = F.cosine_similarity(vectors[:, 0].float(), vectors[:, 1].float())
+        total = F.mse_loss(found, targets, reduction="sum")
+        return total, vectors.new_tensor(len(vectors))
+
+
+@registries.losses.register("cosent")
+@final
+class CoSent(EmbeddingLoss):
+    r"""Rows with a higher score are to have a higher cosine than rows with a lower one.
+
+    .. math::
+        \ell = \log \Bigl(1 + \sum_{y_i < y_j} \exp(\lambda (s_i - s_j))\Bigr)
+
+    It looks at the order of scores alone, so they may be of any scale. Rows are compared with
+    those of their micro-batch, whose one loss counts as that of each of its rows.
+
+    Source: Su 2022, "CoSENT: a more efficient sentence vector scheme than Sentence-BERT",
+    https://kexue.fm/archives/8847.
+
+    Example:
+        >>> vectors = torch.tensor([[[1.0, 0.0], [1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]]])
+        >>> loss = CoSent.Config(scale=1.0).build()
+        >>> total, count = loss(vectors, torch.tensor([0.0, 1.0]))
+        >>> round((total / count).item(), 4)  # log(1 + e)
+        1.3133
+    """
+
+    class Config(EmbeddingLoss.Config):
+        """Settings of the loss."""
+
+        scale: float = 20.0
+        """What cosines are multiplied by."""
+
+        def __post_init__(self) -> None:
+            require(self, "task.loss", positive=["scale"])
+
+    scored = True
+
+    @override
+    def forward(self, vectors: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        cosines = F.cosine_similarity(vectors[:, 0].float(), vectors[:, 1].float())
+        found = self.config.scale * cosines
+        apart = (found[:, None] - found).masked_fill(targets[:, None] >= targets, -torch.inf)
+        total = F.pad(apart.flatten(), (1, 0)).logsumexp(dim=0)
+        count = vectors.new_tensor(len(vectors))
+        return total * count, count

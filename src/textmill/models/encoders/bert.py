@@ -1,0 +1,272 @@
+"""BERT and its kin in textmill's layers: the numbers of transformers' modules, in less time."""
+
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any, NamedTuple, final
+
+import torch
+from torch import Tensor, nn
+from typing_extensions import override
+
+from textmill.models.encoders.sequence import real_tokens
+from textmill.models.layers.attention import MultiHead
+from textmill.models.layers.dropout import Dropout
+from textmill.models.layers.feed_forward import ACTIVATIONS
+from textmill.models.layers.linear import ROWS, LinearLayer, linear
+from textmill.models.layers.norms import LayerNorm
+
+__all__ = ["BertModel", "is_bert"]
+
+_PREFIXES = {
+    "bert": "bert",
+    "camembert": "roberta",
+    "electra": "electra",
+    "roberta": "roberta",
+    "xlm-roberta": "roberta",
+}
+"""Model types with BERT's layers, and what the names of their weights may begin with."""
+_SIZES = (
+    *("hidden_size", "intermediate_size", "num_attention_heads", "num_hidden_layers"),
+    *("max_position_embeddings", "type_vocab_size", "vocab_size"),
+)
+_SHARES = ("attention_probs_dropout_prob", "hidden_dropout_prob")
+
+
+def is_bert(told: Mapping[str, Any]) -> bool:
+    """Whether an architecture is one that :class:`BertModel` computes, with all it has to know.
+
+    Args:
+        told: What ``config.json`` says.
+
+    Example:
+        >>> is_bert({"model_type": "bert", "hidden_size": "wide"})
+        False
+    """
+    sizes = [told.get(name) for name in _SIZES]
+    if told.get("model_type") == "electra":
+        sizes.append(told.get("embedding_size"))
+    if not all(type(size) is int and size > 0 for size in sizes):
+        return False
+    shares = [told.get(name) for name in _SHARES]
+    return (
+        told.get("model_type") in _PREFIXES
+        and told.get("hidden_act") in ACTIVATIONS
+        and told["hidden_size"] % told["num_attention_heads"] == 0
+        and all(isinstance(share, int | float) and 0 <= share < 1 for share in shares)
+        and isinstance(told.get("layer_norm_eps"), float)
+        and told.get("position_embedding_type", "absolute") == "absolute"
+        and not (told.get("is_decoder") or told.get("add_cross_attention"))
+    )
+
+
+class _Rows(NamedTuple):
+    """Where the tokens of a batch stand, and what attention may look at."""
+
+    places: Tensor | None
+    """What is computed of the padded batch, read row by row: real tokens, and as much padding as
+    makes whole multiples of ``linear.ROWS``. None: all of it. *Shape:* :math:`(N)`."""
+    mask: Tensor | None
+    """True at real tokens; None: all are. *Shape:* :math:`(B,1,1,S)`."""
+
+
+@final
+class BertModel(nn.Module):
+    """The encoder of BERT, RoBERTa, XLM-R, CamemBERT, ELECTRA, MiniLM and all of their making.
+
+    Its parameters are named, shaped and ordered as those of transformers' module of the
+    architecture: a state of either is one of the other, and an optimizer's too. On a CPU padding is
+    left out of all but the attention.
+
+    Args:
+        told: What ``config.json`` says, of which :func:`is_bert` is true.
+
+    Source: Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional Transformers".
+    """
+
+    def __init__(self, told: Mapping[str, Any]) -> None:
+        super().__init__()
+        self.config = config = SimpleNamespace(**told)
+        """The same, by attribute."""
+        self.base_model_prefix = _PREFIXES[config.model_type]
+        """What names of weights begin with in a file of the whole model."""
+        self.embeddings = _BertEmbeddings(config)
+        width = self.embeddings.out_dim
+        if width != config.hidden_size:
+            self.embeddings_project = LinearLayer(width, config.hidden_size)
+        layers = [_Layer(config) for _ in range(config.num_hidden_layers)]
+        self.encoder = nn.ModuleDict({"layer": nn.ModuleList(layers)})
+
+    def get_input_embeddings(self) -> nn.Embedding:
+        """The table of the tokens' vectors."""
+        return self.embeddings.word_embeddings
+
+    def get_output_embeddings(self) -> None:
+        """None: it scores no tokens."""
+        return
+
+    @override
+    def forward(self, ids: Tensor, lengths: Tensor, types: Tensor | None = None) -> Tensor:
+        """Reads texts.
+
+        Args:
+            ids: Of tokens. *Shape:* :math:`(B,S)`.
+            lengths: Real ones of each row. *Shape:* :math:`(B)`.
+            types: Of which text each token is; None: all of the first. *Shape:* :math:`(B,S)`.
+
+        Returns:
+            Vectors that know their text; zeros, or anything, at padding. *Shape:* :math:`(B,S,H)`.
+        """
+        rows = _rows(ids, lengths)
+        x: Tensor = self.embeddings(ids, types, rows.places)
+        if self.embeddings.out_dim != self.config.hidden_size:
+            x = self.embeddings_project(x)
+        for layer in self.encoder["layer"]:  # type: ignore[attr-defined]  # a list of modules
+            x = layer(x, *rows)
+        return x if rows.places is None else _padded(x, rows.places, ids.shape)
+
+
+def _rows(ids: Tensor, lengths: Tensor) -> _Rows:
+    real = real_tokens(ids, lengths)
+    mask = real[:, None, None]
+    # Asking what is real is free on a CPU, and waits elsewhere; an exported graph asks nothing.
+    if ids.device.type != "cpu" or torch.compiler.is_exporting():
+        return _Rows(None, mask)
+    count = int(real.sum())
+    wanted = -(-count // ROWS) * ROWS
+    if wanted >= real.numel():
+        return _Rows(None, None if count == real.numel() else mask)
+    order = real.flatten().argsort(descending=True, stable=True)
+    return _Rows(order[:wanted].sort().values, mask)
+
+
+def _packed(x: Tensor, places: Tensor) -> Tensor:
+    """What is computed alone. *Shape:* :math:`(B,S,*)` to :math:`(N,*)`."""
+    return x.flatten(0, 1).index_select(0, places)
+
+
+def _padded(x: Tensor, places: Tensor, shape: torch.Size) -> Tensor:
+    """A batch with zeros at what is not. *Shape:* :math:`(N,D)` to :math:`(B,S,D)`."""
+    batch, length = shape
+    padded = x.new_zeros(batch * length, x.shape[1]).index_copy_(0, places, x)
+    return padded.view(batch, length, -1)
+
+
+class _BertEmbeddings(nn.Module):
+    """Vectors of tokens, of their positions and of their texts, summed and normalized."""
+
+    def __init__(self, config: SimpleNamespace) -> None:
+        super().__init__()
+        self.out_dim: int = getattr(config, "embedding_size", config.hidden_size)
+        pad = config.pad_token_id
+        # RoBERTa's kin counts positions from behind the padding's id, which has a row of its own.
+        self.pad_idx = pad if _PREFIXES[config.model_type] == "roberta" else None
+        self.word_embeddings = nn.Embedding(config.vocab_size, self.out_dim, padding_idx=pad)
+        sizes = config.max_position_embeddings, self.out_dim
+        positions = nn.Embedding(*sizes, padding_idx=self.pad_idx)
+        if self.pad_idx is None:
+            self.position_embeddings = positions
+        self.token_type_embeddings = nn.Embedding(config.type_vocab_size, self.out_dim)
+        self.LayerNorm = LayerNorm.Config(eps=config.layer_norm_eps).build(dim=self.out_dim)
+        self.position_embeddings = (
+            positions  # the last parameter of RoBERTa's, the second of BERT's
+        )
+        self.dropout = Dropout(config.hidden_dropout_prob)
+        with torch.no_grad():  # ids that a checkpoint has no row of stay as they are made
+            self.word_embeddings.weight.mul_(getattr(config, "initializer_range", 0.02))
+
+    @override
+    def forward(self, ids: Tensor, types: Tensor | None, places: Tensor | None) -> Tensor:
+        """*Shape:* :math:`(B,S)`, :math:`(B,S)` and :math:`(N)` to :math:`(N,D)`, or (B,S,D)."""
+        at = torch.arange(ids.shape[1], device=ids.device).expand_as(ids)
+        if self.pad_idx is not None:
+            counted = ids != self.pad_idx
+            at = counted.cumsum(1) * counted + self.pad_idx
+        if places is not None:
+            ids, at = _packed(ids, places), _packed(at, places)
+            types = None if types is None else _packed(types, places)
+        first = self.token_type_embeddings.weight[0]
+        x = self.word_embeddings(ids) + (
+            first if types is None else self.token_type_embeddings(types)
+        )
+        out: Tensor = self.dropout(self.LayerNorm(x + self.position_embeddings(at)))
+        return out
+
+
+class _SelfAttention(nn.Module):
+    """What each token gathers from its text."""
+
+    def __init__(self, config: SimpleNamespace) -> None:
+        super().__init__()
+        dim, heads = config.hidden_size, config.num_attention_heads
+        self.query, self.key, self.value = (LinearLayer(dim, dim) for _ in range(3))
+        dropout = config.attention_probs_dropout_prob
+        self.heads = MultiHead.Config(num_heads=heads, dropout=dropout).build()
+
+    @override
+    def forward(self, x: Tensor, places: Tensor | None, mask: Tensor | None) -> Tensor:
+        parts = (self.query, self.key, self.value)
+        if all(type(part) is LinearLayer for part in parts):  # one product is faster than three
+            weight, bias = torch.cat([p.weight for p in parts]), torch.cat([p.bias for p in parts])
+            qkv = linear(x, weight, bias)
+        else:  # adapters stand in a layer's place
+            qkv = torch.cat([part(x) for part in parts], dim=-1)
+        if places is not None and mask is not None:
+            qkv = _padded(qkv, places, torch.Size((mask.shape[0], mask.shape[-1])))
+        q, k, v = qkv.unflatten(-1, (3, self.heads.num_heads, -1)).permute(2, 0, 3, 1, 4)
+        read: Tensor = self.heads(q, k, v, mask).transpose(1, 2).flatten(2)
+        return read if places is None else _packed(read, places)
+
+
+class _Output(nn.Module):
+    """The end of a block: a linear layer, and the norm of its sum with what came in."""
+
+    def __init__(self, width: int, config: SimpleNamespace) -> None:
+        super().__init__()
+        self.dense = LinearLayer(width, config.hidden_size)
+        self.LayerNorm = LayerNorm.Config(eps=config.layer_norm_eps).build(dim=config.hidden_size)
+        self.dropout = Dropout(config.hidden_dropout_prob)
+
+    @override
+    def forward(self, x: Tensor, residual: Tensor) -> Tensor:
+        out: Tensor = self.LayerNorm(self.dropout.add_to(residual, self.dense(x)))
+        return out
+
+
+class _Attention(nn.Module):
+    def __init__(self, config: SimpleNamespace) -> None:
+        super().__init__()
+        self.self = _SelfAttention(config)
+        self.output = _Output(config.hidden_size, config)
+
+    @override
+    def forward(self, x: Tensor, places: Tensor | None, mask: Tensor | None) -> Tensor:
+        out: Tensor = self.output(self.self(x, places, mask), x)
+        return out
+
+
+class _Intermediate(nn.Module):
+    def __init__(self, config: SimpleNamespace) -> None:
+        super().__init__()
+        self.dense = LinearLayer(config.hidden_size, config.intermediate_size)
+        self.activation = ACTIVATIONS[config.hidden_act]
+
+    @override
+    def forward(self, x: Tensor) -> Tensor:
+        return self.activation(self.dense(x))
+
+
+class _Layer(nn.Module):
+    """Self-attention and a feed-forward block, with a norm after each."""
+
+    def __init__(self, config: SimpleNamespace) -> None:
+        super().__init__()
+        self.attention = _Attention(config)
+        self.intermediate = _Intermediate(config)
+        self.output = _Output(config.intermediate_size, config)
+
+    @override
+    def forward(self, x: Tensor, places: Tensor | None, mask: Tensor | None) -> Tensor:
+        """*Shape:* :math:`(N,D)`, or :math:`(B,S,D)`, to the same."""
+        x = self.attention(x, places, mask)
+        out: Tensor = self.output(self.intermediate(x), x)
+        return out

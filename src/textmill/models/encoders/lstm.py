@@ -1,0 +1,152 @@
+"""An LSTM over a text, in one or both directions."""
+
+from typing import final
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+from typing_extensions import override
+
+from textmill.config.validators import require
+from textmill.models import registries
+from textmill.models.encoders.sequence import SequenceEncoder
+from textmill.models.layers.dropout import Dropout
+from textmill.models.layers.lstm import lstm_layers
+from textmill.models.poolings import AttentionPooling, Pooling
+
+__all__ = ["LstmEncoder"]
+
+
+@registries.encoders.register("lstm")
+@final
+class LstmEncoder(SequenceEncoder):
+    """A long short-term memory; with both directions pooled by attention (Lin et al. 2017).
+
+    Source: Hochreiter and Schmidhuber 1997; Graves and Schmidhuber 2005 (both directions).
+
+    Example:
+        >>> import torch
+        >>> encoder = LstmEncoder.Config(hidden_dim=16).build(dim=8)
+        >>> encoder(torch.zeros(2, 5, 8), torch.tensor([5, 2])).shape
+        torch.Size([2, 5, 32])
+    """
+
+    class Config(SequenceEncoder.Config):
+        """Settings of the LSTM."""
+
+        hidden_dim: int = 32
+        """Features of each direction."""
+        num_layers: int = 1
+        """Layers, one over the other."""
+        bidirectional: bool = True
+        """Whether a token's vector knows what comes after it, too."""
+        dropout: float = 0.0
+        """Probability of dropping a feature between layers, in training."""
+
+        def __post_init__(self) -> None:
+            require(self, sizes=["hidden_dim", "num_layers"], shares=["dropout"])
+
+        @override
+        def default_pooling(self) -> Pooling.Config:
+            """Attention."""
+            return AttentionPooling.Config()
+
+    def __init__(self, config: Config, *, dim: int) -> None:
+        nn.Module.__init__(self)
+        self.config = config
+        self.out_dim = config.hidden_dim * (2 if config.bidirectional else 1)
+        size, layers, both = config.hidden_dim, config.num_layers, config.bidirectional
+        self.layers = lstm_layers(dim, size, layers, bidirectional=both)
+        self.dropout = Dropout(config.dropout)
+
+    @override
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        # Each way the direction from the end begins at each text's own last token.
+        if torch.compiler.is_exporting():
+            return self._graph(x, lengths)[0]
+        return self._turned(x, lengths) if x.device.type == "cpu" else self.read(x, lengths)[0]
+
+    def read(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        """As :meth:`forward`, without padding as torch has it, with where each text ended.
+
+        That are the layers' states after the last token, directions side by side. *Shape:*
+        :math:`(B,T,H)` and :math:`(2,L,B,H)`.
+        """
+        if torch.compiler.is_exporting():
+            return self._graph(x, lengths)
+        total = x.shape[1]
+        packed = pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False)
+        last = []
+        for number, layer in enumerate(self.layers):
+            if number:
+                packed = packed._replace(data=self.dropout(packed.data))
+            packed, ended = layer(packed)
+            last.append(torch.stack(ended).transpose(1, 2).flatten(2))
+        states, _ = pad_packed_sequence(packed, batch_first=True, total_length=total)
+        return states, torch.stack(last, dim=1)
+
+    def _turned(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """The same over padding, which comes last in both directions, for each is turned round.
+
+        On a CPU it takes 0.5 to 0.75 of the time: oneDNN has a layer for rows of one length alone.
+        """
+        places = torch.arange(x.shape[1])
+        ends = lengths.cpu()[:, None]
+        back = torch.where(places < ends, ends - 1 - places, places)
+        for number, layer in enumerate(self.layers):
+            if number:
+                x = self.dropout(x)
+            directions = [_run(layer, x, "")]
+            if self.config.bidirectional:
+                directions.append(_turn(_run(layer, _turn(x, back), "_reverse"), back))
+            x = torch.cat(directions, dim=-1)
+        return x
+
+    def _graph(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+        """What :meth:`read` gives, by ONNX's own layer, which knows of lengths."""
+        x, ends, last = x.transpose(0, 1), lengths.int(), list[Tensor]()
+        for layer in self.layers:
+            x, ended = _onnx_lstm(layer, x, ends, both=self.config.bidirectional)
+            last.append(ended)
+        return x.transpose(0, 1), torch.stack(last, dim=1)
+
+
+GATES = [0, 3, 1, 2]
+"""ONNX's order of an LSTM's gates (input, output, forget, cell) in torch's."""
+
+
+def _onnx_lstm(layer: nn.Module, x: Tensor, ends: Tensor, *, both: bool) -> tuple[Tensor, Tensor]:
+    """A layer as a node of a graph that is exported.
+
+    *Shape:* :math:`(T,B,D)` to :math:`(T,B,H)`, and the last states, :math:`(2,B,H)`.
+    """
+    suffixes = ["", "_reverse"] if both else [""]
+
+    def stacked(name: str) -> Tensor:
+        given = [getattr(layer, f"{name}_l0{suffix}") for suffix in suffixes]
+        return torch.stack([torch.cat([w.chunk(4)[gate] for gate in GATES]) for w in given])
+
+    w, r = stacked("weight_ih"), stacked("weight_hh")
+    bias = torch.cat([stacked("bias_ih"), stacked("bias_hh")], dim=1)
+    time, rows, hidden = *x.shape[:2], r.shape[2]
+    states, *ended = torch.onnx.ops.symbolic_multi_out(
+        "LSTM",
+        (x, w, r, bias, ends),
+        attrs={"hidden_size": hidden, "direction": "bidirectional" if both else "forward"},
+        dtypes=[x.dtype] * 3,
+        shapes=[[time, len(suffixes), rows, hidden], *[[len(suffixes), rows, hidden]] * 2],
+    )
+    return states.transpose(1, 2).flatten(2), torch.stack(ended).transpose(1, 2).flatten(2)
+
+
+def _run(layer: nn.Module, x: Tensor, direction: str) -> Tensor:
+    """Runs a direction of a layer from the first place to the last. *Shape:* :math:`(B,T,H)`."""
+    names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+    weights = [getattr(layer, f"{name}_l0{direction}") for name in names]
+    begin = x.new_zeros(1, len(x), weights[1].shape[1])
+    return torch.lstm(x, (begin, begin), weights, True, 1, 0.0, layer.training, False, True)[0]
+
+
+def _turn(x: Tensor, places: Tensor) -> Tensor:
+    """Takes the places of each row in another order. *Shape:* :math:`(B,T,D)`."""
+    return x.gather(1, places[..., None].expand_as(x))

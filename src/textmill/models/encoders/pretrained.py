@@ -1,0 +1,198 @@
+"""Encoders that were trained before, on much text, by others: any that transformers knows."""
+
+import dataclasses
+import inspect
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any, ClassVar, Literal, TypeAlias, final
+
+from torch import Tensor, nn
+from typing_extensions import override
+
+from textmill.config.component import setting
+from textmill.config.validators import require
+from textmill.errors import UserError
+from textmill.models import registries
+from textmill.models.encoders.bert import BertModel, is_bert
+from textmill.models.encoders.framing import framed_pairs, framed_words
+from textmill.models.encoders.sequence import SequenceEncoder, real_tokens
+from textmill.models.lora import Lora, add_adapters
+from textmill.models.poolings import Pooler, Pooling
+from textmill.models.pretrained.architecture import (
+    architecture_of,
+    building,
+    dropout_settings,
+    plain_architecture,
+    pretrained_config,
+    vocabulary_of,
+)
+from textmill.models.pretrained.weights import copy_weights
+from textmill.models.vocabulary import FramedVocabInfo
+
+__all__ = ["PretrainedEncoder"]
+
+Reads: TypeAlias = Literal["texts", "words", "pairs"]
+"""What an encoder reads: framed texts, words of which labels are, or two texts as one."""
+
+_TWO_MARKS = ("camembert", "mpnet", "roberta", "roberta-prelayernorm", "xlm-roberta")
+"""Architectures that were pretrained with two marks between a pair's texts."""
+
+
+@registries.encoders.register("pretrained")
+@final
+class PretrainedEncoder(SequenceEncoder):
+    """An encoder that transformers knows, with its weights: BERT, RoBERTa, ModernBERT, ...
+
+    It reads token ids, with its own tokenizer (``tokenizer.type=pretrained``), in place of their
+    vectors. A fresh run begins with the weights of ``path``; the run keeps the architecture and
+    its own weights, and needs the path no more.
+    Weights are safetensors, and no code is run that transformers does not have.
+
+    Source: Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional Transformers".
+    """
+
+    class Config(SequenceEncoder.Config):
+        """Where the encoder comes from."""
+
+        path: str = ""
+        """A folder with config.json and model.safetensors, or a name on the Hugging Face hub."""
+        revision: str | None = None
+        """A branch, tag or commit of the hub; null is the newest."""
+        dropout: float | None = None
+        """Probability of dropping a feature, in place of the architecture's own."""
+        architecture: Mapping[str, Any] | None = None
+        """What config.json says; null is read from ``path``."""
+        lora: Lora | None = setting(None, in_key="set")
+        """Low-rank adapters, which learn in place of the encoder's own weights; null: those do."""
+        layers: Literal["transformers"] | None = setting(None, in_key="set")
+        """Whose layers compute it; null is textmill's own, which are faster, where they know the
+        architecture (:class:`~textmill.models.encoders.bert.BertModel`), else those of
+        transformers.
+        Parameters have the same names in both: a run can be loaded by either."""
+
+        reads_ids: ClassVar[bool] = True
+
+        def __post_init__(self) -> None:
+            require(self, "model.encoder", shares=["dropout"])
+
+    def __init__(
+        self, config: Config, *, vocab_info: FramedVocabInfo, reads: Reads = "texts"
+    ) -> None:
+        super().__init__()
+        self.vocab_info = vocab_info
+        told = plain_architecture(
+            config.architecture or architecture_of(config.path, revision=config.revision)
+        )
+        told["vocab_size"] = max(vocab_info.size, vocabulary_of(told, config.path))
+        told["pad_token_id"] = vocab_info.pad_idx
+        if config.dropout is not None:
+            # Textmill's own layers need no package, and are told all.
+            made = SimpleNamespace(**told) if is_bert(told) else _settings(told, config.path)
+            told |= dropout_settings(made, config.dropout, setting="model.encoder.dropout")
+        self.config = dataclasses.replace(config, architecture=told)
+        own = config.layers is None and is_bert(told)
+        with building(told, config):
+            self.model: Any = BertModel(told) if own else _encoder(told, config.path)
+            settings = self.model.config
+            self.out_dim = int(settings.hidden_size)
+            self.two_marks = settings.model_type in _TWO_MARKS
+            """Whether two marks are between a pair's texts."""
+            self.typed = getattr(settings, "type_vocab_size", 0) > 1
+            """Whether it is told of which of them a token is."""
+            most = getattr(settings, "max_position_embeddings", None)
+            # RoBERTa counts positions from behind its padding's id.
+            reserved = settings.pad_token_id + 1 if _counts_from_padding(self.model) else 0
+            if most is not None:
+                self.max_length = (
+                    int(most) - reserved - (2 if reads == "words" else 0)
+                )  # their marks
+                self.max_length //= 2 if reads == "pairs" else 1
+        if config.lora is not None:
+            add_adapters(self.model, config.lora)
+
+    @override
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """Makes of each token's id, or of each word's pieces, a vector that knows its text.
+
+        Args:
+            x: Ids of framed texts, :math:`(B,T)`, or of the pieces of words, :math:`(B,T,P)`.
+            lengths: Real tokens, or words, of each row. *Shape:* :math:`(B)`.
+
+        Returns:
+            A word's vector is that of its first piece (Devlin et al. 2019, section 5.3). *Shape:*
+            :math:`(B,T,H)`.
+        """
+        if x.ndim == 2:
+            return self._read(x, lengths)
+        ids, framed, firsts = framed_words(x, lengths, self.vocab_info, most=self.max_length)
+        states = self._read(ids, framed)
+        return states.gather(1, firsts[..., None].expand(-1, -1, self.out_dim))
+
+    def pairs(
+        self, text1: Tensor, lengths1: Tensor, text2: Tensor, lengths2: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Reads two framed texts as one.
+
+        Args:
+            text1: Ids. *Shape:* :math:`(B,T)`.
+            lengths1: Real ones of each row. *Shape:* :math:`(B)`.
+            text2: Ids. *Shape:* :math:`(B,U)`.
+            lengths2: Real ones of each row. *Shape:* :math:`(B)`.
+
+        Returns:
+            Vectors of both texts' tokens, :math:`(B,S,H)`, and real ones of each row, :math:`(B)`.
+        """
+        given = text1, lengths1, text2, lengths2
+        ids, lengths, second = framed_pairs(*given, info=self.vocab_info, two_marks=self.two_marks)
+        return self._read(ids, lengths, second if self.typed else None), lengths
+
+    def _read(self, x: Tensor, lengths: Tensor, types: Tensor | None = None) -> Tensor:
+        if isinstance(self.model, BertModel):
+            vectors: Tensor = self.model(x, lengths, types)
+            return vectors
+        given = {"input_ids": x, "attention_mask": real_tokens(x, lengths).long()}
+        if types is not None:
+            given["token_type_ids"] = types
+        out: Tensor = self.model(**given).last_hidden_state
+        return out
+
+    def begin(self, pooling: Pooling | None = None) -> str:
+        """Takes the weights of ``path``; returns a line that says so.
+
+        Args:
+            pooling: What is behind it: that by the first token has weights there, too, of BERT's.
+
+        Raises:
+            UserError: They are not there, or not those of the architecture.
+        """
+        beside = {"pooler.dense": pooling.dense} if isinstance(pooling, Pooler) else {}
+        config = self.config
+        return copy_weights(self.model, config.path, revision=config.revision, beside=beside)
+
+
+def _settings(told: Mapping[str, Any], path: str) -> Any:
+    return pretrained_config(told, path, needed_by="model.encoder.type=pretrained")
+
+
+def _encoder(told: Mapping[str, Any], path: str) -> Any:
+    """The encoder of an architecture, its weights at random."""
+    import transformers
+
+    made = _settings(told, path)
+    masked = transformers.MODEL_FOR_MASKED_LM_MAPPING  # what reads a text from both sides
+    if type(made) not in masked or made.is_encoder_decoder or getattr(made, "is_decoder", False):
+        raise UserError(
+            f"{path or 'The run'} is a {made.model_type!r:.40}, which is no encoder of texts. "
+            "BERT, RoBERTa, DeBERTa, ELECTRA and ModernBERT are such; a decoder as GPT-2 is for "
+            "language/pretrained, an encoder-decoder as T5 for translation/pretrained."
+        )
+    kind: Any = transformers.MODEL_MAPPING[type(made)]
+    accepts = inspect.signature(kind).parameters
+    extra = {"add_pooling_layer": False} if "add_pooling_layer" in accepts else {}
+    return transformers.AutoModel.from_config(made, trust_remote_code=False, **extra).float()
+
+
+def _counts_from_padding(model: nn.Module) -> bool:
+    """Whether the first position's row is the one behind the padding's id."""
+    tables = [m for n, m in model.named_modules() if n.endswith("position_embeddings")]
+    return any(isinstance(m, nn.Embedding) and m.padding_idx is not None for m in tables)

@@ -1,0 +1,132 @@
+"""The Transformer encoder, and the one over a text, with positions of its own."""
+
+from typing import final
+
+import torch
+from torch import Tensor, nn
+from typing_extensions import override
+
+from textmill.config.validators import require
+from textmill.errors import UserError
+from textmill.models import registries
+from textmill.models.encoders.sequence import SequenceEncoder, real_tokens
+from textmill.models.layers.blocks import inherit
+from textmill.models.layers.dropout import Dropout
+from textmill.models.layers.feed_forward import Activation
+from textmill.models.layers.layer import LayerStack, NormOrder, SelfAttentionLayer
+from textmill.models.layers.positions import PositionEncoding, PositionName, named_positions
+
+__all__ = ["SelfAttentionEncoder", "TransformerEncoder"]
+
+
+@final
+class TransformerEncoder(LayerStack):
+    """A stack of layers, see :class:`~textmill.models.layers.layer.LayerStack`."""
+
+    class Config(LayerStack.Config):
+        """Settings of the encoder."""
+
+        layer: SelfAttentionLayer.Config = SelfAttentionLayer.Config()
+        """Settings of each layer."""
+
+    @override
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """*Shape:* :math:`(B,S,D)` to :math:`(B,S,D)`; ``mask`` as in :class:`SelfAttention`."""
+        return self.run(x, mask)
+
+
+@registries.encoders.register("self_attention")
+@final
+class SelfAttentionEncoder(SequenceEncoder):
+    """Layers of self-attention and feed-forward blocks; pooled by the mean.
+
+    Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.
+
+    Example:
+        >>> import torch
+        >>> encoder = SelfAttentionEncoder.Config(num_layers=1, num_heads=2).build(dim=8)
+        >>> encoder(torch.zeros(2, 5, 8), torch.tensor([5, 2])).shape
+        torch.Size([2, 5, 8])
+    """
+
+    class Config(SequenceEncoder.Config):
+        """Settings of the layers."""
+
+        dim: int | None = None
+        """Features of the layers; null is as many as the tokens' vectors have, else a linear layer
+        brings those to as many (Lan et al. 2020, "ALBERT", section 3.1)."""
+        num_layers: int = 2
+        """Layers."""
+        num_heads: int = 4
+        """Attention heads; the layers' features must be divisible by it."""
+        ffn_dim: int = 512
+        """Features inside a feed-forward block."""
+        dropout: float = 0.1
+        """Probability of dropping a feature of a block's output in training."""
+        attention_dropout: float = 0.0
+        """Probability of dropping an attention weight in training."""
+        activation: Activation = "relu"
+        """Activation inside a feed-forward block."""
+        norm_order: NormOrder = "pre"
+        """Layer norm before each block and after the last layer, or after each block."""
+        positions: PositionName = "sinusoidal"
+        """Position encodings."""
+        max_length: int = 512
+        """Longest text, in tokens."""
+        blocks: TransformerEncoder.Config = TransformerEncoder.Config()
+        """Blocks of the layers; what they leave None is as the settings above say."""
+
+        def __post_init__(self) -> None:
+            sizes = ["dim", "num_layers", "num_heads", "ffn_dim", "max_length"]
+            require(self, sizes=sizes, shares=["dropout", "attention_dropout"])
+
+    def __init__(self, config: Config, *, dim: int) -> None:
+        nn.Module.__init__(self)
+        self.config, inside = config, config.dim or dim
+        self.out_dim, self.max_length = inside, config.max_length
+        if inside % config.num_heads:
+            owner = "The encoder" if config.dim else "The tokens' vectors"
+            verb = "has" if config.dim else "have"
+            raise UserError(
+                f"{owner} must be divisible by num_heads, but {verb} {inside} features and "
+                f"there are {config.num_heads} heads."
+            )
+        self.widen = nn.Linear(dim, inside) if inside != dim else nn.Identity()
+        shared = vars(config) | {"positions": named_positions(config.positions)}
+        blocks = inherit(config.blocks, shared, where="encoder.blocks")
+        assert blocks.positions is not None
+        self.positions: PositionEncoding = blocks.positions.build(
+            dim=inside, head_dim=inside // config.num_heads, max_length=config.max_length
+        )
+        self.dropout = Dropout(config.dropout)
+        self.layers: TransformerEncoder = blocks.build(
+            dim=inside, num_layers=config.num_layers, positions=self.positions
+        )
+
+    @override
+    def forward(self, x: Tensor, lengths: Tensor, parts: Tensor | None = None) -> Tensor:
+        """As of an encoder; several texts may stand in a row, and know nothing of each other.
+
+        Args:
+            x: Vectors of tokens. *Shape:* :math:`(B,T,D)`.
+            lengths: Real tokens of each row. *Shape:* :math:`(B)`.
+            parts: The number, from 0 and rising, of the text that each token is of; positions begin
+                anew in each. None: a row is one. *Shape:* :math:`(B,T)`.
+        """
+        # Vectors of a table have length 1 (Vaswani et al. 2017, 3.4).
+        x = self.widen(x * x.shape[-1] ** 0.5)
+        rows = self.positions.rows(0, x.shape[1])
+        if rows is not None and parts is not None:
+            first = torch.searchsorted(parts, parts)  # of each token's part
+            rows = rows[torch.arange(x.shape[1], device=x.device) - first]
+        x = self.dropout(x if rows is None else x + rows)
+        real = real_tokens(x, lengths)
+        # Attention without a mask is faster; asking is free on a CPU, and waits elsewhere.
+        asks = x.device.type == "cpu" and not torch.compiler.is_exporting()
+        all_real = asks and bool(real.all())
+        mask = None if all_real else real[:, None, None]
+        if parts is not None:
+            same = (parts[:, :, None] == parts[:, None])[:, None]
+            mask = same if mask is None else same & mask
+        out: Tensor = self.layers(x, mask)
+        return out

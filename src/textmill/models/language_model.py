@@ -1,0 +1,178 @@
+"""What a language model is, and the recurrent one: a long short-term memory."""
+
+from abc import abstractmethod
+from typing import ClassVar, final
+
+import torch
+from torch import Tensor, nn
+from typing_extensions import override
+
+from textmill.config.component import Component
+from textmill.config.component import Config as BaseConfig
+from textmill.config.validators import require
+from textmill.models import registries
+from textmill.models.decoder_state import DecoderMemory
+from textmill.models.layers.dropout import Dropout
+from textmill.models.layers.linear import LinearLayer, linear
+from textmill.models.layers.lstm import lstm_layers, run_layers
+from textmill.models.layers.word_embeddings import token_table
+from textmill.models.vocabulary import HasVocabInfo
+
+__all__ = ["LanguageModel", "LstmLanguageModel", "LstmState"]
+
+
+class LanguageModel(Component, nn.Module):
+    """Base of models that score the next token of a text from those before it.
+
+    It is a :class:`~textmill.models.decoding.search_state.Generator`: a search goes on with a text
+    that is read token by token, and there is nothing to encode.
+    """
+
+    carries_state: ClassVar[bool]
+    """Whether what was read in one block is known in the next."""
+    rows_apart: bool = False
+    """Whether a block's tokens know of nothing before their own row."""
+    affine: bool = True
+    """Whether scores are the product of the two below, and nothing more."""
+    output_weight: Tensor
+    """*Shape:* :math:`(V,D)`."""
+    output_bias: Tensor | None
+    """*Shape:* :math:`(V)`."""
+
+    @property
+    @abstractmethod
+    def max_length(self) -> int:
+        """Most tokens of a block, and of a text that is gone on with."""
+
+    @abstractmethod
+    def hidden(self, ids: Tensor, state: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
+        """The states that the next tokens are scored from, and what is carried on.
+
+        Args:
+            ids: Token ids. *Shape:* :math:`(B,T)`.
+            state: What was carried on from the tokens before; None: there are none.
+
+        Returns:
+            States, :math:`(B,T,D)`, and the state after the last token; None where the model
+            carries none.
+        """
+
+    @abstractmethod
+    def start(self, memory: DecoderMemory) -> object:
+        """The state of a search in which nothing was read, for each row of ``memory``."""
+
+    @abstractmethod
+    def step(self, tokens: Tensor, state: object) -> Tensor:
+        """Reads a token of each row. *Shape:* :math:`(B)` to logits :math:`(B,V)`."""
+
+    @override
+    def forward(self, ids: Tensor) -> Tensor:
+        """Scores the next token everywhere. *Shape:* :math:`(B,T)` to :math:`(B,T,V)`."""
+        return self.project(self.hidden(ids)[0])
+
+    def project(self, hidden: Tensor) -> Tensor:
+        """Logits of states. *Shape:* :math:`(*,D)` to :math:`(*,V)`."""
+        return linear(hidden, self.output_weight, self.output_bias)
+
+    def encode(self, source: Tensor, source_lengths: Tensor | None) -> DecoderMemory:
+        """Nothing: a source only says how many rows there are."""
+        del source_lengths
+        return DecoderMemory(self.output_weight.new_zeros(source.shape[0], 0, 1), None)
+
+    def _make_output(self, tokens: nn.Embedding, dim: int, *, tie: bool, bias: bool) -> None:
+        """Makes the scores of tokens: of their own vectors where ``tie``."""
+        self.output_weight = tokens.weight
+        if not tie:
+            weight = torch.empty(tokens.num_embeddings, dim)
+            self.output_weight = nn.Parameter(nn.init.normal_(weight, std=dim**-0.5))
+        parameter = nn.Parameter(torch.zeros(tokens.num_embeddings)) if bias else None
+        self.register_parameter("output_bias", parameter)
+
+
+@final
+class LstmState:
+    """What an LSTM carries, for a search. *Shape:* :math:`(2,L,B,H)`."""
+
+    def __init__(self, carried: Tensor) -> None:
+        self.carried = carried
+
+    def repeat(self, times: int) -> None:
+        """Makes each row a group of ``times`` equal rows."""
+        self.carried = self.carried.repeat_interleave(times, dim=2)
+
+    def select(self, indices: Tensor, *, groups: Tensor | None = None) -> None:
+        """Keeps the rows of these indices, in their order; an index may repeat."""
+        del groups  # nothing is shared in a group
+        self.carried = self.carried.index_select(2, indices)
+
+
+@registries.models.register("lstm_language_model")
+@final
+class LstmLanguageModel(LanguageModel):
+    """A long short-term memory over tokens; its state is carried from block to block.
+
+    Source: Mikolov et al. 2010, Zaremba et al. 2014 (dropout), Press and Wolf 2017 (``tie``).
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> tokenizer = SimpleNamespace(vocab_info=SimpleNamespace(size=25, pad_idx=0))
+        >>> config = LstmLanguageModel.Config(dim=10, hidden_dim=32, num_layers=1)
+        >>> model = config.build(tokenizer=tokenizer)
+        >>> model(torch.tensor([[5, 6, 7]])).shape, sum(p.numel() for p in model.parameters())
+        (torch.Size([1, 3, 25]), 6237)
+    """
+
+    carries_state = True
+
+    class Config(BaseConfig):
+        """Settings of the model."""
+
+        dim: int = 200
+        """Features of a token's vector."""
+        hidden_dim: int | None = None
+        """Features of each layer; null is ``dim``."""
+        num_layers: int = 2
+        """Layers, one over the other."""
+        dropout: float = 0.2
+        """Probability of dropping a feature of the vectors, between layers and behind the last, in
+        training."""
+        tie: bool = True
+        """Whether a token is scored by its own vector; where ``hidden_dim`` is not ``dim``, states
+        are projected to ``dim`` first."""
+
+        def __post_init__(self) -> None:
+            require(self, "model", sizes=["dim", "hidden_dim", "num_layers"], shares=["dropout"])
+
+    def __init__(self, config: Config, *, tokenizer: HasVocabInfo) -> None:
+        nn.Module.__init__(self)
+        self.config = config
+        vocab = tokenizer.vocab_info
+        size = self.size = config.dim if config.hidden_dim is None else config.hidden_dim
+        self.tokens = token_table(vocab.size, config.dim, pad_idx=vocab.pad_idx)
+        self.layers = lstm_layers(config.dim, size, config.num_layers)
+        self.dropout = Dropout(config.dropout)
+        projects = config.tie and size != config.dim
+        self.projection = LinearLayer(size, config.dim) if projects else nn.Identity()
+        self._make_output(self.tokens, size, tie=config.tie, bias=True)
+
+    @property
+    @override
+    def max_length(self) -> int:
+        return 1_000_000  # it has no positions
+
+    @override
+    def hidden(self, ids: Tensor, state: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """As :meth:`LanguageModel.hidden`; the state is :math:`(2,L,B,H)`."""
+        x, carried = run_layers(self.layers, self.dropout(self.tokens(ids)), state, self.dropout)
+        return self.projection(x), carried
+
+    @override
+    def start(self, memory: DecoderMemory) -> LstmState:
+        sizes = (2, len(self.layers), len(memory.states), self.size)
+        return LstmState(memory.states.new_zeros(sizes))
+
+    @override
+    def step(self, tokens: Tensor, state: object) -> Tensor:
+        assert isinstance(state, LstmState)
+        hidden, state.carried = self.hidden(tokens[:, None], state.carried)
+        return self.project(hidden[:, 0])

@@ -1,0 +1,324 @@
+"""Vectors of tokens with positions, and of words: of their characters, affixes, dictionary."""
+
+from pathlib import Path
+from typing import Literal, Protocol, final
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from typing_extensions import override
+
+from textmill.config.component import Component
+from textmill.config.component import Config as BaseConfig
+from textmill.config.validators import require
+from textmill.errors import UserError
+from textmill.models.layers.dropout import Dropout
+from textmill.models.layers.positions import PositionEncoding
+from textmill.models.vocabulary import ModelVocabInfo
+
+__all__ = [
+    "AffixEmbedding",
+    "AffixInfo",
+    "CharacterCnn",
+    "DictionaryEmbedding",
+    "Embedding",
+    "WordEmbedding",
+    "hide_words",
+    "token_table",
+]
+
+
+def token_table(vocabulary_size: int, dim: int, *, pad_idx: int | None) -> nn.Embedding:
+    """A table of token vectors with standard deviation ``dim ** -0.5``; a padding's is zero.
+
+    That scale gives logits of unit variance when the table is tied to the output, and unit inputs
+    after scaling by ``dim ** 0.5``.
+    """
+    weight = nn.init.normal_(torch.empty(vocabulary_size, dim), std=dim**-0.5)
+    if pad_idx is not None:
+        weight[pad_idx] = 0.0
+    table: nn.Embedding = nn.Embedding.from_pretrained(weight, freeze=False, padding_idx=pad_idx)
+    return table
+
+
+@final
+class Embedding(nn.Module):
+    """Token vectors, scaled, plus positions, with dropout.
+
+    The table of ``tokens`` may be shared with another front and the output; its vectors are
+    multiplied with ``scale``.
+    """
+
+    def __init__(
+        self,
+        tokens: nn.Embedding,
+        positions: PositionEncoding,
+        *,
+        scale: float = 1.0,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.tokens = tokens
+        self.positions = positions
+        self.scale = scale
+        self.dropout = Dropout(dropout)
+
+    @override
+    def forward(self, ids: Tensor, start: int = 0) -> Tensor:
+        """Embeds ids from position ``start`` on. *Shape:* :math:`(B,T)` to :math:`(B,T,D)`."""
+        rows = self.positions.rows(start, start + ids.shape[1])
+        x = self.tokens(ids)
+        if self.scale != 1.0:
+            x = x * self.scale
+        out: Tensor = self.dropout(x if rows is None else x + rows)
+        return out
+
+
+@final
+class WordEmbedding(Component, nn.Module):
+    """A vector for each token id; that of padding is zero and stays so.
+
+    Example:
+        >>> import torch
+        >>> embedding = WordEmbedding.Config(dim=4).build(vocabulary_size=9, pad_idx=0)
+        >>> embedding(torch.tensor([[5, 0]])).shape, embedding(torch.tensor([0])).abs().sum().item()
+        (torch.Size([1, 2, 4]), 0.0)
+    """
+
+    class Config(BaseConfig):
+        """Settings of the table."""
+
+        dim: int = 100
+        """Features of a vector."""
+        dropout: float = 0.0
+        """Probability of dropping a feature in training."""
+        vectors: Path | None = None
+        """A text file of vectors that a fresh run begins with (GloVe, word2vec, fastText): a word
+        and its numbers in each line; null: all begin at random."""
+        frozen: bool = False
+        """Whether the vectors stay as they are at the start."""
+
+        def __post_init__(self) -> None:
+            require(self, "embedding", sizes=["dim"], shares=["dropout"])
+
+    def __init__(self, config: Config, *, vocabulary_size: int, pad_idx: int) -> None:
+        nn.Module.__init__(self)
+        self.config = config
+        self.tokens = token_table(vocabulary_size, config.dim, pad_idx=pad_idx)
+        self.tokens.weight.requires_grad_(not config.frozen)
+        self.dropout = Dropout(config.dropout)
+
+    def begin(self, ids: Tensor, vectors: Tensor) -> None:
+        """Takes vectors of tokens in place of random ones. *Shape:* :math:`(N)`, :math:`(N,D)`."""
+        weight = self.tokens.weight
+        with torch.no_grad():
+            weight[ids.to(weight.device)] = vectors.to(weight)
+
+    @override
+    def forward(self, ids: Tensor) -> Tensor:
+        """*Shape:* :math:`(*)` to :math:`(*,D)`."""
+        out: Tensor = self.dropout(self.tokens(ids))
+        return out
+
+
+def hide_words(words: Tensor, share: float, *, pad_idx: int, unk_idx: int) -> Tensor:
+    """Ids of which a share, drawn at random, is the unknown word's; padding stays.
+
+    What is left of a hidden word is what is known beside its id, and its neighbours, as of a word
+    that training never saw.
+
+    Example:
+        >>> hidden = hide_words(torch.tensor([[5, 6, 0]]), 0.999, pad_idx=0, unk_idx=1)
+        >>> hidden.shape, hidden[0, 2].item()
+        (torch.Size([1, 3]), 0)
+    """
+    dropped = torch.rand(words.shape, device=words.device) < share
+    return words.masked_fill(dropped & (words != pad_idx), unk_idx)
+
+
+@final
+class CharacterCnn(Component, nn.Module):
+    """A vector of each word: the maximum over its characters of filters over neighbouring ones.
+
+    Source: Ma and Hovy 2016, "End-to-end Sequence Labeling via Bi-directional LSTM-CNNs-CRF",
+    section 2.1.
+
+    Example:
+        >>> cnn = CharacterCnn.Config(filters=5).build(size=9, pad_idx=0)
+        >>> words = torch.tensor([[[4, 5, 6], [7, 0, 0]], [[8, 4, 0], [0, 0, 0]]])
+        >>> cnn(words).shape, cnn(words)[1, 1].tolist()
+        (torch.Size([2, 2, 5]), [0.0, 0.0, 0.0, 0.0, 0.0])
+    """
+
+    class Config(BaseConfig):
+        """Settings of the convolution."""
+
+        dim: int = 30
+        """Features of a character."""
+        filters: int = 30
+        """Filters of each width, each a feature of the word."""
+        widths: tuple[int, ...] = (3,)
+        """How many characters a filter sees."""
+        dropout: float = 0.0
+        """Probability of dropping a feature of a character in training."""
+
+        def __post_init__(self) -> None:
+            require(self, "character_cnn", sizes=["dim", "filters"], shares=["dropout"])
+            if not self.widths or min(self.widths) < 1:
+                raise UserError(
+                    "character_cnn.widths must be one width at least, each at least 1, "
+                    f"but is {list(self.widths)}."
+                )
+
+    def __init__(self, config: Config, *, size: int, pad_idx: int) -> None:
+        nn.Module.__init__(self)
+        self.config, self.pad_idx = config, pad_idx
+        self.out_dim = config.filters * len(config.widths)
+        self.characters = token_table(size, config.dim, pad_idx=pad_idx)
+        self.dropout = Dropout(config.dropout)
+        self.filters = nn.ModuleList(
+            [nn.Conv1d(config.dim, config.filters, width) for width in config.widths]
+        )
+
+    @override
+    def forward(self, characters: Tensor) -> Tensor:
+        """Encodes words from ids padded on the right; one of padding alone is none, and zero.
+
+        *Shape:* :math:`(B,T,C)` to :math:`(B,T,F)`.
+        """
+        real = characters != self.pad_idx
+        words = real.any(dim=-1)
+        # A graph has no number of words that only data can tell; a device would be waited for.
+        if torch.compiler.is_exporting() or characters.device.type != "cpu":
+            every: Tensor = self._features(characters.flatten(0, 1), real.flatten(0, 1))
+            there = words.flatten()[:, None]
+            every = every.masked_fill(~there, 0.0)
+            return every.view(*words.shape, self.out_dim)
+        # Half of a batch's places are padding or short words' ends: only words are computed.
+        ids, own = characters[words], real[words]
+        features = self._features(ids, own)
+        out = features.new_zeros(*words.shape, self.out_dim)
+        return out.index_put((words,), features)
+
+    def _features(self, ids: Tensor, own: Tensor) -> Tensor:
+        """Of words that are in a list. *Shape:* :math:`(N,C)` to :math:`(N,F)`."""
+        x = self.dropout(self.characters(ids)).transpose(1, 2)
+        found = []
+        for width, conv in zip(self.config.widths, self.filters, strict=True):
+            before = width // 2
+            each = conv(F.pad(x, (before, width - 1 - before)))
+            found.append(each.masked_fill(~own[:, None], -torch.inf).amax(dim=-1))
+        return torch.cat(found, dim=1)
+
+
+class AffixInfo(ModelVocabInfo, Protocol):
+    """What a model needs to know of affixes."""
+
+    @property
+    def length(self) -> int:
+        """Places of a word."""
+
+
+@final
+class AffixEmbedding(Component, nn.Module):
+    """A vector of each word: those of its affixes, one behind the other.
+
+    Source: Collobert et al. 2011, "Natural Language Processing (Almost) from Scratch", section 6.1
+    (suffixes and capitals as features of words, each with a table of its own).
+
+    Example:
+        >>> import torch
+        >>> embedding = AffixEmbedding.Config(dim=4).build(size=9, pad_idx=0, length=2)
+        >>> words = torch.tensor([[[3, 5], [1, 2], [0, 0]]])
+        >>> embedding(words).shape, embedding(words)[0, 2].abs().sum().item()
+        (torch.Size([1, 3, 8]), 0.0)
+    """
+
+    class Config(BaseConfig):
+        """Settings of the vectors."""
+
+        dim: int = 16
+        """Features of an affix."""
+
+        def __post_init__(self) -> None:
+            require(self, "affix_embedding", sizes=["dim"])
+
+    def __init__(self, config: Config, *, size: int, pad_idx: int, length: int) -> None:
+        nn.Module.__init__(self)
+        self.config, self.pad_idx, self.out_dim = config, pad_idx, config.dim * length
+        self.affixes = token_table(size, config.dim, pad_idx=pad_idx)
+
+    @override
+    def forward(self, affixes: Tensor) -> Tensor:
+        """*Shape:* :math:`(B,T,A)` to :math:`(B,T,A D)`; zero where no word is.
+
+        A batch without any word may leave out places that are padding in all of it.
+        """
+        vectors = self.affixes(affixes).flatten(start_dim=2)
+        return F.pad(vectors, (0, self.out_dim - vectors.shape[2]))
+
+
+@final
+class DictionaryEmbedding(Component, nn.Module):
+    r"""A vector of each word: those of its kinds, each times its weight, pooled; else zero.
+
+    With kinds :math:`k` of weights :math:`w_k` and vectors :math:`v_k` it is the mean, the maximum
+    or :math:`\log\sum_k\exp` of :math:`w_k v_k`, feature by feature.
+
+    Example:
+        >>> embedding = DictionaryEmbedding.Config(dim=4).build(size=3)
+        >>> found = torch.tensor([[[1.0, 2.0, 0.5], [1.0, 1.0, 1.0]]])  # of word 1: kinds 2 and 1
+        >>> vectors, kinds = embedding(found, 3), embedding.kinds.weight
+        >>> torch.allclose(vectors[0, 1], (0.5 * kinds[2] + kinds[1]) / 2), vectors[0, 2].tolist()
+        (True, [0.0, 0.0, 0.0, 0.0])
+    """
+
+    class Config(BaseConfig):
+        """Settings of the vectors."""
+
+        dim: int = 16
+        """Features of a kind."""
+        pooling: Literal["mean", "max", "logsumexp"] = "mean"
+        """How the vectors of a word's kinds become one."""
+        dropout: float = 0.0
+        """Probability of dropping a feature of a word in training."""
+
+        def __post_init__(self) -> None:
+            require(self, "dictionary_embedding", sizes=["dim"], shares=["dropout"])
+
+    def __init__(self, config: Config, *, size: int) -> None:
+        nn.Module.__init__(self)
+        self.config, self.out_dim = config, config.dim
+        self.kinds = token_table(size, config.dim, pad_idx=0)
+        self.dropout = Dropout(config.dropout)
+
+    @override
+    def forward(self, found: Tensor, length: int) -> Tensor:
+        """Makes a vector for each word. *Shape:* :math:`(B,N,3)` to :math:`(B,T,D)`.
+
+        A finding is the place of a word, a kind's number, and its weight; zeros are padding. Those
+        behind ``length`` words, :math:`T`, are not looked at.
+        """
+        places, numbers, weights = found.unbind(dim=-1)
+        places, numbers = places.long(), numbers.long()
+        vectors = self.kinds(numbers) * weights[..., None]
+        real = (numbers > 0) & (places < length)
+        # Which finding is of which word: a product with it adds up in one order on any device.
+        each = torch.arange(length, device=found.device)[:, None] == places[:, None]
+        each = (each & real[:, None]).to(vectors.dtype)
+        counts = each.sum(dim=-1, keepdim=True)
+        if self.config.pooling == "mean":
+            pooled = each @ vectors / counts.clamp(min=1)
+        else:
+            places = torch.where(real, places, length)[..., None].expand_as(vectors)
+            lowest = vectors.new_full((found.shape[0], length + 1, self.out_dim), -torch.inf)
+            highest = lowest.scatter_reduce(1, places, vectors, "amax")
+            if self.config.pooling == "logsumexp":
+                shift = highest.detach()
+                over = torch.where(real[..., None], vectors - shift.gather(1, places), -torch.inf)
+                pooled = shift[:, :length] + (each @ over.exp()).clamp(min=1).log()
+            else:
+                pooled = highest[:, :length]
+            pooled = torch.where(counts > 0, pooled, 0.0)
+        out: Tensor = self.dropout(pooled)
+        return out

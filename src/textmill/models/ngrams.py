@@ -1,0 +1,341 @@
+"""Linear models of the n-grams of texts: a weight for each n-gram and score, and nothing else."""
+
+from abc import abstractmethod
+from collections.abc import MutableMapping, Sized
+from typing import Any, Protocol, runtime_checkable
+from weakref import ref
+
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.utils.weak import WeakTensorKeyDictionary
+from typing_extensions import override
+
+from textmill.config.component import Component
+from textmill.config.component import Config as BaseConfig
+from textmill.errors import UserError
+from textmill.models import registries
+from textmill.models.layers.sparse_rows import SparseRows
+from textmill.models.vocabulary import HasDim
+
+__all__ = [
+    "HasNgrams",
+    "NgramClassifier",
+    "NgramPairClassifier",
+    "NgramPairRegressor",
+    "NgramPairScores",
+    "NgramRegressor",
+    "NgramScores",
+    "NgramTextScores",
+    "NgramWeights",
+]
+
+
+Values = tuple[Tensor, Tensor, Tensor]
+"""The row, the place in a row, and the value of numbers that are not 0. *Shape:* (N) each."""
+
+
+Made = MutableMapping[Tensor, tuple["ref[Tensor]", SparseRows]]
+KEPT_NUMBERS = 1 << 24
+"""Numbers of the sparse rows that are kept, of all batches: 400 MB at most."""
+
+
+@runtime_checkable
+class HasNgrams(Protocol):
+    """What a model needs to know of n-grams: a tokenizer of type ``fitted_ngrams``."""
+
+    weights: NDArray[Any]
+    """How much each id counts, 0 for none. *Shape:* ``[size]``."""
+    words: int
+    """How many n-grams are of words; they come first."""
+
+
+class NgramWeights(nn.Module):
+    r"""The n-grams of texts with their values.
+
+    .. math::
+        x_i = w_i \big/ \sqrt{\textstyle\sum_{j \in k(i)} w_j^2}
+
+    where :math:`k(i)` is the text's n-grams of the same kind: of words, or of characters. So both
+    kinds count alike, however many more there are of one.
+
+    Raises:
+        UserError: Its tokens are no n-grams.
+    """
+
+    def __init__(self, tokenizer: HasNgrams) -> None:
+        super().__init__()
+        if not isinstance(tokenizer, HasNgrams):
+            raise UserError(
+                f"A model of n-grams needs tokenizer.type=fitted_ngrams, but the tokenizer is a "
+                f"{type(tokenizer).__name__}."
+            )
+        weights = torch.from_numpy(tokenizer.weights)
+        # The saved text processor has them: a checkpoint need not.
+        self.register_buffer("weights", weights, persistent=False)
+        self.weights: Tensor
+        known = int((weights > 0).sum())
+        self.characters = len(weights) - known + tokenizer.words
+        """The first id of an n-gram of characters."""
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
+    @override
+    def forward(self, ids: Tensor) -> Values:
+        """The n-grams that have a weight, with their values. *Shape:* :math:`(B,T)`."""
+        weights = self.weights[ids]
+        rows, places = weights.nonzero(as_tuple=True)
+        ids, weights = ids[rows, places], weights[rows, places]
+        kinds = self.kinds(rows, ids)
+        squares = weights.new_zeros(2 * int(rows[-1:].sum()) + 2)
+        squares.index_add_(0, kinds, weights.square())
+        return rows, ids, weights * squares[kinds].rsqrt()
+
+    def padded(self, ids: Tensor) -> Tensor:
+        """The value of each n-gram, 0 where it has none. *Shape:* :math:`(B,T)`."""
+        weights, spelled = self.weights[ids], ids >= self.characters
+        squares = [weights.square().masked_fill(other, 0.0) for other in (spelled, ~spelled)]
+        words, characters = (kind.sum(dim=1, keepdim=True) for kind in squares)
+        norms = torch.where(spelled, characters, words)
+        return weights * norms.clamp(min=torch.finfo(norms.dtype).tiny).rsqrt()
+
+    def kinds(self, rows: Tensor, ids: Tensor) -> Tensor:
+        """A number for a row's n-grams of words, and the next for those of characters."""
+        return 2 * rows + (ids >= self.characters)
+
+
+class NgramScores(Component, nn.Module):
+    """Base of linear models of the n-grams of texts.
+
+    A subclass says by :meth:`values` what a text, or a pair, is to it: numbers by their place in
+    the table of weights.
+    """
+
+    class Config(BaseConfig):
+        """It has none."""
+
+    def __init__(
+        self, config: Config, *, tokenizer: HasNgrams, dense: HasDim | None = None, out: int
+    ) -> None:
+        nn.Module.__init__(self)
+        self.config, self.ngrams = config, NgramWeights(tokenizer)
+        self.table = nn.Parameter(torch.zeros(self.size, out))
+        self.bias = nn.Parameter(torch.zeros(out))
+        self.dense = None if dense is None else nn.Parameter(torch.zeros(dense.dim, out))
+        # Rows that are not shuffled are in the same tensors every epoch: what is made of them is
+        # made once, and goes when they go.
+        self._made: Made = WeakTensorKeyDictionary()
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """How many weights a score has."""
+
+    @abstractmethod
+    def values(self, *texts: Tensor) -> Values:
+        """What is not 0 of the numbers that the table has weights for."""
+
+    @abstractmethod
+    def padded(self, *texts: Tensor) -> tuple[Tensor, Tensor]:
+        """The same, row by row, with zeros: what a graph that is exported can compute.
+
+        Returns:
+            Places in the table, and their numbers. *Shape:* :math:`(B,N)` each.
+        """
+
+    @override
+    def forward(self, *texts: Tensor, dense: Tensor | None = None) -> Tensor:
+        """Scores texts, or pairs.
+
+        Args:
+            texts: Ids of n-grams of a text, :math:`(B,T)`, and its lengths, :math:`(B)`, which are
+                not looked at, since padding has no weight; of a pair, those of the other behind.
+            dense: Numbers of each row, where the model was made for such. *Shape:* :math:`(B,N)`.
+
+        Returns:
+            Unnormalized scores. *Shape:* :math:`(B,L)`.
+        """
+        if torch.compiler.is_exporting():
+            ids, values = self.padded(*texts[::2])
+            scores = self.bias + (self.table[ids] * values[..., None]).sum(dim=1)
+        else:
+            scores = self.bias + self._rows(*texts[::2]).times(self.table)
+        if self.dense is None or dense is None:
+            return scores
+        beside: Tensor = dense / len(self.dense) ** 0.5 @ self.dense  # as long as a kind of n-grams
+        return scores + beside
+
+    def _rows(self, *texts: Tensor) -> SparseRows:
+        first, last = texts[0], texts[-1]
+        if self.training and last in self._made:
+            other, rows = self._made[last]
+            if other() is first:
+                return rows
+        rows = SparseRows(*self.values(*texts), shape=(len(first), self.size))
+        kept = sum(len(rows) for _, rows in self._made.values())
+        if self.training and kept + len(rows) <= KEPT_NUMBERS:
+            self._made[last] = ref(first), rows
+        return rows
+
+    @override
+    def __getstate__(self) -> dict[str, Any]:
+        """All but what is made of batches: another process, or a copy, has others."""
+        return {**vars(self), "_made": None}
+
+    @override
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)  # type: ignore[no-untyped-call]
+        self._made = WeakTensorKeyDictionary()
+
+
+class NgramTextScores(NgramScores):
+    """Base of linear models of the n-grams of one text."""
+
+    @property
+    @override
+    def size(self) -> int:
+        return len(self.ngrams)
+
+    @override
+    def values(self, *texts: Tensor) -> Values:
+        rows, ids, values = self.ngrams(*texts)
+        return rows, ids, values
+
+    @override
+    def padded(self, *texts: Tensor) -> tuple[Tensor, Tensor]:
+        return texts[0], self.ngrams.padded(*texts)
+
+
+@registries.models.register("ngram_classifier")
+class NgramClassifier(NgramTextScores):
+    """Scores the labels of a text by its n-grams: a linear classifier.
+
+    Wang and Manning 2012, "Baselines and Bigrams", and Joulin et al. 2017, "Bag of Tricks", say how
+    far n-grams alone reach.
+
+    Example:
+        >>> from textmill.text.tokenizers.ngram_tokenizer import NgramTokenizer
+        >>> tokenizer = NgramTokenizer({"wake": 2, "up": 1}, {"wa": 2}, rows=2)
+        >>> model = NgramClassifier.Config().build(tokenizer=tokenizer, labels=range(7))
+        >>> model(torch.tensor([[2, 3, 4], [2, 4, 0]]), torch.tensor([3, 2])).shape
+        torch.Size([2, 7])
+        >>> sum(p.numel() for p in model.parameters())
+        42
+    """
+
+    def __init__(
+        self,
+        config: NgramScores.Config,
+        *,
+        tokenizer: HasNgrams,
+        labels: Sized,
+        dense: HasDim | None = None,
+    ) -> None:
+        super().__init__(config, tokenizer=tokenizer, dense=dense, out=len(labels))
+
+
+@registries.models.register("ngram_regressor")
+class NgramRegressor(NgramTextScores):
+    """Gives a text one number by its n-grams: a ridge regression, where weights decay.
+
+    Example:
+        >>> from textmill.text.tokenizers.ngram_tokenizer import NgramTokenizer
+        >>> tokenizer = NgramTokenizer({"wake": 2, "up": 1}, {"wa": 2}, rows=2)
+        >>> model = NgramRegressor.Config().build(tokenizer=tokenizer)
+        >>> model(torch.tensor([[2, 3, 4], [2, 4, 0]]), torch.tensor([3, 2])).shape
+        torch.Size([2, 1])
+    """
+
+    def __init__(
+        self, config: NgramScores.Config, *, tokenizer: HasNgrams, dense: HasDim | None = None
+    ) -> None:
+        super().__init__(config, tokenizer=tokenizer, dense=dense, out=1)
+
+
+class NgramPairScores(NgramScores):
+    """Base of linear models of the n-grams of two texts.
+
+    An n-gram has a weight for the first text, one for the second, and one for where it stands in
+    both; and so have the shares of each text's n-grams, of words and of characters, that the other
+    has too.
+    """
+
+    @property
+    @override
+    def size(self) -> int:
+        return 3 * len(self.ngrams) + 4
+
+    @override
+    def values(self, *texts: Tensor) -> Values:
+        size = len(self.ngrams)
+        (rows1, ids1, values1), (rows2, ids2, values2) = map(self.ngrams, texts)
+        places1, places2 = rows1 * size + ids1, rows2 * size + ids2
+        there1, there2 = torch.isin(places1, places2), torch.isin(places2, places1)
+        parts = [
+            (rows1, ids1, values1),
+            (rows2, ids2 + size, values2),
+            (rows2[there2], ids2[there2] + 2 * size, values2[there2]),
+            self._shares((rows1[there1], ids1[there1], values1[there1]), len(texts[0]), 0),
+            self._shares((rows2[there2], ids2[there2], values2[there2]), len(texts[0]), 2),
+        ]
+        rows, ids, values = (torch.cat(part) for part in zip(*parts, strict=True))
+        return rows, ids, values
+
+    def _shares(self, shared: Values, count: int, at: int) -> Values:
+        """Of a text's n-grams of words, and of characters, by their squares."""
+        rows, ids, values = shared
+        kinds = self.ngrams.kinds(rows, ids)
+        shares = values.new_zeros(2 * count).index_add_(0, kinds, values.square())
+        both = torch.arange(2 * count, device=ids.device)
+        return both // 2, 3 * len(self.ngrams) + at + both % 2, shares
+
+    @override
+    def padded(self, *texts: Tensor) -> tuple[Tensor, Tensor]:
+        (one, two), size = texts, len(self.ngrams)
+        values1, values2 = self.ngrams.padded(one), self.ngrams.padded(two)
+        equal = one[:, :, None] == two[:, None]
+        there1 = (equal & (values2 > 0)[:, None]).any(dim=2)
+        there2 = (equal & (values1 > 0)[:, :, None]).any(dim=1)
+        both = values2 * there2
+        shares = []
+        for ids, values in ((one, values1 * there1), (two, both)):
+            spelled, squares = ids >= self.ngrams.characters, values.square()
+            shares += [squares.masked_fill(other, 0.0).sum(dim=1) for other in (spelled, ~spelled)]
+        places = 3 * size + torch.arange(4, device=one.device).expand(one.shape[0], 4)
+        ids = torch.cat([one, two + size, two + 2 * size, places], dim=1)
+        return ids, torch.cat([values1, values2, both, torch.stack(shares, dim=1)], dim=1)
+
+
+@registries.models.register("ngram_pair_classifier")
+class NgramPairClassifier(NgramPairScores):
+    """Scores the labels of a pair of texts by their n-grams.
+
+    Example:
+        >>> from textmill.text.tokenizers.ngram_tokenizer import NgramTokenizer
+        >>> tokenizer = NgramTokenizer({"wake": 2, "up": 1}, {"wa": 2}, rows=2)
+        >>> model = NgramPairClassifier.Config().build(tokenizer=tokenizer, labels=range(3))
+        >>> one, two = torch.tensor([[2, 3], [2, 0]]), torch.tensor([[2, 4], [3, 4]])
+        >>> model(one, torch.tensor([2, 1]), two, torch.tensor([2, 2])).shape
+        torch.Size([2, 3])
+    """
+
+    def __init__(self, config: NgramScores.Config, *, tokenizer: HasNgrams, labels: Sized) -> None:
+        super().__init__(config, tokenizer=tokenizer, out=len(labels))
+
+
+@registries.models.register("ngram_pair_regressor")
+class NgramPairRegressor(NgramPairScores):
+    """Gives a pair of texts one number by their n-grams.
+
+    Example:
+        >>> from textmill.text.tokenizers.ngram_tokenizer import NgramTokenizer
+        >>> tokenizer = NgramTokenizer({"wake": 2, "up": 1}, {"wa": 2}, rows=2)
+        >>> model = NgramPairRegressor.Config().build(tokenizer=tokenizer)
+        >>> one, two = torch.tensor([[2, 3], [2, 0]]), torch.tensor([[2, 4], [3, 4]])
+        >>> model(one, torch.tensor([2, 1]), two, torch.tensor([2, 2])).shape
+        torch.Size([2, 1])
+    """
+
+    def __init__(self, config: NgramScores.Config, *, tokenizer: HasNgrams) -> None:
+        super().__init__(config, tokenizer=tokenizer, out=1)

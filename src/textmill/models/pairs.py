@@ -1,0 +1,207 @@
+"""Models of pairs of texts: both through one encoder, then compared."""
+
+from collections.abc import Sized
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from typing_extensions import override
+
+from textmill.config.component import Component, setting
+from textmill.config.validators import require
+from textmill.errors import UserError
+from textmill.models import registries
+from textmill.models.classifier import TextConfig, TextVector, score_layers
+from textmill.models.encoders.lstm import LstmEncoder
+from textmill.models.encoders.sequence import SequenceEncoder
+from textmill.models.layers.dropout import Dropout
+from textmill.models.vocabulary import HasVocabInfo, ModelVocabInfo
+
+__all__ = ["PairClassifier", "PairRegressor", "PairScores", "Ranker", "ranking_hinge"]
+
+
+class PairScores(Component, nn.Module):
+    r"""Base of models that give two texts some numbers.
+
+    Both texts become vectors :math:`a` and :math:`b` by one encoder, and
+
+    .. math::
+        s = f([a; b; |a - b|; a \odot b])
+
+    Source: Mou et al. 2016, "Natural Language Inference by Tree-Based Convolution"; Conneau et al.
+    2017 (InferSent).
+    """
+
+    class Config(TextConfig):
+        """Settings of the model."""
+
+        encoder: SequenceEncoder.Config = LstmEncoder.Config()
+        """What makes each token's vector know its text; one for both texts."""
+        together: bool = setting(False, in_key="set")
+        """Whether a pretrained encoder reads both texts as one, so that each token knows the other
+        text, too; the scores are then of one vector (Devlin et al. 2019, section 4.1)."""
+
+    def __init__(self, config: Config, *, vocab_info: ModelVocabInfo, out: int) -> None:
+        nn.Module.__init__(self)
+        if config.together and not config.encoder.reads_ids:
+            raise UserError(
+                "model.together is for encoders that were trained on pairs: set "
+                "model.encoder.type=pretrained, or leave it at false."
+            )
+        parts = config.embedding, config.encoder, config.pooling
+        self.text: TextVector = TextVector(*parts, vocab_info=vocab_info, of_pairs=config.together)
+        self.config = self.text.recorded(config)
+        size = self.text.out_dim if config.together else 4 * self.text.out_dim
+        self.scores = score_layers(size, config.hidden, out, dropout=config.dropout)
+
+    @override
+    def forward(self, text1: Tensor, lengths1: Tensor, text2: Tensor, lengths2: Tensor) -> Tensor:
+        """Scores pairs.
+
+        Args:
+            text1: Token ids. *Shape:* :math:`(B,T)`.
+            lengths1: Real tokens of each row, 1 or more. *Shape:* :math:`(B)`.
+            text2: Token ids. *Shape:* :math:`(B,U)`.
+            lengths2: Real tokens of each row, 1 or more. *Shape:* :math:`(B)`.
+
+        Returns:
+            Unnormalized scores. *Shape:* :math:`(B,L)`.
+        """
+        if self.config.together:
+            one: Tensor = self.scores(self.text.read_pairs(text1, lengths1, text2, lengths2))
+            return one
+        a, b = self.text(text1, lengths1), self.text(text2, lengths2)
+        out: Tensor = self.scores(torch.cat([a, b, (a - b).abs(), a * b], dim=1))
+        return out
+
+
+@registries.models.register("pair_classifier")
+class PairClassifier(PairScores):
+    """Scores the labels of a pair of texts.
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> tokenizer = SimpleNamespace(vocab_info=SimpleNamespace(size=71, pad_idx=0))
+        >>> model = PairClassifier.Config().build(tokenizer=tokenizer, labels=range(2))
+        >>> one, two = torch.tensor([[5, 6, 7], [8, 0, 0]]), torch.tensor([[4], [9]])
+        >>> model(one, torch.tensor([3, 1]), two, torch.tensor([1, 1])).shape
+        torch.Size([2, 2])
+        >>> sum(p.numel() for p in model.parameters())
+        46078
+    """
+
+    def __init__(
+        self, config: PairScores.Config, *, tokenizer: HasVocabInfo, labels: Sized
+    ) -> None:
+        super().__init__(config, vocab_info=tokenizer.vocab_info, out=len(labels))
+
+
+@registries.models.register("pair_regressor")
+class PairRegressor(PairScores):
+    """Gives a pair of texts one number.
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> tokenizer = SimpleNamespace(vocab_info=SimpleNamespace(size=71, pad_idx=0))
+        >>> model = PairRegressor.Config().build(tokenizer=tokenizer)
+        >>> text, lengths = torch.tensor([[5, 6, 7], [8, 0, 0]]), torch.tensor([3, 1])
+        >>> model(text, lengths, text, lengths).shape
+        torch.Size([2, 1])
+    """
+
+    def __init__(self, config: PairScores.Config, *, tokenizer: HasVocabInfo) -> None:
+        super().__init__(config, vocab_info=tokenizer.vocab_info, out=1)
+
+
+@registries.models.register("ranker")
+class Ranker(Component, nn.Module):
+    """How well documents answer a query: the cosine between a vector of each.
+
+    All texts go through one encoder; layers of its own take the query's vector, and others the
+    documents', to where they are compared, so documents can be encoded before any query is known.
+
+    Source: Huang et al. 2013, "Learning Deep Structured Semantic Models for Web Search".
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> tokenizer = SimpleNamespace(vocab_info=SimpleNamespace(size=10, pad_idx=0))
+        >>> model = Ranker.Config().build(tokenizer=tokenizer)
+        >>> text, lengths = torch.tensor([[5, 6, 7], [8, 0, 0]]), torch.tensor([3, 1])
+        >>> model(text, lengths, text, lengths, text, lengths).shape
+        torch.Size([2, 2])
+        >>> sum(p.numel() for p in model.parameters())
+        96928
+    """
+
+    class Config(TextConfig):
+        """Settings of the ranker."""
+
+        dim: int | None = 64
+        """Features of the vectors that are compared; null: those of the texts are, as they come
+        from the pooling."""
+
+        @override
+        def __post_init__(self) -> None:
+            super().__post_init__()
+            require(self, "model", sizes=["dim"])
+            if self.dim is None and self.hidden:
+                raise UserError(
+                    "model.dim=null compares the texts' own vectors, so there are no layers before "
+                    f"it, but model.hidden is {list(self.hidden)}. Leave one of them out."
+                )
+
+    def __init__(self, config: Config, *, tokenizer: HasVocabInfo) -> None:
+        nn.Module.__init__(self)
+        self.text = TextVector(
+            config.embedding, config.encoder, config.pooling, vocab_info=tokenizer.vocab_info
+        )
+        self.config = self.text.recorded(config)
+        self.query, self.document = (self._layers(config) for _ in range(2))
+
+    def _layers(self, config: Config) -> nn.Module:
+        if config.dim is None:
+            return Dropout(config.dropout)
+        size = self.text.out_dim
+        return score_layers(size, config.hidden, config.dim, dropout=config.dropout)
+
+    @override
+    def forward(self, query: Tensor, lengths: Tensor, *documents: Tensor) -> Tensor:
+        """Scores documents.
+
+        Args:
+            query: Token ids. *Shape:* :math:`(B,T)`.
+            lengths: Real tokens of each query, 1 or more. *Shape:* :math:`(B)`.
+            documents: Token ids :math:`(B,U)` and lengths :math:`(B)` of each row's first document,
+                then of its second one, and so on: :math:`K` of them.
+
+        Returns:
+            Cosines, from -1 to 1. *Shape:* :math:`(B,K)`.
+        """
+        asked = self.query(self.text(query, lengths))
+        # In one batch, so that equal documents have equal scores: a tie is no right answer.
+        width = max(text.shape[1] for text in documents[::2])
+        texts = torch.cat([F.pad(text, (0, width - text.shape[1])) for text in documents[::2]])
+        found = self.document(self.text(texts, torch.cat(documents[1::2])))
+        by_row = found.view(-1, query.shape[0], found.shape[1]).transpose(0, 1)
+        return F.cosine_similarity(asked[:, None], by_row, dim=2)
+
+
+def ranking_hinge(positive: Tensor, negative: Tensor, *, margin: float) -> Tensor:
+    r"""What the right one's score lacks of being above the wrong one's by a margin.
+
+    .. math::
+        \ell = \max(0, m - (s^+ - s^-))
+
+    Args:
+        positive: Scores of right ones. *Shape:* :math:`(B)`.
+        negative: Scores of wrong ones. *Shape:* :math:`(B)`.
+        margin: By how much.
+
+    Returns:
+        *Shape:* :math:`(B)`.
+
+    Example:
+        >>> ranking_hinge(torch.tensor([0.5, 1.0]), torch.tensor([0.25, -0.5]), margin=1.0).tolist()
+        [0.75, 0.0]
+    """
+    return (margin - positive.float() + negative.float()).clamp(min=0)

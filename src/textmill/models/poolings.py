@@ -1,0 +1,234 @@
+"""Poolings: from the vectors of a text's tokens to one vector of the text."""
+
+from abc import abstractmethod
+from typing import Any, ClassVar, Literal, Self, final
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from typing_extensions import override
+
+from textmill.config.component import Component
+from textmill.config.component import Config as BaseConfig
+from textmill.config.validators import require
+from textmill.errors import UserError
+from textmill.models import registries
+from textmill.models.layers.dropout import Dropout
+
+__all__ = [
+    "AttentionPooling",
+    "FirstPooling",
+    "LastPooling",
+    "MaxPooling",
+    "MeanPooling",
+    "Pooler",
+    "Pooling",
+    "VectorModule",
+]
+
+
+class VectorModule(Component, nn.Module):
+    """Base of modules over vectors of ``dim`` features, made from a config.
+
+    Attributes:
+        config: The settings.
+        out_dim: Features of a vector, as it comes out; as many as come in, unless the constructor
+            says otherwise.
+    """
+
+    config: Any
+    out_dim: int
+    num_dims: ClassVar[int]
+    """Dimensions of what comes out: 2 of a vector for each text, 3 of one for each token."""
+
+    @override
+    def __new__(cls, config: BaseConfig | None = None, *, dim: int = 0, **given: Any) -> Self:
+        """What every one has is there before its constructor, however that calls this one."""
+        made = super().__new__(cls)
+        made.config, made.out_dim = config, dim
+        return made
+
+    def __init__(self, config: BaseConfig | None = None, *, dim: int = 0) -> None:
+        """Makes the module; also called ``super().__init__()``."""
+        nn.Module.__init__(self)
+
+    @override
+    def __call__(self, *args: Tensor) -> Tensor:
+        """Calls ``forward``, and refuses what it gives where that has another shape than it says.
+
+        Raises:
+            UserError: It has: a layer behind would fail with less to say.
+        """
+        out: Any = super().__call__(*args)
+        shape = tuple(out.shape) if isinstance(out, Tensor) else ()
+        if len(shape) != self.num_dims or shape[-1] != self.out_dim:
+            found = f"{shape}" if isinstance(out, Tensor) else f"a {type(out).__name__}"
+            rows = "rows" if self.num_dims == 2 else "rows, tokens"
+            raise UserError(
+                f"{type(self).__qualname__}.forward gives {found}; wanted a tensor of ({rows}, "
+                f"{self.out_dim}), as its out_dim is {self.out_dim}. Give that, or set "
+                "self.out_dim in its __init__."
+            )
+        checked: Tensor = out
+        return checked
+
+
+class Pooling(VectorModule):
+    """Base of poolings; padding has no part in them."""
+
+    class Config(BaseConfig):
+        """Settings of a pooling."""
+
+    num_dims = 2
+
+    @abstractmethod
+    @override
+    def forward(self, states: Tensor, real: Tensor) -> Tensor:
+        """Makes one vector of those of a text's tokens.
+
+        Args:
+            states: Vectors of tokens. *Shape:* :math:`(B,T,H)`.
+            real: True at tokens that are no padding; one a row at least. *Shape:* :math:`(B,T)`.
+
+        Returns:
+            *Shape:* :math:`(B,H)`.
+        """
+
+
+@registries.poolings.register("max")
+@final
+class MaxPooling(Pooling):
+    """The largest value of each feature (Collobert et al. 2011; Kim 2014).
+
+    Example:
+        >>> states = torch.tensor([[[1.0, 5.0], [3.0, 2.0], [9.0, 9.0]]])
+        >>> MaxPooling.Config().build(dim=2)(states, torch.tensor([[True, True, False]])).tolist()
+        [[3.0, 5.0]]
+    """
+
+    @override
+    def forward(self, states: Tensor, real: Tensor) -> Tensor:
+        return states.masked_fill(~real[..., None], -torch.inf).amax(dim=1)
+
+
+@registries.poolings.register("mean")
+@final
+class MeanPooling(Pooling):
+    """The mean of each feature.
+
+    Example:
+        >>> states = torch.tensor([[[1.0, 5.0], [3.0, 2.0], [9.0, 9.0]]])
+        >>> MeanPooling.Config().build(dim=2)(states, torch.tensor([[True, True, False]])).tolist()
+        [[2.0, 3.5]]
+    """
+
+    @override
+    def forward(self, states: Tensor, real: Tensor) -> Tensor:
+        total = states.masked_fill(~real[..., None], 0.0).sum(dim=1)
+        return total / real.sum(dim=1, keepdim=True)
+
+
+@registries.poolings.register("first")
+@final
+class FirstPooling(Pooling):
+    """The vector of the first token, the mark ``[CLS]`` of BERT (Devlin et al. 2019).
+
+    Example:
+        >>> states = torch.tensor([[[1.0, 5.0], [3.0, 2.0], [9.0, 9.0]]])
+        >>> FirstPooling.Config().build(dim=2)(states, torch.tensor([[True, True, False]])).tolist()
+        [[1.0, 5.0]]
+    """
+
+    @override
+    def forward(self, states: Tensor, real: Tensor) -> Tensor:
+        return states[:, 0]
+
+
+@registries.poolings.register("last")
+@final
+class LastPooling(Pooling):
+    """The vector of the last token.
+
+    Example:
+        >>> states = torch.tensor([[[1.0, 5.0], [3.0, 2.0], [9.0, 9.0]]])
+        >>> LastPooling.Config().build(dim=2)(states, torch.tensor([[True, True, False]])).tolist()
+        [[3.0, 2.0]]
+    """
+
+    @override
+    def forward(self, states: Tensor, real: Tensor) -> Tensor:
+        rows = torch.arange(states.shape[0], device=states.device)
+        return states[rows, real.sum(dim=1) - 1]
+
+
+@registries.poolings.register("pooler")
+@final
+class Pooler(Pooling):
+    r"""The vector of the first token, which BERT and its kin have a mark for, through a layer.
+
+    .. math::
+        v = \mathrm{tanh}(W h_1 + b)
+
+    A fresh run takes the layer's weights from a pretrained encoder that has such.
+
+    Source: Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional Transformers".
+
+    Example:
+        >>> pooling = Pooler.Config().build(dim=2)
+        >>> pooling(torch.ones(3, 5, 2), torch.ones(3, 5, dtype=torch.bool)).shape
+        torch.Size([3, 2])
+    """
+
+    class Config(Pooling.Config):
+        """Settings of the layer."""
+
+        activation: Literal["tanh", "gelu"] = "tanh"
+        """What follows it: the hyperbolic tangent for BERT and RoBERTa, gelu for ELECTRA."""
+
+    def __init__(self, config: Config, *, dim: int) -> None:
+        super().__init__(config, dim=dim)
+        self.dense = nn.Linear(dim, dim)
+
+    @override
+    def forward(self, states: Tensor, real: Tensor) -> Tensor:
+        found = self.dense(states[:, 0])
+        return found.tanh() if self.config.activation == "tanh" else F.gelu(found)
+
+
+@registries.poolings.register("attention")
+@final
+class AttentionPooling(Pooling):
+    r"""A weighted mean whose weights the text's own vectors give (Lin et al. 2017, one head).
+
+    .. math::
+        a = \mathrm{softmax}(w_2 \tanh(W_1 h)), \quad v = \sum_t a_t h_t
+
+    Example:
+        >>> pooling = AttentionPooling.Config(attention_dim=4).build(dim=2)
+        >>> pooling(torch.ones(3, 5, 2), torch.ones(3, 5, dtype=torch.bool)).shape
+        torch.Size([3, 2])
+    """
+
+    class Config(Pooling.Config):
+        """Settings of the attention."""
+
+        attention_dim: int = 64
+        """Features of the layer that weighs."""
+        dropout: float = 0.0
+        """Probability of dropping a feature before it is weighed, in training."""
+
+        def __post_init__(self) -> None:
+            require(self, sizes=["attention_dim"], shares=["dropout"])
+
+    def __init__(self, config: Config, *, dim: int) -> None:
+        super().__init__(config, dim=dim)
+        self.dropout = Dropout(config.dropout)
+        self.hidden = nn.Linear(dim, config.attention_dim, bias=False)
+        self.score = nn.Linear(config.attention_dim, 1, bias=False)
+
+    @override
+    def forward(self, states: Tensor, real: Tensor) -> Tensor:
+        scores = self.score(torch.tanh(self.hidden(self.dropout(states))))
+        weights = scores.masked_fill(~real[..., None], -torch.inf).softmax(dim=1)
+        out: Tensor = (weights * states.masked_fill(~real[..., None], 0.0)).sum(dim=1)
+        return out

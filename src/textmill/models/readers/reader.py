@@ -1,0 +1,336 @@
+"""Models that read a context for the answer to a question: their base, and the two kinds."""
+
+from abc import abstractmethod
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from typing_extensions import override
+
+from textmill.config.component import Component
+from textmill.config.component import Config as BaseConfig
+from textmill.config.validators import require
+from textmill.errors import UserError
+from textmill.models import registries
+from textmill.models.encoders.lstm import LstmEncoder
+from textmill.models.encoders.self_attention import SelfAttentionEncoder
+from textmill.models.encoders.sequence import SequenceEncoder, real_tokens
+from textmill.models.layers.dropout import Dropout
+from textmill.models.layers.word_embeddings import CharacterCnn, WordEmbedding, hide_words
+from textmill.models.poolings import AttentionPooling, MeanPooling
+from textmill.models.readers.answer_spans import SpanScores
+from textmill.models.vocabulary import HasWordVocabInfo, ModelVocabInfo
+
+__all__ = ["LEVELS", "DrqaReader", "JoinedReader", "Reader", "Texts"]
+
+LEVELS = 4
+"""How a word of the context can match one of the question, from not at all to letter by letter."""
+
+
+class Texts(NamedTuple):
+    """Padded texts of one place at least."""
+
+    vectors: Tensor
+    """Of their words. *Shape:* :math:`(B,T,D)`."""
+    lengths: Tensor
+    """Real words of each row; 1 of an empty text, a word that is padding. *Shape:* :math:`(B)`."""
+
+
+class Reader(Component, nn.Module):
+    """Base of readers: where in a context the answer to a question begins, and where it ends."""
+
+    class Config(BaseConfig):
+        """Settings that all readers have."""
+
+        embedding: WordEmbedding.Config = WordEmbedding.Config()
+        """The words' vectors."""
+        character_cnn: CharacterCnn.Config = CharacterCnn.Config()
+        """The vectors made of their characters, in a recipe that has an ingredient
+        ``characters``."""
+        dropout: float = 0.4
+        """Probability of dropping a feature of a word's vector, before and behind the encoders, in
+        training."""
+        word_dropout: float = 0.0
+        """Probability of taking a word for the unknown one in training: what is left of it are its
+        characters, its neighbours, and whether the question has it."""
+        matches: bool = True
+        """Whether a word of the context is told how far it is one of the question's."""
+        no_answer: bool = False
+        """Whether a question can have no answer in its context."""
+
+        def __post_init__(self) -> None:
+            require(self, "model", shares=["dropout", "word_dropout"])
+
+    config: Any
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        tokenizer: HasWordVocabInfo,
+        characters: ModelVocabInfo | None = None,
+    ) -> None:
+        nn.Module.__init__(self)
+        self.config, info = config, tokenizer.vocab_info
+        self.no_answer = config.no_answer
+        """Whether it also says how likely there is none."""
+        self.pad_idx, self.unk_idx = info.pad_idx, info.unk_idx
+        self.embedding: WordEmbedding = config.embedding.build(
+            vocabulary_size=info.size, pad_idx=info.pad_idx
+        )
+        self.dim = config.embedding.dim
+        self.characters: CharacterCnn | None = None
+        if characters is not None:
+            self.characters = config.character_cnn.build(
+                size=characters.size, pad_idx=characters.pad_idx
+            )
+            self.dim += self.characters.out_dim
+        self.dropout = Dropout(config.dropout)
+
+    @abstractmethod
+    def check_lengths(self, question: int, context: int) -> None:
+        """Refuses texts that may be longer than the encoders take: the first such would fail.
+
+        A question, or a window of a context, has so many tokens at most.
+        """
+
+    def _refuse_longer(self, length: int, what: str, lower: str, *, of: str) -> None:
+        most = getattr(self, of).max_length
+        if most is not None and length > most:
+            raise UserError(
+                f"{what} may have {length} tokens, but the module's encoder takes at most {most}. "
+                f"Lower {lower}, or raise model.{of}.max_length."
+            )
+
+    @abstractmethod
+    def read(self, question: Texts, context: Texts, matches: Tensor | None) -> SpanScores:
+        """Scores the words of contexts, whose features ``matches`` are, :math:`(B,T,3)`.
+
+        They are None where ``model.matches`` is false.
+        """
+
+    @override
+    def forward(
+        self,
+        question: Tensor,
+        question_lengths: Tensor,
+        context: Tensor,
+        context_lengths: Tensor,
+        matches: Tensor,
+        question_characters: Tensor | None = None,
+        context_characters: Tensor | None = None,
+    ) -> SpanScores:
+        """Scores the words of contexts as beginnings and ends of the answers to questions.
+
+        Args:
+            question: Ids. *Shape:* :math:`(B,Q)`.
+            question_lengths: Real words of each question, 0 or more. *Shape:* :math:`(B)`.
+            context: Ids. *Shape:* :math:`(B,T)`.
+            context_lengths: Real words of each context, 0 or more. *Shape:* :math:`(B)`.
+            matches: How far each word of the context is one of the question's, from 0 to 3; see
+                :class:`~textmill.text.columns.question.MatchesColumn`. *Shape:* :math:`(B,T)`.
+            question_characters: Ids, where the model was made for such. *Shape:* :math:`(B,Q,C)`.
+            context_characters: Likewise. *Shape:* :math:`(B,T,C)`.
+        """
+        asked = self._texts(question, question_lengths, question_characters)
+        given = self._texts(context, context_lengths, context_characters)
+        features = None
+        if self.config.matches:
+            levels = F.pad(matches, (0, given.vectors.shape[1] - matches.shape[1]))
+            features = F.one_hot(levels, LEVELS)[..., 1:].to(given.vectors.dtype)
+        return self.read(asked, given, features)
+
+    def _texts(self, ids: Tensor, lengths: Tensor, characters: Tensor | None) -> Texts:
+        more = int(not ids.shape[1])
+        ids = F.pad(ids, (0, more), value=self.pad_idx)
+        if self.training and (share := self.config.word_dropout):
+            ids = hide_words(ids, share, pad_idx=self.pad_idx, unk_idx=self.unk_idx)
+        x = self.embedding(ids)
+        if self.characters is not None and characters is not None:
+            spelled = F.pad(characters, (0, 0, 0, more), value=self.characters.pad_idx)
+            x = torch.cat([x, self.characters(spelled)], dim=-1)
+        return Texts(self.dropout(x), lengths.clamp(min=1))
+
+
+@registries.models.register("joined_reader")
+class JoinedReader(Reader):
+    """Finds answers by one encoder over the question and, behind it, the context.
+
+    A word's vector is the sum of its own, of one that says which text it is in, and of one of how
+    far it is a word of the question's. Each encoded word of the context has two scores; that there
+    is no answer is scored by the mean of both texts.
+
+    Source: Devlin et al. 2019, "BERT", section 4.2, without pretraining: that is another recipe's,
+    whose ``embedding`` and ``encoder`` ``trainer.initialize`` takes.
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> tokenizer = SimpleNamespace(vocab_info=SimpleNamespace(size=10, pad_idx=0, unk_idx=1))
+        >>> model = JoinedReader.Config(no_answer=True).build(tokenizer=tokenizer)
+        >>> context, lengths = torch.tensor([[5, 6, 7], [8, 0, 0]]), torch.tensor([3, 1])
+        >>> model(context[:, :1], lengths.clamp(max=1), context, lengths, context * 0).start.shape
+        torch.Size([2, 3])
+    """
+
+    class Config(Reader.Config):
+        """Settings of the reader."""
+
+        encoder: SequenceEncoder.Config = SelfAttentionEncoder.Config()
+        """What makes each word of both texts know the others; its longest text must hold a
+        question and a window of a context."""
+
+    config: Config
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        tokenizer: HasWordVocabInfo,
+        characters: ModelVocabInfo | None = None,
+    ) -> None:
+        super().__init__(config, tokenizer=tokenizer, characters=characters)
+        self.texts = nn.Parameter(torch.randn(2, self.dim) * self.dim**-0.5)
+        if config.matches:
+            self.matches = nn.Linear(LEVELS - 1, self.dim, bias=False)
+        _refuse_ids(config.encoder)
+        self.encoder: SequenceEncoder = config.encoder.build(dim=self.dim)
+        self.scores = nn.Linear(self.encoder.out_dim, 2)
+        self.pooling: MeanPooling = MeanPooling.Config().build(dim=self.encoder.out_dim)
+        if config.no_answer:
+            self.none = nn.Linear(self.encoder.out_dim, 1)
+
+    @override
+    def check_lengths(self, question: int, context: int) -> None:
+        what = "A question with a window of its context"
+        lower = "task.max_length or task.max_question_length"
+        self._refuse_longer(question + context, what, lower, of="encoder")
+
+    @override
+    def read(self, question: Texts, context: Texts, matches: Tensor | None) -> SpanScores:
+        x = context.vectors if matches is None else context.vectors + self.matches(matches)
+        joined = torch.cat([question.vectors + self.texts[0], x + self.texts[1]], dim=1)
+        lengths = question.lengths + context.lengths
+        # A graph that is exported cannot ask data for a size, and a device would be waited for.
+        asks = joined.device.type == "cpu" and not torch.compiler.is_exporting()
+        most = int(lengths.max()) if asks else joined.shape[1]
+        place = torch.arange(most, device=joined.device)
+        # Real words only, the context's behind the question's: padding is at the end alone.
+        behind = (place - question.lengths[:, None]).clamp(min=0, max=x.shape[1] - 1)
+        asked = place < question.lengths[:, None]
+        at = torch.where(asked, place, question.vectors.shape[1] + behind)
+        states = self.encoder(_taken(joined, at), lengths)
+
+        place = torch.arange(x.shape[1], device=joined.device)
+        at = (question.lengths[:, None] + place).clamp(max=states.shape[1] - 1)
+        start, end = self.scores(self.dropout(_taken(states, at))).unbind(-1)
+        if not self.no_answer:
+            return SpanScores(start, end, None)
+        pooled = self.pooling(states, real_tokens(states, lengths))
+        return SpanScores(start, end, self.none(self.dropout(pooled))[:, 0])
+
+
+def _taken(x: Tensor, at: Tensor) -> Tensor:
+    """Vectors at places. *Shape:* :math:`(B,T,D)` at :math:`(B,S)` to :math:`(B,S,D)`."""
+    return x.gather(1, at[..., None].expand(-1, -1, x.shape[-1]))
+
+
+@registries.models.register("drqa_reader")
+class DrqaReader(Reader):
+    r"""Finds answers by a context's words :math:`p_i`, each with what it looks at in the question.
+
+    .. math::
+        a_{ij} &\propto \exp(\mathrm{relu}(W e_i) \cdot \mathrm{relu}(W q_j)) \\
+        p &= \mathrm{encoder}([e_i; \textstyle\sum_j a_{ij} q_j; m_i]) \\
+        s_i &= p_i \cdot W_s v, \quad t_i = p_i \cdot W_e v
+
+    with the words' vectors :math:`e` and :math:`q`, how far each is one of the question's,
+    :math:`m`, and a weighted mean of the encoded question, :math:`v`. There is no answer with a
+    probability that the pooled :math:`p` have.
+
+    Source: Chen et al. 2017, "Reading Wikipedia to Answer Open-Domain Questions", section 3.2,
+    without tags of parts of speech, names and frequencies of terms.
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> tokenizer = SimpleNamespace(vocab_info=SimpleNamespace(size=1418, pad_idx=0, unk_idx=1))
+        >>> words = WordEmbedding.Config(dim=50)
+        >>> config = DrqaReader.Config(embedding=words, no_answer=True, matches=False)
+        >>> model = config.build(tokenizer=tokenizer)
+        >>> sum(p.numel() for p in model.parameters())
+        141933
+        >>> context, lengths = torch.tensor([[5, 6, 7], [8, 0, 0]]), torch.tensor([3, 1])
+        >>> scores = model(context[:, :1], lengths.clamp(max=1), context, lengths, context * 0)
+        >>> scores.start.shape, scores.end.shape, scores.none.shape
+        (torch.Size([2, 3]), torch.Size([2, 3]), torch.Size([2]))
+    """
+
+    class Config(Reader.Config):
+        """Settings of the reader."""
+
+        encoder: SequenceEncoder.Config = LstmEncoder.Config()
+        """What makes each word of the context know the others."""
+        question_encoder: SequenceEncoder.Config = LstmEncoder.Config()
+        """Likewise of the question."""
+
+    config: Config
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        tokenizer: HasWordVocabInfo,
+        characters: ModelVocabInfo | None = None,
+    ) -> None:
+        super().__init__(config, tokenizer=tokenizer, characters=characters)
+        self.align = nn.Linear(self.dim, self.dim)
+        more = LEVELS - 1 if config.matches else 0
+        _refuse_ids(config.encoder)
+        self.encoder: SequenceEncoder = config.encoder.build(dim=2 * self.dim + more)
+        self.question_encoder: SequenceEncoder = config.question_encoder.build(dim=self.dim)
+        own, asked = self.encoder.out_dim, self.question_encoder.out_dim
+        self.weight = nn.Linear(asked, 1)
+        self.start, self.end = nn.Linear(asked, own), nn.Linear(asked, own)
+        if config.no_answer:
+            self.pooling: AttentionPooling = AttentionPooling.Config().build(dim=own)
+            self.none = nn.Linear(own, 2)
+
+    @override
+    def check_lengths(self, question: int, context: int) -> None:
+        lower = "task.max_question_length"
+        self._refuse_longer(question, "A question", lower, of="question_encoder")
+        self._refuse_longer(context, "A window of a context", "task.max_length", of="encoder")
+
+    @override
+    def read(self, question: Texts, context: Texts, matches: Tensor | None) -> SpanScores:
+        asked = real_tokens(question.vectors, question.lengths)
+        parts = [context.vectors, self._aligned(context.vectors, question.vectors, asked)]
+        x = torch.cat(parts if matches is None else [*parts, matches], dim=-1)
+        states = self.dropout(self.encoder(x, context.lengths))
+
+        encoded = self.question_encoder(question.vectors, question.lengths)
+        weights = self.weight(encoded).masked_fill(~asked[..., None], -torch.inf).softmax(dim=1)
+        vector = self.dropout((weights * encoded.masked_fill(~asked[..., None], 0.0)).sum(dim=1))
+        start, end = (
+            torch.bmm(states, w(vector)[..., None])[..., 0] for w in (self.start, self.end)
+        )
+        if not self.no_answer:
+            return SpanScores(start, end, None)
+        has, none = self.none(self.pooling(states, real_tokens(states, context.lengths))).unbind(1)
+        return SpanScores(start, end, none - has)
+
+    def _aligned(self, context: Tensor, question: Tensor, asked: Tensor) -> Tensor:
+        """What each word of the context sees of the question. *Shape:* :math:`(B,T,D)`."""
+        keys, queries = F.relu(self.align(question)), F.relu(self.align(context))
+        scores = torch.bmm(queries, keys.transpose(1, 2))
+        weights = scores.masked_fill(~asked[:, None], -torch.inf).softmax(dim=-1)
+        return torch.bmm(weights, question)
+
+
+def _refuse_ids(encoder: SequenceEncoder.Config) -> None:
+    """Refuses an encoder that is given ids, for these readers give it vectors."""
+    if encoder.reads_ids:
+        raise UserError(
+            "This reader gives its encoder vectors of tokens, but model.encoder reads ids. Start "
+            "from question/pretrained (model.type=pretrained_reader)."
+        )

@@ -1,0 +1,84 @@
+"""Names of models and their parts in files: a module is imported when a name is asked for."""
+
+from textmill.config.registry import Registry
+
+models = Registry(
+    "model",
+    {
+        "textmill.models.causal_transformer": ["transformer_language_model"],
+        "textmill.models.classifier": ["classifier", "regressor"],
+        "textmill.models.embedding.sentence_encoder": ["sentence_encoder"],
+        "textmill.models.huggingface.pretrained_transformer": ["pretrained_transformer"],
+        "textmill.models.language_model": ["lstm_language_model"],
+        "textmill.models.lstm_seq2seq": ["lstm_seq2seq"],
+        "textmill.models.masked_language_model": ["masked_language_model"],
+        "textmill.models.ngrams": [
+            "ngram_classifier",
+            "ngram_pair_classifier",
+            "ngram_pair_regressor",
+            "ngram_regressor",
+        ],
+        "textmill.models.pairs": ["pair_classifier", "pair_regressor", "ranker"],
+        "textmill.models.decoders.pretrained": ["pretrained_language_model"],
+        "textmill.models.decoders.pretrained_seq2seq": ["pretrained_seq2seq"],
+        "textmill.models.readers.pretrained": ["pretrained_reader"],
+        "textmill.models.readers.reader": ["drqa_reader", "joined_reader"],
+        "textmill.models.readers.sentences": ["sentence_scorer"],
+        "textmill.models.tagger": ["intent_slot_model", "tagger"],
+        "textmill.models.transformer": ["transformer"],
+    },
+    plural="models",
+)
+encoders = Registry(
+    "encoder",
+    {
+        "textmill.models.encoders.averaging": ["averaging"],
+        "textmill.models.encoders.cnn": ["cnn"],
+        "textmill.models.encoders.lstm": ["lstm"],
+        "textmill.models.encoders.pretrained": ["pretrained"],
+        "textmill.models.encoders.self_attention": ["self_attention"],
+    },
+    plural="encoders",
+)
+poolings = Registry(
+    "pooling",
+    {"textmill.models.poolings": ["attention", "first", "last", "max", "mean", "pooler"]},
+    plural="poolings",
+)
+losses = Registry(
+    "loss",
+    {
+        "textmill.models.embedding.losses": [
+            "cosent",
+            "cosine_similarity",
+            "multiple_negatives_ranking",
+        ],
+        "textmill.models.label_losses": [
+            "auto",
+            "binary_cross_entropy",
+            "cross_entropy",
+            "focal",
+            "hinge",
+            "squared_hinge",
+        ],
+    },
+    plural="losses",
+)
+attentions = Registry(
+    "attention",
+    {"textmill.models.layers.attention": ["multi_head", "talking_heads"]},
+    plural="attentions",
+)
+feed_forwards = Registry(
+    "feed_forward",
+    {"textmill.models.layers.feed_forward": ["gated", "mlp"]},
+    plural="feed_forwards",
+)
+norms = Registry(
+    "norm", {"textmill.models.layers.norms": ["layer_norm", "rms_norm"]}, plural="norms"
+)
+positions = Registry(
+    "positions",
+    {"textmill.models.layers.positions": ["learned", "rotary", "sinusoidal"]},
+    plural="positions",
+)

@@ -1,0 +1,316 @@
+"""Models that say something of each word: a tagger, and one of intents and slots."""
+
+from collections.abc import Sequence, Sized
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from typing_extensions import override
+
+from textmill.config.component import Component
+from textmill.config.component import Config as BaseConfig
+from textmill.config.validators import require
+from textmill.errors import UserError
+from textmill.models import registries
+from textmill.models.crf import LinearChainCrf
+from textmill.models.encoders.lstm import LstmEncoder
+from textmill.models.encoders.sequence import SequenceEncoder, real_tokens, refuse_vectors
+from textmill.models.layers.dropout import Dropout
+from textmill.models.layers.word_embeddings import (
+    AffixEmbedding,
+    AffixInfo,
+    CharacterCnn,
+    DictionaryEmbedding,
+    WordEmbedding,
+    hide_words,
+)
+from textmill.models.poolings import MaxPooling, Pooling
+from textmill.models.vocabulary import (
+    HasFramedVocabInfo,
+    HasSize,
+    HasWordVocabInfo,
+    ModelVocabInfo,
+)
+from textmill.models.wide import HasCountedNgrams, WideScores
+
+__all__ = ["IntentSlotModel", "Tagger", "WordEncoder", "WordInfo"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class WordInfo:
+    """What a model needs to know of what stands beside words; None: nothing does."""
+
+    characters: ModelVocabInfo | None = None
+    affixes: AffixInfo | None = None
+    pieces: HasFramedVocabInfo | None = None
+    dictionary: HasSize | None = None
+
+
+class WordEncoder(Component, nn.Module):
+    """Base of models that say something of each word.
+
+    From words, and from what is known of them beside their ids, it makes a vector of each that
+    knows its text; a subclass scores what it likes with them.
+    """
+
+    class Config(BaseConfig):
+        """Settings that such models have in common."""
+
+        embedding: WordEmbedding.Config = WordEmbedding.Config()
+        """The words' vectors."""
+        character_cnn: CharacterCnn.Config = CharacterCnn.Config()
+        """The vectors made of their characters, in a recipe that has an ingredient
+        ``characters``."""
+        affix_embedding: AffixEmbedding.Config = AffixEmbedding.Config()
+        """The vectors of their beginnings, endings and shapes, in a recipe that has an ingredient
+        ``affixes``."""
+        dictionary_embedding: DictionaryEmbedding.Config = DictionaryEmbedding.Config()
+        """The vectors of words' kinds, in a recipe that has an ingredient ``dictionary``."""
+        encoder: SequenceEncoder.Config = LstmEncoder.Config()
+        """What makes each word's vector know its text."""
+        dropout: float = 0.4
+        """Probability of dropping a feature before and behind the encoder, in training."""
+        word_dropout: float = 0.0
+        """Probability of taking a word for the unknown one in training: what is left of it are its
+        characters and its neighbours, as of a word that training never saw."""
+        crf: bool = False
+        """Whether a conditional random field scores whole sequences of labels."""
+        constrained: bool = True
+        """Whether the random field's answers keep to the scheme of labels that mark spans: none
+        begins in its middle. Training does not look at it."""
+
+        def __post_init__(self) -> None:
+            require(self, "model", shares=["dropout", "word_dropout"])
+
+    def __init__(
+        self, config: Config, *, tokenizer: HasWordVocabInfo, beside: WordInfo | None = None
+    ) -> None:
+        nn.Module.__init__(self)
+        self.config, info = config, tokenizer.vocab_info
+        self.pad_idx, self.unk_idx = info.pad_idx, info.unk_idx
+        self.dropout = Dropout(config.dropout)
+        self.encoder: SequenceEncoder
+        self.embedding: WordEmbedding | None = None
+        beside = beside or WordInfo()
+        if config.encoder.reads_ids:
+            self._read_pieces(config, beside)
+            return
+        self.embedding = config.embedding.build(vocabulary_size=info.size, pad_idx=self.pad_idx)
+        letters, parts, known = beside.characters, beside.affixes, beside.dictionary
+        self.characters: CharacterCnn | None = None
+        if letters is not None:
+            self.characters = config.character_cnn.build(size=letters.size, pad_idx=letters.pad_idx)
+        self.affixes: AffixEmbedding | None = None
+        if parts is not None:
+            self.affixes = config.affix_embedding.build(
+                size=parts.size, pad_idx=parts.pad_idx, length=parts.length
+            )
+        self.dictionary: DictionaryEmbedding | None = None
+        if known is not None:
+            self.dictionary = config.dictionary_embedding.build(size=known.size)
+        layers = (self.characters, self.affixes, self.dictionary)
+        dim = config.embedding.dim + sum(0 if layer is None else layer.out_dim for layer in layers)
+        self.encoder = config.encoder.build(dim=dim)
+
+    def _read_pieces(self, config: Config, beside: WordInfo) -> None:
+        """Makes an encoder that reads the ids of words' pieces, and has vectors of its own."""
+        if beside.pieces is None:
+            raise UserError(
+                "model.encoder reads the pieces of words, but the recipe has no ingredient pieces. "
+                "Add pieces = PretrainedPieces.Config(), or start from tagging/pretrained or "
+                "joint/pretrained."
+            )
+        refuse_vectors(
+            config.embedding, beside=(beside.characters, beside.affixes, beside.dictionary)
+        )
+        self.encoder = config.encoder.build(vocab_info=beside.pieces.vocab_info, reads="words")
+        self.config = replace(config, encoder=self.encoder.config)
+
+    def states(
+        self,
+        words: Tensor,
+        lengths: Tensor,
+        *,
+        characters: Tensor | None = None,
+        affixes: Tensor | None = None,
+        pieces: Tensor | None = None,
+        dictionary: Tensor | None = None,
+    ) -> Tensor:
+        """A vector of each word that knows its text; the others where the model was made for them.
+
+        Args:
+            words: Ids. *Shape:* :math:`(B,T)`.
+            lengths: Real words of each row, 0 or more. *Shape:* :math:`(B)`.
+            characters: Ids. *Shape:* :math:`(B,T,C)`.
+            affixes: Ids. *Shape:* :math:`(B,T,A)`.
+            pieces: Ids. *Shape:* :math:`(B,T,P)`.
+            dictionary: What is known of words, as
+                :class:`~textmill.models.layers.word_embeddings.DictionaryEmbedding` takes it.
+                *Shape:* :math:`(B,N,3)`.
+
+        Returns:
+            Anything at padding. Texts without any word are read as one that is padding.
+            *Shape:* :math:`(B,T,H)`, :math:`(B,1,H)` of such texts.
+        """
+        empty = not words.shape[1]
+        if self.embedding is None:
+            assert pieces is not None
+            pieces = F.pad(pieces, (0, 0, 0, 1), value=self.pad_idx) if empty else pieces
+            read: Tensor = self.encoder(pieces, lengths)
+            return read
+        words = F.pad(words, (0, 1), value=self.pad_idx) if empty else words
+        if self.training and (share := self.config.word_dropout):
+            words = hide_words(words, share, pad_idx=self.pad_idx, unk_idx=self.unk_idx)
+        x = [self.embedding(words)]
+        for layer, given in ((self.characters, characters), (self.affixes, affixes)):
+            if layer is not None and given is not None:
+                pad = layer.pad_idx
+                x.append(layer(F.pad(given, (0, 0, 0, 1), value=pad) if empty else given))
+        if self.dictionary is not None and dictionary is not None:
+            x.append(self.dictionary(dictionary, words.shape[1]))
+        # No encoder takes a text without a word: what it says of one is at padding.
+        states: Tensor = self.encoder(self.dropout(torch.cat(x, dim=-1)), lengths.clamp(min=1))
+        return states
+
+
+@registries.models.register("tagger")
+class Tagger(WordEncoder):
+    """Scores the labels of each word of a text; with ``model.crf``, of whole sequences of labels.
+
+    With characters and a conditional random field it is the network of Ma and Hovy 2016, without
+    characters that of Huang, Xu and Yu 2015; ``model.encoder.type=self_attention`` is a Transformer
+    encoder.
+
+    Attributes:
+        crf: What joins the scores of words to those of sequences; None: each word for itself.
+
+    Example:
+        >>> import torch
+        >>> from types import SimpleNamespace
+        >>> tokenizer = SimpleNamespace(vocab_info=SimpleNamespace(size=49, pad_idx=0, unk_idx=1))
+        >>> model = Tagger.Config(crf=True).build(tokenizer=tokenizer, labels="abcdef")
+        >>> model(torch.tensor([[5, 6, 7], [8, 0, 0]]), torch.tensor([3, 1])).shape
+        torch.Size([2, 3, 6])
+        >>> sum(p.numel() for p in model.parameters())
+        39658
+    """
+
+    crf: LinearChainCrf | None
+
+    def __init__(
+        self,
+        config: WordEncoder.Config,
+        *,
+        tokenizer: HasWordVocabInfo,
+        labels: Sequence[str],
+        characters: ModelVocabInfo | None = None,
+        affixes: AffixInfo | None = None,
+        pieces: HasFramedVocabInfo | None = None,
+        dictionary: HasSize | None = None,
+    ) -> None:
+        beside = WordInfo(
+            characters=characters, affixes=affixes, pieces=pieces, dictionary=dictionary
+        )
+        super().__init__(config, tokenizer=tokenizer, beside=beside)
+        self.scores = nn.Linear(self.encoder.out_dim, len(labels))
+        self.crf = LinearChainCrf(labels, constrained=config.constrained) if config.crf else None
+
+    @override
+    def forward(self, words: Tensor, lengths: Tensor, **beside: Tensor) -> Tensor:
+        """Scores the labels of each word by itself; ``crf`` makes sequences of them.
+
+        Args:
+            words: Ids. *Shape:* :math:`(B,T)`.
+            lengths: Real words of each row, 0 or more. *Shape:* :math:`(B)`.
+            beside: What stands beside words, where the model was made for such, as
+                :meth:`states` takes it.
+
+        Returns:
+            Unnormalized scores, anything at padding. *Shape:* :math:`(B,T,L)`.
+        """
+        states = self.states(words, lengths, **beside)
+        out: Tensor = self.scores(self.dropout(states))[:, : words.shape[1]]
+        return out
+
+
+@registries.models.register("intent_slot_model")
+class IntentSlotModel(WordEncoder):
+    """Scores a text's intents from its pooled vectors, and each word's tags from its own.
+
+    Source: Liu and Lane 2016, "Attention-Based Recurrent Neural Network Models for Joint Intent
+    Detection and Slot Filling" (a shared BiLSTM); ``model.encoder.type=self_attention`` is a
+    Transformer encoder.
+
+    Attributes:
+        crf: What joins the tags' scores to those of sequences; None: each word for itself.
+
+    Example:
+        >>> import torch
+        >>> from types import SimpleNamespace
+        >>> tokenizer = SimpleNamespace(vocab_info=SimpleNamespace(size=49, pad_idx=0, unk_idx=1))
+        >>> given = {"tokenizer": tokenizer, "labels": range(8), "slots": list("abcdefg")}
+        >>> model = IntentSlotModel.Config().build(**given)
+        >>> intents, tags = model(torch.tensor([[5, 6, 7], [8, 0, 0]]), torch.tensor([3, 1]))
+        >>> intents.shape, tags.shape
+        (torch.Size([2, 8]), torch.Size([2, 3, 7]))
+        >>> sum(p.numel() for p in model.parameters())
+        40179
+    """
+
+    class Config(WordEncoder.Config):
+        """Settings of the model."""
+
+        pooling: Pooling.Config = MaxPooling.Config()
+        """How the words' vectors become the text's."""
+
+    crf: LinearChainCrf | None
+
+    def __init__(  # noqa: PLR0913  # one argument per ingredient
+        self,
+        config: Config,
+        *,
+        tokenizer: HasWordVocabInfo,
+        labels: Sized,
+        slots: Sequence[str],
+        characters: ModelVocabInfo | None = None,
+        affixes: AffixInfo | None = None,
+        pieces: HasFramedVocabInfo | None = None,
+        dictionary: HasSize | None = None,
+        ngrams: HasCountedNgrams | None = None,
+    ) -> None:
+        beside = WordInfo(
+            characters=characters, affixes=affixes, pieces=pieces, dictionary=dictionary
+        )
+        super().__init__(config, tokenizer=tokenizer, beside=beside)
+        self.pooling: Pooling = config.pooling.build(dim=self.encoder.out_dim)
+        self.intents = nn.Linear(self.pooling.out_dim, len(labels))
+        self.wide = None if ngrams is None else WideScores(ngrams, len(labels))
+        self.tags = nn.Linear(self.encoder.out_dim, len(slots))
+        self.crf = LinearChainCrf(slots, constrained=config.constrained) if config.crf else None
+
+    @override
+    def forward(
+        self, words: Tensor, lengths: Tensor, *, ngrams: Tensor | None = None, **beside: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Scores intents, and the tags of each word by itself; ``crf`` makes sequences of them.
+
+        Args:
+            words: Ids. *Shape:* :math:`(B,T)`.
+            lengths: Real words of each row, 0 or more. *Shape:* :math:`(B)`.
+            ngrams: Ids of the text's n-grams, where the model was made for such: they add to the
+                scores of intents. *Shape:* :math:`(B,G)`.
+            beside: What stands beside words, where the model was made for such, as
+                :meth:`states` takes it.
+
+        Returns:
+            Unnormalized scores of intents :math:`(B,I)` and, anything at padding, of tags
+            :math:`(B,T,L)`.
+        """
+        states = self.states(words, lengths, **beside)
+        pooled = self.pooling(states, real_tokens(states, lengths.clamp(min=1)))
+        intents: Tensor = self.intents(self.dropout(pooled))
+        if self.wide is not None and ngrams is not None:
+            intents = intents + self.wide(ngrams)
+        tags: Tensor = self.tags(self.dropout(states))
+        return intents, tags[:, : words.shape[1]]

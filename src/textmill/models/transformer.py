@@ -1,0 +1,263 @@
+"""The Transformer encoder-decoder (Vaswani et al. 2017), from small ones to Marian and NLLB."""
+
+import dataclasses
+from typing import Literal, cast, final
+
+import torch
+from torch import Tensor, nn
+from typing_extensions import override
+
+from textmill.config.component import Component, setting
+from textmill.config.component import Config as BaseConfig
+from textmill.config.validators import require
+from textmill.errors import UserError
+from textmill.models import registries
+from textmill.models.decoder_state import DecoderMemory, DecoderState, length_mask
+from textmill.models.decoders.transformer import TransformerDecoder
+from textmill.models.encoders.self_attention import TransformerEncoder
+from textmill.models.layers.blocks import inherit
+from textmill.models.layers.feed_forward import Activation
+from textmill.models.layers.layer import LayerStack
+from textmill.models.layers.linear import linear
+from textmill.models.layers.positions import named_positions
+from textmill.models.layers.word_embeddings import Embedding, token_table
+from textmill.models.pretrained.architecture import PretrainedSource
+from textmill.models.vocabulary import HasVocabInfo, ModelVocabInfo
+
+__all__ = ["Transformer"]
+
+
+@registries.models.register("transformer")
+@final
+class Transformer(Component, nn.Module):
+    """An encoder-decoder over one vocabulary.
+
+    Of the tokenizer its ``vocab_info`` is read: ``self.config`` holds the settings filled by it.
+
+    Raises:
+        UserError: If the config names another vocabulary size or padding than the tokenizer has.
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> tokenizer = SimpleNamespace(vocab_info=SimpleNamespace(size=100, pad_idx=0))
+        >>> model = Transformer.Config(dim=8, num_heads=2, ffn_dim=16).build(tokenizer=tokenizer)
+        >>> source, lengths = torch.tensor([[5, 6, 3], [7, 3, 0]]), torch.tensor([3, 2])
+        >>> model(source, lengths, torch.tensor([[2, 8], [2, 9]])).shape
+        torch.Size([2, 2, 100])
+    """
+
+    pretrained: PretrainedSource | None = None
+    """Whose weights a fresh run begins with."""
+
+    class Config(BaseConfig):
+        """Settings of the Transformer; the defaults suit 100,000 sentence pairs on a laptop."""
+
+        vocabulary_size: int | None = None
+        """Number of token ids; None takes the tokenizer's. More are rows that no id stands for, as
+        published models have."""
+        pad_idx: int | None = None
+        """Id of the padding token; None takes the tokenizer's."""
+        dim: int = 128
+        """Features of a token's representation."""
+        num_encoder_layers: int = 4
+        """Layers of the encoder."""
+        num_decoder_layers: int = 4
+        """Layers of the decoder."""
+        num_heads: int = 4
+        """Attention heads; ``dim`` must be divisible by it."""
+        ffn_dim: int = 512
+        """Features inside a feed-forward block; 4 times ``dim`` is usual."""
+        dropout: float = 0.1
+        """Probability of dropping a feature of an embedding or a block's output in training."""
+        attention_dropout: float = 0.0
+        """Probability of dropping an attention weight in training; over 0 is slower on CPU."""
+        activation: Activation = "relu"
+        """Activation inside a feed-forward block."""
+        norm_order: Literal["pre", "post"] = "pre"
+        """Layer norm before each block and after the last layer (``pre``; stable at high learning
+        rates, Xiong et al. 2020), or after each block (``post``; the original)."""
+        positions: Literal["sinusoidal", "sinusoidal_tensor2tensor", "learned", "rotary"] = (
+            "sinusoidal"
+        )
+        """Position encodings: sines and cosines (Vaswani et al. 2017; Marian), the same with the
+        frequencies of tensor2tensor (fairseq, M2M-100, NLLB), a trained table (BART), or a turn of
+        queries and keys in self-attention (RoFormer, Su et al. 2021)."""
+        position_offset: int = 0
+        """Row of the first position; fairseq's models keep 2 rows, so theirs is 2."""
+        max_length: int = 512
+        """Longest source or target, in tokens."""
+        tie: Literal["all", "decoder", "none"] = "all"
+        """Which share one embedding matrix: source, target and output (``all``), target and output
+        (``decoder``), or none (Press and Wolf 2017)."""
+        scale_embedding: bool = True
+        """Whether token vectors are multiplied by ``dim ** 0.5`` (Vaswani et al. 2017, 3.4)."""
+        output_bias: bool = False
+        """Whether each token's score has a bias (Marian)."""
+        banned: tuple[int, ...] = setting((), in_key="set")
+        """Token ids that are never answered (Marian's padding)."""
+        encoder: TransformerEncoder.Config = TransformerEncoder.Config()
+        """Blocks of the encoder; what they leave None is as the settings above say."""
+        decoder: TransformerDecoder.Config = TransformerDecoder.Config()
+        """Blocks of the decoder; what they leave None is as the settings above say."""
+
+        def __post_init__(self) -> None:
+            layers = ["num_encoder_layers", "num_decoder_layers"]
+            require(
+                self,
+                "model",
+                sizes=["dim", *layers, "num_heads", "ffn_dim", "max_length"],
+                not_negative=["position_offset"],
+                shares=["dropout", "attention_dropout"],
+            )
+            if self.dim % self.num_heads:
+                raise UserError(
+                    f"model.dim must be divisible by model.num_heads, "
+                    f"but dim is {self.dim} and num_heads {self.num_heads}."
+                )
+            _filled_blocks(self)
+
+    def __init__(self, config: Config, *, tokenizer: HasVocabInfo) -> None:
+        nn.Module.__init__(self)
+        self.config = config = _filled(config, tokenizer.vocab_info)
+        self.max_length = config.max_length
+        """Longest source or target, in tokens."""
+        tied = config.tie == "all"
+        self.source = _embedding(config, config.encoder)
+        self.target = _embedding(config, config.decoder, self.source.tokens if tied else None)
+        self.encoder: TransformerEncoder = config.encoder.build(
+            dim=config.dim, num_layers=config.num_encoder_layers, positions=self.source.positions
+        )
+        self.decoder: TransformerDecoder = config.decoder.build(
+            dim=config.dim, num_layers=config.num_decoder_layers, positions=self.target.positions
+        )
+        self.output_weight = self.target.tokens.weight
+        if config.tie == "none":
+            self.output_weight = nn.Parameter(self.target.tokens.weight.detach().clone())
+            nn.init.normal_(self.output_weight, std=config.dim**-0.5)
+        bias = torch.zeros(len(self.output_weight))
+        self.register_parameter("output_bias", nn.Parameter(bias) if config.output_bias else None)
+        banned = torch.tensor(config.banned, dtype=torch.int64)
+        self.register_buffer("banned", banned, persistent=False)
+
+    banned: Tensor
+
+    @override
+    def forward(self, source: Tensor, source_lengths: Tensor | None, target_in: Tensor) -> Tensor:
+        """Scores the next token at every target position.
+
+        Args:
+            source: Token ids. *Shape:* :math:`(B,S)`.
+            source_lengths: Real tokens of each row; None: all are. *Shape:* :math:`(B)`.
+            target_in: The target up to its last token but one, starting with the start mark.
+                Its padding is at the end and needs no lengths. *Shape:* :math:`(B,T)`.
+
+        Returns:
+            Logits. *Shape:* :math:`(B,T,V)`.
+        """
+        return self.project(self.hidden(source, source_lengths, target_in))
+
+    def hidden(self, source: Tensor, source_lengths: Tensor | None, target_in: Tensor) -> Tensor:
+        """The decoder's last states, :math:`(B,T,D)`; arguments and shapes as in :meth:`forward`.
+
+        A loss projects its real positions only, which saves the logits of the padding.
+        """
+        memory = self.encode(source, source_lengths)
+        out: Tensor = self.decoder(self.target(target_in), memory.states, memory.mask)
+        return out
+
+    def project(self, hidden: Tensor) -> Tensor:
+        """Logits of hidden states. *Shape:* :math:`(*,D)` to :math:`(*,V)`."""
+        return linear(hidden, self.output_weight, cast("Tensor | None", self.output_bias))
+
+    def encode(self, source: Tensor, source_lengths: Tensor | None) -> DecoderMemory:
+        """Runs the encoder; shapes as in :meth:`forward`."""
+        mask = length_mask(source, source_lengths)
+        return DecoderMemory(self.encoder(self.source(source), mask), mask)
+
+    def start(self, memory: DecoderMemory) -> DecoderState:
+        """Starts decoding one token at a time: projects the memory for every layer, once."""
+        layers = [*self.decoder.each_layer()]
+        projected = [layer.cross_attention.project_memory(memory.states) for layer in layers]
+        heads, head_dim = layers[0].attention.num_kv_heads, layers[0].attention.head_dim
+        return DecoderState(projected, memory.mask, heads=heads, head_dim=head_dim)
+
+    def step(self, tokens: Tensor, state: DecoderState) -> Tensor:
+        """Reads one token of each row, :math:`(B)`, and scores the next, :math:`(B,V)`.
+
+        The state, what was read before, moves on by one position.
+        """
+        x = self.target(tokens[:, None], state.position)
+        for number, layer in enumerate(self.decoder.each_layer()):
+            x = layer.step(
+                x,
+                state.self_cache(number),
+                state.position,
+                keys_values=state.memory_keys_values[number],
+                memory_mask=state.memory_mask,
+            )
+        state.position += 1
+        return self.without_banned(self.project(self.decoder.norm(x)[:, 0]))
+
+    def without_banned(self, logits: Tensor) -> Tensor:
+        """Logits, :math:`(B,V)`, by which nothing banned is ever answered."""
+        return logits.index_fill(1, self.banned, -torch.inf) if len(self.banned) else logits
+
+
+def _filled(config: Transformer.Config, vocab: ModelVocabInfo) -> Transformer.Config:
+    """With the vocabulary's size and padding, which must agree with those written, and blocks."""
+    size = vocab.size if config.vocabulary_size is None else config.vocabulary_size
+    wrong = {"vocabulary_size": (size, vocab.size)} if size < vocab.size else {}
+    if config.pad_idx not in (None, vocab.pad_idx):
+        wrong["pad_idx"] = config.pad_idx, vocab.pad_idx
+    for name, (written, found) in wrong.items():
+        raise UserError(
+            f"model.{name} is {written}, but the tokenizer's is {found}. "
+            f"Leave model.{name} out to take the tokenizer's, "
+            "or use the tokenizer that the model was made for."
+        )
+    if wrong_ids := [i for i in config.banned if not 0 <= i < size]:
+        raise UserError(f"model.banned has {wrong_ids[0]}, but ids are from 0 to {size - 1}.")
+    encoder, decoder = _filled_blocks(config)
+    return dataclasses.replace(
+        config, vocabulary_size=size, pad_idx=vocab.pad_idx, encoder=encoder, decoder=decoder
+    )
+
+
+def _filled_blocks(
+    config: Transformer.Config,
+) -> tuple[TransformerEncoder.Config, TransformerDecoder.Config]:
+    """The settings of both stacks, with the model's where they have none; heads fit ``dim``."""
+    positions = named_positions(config.positions, offset=config.position_offset)
+    shared = vars(config) | {"positions": positions}
+    encoder = inherit(config.encoder, shared, where="model.encoder")
+    decoder = inherit(config.decoder, shared, where="model.decoder")
+    for name, attention in (
+        ("encoder.layer.attention", encoder.layer.attention),
+        ("decoder.layer.attention", decoder.layer.attention),
+        ("decoder.layer.cross_attention", decoder.layer.cross_attention),
+    ):
+        assert attention.num_heads is not None
+        if config.dim % attention.num_heads:
+            raise UserError(
+                f"model.dim must be divisible by model.{name}.num_heads, "
+                f"but dim is {config.dim} and num_heads {attention.num_heads}."
+            )
+    return encoder, decoder
+
+
+def _embedding(
+    config: Transformer.Config, stack: LayerStack.Config, tokens: nn.Embedding | None = None
+) -> Embedding:
+    """The front of a stack; of its own token table, if it gets none."""
+    assert config.vocabulary_size is not None
+    assert config.pad_idx is not None
+    assert stack.positions is not None
+    assert stack.layer.attention.num_heads is not None
+    if tokens is None:
+        tokens = token_table(config.vocabulary_size, config.dim, pad_idx=config.pad_idx)
+    head_dim = config.dim // stack.layer.attention.num_heads
+    positions = stack.positions.build(
+        dim=config.dim, head_dim=head_dim, max_length=config.max_length
+    )
+    scale = config.dim**0.5 if config.scale_embedding else 1.0
+    return Embedding(tokens, positions, scale=scale, dropout=config.dropout)

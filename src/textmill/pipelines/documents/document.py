@@ -1,0 +1,103 @@
+"""A document as lines in reading order, and passages of it that know their pages."""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from textmill.errors import DataError
+
+__all__ = ["Document", "DocumentError", "Line", "Passage"]
+
+
+class DocumentError(DataError):
+    """A document that cannot be read.
+
+    Args:
+        name: What the document is called.
+        reason: What was wanted, what was found, and what to do.
+        page: The page it was found on, from 1; None where it is about the whole.
+
+    Example:
+        >>> print(DocumentError("paper.pdf", "it is damaged", page=3))
+        paper.pdf: page 3: it is damaged
+    """
+
+    def __init__(self, name: str, reason: str, *, page: int | None = None) -> None:
+        self.name, self.reason, self.page = name, reason, page
+        super().__init__(f"{name}: {'' if page is None else f'page {page}: '}{reason}")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of one column of a page; lengths are in points, y grows downwards.
+
+    Example:
+        >>> Line("1. Introduction", page=2).text
+        '1. Introduction'
+    """
+
+    text: str
+    page: int = 1
+    """From 1."""
+    x0: float = 0.0
+    """Where its text begins."""
+    x1: float = 0.0
+    """Where it ends."""
+    y: float = 0.0
+    """Of its baseline."""
+    size: float = 0.0
+    """Of most of its characters."""
+    bold: bool = False
+    """Whether most of its characters are."""
+    column: int = 0
+    """The number of its column on its page, in reading order."""
+    left: float = 0.0
+    """The left edge of the column."""
+    right: float = 0.0
+    """Its right edge."""
+    second: float = 0.0
+    """Where the second word begins; ``x0`` where there is none."""
+    raised: bool = False
+    """Whether the first word is a superscript."""
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A text taken from a document, line ends mended, that knows which page each character is on.
+
+    Example:
+        >>> passage = Passage("of two pages", label="[7]", starts=((0, 3), (7, 4)))
+        >>> passage.page_of(0), passage.page_of(8)
+        (3, 4)
+    """
+
+    text: str
+    label: str | None = None
+    """What a reference is cited by where it is numbered, as it is written: ``[12]``, ``3.``."""
+    starts: tuple[tuple[int, int], ...] = field(default=((0, 1),), repr=False)
+    """Offsets where the text of another page begins, rising, each with the page."""
+
+    def page_of(self, offset: int) -> int:
+        """The page, from 1, of the character at an offset; of a text file, 1."""
+        return self.starts[max(bisect_right(self.starts, (offset, 1 << 30)) - 1, 0)][1]
+
+
+@dataclass(frozen=True)
+class Document:
+    r"""A document: its lines in reading order, without running heads and page numbers.
+
+    Example:
+        >>> document = Document("notes.txt", 1, [Line("Two lines"), Line("of text.")])
+        >>> document.text
+        'Two lines\nof text.'
+    """
+
+    name: str
+    pages: int
+    """How many it has; a text file has one."""
+    lines: Sequence[Line] = field(repr=False)
+
+    @property
+    def text(self) -> str:
+        """Its lines as they stand, each on a line of its own."""
+        return "\n".join(line.text for line in self.lines)

@@ -1,0 +1,261 @@
+"""Words of a page to lines in reading order: columns are found by the white between them."""
+
+import itertools
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from textmill.pipelines.documents.document import Line
+from textmill.pipelines.documents.line_numbers import without_line_numbers
+from textmill.pipelines.documents.placed_word import PlacedWord
+
+__all__ = ["page_lines", "written"]
+
+BIN = 2.0
+"""Points: how finely white is looked for."""
+SAME_ROW = 0.5
+"""Of the size: by how much baselines of one row differ; a superscript is raised by 0.4."""
+RAISED = 0.15
+"""Of the size: what is raised by more is a superscript."""
+GUTTER = 3
+"""Bins without a word, at least: 6 points; between words of justified lines are 2 to 5."""
+NARROWEST = 0.18
+"""Of the width of the text: a column has as much, a label of a list or a line number less."""
+FEWEST_ROWS, MANY_ROWS = 3, 8
+"""Rows that columns have at least: each of three where they have eight, or half of the page, in
+all; beside one of eight, the last may have a single one."""
+DEEPEST = 4
+"""Columns within columns, and bands of a page with other columns."""
+LONGEST = 8.0
+"""Of the size: a longer word, as an address, may run into the gutter."""
+WORD_SPACE = 0.2
+"""Of the size: what is farther apart are two words, whatever is written between them."""
+
+
+@dataclass
+class _Row:
+    """Words of about one baseline, that of the largest."""
+
+    y: float
+    size: float
+    words: list[PlacedWord] = field(default_factory=list)
+
+
+def page_lines(words: Sequence[PlacedWord], page: int) -> list[Line]:
+    """The lines of a page in reading order: column by column between what runs over all of them.
+
+    Args:
+        words: In any order.
+        page: The number of the page, from 1.
+
+    Example:
+        >>> places = [(x, 12 * n) for n in range(4) for x in (50, 100, 200, 250)]
+        >>> words = [
+        ...     PlacedWord("left" if x < 150 else "right", x, x + 46, y, 10) for x, y in places
+        ... ]
+        >>> lines = page_lines([*words, PlacedWord("Title", 140, 210, -20, 14)], page=1)
+        >>> [line.text for line in lines[:2]], lines[-1].text, lines[-1].column
+        (['Title', 'left left'], 'right right', 2)
+    """
+    written = [word for word in words if word.x1 > word.x0 and word.size > 0]
+    columns = list(_columns(without_line_numbers(written), 0))
+    return [
+        line
+        for number, rows in enumerate(columns)
+        for line in _lines(rows, page=page, column=number)
+    ]
+
+
+def _rows(words: Sequence[PlacedWord]) -> list[_Row]:
+    """Words by their baselines, from the top; what is large has a row begin, what is small joins.
+
+    A superscript joins the row of the words beside it.
+    """
+    rows = list[_Row]()
+    for word in sorted(words, key=lambda word: word.y):
+        if not rows or word.y - rows[-1].y > SAME_ROW * max(word.size, rows[-1].size):
+            rows.append(_Row(word.y, word.size))
+        elif word.size > rows[-1].size:
+            rows[-1].y, rows[-1].size = word.y, word.size
+        rows[-1].words.append(word)
+    return rows
+
+
+def _columns(words: list[PlacedWord], depth: int) -> Iterator[list[_Row]]:
+    rows = _rows(words)
+    gutter = _gutter(rows) if depth < DEEPEST and len(rows) >= FEWEST_ROWS else None
+    if gutter is None:
+        if rows:
+            yield rows
+        return
+    at, bands = gutter
+    for is_split, start, stop in bands:
+        inside = [word for row in rows[start:stop] for word in row.words]
+        if is_split:
+            yield from _columns([word for word in inside if word.x0 < at], depth + 1)
+            yield from _columns([word for word in inside if word.x0 >= at], depth + 1)
+        else:
+            yield from _columns(inside, depth + 1)
+
+
+Bands = list[tuple[bool, int, int]]
+"""Runs of rows that a gutter divides, or does not: whether, first row, row after the last."""
+
+
+def _gutter(rows: Sequence[_Row]) -> tuple[float, Bands] | None:
+    """Where white divides most rows in two columns, and the rows it divides; None without one."""
+    words = [word for row in rows for word in row.words]
+    low, high = min(word.x0 for word in words), max(word.x1 for word in words)
+    bins = int((high - low) / BIN) + 1
+    if not 8 * GUTTER <= bins <= 10_000:
+        return None
+    taken = np.zeros((len(rows), bins), bool)
+    for number, row in enumerate(rows):
+        for word in row.words:
+            end = min(word.x1, word.x0 + LONGEST * word.size)
+            taken[number, int((word.x0 - low) / BIN) : int((end - low) / BIN) + 1] = True
+    left = np.logical_or.accumulate(taken, 1)
+    right = np.logical_or.accumulate(taken[:, ::-1], 1)[:, ::-1]
+    wide = np.asarray(np.lib.stride_tricks.sliding_window_view(taken, GUTTER, 1).any(2), bool)
+    margin = int(NARROWEST * bins)
+    best: tuple[int, list[int]] = (0, [])
+    for at in np.flatnonzero((~wide).sum(0) >= FEWEST_ROWS).tolist():
+        if margin <= at < bins - margin - GUTTER:
+            count = _divided(~wide[:, at], left[:, at], right[:, at + GUTTER])
+            if count > best[0]:
+                best = (count, [at])
+            elif count and count == best[0]:
+                best[1].append(at)
+    if not best[0]:
+        return None
+    middle = best[1][len(best[1]) // 2]
+    white = ~wide[:, middle]
+    bands = _bands(white, left[:, middle], right[:, middle + GUTTER])
+    return low + (middle + GUTTER / 2) * BIN, bands
+
+
+def _runs(white: NDArray[np.bool_]) -> list[tuple[bool, int, int]]:
+    edges = [0, *(np.flatnonzero(np.diff(white)) + 1).tolist(), len(white)]
+    return [(bool(white[a]), a, b) for a, b in itertools.pairwise(edges)]
+
+
+def _is_divided(left: NDArray[np.bool_], right: NDArray[np.bool_], rows: int) -> bool:
+    fewer, more = sorted((int(left.sum()), int(right.sum())))
+    is_tall = len(left) >= min(MANY_ROWS, rows / 2)
+    return (fewer >= FEWEST_ROWS and is_tall) or (fewer > 0 and more >= MANY_ROWS)
+
+
+def _divided(white: NDArray[np.bool_], left: NDArray[np.bool_], right: NDArray[np.bool_]) -> int:
+    """How many rows stand in runs with text on both sides."""
+    return sum(
+        stop - start
+        for is_white, start, stop in _runs(white)
+        if is_white and _is_divided(left[start:stop], right[start:stop], len(white))
+    )
+
+
+def _bands(white: NDArray[np.bool_], left: NDArray[np.bool_], right: NDArray[np.bool_]) -> Bands:
+    found: Bands = []
+    for is_white, start, stop in _runs(white):
+        split = is_white and _is_divided(left[start:stop], right[start:stop], len(white))
+        if found and not split and not found[-1][0]:
+            found[-1] = (False, found[-1][1], stop)
+        else:
+            found.append((split, start, stop))
+    return found
+
+
+def _lines(rows: Sequence[_Row], *, page: int, column: int) -> Iterator[Line]:
+    words = [word for row in rows for word in row.words]
+    left, right = min(word.x0 for word in words), max(word.x1 for word in words)
+    for row in rows:
+        row.words.sort(key=lambda word: word.x0)
+        sizes, bold = Counter[float](), Counter[bool]()
+        for word in row.words:
+            sizes[word.size] += len(word.text)
+            bold[word.bold] += len(word.text)
+        size = sizes.most_common(1)[0][0]
+        y = Counter(word.y for word in row.words if word.size == size).most_common(1)[0][0]
+        first = row.words[0]
+        text = _text(row.words, size)
+        if text:
+            yield Line(
+                text=text,
+                page=page,
+                x0=first.x0,
+                x1=max(word.x1 for word in row.words),
+                y=y,
+                size=size,
+                bold=bold.most_common(1)[0][0],
+                column=column,
+                left=left,
+                right=right,
+                second=row.words[1].x0 if len(row.words) > 1 else first.x0,
+                raised=first.size < size and first.y < y - RAISED * size,
+            )
+
+
+def _text(words: Sequence[PlacedWord], size: float) -> str:
+    parts = list[str]()
+    last: PlacedWord | None = None
+    for word in words:
+        if last is not None and (
+            word.space
+            or word.x0 - last.x1 > WORD_SPACE * size
+            or (last is words[0] and last.size < word.size)  # a raised label, a drop of a list
+        ):
+            parts.append(" ")
+        parts.append(word.text)
+        last = word
+    return written("".join(parts))
+
+
+LIGATURES = {code: unicodedata.normalize("NFKC", chr(code)) for code in range(0xFB00, 0xFB07)}
+PLAIN = {
+    **LIGATURES,
+    **dict.fromkeys(
+        (0xA0, 0x2002, 0x2003, 0x2004, 0x2005, 0x2006, 0x2007, 0x2009, 0x200A, 0x202F), " "
+    ),
+    **dict.fromkeys((0x2010, 0x2011), "-"),
+    **dict.fromkeys((0x200B, 0x200C, 0x200D, 0xFEFF), ""),
+    0x2028: " ",
+    0x2029: " ",
+    0x85: " ",
+}
+"""What is the same character to whoever reads; no superscript becomes a digit."""
+ACCENTS = {
+    "´": "\u0301", "`": "\u0300", "¨": "\u0308", "ˆ": "\u0302", "˜": "\u0303", "¸": "\u0327",
+    "ˇ": "\u030c", "˚": "\u030a", "¯": "\u0304", "˘": "\u0306", "˙": "\u0307", "˝": "\u030b",
+}  # fmt: skip
+"""Accents that TeX's first fonts write as characters of their own, before the letter."""
+ACCENTED = re.compile(f"([{''.join(ACCENTS)}]) ?([A-Za-zı])")
+
+
+def written(text: str) -> str:
+    r"""Text as one types it: ligatures as letters, accents on theirs, one space between words.
+
+    A soft hyphen stays only at the end, where it says that a word goes on.
+
+    Example:
+        >>> written("Mu\u0308ller, Poincar´e  e\u00adff\u00ad"), written("M¨uller, \ufb01t")
+        ('Müller, Poincaré eff\xad', 'Müller, fit')
+    """
+    text = " ".join(text.translate(PLAIN).split())
+    if text.endswith("\u00ad"):
+        text = text.replace("\u00ad", "") + "\u00ad"
+    elif "\u00ad" in text:
+        text = text.replace("\u00ad", "")
+    if not text.isascii():
+        text = unicodedata.normalize("NFC", ACCENTED.sub(_accented, text))
+    return text
+
+
+def _accented(match: re.Match[str]) -> str:
+    letter = match[2].replace("ı", "i")
+    whole = unicodedata.normalize("NFC", letter + ACCENTS[match[1]])
+    return whole if len(whole) == 1 else match[0]

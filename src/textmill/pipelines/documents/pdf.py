@@ -1,0 +1,211 @@
+"""A PDF to a document: read by a process of its own, within limits, page by page."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import IO, Any
+
+from textmill.errors import MissingExtraError, UserError, worded
+from textmill.pipelines.documents.document import Document, DocumentError
+from textmill.pipelines.documents.page_layout import page_lines
+from textmill.pipelines.documents.pdf_worker import LOCKED
+from textmill.pipelines.documents.placed_word import PlacedWord
+from textmill.pipelines.documents.running_heads import without_running_heads
+from textmill.runtime.bounded_files import opened
+
+__all__ = ["PdfLimits", "read_pdf"]
+
+MIB = 1 << 20
+HEAD = 1024
+"""Bytes within which a PDF says that it is one, as readers of PDFs take them."""
+LONGEST_PASSWORD = 127
+"""Bytes: no PDF has a longer one."""
+SCANNED = (
+    "has no text on any of its pages ({:,}): it was scanned, and its text is to be recognized "
+    "first, as `ocrmypdf IN.pdf OUT.pdf` does, or is damaged"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PdfLimits:
+    """What reading a PDF may take; beyond it is an error, whatever the file holds.
+
+    Example:
+        >>> PdfLimits(pages=20).pages
+        20
+    """
+
+    bytes: int = 256 * MIB
+    """Of the file."""
+    pages: int = 2000
+    page_characters: int = 200_000
+    """On one page; a page of small print has 10,000."""
+    characters: int = 20_000_000
+    """On all pages; 2,000 pages of small print."""
+    seconds: int = 120
+    """Of waiting, from start to end; 500 dense pages take 17 of a processor."""
+    memory: int = 1024 * MIB
+    """Bytes of the process that reads, beside those of the file."""
+
+
+def read_pdf(
+    source: str | Path | bytes,
+    *,
+    name: str | None = None,
+    limits: PdfLimits | None = None,
+    password: str | None = None,
+) -> Document:
+    """The lines of a PDF in reading order, without running heads, page and line numbers.
+
+    A process of its own reads it, so that a file that crashes the reader, or has it take all time
+    or memory, ends in an error.
+
+    Args:
+        source: A path, or what the file holds.
+        name: What errors call it; else its path.
+        limits: What reading it may take.
+        password: Of one that is encrypted; others are read without.
+
+    Raises:
+        DocumentError: It is no PDF, damaged, without text, or beyond a limit; or it is encrypted,
+            and the password is not given, or another.
+        UserError: A password can be none of a PDF.
+        MissingExtraError: The package pypdfium2 is not installed.
+
+    Example:
+        >>> read_pdf(b"hello", name="paper.pdf")
+        Traceback (most recent call last):
+        textmill.pipelines.documents.document.DocumentError: paper.pdf: is no PDF: '%PDF-' was not \
+found in its first 1,024 bytes
+    """
+    limits, secret = limits or PdfLimits(), _secret(password)
+    if find_spec("pypdfium2") is None:
+        raise MissingExtraError("pypdfium2", extra="pdf", what="Reading a PDF")
+    if isinstance(source, bytes):
+        name = name or "the PDF"
+        with tempfile.TemporaryFile(buffering=0) as copy:
+            copy.write(source)
+            return _read(copy, len(source), name, limits, secret=secret)
+    name = name or str(source)
+
+    def refuse(reason: str) -> DocumentError:
+        reason = reason.removeprefix(f"{name}: ")
+        return DocumentError(name, "there is no such file" if reason == "missing" else reason)
+
+    with opened(Path(source), refuse, name=name, links=True) as (file, size):
+        try:
+            return _read(file, size, name, limits, secret=secret)
+        except DocumentError as error:
+            if error.reason != LOCKED:
+                raise
+            how = worded("--password WORD", "password=")
+            raise DocumentError(name, f"{LOCKED}: give it with {how}") from None
+
+
+def _secret(password: str | None) -> bytes | None:
+    """A password as bytes."""
+    if password is None:
+        return None
+    found = password.encode("utf-8", "surrogateescape")
+    if len(found) > LONGEST_PASSWORD or b"\0" in found:
+        raise UserError(
+            f"{worded('--password', 'password')}: that of a PDF has {LONGEST_PASSWORD} bytes at "
+            f"most, and no NUL; this one has {len(found):,}."
+        )
+    return found
+
+
+def _read(
+    file: IO[bytes], size: int, name: str, limits: PdfLimits, *, secret: bytes | None
+) -> Document:
+    if size > limits.bytes:
+        raise DocumentError(name, f"{size:,} bytes are more than the {limits.bytes:,} allowed")
+    if b"%PDF-" not in os.pread(file.fileno(), HEAD, 0):
+        raise DocumentError(name, f"is no PDF: '%PDF-' was not found in its first {HEAD:,} bytes")
+    words = _pages(file, size, name, limits, secret=secret)
+    pages = [page_lines(each, number) for number, each in enumerate(words, 1)]
+    if not any(pages):
+        raise DocumentError(name, SCANNED.format(len(pages)))
+    return Document(name, len(pages), without_running_heads(pages))
+
+
+def _pages(
+    file: IO[bytes], size: int, name: str, limits: PdfLimits, *, secret: bytes | None
+) -> Iterator[list[PlacedWord]]:
+    """The words of each page, as the worker tells them; its end is an error of the file."""
+    bounds = (limits.memory + size, limits.seconds, limits.pages, limits.page_characters)
+    with tempfile.TemporaryFile() as said, _piped(secret) as pipe:
+        process = subprocess.Popen(  # noqa: S603  # this Python, a module of ours
+            [sys.executable, "-P", "-m", "textmill.pipelines.documents.pdf_worker"]
+            + [str(number) for number in (*bounds, limits.characters, *(pipe or [0]))],
+            pass_fds=pipe,
+            stdin=file.fileno(),
+            stdout=subprocess.PIPE,
+            stderr=said,
+        )
+        late = threading.Event()
+
+        def end() -> None:
+            late.set()
+            process.kill()
+
+        timer = threading.Timer(limits.seconds, end)
+        timer.start()
+        try:
+            yield from _told(process, name, late, limits)
+        finally:
+            timer.cancel()
+            process.kill()
+            process.wait()
+            assert process.stdout is not None
+            process.stdout.close()
+
+
+@contextmanager
+def _piped(secret: bytes | None) -> Iterator[list[int]]:
+    """The end of a pipe that a password is read from: arguments are seen by other people."""
+    if secret is None:
+        yield []
+        return
+    reads, writes = os.pipe()
+    os.write(writes, secret)  # a pipe holds more than any password has
+    os.close(writes)
+    try:
+        yield [reads]
+    finally:
+        os.close(reads)
+
+
+def _told(
+    process: subprocess.Popen[bytes], name: str, late: threading.Event, limits: PdfLimits
+) -> Iterator[list[PlacedWord]]:
+    assert process.stdout is not None
+    page = 0
+    for line in process.stdout:
+        if not line.endswith(b"\n"):
+            break
+        told: dict[str, Any] = json.loads(line)
+        if "error" in told:
+            raise DocumentError(name, told["error"], page=told.get("page"))
+        if "end" in told:
+            return
+        if "words" in told:
+            page += 1
+            yield [PlacedWord(*word) for word in told["words"] or ()]
+    process.wait()
+    if late.is_set() or process.returncode in (-24, -9):  # SIGXCPU, and SIGKILL a second later
+        raise DocumentError(name, f"takes longer than {limits.seconds} s to read", page=page + 1)
+    raise DocumentError(
+        name,
+        f"is damaged, or needs more than {limits.memory // MIB:,} MiB: the reader of PDFs ended "
+        f"with code {process.returncode}",
+        page=page + 1,
+    )

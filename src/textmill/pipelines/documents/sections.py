@@ -1,0 +1,316 @@
+"""Parts of a document: its references one by one, its abstract, its body."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from textmill.pipelines.documents.document import Document, Line, Passage
+from textmill.pipelines.documents.headings import (
+    HeadingStyle,
+    dominant_size,
+    heading_key,
+    is_reference_heading,
+)
+from textmill.pipelines.documents.line_ends import Vocabulary, join_lines, vocabulary_of
+from textmill.pipelines.documents.reference_labels import FORMS, labelled_starts
+from textmill.pipelines.documents.reference_starts import column_edges, unlabelled_starts
+
+__all__ = ["find_abstract", "find_body", "find_references"]
+
+MOST_LINES = 50_000
+"""Of a list of references: 1,000 pages of them."""
+LOOKED_AT = 40
+"""Lines below a heading by which it is one of references."""
+OTHER_SIZE = 0.75
+"""Points: what is larger or smaller by more than that is no reference: a footnote, a caption."""
+YEAR = re.compile(r"\b(?:1[6-9]|20)\d\d[a-z]?\b")
+CAPTION = re.compile(
+    r"(?:fig(?:ure|\.)|table|algorithm|scheme|plate|chart) ?\d+\s?[.:|—–]", re.IGNORECASE
+)
+GAP = 1.2
+"""Of the usual distance of lines: what is farther below is set apart."""
+LONGEST_FOOTNOTE = 8
+"""Lines of the footnotes below a column."""
+WIDER = 1.5
+"""Of the usual distance of lines: a gap that ends a caption, an abstract or a paragraph."""
+ABSTRACT = {
+    "abstract", "summary", "zusammenfassung", "résumé", "resumen", "sommario", "riassunto",
+    "resumo", "samenvatting", "sammanfattning", "synopsis", "摘要",
+}  # fmt: skip
+RUN_IN = re.compile(
+    r"(?:abstract|summary|zusammenfassung|résumé|resumen)\s*[.:—–-]+\s*(?=\S)", re.IGNORECASE
+)
+ABSTRACT_ENDS = re.compile(
+    r"(?:keywords?|key words|index terms|ccs concepts|categories and subject|general terms|jel\b"
+    r"|msc\b|acm reference format|introduction$|einleitung$"
+    r"|schlüsselwörter|mots[- ]clés|palabras clave)",
+    re.IGNORECASE,
+)
+INTRODUCTION = {
+    "introduction", "einleitung", "introducción", "introduzione", "introdução", "background",
+}  # fmt: skip
+LEADERS = re.compile(r"(?:\. ?){5}")
+"""Dots before a page number, in a table of contents."""
+LONGEST_ABSTRACT = 120
+"""Lines."""
+SHORTEST_ABSTRACT = 200
+"""Characters of a paragraph that is the abstract though no heading says so."""
+
+
+def find_references(document: Document) -> list[Passage]:
+    """The references of a document in their order, each a passage; those of a text, its lines.
+
+    They are the sections that a heading says are references. Each is split by its labels, else by
+    indents, gaps and what lines say. A label, as ``[12]``, is not in the text but beside it.
+
+    Args:
+        document: As :func:`textmill.pipelines.documents.pdf.read_pdf` gives it.
+
+    Returns:
+        Nothing where the document has no such section.
+
+    Example:
+        >>> texts = ["References", "[1] D. Knuth. The TeX-", "book, 1984.", "[2] X. 86."]
+        >>> document = Document("paper.pdf", 1, [Line(text) for text in texts])
+        >>> [(found.label, found.text) for found in find_references(document)]
+        [('[1]', 'D. Knuth. The TeXbook, 1984.'), ('[2]', 'X. 86.')]
+    """
+    lines = _written(document)
+    vocabulary = vocabulary_of(lines)
+    return [
+        passage
+        for start, stop in _reference_sections(lines)
+        for passage in _split(lines[start + 1 : stop], vocabulary)
+    ]
+
+
+def _written(document: Document) -> list[Line]:
+    """Its lines but the blank ones of a text, which are gaps between the others."""
+    return [line for line in document.lines if line.text.strip()]
+
+
+def _reference_sections(lines: Sequence[Line]) -> list[tuple[int, int]]:
+    """Each list of references: its heading, and the line after its last."""
+    found = list[tuple[int, int]]()
+    headings = [n for n, line in enumerate(lines) if is_reference_heading(line)]
+    for place, heading in enumerate(headings):
+        limit = headings[place + 1] if place + 1 < len(headings) else len(lines)
+        stop = _section_end(lines, heading, min(limit, heading + MOST_LINES))
+        if _are_references(lines[heading + 1 : stop]):
+            found.append((heading, stop))
+    return found or _labelled_at_the_end(lines)
+
+
+def _section_end(lines: Sequence[Line], heading: int, limit: int) -> int:
+    below = lines[heading + 1 : heading + 1 + LOOKED_AT]
+    bold = Counter(line.bold for line in below).most_common(1)
+    style = HeadingStyle(lines[heading], size=dominant_size(below), bold=bool(bold) and bold[0][0])
+    return next((n for n in range(heading + 1, limit) if style.ends_section(lines[n])), limit)
+
+
+def _are_references(lines: Sequence[Line]) -> bool:
+    """Whether lines have labels or years as often as references have."""
+    first = lines[:LOOKED_AT]
+    if not first:
+        return False
+    years = sum(bool(YEAR.search(line.text)) for line in first)
+    labels = sum(bool(FORMS["bracket"].match(line.text)) for line in first)
+    return max(years, labels) >= max(1, len(first) / 8)
+
+
+def _labelled_at_the_end(lines: Sequence[Line]) -> list[tuple[int, int]]:
+    """References below no heading: the last ``[1]`` that others follow on lines of their own."""
+    first = [n for n, line in enumerate(lines) if re.match(r"\[ ?1 ?\]\s", line.text)]
+    for n in reversed(first):
+        rest = lines[n : n + MOST_LINES]
+        if len(labelled_starts(rest, column_edges(rest))) >= 3 and _are_references(rest):
+            return [(n - 1, len(lines))]
+    return []
+
+
+def _split(lines: Sequence[Line], vocabulary: Vocabulary) -> Iterator[Passage]:
+    lines = list(_of_references(lines))
+    if not lines:
+        return
+    edges = column_edges(lines)
+    starts: Sequence[tuple[int, str | None, int]] = labelled_starts(lines, edges)
+    starts = starts or [(n, None, 0) for n in unlabelled_starts(lines, edges)]
+    stops = [*(n for n, _, _ in starts[1:]), len(lines)]
+    for (start, label, offset), stop in zip(starts, stops, strict=True):
+        own = lines[start:stop] if stop < len(lines) else _until_gap(lines, start)
+        passage = join_lines(own, vocabulary, label=label)
+        text = passage.text[offset:]
+        pages = tuple((max(at - offset, 0), page) for at, page in passage.starts)
+        if text:
+            yield Passage(text, label=label, starts=pages)
+
+
+def _of_references(lines: Sequence[Line]) -> Iterator[Line]:
+    """Lines of the size of the list, without footnotes, and captions of what floats in it."""
+    size = dominant_size(lines[: 10 * LOOKED_AT])
+    caption, usual = False, _usual_step(lines)
+    footnotes = set[int]() if lines and lines[0].raised else _footnotes(lines, usual)
+    before: Line | None = None
+    for n, line in enumerate(lines):
+        if n in footnotes:
+            continue
+        if caption and before is not None:
+            caption = _is_near(before, line, WIDER * usual)
+        if abs(line.size - size) <= OTHER_SIZE:
+            caption = caption or bool(CAPTION.match(line.text))
+            if not caption:
+                yield line
+        before = line
+
+
+def _footnotes(lines: Sequence[Line], usual: float) -> set[int]:
+    """What stands below a gap, begins with a raised mark, and ends its column."""
+    found, last = set[int](), len(lines)
+    for n in range(len(lines) - 1, 0, -1):
+        before, line = lines[n - 1], lines[n]
+        if (line.page, line.column) != (before.page, before.column):
+            last = n
+        elif line.raised and line.y - before.y > GAP * usual > 0 and last - n <= LONGEST_FOOTNOTE:
+            found.update(range(n, last))
+            last = n
+    return found
+
+
+def _usual_step(lines: Sequence[Line]) -> float:
+    steps = Counter(round(b.y - a.y, 1) for a, b in pairwise(lines) if b.y > a.y)
+    return steps.most_common(1)[0][0] if steps else 0.0
+
+
+def _is_near(before: Line, line: Line, step: float) -> bool:
+    """Whether a line is in the column of another, and not farther below it."""
+    return (before.page, before.column) == (line.page, line.column) and line.y - before.y <= step
+
+
+def _until_gap(lines: Sequence[Line], start: int) -> Sequence[Line]:
+    """The last reference: what stands far below it is of something else."""
+    most = 2.5 * _usual_step(lines)
+    for stop in range(start + 1, len(lines)):
+        before, line = lines[stop - 1], lines[stop]
+        is_same = (before.page, before.column) == (line.page, line.column)
+        if most and is_same and line.y - before.y > most:
+            return lines[start:stop]
+    return lines[start:]
+
+
+def find_abstract(document: Document) -> Passage | None:
+    """The abstract, by its heading, else the longest paragraph above the introduction.
+
+    Example:
+        >>> lines = [Line("Title"), Line("Abstract"), Line("We show it."), Line("1 Introduction")]
+        >>> find_abstract(Document("a", 1, lines)).text
+        'We show it.'
+    """
+    lines = _written(document)
+    bounds = _abstract(lines)
+    if bounds is None:
+        return None
+    passage = join_lines(lines[slice(*bounds)], vocabulary_of(lines))
+    if match := RUN_IN.match(passage.text):
+        starts = tuple((max(at - match.end(), 0), page) for at, page in passage.starts)
+        return Passage(passage.text[match.end() :], starts=starts)
+    return passage
+
+
+def _abstract(lines: Sequence[Line]) -> tuple[int, int] | None:
+    for n, line in enumerate(lines[: 10 * LONGEST_ABSTRACT]):
+        is_heading = re.sub(r"\s", "", heading_key(line.text)) in ABSTRACT
+        if is_heading or RUN_IN.match(line.text):
+            start = n + is_heading
+            stop = _abstract_end(lines, start)
+            if stop > start and not any(LEADERS.search(line.text) for line in lines[start:stop]):
+                return start, stop
+    above = next((n for n, line in enumerate(lines) if _introduces(line)), 0)
+    paragraphs = _paragraphs(lines[:above])
+    sizes = {
+        (a, b): sum(len(line.text) for line in lines[a:b])
+        for a, b in paragraphs
+        if not any(LEADERS.search(line.text) for line in lines[a:b])
+    }
+    longest = max(sizes, key=lambda each: sizes[each], default=None)
+    return longest if longest and sizes[longest] >= SHORTEST_ABSTRACT else None
+
+
+def _introduces(line: Line) -> bool:
+    return heading_key(line.text) in INTRODUCTION
+
+
+def _abstract_end(lines: Sequence[Line], start: int) -> int:
+    usual = _usual_step(lines[start : start + LOOKED_AT])
+    last = min(len(lines), start + LONGEST_ABSTRACT)
+    for n in range(start + 1, last):
+        line, before = lines[n], lines[n - 1]
+        if ABSTRACT_ENDS.match(heading_key(line.text)):
+            return n
+        if usual and line.y - before.y > WIDER * usual and line.page == before.page:
+            return n
+        if line.column != before.column and before.text.endswith("."):
+            return n
+    return last
+
+
+def _paragraphs(lines: Sequence[Line]) -> Iterator[tuple[int, int]]:
+    """First line of each paragraph, and the line after its last: by gaps, indents, short ends."""
+    if not lines:
+        return
+    usual, start = _usual_step(lines), 0
+    for n in range(1, len(lines)):
+        before, line = lines[n - 1], lines[n]
+        is_same = (before.page, before.column) == (line.page, line.column)
+        far = is_same and bool(usual) and not 0 <= line.y - before.y <= WIDER * usual
+        far = far or _introduces(before)
+        other = abs(line.size - before.size) > OTHER_SIZE or line.bold != before.bold
+        first = (line.second - line.x0) or (line.x1 - line.x0)
+        room = before.right - before.x1 > first + 0.5 * before.size
+        ended = room and before.text.endswith((".", "?", "!"))
+        indented = is_same and line.x0 - before.x0 > 0.5 * line.size
+        if far or other or ended or indented:
+            yield start, n
+            start = n
+    yield start, len(lines)
+
+
+def find_body(document: Document) -> Passage:
+    """The body: from the introduction, else from below the abstract, to the references.
+
+    Headings, captions and what is set smaller or larger than the body are left out; between
+    paragraphs is an empty line. A document without any of that is its own body.
+
+    Example:
+        >>> lines = [Line("1 Introduction"), Line("We do."), Line("References"), Line("A. 1999.")]
+        >>> find_body(Document("a", 1, lines)).text
+        'We do.'
+    """
+    lines = _written(document)
+    sections = _reference_sections(lines)
+    abstract = _abstract(lines)
+    begin = next((n for n, line in enumerate(lines) if _introduces(line)), None)
+    if begin is None:
+        begin = abstract[1] if abstract else 0
+    end = next((start for start, _ in sections if start > begin), len(lines))
+    size = dominant_size(lines[begin:end])
+    vocabulary = vocabulary_of(lines)
+    parts, starts, length = list[str](), list[tuple[int, int]](), 0
+    for a, b in _paragraphs(lines[begin:end]):
+        own = lines[begin + a : begin + b]
+        if _is_of_body(own, size):
+            passage = join_lines(own, vocabulary)
+            starts += [(at + length, page) for at, page in passage.starts]
+            parts.append(passage.text)
+            length += len(passage.text) + 2
+    return Passage("\n\n".join(parts), starts=tuple(starts) or ((0, 1),))
+
+
+def _is_of_body(lines: Sequence[Line], size: float) -> bool:
+    first = lines[0]
+    if abs(dominant_size(lines) - size) > OTHER_SIZE or CAPTION.match(first.text):
+        return False
+    if _introduces(first) or is_reference_heading(first):
+        return False
+    is_title = len(lines) <= 2 and first.bold and not lines[-1].text.endswith(".")
+    return not is_title

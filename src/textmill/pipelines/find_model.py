@@ -1,0 +1,162 @@
+"""The model of a pipeline: named, or in its place below ``$TEXTMILL_HOME``; a run or an export."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from textmill.checkpoint.layout import CHECKPOINTS, TEXT
+from textmill.config.values.raw_values import Entries, Scalar
+from textmill.config.values.yaml_files import read_yaml
+from textmill.errors import TextmillError, UserError, worded
+from textmill.exported.manifest import ExportManifest, is_export
+from textmill.exported.row_predictor import RowPredictor
+from textmill.text.metadata import read_description
+
+__all__ = ["HOME", "ModelWanted", "find_model", "load_model", "models_home", "task_of"]
+
+HOME = "TEXTMILL_HOME"
+"""The variable of the environment that says where models lie."""
+DESCRIPTION = "text.json"
+"""What a saved text processor says of itself."""
+
+
+def models_home() -> Path:
+    """The folder in which pipelines look for their models: ``$TEXTMILL_HOME/models``.
+
+    Where ``TEXTMILL_HOME`` is not set it is ``~/.textmill``.
+    """
+    return Path(os.environ.get(HOME) or Path.home() / ".textmill") / "models"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelWanted:
+    """Which model a pipeline needs, and how one is made."""
+
+    name: str
+    """Of its folder below :func:`models_home`."""
+    tasks: Mapping[str, str]
+    """The tasks that it may be trained for, each with the kind of its saved text processor."""
+    training: str
+    """The words behind ``textmill train`` that make one."""
+    rows: str = ""
+    """What the files in ``training`` have, and where they are from."""
+
+
+def find_model(wanted: ModelWanted, model: str | Path | None = None) -> Path:
+    """The folder of a pipeline's model.
+
+    Args:
+        wanted: What is needed.
+        model: A folder that is named; None: that below :func:`models_home`.
+
+    Raises:
+        UserError: There is none, and how one is got; or it is trained for another task.
+    """
+    folder = models_home() / wanted.name if model is None else Path(model)
+    if not folder.is_dir():
+        raise _no_model(wanted, folder, named=model is not None)
+    task, kind = task_of(folder)
+    known = wanted.tasks.get(str(task))
+    if (known is None and task in _library_tasks()) or (kind and kind not in wanted.tasks.values()):
+        raise UserError(
+            f"{folder} is a model for the task {task or kind}; {wanted.name} wants one for "
+            f"{' or '.join(wanted.tasks)}. Train one: {_command(wanted, models_home())}"
+        )
+    return folder
+
+
+def load_model(
+    wanted: ModelWanted,
+    model: str | Path | None = None,
+    *,
+    device: str = "auto",
+    allow_code: bool = False,
+) -> RowPredictor:
+    """The model of a pipeline, ready to answer; torch is needed for that of a run alone.
+
+    The arguments are those of :func:`find_model` and :func:`textmill.runs.load_run.load`.
+
+    Raises:
+        UserError: As :func:`find_model`; or the model reads several columns.
+    """
+    folder = find_model(wanted, model)
+    if is_export(folder):
+        from textmill.exported.loading import load as load_export
+
+        predictor: RowPredictor = load_export(folder, device=device)
+    else:
+        from textmill.runs.load_run import load
+        from textmill.runtime.memory import few_kernels
+
+        few_kernels()
+        predictor = load(folder, device=device, allow_code=allow_code)
+    if len(predictor.columns) != 1:
+        raise UserError(
+            f"{folder} reads the columns {', '.join(predictor.columns)}; a pipeline gives its "
+            "model texts alone. Train one that reads a single column."
+        )
+    return predictor
+
+
+def task_of(folder: Path) -> tuple[str | None, str | None]:
+    """The task that a run or an export was trained for, and the kind of its text processor.
+
+    Small files say both, and nothing else is read. None stands for what is not said.
+    """
+    if is_export(folder):
+        try:
+            task = ExportManifest.read(folder).source.get("task")
+        except TextmillError:  # told when it is loaded
+            task = None
+        return (task if isinstance(task, str) else None), _kind(folder / TEXT)
+    texts = sorted(folder.glob(f"{CHECKPOINTS}/*/{TEXT}"))
+    return _task_of_run(folder), _kind(texts[-1]) if texts else None
+
+
+def _task_of_run(folder: Path) -> str | None:
+    node: Any = None
+    if (folder / "config.yaml").is_file():
+        try:
+            node = read_yaml(folder / "config.yaml")
+        except TextmillError:
+            return None
+    for name in ("settings", "task", "type"):
+        node = node.entries.get(name) if isinstance(node, Entries) else None
+    return node.text if isinstance(node, Scalar) else None
+
+
+def _kind(text: Path) -> str | None:
+    try:
+        return read_description(text / DESCRIPTION)[0]
+    except TextmillError:
+        return None
+
+
+def _library_tasks() -> list[str]:
+    from textmill.tasks.registries import tasks
+
+    return tasks.names()
+
+
+def _command(wanted: ModelWanted, home: Path) -> str:
+    return f"textmill train {wanted.training} --run-dir {home / wanted.name}"
+
+
+def _no_model(wanted: ModelWanted, folder: Path, *, named: bool) -> UserError:
+    """That there is no model, with the ways to have one."""
+    home = models_home()
+    if named:
+        return UserError(
+            f"{folder}: there is no such folder. Wanted that of a run, as textmill train prints "
+            "it, or of an export."
+        )
+    rows = f"  its rows:      {wanted.rows}\n" if wanted.rows else ""
+    say = worded("--model FOLDER", "model='FOLDER'")
+    return UserError(
+        f"There is no model for {wanted.name}: {folder} is not there. Three ways to have one:\n"
+        f"  train it:      {_command(wanted, home)}\n{rows}"
+        f"  name it:       {say}, a run or an export that you have or were given\n"
+        f"  put it there:  copy such a folder to {folder}, or set {HOME} to where models/ is"
+    )

@@ -1,0 +1,129 @@
+"""The texts that a pipeline is given: strings, the lines of a file, or all of it."""
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import BufferedReader
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from textmill.data.bad_rows import BadRow
+from textmill.data.formats.lines import bare_lines
+from textmill.data.line_blocks import refuse_binary
+from textmill.errors import DataError, UserError
+
+if TYPE_CHECKING:
+    from textmill.pipelines.documents import Passage
+
+__all__ = ["GivenText", "is_pdf", "joined_passages", "open_file", "text_lines", "whole_text"]
+
+LONGEST_LINE = 1_000_000
+"""Bytes: of a reference, of an abstract on one line."""
+LARGEST = 10_000_000
+"""Bytes of a file that is one text: twice the longest novel."""
+MAGIC, MAGIC_WITHIN = b"%PDF-", 1024
+"""How a PDF begins, and within how many bytes readers look for it."""
+
+
+@dataclass(frozen=True)
+class GivenText:
+    """A text to answer, or what stands where one could not be read."""
+
+    text: str
+    """The text; the beginning of what was not read."""
+    line: int | None = None
+    """The line of the file that it is, from 1."""
+    problem: str | None = None
+    """Why it was not read."""
+    label: str | None = None
+    """What it is called where it stands, as ``[12]``."""
+    pages: Callable[[int], int] | None = None
+    """Gives the page of a character, from 1."""
+
+    def page_of(self, offset: int) -> int | None:
+        """The page of a character; None where the text has no pages."""
+        return None if self.pages is None else self.pages(offset)
+
+    @classmethod
+    def of(cls, passage: "Passage") -> "GivenText":
+        """A passage of a document."""
+        return cls(passage.text, label=passage.label, pages=passage.page_of)
+
+
+def joined_passages(passages: Iterable["Passage"]) -> GivenText:
+    r"""Passages of a document as one text, with an empty line between.
+
+    Example:
+        >>> from textmill.pipelines.documents import Passage
+        >>> text = joined_passages([Passage("It is new."), Passage("So", starts=((0, 3),))])
+        >>> text.text, text.page_of(0), text.page_of(12)
+        ('It is new.\n\nSo', 1, 3)
+    """
+    text, begins, parts = "", list[int](), [each for each in passages if each.text]
+    for each in parts:
+        text += "\n\n" * bool(text)
+        begins.append(len(text))
+        text += each.text
+
+    def page_of(offset: int) -> int:
+        at = max(bisect_right(begins, offset) - 1, 0)
+        return parts[at].page_of(offset - begins[at])
+
+    return GivenText(text, pages=page_of if parts else None)
+
+
+def is_pdf(head: bytes) -> bool:
+    """Whether a file begins as a PDF does, whatever its name is.
+
+    Example:
+        >>> is_pdf(b"%PDF-1.7 ..."), is_pdf(b"U. Dayal. Third generation TP monitors.")
+        (True, False)
+    """
+    return MAGIC in head[:MAGIC_WITHIN]
+
+
+@contextmanager
+def open_file(path: Path) -> Iterator[BufferedReader]:
+    """A file of a person's own, open for reading bytes.
+
+    Raises:
+        UserError: It cannot be read; says why.
+    """
+    try:
+        file = path.open("rb")
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}.") from None
+    with file:
+        yield file
+
+
+def text_lines(stream: BinaryIO, name: str) -> Iterator[GivenText]:
+    """A text of each line that has one, in bounded memory; one that is no text has its problem.
+
+    Raises:
+        DataError: The whole file is no text.
+    """
+    for number, found in bare_lines(longest=LONGEST_LINE).scan(stream, name):
+        if isinstance(found, BadRow):
+            yield GivenText(found.text_excerpt, line=number, problem=found.reason)
+        elif found[0].strip():
+            yield GivenText(found[0], line=number)
+
+
+def whole_text(stream: BinaryIO, name: str) -> GivenText:
+    """All of a file as one text.
+
+    Raises:
+        DataError: It is no text in UTF-8, or a longer one than can be meant.
+    """
+    content = stream.read(LARGEST + 1)
+    refuse_binary(content, name)
+    if len(content) > LARGEST:
+        raise DataError(f"{name}: a text may have {LARGEST:,} bytes, this one has more.")
+    try:
+        return GivenText(content.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"{name}: byte {error.start:,} is not UTF-8. Save it as UTF-8 first."
+        ) from None

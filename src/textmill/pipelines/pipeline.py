@@ -1,0 +1,354 @@
+"""What all pipelines do: find their model, read what they are given, answer it in order."""
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from io import BufferedReader, BytesIO
+from pathlib import Path
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    BinaryIO,
+    ClassVar,
+    Generic,
+    Literal,
+    NotRequired,
+    TypeVar,
+    cast,
+    get_args,
+    overload,
+)
+
+from typing_extensions import TypedDict, override
+
+from textmill.data.formats.cells import text_problem
+from textmill.errors import DataError, UserError
+from textmill.exported.row_predictor import Row, RowPredictor, characters, row_chunks
+from textmill.pipelines.find_model import ModelWanted, load_model
+from textmill.pipelines.given_text import (
+    GivenText,
+    is_pdf,
+    joined_passages,
+    open_file,
+    text_lines,
+    whole_text,
+)
+from textmill.text.processors.text_processor import TextProcessor
+
+if TYPE_CHECKING:
+    from textmill.pipelines.documents import Document
+
+__all__ = ["Answered", "InputType", "Pipeline", "PipelineResult", "ResultRow"]
+
+InputType = Literal["str", "txt", "pdf"]
+"""What an input is: a string or a list of strings; the path of a text file; that of a PDF."""
+
+_FILE_NAME = re.compile(r"\S+\.(?:pdf|txt)", re.IGNORECASE)
+"""What stands alone and ends so is the name of a file, whatever it was given as."""
+
+
+class ResultRow(TypedDict):
+    """Base of a result as plain data."""
+
+    text: str
+    """The text that was read."""
+    line: NotRequired[int]
+    """Its line in a file of texts, from 1."""
+    page: NotRequired[int]
+    """Where it begins in a PDF, from 1."""
+    error: NotRequired[str]
+    """Why it could not be answered: then nothing else is there."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PipelineResult:
+    """Base of what a pipeline answers to one text; a subclass has what was found in it."""
+
+    text: str
+    """The text that was read."""
+    line: int | None = None
+    """Its line in a file of texts, from 1."""
+    page: int | None = None
+    """Where it begins in a PDF, from 1."""
+    error: str | None = None
+    """Why the text could not be answered; None where it was, and nothing else holds then."""
+
+    def row(self) -> ResultRow:
+        """The result as plain data, which a JSON file has."""
+        found: ResultRow = self.with_place({})
+        return found
+
+    def lines(self) -> list[str]:
+        """What a terminal shows of it."""
+        return str(self).splitlines()
+
+    def cells(self) -> list[dict[str, Any]]:
+        """The rows of a table that it makes, by the columns that the pipeline names."""
+        return [{}]
+
+    def with_place(self, found: Mapping[str, Any]) -> Any:
+        """What was found as plain data, with the text and its place; or why there is nothing."""
+        place = {"line": self.line, "page": self.page}
+        said = {name: value for name, value in place.items() if value is not None}
+        return {"text": self.text, **said, **({"error": self.error} if self.error else found)}
+
+
+R = TypeVar("R", bound=PipelineResult)
+Answered = Sequence[tuple[Row, Any]]
+"""Rows, each with the model's typed answer."""
+HEAD = 1024
+"""Bytes that say whether a file is a PDF."""
+
+
+class Pipeline(ABC, Generic[R]):
+    """From texts and files to typed results, by a model that is found by its name.
+
+    A subclass says which model it wants, what is asked of the model for a text, and what result its
+    answers make: see ``docs/pipelines.md``. One thread at a time may ask.
+
+    Args:
+        model: The folder of a run or of an export, or a predictor that is loaded; None: the folder
+            ``name`` below ``$TEXTMILL_HOME/models``, ``~/.textmill/models`` where that is not set.
+        device: ``auto``, or a device as torch names it.
+        allow_code: Whether the recipe that a run folder brings may be executed.
+
+    Raises:
+        UserError: There is no model; says the ways to have one. Or it is of another task.
+    """
+
+    wanted: ClassVar[ModelWanted]
+    """The model."""
+    result_class: ClassVar[type[PipelineResult]]
+    """What it answers with."""
+    extensions: ClassVar[tuple[str, ...]] = (".pdf", ".txt")
+    """Of the files that it reads."""
+    by_line: ClassVar[bool] = False
+    """Whether each line of a text file is a text; else the file is one."""
+
+    def __init__(
+        self,
+        model: str | Path | RowPredictor | None = None,
+        *,
+        device: str = "auto",
+        allow_code: bool = False,
+    ) -> None:
+        self.predictor = (
+            model
+            if isinstance(model, RowPredictor)
+            else load_model(self.wanted, model, device=device, allow_code=allow_code)
+        )
+        self.check_model(str(model or self.name))
+
+    @override
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} by {self.predictor!r}>"
+
+    @property
+    def name(self) -> str:
+        """What the pipeline and the folder of its model are called."""
+        return self.wanted.name
+
+    @property
+    def processor(self) -> TextProcessor:
+        """The text processor of the model, which a run and an export have."""
+        found = getattr(getattr(self.predictor, "task", self.predictor), "text", None)
+        assert isinstance(found, TextProcessor)
+        return found
+
+    # -- what a pipeline of one's own says
+
+    def check_model(self, model: str) -> None:
+        """Looks at the model once it is there; nothing by default.
+
+        Args:
+            model: What errors call it.
+
+        Raises:
+            UserError: It is none for this pipeline.
+        """
+
+    def rows(self, given: GivenText) -> Sequence[Any]:
+        """What is asked of the model for a text: rows as a predictor takes them; one, the text."""
+        return [given.text]
+
+    @abstractmethod
+    def result(self, given: GivenText, answered: Answered) -> R:
+        """The result for a text, by each of its :meth:`rows` with the model's answer."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What a table has of each result, beside its place, text and error."""
+        return ()
+
+    def texts(self, document: "Document") -> Iterable[GivenText]:
+        """What of a PDF is answered; one text, abstract and body, by default."""
+        from textmill.pipelines.documents import find_abstract, find_body
+
+        abstract = find_abstract(document)
+        return [joined_passages([*([abstract] if abstract else []), find_body(document)])]
+
+    # -- what all do
+
+    @overload
+    def __call__(self, given: str) -> R: ...
+
+    @overload
+    def __call__(self, given: list[str] | tuple[str, ...]) -> list[R]: ...
+
+    def __call__(self, given: str | list[str] | tuple[str, ...]) -> R | list[R]:
+        """Answers a string, or a list of strings in order.
+
+        Raises:
+            DataError: One cannot be answered; says which, and why.
+        """
+        results = self.predict(given, type="str")
+        for number, result in enumerate(results):
+            if result.error is not None:
+                where = "" if isinstance(given, str) else f"Text {number}: "
+                raise DataError(f"{where}{result.error}")
+        return results[0] if isinstance(given, str) else results
+
+    def predict(
+        self,
+        given: str | Path | Sequence[str],
+        type: InputType | None = None,
+        *,
+        password: str | None = None,
+    ) -> list[R]:
+        """The result for each text, in order; of one that cannot be answered, its ``error``.
+
+        Args:
+            given: A string, a list of strings, or the path of a file.
+            type: What it is. None: a ``Path`` is a file, of the kind that it has; a string is a
+                text, never a file's name, so that no text that somebody else wrote opens a file.
+            password: Of a PDF that is encrypted; other files are read without.
+
+        Raises:
+            UserError: The file cannot be read; or what is given is not of the type, or is a string
+                and has a password.
+            DataError: The file is no text, or no PDF, as its type says.
+        """
+        return [*self.stream(given, type, password=password)]
+
+    def stream(
+        self,
+        given: str | Path | Iterable[str],
+        type: InputType | None = None,
+        *,
+        password: str | None = None,
+    ) -> Iterator[R]:
+        """As :meth:`predict`, one after the other: in bounded memory, however long a file is."""
+        kind = _type_of(given, type)
+        if kind == "str":
+            if password is not None:
+                raise UserError("password is of a PDF, and what is given are texts. Leave it out.")
+            texts = [given] if isinstance(given, str) else given
+            assert not isinstance(texts, Path)
+            yield from self.answer(map(_given, texts))
+            return
+        assert isinstance(given, str | Path)
+        if kind == "pdf":
+            from textmill.pipelines.documents import read_pdf
+
+            yield from self.answer(self.texts(read_pdf(given, password=password)))
+            return
+        with open_file(Path(given)) as file:
+            found_pdf = is_pdf(file.peek(HEAD))
+            if found_pdf and type is None:
+                yield from self.stream(given, "pdf", password=password)
+            elif found_pdf:
+                raise DataError(f"{given}: wanted text, found a PDF. Give it with type='pdf'.")
+            else:
+                yield from self._read_text(file, str(given))
+
+    def predict_bytes(self, name: str, content: bytes, *, password: str | None = None) -> list[R]:
+        """As :meth:`predict` of a file's content, which says itself whether it is a PDF.
+
+        Args:
+            name: What errors call it; one that ends in ``.pdf`` must be a PDF.
+            content: All of it.
+            password: Of a PDF that is encrypted.
+        """
+        return [*self.read(BytesIO(content), name, password=password)]
+
+    def read(self, stream: BinaryIO, name: str, *, password: str | None = None) -> Iterator[R]:
+        """The results for a file that is open, one after the other, as :meth:`predict_bytes`.
+
+        Args:
+            stream: Open for reading bytes.
+            name: What errors call it.
+            password: Of a PDF that is encrypted.
+        """
+        # A pipe cannot go back to what was looked at.
+        peeked = stream if isinstance(stream, BufferedReader) else BufferedReader(stream)  # type: ignore[type-var]
+        if not (is_pdf(peeked.peek(HEAD)) or name.lower().endswith(".pdf")):
+            yield from self._read_text(peeked, name)
+            return
+        from textmill.pipelines.documents import PdfLimits, read_pdf
+
+        content = peeked.read(PdfLimits().bytes + 1)  # as much as is known to be too much
+        yield from self.answer(self.texts(read_pdf(content, name=name, password=password)))
+
+    def _read_text(self, stream: BinaryIO, name: str) -> Iterator[R]:
+        texts = text_lines(stream, name) if self.by_line else [whole_text(stream, name)]
+        yield from self.answer(texts)
+
+    def answer(self, texts: Iterable[GivenText]) -> Iterator[R]:
+        """The results for texts that are read, in order; some hundred are answered together."""
+        for some in row_chunks(texts, lambda given: len(given.text)):
+            problems = [each.problem or text_problem(each.text) for each in some]
+            asked = [
+                [] if problem else self.rows(each)
+                for each, problem in zip(some, problems, strict=True)
+            ]
+            found = self._answered([row for rows in asked for row in rows])
+            for given, problem, rows in zip(some, problems, asked, strict=True):
+                answered = [next(found) for _ in rows]
+                wrong = [str(answer) for _, answer in answered if isinstance(answer, DataError)]
+                if problem or wrong:
+                    yield self._failed(given, problem or wrong[0])
+                else:
+                    yield self.result(given, answered)
+
+    def _answered(self, rows: Iterable[Any]) -> Iterator[tuple[Row, Any]]:
+        for some in row_chunks(rows, characters):
+            yield from self.predictor.answers_or_errors(some)
+
+    def _failed(self, given: GivenText, problem: str) -> R:
+        page = given.page_of(0)
+        failed = self.result_class(text=given.text, line=given.line, page=page, error=problem)
+        return cast("R", failed)
+
+
+def _given(text: object) -> GivenText:
+    if not isinstance(text, str):
+        raise UserError(f"Wanted a string, found {type(text).__name__}.")
+    return GivenText(text)
+
+
+def _type_of(given: Any, said: str | None) -> InputType:
+    """What an input is.
+
+    Raises:
+        UserError: It is not what is said, or may be the name of a file.
+    """
+    known = ", ".join(map(repr, get_args(InputType)))
+    if said is not None and said not in get_args(InputType):
+        raise UserError(f"type is {said!r}; wanted one of {known}, or None.")
+    if isinstance(given, Path):
+        if said == "str":
+            raise UserError(f"type is 'str', but {given} is a path. Leave type out.")
+        return "pdf" if said == "pdf" or (not said and given.suffix.lower() == ".pdf") else "txt"
+    if said is None and isinstance(given, str) and _FILE_NAME.fullmatch(given.strip()):
+        raise UserError(
+            f"{given!r:.200} may be a text or a file. Of a file say its type, as type='pdf', or "
+            "give a pathlib.Path; of a text, type='str'."
+        )
+    if not isinstance(given, str) and said not in (None, "str"):
+        raise UserError(f"type is {said!r}: wanted the path of one file, found a list.")
+    if not isinstance(given, Iterable) or isinstance(given, bytes):
+        raise UserError(
+            f"Wanted a string, a list of strings or a pathlib.Path; found {type(given).__name__}."
+        )
+    return said or "str"  # type: ignore[return-value]  # one of them, as was looked at

@@ -1,0 +1,222 @@
+"""Summaries of texts and papers: their own sentences, or sentences that a model writes."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+
+from typing_extensions import override
+
+from textmill.errors import DataError, UserError
+from textmill.exported.row_predictor import RowPredictor
+from textmill.pipelines.find_model import ModelWanted
+from textmill.pipelines.given_text import GivenText, joined_passages
+from textmill.pipelines.pipeline import Answered, Pipeline, PipelineResult, ResultRow
+from textmill.pipelines.placed_spans import PlacedSpan, PlacedSpanRow
+from textmill.pipelines.registries import register_pipeline
+from textmill.text.features.sentences import sentence_places
+from textmill.text.processors.extract import MOST, Extract, ExtractText
+from textmill.text.processors.tagging import MarkedText
+
+if TYPE_CHECKING:
+    from textmill.pipelines.documents import Document
+
+__all__ = ["Part", "Summarizer", "Summary", "SummaryRow"]
+
+Part = Literal["abstract", "body", "all"]
+"""What of a PDF is summarized."""
+
+
+class SummaryRow(ResultRow, total=False):
+    """A summary as plain data."""
+
+    summary: str
+    """The summary."""
+    score: float
+    """Of sentences of the text, the probability that one of them says most; of a text that was
+    written, its length-normalized log-probability."""
+    spans: list[PlacedSpanRow]
+    """Where its sentences are in the text."""
+    left_out: int
+    """Sentences at the end of the text that the model could not take."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary(PipelineResult):
+    """A summary of a text; ``str()`` gives it.
+
+    Example:
+        >>> print(Summary(text="It rains. It pours.", summary="It rains."))
+        It rains.
+    """
+
+    summary: str = ""
+    """The summary; of sentences of the text with a space between."""
+    score: float = 0.0
+    """Of sentences of the text, the probability that one of them says most of all; of a summary
+    that was written, its length-normalized log-probability."""
+    spans: tuple[PlacedSpan, ...] = ()
+    """Its sentences where they are of the text, each with its place there; of the kind
+    ``sentence``."""
+    left_out: int = 0
+    """Sentences at the end of the text that were not read: the model takes no more."""
+
+    @override
+    def __str__(self) -> str:
+        return self.summary
+
+    @override
+    def lines(self) -> list[str]:
+        return [" ".join(self.summary.split())]
+
+    @override
+    def cells(self) -> list[dict[str, Any]]:
+        return [{"summary": self.summary, "score": round(self.score, 6)}]
+
+    @override
+    def row(self) -> SummaryRow:
+        found: SummaryRow = self.with_place(
+            {
+                "summary": self.summary,
+                "score": round(self.score, 6),
+                **({"spans": [span.row() for span in self.spans]} if self.spans else {}),
+                **({"left_out": self.left_out} if self.left_out else {}),
+            }
+        )
+        return found
+
+
+@register_pipeline("summarizer")
+class Summarizer(Pipeline[Summary]):
+    """Summarizes a text: by its own sentences, or in words of the model's, as it was trained.
+
+    A text file is one text. Of a PDF the abstract is summarized, or the body where none is found.
+    What is longer than the model takes is summarized by its first sentences.
+
+    Args:
+        model: As of :class:`Pipeline`; of a run of ``summarization/extractive-lstm`` or
+            ``summarization/extractive``, or of any that was trained for the task ``summarization``.
+        part: What of a PDF is summarized: ``abstract``, ``body``, or ``all``, one after the other.
+        sentences: Of a summary by sentences of the text, how many; None: as it was trained.
+        device: As of :class:`Pipeline`.
+        allow_code: As of :class:`Pipeline`.
+
+    Example:
+        >>> summarize = Summarizer()  # doctest: +SKIP
+        >>> print(summarize.predict("paper.pdf", type="pdf")[0])  # doctest: +SKIP
+        We devise adaptive loss scaling to improve mixed precision training.
+    """
+
+    wanted = ModelWanted(
+        name="summarizer",
+        tasks={"extractive_summarization": "extract", "summarization": "seq2seq"},
+        training="summarization/extractive-lstm train_data.path=train.jsonl "
+        "valid_data.path=dev.jsonl",
+        rows="JSON lines of source, a list of sentences, and target, a list of summaries",
+    )
+    result_class: ClassVar[type[PipelineResult]] = Summary
+
+    def __init__(
+        self,
+        model: str | Path | RowPredictor | None = None,
+        *,
+        part: Part = "abstract",
+        sentences: int | None = None,
+        device: str = "auto",
+        allow_code: bool = False,
+    ) -> None:
+        if part not in get_args(Part):
+            known = ", ".join(get_args(Part))
+            raise UserError(f"part is {part!r}; wanted one of {known}.")
+        super().__init__(model, device=device, allow_code=allow_code)
+        self.part = part
+        if sentences is not None:
+            text = self.processor
+            if not isinstance(text, ExtractText):
+                raise UserError(
+                    f"sentences is {sentences}, but the model writes its summaries itself: how "
+                    "long they are, its training decides. Leave it out."
+                )
+            if not 0 < sentences <= MOST:
+                raise UserError(f"sentences is {sentences}; wanted 1 to {MOST}.")
+            text.most = sentences
+
+    @property
+    @override
+    def columns(self) -> tuple[str, ...]:
+        return ("summary", "score")
+
+    @override
+    def texts(self, document: "Document") -> Iterable[GivenText]:
+        from textmill.pipelines.documents import find_abstract, find_body
+
+        abstract = find_abstract(document) if self.part != "body" else None
+        found = [] if abstract is None else [abstract]
+        return [
+            joined_passages(
+                [*found, *([] if found and self.part == "abstract" else [find_body(document)])]
+            )
+        ]
+
+    @override
+    def rows(self, given: GivenText) -> Sequence[Any]:
+        """The text, or as many of its first sentences as the model takes; nothing of nothing."""
+        text, column = given.text, self.predictor.columns[0]
+        if not text.strip():
+            return []
+        if self._takes(text):
+            return [{column: text}]
+        places = sentence_places(text)
+        fits, over = 0, len(places)
+        while over - fits > 1:
+            middle = (fits + over) // 2
+            fits, over = (
+                (middle, over) if self._takes(_first(text, places, middle)) else (fits, middle)
+            )
+        return [{column: _first(text, places, max(fits, 1))}]
+
+    def _takes(self, text: str) -> bool:
+        """Whether a text is no longer than the model takes."""
+        processor = self.processor
+        if isinstance(processor, ExtractText):
+            return len(sentence_places(text)) <= processor.limits["sentences"]
+        try:
+            self.predictor.check({self.predictor.columns[0]: text})
+        except DataError:
+            return False
+        return True
+
+    @override
+    def result(self, given: GivenText, answered: Answered) -> Summary:
+        place: dict[str, Any] = {"line": given.line, "page": given.page_of(0)}
+        if not answered:
+            return Summary(text=given.text, **place)
+        ((row, answer),) = answered
+        unread = given.text[len(row[self.predictor.columns[0]]) :]
+        sentences = answer.sentences if isinstance(answer, Extract) else ()
+        spans = tuple(_placed(each, given) for each in sentences)
+        return Summary(
+            text=given.text,
+            summary=answer.text,
+            score=answer.score,
+            spans=spans,
+            left_out=len(sentence_places(unread)),
+            **place,
+        )
+
+
+def _first(text: str, places: Sequence[tuple[int, int]], count: int) -> str:
+    """The first sentences of a text."""
+    return text[: places[count - 1][1]]
+
+
+def _placed(sentence: MarkedText, given: GivenText) -> PlacedSpan:
+    start, page = sentence.start, given.page_of(sentence.start)
+    return PlacedSpan(
+        kind="sentence",
+        text=sentence.text,
+        start=start,
+        end=sentence.end,
+        score=sentence.score,
+        page=page,
+    )

@@ -1,0 +1,276 @@
+"""What a look at the data shows at once: first row, odd labels, shared rows, lengths.
+
+Columns in the wrong order train as well as the right ones: a text can be a label, and a label a
+text. A person sees it in one row.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from textmill.config.planning.plan import Plan
+from textmill.config.planning.session import Session
+from textmill.data.bad_rows import AccountedRows
+from textmill.data.batches import EpochBatches
+from textmill.data.huggingface import HuggingFacePairs
+from textmill.data.rows import Rows
+from textmill.data.text_pairs import TextPairs
+from textmill.preflight.load_data import DATA
+from textmill.tasks.batches.row_batches import MixedBatches, RowBatches, RowSource, is_row
+from textmill.text.features.labels import Labels, split_labels
+from textmill.text.processors.text_processor import TextProcessor
+from textmill.training.loop import Trainer
+
+__all__ = [
+    "data_summary",
+    "first_row",
+    "mixed_sources",
+    "nothing_selected",
+    "odd_labels",
+    "shared_rows",
+    "shortened",
+    "summary_of_batches",
+]
+
+SHOWN_CHARACTERS = 60
+"""Of a value; a whole row then fits on a line or two."""
+LOOKED_AT = 200_000
+"""Rows that are looked at where each must be read or made anew: a million take five seconds."""
+LEAST_ROWS = 50
+"""Of fewer rows, half may well have labels of their own."""
+
+
+def first_row(text: TextProcessor, data: object) -> str:
+    """The first row of ``train_data`` as it was read: what is given, and what is wanted.
+
+    Returns:
+        A line; empty where there are no rows at hand, as with ready batches.
+    """
+    rows = _rows(data, text.columns)
+    if not rows:
+        return ""
+    row = rows[0]
+    given, wanted = (
+        ", ".join(f"{name} {shortened(row[name])}" for name in names if name in row)
+        for names in (text.input_columns, text.target_columns)
+    )
+    return f"train_data begins with: {given}" + (f" -> {wanted}" if wanted else "")
+
+
+def mixed_sources(batches: object) -> str:
+    """How many rows of each source of ``train_data`` an epoch has; empty where none are mixed."""
+    mixture = batches.mixture if isinstance(batches, MixedBatches) else None
+    if mixture is None:
+        return ""
+    epochs = mixture.epochs(1)
+    each = zip(mixture.names, mixture.quotas, strict=True)
+    said = (f"{quota:,} of {name} ({epochs[name]:g} of its own)" for name, quota in each)
+    return f"train_data: rows in an epoch: {', '.join(said)}"
+
+
+def odd_labels(
+    text: TextProcessor, data: object, settings: Mapping[str, Mapping[str, Any]]
+) -> list[str]:
+    """Warnings of labels, taken from ``train_data``, that are likely none.
+
+    Labels that the settings of the plan declare are as they were meant.
+    """
+    rows, found = _rows(data, text.columns), list[str]()
+    first = "" if isinstance(rows, Rows) or len(rows) <= LOOKED_AT else f"{LOOKED_AT:,} rows"
+    where = f" (Counted in its first {first}.)" if first else ""
+    for name, labels in text.ingredients.items():
+        if not isinstance(labels, Labels) or settings.get(name, {}).get("names") or not rows:
+            continue
+        if len(rows) >= LEAST_ROWS and 2 * len(labels) > len(rows):
+            found.append(
+                f"{name}: {len(rows):,} rows of train_data have {len(labels):,} different labels "
+                f"in their column '{labels.column}', such as {shortened(labels[0])}. If another "
+                "column has the labels, correct the order in train_data.columns, or name it by "
+                f"{name}.column; if these are the labels, {name}.names may declare them, and this "
+                "is not said."
+            )
+            continue
+        groups: dict[str, list[str]] = {}
+        for label in labels:
+            groups.setdefault("".join(label.casefold().split()), []).append(label)
+        alike = [group for group in groups.values() if len(group) > 1]
+        if not alike and not labels.has(rows[0][labels.column]):
+            continue  # of several labels a row the first is no word over a column
+        counts = _counts(labels, rows)
+        found += [_one_label(name, labels, group, counts) + where for group in alike]
+        once = [label for label in labels if counts[label] == 1]
+        if len(rows) >= LEAST_ROWS and once == [rows[0][labels.column]]:
+            found.append(
+                f"{name}: {once[0]!r}, which train_data begins with, is the label of no other row. "
+                f"If its first row is a header: train_data.header=true{where}"
+            )
+    return found
+
+
+def _counts(labels: Labels, rows: Sequence[Mapping[str, Any]]) -> Counter[str]:
+    """How many rows each label has; of several in a row each counts."""
+    column = labels.column
+    looked = islice(rows, LOOKED_AT)
+    values = rows.column(column) if isinstance(rows, Rows) else [row[column] for row in looked]
+    keys = (tuple(value) if isinstance(value, list) else value for value in values)
+    found = Counter[str]()
+    for value, count in Counter[Any](values if isinstance(rows, Rows) else keys).items():
+        several = isinstance(value, str | tuple) and not labels.has(value)
+        every = split_labels(value, labels.separator, column=column, row=0) if several else [value]
+        for name in every:
+            found[name] += count
+    return found
+
+
+def _one_label(name: str, labels: Labels, group: Sequence[str], counts: Counter[str]) -> str:
+    rows = {label: f" ({counts[label]:,})" if counts[label] else "" for label in group}
+    listed = ", ".join(f"{shortened(label)}{count}" for label, count in rows.items())
+    return (
+        f"{name}: labels of the column '{labels.column}' that differ by case or spaces alone are "
+        f"different labels: {listed}. If they are one, write it in one way in all data; if not, "
+        f"{name}.names may declare them, and this is not said."
+    )
+
+
+def nothing_selected(plan: Plan) -> str:
+    """What becomes of the selection where there is no ``valid_data``; else empty."""
+    selection = plan.settings.get("trainer", {}).get("selection")
+    if "valid_data" in plan.order or not isinstance(selection, Mapping):
+        return ""
+    metric = selection.get("metric")
+    return (
+        "There is no valid_data, so nothing is selected: the best weights are the last ones, and "
+        f"trainer.selection.metric={metric} is of no effect."
+    )
+
+
+def _rows(data: object, columns: Collection[str] = ()) -> Sequence[Mapping[str, Any]]:
+    """The rows that can be looked at without a pass over the data; none of ready batches."""
+    rows = data.rows() if isinstance(data, RowSource) else data
+    return rows if isinstance(rows, Sequence) and len(rows) and is_row(rows[0], columns) else ()
+
+
+def shortened(value: Any) -> str:
+    """A value on a line, cut where it is long.
+
+    Example:
+        >>> shortened("a very long text " * 9)
+        "'a very long text a very long text a very long text a very...'"
+    """
+    text = value if isinstance(value, str) else str(value)
+    cut = text if len(text) <= SHOWN_CHARACTERS else f"{text[: SHOWN_CHARACTERS - 3]}..."
+    return repr(cut) if isinstance(value, str) else cut
+
+
+ASKED = 1000
+"""Rows of the evaluated data that are looked for: a share of them is known to 3 % then."""
+BULK = 0.2
+"""Share of rows from which on it is said; short texts are often the same by chance."""
+HOLDOUT = (
+    ", or leave some of train_data to valid_data: train_data.holdout=0.1, and no file of its own"
+)
+"""What else helps validation data, where the training data has such a setting."""
+
+
+def shared_rows(session: Session) -> list[str]:
+    """A warning for each evaluated data of which many rows are rows of ``train_data``."""
+    rows = {name: _rows(session.get(name)) for name in DATA if session.has(name)}
+    train, found = rows.pop(DATA[0], ()), []
+    may_leave = train and hasattr(getattr(session.get(DATA[0]), "config", None), "holdout")
+    for name, other in rows.items():
+        if said := _shared(train, other, name):
+            found.append(f"{said}{HOLDOUT if may_leave and name == 'valid_data' else ''}.")
+    return found
+
+
+def _shared(train: Sequence[Any], other: Sequence[Any], name: str) -> str:
+    """What is to be said of evaluated rows; empty where few of them are trained on.
+
+    Blank lines of a text are rows, but tell nothing.
+
+    >>> rows = [{"text": str(n)} for n in range(10)]
+    >>> _shared(rows, rows[5:] + [{"text": "new"}] * 5, "valid_data")[:45]
+    '5 of 10 rows of valid_data are in train_data:'
+    >>> _shared(rows, rows[:1] + [{"text": "new"}] * 9, "valid_data")
+    ''
+    """
+    if not (len(train) and len(other)):
+        return ""  # of ready batches there are no rows
+    count = min(ASKED, len(other))
+    rows = [other[n * len(other) // count] for n in range(count)]
+    asked = [row for row in map(_said, rows) if any(value for _, value in row)]
+    count, wanted = len(asked), {*asked}
+    # Rows of training data with a value of these in the column where they differ most.
+    values = {name: {str(row.get(name)) for row in rows} for name in rows[0]}
+    column = max(values, key=lambda name: len(values[name]))
+    if isinstance(train, Rows) and column in train.names:  # not a dict for each row
+        places = enumerate(train.column(column))
+        alike = (train[n] for n, value in places if value in values[column])
+    else:
+        looked = islice(train, LOOKED_AT)
+        alike = (row for row in looked if str(row.get(column)) in values[column])
+    there = wanted.intersection(map(_said, alike))
+    found = sum(row in there for row in asked)
+    if not found or found < BULK * count:
+        return ""
+    of_all = "" if count == len(other) else f" (looked for: {count:,} of {len(other):,})"
+    every = isinstance(train, Rows) or len(train) <= LOOKED_AT
+    first = "" if every else f"the first {LOOKED_AT:,} rows of "
+    return (
+        f"{found:,} of {count:,} rows of {name} are in {first}train_data{of_all}: its values say "
+        "more of what is known by heart than of other texts. Take other rows"
+    )
+
+
+def _said(row: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted((name, str(value)) for name, value in row.items()))
+
+
+def data_summary(session: Session, trainer: object) -> dict[str, dict[str, Any]]:
+    """Facts of each data set by its name; what it cannot tell of itself is left out.
+
+    Rows are told of the data, batches of the trainer; one of the recipe's own has none to show.
+    """
+    made: dict[str, object] = {}
+    if isinstance(trainer, Trainer):
+        made = dict(zip(DATA, (trainer.data.data, trainer.valid, trainer.test), strict=True))
+    found = {}
+    for name in (name for name in DATA if session.has(name)):
+        facts = summary_of_batches(made.get(name))
+        data = session.get(name)
+        if isinstance(data, AccountedRows):
+            facts |= {"rows": data.count.good, "bad_rows": data.count.bad}
+        if isinstance(data, TextPairs | HuggingFacePairs) and data.holdout is not None:
+            facts["holdout"] = data.holdout.rule
+        if facts:
+            found[name] = facts
+    return found
+
+
+def summary_of_batches(batches: object) -> dict[str, Any]:
+    """Rows, batches, padding and lengths in tokens of one epoch.
+
+    Of more rows than are planned at once the padding is that of the first window, and the number
+    of batches follows from it.
+
+    Example:
+        >>> summary_of_batches([])
+        {}
+    """
+    epoch = batches.batches if isinstance(batches, RowBatches) else None
+    if not isinstance(epoch, EpochBatches):
+        return {}
+    found = epoch.statistics
+    shares = {"least": 0, "median": 50, "most_95": 95, "most": 100}
+    lengths = {
+        column: {name: int(np.percentile(values, share)) for name, share in shares.items()}
+        for column, values in epoch.lengths.items()
+    }
+    tokens = found.tokens  # of an epoch that was planned at once
+    if epoch.num_windows > 1:
+        tokens = sum(int(values.sum()) for values in epoch.lengths.values())
+    counts = {"rows": epoch.num_rows, "batches": len(epoch), "tokens": tokens}
+    return {**counts, "padding": round(found.padding, 6), "lengths": lengths}

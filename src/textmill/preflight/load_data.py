@@ -1,0 +1,172 @@
+"""Reading the data of a recipe before anything else costs time: every row of every file."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from textmill.config.ingredient import BuiltFrom
+from textmill.config.planning.session import Session
+from textmill.config.sources.own_code import code_in
+from textmill.config.values.typed_values import plain
+from textmill.data.bad_rows import (
+    KEPT,
+    AccountedRows,
+    BadRow,
+    BadRowsError,
+    RowCount,
+    write_bad_rows,
+)
+from textmill.data.first_row import is_header
+from textmill.data.text_pairs import TextPairs
+from textmill.errors import DataError, UserError
+from textmill.tasks.task import Task
+from textmill.text.cells import Fingerprinted
+
+__all__ = [
+    "DATA",
+    "columns_of",
+    "fingerprint_of",
+    "load_data",
+    "read_all",
+    "refuse_other_header",
+    "used_columns",
+]
+
+DATA = ("train_data", "valid_data", "test_data")
+
+
+_LACKS = "there is no file"
+FIXED = ("source", "target", "references")
+"""Columns that tasks read under these names, which no setting has."""
+
+
+def load_data(name: str, data: object, used: Collection[str] | None = None) -> RowCount | None:
+    """Reads data that accounts for its rows; other data is left as it is.
+
+    Columns that are not ``used``, where that is known, may be empty.
+
+    Returns:
+        Good and bad rows, or None.
+
+    Raises:
+        BadRowsError: There are more bad rows than are allowed.
+    """
+    if used is not None and isinstance(data, TextPairs):
+        data.require((*used, *FIXED))
+    return data.read(ingredient=name).count if isinstance(data, AccountedRows) else None
+
+
+def used_columns(session: Session) -> set[str] | None:
+    """What may be a column that is read: every text in the settings of what is no data.
+
+    Returns:
+        None where there is no task, and where a part of the recipe's own may read any column.
+
+    Example:
+        >>> used_columns(Session({}, {})) is None
+        True
+    """
+    others = [node for name, node in session.nodes.items() if name not in DATA]
+    parts = [node.config if node.is_config else node.value for node in others]
+    code = code_in([part for part in parts if not isinstance(part, BuiltFrom)])
+    ours = all(str(getattr(part, "__module__", "")).startswith("textmill.") for part in code)
+    if "task" not in session.nodes or not ours:
+        return None
+    return {text for node in others for text in _texts(plain(node.settings))}
+
+
+def columns_of(task: Task) -> tuple[str, ...] | None:
+    """The columns that a built task reads; None of one of the recipe's own, which may read any."""
+    return task.text.columns if type(task).__module__.startswith("textmill.") else None
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping | list):
+        for item in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts(item)
+
+
+def refuse_other_header(name: str, data: object, first: object) -> None:
+    """Refuses data whose first line, which is no row, has not the names of the training data.
+
+    Data that follows ``train_data`` has its ``header=true``: of a file without one a row is lost.
+
+    Raises:
+        DataError: The names are others.
+    """
+    if not (isinstance(first, TextPairs) and isinstance(data, TextPairs)):
+        return
+    wanted, found = first.header, data.header
+    if wanted is None or found is None or is_header(found, wanted):
+        return
+    places = ", ".join(f"{column}: ..." for column in data.config.columns)
+    raise DataError(
+        f"{data.files[0]}:1: wanted the header of {first.files[0]}, "
+        f"{', '.join(map(repr, wanted))}; found {', '.join(map(repr, found))}. If that is a row: "
+        f"{name}.header=false. If it is a header of other names, say which: {name}.columns="
+        f"{{{places}}}"
+    )
+
+
+def fingerprint_of(data: object) -> str | None:
+    """What tells data from other data: 64 hexadecimal digits, where the data knows them."""
+    return data.fingerprint() if isinstance(data, Fingerprinted) else None
+
+
+def read_all(
+    session: Session, order: Mapping[str, Any] | tuple[str, ...], folder: Path | None
+) -> None:
+    """Builds and reads all data of a plan; ``bad_rows.jsonl`` lists the bad rows of all of it.
+
+    Without a folder nothing is written.
+
+    Raises:
+        DataError: Some data cannot be used; the message says it of all of it.
+    """
+    errors: dict[str, list[str]] = {}  # the same of several data, where they are of one file
+    bad: list[BadRow] = []
+    for name, data in _built(session, [name for name in DATA if name in order]).items():
+        try:
+            load_data(name, data, used_columns(session))
+            bad += data.bad_rows if isinstance(data, AccountedRows) else ()
+            refuse_other_header(name, data, session.get(DATA[0]) if DATA[0] in order else None)
+        except DataError as error:
+            errors.setdefault(str(error), []).append(name)
+            bad += error.bad_rows if isinstance(error, BadRowsError) else ()
+    path = None if folder is None else folder / "bad_rows.jsonl"
+    if path is not None and bad:
+        write_bad_rows(path, bad)
+    elif path is not None:
+        path.unlink(missing_ok=True)  # of a start before the data was corrected
+    if errors:
+        which = "All" if len(bad) < KEPT else "The first"
+        where = f"\n{which} bad rows are in {path}." if bad and path else ""
+        named = (
+            f"{', '.join(names)}: {text}" if len(names) > 1 else text
+            for text, names in errors.items()
+        )
+        raise DataError("\n".join(named) + where)
+
+
+def _built(session: Session, names: Sequence[str]) -> dict[str, Any]:
+    """All data, by its name; where several cannot be made, as two files are missing, all of it."""
+    made, errors = {}, dict[str, UserError]()
+    for name in names:
+        try:
+            made[name] = session.get(name)
+        except UserError as error:
+            errors[name] = error
+    if len({str(error) for error in errors.values()}) > 1:
+        raise DataError("\n".join(f"{name}: {error}" for name, error in errors.items()))
+    for name, one in errors.items():
+        own = f"in the ingredient '{name}'"
+        if any(note.startswith(own) for note in getattr(one, "__notes__", ())):
+            one.args = (f"{name}: {one}",)  # else it is of what the data is made from
+        train = session.nodes.get(DATA[0])
+        if name == DATA[1] and hasattr(train and train.config, "holdout") and _LACKS in str(one):
+            text = f"Name one ({name}.path=...), or leave it rows of {DATA[0]}"
+            one.args = (f"{one} {text}: {DATA[0]}.holdout=0.1.",)
+        raise one
+    return made

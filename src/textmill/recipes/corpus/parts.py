@@ -1,0 +1,134 @@
+"""The corpus: distinct pairs in three parts that share no sentence; every word is seen in train."""
+
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from types import MappingProxyType
+
+from textmill.runtime.files import write_atomic
+
+__all__ = ["Corpus", "five_new_sentences", "hold_out", "load_corpus", "words_of", "write_corpus"]
+
+Pair = tuple[str, str]
+
+FILE = "corpus.tsv.bz2"
+"""Beside this module: the pairs of train, valid and test, five more, and the dictionary."""
+TRAIN, HELD_OUT = 26_000, 500
+"""Pairs of the part to train on, and of each of the two others."""
+_FIVE = 5
+_SEEN_AT_LEAST = 5  # times a word of a held-out sentence occurs in what is left for train
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """English-French pairs in three parts, and the dictionary word by word."""
+
+    train: list[Pair]
+    valid: list[Pair]
+    test: list[Pair]
+    dictionary: Mapping[str, str]
+
+
+def words_of(sentence: str) -> list[str]:
+    """The words of a sentence in lower case, without punctuation; an apostrophe splits.
+
+    >>> words_of("Est-ce qu'elle mange, Anne ?")
+    ['est-ce', "qu'", 'elle', 'mange', 'anne']
+    """
+    text = sentence.lower().replace("'", "' ")
+    return [word.strip(",.?!") for word in text.split() if word.strip(",.?!")]
+
+
+@cache
+def _rows() -> list[Pair]:
+    """Pairs of sentences, then pairs of words: what is shipped."""
+    import pyarrow as pa  # it reads bz2 where Python was built without
+
+    packed = pa.BufferReader((files("textmill.recipes.corpus") / FILE).read_bytes())
+    lines = pa.CompressedInputStream(packed, "bz2").read().decode().splitlines()
+    return [(en, fr) for en, _, fr in (line.partition("\t") for line in lines)]
+
+
+def load_corpus(seed: int = 0) -> Corpus:
+    """The whole corpus: 26,000 pairs to train on, 500 to validate and 500 to test.
+
+    Every English sentence and every French one occurs once in all three parts together, so no
+    part shares a sentence with another. Each word of a held-out sentence occurs in train, in
+    both languages.
+
+    Args:
+        seed: Which sentences are held out, and the order of all; the same on every machine.
+
+    >>> corpus = load_corpus()
+    >>> len(corpus.train), len(corpus.valid), len(corpus.test)
+    (26000, 500, 500)
+    """
+    rows, size = _rows(), TRAIN + 2 * HELD_OUT
+    pairs, held_out = rows[:TRAIN], rows[TRAIN:size]
+    if seed:
+        mixed = rows[:size]
+        random.Random(seed).shuffle(mixed)  # noqa: S311  # no secret
+        pairs, held_out = hold_out(mixed, 2 * HELD_OUT)
+    words = MappingProxyType(dict(rows[size + _FIVE :]))
+    return Corpus(pairs, held_out[:HELD_OUT], held_out[HELD_OUT:], words)
+
+
+def five_new_sentences() -> list[Pair]:
+    """Five English sentences of no part, their words all seen, with their translations.
+
+    >>> len(five_new_sentences())
+    5
+    """
+    size = TRAIN + 2 * HELD_OUT
+    return _rows()[size : size + _FIVE]
+
+
+def hold_out(pairs: Sequence[Pair], count: int) -> tuple[list[Pair], list[Pair]]:
+    """The pairs without, and the first ``count`` all of whose words the others have as well."""
+    seen = Counter(word for pair in pairs for word in _vocabulary(pair))
+    rest: list[Pair] = []
+    held_out: list[Pair] = []
+    for pair in pairs:
+        words = _vocabulary(pair)
+        if len(held_out) < count and all(seen[word] > _SEEN_AT_LEAST for word in words):
+            held_out.append(pair)
+            seen.subtract(words)
+        else:
+            rest.append(pair)
+    return rest, held_out
+
+
+def _vocabulary(pair: Pair) -> list[str]:
+    """Each word of both languages once, in order; the languages apart."""
+    words = [f"en {w}" for w in words_of(pair[0])] + [f"fr {w}" for w in words_of(pair[1])]
+    return list(dict.fromkeys(words))
+
+
+def write_corpus(folder: Path, seed: int = 0) -> dict[str, Path]:
+    """Writes train.tsv, valid.tsv and test.tsv (English, tab, French) where they are not there yet.
+
+    Args:
+        folder: Made if absent.
+        seed: Of the split.
+
+    Returns:
+        The three paths by part: "train", "valid", "test".
+
+    Raises:
+        StorageError: When the disk is full or the folder cannot be written.
+    """
+    corpus = load_corpus(seed)
+    parts = {"train": corpus.train, "valid": corpus.valid, "test": corpus.test}
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = {}
+    for name, pairs in parts.items():
+        path = folder / f"{name}.tsv"
+        data = "".join(f"{en}\t{fr}\n" for en, fr in pairs).encode()
+        if not path.is_file() or path.read_bytes() != data:
+            write_atomic(path, data)
+        paths[name] = path
+    return paths

@@ -1,0 +1,122 @@
+"""Experiments of document classification; set ``train_data.path`` and ``valid_data.path``."""
+
+from functools import partial
+from pathlib import Path
+
+from textmill.config.recipe import Recipe, like
+from textmill.data.text_rows import TextRows
+from textmill.models.classifier import Classifier
+from textmill.models.encoders.averaging import AveragingEncoder
+from textmill.models.encoders.cnn import CnnEncoder
+from textmill.models.encoders.lstm import LstmEncoder
+from textmill.models.encoders.self_attention import SelfAttentionEncoder
+from textmill.models.encoders.sequence import SequenceEncoder
+from textmill.models.label_losses import SquaredHingeLoss
+from textmill.models.layers.word_embeddings import WordEmbedding
+from textmill.models.ngrams import NgramClassifier
+from textmill.recipes.experiments.ngrams import MOST, ngrams
+from textmill.recipes.experiments.tiny import register_with_local, tiny
+from textmill.tasks.classification import DocumentClassification
+from textmill.text.features.labels import FittedLabels
+from textmill.text.tokenizers.fitted_tokenizer import FittedTokenizer
+from textmill.text.tokenizers.ngram_tokenizer import FittedNgrams
+from textmill.text.tokenizers.word_tokenizer import FittedWords
+from textmill.training import Adam, Linear, Selection, Trainer
+
+EMBEDDING = WordEmbedding.Config(dropout=0.3)
+LOCAL = WordEmbedding.Config(dim=16)
+
+
+def classification(
+    doc: str, model: Classifier.Config, *, lr: float = 2e-3, max_epochs: int = 20
+) -> Recipe:
+    """A recipe that trains a classifier on rows of a label and a text.
+
+    Its tokens are pieces of words: numbers, names and misspelt words that training did not have
+    still have known parts. The n-grams beside them are what few rows are enough for.
+    """
+    return Recipe(
+        doc=doc,
+        train_data=TextRows.Config(path=Path("data/train.tsv")),
+        valid_data=like("train_data", path=Path("data/dev.tsv"), shuffle=False),
+        tokenizer=FittedTokenizer.Config(kind="bpe", vocab_size=2000, columns=("text",)),
+        ngrams=FittedNgrams.Config(vocab_size=30_000),
+        labels=FittedLabels.Config(),
+        model=model,
+        task=DocumentClassification.Config(),
+        optimizer=Adam.Config(lr=lr),
+        lr_scheduler=Linear.Config(warmup_steps=20),
+        trainer=Trainer.Config(
+            max_epochs=max_epochs, selection=Selection.Config(metric="accuracy")
+        ),
+    )
+
+
+def local(recipe: Recipe, encoder: SequenceEncoder.Config) -> Recipe:
+    """The recipe with a tiny model of words: whether all fits together, in seconds."""
+    return tiny(
+        recipe,
+        tokenizer=FittedWords.Config(),  # few rows give hardly any pieces
+        model=Classifier.Config(embedding=LOCAL, encoder=encoder),
+        optimizer=Adam.Config(lr=2e-3),
+        lr_scheduler=Linear.Config(warmup_steps=5),
+    )
+
+
+@register_with_local("classification/docnn", partial(local, encoder=CnnEncoder.Config(filters=8)))
+def classification_docnn() -> Recipe:
+    """A convolutional network (Kim 2014) over pieces of words."""
+    encoder: SequenceEncoder.Config = CnnEncoder.Config(widths=(2, 3, 4, 5))
+    return classification(
+        "Train a convolutional classifier of documents (Kim 2014).",
+        Classifier.Config(embedding=EMBEDDING, encoder=encoder),
+    )
+
+
+@register_with_local(
+    "classification/bilstm", partial(local, encoder=LstmEncoder.Config(hidden_dim=8))
+)
+def classification_bilstm() -> Recipe:
+    """A bidirectional LSTM with self-attention (Lin et al. 2017)."""
+    encoder: SequenceEncoder.Config = LstmEncoder.Config()
+    return classification(
+        "Train a BiLSTM with self-attention that classifies documents (Lin et al. 2017).",
+        Classifier.Config(embedding=EMBEDDING, encoder=encoder),
+    )
+
+
+@register_with_local("classification/averaging", partial(local, encoder=AveragingEncoder.Config()))
+def classification_averaging() -> Recipe:
+    """A deep averaging network (Iyyer et al. 2015)."""
+    encoder: SequenceEncoder.Config = AveragingEncoder.Config()
+    return classification(
+        "Train a deep averaging network that classifies documents (Iyyer et al. 2015).",
+        Classifier.Config(embedding=EMBEDDING, encoder=encoder, hidden=(100,)),
+    )
+
+
+@register_with_local(
+    "classification/transformer",
+    partial(local, encoder=SelfAttentionEncoder.Config(num_layers=1, num_heads=2, ffn_dim=32)),
+)
+def classification_transformer() -> Recipe:
+    """A Transformer encoder whose vectors are averaged."""
+    encoder: SequenceEncoder.Config = SelfAttentionEncoder.Config()
+    return classification(
+        "Train a Transformer encoder that classifies documents.",
+        Classifier.Config(embedding=WordEmbedding.Config(dim=128), encoder=encoder),
+        lr=5e-4,
+    )
+
+
+@register_with_local("classification/ngrams")
+def classification_ngrams() -> Recipe:
+    """A linear classifier over n-grams of words and characters; rows of label, text."""
+    return ngrams(
+        "Train a linear classifier of documents over n-grams: seconds for thousands of rows.",
+        ("label", "text"),
+        "accuracy",
+        labels=FittedLabels.Config(),
+        model=NgramClassifier.Config(),
+        task=DocumentClassification.Config(max_length=MOST, loss=SquaredHingeLoss.Config()),
+    )

@@ -1,0 +1,124 @@
+"""Experiments of pairs of texts; set ``train_data.path`` and ``valid_data.path``."""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from textmill.config import Config
+from textmill.config.recipe import Recipe, like
+from textmill.data.text_rows import TextRows
+from textmill.models.encoders.cnn import CnnEncoder
+from textmill.models.encoders.lstm import LstmEncoder
+from textmill.models.encoders.sequence import SequenceEncoder
+from textmill.models.label_losses import SquaredHingeLoss
+from textmill.models.layers.word_embeddings import WordEmbedding
+from textmill.models.ngrams import NgramPairClassifier
+from textmill.models.pairs import PairClassifier, PairRegressor, Ranker
+from textmill.models.poolings import MaxPooling, Pooling
+from textmill.recipes.experiments.ngrams import MOST, ngrams
+from textmill.recipes.experiments.tiny import register_with_local, tiny
+from textmill.tasks.classification import PairClassification
+from textmill.tasks.ranking import QueryDocumentRanking
+from textmill.tasks.regression import PairRegression
+from textmill.text.features.labels import FittedLabels
+from textmill.text.tokenizers.word_tokenizer import FittedWords
+from textmill.training import Adam, Linear, Selection, Trainer
+
+TINY = WordEmbedding.Config(dim=8)
+TINY_LSTM: SequenceEncoder.Config = LstmEncoder.Config(hidden_dim=4)
+TINY_CNN: SequenceEncoder.Config = CnnEncoder.Config(filters=4)
+
+
+def pairs(
+    doc: str, columns: tuple[str, ...], metric: str, *, batch_size: int = 32, **ingredients: Any
+) -> Recipe:
+    """A recipe that trains on rows of two texts or more.
+
+    Args:
+        doc: What it does.
+        columns: The columns of the files in their order.
+        metric: What selects the best checkpoint.
+        batch_size: Rows of a step.
+        ingredients: The model, the task, and what else they need.
+    """
+    return Recipe(
+        doc=doc,
+        train_data=TextRows.Config(
+            path=Path("data/train.tsv"), columns=columns, batch_size=batch_size
+        ),
+        valid_data=like("train_data", path=Path("data/dev.tsv"), shuffle=False),
+        optimizer=Adam.Config(lr=2e-3),
+        lr_scheduler=Linear.Config(warmup_steps=100),
+        trainer=Trainer.Config(max_epochs=6, selection=Selection.Config(metric=metric)),
+        **ingredients,
+    )
+
+
+def local(recipe: Recipe, model: Config) -> Recipe:
+    """The recipe with a tiny model, its rate as it is from the first step on."""
+    return tiny(recipe, model=model, lr_scheduler=Linear.Config())
+
+
+@register_with_local(
+    "pairs/classification",
+    partial(local, model=PairClassifier.Config(embedding=TINY, encoder=TINY_LSTM)),
+)
+def pairs_classification() -> Recipe:
+    """A BiLSTM for both texts (Conneau et al. 2017); rows of label, text1, text2."""
+    encoder: SequenceEncoder.Config = LstmEncoder.Config(hidden_dim=64)
+    pooling: Pooling.Config = MaxPooling.Config()
+    model = PairClassifier.Config(encoder=encoder, pooling=pooling, hidden=(128,))
+    return pairs(
+        "Train a classifier of pairs of texts.",
+        ("label", "text1", "text2"),
+        "accuracy",
+        tokenizer=FittedWords.Config(columns=("text1", "text2"), min_count=2),
+        labels=FittedLabels.Config(),
+        model=model,
+        task=PairClassification.Config(),
+    )
+
+
+@register_with_local(
+    "pairs/regression",
+    partial(local, model=PairRegressor.Config(embedding=TINY, encoder=TINY_LSTM)),
+)
+def pairs_regression() -> Recipe:
+    """A BiLSTM for both texts, to a number such as their likeness; rows of text1, text2, score."""
+    return pairs(
+        "Train a model that gives pairs of texts a number, as how alike they are.",
+        ("text1", "text2", "score"),
+        "pearson",
+        tokenizer=FittedWords.Config(columns=("text1", "text2")),
+        model=PairRegressor.Config(),
+        task=PairRegression.Config(),
+    )
+
+
+@register_with_local(
+    "pairs/ranking", partial(local, model=Ranker.Config(embedding=TINY, encoder=TINY_CNN, dim=4))
+)
+def pairs_ranking() -> Recipe:
+    """Documents for queries by the cosine of two towers; rows of query, positive, negative."""
+    columns = ("query", "positive", "negative")
+    return pairs(
+        "Train a model that scores documents for a query.",
+        columns,
+        "ranking_accuracy",
+        tokenizer=FittedWords.Config(columns=columns),
+        model=Ranker.Config(),
+        task=QueryDocumentRanking.Config(),
+    )
+
+
+@register_with_local("pairs/ngrams")
+def pairs_ngrams() -> Recipe:
+    """A linear classifier over the n-grams of two texts; rows of label, text1, text2."""
+    return ngrams(
+        "Train a linear classifier of pairs of texts over their n-grams.",
+        ("label", "text1", "text2"),
+        "accuracy",
+        labels=FittedLabels.Config(),
+        model=NgramPairClassifier.Config(),
+        task=PairClassification.Config(max_length=MOST, loss=SquaredHingeLoss.Config()),
+    )

@@ -1,0 +1,131 @@
+"""Experiments of word tagging and named entities; set ``train_data.path`` and ``valid_data.path``.
+
+Files are CoNLL by default, words in the first column and tags in the last, those of references JSON
+lines; for others set ``train_data.format`` and ``train_data.columns``, which the other data follow.
+"""
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from textmill.config.recipe import Recipe, like
+from textmill.data.text_rows import TextRows
+from textmill.models.encoders.lstm import LstmEncoder
+from textmill.models.encoders.self_attention import SelfAttentionEncoder
+from textmill.models.encoders.sequence import SequenceEncoder
+from textmill.models.layers.word_embeddings import AffixEmbedding, CharacterCnn, WordEmbedding
+from textmill.models.tagger import Tagger
+from textmill.recipes.experiments.tiny import register_with_local, tiny
+from textmill.tasks.tagging import WordTagging
+from textmill.text.features.labels import FittedLabels
+from textmill.text.features.spelling import FittedAffixes, FittedCharacters
+from textmill.text.tokenizers.word_tokenizer import FittedWords
+from textmill.training import Adam, Linear, Selection, Trainer
+
+LSTM: SequenceEncoder.Config = LstmEncoder.Config(hidden_dim=128)
+ATTENTION: SequenceEncoder.Config = SelfAttentionEncoder.Config(
+    num_layers=2, num_heads=4, ffn_dim=512
+)
+SMALL_LSTM: SequenceEncoder.Config = LstmEncoder.Config(hidden_dim=8)
+SMALL_ATTENTION: SequenceEncoder.Config = SelfAttentionEncoder.Config(
+    num_layers=1, num_heads=2, ffn_dim=32
+)
+
+
+def tagging(
+    doc: str,
+    encoder: SequenceEncoder.Config,
+    *,
+    crf: bool,
+    metric: str = "token_accuracy",
+    epochs: int = 20,
+) -> Recipe:
+    """A recipe that trains a tagger on sentences of words and tags."""
+    return Recipe(
+        doc=doc,
+        train_data=TextRows.Config(
+            path=Path("data/train.conll"), columns={"words": 0, "tags": -1}, batch_size=16
+        ),
+        valid_data=like("train_data", path=Path("data/dev.conll"), shuffle=False),
+        # Words that occur once train the vector of those that training never saw.
+        tokenizer=FittedWords.Config(columns=("words",), min_count=2),
+        characters=FittedCharacters.Config(),
+        affixes=FittedAffixes.Config(),
+        labels=FittedLabels.Config(column="tags", multiple=True),
+        model=Tagger.Config(
+            embedding=WordEmbedding.Config(dim=100),
+            character_cnn=CharacterCnn.Config(dim=32, filters=40, widths=(2, 3, 4)),
+            encoder=encoder,
+            dropout=0.5,
+            word_dropout=0.1,
+            crf=crf,
+        ),
+        task=WordTagging.Config(),
+        optimizer=Adam.Config(lr=2e-3),
+        lr_scheduler=Linear.Config(warmup_steps=50),
+        trainer=Trainer.Config(
+            max_epochs=epochs, ema=0.999, selection=Selection.Config(metric=metric)
+        ),
+    )
+
+
+def local(recipe: Recipe, encoder: SequenceEncoder.Config) -> Recipe:
+    """The same recipe with a tiny model and a few steps: seconds on a laptop, to see it run."""
+    made = recipe.ingredients
+    model = replace(
+        made["model"],
+        embedding=WordEmbedding.Config(dim=12),
+        character_cnn=CharacterCnn.Config(dim=4, filters=4),
+        affix_embedding=AffixEmbedding.Config(dim=2),
+        encoder=encoder,
+    )
+    return tiny(recipe, model=model, trainer=replace(made["trainer"], ema=None))
+
+
+@register_with_local("tagging/bilstm", partial(local, encoder=SMALL_LSTM))
+def tagging_bilstm() -> Recipe:
+    """A BiLSTM over words and their characters; each word's label is chosen for itself.
+
+    Its ten epochs are for treebanks, of ten thousand sentences and more.
+    """
+    return tagging("Train a BiLSTM that gives each word a label.", LSTM, crf=False, epochs=10)
+
+
+@register_with_local("tagging/bilstm-crf", partial(local, encoder=SMALL_LSTM))
+def tagging_bilstm_crf() -> Recipe:
+    """A BiLSTM with a conditional random field over sequences of labels (Ma and Hovy 2016)."""
+    return tagging("Train a BiLSTM-CRF that gives each word a label.", LSTM, crf=True)
+
+
+@register_with_local("tagging/transformer", partial(local, encoder=SMALL_ATTENTION))
+def tagging_transformer() -> Recipe:
+    """A Transformer encoder over words and their characters."""
+    return tagging("Train a Transformer that gives each word a label.", ATTENTION, crf=False)
+
+
+@register_with_local("tagging/ner", partial(local, encoder=SMALL_LSTM))
+def tagging_ner() -> Recipe:
+    """A BiLSTM-CRF for names in BIO or BILOU tags, selected by the F1 of its spans."""
+    doc = "Train a BiLSTM-CRF that finds names and other spans."
+    return tagging(doc, LSTM, crf=True, metric="span_f1")
+
+
+@register_with_local("tagging/references", partial(local, encoder=SMALL_LSTM))
+def tagging_references() -> Recipe:
+    """The fields of references: a BiLSTM-CRF of words, their characters, affixes and shapes.
+
+    Rows are JSON lines of ``tokens`` and ``tags``, as ``examples/prepare_references.py`` writes.
+    """
+    made = tagging_bilstm_crf().ingredients
+    rows = TextRows.Config(
+        path=Path("data/references/train.jsonl"),
+        columns={"words": "tokens", "tags": "tags"},
+        batch_size=16,
+    )
+    made["train_data"] = rows
+    valid = Path("data/references/valid.jsonl")
+    made["valid_data"] = like("train_data", path=valid, shuffle=False)
+    made["task"] = WordTagging.Config(scheme="io")  # a field is a span
+    # As many for 300 references as for 2,000: with 20 epochs of 300 a linear model is as good.
+    made["trainer"] = replace(made["trainer"], max_epochs=None, max_steps=2500)
+    return Recipe("Train a tagger that finds the fields of references.", **made)

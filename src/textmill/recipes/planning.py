@@ -1,0 +1,225 @@
+"""Planning a recipe with the library's defaults: what every command starts from."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from textmill.checkpoint.run_seal import refuse_changed
+from textmill.config.ingredient import BuiltFrom, IngredientTable
+from textmill.config.planning.key import plan_parts
+from textmill.config.planning.overrides import Overrides, words_of
+from textmill.config.planning.plan import Plan, make_plan
+from textmill.config.planning.session import Session
+from textmill.config.recipe import Recipe
+from textmill.config.registry import find_name
+from textmill.config.sources.include import included, is_includable
+from textmill.config.sources.open_recipe import Source, open_recipe
+from textmill.config.sources.script import table_of_module
+from textmill.config.sources.written_places import differing
+from textmill.errors import PlanError, Problem, UserError
+from textmill.exported.formats import ExportFormat
+from textmill.recipes import defaults, registries
+from textmill.recipes.adapters import rate_of_adapters
+from textmill.recipes.holdout import check_held_out, holdout_words, holds_out, with_held_out
+from textmill.run_folder.folder import RunFolder, is_run_folder, wrote_in
+from textmill.run_folder.lightning_run import refuse_lightning
+from textmill.runtime.devices import Env
+from textmill.runtime.run_context import Experiment
+
+__all__ = [
+    "Planned",
+    "exports_of",
+    "library_defaults",
+    "open_named",
+    "plan_recipe",
+    "run_named",
+    "seed_of",
+]
+
+BESIDE = ("characters", "affixes", "pieces", "dictionary", "dense", "ngrams")
+"""What can stand beside words, and by default does not."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A recipe and its plan."""
+
+    source: Source
+    plan: Plan
+    run: Path | None = None
+    """The run folder that is gone on with, where the recipe was named by one."""
+
+    @property
+    def table(self) -> IngredientTable:
+        """The recipe's ingredients."""
+        return self.source.table
+
+    @property
+    def script(self) -> Path | None:
+        """The recipe's script, if it is one."""
+        return self.source.path
+
+    @property
+    def name(self) -> str:
+        """What the recipe is called: of a run gone on with, what it was called then."""
+        run = self.run
+        if run is None and self.source.yaml is not None and is_run_folder(self.source.yaml.parent):
+            run = self.source.yaml.parent  # textmill train RUN/config.yaml repeats that run
+        return str(RunFolder(run).info["recipe"]) if run else self.source.name
+
+    @property
+    def include(self) -> list[str]:
+        """The modules without which the recipe's names mean nothing: ``--include`` brings them."""
+        found = dict.fromkeys([*included(), *self.source.include])
+        experiment = registries.experiments.loaded(self.name) if self.script is None else None
+        parts = [*plan_parts(self.plan), *([] if experiment is None else [experiment])]
+        local = self.table.local_modules
+        for part in parts:
+            module = sys.modules.get(str(part.__module__))
+            if module is not None and find_name(part) and is_includable(module, local):
+                found[module.__name__] = None
+        return list(found)
+
+    def start(
+        self,
+        folder: Path,
+        entry_point: str,
+        device: str,
+        provided: Mapping[str, Any] | None = None,
+        *,
+        key: str = "",
+        overrides: tuple[str, ...] = (),
+    ) -> Session:
+        """What builds the recipe's ingredients for a run in a folder; nothing is built yet.
+
+        Args:
+            folder: Where the run writes.
+            entry_point: The command: ``train``, ``check``, ``test``, ``prepare``, ...
+            device: ``auto``, or a device as torch names it.
+            provided: Ingredients that are there already.
+            key: The run's, where it has one.
+            overrides: The words of the command line, as typed.
+        """
+        xp = Experiment(folder, self.name, key, overrides)
+        always = {"env": Env.detect(device), "xp": xp, "entry_point": entry_point}
+        return self.plan.start({**always, **(provided or {})})
+
+
+def library_defaults() -> IngredientTable:
+    """The ingredients a recipe need not name."""
+    return table_of_module(defaults)
+
+
+def plan_recipe(
+    recipe: str | Path | Recipe,
+    words: Overrides = (),
+    *,
+    configs: Sequence[str | Path] = (),
+    targets: Sequence[str],
+    allow_code: bool = False,
+    draft: bool = False,
+) -> Planned:
+    """Plans a recipe.
+
+    Args:
+        recipe: A script, an experiment, a YAML file, a Recipe, or the folder of a run.
+        words: Settings as on the command line, or values by their dotted names.
+        configs: Further YAML files of settings.
+        targets: The ingredients that are asked for.
+        allow_code: Whether code that a run folder names may be executed.
+        draft: An incomplete recipe is no error: the plan has its problems.
+
+    Raises:
+        PlanError: With every problem found; not of a draft.
+    """
+    source, run = open_named(recipe, configs, allow_code=allow_code)
+    make = partial(
+        make_plan,
+        defaults=library_defaults(),
+        layers=source.layers,
+        targets=targets,
+        draft=draft,
+        closed=source.closed,
+    )
+    said = words_of(words)
+    plan, implied = make(source.table, words=said), list[str]()
+    if rate := rate_of_adapters(plan, source.table, source.layers, said):
+        implied.append(f"optimizer.lr={rate:.15g}")
+        plan = make(source.table, words=[*implied, *said])
+    if holds_out(plan):
+        table = with_held_out(source.table, plan, source.layers, said)
+        plan = make(table, words=[*holdout_words(plan, said), *implied, *said])
+    if implied:
+        plan.notes.append(f"Adapters (lora) learn faster than all weights: {implied[0]}.")
+    if not draft:
+        check_held_out(plan)
+        _refuse_unused(plan)
+    typed = {word.partition("=")[0] for word in said}
+    left_out = {name: node for name, node in source.left_out.items() if name not in typed}
+    plan.notes[:0] = differing(left_out, plan.settings)
+    return Planned(source, plan, run)
+
+
+def _refuse_unused(plan: Plan) -> None:
+    """Refuses what stands beside words where the task would read it, and the model not take it.
+
+    Raises:
+        PlanError: There is such; it is named, and so is the model.
+    """
+    module, task = plan.nodes.get("module"), plan.nodes.get("task")
+    if module is None or task is None or not isinstance(module.value, BuiltFrom):
+        return  # of the recipe's own a module may know it otherwise
+    given = [
+        n for n in BESIDE if n in plan.nodes and plan.nodes[n].value is not vars(defaults).get(n)
+    ]
+    problems = [
+        Problem(
+            f"{name}: the model {plan.nodes['model'].type_name} takes none, so it would be of no "
+            f"use. Leave {name} out, or choose another model.",
+            None,
+        )
+        for name in given
+        if name in task.needs and name not in module.needs
+    ]
+    if problems:
+        raise PlanError(problems)
+
+
+def open_named(
+    recipe: str | Path | Recipe, configs: Sequence[str | Path], *, allow_code: bool
+) -> tuple[Source, Path | None]:
+    """The recipe, and the run folder where it was named by one."""
+    opened = partial(open_recipe, configs=configs, allow_code=allow_code, is_run=wrote_in)
+    run = run_named(recipe)
+    if run is not None:
+        refuse_lightning(run)
+        refuse_changed(run, code=allow_code)
+        return opened(run / "config.yaml"), run
+    if not isinstance(recipe, Recipe) and Path(recipe).is_dir():
+        raise UserError(
+            f"{recipe} is a folder, but not one that textmill train has written (no run.json in "
+            "it). Wanted a script.py, a file.yaml, an experiment, or a run folder."
+        )
+    return opened(recipe), None
+
+
+def run_named(recipe: str | Path | Recipe) -> Path | None:
+    """The run folder, where a recipe is named by one."""
+    if isinstance(recipe, Recipe) or not is_run_folder(Path(recipe)):
+        return None
+    return Path(recipe)
+
+
+def exports_of(plan: Plan) -> tuple[ExportFormat, ...]:
+    """The formats that ``trainer.export`` names; a trainer of the recipe's own may have none."""
+    named = plan.settings.get("trainer", {}).get("export") or ()
+    return tuple(map(ExportFormat.of, named))
+
+
+def seed_of(plan: Plan) -> int:
+    """The run's seed; a trainer of the recipe's own may have none."""
+    seed = plan.settings.get("trainer", {}).get("seed")
+    return seed if isinstance(seed, int) else 1

@@ -1,0 +1,68 @@
+"""The registries of all rooms below, with the experiments and data of this one: for who plans."""
+
+from textmill.config.recipe import experiments as experiments
+from textmill.config.registry import all_registries as all_registries
+from textmill.data.registries import datasets as datasets
+from textmill.inference.registries import tokenizers as tokenizers
+from textmill.metrics.registries import metrics as metrics
+from textmill.metrics.registries import reporters as reporters
+from textmill.models.registries import attentions as attentions
+from textmill.models.registries import encoders as encoders
+from textmill.models.registries import feed_forwards as feed_forwards
+from textmill.models.registries import losses as losses
+from textmill.models.registries import models as models
+from textmill.models.registries import norms as norms
+from textmill.models.registries import poolings as poolings
+from textmill.models.registries import positions as positions
+from textmill.tasks.registries import tasks as tasks
+from textmill.text.registries import affixes as affixes
+from textmill.text.registries import characters as characters
+from textmill.text.registries import dense as dense
+from textmill.text.registries import dictionaries as dictionaries
+from textmill.text.registries import labels as labels
+from textmill.text.registries import pieces as pieces
+from textmill.text.registries import slots as slots
+from textmill.training.registries import optimizers as optimizers
+from textmill.training.registries import schedules as schedules
+
+_FAMILIES = {
+    "bert": ("pretraining",),
+    "classification": ("averaging", "bilstm", "docnn", "ngrams", "transformer"),
+    "embedding": ("pairs", "similarity"),
+    "joint": ("bilstm", "bilstm-crf", "transformer"),
+    "language": ("lstm", "transformer"),
+    "pairs": ("classification", "ngrams", "ranking", "regression"),
+    "parsing": ("cogs", "top"),
+    "question": ("drqa", "transformer"),
+    "regression": ("docnn", "ngrams"),
+    "summarization": ("extractive-lstm", "scitldr"),
+    "tagging": ("bilstm", "bilstm-crf", "ner", "references", "transformer"),
+    "translation": ("demo", "tatoeba"),
+    "trees": ("bilstm",),
+}
+"""Each family has a module of its name; each experiment has a tiny variant, ``/local``."""
+
+experiments.add(
+    {
+        f"textmill.recipes.experiments.{family}": [
+            f"{family}/{n}{size}" for n in names for size in ("", "/local")
+        ]
+        for family, names in _FAMILIES.items()
+    }
+)
+_PRETRAINED = (
+    *("classification", "embedding", "joint", "language", "ner", "pairs"),
+    *("parsing", "question", "ranking", "regression", "summarization"),
+    *("tagging", "translation", "trees"),
+)
+"""What a pretrained model is fine-tuned for; there is none so small that it is ``/local``."""
+
+experiments.add(
+    {
+        "textmill.recipes.experiments.pretrained": [
+            *(f"{family}/pretrained" for family in _PRETRAINED),
+            "summarization/extractive",
+        ]
+    }
+)
+datasets.add({"textmill.recipes.corpus.data": ["corpus_pairs"]})

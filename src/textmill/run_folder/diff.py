@@ -1,0 +1,113 @@
+"""What tells one run from another: settings, code, versions, data and results side by side."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from textmill.metrics.tables import format_value, is_share
+from textmill.run_folder.record import Record, flat
+
+__all__ = ["Difference", "compare", "mapping", "plain_text", "previous_run"]
+
+ABSENT = "-"
+"""What stands where a run does not have something."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One line: what, and how it is in each of the two runs."""
+
+    kind: str
+    """``setting``, ``code``, ``version``, ``data``, ``git`` or ``result``."""
+    name: str
+    """What differs, by its dotted name."""
+    first: str
+    """In the first run; ``-`` where it has none."""
+    second: str
+    """In the second."""
+    change: str = ""
+    """For numbers of the result: the second minus the first."""
+
+
+def compare(first: Record, second: Record) -> list[Difference]:
+    """All that differs between two runs; results are listed although they are equal.
+
+    Example:
+        >>> run = Record(Path("a"), {}, {"optimizer": {"lr": 0.001}}, {}, ())
+        >>> other = Record(Path("b"), {}, {"optimizer": {"lr": 0.003}}, {}, ())
+        >>> compare(run, other)
+        [Difference(kind='setting', name='optimizer.lr', first='0.001', second='0.003', change='')]
+    """
+    pairs: list[tuple[str, Mapping[str, Any], Mapping[str, Any]]] = [
+        ("setting", flat(first.settings), flat(second.settings)),
+        ("code", _short(first.code), _short(second.code)),
+        ("version", mapping(first.start, "versions"), mapping(second.start, "versions")),
+        ("git", mapping(first.start, "git"), mapping(second.start, "git")),
+        ("data", _short(mapping(first.info, "data")), _short(mapping(second.info, "data"))),
+    ]
+    found = []
+    for kind, one, other in pairs:
+        for name in {**one, **other}:
+            here, there = one.get(name, ABSENT), other.get(name, ABSENT)
+            if here != there:
+                found.append(Difference(kind, name, plain_text(here), plain_text(there)))
+    return found + _results(first.last_values(), second.last_values())
+
+
+def _results(one: Mapping[str, float], other: Mapping[str, float]) -> list[Difference]:
+    found = []
+    for name in {**one, **other}:
+        first, second = one.get(name), other.get(name)
+        texts = [_number(name, value) for value in (first, second)]
+        change = ""
+        if first is not None and second is not None and math.isfinite(second - first):
+            of_hundred = is_share(name) and not is_share(name, first, second)
+            by = second - first
+            sign = "+" if by > 0 else ""
+            change = sign + _number("" if of_hundred else name, by) if by else "="
+        found.append(Difference("result", name, texts[0], texts[1], change))
+    return found
+
+
+def _number(name: str, value: float | None) -> str:
+    if value is None:
+        return ABSENT
+    whole = name.endswith("step") and math.isfinite(value)
+    return format_value(name, int(value) if whole else value)
+
+
+def mapping(of: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """The mapping of that name; where something else stands there, an empty one."""
+    found = of.get(name)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _short(hashes: Mapping[str, Any]) -> dict[str, str]:
+    """Twelve digits tell two contents apart, and fit on a line."""
+    return {name: str(value)[:12] for name, value in hashes.items()}
+
+
+def plain_text(value: object) -> str:
+    """A setting as it is written in YAML, on one line.
+
+    >>> plain_text(None), plain_text(True), plain_text(["eng", "fra"])
+    ('null', 'true', '[eng, fra]')
+    """
+    if isinstance(value, list):
+        return f"[{', '.join(map(plain_text, value))}]"
+    if value is None:
+        return "null"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def previous_run(path: Path) -> Path | None:
+    """The run of the same recipe beside this one that was written last; None where there is none.
+
+    Damaged folders are passed over.
+    """
+    resolved = path.resolve()
+    beside = [p.parent for p in resolved.parent.glob("[!.]*/run.json") if p.parent != resolved]
+    dated = sorted(((p / "run.json").stat().st_mtime, p) for p in beside)
+    return path.parent / dated[-1][1].name if dated else None

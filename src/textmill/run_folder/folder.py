@@ -1,0 +1,347 @@
+"""The run folder: all that says what a run is, so that it can be repeated.
+
+runs/<recipe>/<key>/
+  recipe.py  local modules  config.yaml  run.json
+  checkpoints/  metrics.jsonl  predictions/  log.txt  lock
+"""
+
+import hashlib
+import itertools
+import json
+import os
+import platform
+import re
+import secrets
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from textmill.checkpoint.layout import CHECKPOINTS, MODULES, has_saved
+from textmill.checkpoint.manifest import RUN_NAME, Manifest
+from textmill.checkpoint.run_seal import RunSeal, sealed_config
+from textmill.checkpoint.saved import SavedCheckpoints
+from textmill.config.values.yaml_files import dump_yaml
+from textmill.errors import CheckpointError, UserError
+from textmill.runtime.bounded_files import parse_json, read_all
+from textmill.runtime.devices import usable_cores
+from textmill.runtime.disk import refuse_outward_folder
+from textmill.runtime.files import LEFTOVER, sha256, write_atomic
+
+__all__ = [
+    "FORMAT",
+    "PRETRAINED",
+    "SCRIPT",
+    "WRITTEN_FOLDERS",
+    "RunFolder",
+    "hardware",
+    "is_run_folder",
+    "refuse_collision",
+    "remember_place",
+    "remembered_places",
+    "runs_in",
+    "versions",
+    "wrote_in",
+]
+
+
+def hardware() -> dict[str, Any]:
+    """Host, processor, cores that this process may use, and memory.
+
+    Example:
+        >>> sorted(hardware())
+        ['cores', 'host', 'memory', 'processor']
+    """
+    bytes_ = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text(errors="replace").splitlines() if info.is_file() else []
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return {
+        "host": socket.gethostname(),
+        "processor": next(names, "") or platform.processor() or platform.machine(),
+        "cores": usable_cores(),
+        "memory": f"{bytes_ / 1e9:.1f} GB",
+    }
+
+
+FORMAT = 1
+"""Version of the run folder's layout; a newer one is refused."""
+
+SCRIPT = "recipe.py"
+"""The run folder's copy of the script, whatever the script is called."""
+
+PRETRAINED = "pretrained"
+"""What a run keeps of the pretrained models that it began with."""
+
+WRITTEN_FOLDERS = {
+    CHECKPOINTS: False,
+    MODULES: True,
+    "export": True,
+    "predictions": True,
+    PRETRAINED: True,
+    "wandb": True,
+}
+"""Folders that textmill writes, each with whether it writes into one that is there already."""
+
+ROOT = Path("runs")
+"""Where runs are unless a person names another folder."""
+PLACES = Path(".textmill") / "run_places.txt"
+"""A line for each run folder elsewhere that was trained from this working directory."""
+LARGEST_PLACES = 1 << 20
+"""Bytes of it that are read: some ten thousand places."""
+
+LARGEST_INFO = 16 << 20
+"""Bytes of ``run.json`` that are read; a run's own has some thousand."""
+
+_FACTS: dict[str, type[Any]] = {
+    "recipe": str,
+    "key": str,
+    "id": str,
+    "length": dict,
+    "data": dict,
+    "starts": list,
+    "changes": list,
+    "max_tokens": int,
+    "need": dict,
+    "pretrained": dict,
+    "finished": bool,
+    "result": dict,
+}
+
+_PACKAGES = ("textmill", "torch", "numpy", "sentencepiece", "safetensors", "sacrebleu")
+
+
+def is_run_folder(path: Path) -> bool:
+    """Whether a folder was written by a run."""
+    return (path / "run.json").is_file() and (path / "config.yaml").is_file()
+
+
+def wrote_in(folder: Path) -> bool:
+    """Whether a run wrote anything that says what it is, or of its weights, into a folder."""
+    return (folder / "run.json").exists() or has_saved(folder)
+
+
+def runs_in(root: Path) -> list[Path]:
+    """The folders of runs below one, or itself; without those that are half-deleted."""
+    found = sorted(file.parent for file in root.glob("**/run.json"))
+    return [p for p in found if not any(map(LEFTOVER.fullmatch, p.relative_to(root).parts))]
+
+
+def _not_ours(why: str) -> UserError:
+    return UserError(f"{why}. It is not the JSON a run writes: restore it from a copy.")
+
+
+def refuse_collision(script: Path, modules: Sequence[Path]) -> None:
+    """Refuses a local module that would take the place of the script in the run folder.
+
+    Raises:
+        UserError: A module beside a script of another name is called ``recipe.py``.
+    """
+    home = script.resolve()
+    if any(module.resolve() == home.with_name(SCRIPT) != home for module in modules):
+        raise UserError(
+            f"{script} imports {script.with_name(SCRIPT)}, but the run folder keeps the script "
+            f"itself as {SCRIPT}, beside its local modules. Give that module another name."
+        )
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """A run's folder, read and written."""
+
+    path: Path
+
+    @classmethod
+    def place(cls, recipe: str, key: str, *, again: bool = False) -> "RunFolder":
+        """The folder for a recipe and a key; ``again`` gives the next free one."""
+        stem = recipe.removesuffix(".py").removesuffix(".yaml")
+        name = re.sub(r"[^\w.-]+", "-", stem).strip("-.")
+        folder = cls(Path("runs", name or "recipe", key))
+        return folder.free() if again else folder
+
+    def free(self) -> "RunFolder":
+        """This folder, or the first of ``-2``, ``-3``, … that does not exist."""
+        return next(folder for folder in self.numbered() if not folder.path.exists())
+
+    def numbered(self) -> "Iterator[RunFolder]":
+        """This folder, then ``-2``, ``-3``, … beside it, whether they exist or not."""
+        yield self
+        for number in itertools.count(2):
+            yield RunFolder(self.path.with_name(f"{self.path.name}-{number}"))
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """What ``run.json`` says; empty for a folder not yet written."""
+        file = self.path / "run.json"
+        if not file.is_file():
+            return {}
+        data = read_all(file, LARGEST_INFO, _not_ours, name=str(file), links=True)
+        info = parse_json(data, str(file), _not_ours, nan=True)
+        if not isinstance(info, dict) or info.get("format") != FORMAT:
+            found = info.get("format") if isinstance(info, dict) else type(info).__name__
+            raise UserError(f"{file} has format {found!r}; this textmill reads format {FORMAT}.")
+        for name, kind in _FACTS.items():
+            if not isinstance(info.get(name, kind()), kind):
+                found = type(info[name]).__name__
+                raise UserError(f"{file}: '{name}' must be a {kind.__name__}, found a {found}.")
+        for name in ("recipe", "key"):
+            if name not in info:
+                raise UserError(f"{file} does not say the '{name}' of the run.")
+        return info
+
+    @property
+    def finished(self) -> bool:
+        """Whether the run came to its end."""
+        return bool(self.info.get("finished"))
+
+    @property
+    def result(self) -> dict[str, Any]:
+        """The result of a finished run."""
+        return dict(self.info.get("result") or {})
+
+    @property
+    def identity(self) -> str | None:
+        """The run's own name, which its checkpoints have; a new one before the first is saved.
+
+        It stands in ``config.yaml`` and ``run.json``; where one is damaged, or of another run, the
+        checkpoints tell which. None of a run that was begun before runs had names.
+        """
+        names: list[str] = []
+        with suppress(CheckpointError):
+            seal = RunSeal.read(self.path)
+            names += [] if seal is None or seal.run is None else [seal.run]
+        if RUN_NAME.fullmatch(known := self.info.get("id", "")):
+            names.append(known)
+        saved = SavedCheckpoints.of(self.path)
+        saved.seal = None
+        newest = saved.newest()
+        if newest is None or newest.run in names:
+            return newest.run if newest else next(iter(names), secrets.token_hex(8))
+        return next(iter(names), None)
+
+    @property
+    def newest(self) -> Manifest | None:
+        """The manifest of the newest of the run's checkpoints that has a good one."""
+        saved = SavedCheckpoints.of(self.path)
+        saved.seal = RunSeal(self.path, whole=True, run=self.identity)
+        return saved.newest()
+
+    def write_config(
+        self,
+        recipe: str | None,
+        settings: Mapping[str, Any],
+        built: Mapping[str, Any],
+        *,
+        swaps: Mapping[str, str],
+        run: str | None = None,
+        code: Sequence[str] = (),
+        parts: Mapping[str, str] | None = None,
+        include: Sequence[str] = (),
+    ) -> None:
+        """Writes ``config.yaml``, with a seal.
+
+        Args:
+            recipe: What ``textmill train RUN`` opens again; None where it was an object in Python.
+            settings: The resolved settings, which a run reads back.
+            built: Configs with sizes from the data: a record.
+            swaps: Ingredients that the command line replaced by an import path.
+            run: The run's own name.
+            code: The files of the recipe's own that were written beside it.
+            parts: The sha256 of each class and function of a person's own, by its name.
+            include: Modules that register what the settings name.
+        """
+        named: dict[str, Any] = {} if recipe is None else {"recipe": recipe}
+        named |= {"include": list(include)} if include else {}
+        swapped = {"swaps": dict(swaps)} if swaps else {}
+        content = {**named, "settings": dict(settings), **swapped, "built": dict(built)}
+        digests = {name: sha256(self.path / name) for name in code}
+        text = sealed_config(dump_yaml(content), run=run, code=digests, parts=parts)
+        write_atomic(self.path / "config.yaml", text)
+
+    def write_sources(self, script: Path | None, modules: Sequence[Path]) -> list[str]:
+        """Keeps the script and the local modules it imports; gives their paths in the folder."""
+        if script is None:
+            return []
+        names = {SCRIPT: script}
+        home = script.resolve().parent
+        names |= {module.resolve().relative_to(home).as_posix(): module for module in modules}
+        for name, source in names.items():
+            target = self.path / name
+            refuse_outward_folder(target.parent, self.path)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            write_atomic(target, source.read_bytes())
+        return list(names)
+
+    def write_info(self, **facts: Any) -> None:
+        """Writes ``run.json``, keeping what it said and is not said anew; None takes a fact out."""
+        said = {"format": FORMAT, **self.info, **facts}
+        info = {name: fact for name, fact in said.items() if fact is not None}
+        text = json.dumps(info, indent=2, ensure_ascii=False) + "\n"
+        data = text.encode("utf-8", "backslashreplace")  # of a name that is no UTF-8: JSON's escape
+        write_atomic(self.path / "run.json", data)
+
+
+def remember_place(folder: Path) -> None:
+    """Keeps where a run is, once; in a directory that cannot be written to, nothing is kept."""
+    if folder.is_relative_to(ROOT) or folder.absolute() in remembered_places():
+        return
+    with suppress(OSError):
+        if PLACES.exists() and PLACES.stat().st_size > LARGEST_PLACES:
+            return
+        PLACES.parent.mkdir(exist_ok=True)
+        with PLACES.open("a", encoding="utf-8", errors="surrogateescape") as file:
+            file.write(f"{folder}\n")
+
+
+def remembered_places() -> dict[Path, Path]:
+    """The run folders that are still there, as they were named, by their absolute paths."""
+    try:
+        if not PLACES.is_file() or PLACES.stat().st_size > LARGEST_PLACES:
+            return {}
+        lines = PLACES.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    except OSError:
+        return {}
+    named = [Path(line) for line in lines if line]
+    return {path.absolute(): path for path in named if (path / "run.json").is_file()}
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python and of the packages whose numbers a run depends on."""
+    found = {"python": platform.python_version(), "platform": platform.platform()}
+    for package in _PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "unknown"
+    return found
+
+
+def git_state(folder: Path) -> dict[str, Any] | None:
+    """Commit and cleanliness of the repository around a folder; None outside one."""
+
+    def git(*words: str) -> str:
+        done = subprocess.run(  # noqa: S603  # fixed words, no shell
+            ["git", "-C", str(folder), *words],  # noqa: S607
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=10,
+        )
+        return done.stdout.strip()
+
+    try:
+        status = git("status", "--porcelain")
+        changes = hashlib.sha256(git("diff", "HEAD").encode()).hexdigest()[:12] if status else None
+        return {"commit": git("rev-parse", "HEAD"), "clean": not status, "changes": changes}
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def command_line() -> list[str]:
+    """The command as typed."""
+    return [Path(sys.argv[0]).name, *sys.argv[1:]]

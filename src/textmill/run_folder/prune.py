@@ -1,0 +1,239 @@
+"""Making room: which checkpoints and runs can go, and what that frees."""
+
+import logging
+import os
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from textmill.checkpoint.layout import BEST, CHECKPOINTS, LAST, MODULES
+from textmill.checkpoint.saved import SavedCheckpoints
+from textmill.checkpoint.store import Checkpoints
+from textmill.errors import CheckpointError, TextmillError, UserError, worded
+from textmill.run_folder.folder import WRITTEN_FOLDERS, RunFolder, is_run_folder, runs_in
+from textmill.run_folder.lightning_run import is_of_lightning
+from textmill.runtime.disk import outward_links
+from textmill.runtime.files import LEFTOVER, clean_leftovers, leftovers, remove_folder, size_of
+from textmill.runtime.lock import Lock, owner_of
+
+__all__ = ["Doomed", "Kept", "PrunePlan", "age", "plan_prune", "prune"]
+
+LOG = logging.getLogger("textmill")
+
+_AGE = re.compile(r"(\d+)\s*([dhw])")
+KEY = re.compile(r"[0-9a-f]{12}(-\d+)?")
+"""The name of a run's folder where the person gave it none."""
+OF_A_RUN = ("run.json", "config.yaml", "metrics.jsonl", CHECKPOINTS, "log.txt")
+_HOURS = {"h": 1, "d": 24, "w": 24 * 7}
+
+
+@dataclass(frozen=True)
+class Doomed:
+    """A folder that is to go."""
+
+    path: Path
+    """A checkpoint, or a whole run folder."""
+    run: Path
+    """The run that it belongs to."""
+    size: int
+    """Bytes that are freed."""
+
+    @classmethod
+    def of(cls, path: Path, run: Path) -> "Doomed":
+        """A folder, or a file that was left half-written."""
+        return cls(path, run, size_of(path) if path.is_dir() else path.lstat().st_size)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A run that is not touched."""
+
+    run: Path
+    """Its folder."""
+    why: str
+    """``not finished``, ``younger``, ``in use by host:pid``, or what is wrong with it."""
+
+
+@dataclass(frozen=True)
+class PrunePlan:
+    """What is to go, and which runs are not touched."""
+
+    doomed: tuple[Doomed, ...]
+    """What goes."""
+    kept: tuple[Kept, ...]
+    """Runs of which nothing goes whatever they hold."""
+    written: Mapping[Path, tuple[int | None, ...]] = field(default_factory=dict)
+    """For each run of which something goes, when its record and its values were written to last."""
+
+    @property
+    def size(self) -> int:
+        """Bytes that are freed in all."""
+        return sum(item.size for item in self.doomed)
+
+
+def age(text: str) -> timedelta:
+    """An age as it is typed: ``12h``, ``30d``, ``8w``.
+
+    Raises:
+        UserError: It is not one.
+
+    Example:
+        >>> age("30d").days
+        30
+    """
+    found = _AGE.fullmatch(text.strip())
+    if not found or len(found[1]) > 6:
+        raise UserError(f"'{text}' is not an age: wanted a number of hours, days or weeks, as 30d.")
+    return timedelta(hours=int(found[1]) * _HOURS[found[2]])
+
+
+def plan_prune(
+    root: Path,
+    *,
+    keep: int = 1,
+    older_than: timedelta | None = None,
+    whole_runs: bool = False,
+    now: datetime | None = None,
+) -> PrunePlan:
+    """Finds what can go; nothing is changed.
+
+    Only finished runs are touched, and only those that no process works in. The best checkpoint of
+    a run always stays, unless whole runs are to go.
+
+    Args:
+        root: A folder with runs in it, however deep; or one run.
+        keep: So many of a run's newest checkpoints stay besides the best.
+        older_than: Only runs that were written to last so long ago.
+        whole_runs: Whole run folders go, with their best checkpoint, values and record.
+        now: The present moment.
+
+    Raises:
+        UserError: There is no such folder, or a number is negative.
+    """
+    if not root.is_dir():
+        raise UserError(f"There is no folder {root}; wanted the folder that runs are in.")
+    if keep < 0:
+        raise UserError(f"{worded('--keep', 'keep')} must be 0 or more, but is {keep}.")
+    doomed: list[Doomed] = []
+    kept: list[Kept] = []
+    written: dict[Path, tuple[int | None, ...]] = {}
+    at = now or datetime.now().astimezone()
+    for run in runs_in(root):
+        written[run] = _written(run)  # before anything is read of it
+        why = _why_not(run, older_than, at)
+        if why is None and (owner := owner_of(run)):
+            why = f"in use by {owner}"
+        # A run that lies beneath a run would go with it, finished or not.
+        if why is None and whole_runs and any(other != run for other in runs_in(run)):
+            why = "another run lies in its folder"
+        try:
+            going = [] if why else [run] if whole_runs else _going(run, keep=keep)
+        except CheckpointError as error:
+            why, going = f"its best checkpoint cannot be told: {error}", []
+        if why is not None:
+            kept.append(Kept(run, why))
+        doomed += [Doomed.of(path, run) for path in going]
+    doomed += [Doomed.of(path, path) for path in _half_deleted(root)]
+    return PrunePlan(
+        tuple(doomed), tuple(kept), {d.run: written[d.run] for d in doomed if d.run in written}
+    )
+
+
+def _why_not(run: Path, older_than: timedelta | None, now: datetime) -> str | None:
+    if run.is_symlink() or not is_run_folder(run):
+        return "not a run folder of its own"
+    if links := outward_links(run, WRITTEN_FOLDERS):
+        return f"{links[0].relative_to(run)} is a link to {os.path.realpath(links[0])}"
+    try:
+        if not RunFolder(run).finished:
+            return "not finished"
+    except TextmillError as error:
+        return f"unreadable: {error}"
+    newest = max(time for time in _written(run) if time is not None)
+    written = datetime.fromtimestamp(newest / 1e9, now.tzinfo)
+    return "younger" if older_than is not None and written > now - older_than else None
+
+
+def _written(run: Path) -> tuple[int | None, ...]:
+    """When the files that a run at work writes were written, in ns; None where one is not there."""
+    return tuple(
+        file.stat().st_mtime_ns if file.exists() else None
+        for file in (run / "run.json", run / "metrics.jsonl")
+    )
+
+
+def _going(run: Path, *, keep: int) -> list[Path]:
+    """What killed processes left half-written; then checkpoints that go, the oldest first.
+
+    Raises:
+        CheckpointError: There are checkpoints, but which of them is the best cannot be told.
+    """
+    saved = SavedCheckpoints.of(run)
+    found = [path for path in saved.paths() if path.is_dir() and not path.is_symlink()]
+    best = saved.pointer("best")
+    named = RunFolder(run).result.get("best")
+    points = not is_of_lightning(run)  # whose best is where a ModelCheckpoint has put it
+    points = points and isinstance(named, Mapping) and named.get("step") is not None
+    if best is None and found and points:
+        raise CheckpointError(f"{BEST} is missing, and run.json names a best one")
+    best = best or saved.pointer("last")
+    if found and (best is None or not (saved.folder / best.folder).is_dir()):
+        raise CheckpointError(f"neither {BEST} nor {LAST} points to one that is there")
+    if found and best is not None:
+        saved.manifest(saved.folder / best.folder)
+        if not best.fits(saved.folder / best.folder):
+            raise CheckpointError(f"{best.folder} is not the one that was marked as the best")
+    stay = {path.name for path in found[len(found) - keep :]} if keep else set()
+    stay |= set() if best is None else {best.folder}
+    places = (run, *(run / name for name in (CHECKPOINTS, "predictions", "export", MODULES)))
+    left = [pair for place in places for pair in leftovers(place).items()]
+    return [
+        *(path for path, final in left if ".tmp-" in path.name or final.exists()),
+        *(path for path in found if path.name not in stay),
+    ]
+
+
+def _half_deleted(root: Path) -> list[Path]:
+    """Runs that a prune was deleting when it was killed: by their key, or by what is left."""
+    found = []
+    for folder in {root, *(path.parent for path in root.glob("**/.*.tmp-*"))}:
+        for path, run in leftovers(folder).items():
+            known = KEY.fullmatch(run.name) or any((path / name).exists() for name in OF_A_RUN)
+            if path.is_dir() and not path.is_symlink() and known and ".tmp-" in path.name:
+                found.append(path)
+    return sorted(found)
+
+
+def prune(plan: PrunePlan) -> int:
+    """Deletes what a plan says, run by run under its lock; gives the bytes that were freed.
+
+    A run that was gone on with since the plan was made is left alone, even where it has ended
+    again: its best checkpoint may be another now.
+
+    Raises:
+        InUseError: A process works in a run now.
+        StorageError: A folder cannot be deleted; it is then still whole.
+    """
+    freed = 0
+    for item in plan.doomed:
+        if item.path == item.run and LEFTOVER.fullmatch(item.path.name):
+            shutil.rmtree(item.path, ignore_errors=True)
+            freed += item.size
+    runs = dict.fromkeys(item.run for item in plan.doomed if not LEFTOVER.fullmatch(item.run.name))
+    for run in runs:
+        with Lock(run, WRITTEN_FOLDERS):
+            if not RunFolder(run).finished or _written(run) != plan.written.get(run):
+                LOG.warning("%s was gone on with meanwhile: it is left alone.", run)
+                continue
+            for item in (item for item in plan.doomed if item.run == run):
+                if LEFTOVER.fullmatch(item.path.name):
+                    clean_leftovers(item.path.parent)
+                else:
+                    if item.path != run:
+                        Checkpoints.of(run).point_elsewhere(item.path)
+                    remove_folder(item.path)
+                freed += item.size
+    return freed

@@ -1,0 +1,180 @@
+"""Exporting a run: by command, or as the last thing a training does."""
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from textmill.config.planning.session import Session
+from textmill.config.values.raw_values import Entries, Scalar
+from textmill.errors import UserError, worded
+from textmill.exported.formats import ExportFormat, refuse_missing
+from textmill.exported.manifest import ExportError, read
+from textmill.inference.export.compare import Comparison
+from textmill.inference.export.folder import refuse_existing, write_export
+from textmill.inference.load import Predictor, saved_nodes
+from textmill.preflight.export_checks import read_rows, rows_of_run, rows_of_session
+from textmill.run_folder.folder import WRITTEN_FOLDERS, RunFolder
+from textmill.runs.load_run import load
+from textmill.runs.prediction_input import recorded_layout
+from textmill.runtime.disk import refuse_outward_links
+from textmill.runtime.files import clean_leftovers
+from textmill.tasks.registries import tasks
+
+__all__ = ["Exported", "export", "export_trained", "tell_older_exports"]
+
+LOG = logging.getLogger("textmill")
+
+
+@dataclass(frozen=True)
+class Exported:
+    """An export that was written."""
+
+    folder: Path
+    """Where it is; :func:`textmill.exported.loading.load` takes all but ``huggingface``."""
+    comparison: Comparison
+    """How it differs from the model."""
+
+
+def export(
+    run: str | Path,
+    form: str | ExportFormat,
+    *,
+    out: str | Path | None = None,
+    rows: str | Path | None = None,
+    greedy: bool = False,
+    checkpoint: str = "best",
+    device: str = "auto",
+    allow_code: bool = False,
+) -> Exported:
+    """Exports a trained run, and compares the export with it.
+
+    Args:
+        run: The run folder.
+        form: The format: ``onnx``, ``ctranslate2`` or ``huggingface``, or an
+            :class:`~textmill.exported.formats.ExportFormat`.
+        out: The folder to write; by default ``export/<format>`` in the run folder.
+        rows: A text file of rows to compare on, one a line (``.jsonl``: JSON objects). By default
+            the rows of the run's ``valid_data``, ``test_data`` or ``train_data`` where they can be
+            read, else those that the run kept in ``predictions/``.
+        greedy: Whether the likeliest tokens are taken where the run draws them.
+        checkpoint: As for :func:`textmill.runs.load_run.load`.
+        device: Where the run computes in the comparison.
+        allow_code: As for :func:`textmill.runs.load_run.load`.
+
+    Raises:
+        UserError: The format, the model or the rows do not allow it.
+        ExportError: The export differs from the run, or is worse than it, by more than is allowed.
+
+    Example:
+        >>> made = export("runs/translation-demo/1f0c5a2b7d9e", "ctranslate2")  # doctest: +SKIP
+        >>> made.comparison.same, made.comparison.rows  # doctest: +SKIP
+        (64, 64)
+    """
+    form = ExportFormat.of(form)
+    refuse_missing(form.format, writes=True)
+    folder = Path(run)
+    target = folder / "export" / form.folder if out is None else Path(out)
+    if out is None:
+        refuse_outward_links(folder, WRITTEN_FOLDERS)
+    clean_leftovers(target.parent, of=target.name)
+    refuse_existing(target)
+    given = None if rows is None else list(read_rows(Path(rows)))  # before a model is loaded
+    predictor = load(folder, checkpoint=checkpoint, device=device, allow_code=allow_code)
+    if greedy:
+        _draw_nothing(predictor.task)
+    if given is None:
+        where, found = rows_of_run(folder, predictor.task)
+    else:
+        where, found = str(rows), [predictor.row(row) for row in given]
+    source, metric = _source(folder, predictor), _selected_metric(folder)
+    made = write_export(
+        predictor, form, target, rows=found, where=where, source=source, metric=metric
+    )
+    return Exported(target, made)
+
+
+def _draw_nothing(task: Any) -> None:
+    """Lets a task take the likeliest tokens where it draws them.
+
+    Raises:
+        UserError: It draws none.
+    """
+    decoding = getattr(task.config, "decoding", None)
+    if decoding is None or not decoding.sample:
+        raise UserError(
+            f"The run's answers are not drawn: leave {worded('--greedy', 'greedy')} out."
+        )
+    task.config = replace(task.config, decoding=decoding.likeliest())
+
+
+def tell_older_exports(folder: Path, *, but: Iterable[str] = ()) -> None:
+    """Says which exports in a run folder, but those made anew, stay as they are when it goes on."""
+    for target in sorted((folder / "export").iterdir()):
+        if target.name in but:
+            continue
+        try:
+            made = read(target)
+        except ExportError:  # not an export, or one that cannot be used anyhow
+            continue
+        LOG.info(
+            "%s is an export of %s and stays that when the run goes on. To have one of what it "
+            "becomes, delete that folder, then: textmill export %s --format %s%s",
+            target,
+            made.source.get("checkpoint"),
+            folder,
+            made.graph,
+            " --quantize int8" if "quality" in made.compared else "",
+        )
+
+
+def export_trained(folder: Path, forms: Iterable[ExportFormat], session: Session) -> dict[str, Any]:
+    """Exports the run that has just been trained, each format to ``export/<format>`` in it.
+
+    Returns:
+        What each comparison found, by the export's folder, as JSON values.
+
+    Raises:
+        ExportError: One cannot be made; names the run, and the command that exports it later.
+    """
+    found = {}
+    for form in forms:
+        try:
+            predictor = load(folder, device=str(session.get("task").device), allow_code=True)
+            where, rows = rows_of_session(session) or rows_of_run(folder, predictor.task)
+            target, source = folder / "export" / form.folder, _source(folder, predictor)
+            made = write_export(
+                predictor,
+                form,
+                target,
+                rows=rows,
+                where=where,
+                source=source,
+                metric=_selected_metric(folder),
+                replace=True,
+            )
+        except (ExportError, UserError) as error:
+            raise ExportError(
+                f"{error}\nThe training of {folder} itself is over, and its checkpoints are kept. "
+                "To compare an export of it on other rows: "
+                f"textmill export {folder} {form.words} --rows FILE"
+            ) from error
+        LOG.info("Exported to %s. %s", target, made.sentence)
+        found[form.folder] = made.to_json()
+    return found
+
+
+def _selected_metric(folder: Path) -> str:
+    """The value by which the run's best checkpoint was selected."""
+    node: Any = saved_nodes(folder, "settings")
+    for name in ("trainer", "selection", "metric"):
+        node = node.entries.get(name) if isinstance(node, Entries) else None
+    return node.text if isinstance(node, Scalar) else "loss"
+
+
+def _source(folder: Path, predictor: Predictor) -> dict[str, Any]:
+    info, data = RunFolder(folder).info, recorded_layout(predictor, folder)
+    named = {"recipe": str(info.get("recipe", "")), "key": str(info.get("key", ""))}
+    named["task"] = tasks.name_of(type(predictor.task)) or type(predictor.task).__name__
+    return {**named, "data": data} if data else named

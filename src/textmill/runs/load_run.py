@@ -1,0 +1,243 @@
+"""After training, from a run alone: a predictor, or an evaluation."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from textmill.checkpoint.run_seal import refuse_changed
+from textmill.config.planning.key import plan_parts
+from textmill.config.planning.overrides import Overrides, words_of
+from textmill.config.planning.plan import Plan, make_plan
+from textmill.config.planning.session import Session
+from textmill.config.recipe import Recipe
+from textmill.config.sources.include import include_of_file
+from textmill.config.sources.script import table_of_recipe
+from textmill.config.values.raw_values import Entries, Scalar, is_null
+from textmill.config.values.yaml_files import read_yaml
+from textmill.data.text_pairs import TextPairs
+from textmill.errors import UserError
+from textmill.inference.checkpoints import Opened, use_checkpoint
+from textmill.inference.load import (
+    NeedsCodeError,
+    Predictor,
+    load_run,
+    predictor_of,
+    saved_nodes,
+    saved_plan,
+    warn_of_edited,
+)
+from textmill.preflight.load_data import columns_of, fingerprint_of, load_data
+from textmill.preflight.max_tokens import is_auto, take_max_tokens
+from textmill.recipes.planning import plan_recipe
+from textmill.run_folder.folder import SCRIPT, RunFolder
+from textmill.run_folder.lightning_run import refuse_lightning
+from textmill.run_folder.pretrained import pretrained_of
+from textmill.runtime.devices import Env
+from textmill.tasks.evaluation import Evaluation
+from textmill.tasks.evaluation import evaluate as evaluate_task
+
+__all__ = ["EVALUATED", "evaluate", "file_plan", "load", "read_settled"]
+
+EVALUATED = ("valid_data", "test_data")
+EVALUATED_CELLS = 2048
+"""Batches of data whose ``max_tokens`` is ``auto`` only here, in the words of the command."""
+
+
+def load(
+    run: str | Path,
+    *,
+    checkpoint: str = "best",
+    device: str = "auto",
+    allow_code: bool = False,
+) -> Predictor:
+    """Loads a trained run: text in, typed answer out.
+
+    Neither the training files nor the recipe's functions are needed where task and module are
+    components of the library. What is the recipe's own needs ``allow_code``, or that the caller has
+    imported the module that registers it.
+
+    Args:
+        run: The run folder.
+        checkpoint: ``best`` (the default; the last one where nothing was selected), ``last``, or a
+            name such as ``step-00001000``.
+        device: ``auto``, or a device as torch names it.
+        allow_code: Whether the recipe in the run folder may be executed.
+
+    Raises:
+        UserError: The folder is no run, or has no such checkpoint.
+        CheckpointError: Every checkpoint that could be used is damaged, or fits no model here.
+        CodeNotAllowedError: The recipe's own code is needed and not allowed.
+
+    Example:
+        >>> predictor = load("runs/translation-demo/1f0c5a2b7d9e")  # doctest: +SKIP
+        >>> print(predictor("The cat sleeps."))  # doctest: +SKIP
+        Le chat dort.
+    """
+    folder = Path(run)
+    RunFolder(folder).info  # noqa: B018  # refuses what no run wrote
+    refuse_lightning(folder)
+    try:
+        return load_run(folder, checkpoint=checkpoint, device=device)
+    except NeedsCodeError:
+        if not allow_code:
+            raise
+    refuse_changed(folder, code=True)
+    if not _names_recipe(folder):
+        include_of_file(read_yaml(folder / "config.yaml"), saved=True, allow_code=True)
+        return load_run(folder, checkpoint=checkpoint, device=device, allow_code=True)
+    session = partial(_session, folder, ["task"], device)
+    with pretrained_of(RunFolder(folder)):
+        return load_by_code(folder, checkpoint, session)
+
+
+def load_by_code(
+    folder: Path, checkpoint: str, session_with: Callable[[Mapping[str, Any]], Session]
+) -> Predictor:
+    """A run's predictor, whose task a recipe builds: ``session_with`` what a checkpoint keeps."""
+
+    def by_code(opened: Opened) -> Predictor:
+        session = session_with(opened.text.ingredients)
+        task = session.get("task")
+        task.module.to(session.get("env").device)
+        return predictor_of(task, opened)
+
+    return use_checkpoint(folder, checkpoint, by_code)
+
+
+def evaluate(
+    run: str | Path,
+    words: Overrides = (),
+    *,
+    checkpoint: str = "best",
+    device: str = "auto",
+    allow_code: bool = False,
+) -> dict[str, Evaluation]:
+    """Evaluates a run's best checkpoint on its ``valid_data``, and ``test_data`` where it has one.
+
+    Its words are other settings of the data, as ``"valid_data.path=dev.tsv"``, or a dictionary; the
+    other arguments are those of :func:`load`.
+
+    Returns:
+        An evaluation by the name of its data.
+    """
+    words = words_of(words)
+    predictor = load(run, checkpoint=checkpoint, device=device, allow_code=allow_code)
+    task, folder = predictor.task, Path(run)
+    provided = {"env": Env.detect(device), **task.text.ingredients}
+    recorded = RunFolder(folder).info.get("data", {})
+    found = {}
+    for name, model in _evaluated(folder, words).items():
+        mine = [word for word in words if word.startswith(f"{name}.")]
+        made = partial(_made, folder, name, model, provided=provided, allow_code=allow_code)
+        data = read_settled(name, made(mine, device=device), folder, columns_of(task))
+        saved = saved_nodes(folder, "settings").entries.get(model)
+        sides = isinstance(saved, Entries) and "holdout" in saved.entries
+        other = sides and any(word.startswith(f"{name}.path=") for word in mine)
+        # Another file is read whole; of the run's own, that was moved, what was held out.
+        if other and fingerprint_of(data) != recorded.get(model):
+            whole = made([f"{name}.holdout=0", *mine], device=device)
+            data = read_settled(name, whole, folder, columns_of(task))
+        found[name] = evaluate_task(task, task.batches_of(name, data, train=False, seed=0))
+    return found
+
+
+def _made(
+    folder: Path,
+    name: str,
+    model: str,
+    words: Sequence[str],
+    *,
+    provided: Mapping[str, Any],
+    device: str,
+    allow_code: bool,
+) -> Any:
+    """Data to evaluate a run on: by its settings, by words alone, or by its recipe."""
+    try:
+        plan = saved_plan(
+            folder,
+            "settings",
+            [name],
+            provided=tuple(provided),
+            words=words,
+            instead={name: model},
+            allow_code=allow_code and not _names_recipe(folder),
+        )
+    except NeedsCodeError:
+        if name != model:  # the run has no such data to follow: the words name a file of pairs
+            pairs = TextPairs.Config(path=Path("pairs.tsv"), shuffle=False)
+            return file_plan(name, pairs, words, tuple(provided)).start(provided).get(name)
+        if allow_code and _names_recipe(folder):
+            return _session(folder, [name], device, provided, words=words).get(name)
+        raise
+    if not any(word.startswith(f"{name}.type=") for word in words):
+        warn_of_edited(folder, plan_parts(plan))
+    return plan.start(provided).get(name)
+
+
+def read_settled(name: str, data: Any, folder: Path, used: Collection[str] | None) -> Any:
+    """Data to evaluate a run on: read, and with batches as large as the run's."""
+    load_data(name, data, used)
+    if is_auto(data):
+        take_max_tokens({name: data}, RunFolder(folder).info.get("max_tokens", EVALUATED_CELLS))
+    return data
+
+
+def file_plan(
+    name: str, config: TextPairs.Config, words: Sequence[str], provided: Sequence[str]
+) -> Plan:
+    """A file where the run has no such data to follow: as the words say."""
+    return make_plan(
+        table_of_recipe(Recipe(**{name: config}), name="evaluation"),
+        defaults=table_of_recipe(Recipe(), name="nothing"),
+        words=words,
+        targets=[name],
+        always=provided,
+    )
+
+
+def _evaluated(folder: Path, words: Sequence[str]) -> dict[str, str]:
+    """The data to evaluate on, each with the data whose settings it starts from.
+
+    That is what the words name, else all the run has.
+    """
+    settings = saved_nodes(folder, "settings").entries
+    known = [name for name in EVALUATED if name in settings and not is_null(settings[name])]
+    unknown = [word for word in words if word.partition(".")[0] not in EVALUATED]
+    if unknown:
+        raise UserError(
+            f"'{unknown[0]}' cannot be set here: an evaluation takes settings of valid_data and "
+            "test_data, as valid_data.path=dev.tsv. The model is what was trained."
+        )
+    named = [name for name in EVALUATED if any(word.startswith(f"{name}.") for word in words)]
+    if not (named or known):
+        raise UserError(
+            f"{folder} has neither valid_data nor test_data. Name a file: valid_data.path=dev.tsv"
+        )
+    like = [*known, "train_data"][0]
+    return {name: name if name in known else like for name in named or known}
+
+
+def _names_recipe(folder: Path) -> bool:
+    """Whether a run keeps its recipe, or names it; one that was made of a Recipe does not."""
+    return "recipe" in read_yaml(folder / "config.yaml").entries
+
+
+def _session(
+    folder: Path,
+    targets: list[str],
+    device: str,
+    provided: Mapping[str, Any],
+    *,
+    words: Sequence[str] = (),
+) -> Session:
+    """Plans the recipe that the run keeps, with its text processor in place of what made it."""
+    named = read_yaml(folder / "config.yaml").entries.get("recipe")
+    if isinstance(named, Scalar) and named.text.endswith(".py") and named.text != SCRIPT:
+        raise UserError(
+            f"{named.place}: '{named.text}' is not the recipe that a run keeps; wanted {SCRIPT}."
+        )
+    planned = plan_recipe(folder, words, targets=targets, allow_code=True)
+    warn_of_edited(folder, plan_parts(planned.plan))
+    key = str(RunFolder(folder).info.get("key", ""))
+    return planned.start(folder, "predict", device, provided, key=key)

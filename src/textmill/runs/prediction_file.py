@@ -1,0 +1,347 @@
+"""A file of rows with their answers beside them: CSV, JSON lines or Parquet, in bounded memory."""
+
+import csv
+import io
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from textmill.data.formats.header import free_name
+from textmill.errors import DataError, UserError
+from textmill.exported.row_predictor import characters, row_chunks
+from textmill.runtime.disk import HashingFile
+
+__all__ = ["PredictionFile", "check_output"]
+
+ROWS, CHARACTERS = 8192, 8_000_000
+"""What is written together at most: a row group of Parquet."""
+NUMBERS = 1_000_000
+"""Of vectors that are written together."""
+FIRST, LAST = "prediction", "error"
+"""The columns of answers that are always there."""
+VECTORS = ".npy"
+"""The suffix of a file that has no columns."""
+TOLD = 20
+"""Errors that are told of a file without a column of them."""
+
+Rows = Sequence[Mapping[str, Any]]
+
+
+def check_output(output: Path, source: str, *, overwrite: bool, vectors: bool = False) -> None:
+    """Refuses a file that cannot be written, before anything is answered.
+
+    Args:
+        output: The file.
+        source: What is read.
+        overwrite: Whether it may be there.
+        vectors: Whether answers are vectors, which a file may have alone.
+
+    Raises:
+        UserError: Its suffix is that of no format, its folder is not there, or it is there itself.
+    """
+    *others, last = known = [name for name in SUFFIXES if vectors or name != VECTORS]
+    if output.suffix.lower() not in known:
+        problem = (
+            "its suffix says how answers are written. Wanted "
+            f"{', '.join(others)} or {last}, found {output.suffix or 'none'}."
+        )
+    elif not output.parent.is_dir():
+        problem = f"there is no folder {output.parent}. Make it first."
+    elif output.is_dir():
+        problem = "it is a folder. Name a file in it."
+    elif output.exists() and Path(source).exists() and output.samefile(source):
+        problem = "it is the file that is read. Give it another name."
+    elif output.exists() and not overwrite:
+        problem = "it is there already. Give another name, or let it be replaced: --overwrite."
+    else:
+        return
+    raise UserError(f"--output {output}: {problem}")
+
+
+class PredictionFile:
+    """Rows and answers on their way to a file.
+
+    Args:
+        blocks: Gives all pairs of a row's columns and its answer, in blocks, anew at each call.
+        batches: Gives the rows' columns as Arrow has them, where they are read of such a file:
+            those of the pairs are empty then.
+        names: Columns of the rows that are there even where no row has them.
+        vector_size: How many numbers each answer is, where it is a vector.
+    """
+
+    def __init__(
+        self,
+        blocks: Callable[[], Iterable[Sequence[Any]]],
+        batches: Callable[[], Iterator[Any]] | None = None,
+        names: Sequence[str] = (),
+        *,
+        vector_size: int | None = None,
+    ) -> None:
+        self._blocks, self._batches = blocks, batches
+        self._size, self._count = vector_size, 0
+        self._names = dict.fromkeys(names)
+        self._kept: dict[str, Any] = dict(self._names)
+        self._answers: dict[str, Any] = {FIRST: None}
+        self.renamed: dict[str, str] = {}
+        """Columns of answers that the rows have, too, and what they are called in the file."""
+        self.problems = list[str]()
+        """What is wrong with the first rows of a file that has no column for it."""
+
+    def write(self, path: Path) -> str:
+        """Writes the file in the format of its suffix; gives the sha256 of its bytes.
+
+        Raises:
+            DataError: The file of the rows is not as it was when they were answered.
+            StorageError: It cannot be written.
+        """
+        write = SUFFIXES[path.suffix.lower()]
+        typed = write == PredictionFile._parquet
+        for kept, answers in self._groups():
+            self._count += len(answers)
+            if isinstance(kept, list):
+                _note(self._kept, kept, typed=typed)
+            else:
+                self._kept |= dict.fromkeys(kept.schema.names)
+            _note(self._answers, answers, typed=typed and self._size is None)
+        if typed and self._size is not None:
+            self._answers[FIRST] = _vectors(self._size)
+        self._answers[LAST] = self._answers.pop(LAST, None)
+        final = dict[str, str]()
+        for name in self._answers:
+            final[name] = free_name(name, {*self._kept, *final.values()})
+        self.renamed = {name: called for name, called in final.items() if name != called}
+        while True:
+            with suppress(_OtherTypeError), HashingFile(path) as file:
+                write(self, file, final)
+                break
+        return file.sha256
+
+    def _groups(self) -> Iterator[tuple[Any, Rows]]:
+        """What is written together: the columns, a list of rows or Arrow's, and the answers."""
+        pairs = chain.from_iterable(self._blocks())
+        rows = ROWS if self._size is None else max(1, min(ROWS, NUMBERS // self._size))
+        if self._batches is None:
+            for some in row_chunks(pairs, characters, size=rows, most=CHARACTERS):
+                yield [kept for kept, _ in some], [answer for _, answer in some]
+            return
+        for batch in self._batches():
+            answers = [answer for _, answer in islice(pairs, batch.num_rows)]
+            if len(answers) < batch.num_rows:
+                break
+            yield batch, answers
+        else:
+            if next(pairs, None) is None:
+                return
+        raise DataError(
+            "The file that is read was changed while its rows were answered. Begin anew: --restart."
+        )
+
+    def _rows(self, final: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+        """All rows, with the columns of the answers."""
+        for kept, answers in self._groups():
+            rows = kept if isinstance(kept, list) else _rows_of(kept)
+            for row, answer in zip(rows, answers, strict=True):
+                yield {
+                    **self._names,
+                    **row,
+                    **{called: answer.get(name) for name, called in final.items()},
+                }
+
+    def _json_lines(self, file: HashingFile, final: Mapping[str, str]) -> None:
+        for row in self._rows(final):
+            file.write(f"{_json(row)}\n".encode("utf-8", "backslashreplace"))
+
+    def _csv(self, file: HashingFile, final: Mapping[str, str]) -> None:
+        names, text = [*self._kept, *final.values()], io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        rows = ([_text(row.get(name)) for name in names] for row in self._rows(final))
+        for cells in chain([names], rows):
+            writer.writerow(cells)
+            file.write(text.getvalue().encode("utf-8", "backslashreplace"))
+            text.seek(0)
+            text.truncate()
+
+    def _npy(self, file: HashingFile, final: Mapping[str, str]) -> None:
+        shape = (self._count, self._size or 0)
+        head = {"descr": "<f4", "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(file, head)
+        for _, answers in self._groups():
+            block = np.full((len(answers), shape[1]), np.nan, "<f4")
+            for row, answer in zip(block, answers, strict=True):
+                if LAST in answer:
+                    self.problems += [answer[LAST]] * (len(self.problems) < TOLD)
+                else:
+                    row[:] = answer[FIRST]
+            file.write(block.tobytes())
+
+    def _parquet(self, file: HashingFile, final: Mapping[str, str]) -> None:
+        import pyarrow
+        from pyarrow.parquet import ParquetWriter
+
+        schema = pyarrow.schema([(name, _type(kind)) for name, kind in self._kept.items()])
+        if self._batches is not None:
+            schema = next(self._batches()).schema  # with its metadata, which pandas reads
+        for name, called in final.items():
+            schema = schema.append(pyarrow.field(called, _type(self._answers[name])))
+        sink = pyarrow.PythonFile(_Unclosed(file), mode="w")
+        with ParquetWriter(sink, schema) as writer:
+            for kept, answers in self._groups():
+                typed = isinstance(kept, list)
+                columns = _arrays(self._kept, kept) if typed else [*kept.columns]
+                columns += _arrays(self._answers, answers)
+                if answers:
+                    writer.write_batch(pyarrow.record_batch(columns, schema=schema))
+
+
+SUFFIXES: dict[str, Callable[[PredictionFile, HashingFile, Mapping[str, str]], None]] = {
+    ".csv": PredictionFile._csv,
+    ".jsonl": PredictionFile._json_lines,
+    ".ndjson": PredictionFile._json_lines,
+    VECTORS: PredictionFile._npy,
+    ".parquet": PredictionFile._parquet,
+}
+"""How each format is written."""
+
+
+class _Unclosed:
+    """A file that pyarrow writes, and leaves open."""
+
+    closed = False
+
+    def __init__(self, file: HashingFile) -> None:
+        self.write = file.write
+
+
+class _OtherTypeError(Exception):
+    """A column has a value that is not of the type of the others, and is to be text."""
+
+
+def _note(columns: dict[str, Any], rows: Rows, *, typed: bool) -> None:
+    """Adds the columns of some rows, each with its type where types are wanted; ``str`` is text."""
+    for name in dict.fromkeys(chain.from_iterable(rows)):
+        found = _type_of([row.get(name) for row in rows]) if typed else None
+        columns[name] = _common(columns.get(name), found)
+
+
+def _type_of(values: Sequence[Any]) -> Any:
+    import pyarrow
+
+    if len(kinds := {type(value) for value in values} - {type(None)}) > 1 and bool in kinds:
+        return str  # no number, as pyarrow has it
+    try:
+        found = pyarrow.array(values).type
+    except (pyarrow.ArrowException, ValueError, OverflowError):  # of several types; too large
+        return str
+    return str if "struct<>" in str(found) else found  # which Parquet has not
+
+
+def _common(one: Any, other: Any) -> Any:
+    """The type that has the values of both."""
+    import pyarrow
+
+    if one is None or other is None or str in (one, other):
+        return one if other is None or one is str else other
+    schemas = [pyarrow.schema([("", kind)]) for kind in (one, other)]
+    try:
+        return pyarrow.unify_schemas(schemas, promote_options="permissive").field(0).type
+    except pyarrow.ArrowException:
+        return str
+
+
+def _type(kind: Any) -> Any:
+    """A type of Arrow; text where nothing is known but nulls."""
+    import pyarrow
+
+    is_text = kind is None or kind is str or pyarrow.types.is_null(kind)
+    return pyarrow.string() if is_text else kind
+
+
+def _vectors(size: int) -> Any:
+    import pyarrow
+
+    return pyarrow.list_(pyarrow.float32(), size)
+
+
+def _arrays(types: dict[str, Any], rows: Rows) -> list[Any]:
+    """The columns of some rows, each of its type; one that has other values is text from now on."""
+    import pyarrow
+
+    arrays = []
+    for name, kind in types.items():
+        values: list[Any] = [row.get(name) for row in rows]
+        if kind is str:
+            values = [None if value is None else _encodable(_text(value)) for value in values]
+        try:
+            arrays.append(pyarrow.array(values, type=_type(kind)))
+        except (pyarrow.ArrowException, ValueError, OverflowError):
+            types[name] = str
+            raise _OtherTypeError from None
+    return arrays
+
+
+def _rows_of(batch: Any) -> list[dict[str, Any]]:
+    """The rows of a batch of Arrow, for a file of text."""
+    columns = [_values(column) for column in batch.columns]
+    names = batch.schema.names
+    return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
+
+
+def _values(column: Any) -> list[Any]:
+    """The values of a column; those of times and the like as Arrow writes them."""
+    import pyarrow
+
+    from textmill.data.formats.arrow_files import plain
+
+    column = plain(column)
+    if pyarrow.types.is_temporal(column.type):
+        with suppress(pyarrow.ArrowException):
+            column = column.cast(pyarrow.string())
+    try:
+        return list(column.to_pylist())
+    except ValueError:  # a text that is no UTF-8
+        return [_value(cell) for cell in column]
+
+
+def _value(cell: Any) -> Any:
+    try:
+        return cell.as_py()
+    except ValueError:
+        return None
+
+
+def _text(value: Any) -> str:
+    """A value as a cell of CSV; lists and objects are JSON."""
+    if isinstance(value, bool | list | tuple | Mapping):
+        return _json(value)
+    return "" if value is None else _plain(value)
+
+
+def _json(value: Any) -> str:
+    """JSON, which has neither NaN nor infinity: null."""
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_plain)
+    except ValueError:
+        return json.dumps(_finite(value), ensure_ascii=False, default=_plain)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: _finite(item) for key, item in value.items()}
+    return [_finite(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _plain(value: Any) -> str:
+    """A value that JSON has not: bytes, a date."""
+    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
+
+
+def _encodable(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode()

@@ -1,0 +1,241 @@
+"""Experiments from Python: by their names or as Recipes, over the same graph as the commands."""
+
+import logging
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from torch import Tensor
+
+from textmill.checkpoint.parts import check_fit
+from textmill.config.planning.overrides import Overrides
+from textmill.config.recipe import Recipe
+from textmill.errors import UserError
+from textmill.inference.load import NeedsCodeError, Predictor, load_run
+from textmill.preflight.load_data import columns_of, read_all
+from textmill.recipes.planning import Planned, plan_recipe, run_named, seed_of
+from textmill.run_folder.folder import RunFolder
+from textmill.runs.load_run import EVALUATED, evaluate, load_by_code, read_settled
+from textmill.runs.run_lock import choose_folder, refuse_other
+from textmill.runs.train import Run, train, train_ranks
+from textmill.runtime.devices import Env
+from textmill.runtime.ranks import Ranks
+from textmill.runtime.seeds import fold, seed_everything
+from textmill.tasks.evaluation import Evaluation
+from textmill.tasks.evaluation import evaluate as evaluate_task
+from textmill.tasks.task import Task
+from textmill.training.warm_start.initial_weights import Initial
+
+__all__ = ["ExperimentRun", "Mode", "create_task", "run_experiment", "train_model"]
+
+LOG = logging.getLogger("textmill")
+
+Mode = Literal["train", "evaluate", "train_and_evaluate"]
+
+
+@dataclass(frozen=True)
+class ExperimentRun(Run):
+    """A run, with what was measured of its best weights."""
+
+    evaluations: Mapping[str, Evaluation] = field(default_factory=dict)
+    """By the name of the data, ``valid_data`` and ``test_data``; none of the mode ``train``."""
+
+
+def run_experiment(
+    recipe: str | Path | Recipe,
+    mode: Mode = "train_and_evaluate",
+    run_dir: str | Path | None = None,
+    overrides: Overrides = (),
+    *,
+    configs: Sequence[str | Path] = (),
+    allow_code: bool = False,
+    device: str = "auto",
+) -> ExperimentRun:
+    """Trains an experiment, measures what was trained, or does both.
+
+    It is ``textmill train`` and ``textmill evaluate`` in one call: training goes on where it was
+    interrupted, a finished run is not trained again, and an evaluation is of the best weights.
+
+    The arguments, but for the mode, are those of :func:`textmill.runs.train.train`.
+
+    Raises:
+        UserError: There is no such mode; or nothing to evaluate: no run, or no data for it.
+        PlanError: Something is wrong with the recipe; it lists everything, and nothing was run.
+
+    Example:
+        >>> run = run_experiment("classification/docnn", "evaluate", "runs/a")  # doctest: +SKIP
+        >>> run.evaluations["valid_data"].values["accuracy"]  # doctest: +SKIP
+        0.984
+    """
+    if mode not in get_args(Mode):
+        known = ", ".join(get_args(Mode))
+        raise UserError(f"mode is {mode!r}; wanted one of {known}.")
+    asked: dict[str, Any] = {"configs": configs, "allow_code": allow_code}
+    run = run_named(recipe)
+    if mode != "evaluate":
+        trained = train(recipe, overrides, run_dir=run_dir, device=device, **asked)
+        if mode == "train":
+            return ExperimentRun(trained.folder, trained.result)
+        run_dir = trained.folder
+    if run is not None:
+        refuse_other(run, run_dir)
+        if mode == "evaluate" and configs:
+            listed = ", ".join(map(str, configs))
+            raise UserError(
+                f"{run} is a run, which is evaluated with its own settings, so configs={listed} "
+                "cannot be. Name other data in overrides, as 'valid_data.path=dev.tsv'."
+            )
+        words = overrides if mode == "evaluate" else ()
+        found = evaluate(run, words, device=device, allow_code=allow_code)
+        return ExperimentRun(run, RunFolder(run).result, found)
+    planned = plan_recipe(recipe, overrides, targets=["trainer"], **asked)
+    folder = choose_folder(planned, run_dir=run_dir, again=False)
+    if not folder.info:
+        raise UserError(
+            f"Nothing was trained in {folder.path}, so nothing can be evaluated. Train it first: "
+            "mode 'train' or 'train_and_evaluate', with the same settings."
+        )
+    predictor = _trained(planned, folder.path, device=device)
+    return ExperimentRun(folder.path, folder.result, _evaluated(planned, predictor, folder.path))
+
+
+def train_model(  # noqa: PLR0913  # PyText's four, beside those of train
+    recipe: str | Path | Recipe,
+    overrides: Overrides = (),
+    *,
+    configs: Sequence[str | Path] = (),
+    run_dir: str | Path | None = None,
+    allow_code: bool = False,
+    device: str = "auto",
+    dist_init_url: str | None = None,
+    device_id: int = 0,
+    rank: int = 0,
+    world_size: int = 1,
+) -> tuple[Predictor, dict[str, Any]]:
+    """Trains a recipe and gives the model with its best weights, and the value it is the best by.
+
+    The first arguments are those of :func:`textmill.runs.train.train`. The last four are for
+    processes of one's own, each of which calls this with its rank; the first one writes and
+    exports.
+
+    Args:
+        recipe: What is trained.
+        overrides: Settings.
+        configs: YAML files of settings.
+        run_dir: The run folder.
+        allow_code: Whether code that a run folder brings may be executed.
+        device: ``auto``, or a device as torch names it.
+        dist_init_url: How the processes find each other: ``tcp://host:port``, or a file that all
+            see, as ``file:///tmp/ranks``.
+        device_id: Number of the CUDA device, where there are any.
+        rank: Number of this process, from 0.
+        world_size: How many processes train together.
+
+    Returns:
+        The predictor, whose ``task.module`` is the trained module; and the best value by its name,
+        with its ``step``. Without ``valid_data`` nothing is selected: the dictionary is empty, and
+        the weights are the last ones.
+
+    Example:
+        >>> predictor, best = train_model("classification/docnn/local")  # doctest: +SKIP
+        >>> best  # doctest: +SKIP
+        {'step': 30, 'accuracy': 1.0}
+    """
+    asked: dict[str, Any] = {"configs": configs, "allow_code": allow_code}
+    if world_size == 1:
+        run = train(recipe, overrides, run_dir=run_dir, device=device, **asked)
+    else:
+        env = Env.of(device, device_id=device_id, rank=rank, world_size=world_size)
+        with Ranks(env, url=dist_init_url) as ranks:
+            run = train_ranks(  # word by word, so that its types are checked
+                recipe,
+                overrides,
+                configs=configs,
+                run_dir=run_dir,
+                again=False,
+                extend=False,
+                allow_code=allow_code,
+                ranks=ranks,
+            )
+    planned = plan_recipe(recipe, overrides, targets=["trainer"], **asked)
+    return _trained(planned, run.folder, device=device), dict(run.result.get("best") or {})
+
+
+def create_task(
+    recipe: str | Path | Recipe,
+    overrides: Overrides = (),
+    *,
+    model_state: Mapping[str, Tensor] | str | Path | None = None,
+    configs: Sequence[str | Path] = (),
+    allow_code: bool = False,
+    device: str = "auto",
+) -> Task:
+    """Makes the task of a recipe as training starts with it: data read, text fitted, module built.
+
+    ``model_state`` are weights to take: those of a ``state_dict``, which must be the module's; or
+    of a run, a checkpoint or a run's ``modules``, whatever of them matches. The other arguments are
+    those of :func:`textmill.runs.train.train`.
+
+    Returns:
+        The task; its ``module`` has the weights of the run's seed, and what the task reads at a
+        fresh start, such as ``embedding.vectors``, and over these ``model_state``;
+        ``trainer.initialize_from`` is not applied. Its ``text`` encodes and decodes. Nothing is
+        kept on the disk.
+
+    Raises:
+        PlanError: Something is wrong with the recipe.
+        UserError: ``model_state`` is not of this module; its tensors are listed.
+
+    Example:
+        >>> task = create_task("classification/docnn/local")  # doctest: +SKIP
+        >>> task.predict([{"text": "see you at home"}])  # doctest: +SKIP
+    """
+    planned = plan_recipe(
+        recipe, overrides, configs=configs, targets=["task"], allow_code=allow_code
+    )
+    seed = seed_of(planned.plan)
+    with tempfile.TemporaryDirectory(prefix="textmill-task-") as folder:
+        session = planned.start(Path(folder), "test", device)
+        seed_everything(fold(seed, "data"))
+        read_all(session, planned.plan.order, Path(folder))
+        seed_everything(fold(seed, "weights"))
+        task: Task = session.get("task")
+        task.module.to(session.get("env").device)
+        for line in task.initialize():
+            LOG.info(line)
+    if isinstance(model_state, str | Path):
+        for line in Initial(str(model_state), {}, task=task).load():
+            LOG.info(line)
+    elif model_state is not None:
+        if problems := check_fit(task.module, dict(model_state)):
+            lines = "".join(f"\n  {problem}" for problem in problems)
+            raise UserError(f"model_state is not the state of this module:{lines}")
+        task.module.load_state_dict(model_state)
+    return task
+
+
+def _trained(planned: Planned, folder: Path, *, device: str) -> Predictor:
+    """The run's best weights: by data alone, or by code that the caller named with the recipe."""
+    try:
+        return load_run(folder, device=device)
+    except NeedsCodeError:
+        return load_by_code(folder, "best", partial(planned.start, folder, "predict", device))
+
+
+def _evaluated(planned: Planned, predictor: Predictor, folder: Path) -> dict[str, Evaluation]:
+    task = predictor.task
+    session = planned.start(folder, "evaluate", str(task.device), task.text.ingredients)
+    found = {}
+    for name in EVALUATED:
+        if session.has(name) and (data := session.get(name)) is not None:
+            data = read_settled(name, data, folder, columns_of(task))
+            found[name] = evaluate_task(task, task.batches_of(name, data, train=False, seed=0))
+    if not found:
+        raise UserError(
+            f"{planned.name} has neither valid_data nor test_data, so nothing can be evaluated. "
+            "Give it one of them."
+        )
+    return found

@@ -1,0 +1,315 @@
+"""``report.html``: one file that shows a run to a person, made from what its folder says."""
+
+import dataclasses
+import inspect
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from textmill.config.parameters import settings_of
+from textmill.config.registry import for_ingredient
+from textmill.config.values.typed_values import plain
+from textmill.errors import TextmillError
+from textmill.metrics.reporters.html_curves import Curve, figure
+from textmill.metrics.reporters.html_page import Markup, cards, details, page, section, table, text
+from textmill.metrics.tables import by_label, format_duration, format_rate, format_value
+from textmill.run_folder.diff import compare, mapping, plain_text
+from textmill.run_folder.record import Record, flat, numbers, state_of
+from textmill.runtime.jsonl_log import read_lines
+
+__all__ = ["curves", "default_settings", "report_html"]
+
+
+def default_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The default of each of a run's nested settings that has one, by its dotted name.
+
+    Only components that are registered are looked up: no code of a run is imported for it.
+
+    Example:
+        >>> found = default_settings({"lr_scheduler": {"type": "linear", "warmup_steps": 400}})
+        >>> found["lr_scheduler.end"]
+        0.0
+    """
+    found: dict[str, Any] = {}
+    for name, node in settings.items():
+        if isinstance(node, Mapping):
+            found |= {f"{name}.{key}": value for key, value in _of(name, node).items()}
+    return found
+
+
+def _of(ingredient: str, node: Mapping[str, Any]) -> dict[str, Any]:
+    from textmill.recipes import defaults  # it imports all that a recipe may name
+
+    standard = getattr(defaults, ingredient, None)
+    registry = for_ingredient(ingredient)
+    found: dict[str, Any] = {}
+    if inspect.isfunction(standard):
+        given = inspect.signature(standard).parameters.values()
+        return {p.name: plain(p.default) for p in given if p.default is not p.empty}
+    kind: Any = type(standard)
+    try:
+        if registry is not None and "type" in node:
+            kind = getattr(registry.get(str(node["type"])), "Config", None)
+            name = registry.name_of(getattr(standard, "owner", None))
+            found = {} if name is None else {"type": name}
+    except (TextmillError, ImportError):
+        return {}
+    if not (isinstance(kind, type) and dataclasses.is_dataclass(kind)):
+        return found
+    return found | flat({p.name: plain(p.default) for p in settings_of(kind) if not p.required})
+
+
+SAMPLES = 10
+"""Answers that are shown: some screens of a phone; all of them are in ``predictions/``."""
+MOST_ROWS = 500
+"""Rows of a table; a recipe has some dozen settings."""
+MOST_ITEMS = 4
+"""Items of a list that are shown, each on a line."""
+MOST_PARTS = 12
+"""Texts of one answer."""
+
+
+def report_html(run: Record, against: Record | None, facts: Mapping[str, Any]) -> str:
+    """The page of a run, whole: HTML that needs no other file, no network and no script.
+
+    It is compared with ``against``. Facts are what is known while it runs and not yet in
+    ``run.json``: ``state``, ``result``.
+    """
+    result = mapping(facts, "result") or mapping(run.info, "result")
+    state = str(facts.get("state", state_of(run.info)))
+    reason = run.info.get("failed") or run.info.get("stopped") or ""
+    return page(
+        str(run.info.get("recipe", run.path.name)),
+        state,
+        section("Result", _result(run, result)),
+        section("Curves", curves(run.values)),
+        section("Labels", *_labels(run, result)),
+        section("Answers", *_answers(run.path)),
+        section("Settings", *_settings(run)),
+        section("Data", *_data(run)),
+        *([] if against is None else [_against(against, run)]),
+        section("Environment", *_environment(run)),
+        section("Time", _time(run)),
+        note=f"{run.path} · key {run.info.get('key', '')}{' · ' if reason else ''}{reason}",
+    )
+
+
+def _result(run: Record, result: Mapping[str, Any]) -> Markup:
+    last = run.last_values()
+    facts: dict[str, object] = {}
+    for line in run.values[-1:]:
+        facts |= {name: format_value(name, line.get(name, "")) for name in ("step", "epoch")}
+    best, test = mapping(result, "best"), mapping(result, "test")
+    for name, value in numbers(best, ("step",)).items():
+        facts[f"best {name}"] = format_value(name, value)
+        facts["at step"] = format_value("step", best.get("step", ""))
+    if test:
+        shown = numbers(test, ()).items()
+        facts |= {f"test {n}": format_value(n, value) for n, value in shown if "/" not in n}
+    elif "valid.loss" in last:
+        facts["valid loss"] = format_value("loss", last["valid.loss"])
+    return cards(facts)
+
+
+MOST_CURVES = 24
+"""Drawings; a run has some ten values."""
+
+
+def curves(lines: Iterable[Mapping[str, Any]], names: Sequence[str] = ()) -> Markup:
+    """A drawing per value of ``metrics.jsonl``; the splits that have it are lines of the same one.
+
+    Without names of values all are drawn, and the speed.
+
+    Example:
+        >>> lines = [{"split": "valid", "step": n, "loss": 1 / n, "f1": 0.5} for n in (1, 2)]
+        >>> curves(lines).html.count("<svg"), curves(lines, ["loss"]).html.count("<svg")
+        (2, 1)
+    """
+    drawn: dict[str, dict[str, list[tuple[float, float]]]] = {}
+    speed: dict[str, list[tuple[float, float]]] = {}
+    for line in lines:
+        step, split = numbers(line, ()).get("step"), line.get("split")
+        if step is None or not isinstance(split, str):
+            continue
+        for name, value in numbers(line).items():
+            if split == "test":  # one point, and of the best weights: it is on no curve
+                continue
+            if name in names or ("/" not in name and not names):
+                drawn.setdefault(name, {}).setdefault(split, []).append((step, value))
+        for name, value in numbers(mapping(line, "time"), ()).items():
+            if name.endswith("_per_second") and split == "train" and not names:
+                speed.setdefault(name, []).append((step, value))
+    steps = [step for splits in drawn.values() for p in splits.values() for step, _ in p]
+    last = max(steps, default=1)
+    figures = [
+        figure(
+            name,
+            [Curve(split, p, dots=split != "train") for split, p in splits.items()],
+            last_step=last,
+        )
+        # The loss, then what evaluations measure, then what only training has.
+        for name, splits in sorted(
+            drawn.items(), key=lambda of: (of[0] != "loss", of[1].keys() <= {"train"})
+        )
+    ]
+    figures += [
+        figure(name.replace("_", " "), [Curve("train", points)], last_step=last)
+        for name, points in speed.items()
+    ]
+    shown = "".join(drawing.html for drawing in figures[:MOST_CURVES])
+    return Markup(f"<div class=curves>{shown}</div>" if shown else "")
+
+
+def _labels(run: Record, result: Mapping[str, Any]) -> list[Markup]:
+    """A table of the labels: on the test data, else as the last weights did on the valid data."""
+    lines = [line for line in run.values if line.get("split") == "valid"]
+    values = mapping(result, "test") or (lines[-1] if lines else {})
+    rows = by_label(numbers(values, ()))
+    titles = list(dict.fromkeys(title for row in rows.values() for title in row))
+    cells = [
+        [label, *(format_value(title, row[title]) if title in row else "" for title in titles)]
+        for label, row in rows.items()
+    ]
+    return _table(["label", *titles], cells, numeric=range(1, len(titles) + 1))
+
+
+def _table(
+    header: Sequence[object], rows: Sequence[Sequence[object]], numeric: Sequence[int] = ()
+) -> list[Markup]:
+    return [table(header, rows[:MOST_ROWS], numeric=numeric)] if rows else []
+
+
+def _answers(folder: Path) -> list[Markup]:
+    """The first answers of the last evaluation of each split."""
+    latest = {}
+    for path in sorted((folder / "predictions").glob("*-step-*.jsonl")):
+        if path.is_file() and not path.is_symlink():
+            latest[path.name.partition("-step-")[0]] = path
+    found = []
+    for split, path in latest.items():
+        rows = [_answer(row) for row in read_lines(path, SAMPLES)]
+        step = path.stem.rpartition("-")[2].lstrip("0") or "0"
+        found.append(details(f"{split} at step {step}", *rows))
+    if found:  # the first is open: it is what a reader came for
+        found[0] = Markup(found[0].html.replace("<details>", "<details open>", 1))
+    return found
+
+
+def _answer(row: Mapping[str, Any]) -> Markup:
+    """Texts one below the other, numbers in a line above them."""
+    parts: list[tuple[str, object]] = []
+    for name, value in row.items():
+        if name == "references" and value == [row.get("target")]:
+            continue  # the same text once more
+        if isinstance(value, list) and _is_text_of_words(value):
+            parts.append((name, " ".join(value)))
+        elif isinstance(value, list):
+            parts += [(name.removesuffix("s"), item) for item in value[:MOST_ITEMS]]
+        elif isinstance(value, str):
+            parts.append((name, value or Markup("<i>empty</i>")))
+    given = numbers(row, ()).items()
+    head = " · ".join(
+        f"{name} {format_value(name, int(value) if value.is_integer() else value)}"
+        for name, value in given
+    )
+    lines = "".join(
+        f"<p{' class=answer' if name == 'prediction' else ''}><span>{text(name, most=40)}</span>"
+        f"<bdi>{text(value)}</bdi></p>"
+        for name, value in parts[:MOST_PARTS]
+    )
+    return Markup(f"<div class=sample><p class=head>{text(head, most=200)}</p>{lines}</div>")
+
+
+def _is_text_of_words(value: list[object]) -> bool:
+    """Whether a list has more items than are shown, and all are words: they are one text."""
+    return len(value) > MOST_ITEMS and all(isinstance(w, str) and w.split() == [w] for w in value)
+
+
+def _settings(run: Record) -> list[Markup]:
+    """What differs from the defaults first; all of them folded away."""
+    of_lightning = run.info.get("trained_by") == "lightning"  # whose trainer is not textmill's
+    defaults = {} if of_lightning else default_settings(run.settings)
+    now = flat(run.settings)
+    chosen = [n for n in now if n in defaults and now[n] != defaults[n]]
+    given = [n for n in now if n not in defaults and now[n] is not None and not of_lightning]
+    rows = [[n, plain_text(now[n]), plain_text(defaults[n])] for n in chosen]
+    rows += [[n, plain_text(now[n]), "has none"] for n in given]
+    every = [[n, plain_text(value)] for n, value in list(now.items())[:MOST_ROWS]]
+    marked = [i for i, (name, _) in enumerate(every) if name in set(chosen)]
+    whole = table(["setting", "value"], every, marked=marked)
+    folded = details(f"All {len(now):,} settings", whole)
+    return [*_table(["setting", "here", "default"], rows), folded] if now else []
+
+
+def _data(run: Record) -> list[Markup]:
+    """Rows, lengths and padding of each data set, as the run wrote them down."""
+    known, hashes = mapping(run.info, "data_summary"), mapping(run.info, "data")
+    rows, lengths = [], []
+    for name in {**known, **hashes}:
+        facts = mapping(known, name)
+        shown = [facts.get(key, "") for key in ("rows", "bad_rows", "batches")]
+        cells = [f"{value:,}" if isinstance(value, int) else value for value in shown]
+        padding = numbers(facts, ()).get("padding")
+        share = "" if padding is None else format_value("padding", padding)
+        rows.append([name, *cells, share, str(hashes.get(name, ""))[:12]])
+        columns = mapping(facts, "lengths")
+        for column in columns:
+            values = mapping(columns, column)
+            cells = [values.get(key, "") for key in ("least", "median", "most_95", "most")]
+            lengths.append([name, column, *cells])
+    if not rows:
+        return []
+    header = ["data", "rows", "bad rows", "batches", "padding", "content"]
+    of_lengths = ["tokens of a row", "column", "least", "median", "95 % below", "most"]
+    found = [table(header, rows, numeric=(1, 2, 3, 4)), *_table(of_lengths, lengths, (2, 3, 4, 5))]
+    bad = [
+        [f"{row.get('file')}:{row.get('line')}", row.get("reason"), row.get("text_excerpt")]
+        for row in read_lines(run.path / "bad_rows.jsonl", SAMPLES)
+    ]
+    if bad:
+        title = "Bad rows (the first; all are in bad_rows.jsonl)"
+        found.append(details(title, table(["place", "reason", "text"], bad)))
+    return found
+
+
+def _against(other: Record, run: Record) -> Markup:
+    lines = compare(other, run)
+    result = [[a.name, a.first, a.second, a.change] for a in lines if a.kind == "result"]
+    rest = [[line.name, line.first, line.second] for line in lines if line.kind != "result"]
+    same = Markup("<p>Settings, code, versions and data are the same.</p>")
+    return section(
+        "Against another run",
+        Markup(f"<p class=note>A is {text(other.path)}, B is this run.</p>"),
+        *(_table(["differs", "A", "B"], rest) or [same]),
+        *_table(["result", "A", "B", "B - A"], result, (1, 2, 3)),
+    )
+
+
+def _environment(run: Record) -> list[Markup]:
+    rows: list[Sequence[object]] = []
+    command, starts = run.start.get("command"), run.info.get("starts")
+    if isinstance(command, list):
+        rows.append(["command", " ".join(map(str, command))])
+    for group in ("machine", "versions", "git"):
+        for name, value in mapping(run.start, group).items():
+            rows.append([f"git {name}" if group == "git" else name, plain_text(value)])
+    if isinstance(starts, list) and len(starts) > 1:
+        rows.append(["starts", f"{len(starts)} (the last is shown)"])
+    return _table([], rows)
+
+
+def _time(run: Record) -> Markup | str:
+    times = [numbers(mapping(line, "time"), ()) for line in run.values]
+    elapsed = [time["elapsed"] for time in times if "elapsed" in time]
+    if not elapsed:
+        return ""
+    facts: dict[str, object] = {"elapsed": format_duration(max(elapsed))}
+    rates: dict[str, list[float]] = {}
+    for time in times:
+        for name in time:
+            if name.endswith("_per_second"):
+                rates.setdefault(name, []).append(time[name])
+    for name, values in rates.items():
+        number, _, unit = format_rate(name, sorted(values)[len(values) // 2]).partition(" ")
+        facts[f"{unit}, median"] = number
+    return cards(facts)

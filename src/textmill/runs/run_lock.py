@@ -1,0 +1,108 @@
+"""The folder of a run, from its choice to the process that has it to itself."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from textmill.config.planning.key import run_key
+from textmill.errors import (
+    OtherRankError,
+    RankLostError,
+    RunStoppedError,
+    TextmillError,
+    UserError,
+    worded,
+)
+from textmill.recipes.planning import Planned
+from textmill.run_folder.folder import WRITTEN_FOLDERS, RunFolder
+from textmill.runtime.files import clean_leftovers
+from textmill.runtime.lock import LOCK_FILE, Lock
+from textmill.runtime.logging import LOG_FILE, log_to_folder
+
+__all__ = ["choose_folder", "clean", "entered", "recorded", "refuse_other"]
+
+LOG = logging.getLogger("textmill")
+
+
+def choose_folder(planned: Planned, *, run_dir: str | Path | None, again: bool) -> RunFolder:
+    """The folder of the run: the one continued, the one named, or the one of its key."""
+    key = run_key(planned.plan)
+    if planned.run is not None and not again:
+        refuse_other(planned.run, run_dir)
+        return RunFolder(planned.run)
+    if run_dir is None:
+        return RunFolder.place(planned.name, key, again=again)
+    folder = RunFolder(Path(run_dir)).free() if again else RunFolder(Path(run_dir))
+    if folder.info and folder.info["key"] != key:
+        raise UserError(
+            f"{run_dir} holds another run (key {folder.info['key']}, this one has {key}). "
+            f"Choose another {worded('--run-dir', 'run_dir')}, or go on with that run: "
+            + worded(f"textmill train {run_dir}", f"textmill.train({str(run_dir)!r})")
+        )
+    return folder
+
+
+def refuse_other(run: Path, run_dir: str | Path | None) -> None:
+    """Refuses a second folder for a run that is named by its own."""
+    if run_dir is not None and Path(run_dir).resolve() != run.resolve():
+        raise UserError(
+            f"{run} is a run that is gone on with, so {worded('--run-dir ', 'run_dir=')}{run_dir} "
+            "cannot be. Leave one of them out, or train anew there with "
+            f"{worded('--again', 'again=True')}."
+        )
+
+
+@contextmanager
+def entered(folder: Path) -> Iterator[None]:
+    """Makes the folder, which no other process may be in, and keeps its log.
+
+    Folders that were made here go again where a start fails before anything of a run is written.
+
+    Raises:
+        UserError: It cannot be made.
+    """
+    fresh = [path for path in (folder, *folder.parents) if not path.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(
+            f"the run folder {folder} cannot be made: {error.strerror}. "
+            f"Choose another one with {worded('--run-dir', 'run_dir')}."
+        ) from error
+    with Lock(folder, WRITTEN_FOLDERS), log_to_folder(folder):
+        try:
+            yield
+        except BaseException:  # an interruption too
+            # A folder that holds nothing of a run; then those around it that hold nothing else.
+            ours = {LOG_FILE, LOCK_FILE} if fresh and folder.is_dir() else set()
+            if ours and {path.name for path in folder.iterdir()} <= ours:
+                with suppress(OSError):  # such as that another process has just begun in it
+                    for name in ours:
+                        (folder / name).unlink(missing_ok=True)
+                    for empty in fresh:
+                        empty.rmdir()
+            raise
+
+
+def clean(folder: Path) -> None:
+    """Removes what a process that was killed left half-written."""
+    for place in (folder, folder / "predictions", folder / "export"):
+        clean_leftovers(place)
+
+
+@contextmanager
+def recorded(folder: RunFolder, *, writes: bool = True) -> Iterator[None]:
+    """Keeps in ``run.json`` how a run that did not finish ended, and in its log who was lost.
+
+    A finished one stays so until it really goes on: a continuation may be refused before.
+    """
+    try:
+        yield
+    except TextmillError as error:
+        how = "stopped" if isinstance(error, RunStoppedError) else "failed"
+        if writes and folder.info and not folder.finished:
+            folder.write_info(finished=False, **{how: str(error)})
+        if writes and isinstance(error, RankLostError) and not isinstance(error, OtherRankError):
+            LOG.error("%s", error, extra={"to_file": True})  # who typed the command reads it anyway
+        raise

@@ -1,0 +1,124 @@
+"""Where a run computes: the device, and this process's place among the ranks."""
+
+import os
+from dataclasses import dataclass
+
+from textmill.errors import UserError
+
+__all__ = ["Env", "usable_cores"]
+
+
+@dataclass(frozen=True)
+class Env:
+    """The place of this process, given to every ingredient with a parameter ``env``.
+
+    Example:
+        >>> Env().is_main, Env(rank=1, world_size=2).is_main
+        (True, False)
+    """
+
+    device: str = "cpu"
+    """Name of the torch device: ``cpu``, ``cuda:0``, ``mps``."""
+    rank: int = 0
+    """Number of this process among all, from 0."""
+    world_size: int = 1
+    """How many processes train together."""
+    local_rank: int = 0
+    """Number of this process among those on this machine, from 0; chooses the accelerator."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.rank < self.world_size:
+            raise UserError(
+                f"The rank must be from 0 to {self.world_size - 1}, but is {self.rank} "
+                f"(RANK, WORLD_SIZE)."
+            )
+
+    @property
+    def is_main(self) -> bool:
+        """Whether this is rank 0, the one that writes files and talks to people."""
+        return self.rank == 0
+
+    @classmethod
+    def of(cls, device: str, *, device_id: int, rank: int, world_size: int) -> "Env":
+        """The place of a process that knows it.
+
+        Raises:
+            UserError: There is no such device, or no such rank.
+
+        Example:
+            >>> Env.of("cpu", device_id=0, rank=1, world_size=2).rank
+            1
+        """
+        name = _device(device, device_id)
+        return cls(device=name, rank=rank, world_size=world_size, local_rank=device_id)
+
+    @classmethod
+    def detect(cls, device: str = "auto") -> "Env":
+        """Reads RANK, WORLD_SIZE and LOCAL_RANK, as torchrun sets them, and chooses the device.
+
+        Args:
+            device: ``auto`` (an accelerator when there is one, else the CPU), ``cpu``, ``cuda``
+                (one per local rank), ``cuda:N`` or ``mps``.
+
+        Raises:
+            UserError: the device is unknown or not there, or a variable is not a number.
+
+        Example:
+            >>> Env.detect("cpu").device
+            'cpu'
+        """
+        local_rank = _number("LOCAL_RANK", 0)
+        return cls(
+            device=_device(device, local_rank),
+            rank=_number("RANK", 0),
+            world_size=_number("WORLD_SIZE", 1),
+            local_rank=local_rank,
+        )
+
+
+def usable_cores() -> int:
+    """How many cores this process may use.
+
+    Example:
+        >>> usable_cores() >= 1
+        True
+    """
+    affinity = getattr(os, "sched_getaffinity", None)  # not on macOS
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+def _number(name: str, default: int) -> int:
+    text = os.environ.get(name, "").strip()
+    if not text:
+        return default
+    if not text.isdecimal():
+        raise UserError(f"The environment variable {name} must be a whole number, but is {text!r}.")
+    return int(text)
+
+
+def _device(name: str, local_rank: int) -> str:
+    if name == "cpu":
+        return name
+    kind, colon, index = name.partition(":")
+    if kind not in ("auto", "cuda", "mps") or (colon and (kind != "cuda" or not index.isdecimal())):
+        raise UserError(f"The device must be auto, cpu, cuda, cuda:N or mps, but is {name!r}.")
+    import torch  # only a question about accelerators needs it
+
+    asked = kind in ("auto", "cuda")
+    count = torch.cuda.device_count() if asked and torch.cuda.is_available() else 0
+    has_mps = kind in ("auto", "mps") and torch.backends.mps.is_available()
+    if kind == "auto" and not count:
+        return "mps" if has_mps else "cpu"
+    if kind == "mps":
+        if not has_mps:
+            raise UserError(
+                "The device mps was asked for, but torch finds none here. Use auto or cpu."
+            )
+        return name
+    number = int(index) if index else local_rank
+    if number >= count:
+        raise UserError(
+            f"The device cuda:{number} was asked for, but torch finds {count} CUDA devices here. "
+            f"Use auto or cpu, or start fewer processes."
+        )
+    return f"cuda:{number}"

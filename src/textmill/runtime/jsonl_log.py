@@ -1,0 +1,181 @@
+"""A log of JSON lines (``metrics.jsonl``) that a resumed run cuts back to its checkpoint."""
+
+import json
+import logging
+import math
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from textmill.errors import RunError
+from textmill.runtime.bounded_files import MOST_ITEMS, count_items
+from textmill.runtime.disk import open_in_place, operations, storing, sync_folder, write_all
+
+__all__ = ["JsonlLog", "is_read", "read_lines"]
+
+LONGEST_LINE = 64 << 20
+"""Bytes of a line that is read."""
+_LOGGER = logging.getLogger("textmill")
+
+_BLOCK = 1 << 16
+
+
+def is_read(line: bytes) -> bool:
+    """Whether a line is one that :func:`read_lines` gives: of bounded bytes, and of items, too.
+
+    Its items take 200 MB at most. That is enough for four values of each of 260,000 labels.
+
+    Example:
+        >>> is_read(b'{"loss": 0.5}'), is_read(b"[" + b"[]," * (1 << 20) + b"1]")
+        (True, False)
+    """
+    return len(line) <= LONGEST_LINE and count_items(line) <= MOST_ITEMS
+
+
+def read_lines(path: Path, most: int | None = None) -> Iterator[dict[str, Any]]:
+    """The objects, all or the first ``most``, of a file of JSON lines.
+
+    A line that is cut off or damaged is left out, and one that is larger than what is read is, with
+    a warning; where 64 MB were never written, the file ends. One that is missing has no lines.
+    """
+    if not path.is_file():
+        return
+    given = number = 0
+    with path.open("rb") as file:
+        while (most is None or given < most) and (line := file.readline(LONGEST_LINE + 1)):
+            number += 1
+            if not is_read(line):
+                _LOGGER.warning(
+                    "%s:%d: left out: a line of more than %s bytes, or of more than %s values.",
+                    *(path, number, f"{LONGEST_LINE:,}", f"{MOST_ITEMS:,}"),
+                )
+                while line and not line.endswith(b"\n"):
+                    if line.count(0) == len(line):
+                        return
+                    line = file.readline(LONGEST_LINE)
+                continue
+            with suppress(ValueError, RecursionError):
+                if line.endswith(b"\n") and isinstance(found := json.loads(line), dict):
+                    given += 1
+                    yield found
+
+
+class JsonlLog:
+    """Appends one JSON object per line. The file is whole lines only, whatever happened before.
+
+    A half line that a crash left is cut off on opening. Every line is handed to the system at once;
+    call ``sync`` before ``size`` is saved in a checkpoint, so that the lines outlive a power cut as
+    well. JSON has no NaN or infinity: they are written as the strings ``"NaN"``, ``"Infinity"``,
+    ``"-Infinity"``.
+
+    Raises:
+        StorageError: the file cannot be opened or written; no half line stays behind.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder, JsonlLog(Path(folder) / "log") as log:
+        ...     log.append({"step": 1, "loss": 0.5})
+        ...     kept = log.size
+        ...     log.append({"step": 2, "loss": float("nan")})
+        ...     print((Path(folder) / "log").read_text(), end="")
+        ...     log.truncate_to(kept)
+        ...     log.size
+        {"step": 1, "loss": 0.5}
+        {"step": 2, "loss": "NaN"}
+        25
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        is_new = not path.exists()
+        self._descriptor = open_in_place(path, os.O_RDWR | os.O_CREAT)
+        try:
+            found = os.fstat(self._descriptor).st_size
+            self.size = self._end_of_last_line(found)
+            """Bytes of all whole lines so far."""
+            if self.size != found:
+                with storing(path):
+                    operations.truncate(self._descriptor, self.size)
+            if is_new:
+                sync_folder(path.parent)
+        except BaseException:
+            self.close()
+            raise
+
+    def append(self, line: Mapping[str, Any]) -> None:
+        """Adds one line. After an error the file is as before, and the log can still be used."""
+        text = json.dumps(_finite(line), ensure_ascii=False, allow_nan=False)
+        data = f"{text}\n".encode("utf-8", "backslashreplace")  # of a lone surrogate: JSON's escape
+        with storing(self.path, len(data)):
+            try:
+                self.size += write_all(self._descriptor, memoryview(data), self.size)
+            except OSError:
+                os.ftruncate(self._descriptor, self.size)
+                raise
+
+    def sync(self) -> None:
+        """Waits until all lines are on the disk."""
+        with storing(self.path):
+            operations.fsync(self._descriptor)
+
+    def truncate_to(self, byte_size: int) -> None:
+        """Forgets every line after the first ``byte_size`` bytes, a value that ``size`` had before.
+
+        Raises:
+            RunError: the file is shorter, or a line does not end there: it is not the file that was
+            measured.
+        """
+        if byte_size == self.size:
+            return
+        if byte_size > self.size:
+            raise RunError(
+                f"{self.path} should have at least {byte_size:,} bytes, but has {self.size:,}: "
+                f"lines that the checkpoint counted are missing."
+            )
+        if byte_size < 0 or (byte_size and os.pread(self._descriptor, 1, byte_size - 1) != b"\n"):
+            raise RunError(
+                f"{self.path} cannot be cut to {byte_size:,} bytes: no line ends there. "
+                f"It is not the file that the checkpoint knows."
+            )
+        with storing(self.path):
+            operations.truncate(self._descriptor, byte_size)
+            self.size = byte_size
+            operations.fsync(self._descriptor)
+
+    def close(self) -> None:
+        """Closes the file; a second call does nothing."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def __enter__(self) -> "JsonlLog":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _end_of_last_line(self, end: int) -> int:
+        while end > 0:
+            start = max(0, end - _BLOCK)
+            newline = os.pread(self._descriptor, end - start, start).rfind(b"\n")
+            if newline >= 0:
+                return start + newline + 1
+            end = start
+        return 0
+
+
+def _finite(value: Any) -> Any:
+    """The same value with NaN and infinities as the strings that JSON readers agree on."""
+    if isinstance(value, float):
+        if math.isnan(value):
+            return "NaN"
+        if math.isinf(value):
+            return "Infinity" if value > 0 else "-Infinity"
+        return value
+    if isinstance(value, Mapping):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return value

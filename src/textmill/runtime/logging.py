@@ -1,0 +1,118 @@
+"""Lines for a person: plain on the terminal, where nothing in them is obeyed; dated in log.txt."""
+
+import logging
+import os
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from typing_extensions import override
+
+from textmill.runtime.disk import open_in_place
+
+__all__ = ["LOG_FILE", "log_to_folder", "log_to_stderr", "printable"]
+
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+"""All but tab and line feed: a carriage return hides what stands before it."""
+
+
+def printable(text: str) -> str:
+    r"""The text with its control characters and lone surrogates as escapes.
+
+    Labels, errors and names of files may come from a stranger; an escape sequence in one of them
+    could clear the screen, rename the window or hide a line.
+
+    Example:
+        >>> print(printable("ham\x1b[2J"))
+        ham\x1b[2J
+    """
+    return _CONTROLS.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+LOG_FILE = "log.txt"
+_FORMAT = "%(asctime)s.%(msecs)03d %(levelname)-7s %(name)s: %(message)s"
+_NAME = "textmill-stderr"
+
+
+class _Stderr(logging.StreamHandler):  # type: ignore[type-arg]  # not generic at run time
+    """Writes to whatever ``sys.stderr`` is now, so that redirections and captures are respected."""
+
+    @override
+    def emit(self, record: logging.LogRecord) -> None:
+        if getattr(record, "to_file", False):  # what is said here in another way
+            return
+        self.stream = sys.stderr
+        super().emit(record)
+
+
+class _Printable(logging.Formatter):
+    """Lines without what a terminal would obey: they name what files and rows have."""
+
+    @override
+    def format(self, record: logging.LogRecord) -> str:
+        return printable(super().format(record))
+
+
+def log_to_stderr(rank: int = 0) -> None:
+    """Shows textmill's lines on stderr as plain messages; a second call replaces the first.
+
+    Rank 0 shows all but what is for debugging, the others errors only, marked with their rank: what
+    they read is what rank 0 reads.
+
+    Example:
+        >>> log_to_stderr()
+        >>> logging.getLogger("textmill").propagate = True
+    """
+    logger = logging.getLogger("textmill")
+    for old in [handler for handler in logger.handlers if handler.name == _NAME]:
+        logger.removeHandler(old)
+    handler = _Stderr()
+    handler.name = _NAME
+    handler.setLevel(logging.INFO if rank == 0 else logging.ERROR)
+    prefix = "" if rank == 0 else f"[rank {rank}] "
+    handler.setFormatter(_Printable(f"{prefix}%(message)s"))
+    logger.addHandler(handler)
+    _let_through(logger)
+
+
+@contextmanager
+def log_to_folder(folder: Path, *, rank: int = 0) -> Iterator[Path]:
+    r"""While the block runs, appends textmill's lines, dated, to the folder's ``log.txt``.
+
+    Other ranks than 0 write ``log-<rank>.txt``. Yields the file's path.
+
+    Raises:
+        StorageError: the file cannot be opened.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with log_to_folder(Path(folder)) as path:
+        ...         logging.getLogger("textmill.demo").info("Started.")
+        ...     path.name, path.read_text().endswith("INFO    textmill.demo: Started.\n")
+        ('log.txt', True)
+    """
+    path = folder / (LOG_FILE if rank == 0 else f"log-{rank}.txt")
+    descriptor = open_in_place(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+    stream = os.fdopen(descriptor, "a", encoding="utf-8", errors="backslashreplace")
+    handler = logging.StreamHandler(stream)
+    handler.setLevel(logging.INFO)
+    handler.setFormatter(_Printable(_FORMAT, datefmt="%Y-%m-%d %H:%M:%S"))
+    logger = logging.getLogger("textmill")
+    before = logger.level
+    logger.addHandler(handler)
+    _let_through(logger)
+    try:
+        yield path
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(before)
+        handler.close()
+        stream.close()
+
+
+def _let_through(logger: logging.Logger) -> None:
+    if logger.level == logging.NOTSET or logger.level > logging.INFO:
+        logger.setLevel(logging.INFO)

@@ -1,0 +1,311 @@
+"""Pretrained checkpoints: a folder, or a name that the Hugging Face hub gives a folder for."""
+
+import itertools
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from textmill.errors import MissingExtraError, UserError
+from textmill.runtime.bounded_files import opened, parse_json
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+__all__ = [
+    "COMPUTED",
+    "KEPT",
+    "SENTENCE_FILES",
+    "PretrainedFolder",
+    "find_pretrained",
+    "finding",
+    "look_up",
+]
+
+CONFIG, TOKENIZER = "config.json", "tokenizer.json"
+WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
+SENTENCE_FILES = (
+    *("modules.json", "1_Pooling/config.json"),
+    *("sentence_bert_config.json", "config_sentence_transformers.json"),
+)
+"""What a sentence encoder says of its pooling, of lengths, and of what is put before a text."""
+GENERATION = "generation_config.json"
+GENERATES = ("bad_words_ids", "decoder_start_token_id")
+"""What of an architecture's settings newer checkpoints have in a file of their own."""
+_DECODES = ("ForCausalLM", "LMHeadModel")
+"""In the names of classes that go on with texts."""
+QUANTIZED = ("quantization_config", "compression_config")
+"""Settings of checkpoints whose weights are codes of numbers."""
+PIECES = (
+    ("source.spm", "target.spm", "vocab.json"),
+    ("sentencepiece.bpe.model", "vocab.json"),
+)
+"""The files of tokenizers that have no ``tokenizer.json``: Marian's, and M2M-100's."""
+KEPT = (
+    CONFIG,
+    GENERATION,
+    "tokenizer_config.json",
+    TOKENIZER,
+    *SENTENCE_FILES,
+    *dict.fromkeys(itertools.chain(*PIECES)),
+)
+"""Files that a run keeps of a model, which are read again when it goes on."""
+COMPUTED = re.compile(
+    r"\b(attn|attention)\.(masked_)?bias$|\.inv_freq$|\.embed_positions\.weights?$"
+    r"|\b(position_ids|token_type_ids)$|\bdecoder\.version$"
+)
+"""Tensors of a file that are computed: masks, and positions that are not learned."""
+LARGEST_CONFIG = 16 << 20
+"""Bytes of a file of settings; that of a model with many thousand labels has one million."""
+
+
+@dataclass(frozen=True)
+class PretrainedFolder:
+    """The folder of a pretrained model, as Hugging Face lays it out."""
+
+    path: Path
+    """Where its files are."""
+    name: str
+    """What it was asked for by."""
+    commit: str | None = None
+    """The hub's commit that it is of; None: it is no model of the hub's."""
+    kept: bool = False
+    """Whether it is what a run keeps of a model: all but the weights."""
+
+    def config(self) -> dict[str, Any]:
+        """What ``config.json`` says of the architecture, with what answers begin with.
+
+        Raises:
+            UserError: It is missing, no JSON mapping, wants code of its own to be run, or is of
+                quantized weights.
+        """
+        found = self._json(CONFIG)
+        if "auto_map" in found:
+            raise UserError(
+                f"{self.path / CONFIG} names code of its own (auto_map), which textmill never "
+                "runs. Use a model whose architecture the package transformers has."
+            )
+        if quantized := next((name for name in QUANTIZED if found.get(name)), None):
+            raise UserError(
+                f"{self.path / CONFIG} has a {quantized}: its weights are quantized, which "
+                "textmill "
+                "does not read. Save it dequantized, or use the model that it was made of."
+            )
+        if not isinstance(found.get("model_type"), str):
+            raise UserError(f"{self.path / CONFIG} says no model_type: it is no model's settings.")
+        generation = self._json(GENERATION) if (self.path / GENERATION).is_file() else {}
+        found |= {
+            name: generation[name]
+            for name in GENERATES
+            if found.get(name) is None and name in generation
+        }
+        return found
+
+    def tokenizer(self) -> Path:
+        """The file of the tokenizer; the folder itself, where it is SentencePiece models.
+
+        Raises:
+            UserError: There is none; says how to make it.
+        """
+        path = self.path / TOKENIZER
+        if not path.is_file():
+            if any(all((self.path / name).is_file() for name in names) for names in PIECES):
+                return self.path
+            if not (self.path / CONFIG).is_file():
+                raise UserError(f"{self.name} holds no pretrained model: it has no {CONFIG}.")
+            raise UserError(f"{self.name} has no {TOKENIZER}. {self._made_once()}")
+        return path
+
+    def weights(self) -> list[Path]:
+        """The safetensors files of the weights.
+
+        Raises:
+            UserError: There are none, for pickled weights are not read, or one of them is missing.
+        """
+        if (self.path / WEIGHTS).is_file():
+            return [self.path / WEIGHTS]
+        if (self.path / INDEX).is_file():
+            names = self._json(INDEX).get("weight_map")
+            named = [*names.values()] if isinstance(names, dict) else []
+            if not named or not all(map(_is_shard, named)):
+                raise UserError(f"{self.path / INDEX} does not say in which files the weights are.")
+            files = [self.path / file for file in sorted(set(named))]
+            if missing := [file.name for file in files if not file.is_file()]:
+                raise UserError(
+                    f"{self.name} lacks {', '.join(missing[:5])}, which {INDEX} names. Download it "
+                    "again."
+                )
+            return files
+        raise UserError(
+            f"{self.name} has no {WEIGHTS}, and textmill reads no pickled weights. "
+            f"{self._made_once()}"
+        )
+
+    def size(self) -> int:
+        """Bytes of the weights, whose headers are read.
+
+        Raises:
+            UserError: As of :meth:`weights`; or a file is not whole.
+        """
+        from safetensors import safe_open
+
+        files = self.weights()
+        for file in files:
+            with _whole(file), safe_open(file, framework="np"):
+                pass
+        return sum(file.stat().st_size for file in files)
+
+    def tensors(self) -> "Iterator[tuple[str, Tensor]]":
+        """All tensors of the weights, by their names there.
+
+        Raises:
+            UserError: As of :meth:`size`; or they are codes of quantized numbers.
+        """
+        from safetensors.torch import load_file
+
+        for file in self.weights():
+            with _whole(file):
+                found = load_file(file)
+            for name, value in found.items():
+                number = value.is_floating_point() and value.element_size() > 1
+                weight = value.is_floating_point() or name.endswith(("weight", "bias"))
+                if weight and not number and not COMPUTED.search(name):
+                    raise UserError(
+                        f"The weights of {self.name} are quantized, which textmill does not read: "
+                        f"{name} is {value.dtype}. Save it dequantized, or use the model that it "
+                        "was made of."
+                    )
+                yield name, value
+
+    def _made_once(self) -> str:
+        """What makes a folder with all files that are read, of a model that has others."""
+        kind = "AutoModel"  # without a head, but for what generates
+        told = self._json(CONFIG)
+        if told.get("is_encoder_decoder"):
+            kind = "AutoModelForSeq2SeqLM"
+        elif any(name in str(told.get("architectures")) for name in _DECODES):
+            kind = "AutoModelForCausalLM"
+        return (
+            "Make a folder of it once, by Python, and name that: import transformers as t; "
+            f"t.{kind}.from_pretrained({self.name!r}).save_pretrained('FOLDER'); "
+            f"t.AutoTokenizer.from_pretrained({self.name!r}).save_pretrained('FOLDER')"
+        )
+
+    def _json(self, name: str) -> dict[str, Any]:
+        path = self.path / name
+        with opened(path, lambda why: UserError(f"{why}."), name=str(path), links=True) as (
+            file,
+            size,
+        ):
+            if size > LARGEST_CONFIG:
+                raise UserError(f"{path} has {size:,} bytes; at most {LARGEST_CONFIG:,} are read.")
+            found = parse_json(file.read(size), str(path), UserError)
+        if not isinstance(found, dict):
+            raise UserError(f"{path} must hold a JSON mapping.")
+        return found
+
+
+def _is_shard(name: object) -> bool:
+    """Whether it is the name of a file of weights, beside the index."""
+    return isinstance(name, str) and name.endswith(".safetensors") and Path(name).name == name
+
+
+@contextmanager
+def _whole(file: Path) -> Iterator[None]:
+    """Refuses a safetensors file that cannot be read, while it is open."""
+    from safetensors import SafetensorError
+
+    try:
+        yield
+    except (SafetensorError, OSError, ValueError, LookupError, AttributeError) as error:
+        raise UserError(
+            f"{file} is no whole safetensors file: {error}. Download it again."
+        ) from error
+
+
+Find = Callable[[str, str | None], PretrainedFolder]
+
+
+def find_pretrained(name: str, *, revision: str | None = None) -> PretrainedFolder:
+    """The folder of a path, or of a name on the Hugging Face hub, which is kept in its cache.
+
+    A run that goes on has its own instead, in all but the weights (:func:`finding`).
+
+    Args:
+        name: A folder, or ``owner/model``.
+        revision: A branch, a tag or a commit of the hub; None is the newest.
+
+    Raises:
+        UserError: There is no such folder, and the hub gives none either.
+        MissingExtraError: It is a name, and the package huggingface-hub is not installed.
+
+    Example:
+        >>> find_pretrained("./none")
+        Traceback (most recent call last):
+        textmill.errors.UserError: There is no folder ./none.
+    """
+    return _find.get()(name, revision)
+
+
+@contextmanager
+def finding(find: Find) -> Iterator[None]:
+    """Lets :func:`find_pretrained` find what ``find`` does, while it is open.
+
+    Example:
+        >>> with finding(lambda name, revision: PretrainedFolder(Path("kept"), name)):
+        ...     find_pretrained("none/such").path.name
+        'kept'
+    """
+    token = _find.set(find)
+    try:
+        yield
+    finally:
+        _find.reset(token)
+
+
+def look_up(name: str, revision: str | None) -> PretrainedFolder:
+    """What :func:`find_pretrained` gives where nothing else is said."""
+    path = Path(name).expanduser()
+    if path.is_dir():
+        if revision is not None:
+            raise UserError(f"{name} is a folder, which has no revision {revision}. Leave it out.")
+        return PretrainedFolder(path, name)
+    if path.exists() or path.is_absolute() or name.startswith(("./", "../", "~")):
+        raise UserError(f"There is no folder {name}.")
+    found = _of_hub(name, revision)
+    return PretrainedFolder(found, name, found.name)  # snapshots/COMMIT
+
+
+_find: ContextVar[Find] = ContextVar("find", default=look_up)
+
+
+def _of_hub(name: str, revision: str | None) -> Path:
+    try:
+        import huggingface_hub
+    except ModuleNotFoundError as error:
+        if error.name != "huggingface_hub":
+            raise
+        what = f"The pretrained model {name}, which is no folder here,"
+        raise MissingExtraError("huggingface-hub", extra="huggingface", what=what) from None
+    wanted = [*KEPT, "target_vocab.json", WEIGHTS, INDEX, "model-*.safetensors"]
+    try:
+        found = huggingface_hub.snapshot_download(name, revision=revision, allow_patterns=wanted)
+    except Exception as error:
+        raise UserError(
+            f"The pretrained model {name} is no folder here, and the Hugging Face hub does not "
+            f"give it: {_first_sentence(str(error))}. Name a folder that holds "
+            f"{CONFIG}, {TOKENIZER} and {WEIGHTS}, or what the hub has."
+        ) from error
+    return Path(found)
+
+
+def _first_sentence(said: str) -> str:
+    """What is said up to its first full stop, without that.
+
+    >>> _first_sentence("Cannot find it. To look online, set 'X=0'.")
+    'Cannot find it'
+    """
+    return said.strip().splitlines()[0].partition(". ")[0].rstrip(".")[:300] if said else "nothing"

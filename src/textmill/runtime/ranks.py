@@ -1,0 +1,249 @@
+"""What the ranks of a run say to each other. One rank alone never touches torch.distributed."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
+
+from textmill.errors import OtherRankError, RankLostError, TextmillError
+from textmill.runtime.devices import Env
+from textmill.runtime.liveness import GRACE, SILENCE, Liveness
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+__all__ = ["LAST_END", "Ranks"]
+
+LAST_END = "TEXTMILL_LAST_END"
+"""The variable in which ``textmill train --nproc`` tells ranks how an earlier one was killed."""
+
+T = TypeVar("T")
+
+GROUP_TIMEOUT = 1800.0
+"""Seconds for one exchange: one rank may save or compute a metric while the others wait."""
+NOTICE = 1.0
+"""Seconds within which all know that a process has ended, which is mostly at once."""
+
+_JOINED: "list[Ranks]" = []
+
+
+class Ranks:
+    """The data-parallel group.
+
+    Every method but ``close`` must be called by all ranks in the same order. With more than one
+    rank the process group is started here if nobody has (NCCL for CUDA, else gloo), and ended by
+    ``close``, which is also what leaving a ``with`` block does. Where the block ends with an error,
+    the first rank to have one tells the others, who raise an OtherRankError.
+
+    Args:
+        env: This process's place; ``world_size`` 1 needs no group.
+        url: How the ranks find each other, as torch has it: ``tcp://host:port``, or ``env://`` for
+            MASTER_ADDR and MASTER_PORT, as torchrun sets them.
+        timeout: After how many seconds an exchange fails that some rank does not take part in.
+
+    Raises:
+        RankLostError: The ranks do not find each other.
+
+    Example:
+        >>> import torch
+        >>> with Ranks(Env()) as ranks:
+        ...     ranks.size, ranks.any(False), ranks.gather("a"), ranks.sum_(torch.tensor(2.0))
+        (1, False, ['a'], tensor(2.))
+    """
+
+    def __init__(self, env: Env, *, url: str | None = None, timeout: float = GROUP_TIMEOUT) -> None:
+        self.env = env
+        self._started = False
+        self._dist: Any = None
+        self._liveness: Liveness | None = None
+        if env.world_size > 1:
+            import torch.distributed as dist  # one rank alone never pays for it
+
+            self._dist = dist
+            with self._exchanging():
+                self._join(url or "env://", timedelta(seconds=timeout))
+
+    @classmethod
+    def of(cls, env: Env) -> "Ranks":
+        """The group that this process is in with that place, or a new one."""
+        known = _JOINED[-1] if _JOINED else None
+        return known if known is not None and known.env == env else cls(env)
+
+    def _join(self, url: str, timeout: timedelta) -> None:
+        dist, env = self._dist, self.env
+        if dist.is_initialized():
+            store = dist.distributed_c10d._get_default_store()
+        else:
+            if env.device.startswith("cuda"):
+                import torch
+
+                torch.cuda.set_device(env.device)
+            found = dist.rendezvous(url, env.rank, env.world_size, timeout=timeout)
+            store, _, _ = next(found)
+        host = urlsplit(url).hostname or os.environ.get("MASTER_ADDR")
+        self._liveness = Liveness(env, store, host=host, timeout=timeout.total_seconds())
+        if not dist.is_initialized():
+            dist.init_process_group(
+                "nccl" if env.device.startswith("cuda") else "gloo",
+                store=dist.PrefixStore(f"textmill/{self._liveness.attempt}", store),
+                rank=env.rank,
+                world_size=env.world_size,
+                timeout=timeout,
+            )
+            self._started = True
+        _JOINED.append(self)
+
+    @property
+    def restart(self) -> str | None:
+        """What ended the attempt before, where a launcher has started the ranks again."""
+        if self._liveness is None or self._liveness.error_before is None:
+            return None
+        why = os.environ.get(LAST_END) or self._liveness.error_before
+        return f"Started again after this: {why}"
+
+    @property
+    def size(self) -> int:
+        """How many ranks there are."""
+        return self.env.world_size
+
+    def sum_(self, tensor: "Tensor") -> "Tensor":
+        """Replaces a tensor, of the same shape on all ranks, by its sum over them; returns it."""
+        if self.size > 1:
+            with self._exchanging():
+                self._dist.all_reduce(tensor)
+        return tensor
+
+    def begin_sum_(self, tensor: "Tensor") -> Callable[[], None]:
+        """Begins what :meth:`sum_` does; the call of what it returns waits for the end of it."""
+        if self.size == 1:
+            return lambda: None
+        with self._exchanging():
+            work = self._dist.all_reduce(tensor, async_op=True)
+
+        def wait() -> None:
+            with self._exchanging():
+                work.wait()
+
+        return wait
+
+    def any(self, flag: bool) -> bool:
+        """Whether the flag is true on at least one rank; all ranks get the same answer."""
+        if self.size == 1:
+            return flag
+        import torch
+
+        return bool(self.sum_(torch.tensor(int(flag), device=self.env.device)).item())
+
+    def gather(self, value: T) -> list[T]:
+        """The values of all ranks, in the order of the ranks, on every rank."""
+        if self.size == 1:
+            return [value]
+        values: list[Any] = [None] * self.size
+        with self._exchanging():
+            self._dist.all_gather_object(values, value)
+        return values
+
+    def gather_to_main(self, value: T) -> list[T]:
+        """The values of all ranks, in the order of the ranks, on rank 0; of others nothing."""
+        if self.size == 1:
+            return [value]
+        values: list[Any] = [None] * self.size if self.env.is_main else []
+        with self._exchanging():
+            self._dist.gather_object(value, values or None)
+        return values
+
+    def barrier(self) -> None:
+        """Waits until all ranks are here."""
+        if self.size > 1:
+            self.any(False)  # works on every backend, without a device to name
+
+    @contextmanager
+    def main_first(self) -> Iterator[None]:
+        """Runs the block on rank 0, then on the others, who so find the files that rank 0 wrote.
+
+        They wait for as long as it takes: reading data may take hours. The block on rank 0 must not
+        talk to the others.
+
+        Raises:
+            OtherRankError: on the others, when the block failed on rank 0.
+        """
+        if self.size == 1 or self.env.is_main:
+            yield  # where it fails, the error is told to all by the end of the group
+            self._send(None)
+        else:
+            self._receive()
+            yield
+
+    def from_main(self, make: Callable[[], T]) -> T:
+        """What rank 0 makes, plain as in JSON, on all ranks.
+
+        Raises:
+            OtherRankError: on the others, when it failed on rank 0.
+        """
+        return self._send(make()) if self.env.is_main else self._receive()
+
+    def _send(self, value: T) -> T:
+        if self._liveness is not None:
+            self._liveness.send(value)
+        return value
+
+    def _receive(self) -> Any:
+        assert self._liveness is not None, "rank 0 alone is a world"
+        return self._liveness.receive()
+
+    # -- how they end
+
+    @contextmanager
+    def _exchanging(self) -> Iterator[None]:
+        """Turns what torch raises where the others cannot be reached into our error."""
+        try:
+            yield
+        except TextmillError:
+            raise
+        except RuntimeError as error:  # of gloo, NCCL and the store
+            raise self._lost(error) from error
+
+    def _lost(self, error: RuntimeError) -> RankLostError:
+        """What became of the others: the error that one has told, or who has died."""
+        if self._liveness is None:
+            return RankLostError(
+                f"Rank {self.env.rank} of {self.size} found no connection to the others: {error}\n"
+                "Start as many processes as WORLD_SIZE says, all of which reach MASTER_ADDR and "
+                "MASTER_PORT."
+            )
+        if self._liveness.wait(SILENCE + GRACE / 2):
+            return self._liveness.lost()
+        return RankLostError(f"The other ranks cannot be reached any more: {error}")
+
+    def close(self) -> None:
+        """Ends the process group if this object started it."""
+        self._leave()
+        if self._started:
+            self._dist.destroy_process_group()
+            self._started = False
+
+    def _leave(self) -> None:
+        if self._liveness is not None:
+            self._liveness.close()
+        if self in _JOINED:
+            _JOINED.remove(self)
+
+    def __enter__(self) -> "Ranks":
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        try:
+            if error is not None and self._liveness and not isinstance(error, OtherRankError):
+                if isinstance(error, RuntimeError):  # it may be torch's, of one that has just died
+                    self._liveness.wait(NOTICE)
+                who = "" if isinstance(error, RankLostError) else f"Rank {self.env.rank} failed: "
+                self._liveness.tell(f"{who}{error}")
+        except OtherRankError as other:
+            raise other from error
+        finally:
+            if error is None:
+                self.close()
+            else:
+                self._leave()

@@ -1,0 +1,338 @@
+"""The HTTP interface of a model: questions in, typed answers out, and a page to try it."""
+
+import asyncio
+import hmac
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from importlib import metadata, resources
+from typing import Any
+
+from fastapi import FastAPI, HTTPException, Request, Response
+from prometheus_client import CONTENT_TYPE_LATEST
+from pydantic_core import to_json
+from starlette.exceptions import HTTPException as StarletteHTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from typing_extensions import TypedDict
+
+from textmill.exported.row_predictor import CHUNK_CHARACTERS, RowPredictor
+from textmill.serving.batcher import Batcher, Question
+from textmill.serving.documents import PipelineRows
+from textmill.serving.limits import Limits, RefusedError
+from textmill.serving.questions import read_body, read_rows, request_schema
+from textmill.serving.telemetry import Telemetry
+from textmill.text.answer_rows import EmbeddedRow
+
+__all__ = ["Service", "make_app"]
+
+OPEN = {"/", "/page.css", "/page.js", "/health", "/ready"}
+"""What needs no token: the page without what the model knows, and what watches the server."""
+PAGE = {"/": "text/html", "/page.css": "text/css", "/page.js": "text/javascript"}
+SAFE = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-cache",
+}
+"""Headers of the page: nothing of it comes from elsewhere, and no text in it can act."""
+KNOWN = {*OPEN, "/predict", "/metrics", "/model", "/openapi.json"}
+"""Paths that are counted by name."""
+JSON, FILE = "application/json", "application/octet-stream"
+"""What a body is; of neither can a form of another site be."""
+LEFT = 499
+"""The status of a request whose sender has left; nobody reads it but the counters."""
+REFUSED = {
+    400: "The body is not what it is said to be.",
+    401: "The token is missing or wrong.",
+    408: "The body came too slowly.",
+    413: "The body, or the list of rows, is too long.",
+    415: "The body is not said to be of a type that is read.",
+    421: "The host is not one that this server is called by.",
+    422: "A row cannot be answered.",
+    500: "The model failed.",
+    503: "Too much waits, the answer was not there in time, or the server stops.",
+}
+
+
+class Refused(TypedDict):
+    """Why a request is not answered."""
+
+    error: str
+    """What was wanted, what was found, and what to do."""
+    where: str
+    """The part of the request: `body`, `row 3`, a header."""
+
+
+@dataclass(kw_only=True)
+class Service:
+    """A model that is served.
+
+    Args:
+        predictor: What answers: a model, or a pipeline as
+            :class:`~textmill.serving.documents.PipelineRows`, which reads files, too.
+        name: What the model is called on its page.
+        limits: What a request may be.
+        token: What a request has to know; None: anyone may ask.
+        hosts: Names that the server may be called by; None: any. A page of another site that a
+            browser here shows can reach this server only by a name of its own.
+        examples: Rows to try.
+    """
+
+    predictor: RowPredictor
+    name: str
+    limits: Limits
+    token: str | None = None
+    hosts: frozenset[str] | None = None
+    examples: Sequence[Mapping[str, Any]] = ()
+    stopping: bool = False
+    """Whether new questions are refused, since the server is about to end."""
+    files: int = 0
+    """Files that are read or wait."""
+    telemetry: Telemetry = field(default_factory=Telemetry)
+
+    def __post_init__(self) -> None:
+        pipeline = self.predictor if isinstance(self.predictor, PipelineRows) else None
+        self.reads = [] if pipeline is None else [*pipeline.pipeline.extensions]
+        self.columns = (*self.predictor.columns, *self.predictor.optional_columns)
+        self.batcher = Batcher(self.predictor, self.limits, self.telemetry)
+
+    def check(self, scope: Scope) -> None:
+        """Refuses a request that is not for this server, or may not ask it."""
+        headers = dict(scope["headers"])
+        if self.hosts is not None:
+            host = headers.get(b"host", b"").decode("latin-1")
+            name = host.rpartition(":")[0] if not host.endswith("]") and ":" in host else host
+            if name.lower() not in self.hosts:
+                text = f"Wanted a name of this machine ({', '.join(sorted(self.hosts))}) as host"
+                raise RefusedError(421, f"{text}; found '{name:.100}'.", where="header Host")
+        if self.token is not None and scope["path"] not in OPEN:
+            given = headers.get(b"authorization", b"")
+            if not hmac.compare_digest(given, f"Bearer {self.token}".encode()):
+                raise RefusedError(
+                    401,
+                    "Wanted the server's token, as 'Authorization: Bearer TOKEN'; "
+                    f"found {'another' if given else 'none'}.",
+                    where="header Authorization",
+                    headers={"WWW-Authenticate": "Bearer"},
+                )
+
+    async def predict(self, request: Request) -> Response:
+        """Answers one row, or each row of a list, in order."""
+        self.refuse_stopping()
+        whole = request.scope.get("state", {}).get("arriving")
+        if not whole and self.batcher.full():  # before more is read: that costs less
+            raise self.batcher.refusal()
+        kind = request.headers.get("content-type", "none").partition(";")[0].strip().lower()
+        if kind == FILE and isinstance(self.predictor, PipelineRows):
+            return await self.file(request)
+        if kind != JSON:
+            known = f"{JSON}, or of a file {FILE}" if self.reads else JSON
+            text = f"Wanted 'Content-Type: {known}'; found {kind:.100}."
+            raise RefusedError(415, text, where="header Content-Type")
+        body = await read_body(request, self.limits.body)
+        self.arrived(request.scope)
+        rows, characters, alone = read_rows(body, self.columns, self.limits)
+        answers = await self.answers(request, rows, characters) if rows else []
+        return _json(answers[0] if alone else answers)
+
+    async def file(self, request: Request) -> Response:
+        """Answers a file that a pipeline reads."""
+        if self.files >= self.limits.files:
+            text = f"{self.limits.files} files are read or wait, and no more may. Ask again later."
+            again = {"Retry-After": str(self.batcher.wait())}
+            raise RefusedError(503, text, where="queue", headers=again)
+        self.files += 1
+        try:
+            body = await read_body(request, self.limits.file)
+            self.arrived(request.scope)
+            if not body:
+                raise RefusedError(400, "Wanted a file; found no byte.", where="body")
+            # As long as a batch may be: no other question waits for its answer in the same one.
+            (answer,) = await self.answers(request, [body], CHUNK_CHARACTERS)
+            return _json(answer)
+        finally:
+            self.files -= 1
+
+    def arriving(self, scope: Scope) -> None:
+        """Counts a question that is whole, until :meth:`arrived`."""
+        scope["state"]["arriving"] = True
+        self.batcher.arriving += 1
+
+    def arrived(self, scope: Scope) -> None:
+        """A question is in the queue now, or refused."""
+        if scope.get("state", {}).pop("arriving", False):
+            self.batcher.arriving -= 1
+
+    async def answers(
+        self, request: Request, rows: Sequence[Any], characters: int
+    ) -> Sequence[Mapping[str, Any]]:
+        """The answers to rows, in time; who leaves does not wait on."""
+        self.refuse_stopping()
+        waiting = self.batcher.submit(rows, characters)
+        request.scope.get("state", {})["left"] = left = partial(self._left, waiting)
+        loop = asyncio.get_running_loop()
+        timer = loop.call_later(self.limits.timeout, self._late, waiting)
+        try:
+            return await waiting.future
+        except asyncio.CancelledError:
+            left()
+            raise
+        finally:
+            timer.cancel()
+
+    def _left(self, waiting: Question) -> None:
+        gone = RefusedError(LEFT, "The client has left.", where="connection")
+        self.batcher.leave(waiting, gone)
+
+    def _late(self, waiting: Question) -> None:
+        text = f"No answer in {self.limits.timeout:g} s. Ask again later, or with less."
+        again = {"Retry-After": str(self.batcher.wait())}
+        self.batcher.leave(waiting, RefusedError(503, text, where="model", headers=again))
+
+    def refuse_stopping(self) -> None:
+        """Refuses what comes when the server is about to end."""
+        if self.stopping:
+            raise RefusedError(
+                503, "The server is stopping.", where="server", headers={"Retry-After": "5"}
+            )
+
+    def count(self, path: str, status: int, seconds: float = 0.0) -> None:
+        """Counts an answer."""
+        self.telemetry.answered(path if path in KNOWN else "other", status, seconds)
+
+    async def health(self) -> dict[str, str]:
+        """Says that the program runs."""
+        return {"status": "ok"}
+
+    async def ready(self) -> dict[str, str]:
+        """Says whether questions are answered; 503 where not."""
+        self.refuse_stopping()
+        if problem := self.batcher.problem():
+            raise RefusedError(503, f"Not ready: {problem}.", where="model")
+        return {"status": "ready"}
+
+    async def metrics(self) -> Response:
+        """Counters, as Prometheus reads them."""
+        return Response(self.telemetry.text(), media_type=CONTENT_TYPE_LATEST)
+
+    async def model(self) -> Response:
+        """What the model reads, whether it answers with vectors, and examples."""
+        named = ("items", "characters", "body", "file")
+        limits = {name: getattr(self.limits, name) for name in named}
+        columns, vectors = list(self.predictor.columns), self.predictor.answer_type is EmbeddedRow
+        known = {"name": self.name, "columns": columns, "limits": limits, "vectors": vectors}
+        return _json({**known, "files": self.reads, "examples": list(self.examples)})
+
+
+def make_app(service: Service) -> ASGIApp:
+    """The application of a service; what it says of itself in ``/openapi.json`` is its model's.
+
+    FastAPI describes all of it and does most. A question is answered before FastAPI sees it: its
+    routing and validation, of which nothing would be used, take as long as all that is done here.
+    """
+    app = FastAPI(
+        title=f"textmill: {service.name}",
+        description="Answers rows of " + ", ".join(service.predictor.columns) + ".",
+        version=metadata.version("textmill"),
+        docs_url=None,
+        redoc_url=None,
+    )
+    answer = service.predictor.answer_type
+    refused: dict[int | str, dict[str, Any]] = {
+        status: {"description": text, "model": Refused} for status, text in REFUSED.items()
+    }
+    optional = service.predictor.optional_columns
+    asks = service.predictor.columns, service.limits
+    body = request_schema(*asks, optional=optional, lists=not service.reads)
+    bodies: dict[str, Any] = {JSON: {"schema": body}}
+    if service.reads:
+        bodies[FILE] = {"schema": {"type": "string", "format": "binary", "minLength": 1}}
+    app.post(
+        "/predict",
+        response_model=answer | list[answer],  # type: ignore[valid-type]  # known when it runs
+        responses=refused,
+        openapi_extra={"requestBody": {"required": True, "content": bodies}},
+    )(service.predict)
+    state = dict[str, str]
+    here: dict[int | str, dict[str, Any]] = {421: refused[421]}
+    app.get("/health", response_model=state, responses=here)(service.health)
+    app.get("/ready", response_model=state, responses={**here, 503: refused[503]})(service.ready)
+    asked = {**here, 401: refused[401]}
+    app.get("/metrics", response_class=Response, responses=asked)(service.metrics)
+    app.get("/model", response_model=dict[str, Any], responses=asked)(service.model)
+    for path in PAGE:
+        app.get(path, include_in_schema=False)(_page(path))
+    app.add_exception_handler(StarletteHTTPException, _unknown)
+    app.add_exception_handler(RefusedError, _refused)
+    app.add_exception_handler(Exception, _failed)
+    return _Gate(app, service)
+
+
+class _Gate:
+    """Checks every request before anything else sees it, and counts every answer."""
+
+    def __init__(self, app: ASGIApp, service: Service) -> None:
+        self._app, self._service = app, service
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        start, status = time.perf_counter(), 0
+
+        async def counted(message: Message) -> None:
+            nonlocal status
+            status = message.get("status", status)
+            await send(message)
+
+        try:
+            self._service.check(scope)
+            if scope["path"] == "/predict" and scope["method"] == "POST":
+                response = await self._service.predict(Request(scope, receive))
+                await response(scope, receive, counted)
+            else:
+                await self._app(scope, receive, counted)
+        except RefusedError as refusal:
+            await (await _refused(Request(scope), refusal))(scope, receive, counted)
+        except Exception as error:
+            if not status:
+                await (await _failed(Request(scope), error))(scope, receive, counted)
+            raise  # uvicorn logs it
+        finally:
+            self._service.arrived(scope)
+            if not scope.get("state", {}).get("refused"):
+                self._service.count(scope["path"], status, time.perf_counter() - start)
+
+
+def _json(content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    # A model that has gone wrong may say NaN, which is no JSON.
+    body = to_json(content, inf_nan_mode="null")
+    return Response(body, status, headers=headers, media_type="application/json")
+
+
+def _page(path: str) -> Any:
+    name = "index.html" if path == "/" else path[1:]
+    content = resources.files("textmill.serving").joinpath("page", name).read_bytes()
+
+    async def page() -> Response:
+        return Response(content, media_type=PAGE[path], headers=SAFE)
+
+    return page
+
+
+async def _unknown(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException | StarletteHTTPException)
+    text = f"{error.detail}. This server has POST /predict, and /openapi.json says what else."
+    where = f"{request.method} {request.url.path:.200}"
+    return _json({"error": text, "where": where}, error.status_code, error.headers)
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RefusedError)
+    return _json(error.to_json(), error.status, error.headers)
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    return _json({"error": "The server failed; its log says more.", "where": "server"}, 500)

@@ -1,0 +1,219 @@
+"""Requests that arrive together, answered together: a queue, and the thread that asks the model.
+
+A batch is what has queued while the last one was computed; where that is less than the last, it
+waits a moment for as many. So a lone question never waits, and a busy server computes full batches.
+"""
+
+import logging
+import math
+import time
+from asyncio import Future, get_running_loop
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from threading import Condition, Thread
+from typing import Any
+
+from textmill.errors import DataError
+from textmill.exported.row_predictor import CHUNK_CHARACTERS, ITSELF, RowPredictor
+from textmill.serving.limits import Limits, RefusedError
+from textmill.serving.telemetry import Telemetry
+
+__all__ = ["Batcher", "Question"]
+
+LOG = logging.getLogger("textmill")
+FEW = 10
+"""Rows that a refusal names, of many that are wrong."""
+
+
+@dataclass(eq=False)
+class Question:
+    """Rows that wait for their answers."""
+
+    rows: Sequence[Any]
+    """As :meth:`~textmill.exported.row_predictor.RowPredictor.row` takes them."""
+    characters: int
+    """Of all its texts."""
+    future: "Future[list[Mapping[str, Any]]]"
+    """The answers, or the refusal."""
+
+
+class Batcher:
+    """Answers questions in the order they came, some at a time.
+
+    Args:
+        predictor: What answers; only the batcher's own thread asks it.
+        limits: Rows that wait, and rows of a batch.
+        telemetry: What counts batches.
+    """
+
+    def __init__(self, predictor: RowPredictor, limits: Limits, telemetry: Telemetry) -> None:
+        self.predictor, self.limits, self._telemetry = predictor, limits, telemetry
+        self._waiting: deque[Question] = deque()
+        self._rows = 0
+        self._wanted = self._together = 1
+        self._changed = Condition()
+        self._open = True
+        self._seconds_a_row = 0.0
+        self._computing_since: float | None = None
+        self.admitted = 0
+        """Requests that were taken and have no answer yet."""
+        self.arriving = 0
+        """Requests that are whole and were not taken yet."""
+        telemetry.waiting.set_function(lambda: self._rows)
+        self._thread = Thread(target=self._work, name="textmill-model", daemon=True)
+        self._thread.start()
+
+    # -- on the event loop
+
+    def full(self) -> bool:
+        """Whether as many rows wait as may, with the requests that are about to be taken."""
+        return self._rows + self.arriving >= self.limits.queue
+
+    def refusal(self) -> RefusedError:
+        """What a question hears that finds a full queue."""
+        return RefusedError(
+            503,
+            f"{self.limits.queue} rows wait for the model, and no more may. Ask again later.",
+            where="queue",
+            headers={"Retry-After": str(self.wait())},
+        )
+
+    def submit(self, rows: Sequence[Any], characters: int) -> Question:
+        """Queues rows.
+
+        Raises:
+            RefusedError: As many rows wait as may.
+        """
+        if self.full():
+            raise self.refusal()
+        question = Question(rows, characters, get_running_loop().create_future())
+        with self._changed:
+            self._waiting.append(question)
+            self._rows += len(rows)
+            if self._enough():  # to wake the thread for each question takes as long as to read it
+                self._changed.notify()
+        self.admitted += 1
+        return question
+
+    def leave(self, question: Question, why: Exception) -> None:
+        """Takes a question from the queue; what is computed already is not awaited."""
+        with self._changed:
+            if question in self._waiting:
+                self._waiting.remove(question)
+                self._rows -= len(question.rows)
+        self._settle(question, why)
+
+    def wait(self) -> int:
+        """Whole seconds until the rows that wait now are answered, about."""
+        return max(1, math.ceil(self._rows * self._seconds_a_row))
+
+    def problem(self) -> str:
+        """Why no question can be answered; empty where one can."""
+        since = self._computing_since
+        if not self._thread.is_alive():
+            return "the thread that asks the model has ended"
+        if since is not None and time.perf_counter() - since > self.limits.timeout:
+            return f"the model has computed for more than {self.limits.timeout:g} s"
+        return ""
+
+    def close(self) -> None:
+        """Ends the thread after the batch that it computes."""
+        with self._changed:
+            self._open = False
+            self._changed.notify()
+        self._thread.join(self.limits.timeout)
+
+    def _settle(self, question: Question, found: list[Mapping[str, Any]] | Exception) -> None:
+        if question.future.done():
+            return
+        self.admitted -= 1
+        if isinstance(found, Exception):
+            question.future.set_exception(found)
+        else:
+            question.future.set_result(found)
+
+    def _settle_all(
+        self, batch: Sequence[Question], found: Sequence[list[Mapping[str, Any]] | Exception]
+    ) -> None:
+        for question, answers in zip(batch, found, strict=True):
+            self._settle(question, answers)
+
+    # -- on the model's thread
+
+    def _work(self) -> None:
+        while batch := self._take():
+            self._computing_since = start = time.perf_counter()
+            found = self._answers(batch)
+            self._computing_since, seconds = None, time.perf_counter() - start
+            rows = sum(len(question.rows) for question in batch)
+            # A moving average: what one odd batch took is forgotten after some ten others.
+            self._seconds_a_row += 0.1 * (seconds / rows - self._seconds_a_row)
+            self._telemetry.computed(rows, seconds)
+            loop = batch[0].future.get_loop()
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(self._settle_all, batch, found)
+
+    def _take(self) -> list[Question]:
+        """The next batch; empty when the batcher is closed."""
+        batch: list[Question] = []
+        rows = characters = 0
+        with self._changed:
+            while self._open:
+                self._wanted = 1
+                self._changed.wait_for(self._enough)
+                self._wanted = self._together
+                self._changed.wait_for(self._enough, self.limits.window)
+                if self._waiting:  # those that waited may have left
+                    break
+            while self._waiting and rows < self.limits.batch and characters < CHUNK_CHARACTERS:
+                question = self._waiting.popleft()
+                batch.append(question)
+                rows += len(question.rows)
+                characters += question.characters
+            self._rows -= rows
+            self._together = len(batch)
+        return batch
+
+    def _enough(self) -> bool:
+        """Whether there is enough for a batch: full, or as many questions as are waited for."""
+        full = self._rows >= self.limits.batch
+        return full or len(self._waiting) >= self._wanted or not self._open
+
+    def _answers(self, batch: Sequence[Question]) -> list[list[Mapping[str, Any]] | Exception]:
+        """Answers to each question, or what is wrong with it."""
+        try:
+            answers = iter(self._answered([row for question in batch for row in question.rows]))
+            return [[next(answers) for _ in question.rows] for question in batch]
+        except Exception as error:
+            if len(batch) == 1:
+                return [self._refused(batch[0], error)]
+        # One of them is wrong, and only its own sender hears of that.
+        return [answers for question in batch for answers in self._answers([question])]
+
+    def _answered(self, rows: Sequence[Any]) -> list[Mapping[str, Any]]:
+        predictor = self.predictor
+        answers = predictor.answers([predictor.row(row) for row in rows])
+        return [predictor.answer_row(answer) for answer in answers]
+
+    def _refused(self, question: Question, error: Exception) -> RefusedError:
+        """What is wrong with the rows of a question; else with the model."""
+        problems = {}
+        for number, row in enumerate(question.rows, start=1):
+            try:
+                self.predictor.check(self.predictor.row(row))
+            except DataError as problem:
+                problems[f"row {number}"] = ITSELF.sub("", str(problem), count=1)
+            except Exception:
+                LOG.exception("A row could not be checked")
+        if isinstance(error, DataError) and not problems:
+            problems["body"] = str(error)
+        if problems:
+            some = list(problems)[:FEW]
+            told = [f"{where}: {problems[where]}" for where in some]
+            text = problems[some[0]] if len(question.rows) == 1 else " ".join(told)
+            more = f" So are {len(problems) - FEW} more." * (len(problems) > FEW)
+            return RefusedError(422, text + more, where=", ".join(some))
+        LOG.error("The model failed", exc_info=error)
+        text = f"The model failed: {type(error).__name__}. The server's log says more."
+        return RefusedError(500, text, where="model")

@@ -1,0 +1,123 @@
+"""Pipelines as a server asks them: texts, and files whose bytes are the body of a request."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from io import BytesIO
+from types import GenericAlias
+from typing import Any, BinaryIO, Protocol
+
+from typing_extensions import TypedDict, override
+
+from textmill.errors import DataError
+from textmill.exported.row_predictor import Row, RowPredictor, returned_type
+
+__all__ = ["PipelineRows", "ServedPipeline", "ServedResult"]
+
+TEXT, FILE = "text", "file"
+"""The columns of a row: it has one of them."""
+MOST = 10_000
+"""Results of a file: some 50 MB of references, that are held until all are there."""
+
+
+class ServedResult(Protocol):
+    """What a pipeline finds in a text."""
+
+    @property
+    def error(self) -> str | None:
+        """Why the text could not be answered."""
+
+    def row(self) -> Mapping[str, Any]:
+        """The result as plain data."""
+
+
+class ServedPipeline(Protocol):
+    """What a server has to know of a pipeline, as those of ``textmill.pipelines`` are."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+
+    @property
+    def extensions(self) -> tuple[str, ...]:
+        """Of the files that it reads."""
+
+    @property
+    def result_class(self) -> type[ServedResult]:
+        """What it answers with."""
+
+    def predict(self, given: Sequence[str], type: Any = None) -> Sequence[ServedResult]:
+        """A result for each text, in order."""
+
+    def read(self, stream: BinaryIO, name: str) -> Iterator[ServedResult]:
+        """The results for a file, one after the other; what kind it is, its content says."""
+
+
+class PipelineRows(RowPredictor):
+    """A pipeline in place of a model: a row is a text, or a file; its answer a list of results.
+
+    Args:
+        pipeline: What answers.
+        seconds: How long a file may be read; its sender waits no longer, either.
+    """
+
+    def __init__(self, pipeline: ServedPipeline, seconds: float) -> None:
+        super().__init__((TEXT,))
+        self.pipeline, self.seconds = pipeline, seconds
+
+    @property
+    @override
+    def answer_type(self) -> Any:
+        """Results, each as the pipeline's are annotated."""
+        each = returned_type(self.pipeline.result_class.row)
+        made: Any = TypedDict
+        return made("PipelineRow", {"results": GenericAlias(list, (each,))})
+
+    @override
+    def row(self, given: Any) -> Row:
+        if isinstance(given, bytes):
+            return {FILE: given}
+        row = super().row(given)
+        if not isinstance(row[TEXT], str):
+            raise DataError(f"Column '{TEXT}': wanted a string, found {type(row[TEXT]).__name__}.")
+        return row
+
+    @override
+    def answers(self, rows: Sequence[Row]) -> list[list[ServedResult]]:
+        """The results for each row; texts are answered together.
+
+        Raises:
+            DataError: A text cannot be answered, or a file cannot be read.
+        """
+        texts = [row[TEXT] for row in rows if TEXT in row]
+        results = iter(self._of_texts(texts) if texts else ())
+        return [[next(results)] if TEXT in row else self._of_file(row[FILE]) for row in rows]
+
+    def _of_texts(self, texts: Sequence[str]) -> Sequence[ServedResult]:
+        results = self.pipeline.predict(texts, type="str")
+        for result in results:
+            if result.error is not None:
+                raise DataError(result.error)
+        return results
+
+    def _of_file(self, content: bytes) -> list[ServedResult]:
+        end, found = time.monotonic() + self.seconds, list[ServedResult]()
+        for result in self.pipeline.read(BytesIO(content), "the file"):
+            found.append(result)
+            if len(found) > MOST:
+                raise DataError(f"the file: it has more than {MOST:,} results. Send it in parts.")
+            if time.monotonic() > end:
+                raise DataError(
+                    f"the file: {len(found):,} results in {self.seconds:g} s are not all. Send it "
+                    "in parts, or start the server with a longer --timeout."
+                )
+        return found
+
+    @override
+    def check(self, row: Row) -> None:
+        """Refuses a text that cannot be answered; of a file only an answer says it."""
+        if TEXT in row:
+            self._of_texts([row[TEXT]])
+
+    @override
+    def answer_row(self, answer: Sequence[ServedResult]) -> Mapping[str, Any]:
+        return {"results": [result.row() for result in answer]}

@@ -1,0 +1,62 @@
+"""Rows to try a model with: those that its run was evaluated on."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from textmill.errors import DataError
+from textmill.exported.manifest import ExportError, ExportManifest, is_export
+from textmill.exported.row_predictor import RowPredictor
+from textmill.runtime.bounded_files import opened, parse_json, read_all
+
+__all__ = ["examples_of"]
+
+RUN = "run.json"
+SHOWN = 6
+LONGEST = 20_000
+"""Characters of an example; a book is none."""
+LOOKED_AT = 1 << 20
+"""Bytes of a file of predictions that are looked at."""
+
+
+def examples_of(served: Path, predictor: RowPredictor) -> list[dict[str, Any]]:
+    """Some rows of the newest evaluation that a run folder holds; none where it has no such.
+
+    Args:
+        served: The run folder, or an export: one inside its run has the run's.
+        predictor: What is to answer them: rows that it cannot are no examples.
+    """
+    run = _run_of(served.resolve())
+    for path in sorted((run / "predictions").glob("*.jsonl"), reverse=True):
+        try:
+            with opened(path, DataError) as (file, _):
+                lines = file.read(LOOKED_AT).split(b"\n")[:-1]
+            rows = [json.loads(line) for line in lines]
+            found = [{name: row[name] for name in predictor.columns} for row in rows]
+        except (DataError, ValueError, TypeError, KeyError):  # of another task, or damaged
+            continue
+        short = [row for row in found if len(json.dumps(row)) <= LONGEST]
+        if short:
+            spread = short[:: max(1, len(short) // SHOWN)][:SHOWN]
+            return [row for row in spread if _can_be_asked(row, predictor)]
+    return []
+
+
+def _run_of(served: Path) -> Path:
+    """The run folder that an export is inside of, where it is that run's; else what is given."""
+    if not is_export(served):
+        return served
+    run = served.parent.parent
+    try:
+        key = parse_json(read_all(run / RUN, LOOKED_AT, DataError), RUN, DataError).get("key")
+        return run if key and ExportManifest.read(served).source.get("key") == key else served
+    except (DataError, ExportError, AttributeError):
+        return served
+
+
+def _can_be_asked(row: dict[str, Any], predictor: RowPredictor) -> bool:
+    try:
+        predictor.check(predictor.row(row))
+    except DataError:  # as a text without a mask
+        return False
+    return True

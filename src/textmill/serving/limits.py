@@ -1,0 +1,82 @@
+"""Limits of a server, and the refusal of what is over one."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from typing_extensions import override
+
+from textmill.errors import UserError
+
+__all__ = ["Limits", "RefusedError"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What a server takes at most; each has an option of ``textmill serve`` of the same name.
+
+    Example:
+        >>> Limits(items=0)
+        Traceback (most recent call last):
+        textmill.errors.UserError: --items is a number above 0; found 0.
+    """
+
+    body: int = field(default=1 << 20, metadata={"help": "bytes of a request's body"})
+    """Bytes of a request's body; more is answered 413, and not read."""
+    file: int = field(default=20 << 20, metadata={"help": "bytes of a file for a pipeline"})
+    """Bytes of a file that a pipeline is sent; more is answered 413, and not read."""
+    files: int = field(default=8, metadata={"help": "files for a pipeline at once"})
+    """Files that are read or wait for a pipeline; one more is answered 503, and not read."""
+    items: int = field(default=256, metadata={"help": "rows of a request"})
+    """Rows of a request; more is answered 413, as a longer body is: ask in parts."""
+    characters: int = field(default=100_000, metadata={"help": "characters of a text"})
+    """Characters of a text; more is answered 422."""
+    queue: int = field(default=128, metadata={"help": "rows that wait for the model"})
+    """Rows that wait for the model; a request that finds as many is answered 503."""
+    batch: int = field(default=64, metadata={"help": "rows that are answered together"})
+    """Rows that are answered together, where as many wait."""
+    window: float = field(
+        default=0.005,
+        metadata={"help": "seconds that a batch waits for as many questions as the last had"},
+    )
+    """Seconds that a batch waits, at most, for as many questions as the last one had: those who had
+    an answer ask again. A tenth more a second with 64 clients; with one client, none waits."""
+    timeout: float = field(default=30.0, metadata={"help": "seconds until an answer"})
+    """Seconds from a request's last byte to its answer; later it is answered 503."""
+    read_timeout: float = field(default=10.0, metadata={"help": "seconds for a request to come"})
+    """Seconds from a request's first byte to its last; a slow one is answered 408."""
+    connections: int = field(default=1_000, metadata={"help": "connections at once"})
+    """Connections at once; one more is answered 503."""
+
+    def __post_init__(self) -> None:
+        for limit in fields(self):
+            value = getattr(self, limit.name)
+            if not (value > 0 or (limit.name == "window" and value == 0)):
+                option = limit.name.replace("_", "-")
+                wanted = "0 or above" if limit.name == "window" else "above 0"
+                raise UserError(f"--{option} is a number {wanted}; found {value}.")
+
+
+class RefusedError(Exception):
+    """A request that is not answered as it asks.
+
+    Args:
+        status: Of HTTP.
+        message: What was wanted, what was found, and what to do.
+        where: The part of the request: ``body``, ``row 3``, a header.
+        headers: More headers of the answer.
+    """
+
+    def __init__(
+        self, status: int, message: str, *, where: str, headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status, self.where, self.headers = status, where, dict(headers or {})
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.status}: {self.args[0]}"
+
+    def to_json(self) -> dict[str, Any]:
+        """The answer's body."""
+        return {"error": self.args[0], "where": self.where}

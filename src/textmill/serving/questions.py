@@ -1,0 +1,130 @@
+"""The body of a request, read: JSON to rows, each of its parts within the limits."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic_core import from_json
+from starlette.requests import ClientDisconnect
+from starlette.requests import Request as HttpRequest
+
+from textmill.serving.limits import Limits, RefusedError
+
+__all__ = ["measured", "read_body", "read_rows", "request_schema"]
+
+
+async def read_body(request: HttpRequest, most: int) -> bytes:
+    """The whole body, of so many bytes at most.
+
+    Raises:
+        RefusedError: It is too long (of a length that is announced nothing is read), or the sender
+            has left.
+    """
+    announced = request.headers.get("content-length", "0")
+    if int(announced) > most:
+        raise _too_long(f"{int(announced):,}", most)
+    body = bytearray()
+    try:
+        async for part in request.stream():
+            body += part
+            if len(body) > most:
+                raise _too_long(f"at least {len(body):,}", most)
+    except ClientDisconnect:
+        raise RefusedError(499, "The client has left.", where="connection") from None
+    return bytes(body)
+
+
+def _too_long(found: str, most: int) -> RefusedError:
+    text = f"Wanted a body of at most {most:,} bytes; found {found}. Ask in parts."
+    return RefusedError(413, text, where="body")
+
+
+def read_rows(body: bytes, columns: Sequence[str], limits: Limits) -> tuple[list[Any], int, bool]:
+    """The rows of a body, the characters of their texts, and whether it is one row alone.
+
+    Raises:
+        RefusedError: It is no JSON, no row and no list of rows, or over a limit; says where.
+
+    Example:
+        >>> read_rows(b'["wake me", {"text": "play it"}]', ["text"], Limits())
+        (['wake me', {'text': 'play it'}], 14, False)
+    """
+    try:
+        given = from_json(body, allow_inf_nan=False)
+    except ValueError as error:
+        text = f"Wanted JSON: a string, an object, or a list of these; found none: {error}."
+        raise RefusedError(400, text, where="body") from None
+    rows = given if isinstance(given, list) else [given]
+    if len(rows) > limits.items:
+        text = f"Wanted at most {limits.items:,} rows; found {len(rows):,}. Ask in parts."
+        raise RefusedError(413, text, where="body")
+    characters = 0
+    for number, row in enumerate(rows, start=1):
+        cells = row if isinstance(row, dict) else {columns[0]: row}
+        for name in columns:
+            if name in cells:
+                where = f"row {number}, column '{name}'"
+                found = measured(cells[name], where)
+                if found > limits.characters:
+                    raise RefusedError(
+                        422,
+                        f"Wanted a text of at most {limits.characters:,} characters; "
+                        f"found {found:,}.",
+                        where=where,
+                    )
+                characters += found
+    return rows, characters, not isinstance(given, list)
+
+
+def measured(value: Any, where: str) -> int:
+    """The characters of a cell: a string, a number, or a list of such.
+
+    Raises:
+        RefusedError: It is none of these.
+    """
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, list):
+        return sum(measured(part, where) for part in value)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return len(str(value))
+    found = {bool: "true or false", type(None): "null", dict: "an object"}[type(value)]
+    raise RefusedError(
+        422, f"Wanted a string, a number, or a list of these; found {found}.", where=where
+    )
+
+
+def request_schema(
+    columns: Sequence[str], limits: Limits, *, optional: Sequence[str] = (), lists: bool = True
+) -> dict[str, Any]:
+    """The JSON schema of a body: one row, or a list of rows.
+
+    Args:
+        columns: What each row must have.
+        limits: What a request may be.
+        optional: What it may have.
+        lists: Whether a column may be a list of words, or a number, too.
+
+    Example:
+        >>> request_schema(["text1", "text2"], Limits())["anyOf"][0]["required"]
+        ['text1', 'text2']
+    """
+    text = {"type": "string", "maxLength": limits.characters}
+    parts = {"anyOf": [text, {"type": "number"}]}
+    listed = {"type": "array", "items": parts, "description": "A text given as its words."}
+    cell = {"anyOf": [text, {"type": "number"}, listed]} if lists else text
+    row: dict[str, Any] = {
+        "type": "object",
+        "title": "Row",
+        "required": list(columns),
+        "properties": {
+            **dict.fromkeys(columns, cell),
+            **dict.fromkeys(optional, text),
+        },
+    }
+    alone = [text] if len(columns) == 1 else []
+    many = {
+        "type": "array",
+        "items": {"anyOf": [*alone, row, *([listed] if alone and lists else [])]},
+        "maxItems": limits.items,
+    }
+    return {"anyOf": [*alone, row, many]}

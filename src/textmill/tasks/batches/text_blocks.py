@@ -1,0 +1,162 @@
+"""Blocks of a text as batches: their rows, how many a step reads, and the state between them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from textmill.data.batching import Batching
+from textmill.data.block_batches import BlockBatch
+from textmill.errors import DataError, UserError
+from textmill.tasks.batches.row_batches import is_row, peek_first, rows_of
+from textmill.tasks.task import Row
+
+__all__ = ["Carried", "RowSums", "blocks_of", "closed", "rows_with_text"]
+
+
+def rows_with_text(
+    data: Iterable[Any], column: str, *, train: bool
+) -> tuple[Sequence[Row], Batching]:
+    """All rows of data, and how they become batches.
+
+    Raises:
+        DataError: It gives something else than rows with a text.
+
+    Example:
+        >>> rows_with_text([{"text": "to be"}], "text", train=True)[0]
+        [{'text': 'to be'}]
+    """
+    first, data = peek_first(data)
+    if not is_row(first, (column,)):
+        raise DataError(
+            f"Language modeling wants rows with the text '{column}', found "
+            f"{type(first).__name__}. Give rows: textmill makes the blocks."
+        )
+    rows, batching = rows_of(data, train=train)
+    if batching.mixture is not None and not train:
+        raise UserError(
+            "An evaluation of a language model measures each row once, so its sources cannot be "
+            "mixed: leave weights and temperature out of valid_data and test_data."
+        )
+    return rows, batching
+
+
+def blocks_of(batching: Batching, length: int) -> int:
+    """Blocks of ``length`` tokens that a step reads.
+
+    Raises:
+        UserError: There is no size of a batch.
+
+    Example:
+        >>> blocks_of(Batching(max_tokens=1024), 128)
+        8
+    """
+    if batching.batch_size is not None:
+        return batching.batch_size
+    if not isinstance(batching.max_tokens, int):
+        raise UserError(
+            "A language model's batches are of one size: set batch_size, the number of blocks, "
+            "instead of max_tokens=auto."
+        )
+    return max(1, batching.max_tokens // length)
+
+
+class Carried:
+    """The state that a model carries from batch to batch; part of what survives a crash.
+
+    Streams are its last dimension but one. Each of many ranks carries that of its own.
+    """
+
+    def __init__(self) -> None:
+        self._state: Tensor | None = None
+
+    def into(self, batch: BlockBatch, *, like: Tensor) -> Tensor | None:
+        """What is carried into a batch, where ``like`` is; None into an epoch's first."""
+        if batch.begins:
+            self._state = None
+        return self._state if self._state is None else self._state.to(like.device)
+
+    def keep(self, state: Tensor | None) -> None:
+        """Keeps the state after a batch, without its graph.
+
+        What is not finite becomes zero: after a step that is left out the run is to go on.
+        """
+        self._state = None if state is None else state.detach().nan_to_num(0.0, 0.0, 0.0)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state; nothing before the first batch."""
+        return {"state": self._state}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Goes on with a saved state."""
+        self._state = state["state"]
+
+    def joined(self, states: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """The state of all streams, of those of the ranks."""
+        parts = [state["state"] for state in states if state["state"] is not None]
+        if not parts:
+            return {"state": None}
+        size = sum(part.shape[-2] for part in parts)
+        whole = parts[0].new_empty((*parts[0].shape[:-2], size, parts[0].shape[-1]))
+        for rank, part in enumerate(parts):
+            whole[..., rank :: len(states), :] = part
+        return {"state": whole}
+
+    def share(self, state: Mapping[str, Any], rank: int, world_size: int) -> dict[str, Any]:
+        """The state of one rank's streams."""
+        whole = state["state"]
+        share = None if whole is None else whole[..., rank::world_size, :].clone()
+        return {"state": share if share is not None and share.shape[-2] else None}
+
+
+class RowSums:
+    """Sums over the targets of rows, until each row is whole."""
+
+    def __init__(self) -> None:
+        self._open: dict[int, tuple[float, int]] = {}
+
+    def add(self, batch: BlockBatch, values: NDArray[np.floating]) -> dict[int, tuple[float, int]]:
+        """Adds a batch's values of its counted targets.
+
+        Args:
+            batch: The batch.
+            values: In the order of reading it. *Shape:* ``[N]``.
+
+        Returns:
+            Of the rows that are whole now, by their place in ``batch.rows``: sum and count.
+        """
+        if batch.begins:
+            self._open = {}
+        sums = np.bincount(batch.row_of, weights=values, minlength=len(batch.rows))
+        counts = np.bincount(batch.row_of, minlength=len(batch.rows))
+        whole = {}
+        for place, row in enumerate(batch.rows.tolist()):
+            total, count = self._open.pop(row, (0.0, 0))
+            found = total + float(sums[place]), count + int(counts[place])
+            if found[1] == batch.row_lengths[place]:
+                whole[place] = found
+            else:
+                self._open[row] = found
+        return whole
+
+    def take_open(self) -> dict[int, tuple[float, int]]:
+        """The sums and counts of rows that are not whole here, which are forgotten."""
+        found, self._open = self._open, {}
+        return found
+
+
+def closed(opened: Iterable[Mapping[int, tuple[float, int]]]) -> dict[int, tuple[float, int]]:
+    """The sums and counts of rows, of the parts that several ranks have.
+
+    Example:
+        >>> closed([{4: (1.5, 2)}, {4: (0.5, 1)}])
+        {4: (2.0, 3)}
+    """
+    whole: dict[int, tuple[float, int]] = {}
+    for rows in opened:
+        for row, (total, count) in rows.items():
+            before = whole.get(row, (0.0, 0))
+            whole[row] = before[0] + total, before[1] + count
+    return whole

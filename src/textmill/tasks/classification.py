@@ -1,0 +1,227 @@
+"""Classification of documents, or pairs: one label, or several, by a loss of one's choice."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from textmill.config.validators import require
+from textmill.data.column_batch import ColumnBatch
+from textmill.errors import UserError
+from textmill.metrics.classification import Classification, MultiLabel
+from textmill.metrics.label_scores import LabelScores
+from textmill.metrics.metric import Metric
+from textmill.models.label_losses import AutoLoss, LabelLoss, multi_hot
+from textmill.tasks import registries
+from textmill.tasks.column_task import ColumnsTask, UnseenLabelsConfig
+from textmill.tasks.label_checks import never_predicted
+from textmill.tasks.task import Loss, Metrics
+from textmill.text.cells import Rows
+from textmill.text.columns.inputs import TextFeatures, text_columns
+from textmill.text.columns.labels import LabelsColumn, label_column
+from textmill.text.columns.numbers import Numbers
+from textmill.text.columns.token_ids import one_limit
+from textmill.text.features.dictionaries import Dictionary
+from textmill.text.features.labels import Labels
+from textmill.text.processors.classification import (
+    ClassificationText,
+    Classified,
+    LabelText,
+    PairLabelText,
+)
+from textmill.text.tokenizers.tokenizer import Tokenizer
+
+__all__ = ["DocumentClassification", "LabelConfig", "PairClassification"]
+
+
+class LabelConfig(UnseenLabelsConfig):
+    """Settings of tasks whose answer is a label, or several."""
+
+    max_length: int = 512
+    """Most tokens of a text."""
+    loss: AutoLoss.Config | LabelLoss.Config | None = None
+    """The loss; null and auto are cross_entropy, and binary_cross_entropy with
+    ``labels.multiple``."""
+    positive: str | None = None
+    """A label whose precision, recall and F1 are values of their own, where a text has one."""
+    rank_metrics: bool = False
+    """Whether an evaluation measures how the probabilities rank texts, too: ROC AUC, average
+    precision, recall at a precision."""
+
+    def __post_init__(self) -> None:
+        require(self, "task", sizes=["max_length"])
+
+
+class _LabelTask(Protocol):
+    """What the functions of labels are methods of."""
+
+    config: Any
+    criterion: LabelLoss
+    module: torch.nn.Module
+    text: LabelText
+
+    def scores(self, batch: ColumnBatch, /) -> Tensor:
+        """What the module makes of a batch."""
+        ...
+
+
+def _label_criterion(config: LabelConfig, labels: Labels) -> LabelLoss:
+    """The loss of a task's settings.
+
+    Raises:
+        UserError: The positive label is none, or one among several of a text.
+    """
+    if config.positive is not None and labels.multiple:
+        raise UserError(
+            "task.positive is for one label a row, but labels.multiple is true: the values of a "
+            "label are named label/<name>/precision, /recall and /f1."
+        )
+    if config.positive is not None and not labels.has(config.positive):
+        raise UserError(f"task.positive is {config.positive!r}, which is no label. {labels.listed}")
+    loss = config.loss or AutoLoss.Config()
+    built: LabelLoss = loss.build(names=labels.names, multiple=labels.multiple)
+    return built
+
+
+def _label_loss(self: _LabelTask, scores: Tensor, batch: ColumnBatch) -> Loss:
+    """The loss of a batch of rows with labels, of those that training has."""
+    targets = batch["label"]
+    if self.text.multiple:
+        targets = multi_hot(targets, scores.shape[1]).to(scores.dtype)
+    elif not self.module.training:
+        scores, targets = scores[targets >= 0], targets[targets >= 0]
+    return Loss.of(self.criterion(scores, targets), self.criterion)
+
+
+def _label_answers(self: _LabelTask, scores: Tensor, batch: ColumnBatch) -> list[Classified]:
+    """Each row's label or labels with the probabilities of all."""
+    return self.text.decode(self.criterion.probabilities(scores).cpu().numpy())
+
+
+def _label_outputs(self: _LabelTask, batch: ColumnBatch) -> tuple[Tensor, ...]:
+    """The probabilities of all labels. *Shape:* :math:`(B,L)`."""
+    return (self.criterion.probabilities(self.scores(batch)),)
+
+
+def _label_metrics(self: _LabelTask) -> dict[str, Metric]:
+    """What is told of labels by their names."""
+    names = self.text.label.labels.names
+    metrics: dict[str, Metric] = {}
+    if self.text.multiple:
+        metrics["labels"] = MultiLabel(names)
+    else:
+        metrics["labels"] = Classification(names, positive=self.config.positive)
+    if self.config.rank_metrics:
+        metrics["ranks"] = LabelScores(names)
+    return metrics
+
+
+def _measure_labels(
+    self: _LabelTask, metrics: Metrics, answers: Sequence[Classified], rows: Rows
+) -> None:
+    """Adds labels."""
+    column = self.text.label
+    gold: list[Any] = [row[column.name] for row in rows]
+    if isinstance(column, LabelsColumn):
+        gold = [column.names(value) for value in gold]
+        metrics["labels"].update(gold, [answer.labels for answer in answers])
+    else:
+        metrics["labels"].update(gold, [answer.label for answer in answers])
+    if "ranks" in metrics:
+        metrics["ranks"].update(gold, [list(answer.scores.values()) for answer in answers])
+
+
+def _label_remarks(self: _LabelTask, metrics: Metrics) -> list[str]:
+    """Names labels that are never an answer, and the setting that makes them count more."""
+    found = metrics["labels"]
+    assert isinstance(found, Classification | MultiLabel), "answer_metrics makes no other"
+    return never_predicted(found.tallies())
+
+
+def _read_labels(self: _LabelTask, batch: ColumnBatch) -> list[dict[str, Any]]:
+    """The labels of a ready batch, where it has such; its texts are not read back."""
+    column = self.text.label
+    if "label" not in batch:
+        return [{} for _ in range(len(batch))]
+    names, found = column.labels.names, batch["label"].tolist()
+    if isinstance(column, LabelsColumn):
+        return [{column.name: [names[i] for i in row if i >= 0]} for row in found]
+    return [{column.name: names[number]} for number in found]
+
+
+@registries.tasks.register("document_classification")
+class DocumentClassification(ColumnsTask):
+    """Gives texts a label, or with ``labels.multiple`` any number of labels.
+
+    The module is called as ``module(text, lengths)``, with ``dense=``, ``dictionary=`` and
+    ``ngrams=`` where the recipe has such, and gives scores, :math:`(B,L)`.
+    """
+
+    class Config(LabelConfig):
+        """Settings of the task."""
+
+        column: str = "text"
+        """The column of the text."""
+
+    text: LabelText
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        module: torch.nn.Module,
+        tokenizer: Tokenizer,
+        labels: Labels,
+        dense: Numbers | None = None,
+        dictionary: Dictionary | None = None,
+        ngrams: Tokenizer | None = None,
+    ) -> None:
+        super().__init__(config, module=module)
+        beside = TextFeatures(dense=dense, dictionary=dictionary, ngrams=ngrams)
+        inputs = text_columns(
+            tokenizer, column=config.column, max_length=config.max_length, beside=beside
+        )
+        self.text = ClassificationText(inputs, {"label": label_column(labels)})
+        self.criterion = _label_criterion(config, labels)
+
+    loss = _label_loss
+    answers = _label_answers
+    exported_outputs = _label_outputs
+    answer_metrics = _label_metrics
+    measure = _measure_labels
+    remarks = _label_remarks
+    read_batch = _read_labels
+
+
+@registries.tasks.register("pair_classification")
+class PairClassification(ColumnsTask):
+    """Gives two texts a label, or with ``labels.multiple`` any number of labels.
+
+    The module is called as ``module(text1, lengths1, text2, lengths2)`` and gives scores,
+    :math:`(B,L)`.
+    """
+
+    class Config(LabelConfig):
+        """Settings of the task."""
+
+        columns: tuple[str, str] = ("text1", "text2")
+        """The columns of the first and of the second text."""
+
+    text: LabelText
+
+    def __init__(
+        self, config: Config, *, module: torch.nn.Module, tokenizer: Tokenizer, labels: Labels
+    ) -> None:
+        super().__init__(config, module=module)
+        texts = one_limit(PairLabelText.alike, config.columns, tokenizer, config.max_length)
+        self.text = PairLabelText(texts, {"label": label_column(labels)})
+        self.criterion = _label_criterion(config, labels)
+
+    loss = _label_loss
+    answers = _label_answers
+    exported_outputs = _label_outputs
+    answer_metrics = _label_metrics
+    measure = _measure_labels
+    remarks = _label_remarks
+    read_batch = _read_labels

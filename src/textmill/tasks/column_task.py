@@ -1,0 +1,373 @@
+"""The base of tasks whose rows have typed columns: a subclass is a page.
+
+It says which columns there are (a text processor), and the loss, metrics and answers of scores.
+Batches, evaluation, prediction and what is refused come from here.
+"""
+
+import logging
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from typing_extensions import override
+
+from textmill.config.component import setting
+from textmill.data.batches import EpochBatches
+from textmill.data.batching import Batching
+from textmill.data.column_batch import ColumnBatch, collate_columns
+from textmill.data.store.tokens import encoded_rows, kept_fingerprint
+from textmill.errors import DataError, UserError
+from textmill.exported.forward import Forward, RowForward
+from textmill.models.encoders.sequence import SequenceEncoder
+from textmill.tasks.batches.row_batches import RowBatches, check_batch, peek_first, rows_of
+from textmill.tasks.batches.user_batches import ready_batches
+from textmill.tasks.evaluation import answer_batches
+from textmill.tasks.label_checks import label_notes, unseen_note, unseen_rows
+from textmill.tasks.pretrained_parts import check_own_ids
+from textmill.tasks.task import AnsweredConfig, Batches, Loss, Outputs, Row, Task
+from textmill.text.columns.column import Column
+from textmill.text.columns.dictionary import DictionaryColumn
+from textmill.text.columns.token_ids import IdsColumn
+from textmill.text.processors.column_processor import ColumnsText
+from textmill.text.processors.text_processor import Encoded, TextProcessor
+
+__all__ = ["ColumnsTask", "UnseenLabelsConfig"]
+
+LOG = logging.getLogger("textmill")
+
+PREDICTION_TOKENS = 4096
+"""Padded tokens answered together."""
+KEPT_NUMBERS = 1 << 24
+"""Numbers of the batches that are kept from epoch to epoch, 128 MB of ids."""
+IN_PARTS = "Give a longer text in parts: the trained model's limit stays."
+"""What to do about a row to predict, when settings can no longer be changed."""
+
+
+class ColumnsTask(Task):
+    """A task over rows of typed columns.
+
+    A subclass makes ``self.text`` and has :meth:`loss` and :meth:`answers`, and where answers are
+    measured ``answer_metrics`` and ``measure``; and :meth:`scores` where its module is called in
+    another way.
+    """
+
+    class Config(AnsweredConfig):
+        """Settings of the task."""
+
+        over_length: Literal["truncate", "skip", "error"] = "truncate"
+        """What becomes of a row with more tokens than the model takes: it is cut, in prediction
+        too; or left out of training and evaluation, and counted; or an error."""
+
+    text: ColumnsText
+    length_settings: ClassVar[str] = "task.max_length (and the model's)"
+    """What allows for longer rows, in words."""
+
+    def __init__(self, config: Config, *, module: torch.nn.Module) -> None:
+        self.config, self.module = config, module
+
+    @override
+    def use_text(self, text: TextProcessor) -> None:
+        settings = {name: getattr(self.text, name) for name in self.text.answer_settings}
+        super().use_text(text)
+        for name, value in settings.items():
+            setattr(self.text, name, value)
+        self.check_lengths()
+
+    def check_lengths(self) -> None:
+        """Refuses texts that may be longer than the module takes: it would fail at the first such.
+
+        Raises:
+            UserError: It takes fewer tokens than a column may have.
+        """
+        encoders = [m for m in self.module.modules() if isinstance(m, SequenceEncoder)]
+        most = min((m.max_length for m in encoders if m.max_length is not None), default=None)
+        raised = any(hasattr(m.config, "max_length") for m in encoders)
+        rather = ", or raise model.encoder.max_length" if raised else ""
+        for role, limit in self.text.limits.items():
+            if most is not None and limit > most:
+                raise UserError(
+                    f"A text in '{self.text.all[role].name}' may have {limit} "
+                    f"{self.text.all[role].unit}, but the module's encoder takes at most {most}. "
+                    f"Set task.max_length={most}{rather}."
+                )
+
+    # -- from a batch to scores, a loss and answers
+
+    def scores(self, batch: ColumnBatch) -> Any:
+        """What the module makes of a batch, which is on the module's device.
+
+        The module is called with the ids and the lengths of each text, in the order of their roles,
+        and by name with what stands beside: ``module(text, lengths, dense=...)``.
+        """
+        texts, beside = list[Tensor](), dict[str, Tensor]()
+        for role, column in self.text.all.items():
+            if isinstance(column, IdsColumn) and not column.shares:
+                if role in self.text.inputs or role in batch:
+                    texts += [batch[role], batch.lengths[role]]
+            elif role in self.text.inputs:
+                beside[role] = batch[role]
+        return self.module(*texts, **beside)
+
+    @abstractmethod
+    def loss(self, scores: Any, batch: ColumnBatch) -> Loss:
+        """The loss of a batch's scores: a sum over its targets, with their count."""
+
+    @abstractmethod
+    def answers(self, scores: Any, batch: ColumnBatch) -> list[Any]:
+        """The typed answer to each row of a batch."""
+
+    def completed(self, answer: Any, row: Mapping[str, Any]) -> Any:
+        """An answer with what it takes from its row, such as words; as the text processor says."""
+        return self.text.completed(answer, row)
+
+    @override
+    def answer_row(self, answer: Any) -> dict[str, Any]:
+        """An answer as plain data, as its text processor shows it."""
+        return self.text.shown(super().answer_row(answer))
+
+    # -- what an export computes
+
+    @property
+    def exported_forward(self) -> Forward:
+        """What becomes of :meth:`exported_outputs` where there is no torch."""
+        return RowForward()
+
+    def exported_outputs(self, batch: ColumnBatch) -> tuple[Tensor, ...]:
+        """What an exported graph of the task gives of a batch.
+
+        Raises:
+            UserError: The task does not say it.
+        """
+        raise UserError(
+            f"A {type(self).__name__} cannot be exported: it has no method "
+            "exported_outputs(batch), which says what its text processor decodes."
+        )
+
+    # -- batches
+
+    @override
+    def batches(self, data: Iterable[Any], *, train: bool, seed: int) -> Batches:
+        """Batches of rows (encoded here) or of ready batches."""
+        if isinstance(data, Batches):
+            return data
+        self.check_lengths()
+        check_own_ids(self.module, self.text)
+        first, data = peek_first(data)
+        if _is_row(first, self.text.columns):
+            return self._encoded(data, train=train, seed=seed)
+        check_batch(self, first, ColumnBatch, train=train)
+        return ready_batches(data, self.read_batch, seed=seed)
+
+    def read_batch(self, batch: Any) -> list[dict[str, Any]]:
+        """The rows of a ready batch, with what can be read back of them; nothing, by default."""
+        return [{} for _ in range(self.batch_size(batch))]
+
+    def row_notes(self, rows: Sequence[Row], *, train: bool) -> dict[str, str]:
+        """What is to know of rows that are trained on or evaluated, by a name for it.
+
+        Raises:
+            DataError: They cannot be used.
+        """
+        return {}
+
+    def _encoded(self, data: Iterable[Row], *, train: bool, seed: int) -> RowBatches:
+        rows, batching = rows_of(data, train=train)
+        details = dict[str, str]()
+        encoded = self._with_labels(data, rows, details, counted=self.counts_unseen and not train)
+        if train:
+            self._say_known(encoded)
+            for note in label_notes(self.text, encoded):
+                self.notes = [*self.notes, note]
+                LOG.warning(note)
+        kept: NDArray[np.int64] | None = None
+        if len(over := encoded.over_length):
+            self._over_length(over, len(rows), details)
+            if self.config.over_length == "skip":
+                kept = np.delete(np.arange(len(rows)), over)
+            else:
+                encoded = self.text.cut(encoded)
+        batches = self._epochs(encoded, batching, seed=seed, rows=kept, epochs=train)
+        for name, note in self.row_notes(rows, train=train).items():
+            self._warn(note, details, name)
+        return RowBatches(batches, rows, details=details)
+
+    @property
+    def counts_unseen(self) -> bool:
+        """Whether rows that are evaluated may have labels that training has not."""
+        config = self.config
+        return isinstance(config, UnseenLabelsConfig) and config.unseen_labels == "wrong"
+
+    def _with_labels(
+        self, data: Iterable[Row], rows: Sequence[Row], details: dict[str, str], *, counted: bool
+    ) -> Encoded:
+        """Encodes rows; labels that training has not are counted, or refused as any bad value.
+
+        They are refused, too, where no row has another: it is another column, most likely.
+        """
+        text = self.text.with_unseen() if counted else self.text
+        encoded = encoded_rows(text, rows, kept_fingerprint(data, self.text))
+        unseen = unseen_rows(self.text, encoded)
+        if unseen and not (counted and all((encoded[role].values >= 0).any() for role in unseen)):
+            return encoded_rows(self.text, rows, None)
+        if unseen:
+            self._warn(unseen_note(self.text, unseen, rows), details, "unseen_labels")
+        return encoded
+
+    def _say_known(self, encoded: Encoded) -> None:
+        """Says how many words a dictionary knows: a file of other words would be of no effect."""
+        column = self.text.inputs.get("dictionary")
+        if not isinstance(column, DictionaryColumn):
+            return
+        known, words = column.known(encoded["dictionary"]), encoded[column.text].lengths.sum()
+        note = f"The dictionary knows {known:,} of {words:,} words."
+        self.note(note, logging.INFO if known else logging.WARNING)
+
+    def _over_length(self, over: NDArray[np.int64], count: int, details: dict[str, str]) -> None:
+        if self.config.over_length == "error":
+            raise DataError(
+                f"{self._rows_over(over, count)} Raise {self.length_settings}, or let them be cut "
+                "or left out: task.over_length=truncate, task.over_length=skip."
+            )
+        done = "left out" if self.config.over_length == "skip" else "cut"
+        self._warn(
+            f"{len(over)} of {count} rows {done}: more than {self.text.limits_in_words}.",
+            details,
+            "over_length",
+        )
+
+    def _warn(self, note: str, details: dict[str, str], name: str) -> None:
+        """Says what is to know of rows: in the log, in a run's notes, and beside its values."""
+        details[name] = note
+        self.note(note)
+
+    def _rows_over(self, over: NDArray[np.int64], count: int) -> str:
+        listed = ", ".join(map(str, over[:20].tolist())) + (", ..." if len(over) > 20 else "")
+        most = self.text.limits_in_words
+        return f"{len(over)} of {count} rows have more than {most}: rows {listed} (from 0)."
+
+    def _epochs(
+        self,
+        encoded: Encoded,
+        batching: Batching,
+        *,
+        seed: int,
+        rows: NDArray[np.int64] | None = None,
+        epochs: bool = False,
+    ) -> EpochBatches[ColumnBatch]:
+        """Batches of encoded rows; those of several epochs in one order are made once."""
+        kinds = self.text.all
+        # Batches are of rows of like length; what has one length in all rows says nothing.
+        varying = {role: c for role, c in encoded.items() if _varies(kinds[role])}
+        batching = replace(batching, by_length=bool(varying))
+
+        def collate(indices: NDArray[np.int64]) -> ColumnBatch:
+            return collate_columns(encoded, kinds, indices)
+
+        made = _Once(collate) if epochs and not batching.shuffle else collate
+        return EpochBatches(varying or dict(encoded), batching, made, seed=seed, rows=rows)
+
+    # -- loss and evaluation
+
+    @override
+    def training_step(self, batch: ColumnBatch) -> Loss:
+        batch = batch.to(self.device, non_blocking=True)
+        return self.loss(self.scores(batch), batch)
+
+    @override
+    def validation_step(self, batch: ColumnBatch, examples: Sequence[Mapping[str, Any]]) -> Outputs:
+        """Loss of one batch, and the answer to each of its rows."""
+        batch = batch.to(self.device)
+        scores = self.scores(batch)
+        answers = zip(self.answers(scores, batch), examples, strict=True)
+        completed = [self.completed(answer, row) for answer, row in answers]
+        return Outputs(self.loss(scores, batch).detach(), dict(enumerate(completed)))
+
+    # -- answers
+
+    @override
+    def predict(self, rows: Sequence[Row]) -> list[Any]:
+        """Answers to rows without targets, in order; batches are sorted by length inside.
+
+        Raises:
+            DataError: Rows have more tokens than the model takes, and ``over_length`` is error.
+        """
+        if not rows:
+            return []
+        encoded = self.text.encode(rows, with_targets=False)
+        if len(encoded.over_length):
+            if self.config.over_length == "error":
+                too_long = self._rows_over(encoded.over_length, len(rows))
+                raise DataError(f"{too_long} {IN_PARTS}")
+            encoded = self.text.cut(encoded)
+        batching = Batching(max_tokens=PREDICTION_TOKENS, shuffle=False)
+
+        def answer(batch: ColumnBatch) -> Iterator[tuple[int, Any]]:
+            found = self.answers(self.scores(batch.to(self.device)), batch)
+            assert batch.rows is not None, "batches cut out of rows know their numbers"
+            for i, each in zip(batch.rows.tolist(), found, strict=True):
+                yield i, self.completed(each, rows[i])
+
+        return answer_batches(self.module, self._epochs(encoded, batching, seed=0), answer)
+
+    @override
+    def check(self, row: Row) -> None:
+        over = self.text.encode([row], with_targets=False).over_length
+        if len(over) and self.config.over_length == "error":
+            raise DataError(
+                "The row has more tokens than the model takes: "
+                f"{self.text.limits_in_words}. {IN_PARTS}"
+            )
+
+    @property
+    @override
+    def predict_checks(self) -> bool:
+        own = type(self)  # what a subclass refuses, or answers, is its own affair
+        return own.check is ColumnsTask.check and own.predict is ColumnsTask.predict
+
+
+class UnseenLabelsConfig(ColumnsTask.Config):
+    """Settings of tasks whose answers are labels."""
+
+    unseen_labels: Literal["wrong", "error"] = setting("wrong", in_key=False)
+    """What becomes of a row to evaluate with a label or slot that training has not: it counts as
+    wrong, is left out of the loss, and how many there are is said; or it is an error. In training
+    rows it always is."""
+
+
+class _Once:
+    """Batches by their rows, each made once, as long as all of them are small enough to keep."""
+
+    def __init__(self, collate: Callable[[NDArray[np.int64]], ColumnBatch]) -> None:
+        self._collate, self._room = collate, KEPT_NUMBERS
+        self._made: dict[bytes, ColumnBatch] = {}
+
+    def __call__(self, rows: NDArray[np.int64]) -> ColumnBatch:
+        key = rows.tobytes()
+        if key not in self._made:
+            batch = self._collate(rows)
+            self._room -= sum(column.numel() for column in batch.columns.values())
+            if self._room < 0:
+                return batch
+            self._made[key] = batch
+        return self._made[key]
+
+
+def _varies(kind: Column) -> bool:
+    """Whether batches are of rows of like length in a column, and of which it is counted."""
+    return kind.sorted and not kind.single and kind.width == 1
+
+
+def _is_row(item: Any, columns: Sequence[str]) -> bool:
+    """Whether an item is a row of columns, and not a ready batch of tensors.
+
+    >>> _is_row({"words": ["a"]}, ["words"]), _is_row({"words": torch.zeros(2)}, ["words"])
+    (True, False)
+    """
+    if not isinstance(item, Mapping):
+        return False
+    return not any(isinstance(item.get(name), Tensor) for name in columns)

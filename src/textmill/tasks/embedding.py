@@ -1,0 +1,239 @@
+"""Embedding: vectors of texts that are near where the texts mean alike."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from typing_extensions import override
+
+from textmill.config.validators import require
+from textmill.data.column_batch import ColumnBatch
+from textmill.errors import UserError
+from textmill.metrics.metric import Metric
+from textmill.metrics.regression import Regression
+from textmill.metrics.retrieval import Retrieval
+from textmill.models.classifier import TextVector
+from textmill.models.embedding.losses import EmbeddingLoss, MultipleNegativesRanking
+from textmill.models.encoders.sequence import real_tokens
+from textmill.models.poolings import MeanPooling, Pooling
+from textmill.models.tagger import IntentSlotModel, WordEncoder
+from textmill.tasks import registries
+from textmill.tasks.column_task import ColumnsTask
+from textmill.tasks.task import Loss, Metrics, Task
+from textmill.text.cells import Rows
+from textmill.text.columns.column import Column
+from textmill.text.columns.inputs import BESIDE_WORDS
+from textmill.text.columns.numbers import NumberColumn
+from textmill.text.columns.token_ids import IdsColumn, TextColumn, one_limit
+from textmill.text.processors.embedding import ComparedTexts, Embedded, EmbeddingText
+from textmill.text.tokenizers.tokenizer import Tokenizer
+
+__all__ = ["TextEmbedding", "text_vectors"]
+
+LONGEST = 512
+"""Tokens of a text, where another task has no limit."""
+COMPARED = 1 << 24
+"""Ids that are compared at a time, 16 MB: with 4,096 texts of 128 tokens all would be 2 GB."""
+
+
+@registries.tasks.register("text_embedding")
+class TextEmbedding(ColumnsTask):
+    """Makes a vector of a text, near those of texts that belong to it.
+
+    A row of the training data is two texts that belong together, and perhaps a wrong one that looks
+    like them (``task.negative``); what is measured is how often the second one is the nearest to
+    the first one among the second and wrong ones of all rows. With a loss of scores
+    (``task.loss.type=cosent``, ``cosine_similarity``) a row is two texts and how alike they are,
+    and what is measured is the correlation of scores with cosines. In prediction a row is a text.
+
+    The module is called as ``module(text1, lengths1)``, in training and evaluation with the other
+    texts and their lengths behind, and gives a vector of each, :math:`(B,K,H)`.
+    """
+
+    class Config(ColumnsTask.Config):
+        """Settings of the task."""
+
+        columns: tuple[str, str] = ("text1", "text2")
+        """The columns of the first text (in prediction, of the only one) and of the second one."""
+        negative: str | None = None
+        """The column of a text that is near the first one, and does not belong to it."""
+        score: str = "score"
+        """The column that says how alike the texts are, for a loss that learns such."""
+        span: tuple[float, float] | None = None
+        """The least and the greatest score there may be, which are learnt as 0 and 1; null: scores
+        are learnt as they are."""
+        max_length: int = 128
+        """Most tokens of a text."""
+        loss: EmbeddingLoss.Config = MultipleNegativesRanking.Config()
+        """What vectors are learnt by."""
+
+        def __post_init__(self) -> None:
+            require(self, "task", sizes=["max_length"])
+
+    text: EmbeddingText
+
+    def __init__(self, config: Config, *, module: torch.nn.Module, tokenizer: Tokenizer) -> None:
+        super().__init__(config, module=module)
+        self.compared: EmbeddingLoss = config.loss.build()
+        wrong = () if config.negative is None else (config.negative,)
+        names, roles = (*config.columns, *wrong), EmbeddingText.alike[: 2 + len(wrong)]
+        targets = one_limit(roles, names, tokenizer, config.max_length)
+        first = {"text1": targets.pop("text1")}
+        if self.compared.scored and wrong:
+            raise UserError(
+                "task.negative is for task.loss.type=multiple_negatives_ranking: rows with scores "
+                "have two texts. Leave it out."
+            )
+        if self.compared.scored:
+            targets["score"] = NumberColumn(config.score, span=config.span)
+        self.text = EmbeddingText(first, targets)
+
+    @property
+    def roles(self) -> list[str]:
+        """Those of a row's texts."""
+        return [role for role, column in self.text.all.items() if isinstance(column, TextColumn)]
+
+    @override
+    def loss(self, scores: Tensor, batch: ColumnBatch) -> Loss:
+        """That of the vectors of a batch.
+
+        Raises:
+            DataError: The batch has not all texts, or no scores.
+        """
+        targets = batch["score"] if self.compared.scored else self._names(batch)
+        return Loss.of(self.compared(scores, targets), self.compared)
+
+    def _names(self, batch: ColumnBatch) -> Tensor:
+        """A number of each text, the same of texts with the same ids. *Shape:* :math:`(B,K)`."""
+        texts = [batch[role] for role in self.roles]
+        width = max(ids.shape[1] for ids in texts)
+        ids = torch.cat([F.pad(i, (0, width - i.shape[1]), value=self._pad) for i in texts])
+        return _first_equal(ids).view(len(texts), -1).T
+
+    @property
+    def _pad(self) -> int:
+        return self.text.inputs["text1"].pad
+
+    @override
+    def answers(self, scores: Tensor, batch: ColumnBatch) -> list[Any]:
+        """Each row's vector; in an evaluation, those of all its texts."""
+        vectors = scores.float().cpu().numpy()
+        return self.text.decode(vectors[:, 0] if vectors.shape[1] == 1 else vectors)
+
+    @override
+    def exported_outputs(self, batch: ColumnBatch) -> tuple[Tensor, ...]:
+        """The vector of each text. *Shape:* :math:`(B,H)`."""
+        return (self.scores(batch)[:, 0].float(),)
+
+    @override
+    def answer_metrics(self) -> dict[str, Metric]:
+        if self.compared.scored:
+            return {"similarity": Regression(only=("pearson", "spearman"))}
+        return {"retrieval": Retrieval()}
+
+    @override
+    def measured(self, answer: Callable[[Rows], Sequence[Embedded]], rows: Rows) -> Metrics:
+        """As the base; a row's other texts are asked about as its first one is."""
+        columns = self.text.all
+        first, *others = [columns[role].name for role in self.roles]
+
+        def compared(rows: Rows) -> list[ComparedTexts]:
+            asked = [rows, *([{**row, first: row[name]} for row in rows] for name in others)]
+            found = zip(*map(answer, asked), strict=True)
+            return [ComparedTexts(np.stack([one.vector for one in row])) for row in found]
+
+        return super().measured(compared, rows)
+
+    @override
+    def measure(self, metrics: Metrics, answers: Sequence[ComparedTexts], rows: Rows) -> None:
+        columns = self.text.all
+        if self.compared.scored:
+            gold = [float(row[columns["score"].name]) for row in rows]
+            metrics["similarity"].update(gold, [answer.cosines[0] for answer in answers])
+            return
+        names = [columns[role].name for role in self.roles]
+        texts = [[str(row[name]) for name in names] for row in rows]
+        metrics["retrieval"].update(texts, np.stack([answer.vectors for answer in answers]))
+
+    @override
+    def read_batch(self, batch: ColumnBatch) -> list[dict[str, Any]]:
+        """The texts of a ready batch, as far as its ids say them, and its scores."""
+        columns = {role: column for role, column in self.text.all.items() if role in batch}
+        found = {column.name: _read(column, role, batch) for role, column in columns.items()}
+        return [{name: cells[i] for name, cells in found.items()} for i in range(len(batch))]
+
+
+def text_vectors(task: Task) -> TextEmbedding:
+    """A task that answers texts with the vectors that a trained task's encoder makes of them.
+
+    That of classification, regression, pairs, ranking: their pooled vectors, in front of the layers
+    that score (of pairs the first text's). That of words: the pooling of intents, else the mean.
+
+    Raises:
+        UserError: Its model has no encoder of a text or of words.
+    """
+    if isinstance(task, TextEmbedding):
+        return task
+    parts = [] if not isinstance(task, ColumnsTask) else [*task.module.modules()]
+    found = next((m for m in parts if isinstance(m, TextVector | WordEncoder)), None)
+    texts = task.text.inputs if isinstance(task, ColumnsTask) else {}
+    role = next((r for r, column in texts.items() if isinstance(column, IdsColumn)), None)
+    if found is None or role is None or not isinstance(task, ColumnsTask):
+        raise UserError(
+            f"A {type(task).__name__} makes no vectors of texts: its model has no encoder whose "
+            "vectors are pooled. Tasks of classification, pairs, ranking, tagging and embedding do."
+        )
+    first = texts[role]
+    assert isinstance(first, IdsColumn)
+    most = first.limit or LONGEST
+    config = TextEmbedding.Config(over_length=task.config.over_length, max_length=most)
+    made: TextEmbedding = config.build(module=_Pooled(found), tokenizer=first.tokenizer)
+    beside = {"dictionary"} if isinstance(found, TextVector) else BESIDE_WORDS
+    made.text = EmbeddingText({role: first, **{r: c for r, c in texts.items() if r in beside}}, {})
+    return made
+
+
+class _Pooled(nn.Module):
+    """A vector of a text by a part of another model, as a sentence encoder gives it."""
+
+    def __init__(self, part: TextVector | WordEncoder) -> None:
+        super().__init__()
+        self.part = part
+        self.pooling: Pooling | None = None
+        if isinstance(part, IntentSlotModel):
+            self.pooling = part.pooling
+        elif isinstance(part, WordEncoder):
+            self.pooling = MeanPooling.Config().build(dim=part.encoder.out_dim)
+
+    @override
+    def forward(self, text: Tensor, lengths: Tensor, **beside: Tensor) -> Tensor:
+        if self.pooling is None or isinstance(self.part, TextVector):
+            vector: Tensor = self.part(text, lengths, **beside)
+        else:
+            states = self.part.states(text, lengths, **beside)
+            vector = self.pooling(states, real_tokens(states, lengths.clamp(min=1)))
+        return vector[:, None]
+
+
+def _read(column: Column, role: str, batch: ColumnBatch) -> list[Any]:
+    """The cells of a column that a batch says."""
+    if isinstance(column, NumberColumn):
+        return [column.restored(number) for number in batch[role].tolist()]
+    assert isinstance(column, IdsColumn)
+    ends = batch.lengths[role].tolist()
+    ids = [row[:end] for row, end in zip(batch[role].tolist(), ends, strict=True)]
+    return column.tokenizer.create_decoder().batch(ids)
+
+
+def _first_equal(ids: Tensor) -> Tensor:
+    """Of each row the number of the first one that equals it.
+
+    >>> _first_equal(torch.tensor([[5, 6], [7, 0], [5, 6]])).tolist()
+    [0, 1, 0]
+    """
+    size = max(1, COMPARED // max(ids.numel(), 1))
+    equal = torch.cat([(some[:, None] == ids).all(dim=-1) for some in ids.split(size)])
+    return equal.int().argmax(dim=1)  # of equal values argmax gives the first

@@ -1,0 +1,157 @@
+"""Evaluation and prediction: every batch once, without gradients, by the module as it stands."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+import torch
+from torch import nn
+
+from textmill.metrics.metric import Direction, Metric
+from textmill.runtime.ranks import Ranks
+from textmill.tasks.task import Batches, DetailedBatches, Metrics, Task, outputs_of
+
+__all__ = ["Evaluation", "answer_batches", "evaluate"]
+
+A = TypeVar("A")
+B = TypeVar("B")
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The values of one evaluation, and the rows that were answered."""
+
+    values: Mapping[str, float]
+    """By name; every value of the task's metrics."""
+    directions: Mapping[str, Direction]
+    """For each value ``higher`` or ``lower``: which is better."""
+    details: Mapping[str, str]
+    """How a value was computed, where that needs saying: sacreBLEU's signatures, rows left out."""
+    rows: list[dict[str, Any]]
+    """One plain dictionary per answered row, in the order of the data."""
+    remarks: tuple[str, ...] = ()
+    """What a person should know of it, and what to do about it."""
+
+
+@runtime_checkable
+class PartsOfRows(Protocol):
+    """A task of whose rows several ranks may each have a part, which is told to the others."""
+
+    def unfinished(self) -> Any:
+        """What this rank has of rows not whole on it at an evaluation's end, which it forgets."""
+
+    def finished(self, parts: Sequence[Any]) -> Mapping[int, Any]:
+        """The answers by the row's number, of what the ranks have."""
+
+
+def evaluate(
+    task: Task,
+    batches: Batches,
+    *,
+    poll: Callable[[], None] = lambda: None,
+    ranks: Ranks | None = None,
+) -> Evaluation:
+    """Evaluates the task's module as it stands.
+
+    Args:
+        task: Whose metrics it has.
+        batches: The rows; with ``ranks`` the share of this one, None where it has no row of a
+            batch.
+        poll: Called before each batch.
+        ranks: The others that evaluate a share, if any.
+
+    Returns:
+        The values by name, of all ranks, with the answered rows in the order of the data; of many
+        ranks the first has the rows.
+    """
+    metrics = task.metrics()
+    found: list[list[dict[str, Any]]] = []
+    with _inference(task.module):
+        for batch in batches:
+            poll()
+            found.append([] if batch is None else _measured(task, batches, batch, metrics))
+    if ranks is not None and ranks.size > 1:
+        found += [_answered_together(task, batches, metrics, ranks)]
+        metrics = _merged(task, metrics, ranks)
+        shares = zip(*ranks.gather_to_main(found), strict=True)
+        found = [[row for answered in share for row in answered] for share in shares]
+    rows = [row for answered in found for row in answered]
+    rows.sort(key=lambda row: row.get("row", 0))
+    directions = {
+        name: way for metric in metrics.values() for name, way in metric.directions().items()
+    }
+    details = {name: text for metric in metrics.values() for name, text in metric.details().items()}
+    details |= batches.details if isinstance(batches, DetailedBatches) else {}
+    remarks = tuple(task.remarks(metrics))
+    return Evaluation(task.reduce(metrics), directions, details, rows, remarks)
+
+
+def _measured(task: Task, batches: Batches, batch: Any, metrics: Metrics) -> list[dict[str, Any]]:
+    """Adds one batch to the metrics; gives its answered rows."""
+    examples = batches.examples(batch)
+    outputs = outputs_of(task, batch, examples)
+    task.aggregate(metrics, outputs, examples)
+    answered = sorted(outputs.answers.items())
+    return [{**examples[i], **task.answer_row(answer)} for i, answer in answered]
+
+
+def _answered_together(
+    task: Task, batches: Batches, metrics: Metrics, ranks: Ranks
+) -> list[dict[str, Any]]:
+    """Adds the rows that no rank has whole, on rank 0; gives them with their answers."""
+    if not isinstance(task, PartsOfRows):
+        return []
+    parts = ranks.gather_to_main(task.unfinished())
+    answers = dict(sorted(task.finished(parts).items())) if parts else {}
+    if not answers:
+        return []
+    rows: Any = getattr(batches, "rows", None)
+    examples = [{"row": number, **rows[number]} for number in answers]
+    task.add_answers(metrics, list(answers.values()), examples)
+    answered = zip(examples, answers.values(), strict=True)
+    return [{**example, **task.answer_row(answer)} for example, answer in answered]
+
+
+def _merged(task: Task, metrics: Metrics, ranks: Ranks) -> dict[str, Metric]:
+    """The metrics of all ranks, on each of them."""
+    merged = task.metrics()
+    for states in ranks.gather({name: metric.state_dict() for name, metric in metrics.items()}):
+        for name, state in states.items():
+            merged[name].merge_state(state)
+    return merged
+
+
+def answer_batches(
+    module: nn.Module, batches: Iterable[B], answer: Callable[[B], Iterable[tuple[int, A]]]
+) -> list[A]:
+    """Answers to batches of rows, in the order of the rows: what every prediction comes down to.
+
+    Args:
+        module: Computes them; it is put in evaluation mode and back.
+        batches: Each row is in one of them.
+        answer: Gives the number of each row of a batch with its answer.
+
+    Example:
+        >>> answer_batches(nn.Identity(), [[2, 0], [1]], lambda batch: [(i, -i) for i in batch])
+        [0, -1, -2]
+    """
+    found: dict[int, A] = {}
+    with _inference(module):
+        for batch in batches:
+            found.update(answer(batch))
+    return [found[row] for row in range(len(found))]
+
+
+@contextmanager
+def _inference(module: nn.Module) -> Iterator[None]:
+    was_training = module.training
+    # To set the mode of every part takes as long as a small model does: only what trains is told.
+    if any(part.training for part in module.modules()):
+        module.eval()
+    try:
+        with torch.inference_mode():
+            yield
+    finally:
+        if was_training:
+            module.train()

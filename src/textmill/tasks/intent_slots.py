@@ -1,0 +1,179 @@
+"""Intents and slots: what a text wants, and what is marked in it, as one frame."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+from typing_extensions import override
+
+from textmill.config.validators import require
+from textmill.data.column_batch import ColumnBatch
+from textmill.errors import DataError
+from textmill.exported.forward import Forward
+from textmill.metrics.frames import Frames
+from textmill.metrics.metric import Metric
+from textmill.tasks import registries
+from textmill.tasks.batches.real_places import at_places, real_places
+from textmill.tasks.column_task import ColumnsTask, UnseenLabelsConfig
+from textmill.tasks.task import Loss, Metrics, Row
+from textmill.tasks.word_tags import (
+    random_field,
+    seen_rows,
+    tag_chances,
+    tag_forward,
+    tag_outputs,
+    words_of,
+)
+from textmill.text.cells import Rows
+from textmill.text.columns.inputs import WordFeatures, word_columns
+from textmill.text.columns.labels import SlotsColumn, label_column
+from textmill.text.columns.words import NgramsColumn
+from textmill.text.features.dictionaries import Dictionary
+from textmill.text.features.labels import Labels
+from textmill.text.features.slots import Slots
+from textmill.text.features.spelling import Affixes, Characters
+from textmill.text.features.word_pieces import WordPieces
+from textmill.text.processors.intent_slots import Frame, IntentSlotText
+from textmill.text.tokenizers.tokenizer import Tokenizer
+
+__all__ = ["IntentSlots"]
+
+
+@registries.tasks.register("intent_slots")
+class IntentSlots(ColumnsTask):
+    """Gives a text an intent (the ingredient ``labels``) and slots (the ingredient ``slots``).
+
+    The module gives scores of intents, :math:`(B,I)`, and of the tags of words, :math:`(B,T,L)`.
+    Where it has a conditional random field as its attribute ``crf``, loss and answers are of whole
+    sequences of tags.
+
+    The loss of a text is the negative log probability of its frame: that of its intent and those of
+    all its tags.
+    """
+
+    class Config(UnseenLabelsConfig):
+        """Settings of the task."""
+
+        column: str = "text"
+        """The column of the text: split at white space, or a list of words."""
+        max_length: int = 512
+        """Most words of a text; slots in what is cut off count as missed."""
+        intent_weight: float = 1.0
+        """How much the intent's part of the loss counts."""
+        off_words: Literal["widen", "error"] = "widen"
+        """What becomes of a slot that begins or ends within a word, or shares one with the slot
+        before: training takes whole words, and it is counted, in a note, and as missed in every
+        value; or it is an error."""
+
+        def __post_init__(self) -> None:
+            require(self, "task", sizes=["max_length"], positive=["intent_weight"])
+
+    text: IntentSlotText
+
+    def __init__(  # noqa: PLR0913  # one argument per ingredient
+        self,
+        config: Config,
+        *,
+        module: torch.nn.Module,
+        tokenizer: Tokenizer,
+        labels: Labels,
+        slots: Slots,
+        characters: Characters | None = None,
+        affixes: Affixes | None = None,
+        pieces: WordPieces | None = None,
+        dictionary: Dictionary | None = None,
+        ngrams: Tokenizer | None = None,
+    ) -> None:
+        super().__init__(config, module=module)
+        inputs = word_columns(
+            tokenizer,
+            column=config.column,
+            max_length=config.max_length,
+            beside=WordFeatures(
+                characters=characters, affixes=affixes, pieces=pieces, dictionary=dictionary
+            ),
+        )
+        if ngrams is not None:
+            inputs["ngrams"] = NgramsColumn(config.column, ngrams)
+        targets = {"label": label_column(labels), "slots": SlotsColumn(slots)}
+        self.text = IntentSlotText(inputs, targets)
+        self.crf = random_field(module)
+
+    @override
+    def row_notes(self, rows: Sequence[Row], *, train: bool) -> dict[str, str]:
+        off, every, first = self.text.off_words(rows)
+        if not off:
+            return {}
+        note = (
+            f"{off} of {every} slots in '{self.text.slots.column}' do not begin and end with a "
+            f"word of their own, the first in row {first}."
+        )
+        if self.config.off_words == "error":
+            raise DataError(f"{note} Correct them, or set task.off_words=widen.")
+        note += " Whole words are trained on; no answer can be such a slot."
+        return {"off_words": note}
+
+    @override
+    def loss(self, scores: tuple[Tensor, Tensor], batch: ColumnBatch) -> Loss:
+        """The negative log probability of each row's frame, where training has all of its parts."""
+        intents, tags = scores[0].float(), scores[1].float()
+        wanted, right, real = batch["label"], batch["slots"], batch.mask("words")
+        if not self.module.training:
+            rows = seen_rows(wanted, right)
+            intents, wanted, tags, right, real = (
+                part[rows] for part in (intents, wanted, tags, right, real)
+            )
+        total = self.config.intent_weight * F.cross_entropy(intents, wanted, reduction="sum")
+        if self.crf is not None:
+            total = total - self.crf.log_likelihood(tags, right, real).sum()
+        else:
+            places = real_places(real, batch.count("words")) if self.module.training else real
+            taken = at_places(tags, places), at_places(right, places)
+            total = total + F.cross_entropy(*taken, reduction="sum")
+        return Loss(total, torch.full((), len(wanted), device=total.device))
+
+    @override
+    def answers(self, scores: tuple[Tensor, Tensor], batch: ColumnBatch) -> list[Frame]:
+        """Each row's intent and tags, with their probabilities."""
+        intents, tags = scores[0].float(), scores[1].float()
+        wants = intents.softmax(dim=-1).cpu().numpy()
+        tagged = tag_chances(tags, batch, self.crf, partial(torch.softmax, dim=-1))
+        return self.text.decode([(want, *row) for want, row in zip(wants, tagged, strict=True)])
+
+    @property
+    @override
+    def exported_forward(self) -> Forward:
+        return tag_forward(self.crf)
+
+    @override
+    def exported_outputs(self, batch: ColumnBatch) -> tuple[Tensor, ...]:
+        """Probabilities of intents, and what the tags are made of."""
+        intents, tags = self.scores(batch)
+        chances = partial(torch.softmax, dim=-1)
+        return intents.float().softmax(dim=-1), *tag_outputs(tags.float(), self.crf, chances)
+
+    @override
+    def answer_metrics(self) -> dict[str, Metric]:
+        return {"frames": Frames()}
+
+    @override
+    def measure(self, metrics: Metrics, answers: Sequence[Frame], rows: Rows) -> None:
+        gold = [self.text.gold(row) for row in rows]
+        found = [(a.intent, [(s.label, s.start, s.end) for s in a.slots]) for a in answers]
+        metrics["frames"].update(gold, found)
+
+    @override
+    def read_batch(self, batch: ColumnBatch) -> list[dict[str, Any]]:
+        lengths, text = batch.lengths["words"].tolist(), self.text
+        rows: list[dict[str, Any]] = [{text.column: found} for found in words_of(text, batch)]
+        if "label" in batch and "slots" in batch:
+            both = zip(batch["label"].tolist(), batch["slots"].tolist(), strict=True)
+            for row, n, (label, tags) in zip(rows, lengths, both, strict=True):
+                row[text.labels.column] = text.labels[label]
+                row[text.slots.column] = text.slots.cell(
+                    [text.slots[tag] for tag in tags[:n]], row[text.column]
+                )
+        return rows

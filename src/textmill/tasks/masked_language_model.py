@@ -1,0 +1,226 @@
+"""Masked language modeling: the tokens of a text that a mask hides, from those around them."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+from typing_extensions import override
+
+from textmill.config.component import Config as BaseConfig
+from textmill.config.validators import require
+from textmill.data.block_batches import BlockBatch, Blocking
+from textmill.data.masking import MaskedBlocks, Masking
+from textmill.data.store.tokens import encoded_rows, kept_fingerprint
+from textmill.errors import UserError
+from textmill.metrics.metric import Metric
+from textmill.metrics.streaming import Accuracy, Perplexity
+from textmill.models import fast
+from textmill.models.losses import cross_entropy, projected_cross_entropy
+from textmill.models.masked_language_model import MaskedLanguageModel
+from textmill.tasks import registries
+from textmill.tasks.batches.real_places import at_places, real_places
+from textmill.tasks.batches.text_blocks import RowSums, blocks_of, closed, rows_with_text
+from textmill.tasks.evaluation import answer_batches
+from textmill.tasks.task import Batches, Loss, Metrics, Outputs, Row, Task
+from textmill.text.cells import Rows
+from textmill.text.processors.masked_language_model import MASK, Filled, FoundTokens, MaskedText
+from textmill.text.tokenizers.tokenizer import Tokenizer
+
+__all__ = ["MaskedLanguageModeling"]
+
+LABELS = 256
+"""Targets scored at once in an evaluation: 34 MB over a vocabulary of 33,000."""
+
+PREDICTION_TEXTS = 64
+"""Texts answered together."""
+
+
+@registries.tasks.register("masked_language_modeling")
+class MaskedLanguageModeling(Task):
+    """Learns to find the tokens of a text that are masked, and fills masks in.
+
+    What it learns is a beginning for classifiers, taggers and others (``trainer.initialize``).
+    Rows are one sequence. Only the states of tokens that are to be found are scored.
+
+    Source: Devlin et al. 2019, "BERT", section 3.1, without the next sentence, which did not help
+    (Liu et al. 2019, "RoBERTa", section 4.2).
+    """
+
+    class Config(BaseConfig):
+        """Settings of the task."""
+
+        column: str = "text"
+        """The column of the text."""
+        block: int = 128
+        """Tokens that are read together."""
+        masking: Masking = Masking()
+        """Which tokens are to be found, and what stands in their place."""
+        top_k: int = 5
+        """How many tokens an answer has for each mask."""
+
+        def __post_init__(self) -> None:
+            require(self, "task", sizes=["block", "top_k"])
+
+    config: Config
+    text: MaskedText
+    module: MaskedLanguageModel
+
+    def __init__(
+        self, config: Config, *, module: MaskedLanguageModel, tokenizer: Tokenizer
+    ) -> None:
+        self.config, self.module = config, module
+        if not isinstance(module, MaskedLanguageModel):
+            raise UserError(
+                f"Masked language modeling needs a MaskedLanguageModel, but the module is a "
+                f"{type(module).__name__}. Set model.type=masked_language_model."
+            )
+        most = module.encoder.max_length
+        if most is not None and config.block > most:
+            raise UserError(
+                f"task.block is {config.block}, but the model has positions for {most} tokens. "
+                "Raise model.encoder.max_length, or lower task.block."
+            )
+        self.text = MaskedText.of(tokenizer, column=config.column)
+        self.nats, self.right = RowSums(), RowSums()
+
+    # -- batches
+
+    @override
+    def batches(self, data: Iterable[Any], *, train: bool, seed: int) -> Batches:
+        """Blocks of rows of text, masked anew in each epoch; in an evaluation always alike."""
+        if isinstance(data, Batches):
+            return data
+        rows, batching = rows_with_text(data, self.config.column, train=train)
+        blocking = Blocking(
+            length=self.config.block,
+            batch_size=blocks_of(batching, self.config.block),
+            shuffle=train and batching.shuffle,
+            seed=seed,
+            says_parts=self.module.rows_apart,
+        )
+        ids = encoded_rows(self.text, rows, kept_fingerprint(data, self.text))["text"]
+        return MaskedBlocks(
+            ids,
+            rows,
+            blocking,
+            masking=self.config.masking,
+            pieces=self.text.pieces,
+            train=train,
+            mixture=batching.mixture,
+        )
+
+    # -- loss and evaluation
+
+    @override
+    def training_step(self, batch: BlockBatch) -> Loss:
+        states, targets = self._states(batch)
+        module = self.module
+        if fast.now().split_loss and self.device.type == "cpu":
+            weight, bias = module.output_weight, module.output_bias
+            sums = projected_cross_entropy(module.head(states), weight, bias, targets)
+        else:
+            sums = cross_entropy(module.project(states), targets)
+        return Loss(sums.total, torch.tensor(float(len(targets))))
+
+    def _states(self, batch: BlockBatch) -> tuple[Tensor, Tensor]:
+        """The states of the tokens to be found, :math:`(N,H)`, and these, :math:`(N)`."""
+        batch = batch.to(self.device, non_blocking=True)
+        states = self.module.hidden(batch.inputs, parts=batch.parts)
+        if batch.counted is None:
+            return states.flatten(0, 1), batch.targets.flatten()
+        places = real_places(batch.counted, batch.count)
+        return at_places(states, places), at_places(batch.targets, places)
+
+    @override
+    def validation_step(self, batch: BlockBatch, examples: Rows) -> Outputs:
+        """Loss of one batch, and what was found of each row that ends in it."""
+        states, targets = self._states(batch)
+        nats, right = torch.zeros(2, len(targets), dtype=torch.float64)
+        for part in _parts(len(targets)):
+            logits = self.module.project(states[part]).float()
+            nats[part] = F.cross_entropy(logits, targets[part], reduction="none").double().cpu()
+            right[part] = (logits.argmax(-1) == targets[part]).double().cpu()
+        found, hits = self.nats.add(batch, nats.numpy()), self.right.add(batch, right.numpy())
+        answers = {
+            place: FoundTokens(nats=total, tokens=tokens, found=round(hits[place][0]))
+            for place, (total, tokens) in found.items()
+        }
+        loss = Loss(nats.sum(), torch.tensor(float(len(targets))), {"right": right.sum()})
+        return Outputs(loss, answers)
+
+    def unfinished(self) -> tuple[Mapping[int, Any], Mapping[int, Any]]:
+        """What this rank has of rows whose blocks others have, too."""
+        return self.nats.take_open(), self.right.take_open()
+
+    def finished(self, parts: Sequence[Any]) -> Mapping[int, Any]:
+        """What was found of each row whose parts the ranks have."""
+        nats, right = (closed(part[which] for part in parts) for which in range(2))
+        return {
+            row: FoundTokens(nats=total, tokens=tokens, found=round(right[row][0]))
+            for row, (total, tokens) in nats.items()
+        }
+
+    @override
+    def loss_metrics(self) -> dict[str, Metric]:
+        accuracy = Accuracy("masked_accuracy")
+        return {**super().loss_metrics(), "perplexity": Perplexity(), "accuracy": accuracy}
+
+    @override
+    def aggregate(self, metrics: Metrics, outputs: Outputs, examples: Rows) -> None:
+        super().aggregate(metrics, outputs, examples)
+        loss = outputs.loss
+        metrics["perplexity"].update(loss.total, loss.count)
+        metrics["accuracy"].update(loss.sums["right"], loss.count)
+
+    # -- answers
+
+    @override
+    def predict(self, rows: Sequence[Row]) -> list[Filled]:
+        """Texts with their masks filled, in order."""
+        given = [row[self.config.column] for row in rows]
+        ids = self.text.masked(given, longest=self.module.encoder.max_length)
+        order = sorted(range(len(ids)), key=lambda row: len(ids[row]))
+        starts = range(0, len(order), PREDICTION_TEXTS)
+
+        def answer(chosen: Sequence[int]) -> Iterator[tuple[int, Filled]]:
+            fills = self.text.decode(self._likeliest([ids[row] for row in chosen]))
+            for row, masks in zip(chosen, fills, strict=True):
+                yield row, self.text.filled(given[row], masks)
+
+        batches = (order[start : start + PREDICTION_TEXTS] for start in starts)
+        return answer_batches(self.module, batches, answer)
+
+    def _likeliest(self, texts: Sequence[Sequence[int]]) -> Iterator[tuple[Any, Any]]:
+        """Of each text ids and probabilities of the likeliest tokens at its masks."""
+        pad, width = self.text.tokenizer.vocab_info.pad_idx, max(map(len, texts))
+        padded = np.array([[*ids, *[pad] * (width - len(ids))] for ids in texts], np.int64)
+        read = torch.from_numpy(padded).to(self.device)
+        lengths = torch.tensor([len(ids) for ids in texts], device=self.device)
+        is_mask = read == self.text.mask_idx
+        states = self.module.hidden(read, lengths)[is_mask]
+        plain = torch.from_numpy(self.text.pieces.plain).to(self.device)
+        count = min(self.config.top_k, int(plain.sum()))
+        scores, ids = [], []
+        for part in states.split(LABELS):
+            logits = self.module.project(part).float().masked_fill(~plain, -torch.inf)
+            best = logits.softmax(-1).topk(count)
+            scores.append(best.values.cpu())
+            ids.append(best.indices.cpu())
+        masks = is_mask.sum(1).tolist()
+        return zip(torch.cat(ids).split(masks), torch.cat(scores).split(masks), strict=True)
+
+    @override
+    def asked(self, row: Row) -> Row:
+        """The row's text with a mask in place of its last word."""
+        return {self.config.column: " ".join([*row[self.config.column].split()[:-1], MASK])}
+
+    @override
+    def check(self, row: Row) -> None:
+        self.text.masked([row[self.config.column]], longest=self.module.encoder.max_length)
+
+
+def _parts(count: int) -> Iterator[slice]:
+    return (slice(start, start + LABELS) for start in range(0, count, LABELS))

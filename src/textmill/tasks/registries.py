@@ -1,0 +1,42 @@
+"""Names of tasks in files: each module is imported when its name is asked for."""
+
+from collections.abc import Callable
+from typing import Any
+
+from textmill.config.registry import Registry
+
+__all__ = ["register_task", "tasks"]
+
+tasks = Registry(
+    "task",
+    {
+        "textmill.tasks.classification": ["document_classification", "pair_classification"],
+        "textmill.tasks.embedding": ["text_embedding"],
+        "textmill.tasks.intent_slots": ["intent_slots"],
+        "textmill.tasks.language_model": ["language_modeling"],
+        "textmill.tasks.masked_language_model": ["masked_language_modeling"],
+        "textmill.tasks.ranking": ["query_document_ranking"],
+        "textmill.tasks.parsing": ["semantic_parsing"],
+        "textmill.tasks.question_answering": ["question_answering"],
+        "textmill.tasks.regression": ["document_regression", "pair_regression"],
+        "textmill.tasks.summarization": ["extractive_summarization", "summarization"],
+        "textmill.tasks.tagging": ["word_tagging"],
+        "textmill.tasks.translation": ["translation"],
+        "textmill.tasks.tree_tagging": ["tree_tagging"],
+    },
+    plural="tasks",
+)
+
+
+def register_task(name: str) -> Callable[[Any], Any]:
+    """Files a task's class under a name for files: ``task.type=name``, and the run's record.
+
+    What is registered where it can be imported is loaded again without ``allow_code``.
+
+    Example:
+        >>> @register_task("count_words")
+        ... class CountWords: ...
+        >>> tasks.get("count_words") is CountWords
+        True
+    """
+    return tasks.register(name)

@@ -1,0 +1,164 @@
+"""Regression of documents, or pairs: one number a row, by the squared error."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from textmill.config.validators import require
+from textmill.data.column_batch import ColumnBatch
+from textmill.metrics.metric import Metric
+from textmill.metrics.regression import Regression
+from textmill.tasks import registries
+from textmill.tasks.column_task import ColumnsTask
+from textmill.tasks.task import Loss, Metrics
+from textmill.text.cells import Rows
+from textmill.text.columns.inputs import TextFeatures, text_columns
+from textmill.text.columns.numbers import NumberColumn, Numbers
+from textmill.text.columns.token_ids import one_limit
+from textmill.text.features.dictionaries import Dictionary
+from textmill.text.processors.regression import (
+    Estimated,
+    NumberText,
+    PairNumberText,
+    RegressionText,
+)
+from textmill.text.tokenizers.tokenizer import Tokenizer
+
+__all__ = ["DocumentRegression", "NumberConfig", "PairRegression"]
+
+
+class NumberConfig(ColumnsTask.Config):
+    """Settings of tasks whose answer is a number."""
+
+    number: str = "score"
+    """The column of the number."""
+    span: tuple[float, float] | None = None
+    """The least and the greatest number there may be: the module learns them as 0 and 1; null:
+    it learns numbers as they are."""
+    max_length: int = 512
+    """Most tokens of a text."""
+
+    def __post_init__(self) -> None:
+        require(self, "task", sizes=["max_length"])
+
+
+class _NumberTask(Protocol):
+    """What the functions of numbers are methods of."""
+
+    text: NumberText
+
+    def scores(self, batch: ColumnBatch, /) -> Tensor:
+        """What the module makes of a batch."""
+        ...
+
+
+def _number_loss(self: _NumberTask, scores: Tensor, batch: ColumnBatch) -> Loss:
+    """The squared error of a batch of rows with numbers, where ``span`` is 0 to 1."""
+    total = F.mse_loss(scores.squeeze(1).float(), batch["number"], reduction="sum")
+    return Loss(total, torch.full((), len(batch), device=scores.device))
+
+
+def _number_answers(self: _NumberTask, scores: Tensor, batch: ColumnBatch) -> list[Estimated]:
+    """Each row's number."""
+    return self.text.decode(scores.squeeze(1).float().cpu().numpy())
+
+
+def _number_outputs(self: _NumberTask, batch: ColumnBatch) -> tuple[Tensor, ...]:
+    """The number of each row, as the module learns it. *Shape:* :math:`(B)`."""
+    return (self.scores(batch).squeeze(1).float(),)
+
+
+def _number_metrics(self: _NumberTask) -> dict[str, Metric]:
+    """Errors and correlations of the numbers."""
+    return {"numbers": Regression()}
+
+
+def _measure_numbers(
+    self: _NumberTask, metrics: Metrics, answers: Sequence[Estimated], rows: Rows
+) -> None:
+    """Adds numbers."""
+    gold = [float(row[self.text.number.name]) for row in rows]
+    metrics["numbers"].update(gold, [answer.number for answer in answers])
+
+
+def _read_numbers(self: _NumberTask, batch: ColumnBatch) -> list[dict[str, Any]]:
+    """The numbers of a ready batch, where it has such; its texts are not read back."""
+    column = self.text.number
+    if "number" not in batch:
+        return [{} for _ in range(len(batch))]
+    return [{column.name: column.restored(number)} for number in batch["number"].tolist()]
+
+
+@registries.tasks.register("document_regression")
+class DocumentRegression(ColumnsTask):
+    """Gives texts a number; answers and metrics are in the units of the training data.
+
+    The module is called as ``module(text, lengths)``, with ``dense=``, ``dictionary=`` and
+    ``ngrams=`` where the recipe has such, and gives one number a row, :math:`(B,1)`.
+    """
+
+    class Config(NumberConfig):
+        """Settings of the task."""
+
+        column: str = "text"
+        """The column of the text."""
+
+    text: NumberText
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        module: torch.nn.Module,
+        tokenizer: Tokenizer,
+        dense: Numbers | None = None,
+        dictionary: Dictionary | None = None,
+        ngrams: Tokenizer | None = None,
+    ) -> None:
+        super().__init__(config, module=module)
+        beside = TextFeatures(dense=dense, dictionary=dictionary, ngrams=ngrams)
+        inputs = text_columns(
+            tokenizer, column=config.column, max_length=config.max_length, beside=beside
+        )
+        number = NumberColumn(config.number, span=config.span)
+        self.text = RegressionText(inputs, {"number": number})
+
+    loss = _number_loss
+    answers = _number_answers
+    exported_outputs = _number_outputs
+    answer_metrics = _number_metrics
+    measure = _measure_numbers
+    read_batch = _read_numbers
+
+
+@registries.tasks.register("pair_regression")
+class PairRegression(ColumnsTask):
+    """Gives two texts a number; answers and metrics are in the units of the training data.
+
+    The module is called as ``module(text1, lengths1, text2, lengths2)`` and gives one number a row,
+    :math:`(B,1)`.
+    """
+
+    class Config(NumberConfig):
+        """Settings of the task."""
+
+        columns: tuple[str, str] = ("text1", "text2")
+        """The columns of the first and of the second text."""
+
+    text: NumberText
+
+    def __init__(self, config: Config, *, module: torch.nn.Module, tokenizer: Tokenizer) -> None:
+        super().__init__(config, module=module)
+        texts = one_limit(PairNumberText.alike, config.columns, tokenizer, config.max_length)
+        number = NumberColumn(config.number, span=config.span)
+        self.text = PairNumberText(texts, {"number": number})
+
+    loss = _number_loss
+    answers = _number_answers
+    exported_outputs = _number_outputs
+    answer_metrics = _number_metrics
+    measure = _measure_numbers
+    read_batch = _read_numbers

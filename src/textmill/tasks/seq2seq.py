@@ -1,0 +1,399 @@
+"""Sequence to sequence: text in, text out, by an encoder-decoder trained with cross-entropy."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+from typing_extensions import override
+
+from textmill.config.component import Config as BaseConfig
+from textmill.config.component import setting
+from textmill.config.validators import require
+from textmill.data.batching import Batching
+from textmill.data.seq2seq_batch import Seq2SeqBatch
+from textmill.data.store.tokens import encoded_rows, kept_fingerprint
+from textmill.errors import CheckpointError, DataError, UserError
+from textmill.exported.seq2seq import Translated, translated
+from textmill.metrics.metric import Metric
+from textmill.metrics.streaming import Accuracy, Perplexity
+from textmill.models import fast
+from textmill.models.decoding import Decoding, decode
+from textmill.models.losses import CrossEntropy, cross_entropy, num_correct, projected_cross_entropy
+from textmill.tasks.batches.real_places import at_places, real_places
+from textmill.tasks.batches.row_batches import RowBatches, check_batch, is_row, peek_first, rows_of
+from textmill.tasks.batches.seq2seq_batches import Fitting, seq2seq_batches
+from textmill.tasks.batches.user_batches import ready_batches
+from textmill.tasks.evaluation import answer_batches
+from textmill.tasks.seq2seq_protocols import LinearOutput, generator_of, label_logits, longest_input
+from textmill.tasks.task import AnsweredConfig, Batches, Loss, Metrics, Outputs, Row, Task
+from textmill.text.cells import Rows
+from textmill.text.processors.answer_prefix import prefix_ids, prefix_of
+from textmill.text.processors.text_processor import (
+    CHARACTERS_A_TOKEN,
+    Seq2SeqText,
+    TextProcessor,
+    source_text,
+)
+from textmill.text.tokenizers.tokenizer import Tokenizer
+
+__all__ = ["GenerationConfig", "Seq2Seq", "Translated"]
+
+PREDICTION_TOKENS = 4096
+"""Padded source tokens answered together."""
+
+
+class Seq2Seq(Task):
+    """An encoder-decoder trained with label-smoothed cross-entropy; answers are generated text.
+
+    To change the loss, override :meth:`loss`.
+    """
+
+    class Config(BaseConfig):
+        """Settings of the task."""
+
+        label_smoothing: float = 0.1
+        """Share of the target's probability spread over the vocabulary (Szegedy et al. 2016)."""
+        max_source_length: int = 512
+        """Longest source, in tokens with its end mark."""
+        max_target_length: int = 512
+        """Longest target, in tokens with its start and end marks."""
+        over_length: Literal["error", "skip"] = "error"
+        """What a longer row is in training and validation: an error, or left out and counted.
+
+        In validation a row whose target alone is too long is left out of the loss only.
+        """
+        source_prefix: str = setting("", in_key="set")
+        """Text that is put before every source, as ``"summarize: "``, which says to a T5 what is to
+        be done."""
+        decoding: Decoding = Decoding()
+        """How answers are searched."""
+        answer_prefix: str = ""
+        """Text that every generated answer begins with; a row to predict can have its own in a
+        column ``prefix``. It should end where a word does: what follows is a new piece."""
+
+        def __post_init__(self) -> None:
+            require(self, "task", shares=["label_smoothing"])
+
+    config: Config
+
+    text: Seq2SeqText
+
+    def __init__(self, config: Config, *, module: torch.nn.Module, tokenizer: Tokenizer) -> None:
+        self.config, self.module = config, module
+        source, target = config.max_source_length, config.max_target_length
+        longest = longest_input(module)
+        if longest is not None:  # of a target the last token is never read
+            source, target = min(source, longest), min(target, longest + 1)
+        self.text = Seq2SeqText(
+            tokenizer,
+            max_source_length=source,
+            max_target_length=target,
+            source_prefix=config.source_prefix,
+        )
+        self.pad_idx = tokenizer.vocab_info.pad_idx
+        self.eos_idx = tokenizer.vocab_info.eos_idx
+        self.unk_idx = tokenizer.vocab_info.unk_idx
+
+    @override
+    def use_text(self, text: TextProcessor) -> None:
+        own = self.text.limits
+        super().use_text(text)
+        for side, limit in self.text.limits.items():
+            most = own[side]
+            if most is not None and (limit is None or limit > most):
+                raise CheckpointError(
+                    f"the saved text processor takes a {side} of {limit or 'any number of'} "
+                    f"tokens, but the task at most {most}"
+                )
+
+    # -- data
+
+    @override
+    def batches(self, data: Iterable[Any], *, train: bool, seed: int) -> Batches:
+        """Batches of rows (encoded here) or of ready batches.
+
+        Rows that have no ``batching`` of their own, as in a list, get the defaults of
+        :class:`~textmill.data.batching.Batching`; ``BatchedRows`` sets another.
+
+        Raises:
+            UserError: The evaluation is to generate text, and the module cannot.
+        """
+        if not train and self.generates:
+            generator_of(self.module)
+        batches = data if isinstance(data, Batches) else self._batches(data, train=train, seed=seed)
+        if not train and isinstance(batches, RowBatches):
+            batches.rows = self.with_references(batches.rows)
+        return batches
+
+    def _batches(self, data: Iterable[Any], *, train: bool, seed: int) -> Batches:
+        first, data = peek_first(data)
+        if not is_row(first, self.text.columns):
+            check_batch(self, first, Seq2SeqBatch, train=train)
+            return ready_batches(data, self.read_batch, seed=seed)
+        rows, batching = rows_of(data, train=train)
+        encoded = encoded_rows(self.text, rows, kept_fingerprint(data, self.text))
+        skip = self.config.over_length == "skip"
+        fitting = Fitting.of(
+            encoded, self.text.limits, skip=skip, train=train, remedy=self._remedy()
+        )
+        for note in fitting.details.values():
+            self.note(note)
+        batches = seq2seq_batches(
+            fitting.columns, batching, pad_idx=self.pad_idx, seed=seed, rows=fitting.rows
+        )
+        return RowBatches(batches, rows, details=fitting.details)
+
+    def _remedy(self) -> str:
+        """What to do about rows that are too long."""
+        longest, config = longest_input(self.module), getattr(self.module, "config", None)
+        fixed = not hasattr(config, "max_length") or getattr(config, "pretrained", None)
+        if longest is not None and fixed and longest <= self.config.max_source_length:
+            return (
+                f"The model has positions for {longest} tokens: leave these rows out with "
+                "task.over_length=skip."
+            )
+        return (
+            "Raise task.max_source_length and task.max_target_length (and model.max_length with "
+            "them), or leave these rows out with task.over_length=skip."
+        )
+
+    def read_batch(self, batch: Any) -> list[dict[str, Any]]:
+        """The rows of a ready batch, read back from it; nothing of a type of the recipe's own."""
+        if not isinstance(batch, Seq2SeqBatch):
+            return [{} for _ in range(self.batch_size(batch))]
+        sources = self.text.decode(batch.source.tolist())
+        if batch.target is None:
+            return [{"source": source} for source in sources]
+        targets = self.text.decode(batch.target.tolist())
+        pairs = zip(sources, targets, strict=True)
+        return [{"source": source, "target": target} for source, target in pairs]
+
+    # -- loss
+
+    @override
+    def training_step(self, batch: Seq2SeqBatch) -> Loss:
+        """Loss of one batch, over its real label positions only.
+
+        Where :meth:`loss` is the library's and the module projects its states by a matrix, the
+        scores of the labels are made and forgotten a few hundred at a time.
+        """
+        batch, module = batch.to(self.device, non_blocking=True), self.module
+        own_loss = type(self).loss is not Seq2Seq.loss or type(self).logits is not Seq2Seq.logits
+        splits = fast.now().split_loss and self.device.type == "cpu"
+        if own_loss or not splits or not isinstance(module, LinearOutput):
+            return self.loss(*self.logits(batch))
+        target_in, labels, places = _shifted(batch)
+        states = module.hidden(batch.source, batch.source_lengths, target_in)[places]
+        sums = projected_cross_entropy(
+            states,
+            module.output_weight,
+            module.output_bias,
+            labels[places],
+            label_smoothing=self.config.label_smoothing,
+        )
+        return _loss_of(sums, len(states))
+
+    def logits(self, batch: Seq2SeqBatch) -> tuple[Tensor, Tensor]:
+        """Scores and labels of the real label positions.
+
+        Returns:
+            Logits, shape ``[N, V]``, and labels, shape ``[N]``, where N counts the labels without
+            padding.
+        """
+        target_in, labels, places = _shifted(batch)
+        source, lengths = batch.source, batch.source_lengths
+        logits = label_logits(self.module, source, lengths, target_in=target_in, places=places)
+        return logits, at_places(labels, places)
+
+    def loss(self, logits: Tensor, targets: Tensor) -> Loss:
+        """The loss of labels; the one method to override for another loss.
+
+        Args:
+            logits: Scores, shape ``[N, V]``.
+            targets: Labels without padding, shape ``[N]``.
+
+        Returns:
+            The label-smoothed cross-entropy summed over the labels, with their count; ``nll`` is
+            the sum without smoothing.
+        """
+        sums = cross_entropy(logits, targets, label_smoothing=self.config.label_smoothing)
+        return _loss_of(sums, len(targets))
+
+    # -- evaluation
+
+    @override
+    def validation_step(self, batch: Seq2SeqBatch, examples: Rows) -> Outputs:
+        """Loss and token accuracy of one batch, and an answer to each row that gets one."""
+        logits, targets = self.logits(batch.to(self.device))
+        loss = self.loss(logits, targets).detach()
+        correct = num_correct(logits, targets)
+        loss = Loss(loss.total, loss.count, {**loss.sums, "correct": correct})
+        answered = [i for i, example in enumerate(examples) if self.is_answered(example)]
+        if not (self.generates and answered):
+            return Outputs(loss)
+        rows = torch.tensor(answered, device=batch.source.device)
+        lengths = batch.source_lengths[rows]
+        source = batch.source[rows][:, : int(lengths.max())]
+        answers = self.complete(self.generate(source, lengths), [examples[i] for i in answered])
+        return Outputs(loss, dict(zip(answered, answers, strict=True)))
+
+    @override
+    def loss_metrics(self) -> dict[str, Metric]:
+        return {**super().loss_metrics(), "perplexity": Perplexity(), "accuracy": Accuracy()}
+
+    @override
+    def aggregate(self, metrics: Metrics, outputs: Outputs, examples: Rows) -> None:
+        super().aggregate(metrics, outputs, examples)
+        loss = outputs.loss
+        metrics["perplexity"].update(loss.sums.get("nll", loss.total), loss.count)
+        metrics["accuracy"].update(loss.sums["correct"], loss.count)
+
+    # -- answers, and what a subclass whose evaluation generates them says of them
+
+    @property
+    def generates(self) -> bool:
+        """Whether an evaluation generates text and scores it."""
+        return isinstance(self.config, GenerationConfig) and self.config.generate
+
+    def text_metrics(self) -> dict[str, Metric]:
+        """Fresh metrics of generated text; by default none."""
+        return {}
+
+    def score(self, metrics: Metrics, texts: Sequence[str], examples: Rows) -> None:
+        """Adds generated texts, and the rows they answer, to :meth:`text_metrics`."""
+
+    def with_references(self, rows: Sequence[Row]) -> Rows:
+        """The rows of an evaluation with what answers are scored against, beside the target."""
+        return rows
+
+    def is_answered(self, example: Mapping[str, Any]) -> bool:
+        """Whether an evaluation generates an answer to this row."""
+        return True
+
+    @property
+    def answer_settings(self) -> dict[str, Any]:
+        """Settings that decide answers beside their search: what an export keeps of the task."""
+        return {"answer_prefix": self.config.answer_prefix}
+
+    def complete(self, answers: Sequence[Translated], rows: Rows) -> list[Translated]:
+        """Answers as they are given, by the generated ones and the rows that they answer."""
+        return list(answers)
+
+    @override
+    def answer_metrics(self) -> dict[str, Metric]:
+        return self.text_metrics() if self.generates else {}
+
+    @override
+    def measured(self, answer: Callable[[Rows], Sequence[Translated]], rows: Rows) -> Metrics:
+        """As the base, by the metrics of text, whether or not an evaluation generates it."""
+        rows = [row for row in self.with_references(rows) if self.is_answered(row)]
+        metrics: Metrics = {**self.text_metrics(), **self.added_metrics()}
+        self.add_answers(metrics, answer(rows), rows)
+        return metrics
+
+    @override
+    def measure(self, metrics: Metrics, answers: Sequence[Translated], rows: Rows) -> None:
+        self.score(metrics, [answer.text for answer in answers], rows)
+
+    @property
+    @override
+    def answer_class(self) -> type[Translated]:
+        return Translated
+
+    def generate(
+        self, source: Tensor, source_lengths: Tensor, *, prefixes: Sequence[str] | None = None
+    ) -> list[Translated]:
+        """Searches answers to encoded sources.
+
+        Args:
+            source: Token ids, shape ``[B, S]``.
+            source_lengths: Real tokens of each row, shape ``[B]``.
+            prefixes: Text that each answer begins with; None: the task's ``answer_prefix``.
+        """
+        if prefixes is None:
+            prefixes = [self.config.answer_prefix] * len(source)
+        found = decode(
+            generator_of(self.module),
+            source.to(self.device),
+            source_lengths.to(self.device),
+            self.config.decoding,
+            prefix=self.text.target_prefix,
+            eos_idx=self.eos_idx,
+            unk_idx=self.unk_idx,
+            forced=prefix_ids(self.text, prefixes),
+        )
+        return translated(self.text, found)
+
+    @override
+    def predict(self, rows: Sequence[Row]) -> list[Translated]:
+        """Answers to rows with a ``source``, in order; batches are sorted by length inside.
+
+        A row's answer begins with its ``prefix``, where it has one.
+        """
+        if not rows:
+            return []
+        prefixes = [prefix_of(row, self.config.answer_prefix) for row in rows]
+        differ = any(prefix != self.config.answer_prefix for prefix in prefixes)
+        encoded = self.text.encode(rows, with_targets=False)
+        if len(encoded.over_length):
+            row = int(encoded.over_length[0])
+            found = int(encoded.columns["source"].lengths[row])
+            raise DataError(
+                f"Row {row}, column 'source': has {found} tokens; "
+                f"the model takes at most {self.text.limits['source']}."
+            )
+        batching = Batching(max_tokens=PREDICTION_TOKENS, shuffle=False)
+        batches = seq2seq_batches(encoded.columns, batching, pad_idx=self.pad_idx, seed=0)
+
+        def answer(batch: Seq2SeqBatch) -> Iterator[tuple[int, Translated]]:
+            assert batch.rows is not None, "batches cut out of rows know their numbers"
+            numbers = batch.rows.tolist()
+            own = {"prefixes": [prefixes[i] for i in numbers]} if differ else {}
+            yield from zip(
+                numbers, self.generate(batch.source, batch.source_lengths, **own), strict=True
+            )
+
+        return self.complete(answer_batches(self.module, batches, answer), rows)
+
+    @override
+    def check(self, row: Row) -> None:
+        source = source_text(row)
+        prefix_ids(self.text, [prefix_of(row, self.config.answer_prefix)])
+        limit = self.text.limits["source"]
+        if limit is None:
+            return
+        # A token can stand for many characters, but not for this many: no need to encode to know.
+        too_long = len(source) > CHARACTERS_A_TOKEN * limit
+        if too_long or len(self.text.encode([row], with_targets=False).over_length):
+            raise DataError(f"'source' is longer than the {limit} tokens the model takes.")
+
+
+class GenerationConfig(Seq2Seq.Config, AnsweredConfig):
+    """Settings of tasks that are judged by the text they generate."""
+
+    generate: bool = True
+    """Whether evaluation generates text and scores it; else only the loss is measured."""
+
+    @override
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.metrics and not self.generate:
+            raise UserError(
+                "task.metrics measure generated texts, and task.generate=false generates none. "
+                "Leave one of them out."
+            )
+
+
+def _shifted(batch: Seq2SeqBatch) -> tuple[Tensor, Tensor, Tensor]:
+    """What the decoder reads, what it is scored on, and the places where that is no padding."""
+    if batch.target is None or batch.target_lengths is None:
+        raise DataError("This batch has no target; training and evaluation need one.")
+    labels = batch.target[:, 1:]
+    real = torch.arange(labels.shape[1], device=labels.device) < batch.target_lengths[:, None]
+    return batch.target[:, :-1], labels, real_places(real, batch.num_labels)
+
+
+def _loss_of(sums: CrossEntropy, count: int) -> Loss:
+    """The count comes from a shape: reading the one in ``sums`` would wait for the device."""
+    return Loss(sums.total, torch.tensor(float(count)), {"nll": sums.nll.detach()})

@@ -1,0 +1,399 @@
+"""A task: where behaviour is changed. It joins a module, a text processor, a loss and metrics.
+
+The loop asks a task for batches, for the loss of a batch, and for its evaluation; the predictor
+asks it for answers. A task holds no model settings (those are ``model.*``) and never sees the
+trainer.
+"""
+
+import logging
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+import torch
+from torch import Tensor, nn
+
+from textmill.config.component import Component, setting
+from textmill.config.component import Config as BaseConfig
+from textmill.errors import CheckpointError, TextmillError, UserError
+from textmill.metrics.metric import Direction, Metric, RowMetric
+from textmill.metrics.streaming import Mean
+from textmill.tasks.pretrained_parts import begin_pretrained
+from textmill.text.cells import Rows
+from textmill.text.processors.text_processor import TextProcessor
+
+__all__ = [
+    "AnsweredConfig", "Batches", "DetailedBatches", "HasRow", "Loss", "Metrics", "Outputs", "Row",
+    "Task", "loss_of", "outputs_of",
+]  # fmt: skip
+
+T = TypeVar("T")
+LOG = logging.getLogger("textmill")
+
+Row = Mapping[str, str]
+Metrics = Mapping[str, Metric]
+"""Those of an evaluation, by name."""
+ADDED = "task.metrics"
+"""What the names of metrics that a recipe adds begin with."""
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A loss is a sum with a count, divided once by the global count of a step.
+
+    So neither gradient accumulation nor the number of ranks changes the result.
+    """
+
+    total: Tensor
+    """Differentiable sum over all targets, shape ``[]``."""
+    count: Tensor
+    """How many targets it sums over, shape ``[]``."""
+    sums: Mapping[str, Tensor] = field(default_factory=dict)
+    """Further sums over the same targets, reported divided by the count; detached, shape ``[]``."""
+
+    @classmethod
+    def of(cls, made: Any, by: Any) -> "Loss":
+        """What a component of losses gives: the sum, and what it is divided by.
+
+        Raises:
+            UserError: It gives anything else.
+        """
+        parts = made if isinstance(made, tuple) else (made,)
+        if len(parts) != 2 or not all(isinstance(p, Tensor) and not p.ndim for p in parts):
+            given = ", ".join(
+                f"a tensor of shape {tuple(p.shape)}" if isinstance(p, Tensor) else f"{p!r:.40}"
+                for p in parts
+            )
+            raise UserError(
+                f"{type(by).__qualname__}.forward gives {given}; wanted two tensors of shape (): "
+                "the sum of the loss over all targets, and their number."
+            )
+        return cls(parts[0], parts[1].detach())
+
+    def detach(self) -> "Loss":
+        """The same numbers without their graph."""
+        return Loss(self.total.detach(), self.count, self.sums)
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """What a task makes of one validation batch."""
+
+    loss: Loss
+    answers: Mapping[int, Any] = field(default_factory=dict)
+    """Answers by position in the batch, for the positions that were decoded."""
+
+
+@runtime_checkable
+class Batches(Protocol):
+    """Batches to train on: one iteration is the rest of one epoch, and the position is state."""
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that the next iteration is part of, from 0."""
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+    def state_dict(self) -> dict[str, Any]:
+        """The place."""
+
+    def load_state_dict(self, state: Mapping[str, Any], /) -> None:
+        """Goes to a place."""
+
+    def examples(self, batch: Any, /) -> Rows:
+        """The rows of a batch as a person reads them, with their ``row`` number where known."""
+
+
+@runtime_checkable
+class DetailedBatches(Batches, Protocol):
+    """Batches of which an evaluation has something to say."""
+
+    @property
+    def details(self) -> Mapping[str, str]:
+        """What is to know of a value, by its name: rows that do not count in it, as an example."""
+
+
+@runtime_checkable
+class HasRow(Protocol):
+    """An answer that can be written down."""
+
+    def row(self) -> Mapping[str, Any]:
+        """The answer as plain data."""
+
+
+class AnsweredConfig(BaseConfig):
+    """Settings of tasks whose evaluation answers rows."""
+
+    metrics: tuple[RowMetric.Config, ...] = setting((), in_key="set")
+    """Metrics beside the task's own, as ``[rouge, {type: bleu, tokenize: char}]``; a value of a
+    name that the task has takes its place. ``textmill list metrics``, or a class of one's own."""
+
+
+class Task(Component):
+    """Base of all tasks: a component whose ``Config`` holds the task's own settings."""
+
+    config: Any = None
+    module: nn.Module
+    text: TextProcessor
+    notes: Sequence[str] = ()
+    """What was to be said of the data that was read."""
+    _reading: str = ""
+    _reused: tuple[type[Any], dict[tuple[int, bool, int], tuple[Batches, Any]]] | None = None
+
+    def note(self, text: str, level: int = logging.WARNING) -> None:
+        """Says what is to know of the data that is read: in the log and in the run's notes."""
+        said = f"{self._reading}: {text}" if self._reading else text
+        self.notes = [*self.notes, said]
+        LOG.log(level, said)
+
+    @property
+    def parts(self) -> dict[str, Any]:
+        """What a task keeps from step to step, by the name it is saved under.
+
+        Each has ``state_dict`` and ``load_state_dict``. The module is not among them.
+        """
+        return {}
+
+    def rolled_back(self) -> None:
+        """Called after a rollback: the parts are those of before, but the data goes on after."""
+        return
+
+    def initialize(self) -> list[str]:
+        """Called once, on a fresh start only; returns lines that say what it did.
+
+        Weights of pretrained encoders, and files of word vectors that embeddings name, are read.
+        """
+        return begin_pretrained(self.module, self.text)
+
+    @abstractmethod
+    def batches(self, data: Iterable[Any], *, train: bool, seed: int) -> Batches:
+        """Makes batches of what a data ingredient gives: rows, or ready batches."""
+
+    def batches_of(self, name: str, data: Iterable[Any], *, train: bool, seed: int) -> Batches:
+        """The :meth:`batches` of some data; what is to know of it, or wrong, is said to be its."""
+        key = id(data), train, seed
+        kind, made = self._reused or (None, {})
+        if key in made:
+            batches, start = made[key]
+            batches.load_state_dict(start)
+            return batches
+        self._reading = name
+        try:
+            batches = self.batches(data, train=train, seed=seed)
+        except TextmillError as error:
+            error.add_note(f"in {name}")
+            raise
+        finally:
+            self._reading = ""
+        if type(batches) is kind:
+            made[key] = batches, batches.state_dict()
+        return batches
+
+    def reuse_batches(self, kind: type[Batches]) -> None:
+        """From now on :meth:`batches_of` makes batches of a kind once for the same data.
+
+        It gives the same ones again, at their start. The data must not be let go of meanwhile.
+        """
+        self._reused = (kind, {})
+
+    def batch_size(self, batch: Any) -> int:
+        """Rows of a batch: its ``len``; of a dictionary or tuple, that of its first tensor.
+
+        Raises:
+            UserError: It has neither.
+        """
+        if isinstance(batch, Sized) and not isinstance(batch, Mapping | tuple):
+            return len(batch)
+        parts = batch.values() if isinstance(batch, Mapping) else batch
+        parts = parts if isinstance(parts, Iterable) else ()
+        first = next((p for p in parts if isinstance(p, Tensor) and p.ndim), None)
+        if first is None:
+            raise UserError(
+                f"The number of rows of a {type(batch).__name__} is not known: it has no len and "
+                f"holds no tensor. Override {type(self).__name__}.batch_size(batch)."
+            )
+        return len(first)
+
+    @abstractmethod
+    def training_step(self, batch: Any) -> Loss:
+        """The loss of one batch, with its graph."""
+
+    @abstractmethod
+    def validation_step(self, batch: Any, examples: Rows) -> Outputs:
+        """The loss of one batch and the answers to it; called without gradients."""
+
+    def metrics(self) -> dict[str, Metric]:
+        """Fresh metrics for one evaluation: of losses, of answers, and those that are added."""
+        return {**self.loss_metrics(), **self.answer_metrics(), **self.added_metrics()}
+
+    def added_metrics(self) -> dict[str, RowMetric]:
+        """Fresh metrics of ``task.metrics``; a task with a Config of its own may have none."""
+        chosen = self.config.metrics if isinstance(self.config, AnsweredConfig) else ()
+        added = {f"{ADDED}[{number}]": made.build() for number, made in enumerate(chosen)}
+        for name, metric in added.items():
+            if missing := [c for c in metric.columns if c not in self.text.columns]:
+                listed = ", ".join(self.text.columns)
+                raise UserError(
+                    f"{name} ({type(metric).__name__}) reads the column '{missing[0]}', which the "
+                    f"task does not read: {listed}. Name another in the metric's settings."
+                )
+        return added
+
+    def loss_metrics(self) -> dict[str, Metric]:
+        """Fresh metrics of losses: ``loss``, and what a task that overrides it adds."""
+        return {"loss": Mean("loss")}
+
+    def answer_metrics(self) -> dict[str, Metric]:
+        """Fresh metrics of answers; by default none."""
+        return {}
+
+    def aggregate(self, metrics: Metrics, outputs: Outputs, examples: Rows) -> None:
+        """Adds one batch to the metrics: its loss, and its answers by :meth:`measure`."""
+        metrics["loss"].update(outputs.loss.total, outputs.loss.count)
+        if outputs.answers:
+            rows = [examples[position] for position in outputs.answers]
+            self.add_answers(metrics, list(outputs.answers.values()), rows)
+
+    def measured(self, answer: Callable[[Rows], Sequence[Any]], rows: Rows) -> Metrics:
+        """Fresh metrics of what a program answers to rows with targets, but those of losses."""
+        metrics: Metrics = {**self.answer_metrics(), **self.added_metrics()}
+        self.add_answers(metrics, answer(rows), rows)
+        return metrics
+
+    def add_answers(self, metrics: Metrics, answers: Sequence[Any], rows: Rows) -> None:
+        """Adds answers, and the rows that they answer: by :meth:`measure`, and as rows."""
+        self.measure(metrics, answers, rows)
+        added = [m for n, m in metrics.items() if n.startswith(ADDED) and isinstance(m, RowMetric)]
+        if added:
+            answered = zip(rows, answers, strict=True)
+            shown = [{**row, **self.answer_row(answer)} for row, answer in answered]
+            for metric in added:
+                metric.measure(shown)
+
+    def measure(self, metrics: Metrics, answers: Sequence[Any], rows: Rows) -> None:
+        """Adds answers, and the rows that they answer, to :meth:`answer_metrics`.
+
+        Raises:
+            UserError: The task names metrics of answers, and does not say how answers enter them.
+        """
+        if names := ", ".join(self.answer_metrics()):
+            raise UserError(
+                f"{type(self).__name__} names metrics of its answers ({names}), but has no method "
+                "measure(metrics, answers, rows), which adds answers to them. Write it, or leave "
+                "answer_metrics out."
+            )
+
+    def reduce(self, metrics: Metrics) -> dict[str, float]:
+        """The values of an evaluation, by name."""
+        return {
+            name: value for metric in metrics.values() for name, value in metric.compute().items()
+        }
+
+    def directions(self) -> dict[str, Direction]:
+        """For each value of an evaluation that a metric gives, which way is better."""
+        metrics = self.metrics().values()
+        return {name: way for metric in metrics for name, way in metric.directions().items()}
+
+    def remarks(self, metrics: Metrics) -> list[str]:
+        """What a person should know of an evaluation, and what to do about it; often nothing."""
+        return []
+
+    @abstractmethod
+    def predict(self, rows: Sequence[Row]) -> list[Any]:
+        """Typed answers to rows without targets, in order."""
+
+    def asked(self, row: Row) -> Row:
+        """What a row of training data is as a row to predict: by default its input columns."""
+        return {name: row[name] for name in self.text.input_columns}
+
+    def check(self, row: Row) -> None:
+        """Refuses a row that cannot be answered, with a DataError that says why."""
+        return
+
+    @property
+    def predict_checks(self) -> bool:
+        """Whether :meth:`predict` refuses each row that :meth:`check` does: none is asked twice."""
+        return type(self).check is Task.check
+
+    @property
+    def answer_class(self) -> type[HasRow] | None:
+        """What it answers with: how ``row`` of it is annotated is what a server says it answers."""
+        return self.text.answer_class
+
+    def answer_row(self, answer: Any) -> dict[str, Any]:
+        """An answer as plain data, for a predictions file: what its method ``row`` gives.
+
+        Raises:
+            UserError: It has no such method.
+        """
+        if not isinstance(answer, HasRow):
+            raise UserError(
+                f"{type(self).__name__} answers with a {type(answer).__name__}, which has no "
+                "method row(): write one, that gives plain data, or override answer_row(answer)."
+            )
+        return dict(answer.row())
+
+    def use_text(self, text: TextProcessor) -> None:
+        """Takes the text processor that a checkpoint holds in place of its own.
+
+        Raises:
+            CheckpointError: It is of another kind, or of other columns.
+        """
+        if type(text) is not type(self.text):
+            raise CheckpointError(
+                f"the saved text processor is a {type(text).__name__}, but {type(self).__name__} "
+                f"works with a {type(self.text).__name__}"
+            )
+        if difference := text.difference(self.text):
+            raise CheckpointError(f"the saved text processor {difference}")
+        self.text = text
+
+    def parameter_groups(self) -> list[dict[str, Any]]:
+        """Parameters for the optimizer; biases, norms and other vectors are not decayed."""
+        trained = [p for p in self.module.parameters() if p.requires_grad]
+        matrices = [p for p in trained if p.ndim > 1]
+        vectors = [p for p in trained if p.ndim <= 1]
+        groups: list[dict[str, Any]] = [
+            {"params": matrices},
+            {"params": vectors, "weight_decay": 0.0},
+        ]
+        return [group for group in groups if group["params"]]
+
+    @property
+    def device(self) -> torch.device:
+        """Where the module's parameters are; the CPU for one without any."""
+        first = next(self.module.parameters(), None)
+        return torch.device("cpu") if first is None else first.device
+
+
+def loss_of(task: Task, batch: Any) -> Loss:
+    """What :meth:`Task.training_step` gives.
+
+    Raises:
+        UserError: It is no :class:`Loss`.
+    """
+    loss = task.training_step(batch)
+    wanted = (
+        "a textmill.tasks.Loss(total, count): the loss summed over its targets, and their number."
+    )
+    return _given(loss, Loss, f"{type(task).__name__}.training_step", wanted)
+
+
+def outputs_of(task: Task, batch: Any, examples: Rows) -> Outputs:
+    """What :meth:`Task.validation_step` gives.
+
+    Raises:
+        UserError: It is no :class:`Outputs`.
+    """
+    outputs = task.validation_step(batch, examples)
+    wanted = (
+        "textmill.tasks.Outputs(loss, answers): the Loss of the batch, and its answers by position."
+    )
+    return _given(outputs, Outputs, f"{type(task).__name__}.validation_step", wanted)
+
+
+def _given(found: Any, kind: type[T], step: str, wanted: str) -> T:
+    if isinstance(found, kind):
+        return found
+    raise UserError(f"{step} returned a {type(found).__name__}; wanted {wanted}")

@@ -1,0 +1,263 @@
+"""The values of rows: a cell is a text or a list of texts, and an error of one has its place."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol, runtime_checkable
+
+from typing_extensions import override
+
+from textmill.errors import DataError
+
+__all__ = [
+    "NESTED",
+    "Fingerprinted",
+    "ListCell",
+    "PlacedRows",
+    "Rows",
+    "RowsByColumn",
+    "joined_text",
+    "no_column",
+    "placed_errors",
+    "split_answers",
+    "training_cell",
+    "training_cells",
+    "unlisted",
+    "values_of",
+    "words_in",
+]
+
+
+class ListCell(str):
+    """A list of texts as the text of them with one space between two; ``parts`` has them.
+
+    Rows are rows of text, whatever their format, and most columns want no more. One of words, tags,
+    labels or numbers takes the parts, so that none is cut where it has a space. It equals its text.
+
+    Example:
+        >>> cell = ListCell(["New York", "Rome"])
+        >>> cell, cell.parts
+        ('New York Rome', ('New York', 'Rome'))
+        >>> cell == "New York Rome", cell == ListCell(["New", "York Rome"])
+        (True, True)
+    """
+
+    __slots__ = ("parts",)
+    parts: tuple[str, ...]
+
+    def __new__(cls, parts: Iterable[str]) -> "ListCell":
+        """Joins the parts."""
+        listed = tuple(parts)
+        made = super().__new__(cls, " ".join(listed))
+        made.parts = listed
+        return made
+
+    @override
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ListCell, (self.parts,)
+
+
+def unlisted(value: Any) -> Any:
+    """A cell's parts where it is a list, else the value as it is.
+
+    Example:
+        >>> unlisted(ListCell(["a", "b"])), unlisted("a b")
+        (['a', 'b'], 'a b')
+    """
+    return list(value.parts) if isinstance(value, ListCell) else value
+
+
+def words_in(value: Any, column: str, row: int) -> list[str]:
+    """The words of one cell.
+
+    Raises:
+        DataError: The value is neither, or a word of the list is empty or has white space in it.
+
+    Example:
+        >>> words_in("wake me  up", "words", 0), words_in(["wake", "me"], "words", 1)
+        (['wake', 'me', 'up'], ['wake', 'me'])
+    """
+    value = unlisted(value)
+    if isinstance(value, str):
+        return value.split()
+    if not isinstance(value, Sequence) or isinstance(value, bytes):
+        raise DataError(
+            f"Row {row}, column '{column}': wanted text or a list of words, "
+            f"found {type(value).__name__}."
+        )
+    for place, word in enumerate(value):
+        if not isinstance(word, str) or word.split() != [word]:
+            raise DataError(
+                f"Row {row}, column '{column}': wanted a list of words without white space, found "
+                f"{word!r:.80} at {place}."
+            )
+    return list(value)
+
+
+Rows = Sequence[Mapping[str, Any]]
+"""Rows as they are read: values by the name of their column."""
+
+NESTED = ("text", "answer_start")
+"""The keys of the object; each has a list, which is empty where there is no answer."""
+
+
+def split_answers(value: Mapping[str, Any]) -> tuple[list[str], list[int]] | str:
+    """The texts of answers and the characters they begin at; or what is wrong, in words.
+
+    Example:
+        >>> split_answers({"text": ["in 1066"], "answer_start": [12]})
+        (['in 1066'], [12])
+        >>> split_answers({"text": ["in 1066"], "answer_start": []})
+        "has 1 texts, but 0 numbers in 'answer_start': wanted where each begins"
+    """
+    texts, starts = (value.get(key) for key in NESTED)
+    for key, what, part, kind in zip(
+        NESTED, ("texts", "numbers"), (texts, starts), (str, int), strict=True
+    ):
+        if not isinstance(part, list) or any(type(each) is not kind for each in part):
+            return f"wanted a list {key!r} of {what}, found {part!r:.80}"
+    if len(texts or ()) != len(starts or ()):
+        return (
+            f"has {len(texts or ())} texts, but {len(starts or ())} numbers in 'answer_start': "
+            "wanted where each begins"
+        )
+    return list(texts or ()), list(starts or ())
+
+
+def training_cell(
+    values: Mapping[str, Any], column: str, row: int, *, purpose: str, remedy: str
+) -> Any:
+    """The value of a column of a row of training data.
+
+    Args:
+        values: The row.
+        column: Name of the column.
+        row: Number of the row from 0, for the error.
+        purpose: What it is read for, behind "has no column 'x'".
+        remedy: A sentence that says what to do.
+
+    Raises:
+        DataError: The row has no such column.
+
+    Example:
+        >>> reading = {"purpose": "to take words from", "remedy": "Name it by tokenizer.columns."}
+        >>> training_cell({"text": "wake me up"}, "words", 0, **reading)
+        Traceback (most recent call last):
+        textmill.errors.DataError: Row 0 of train_data has no column 'words' to take words from; \
+it has: text. Name it by tokenizer.columns.
+    """
+    if column not in values:
+        has = ", ".join(map(str, values))
+        raise DataError(
+            f"Row {row} of train_data has no column '{column}' {purpose}; it has: {has}. {remedy}"
+        )
+    return values[column]
+
+
+def training_cells(
+    rows: Iterable[Mapping[str, Any]], column: str, *, purpose: str, remedy: str
+) -> Iterator[tuple[int, Any]]:
+    """The number of each row and its value of a column; as :func:`training_cell`."""
+    for row, values in enumerate(rows):
+        yield row, training_cell(values, column, row, purpose=purpose, remedy=remedy)
+
+
+NUMBERED = re.compile(r"Row (\d+)(?:, | (?=has \d))")
+"""How an error of one row begins: its number from 0, then what is wrong with it."""
+
+
+@runtime_checkable
+class PlacedRows(Protocol):
+    """Rows that know where they were read."""
+
+    def place_of(self, row: int, /) -> str | None:
+        """The place of a row, as ``sms.tsv:2``; None where it has none."""
+
+
+@runtime_checkable
+class RowsByColumn(Protocol):
+    """Rows that are kept by column: no dict is made for each."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns."""
+
+    def column(self, name: str, /) -> list[str]:
+        """The values of one."""
+
+
+@runtime_checkable
+class Fingerprinted(Protocol):
+    """Data that knows what tells it from other data."""
+
+    def fingerprint(self) -> str:
+        """64 hexadecimal digits."""
+
+
+def values_of(rows: Sequence[Mapping[str, Any]], name: str) -> Sequence[Any]:
+    """One column of rows.
+
+    Raises:
+        DataError: A row lacks it; names the row and what it has.
+
+    Example:
+        >>> values_of([{"text": "a"}, {"text": "b"}], "text")
+        ['a', 'b']
+    """
+    # To look for the methods of a protocol takes as long as to encode a short text.
+    if type(rows) is not list and isinstance(rows, RowsByColumn) and name in rows.names:
+        return rows.column(name)
+    try:
+        return [row[name] for row in rows]
+    except KeyError:
+        number = next(i for i, row in enumerate(rows) if name not in row)
+        raise no_column(name, rows[number], number) from None
+
+
+def no_column(name: str, row: Mapping[str, Any], number: int) -> DataError:
+    """That a row lacks a column."""
+    has = ", ".join(map(str, row)) or "none"
+    return DataError(f"Row {number} has no column '{name}'; its columns: {has}.")
+
+
+@contextmanager
+def placed_errors(rows: Any) -> Iterator[None]:
+    """Errors of rows begin with their place, where the rows know it by a method ``place_of``.
+
+    Args:
+        rows: All that are counted, from 0; those of no file have no places.
+
+    Raises:
+        DataError: That of the block, with the place of its row.
+
+    Example:
+        >>> class Rows(list):
+        ...     def place_of(self, row):
+        ...         return f"sms.tsv:{row + 1}"
+        >>> with placed_errors(Rows(["ham", "eggs"])):
+        ...     raise DataError("Row 1, column 'label': 'eggs' is no label.")
+        Traceback (most recent call last):
+        textmill.errors.DataError: sms.tsv:2: column 'label': 'eggs' is no label.
+    """
+    try:
+        yield
+    except DataError as error:
+        text = str(error)
+        numbered = NUMBERED.match(text)
+        known = numbered is not None and isinstance(rows, PlacedRows)
+        place = rows.place_of(int(numbered[1])) if numbered and known else None
+        if numbered is None or place is None:
+            raise
+        raise DataError(f"{place}: {text[numbered.end() :]}") from error
+
+
+def joined_text(value: Any) -> Any:
+    """A list of texts as one text with spaces between, as readers of files give it; else the value.
+
+    Example:
+        >>> joined_text(["It rains.", "It pours."]), joined_text("Go."), joined_text(["Go.", 3])
+        ('It rains. It pours.', 'Go.', ['Go.', 3])
+    """
+    if isinstance(value, list) and value and all(isinstance(part, str) for part in value):
+        return " ".join(value)
+    return value

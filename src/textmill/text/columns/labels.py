@@ -1,0 +1,224 @@
+"""Columns of labels, by their numbers: one a row, several, one a word, or the tags of slots."""
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Self, cast
+
+import numpy as np
+from typing_extensions import override
+
+from textmill.errors import DataError, UserError
+from textmill.text.cells import words_in
+from textmill.text.columns.column import Column, columns
+from textmill.text.features.labels import UNSEEN, Labels, one_label, split_labels
+from textmill.text.features.slots import Format, Slots
+from textmill.text.ragged import Ragged
+
+__all__ = [
+    "LabelColumn", "LabelsColumn", "NamedLabels", "SeveralLabels", "SlotsColumn", "TagsColumn",
+    "label_column",
+]  # fmt: skip
+
+
+class NamedLabels(Column):
+    """Base of columns of labels.
+
+    Args:
+        labels: The labels there are, their column, and what stands between two.
+    """
+
+    def __init__(self, labels: Labels) -> None:
+        super().__init__(labels.column, labels=labels)
+        self.labels = labels
+
+    @abstractmethod
+    def names(self, value: Any, *, row: int = 0) -> list[str]:
+        """The labels of one cell, which need not be known ones."""
+
+    @override
+    def unseen_in(self, value: Any) -> list[str]:
+        return [name for name in self.names(value) if not self.labels.has(name)]
+
+
+@columns.register("label")
+class LabelColumn(NamedLabels):
+    """One label a row, as its number.
+
+    Example:
+        >>> LabelColumn(Labels(["ham", "spam"])).encode(["spam"]).values.tolist()
+        [1]
+    """
+
+    kind = "label"
+    saved: ClassVar[Mapping[str, Any]] = {"name": str, "names": list}
+    single = True
+
+    @override
+    def names(self, value: Any, *, row: int = 0) -> list[str]:
+        return [one_label(value, column=self.name, row=row)]
+
+    @override
+    def encode(self, values: Sequence[Any]) -> Ragged:
+        names = [name for row, value in enumerate(values) for name in self.names(value, row=row)]
+        numbers = self.labels.numbers(names, unseen=self.unseen)
+        return Ragged(numbers, np.arange(len(numbers) + 1, dtype=np.int64))
+
+    @override
+    def save_files(self, folder: Path) -> dict[str, Any]:
+        return {"name": self.name, "names": list(self.labels)}
+
+    @classmethod
+    @override
+    def from_files(cls, folder: Path, settings: dict[str, Any]) -> Self:
+        return cls(Labels(settings["names"], column=settings["name"]))
+
+
+class SeveralLabels(NamedLabels):
+    """Base of columns whose rows have several labels each."""
+
+    saved: ClassVar[Mapping[str, Any]] = {
+        "name": str,
+        "names": list,
+        "separator": (str, type(None)),
+    }
+    pad = -1
+    """No label has this number."""
+
+    @override
+    def names(self, value: Any, *, row: int = 0) -> list[str]:
+        return split_labels(value, self.labels.separator, column=self.name, row=row)
+
+    def numbers(self, value: Any, row: int) -> list[int]:
+        """The labels of one cell by their numbers, in its order.
+
+        Raises:
+            DataError: One is unknown; names its row, the column, and its place in the cell.
+        """
+        names = self.names(value, row=row)
+        known = (name.strip() if self.unseen else self.labels.has(name) for name in names)
+        wrong = next((at for at, is_known in enumerate(known) if not is_known), None)
+        if wrong is not None:
+            raise DataError(
+                f"Row {row}, column '{self.name}': {names[wrong]!r:.80} at {wrong} is no label. "
+                f"{self.labels.listed}"
+            )
+        found: list[int] = self.labels.numbers(names, unseen=self.unseen).tolist()
+        return found
+
+    @override
+    def save_files(self, folder: Path) -> dict[str, Any]:
+        separator = self.labels.separator
+        return {"name": self.name, "names": list(self.labels), "separator": separator}
+
+    @classmethod
+    @override
+    def from_files(cls, folder: Path, settings: dict[str, Any]) -> Self:
+        name, separator = settings["name"], settings["separator"] or None
+        return cls(Labels(settings["names"], column=name, multiple=True, separator=separator))
+
+
+@columns.register("labels")
+class LabelsColumn(SeveralLabels):
+    """Any number of labels a row, as their numbers in rising order, each once.
+
+    Example:
+        >>> topics = Labels(["sport", "news", "local"], multiple=True, separator=",")
+        >>> [row.tolist() for row in LabelsColumn(topics).encode(["local, sport", "", ["news"]])]
+        [[0, 2], [], [1]]
+    """
+
+    kind = "labels"
+    sorted = False
+
+    @override
+    def encode(self, values: Sequence[Any]) -> Ragged:
+        found = [self.numbers(value, row) for row, value in enumerate(values)]
+        return Ragged.from_lists([sorted({*numbers}) for numbers in found])
+
+
+@columns.register("tags")
+class TagsColumn(SeveralLabels):
+    """Tags in the order of the words, one for each: a text split at white space, or a list.
+
+    Raises:
+        UserError: The labels are those of whole rows.
+
+    Example:
+        >>> tags = TagsColumn(Labels(["O", "B"], column="tags", multiple=True))
+        >>> tags.encode(["O B O"])[0].tolist()
+        [0, 1, 0]
+    """
+
+    kind = "tags"
+
+    def __init__(self, labels: Labels) -> None:
+        super().__init__(labels)
+        if not labels.multiple:
+            raise UserError(
+                f"Each word has a label of its own, but the labels of '{labels.column}' are one a "
+                "row: set labels.multiple=true."
+            )
+
+    @override
+    def encode(self, values: Sequence[Any]) -> Ragged:
+        return Ragged.from_lists([self.numbers(value, row) for row, value in enumerate(values)])
+
+
+@columns.register("slots")
+class SlotsColumn(Column):
+    """Tags of slots in the order of the words: a text split at white space, or a list.
+
+    Where cells have spans of characters, the text processor makes tags of them first, since they
+    are those of another column.
+
+    Example:
+        >>> SlotsColumn(Slots(["time"])).encode(["O B-time I-time", ""])[0].tolist()
+        [0, 1, 2]
+    """
+
+    kind = "slots"
+    saved: ClassVar[Mapping[str, Any]] = {"name": str, "names": list, "format": str}
+    pad = -1
+    """No tag has this number."""
+
+    def __init__(self, slots: Slots) -> None:
+        super().__init__(slots.column, slots=slots)
+        self.slots = slots
+
+    @override
+    def encode(self, values: Sequence[Any]) -> Ragged:
+        known = {tag: number for number, tag in enumerate(self.slots)}
+        rows: list[list[int]] = []
+        for row, value in enumerate(values):
+            tags = words_in(value, self.name, row)
+            wrong = next((tag for tag in tags if tag not in known), None)
+            if wrong is not None and not self.unseen:
+                raise DataError(
+                    f"Row {row}, column '{self.name}': {wrong!r:.80} is no tag of a slot. "
+                    f"{self.slots.listed}"
+                )
+            rows.append([known.get(tag, UNSEEN) for tag in tags])
+        return Ragged.from_lists(rows)
+
+    @override
+    def save_files(self, folder: Path) -> dict[str, Any]:
+        return {"name": self.name, "names": list(self.slots.names), "format": self.slots.format}
+
+    @classmethod
+    @override
+    def from_files(cls, folder: Path, settings: dict[str, Any]) -> Self:
+        if settings["format"] not in ("tags", "spans"):
+            raise UserError("'format' must be tags or spans.")
+        names, format = map(str, settings["names"]), cast("Format", settings["format"])
+        return cls(Slots(names, column=settings["name"], format=format))
+
+
+def label_column(labels: Labels) -> LabelColumn | LabelsColumn:
+    """The column that labels are in.
+
+    Example:
+        >>> label_column(Labels(["ham", "spam"])).single
+        True
+    """
+    return LabelsColumn(labels) if labels.multiple else LabelColumn(labels)

@@ -1,0 +1,288 @@
+"""Columns of numbers: one a row as a target, or several as features of a row."""
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from textmill.config.component import Component
+from textmill.config.component import Config as BaseConfig
+from textmill.errors import DataError, UserError
+from textmill.text import registries
+from textmill.text.cells import placed_errors, training_cells, unlisted
+from textmill.text.columns.column import Column, columns
+from textmill.text.ragged import Ragged
+
+__all__ = ["FittedNumbers", "NumberColumn", "Numbers", "NumbersColumn", "numbers_in"]
+
+
+LARGEST = float(np.finfo(np.float32).max)
+"""Of a number that a module is given, 3.4e38."""
+LEAST = 1e-30
+"""Of a deviation: less is rounding, and a number divided by it no float32."""
+
+
+BOUND = (int, float, type(None))
+
+
+@columns.register("number")
+class NumberColumn(Column):
+    """One number a row.
+
+    Args:
+        name: The column.
+        span: The least and the greatest number there may be, which become 0 and 1; None: numbers
+            stay as they are.
+
+    Raises:
+        UserError: The least one is not below the greatest.
+
+    Example:
+        >>> NumberColumn("score").encode(["0.5", 3]).values.tolist()
+        [0.5, 3.0]
+        >>> column = NumberColumn("score", span=(0.0, 5.0))
+        >>> column.encode(["3.8"]).values.round(3).tolist(), column.restored(0.5)
+        ([0.7599999904632568], 2.5)
+    """
+
+    kind = "number"
+    saved: ClassVar[Mapping[str, Any]] = {"name": str, "low": BOUND, "high": BOUND}
+    dtype = np.float32
+    single = True
+
+    def __init__(self, name: str, *, span: tuple[float, float] | None = None) -> None:
+        super().__init__(name)
+        self.span = span
+        if span is not None and not (-LARGEST <= span[0] < span[1] <= LARGEST):
+            raise UserError(
+                f"The span of the numbers of '{name}' must be finite and rise, but is from "
+                f"{span[0]!r:.40} to {span[1]!r:.40}; a float32 holds {LARGEST:.2g}."
+            )
+
+    def restored(self, number: float) -> float:
+        """What a number was before ``encode``."""
+        if self.span is None:
+            return float(number)
+        low, high = self.span
+        return low + float(number) * (high - low)
+
+    @override
+    def encode(self, values: Sequence[Any]) -> Ragged:
+        numbers = [self._scaled(value, row) for row, value in enumerate(values)]
+        return Ragged(np.array(numbers, dtype=np.float32), np.arange(len(numbers) + 1))
+
+    def _scaled(self, value: Any, row: int) -> float:
+        number = _number(value, self.name, row)
+        if self.span is None:
+            if abs(number) > LARGEST:
+                raise _too_large(value, self.name, row)
+            return number
+        low, high = self.span
+        if not low <= number <= high:
+            raise DataError(
+                f"Row {row}, column '{self.name}': wanted a number from {low:g} to {high:g}, "
+                f"found {value!r:.80}."
+            )
+        return (number - low) / (high - low)
+
+    @override
+    def save_files(self, folder: Path) -> dict[str, Any]:
+        low, high = (None, None) if self.span is None else map(float, self.span)
+        return {"name": self.name, "low": low, "high": high}
+
+    @classmethod
+    @override
+    def from_files(cls, folder: Path, settings: dict[str, Any]) -> "NumberColumn":
+        low, high = settings["low"], settings["high"]
+        if (low is None) != (high is None):
+            raise UserError("wanted both 'low' and 'high', or none.")
+        return cls(settings["name"], span=None if low is None else (float(low), float(high)))
+
+
+class Numbers:
+    """Features of a row that are numbers, and what brings each to mean 0 and deviation 1.
+
+    Args:
+        column: The column of the rows.
+        mean: *Shape:* ``[dim]``.
+        deviation: *Shape:* ``[dim]``; 1 for a feature that never changes.
+    """
+
+    def __init__(self, column: str, mean: Sequence[float], deviation: Sequence[float]) -> None:
+        self.column = column
+        self.mean = np.asarray(mean, dtype=np.float64)
+        self.deviation = np.asarray(deviation, dtype=np.float64)
+
+    @property
+    def dim(self) -> int:
+        """Numbers of a row."""
+        return len(self.mean)
+
+    def normalized(self, values: NDArray[np.float64]) -> NDArray[np.float32]:
+        """Rows of numbers, each less its feature's mean, over its deviation; infinite, if large."""
+        with np.errstate(over="ignore"):
+            return ((values - self.mean) / self.deviation).astype(np.float32)
+
+
+@columns.register("numbers")
+class NumbersColumn(Column):
+    """A fixed number of numbers a row, normalized: dense features.
+
+    Example:
+        >>> column = NumbersColumn("dense", Numbers("dense", [1.0, 0.0], [2.0, 1.0]))
+        >>> column.encode(["[3, 5]"])[0].tolist()
+        [1.0, 5.0]
+        >>> column.encode([[3.0]])
+        Traceback (most recent call last):
+        textmill.errors.DataError: Row 0, column 'dense': wanted 2 numbers, found 1.
+    """
+
+    kind = "numbers"
+    saved: ClassVar[Mapping[str, Any]] = {"name": str, "fitted": str}
+    sorted = False
+    fixed = True
+    dtype = np.float32
+
+    def __init__(self, name: str, numbers: Numbers) -> None:
+        super().__init__(name, dense=numbers)
+        self.numbers = numbers
+
+    @override
+    def encode(self, values: Sequence[Any]) -> Ragged:
+        dim = self.numbers.dim
+        rows = [numbers_in(value, self.name, row) for row, value in enumerate(values)]
+        for row, numbers in enumerate(rows):
+            if len(numbers) != dim:
+                raise DataError(
+                    f"Row {row}, column '{self.name}': wanted {dim} numbers, found {len(numbers)}."
+                )
+        table = np.array(rows, dtype=np.float64).reshape(len(rows), dim)
+        offsets = np.arange(len(rows) + 1, dtype=np.int64) * dim
+        found = self.numbers.normalized(table)
+        if not (finite := np.isfinite(found)).all():
+            row, place = np.argwhere(~finite)[0].tolist()
+            raise _too_large(rows[row][place], self.name, row)
+        return Ragged(found.reshape(-1), offsets)
+
+    @override
+    def save_files(self, folder: Path) -> dict[str, Any]:
+        fitted = [self.numbers.mean.tolist(), self.numbers.deviation.tolist()]
+        return {"name": self.name, "fitted": json.dumps(fitted)}
+
+    @classmethod
+    @override
+    def from_files(cls, folder: Path, settings: dict[str, Any]) -> "NumbersColumn":
+        mean = deviation = np.array(np.nan)
+        with suppress(ValueError, TypeError, RecursionError):
+            mean, deviation = (
+                np.array(part, np.float64) for part in json.loads(settings["fitted"])
+            )
+        good = mean.ndim == 1 and mean.shape == deviation.shape and (deviation > LEAST).all()
+        if not (good and np.isfinite(mean).all() and np.isfinite(deviation).all()):
+            raise UserError(
+                "'fitted' must hold a mean and a positive deviation for each number. Save the text "
+                "processor again."
+            )
+        name = settings["name"]
+        return cls(name, Numbers(name, mean.tolist(), deviation.tolist()))
+
+
+@registries.dense.register("fitted")
+class FittedNumbers(Component):
+    """Dense features of a column, normalized by their mean and deviation in ``train_data``."""
+
+    class Config(BaseConfig):
+        """Where the numbers are."""
+
+        column: str = "dense"
+        """The column: ``[0.5, 2]`` as JSON, or numbers with spaces or commas between."""
+        normalize: bool = True
+        """Whether each is brought to mean 0 and deviation 1."""
+
+        @override
+        def build(  # type: ignore[override]  # what is built of is named, for the planner
+            self, *, train_data: Iterable[Mapping[str, Any]]
+        ) -> Numbers:
+            """Reads the numbers of all rows, keeping their sums alone.
+
+            Raises:
+                DataError: A row lacks them, or has another number of them than the first.
+            """
+            with placed_errors(train_data):
+                return self._fitted(train_data)
+
+        def _fitted(self, train_data: Iterable[Mapping[str, Any]]) -> Numbers:
+            count, first, total, squares = 0, np.zeros(0), np.zeros(0), np.zeros(0)
+            cells = training_cells(
+                train_data,
+                self.column,
+                purpose="of numbers",
+                remedy="Name the column by dense.column.",
+            )
+            for row, cell in cells:
+                numbers = np.array(numbers_in(cell, self.column, row))
+                if not count:
+                    first, total, squares = numbers, 0 * numbers, 0 * numbers
+                if len(numbers) != len(first):
+                    raise DataError(
+                        f"Row {row}, column '{self.column}': wanted {len(first)} numbers as in "
+                        f"the first row, found {len(numbers)}."
+                    )
+                # Sums about the first row: those about zero lose all digits of a large mean.
+                moved = numbers - first
+                count, total, squares = count + 1, total + moved, squares + moved**2
+            if not count:
+                raise DataError("train_data has no row to take dense features from.")
+            if not self.normalize:
+                return Numbers(self.column, [0.0] * len(first), [1.0] * len(first))
+            variance = np.maximum(squares / count - (total / count) ** 2, 0)
+            deviation = np.sqrt(variance)
+            deviation = np.where(deviation > LEAST, deviation, 1.0)
+            return Numbers(self.column, (first + total / count).tolist(), deviation.tolist())
+
+
+def numbers_in(value: Any, name: str, row: int) -> list[float]:
+    """The numbers in one cell: a list, or text of one, in brackets or not.
+
+    Raises:
+        DataError: There is something else; names the row and the column.
+
+    Example:
+        >>> numbers_in("[0.5, 2]", "dense", 0), numbers_in("1 2", "dense", 0)
+        ([0.5, 2.0], [1.0, 2.0])
+    """
+    value = unlisted(value)
+    if isinstance(value, str):
+        inner = value.strip().removeprefix("[").removesuffix("]")
+        value = inner.replace(",", " ").split()
+    if not isinstance(value, Sequence):
+        raise DataError(
+            f"Row {row}, column '{name}': wanted numbers, found {type(value).__name__}."
+        )
+    return [_number(part, name, row) for part in value]
+
+
+def _number(value: Any, name: str, row: int) -> float:
+    try:
+        if isinstance(value, bool):
+            raise ValueError
+        number = float(value)
+    except (OverflowError, TypeError, ValueError):
+        raise DataError(
+            f"Row {row}, column '{name}': wanted a number, found {value!r:.80}."
+        ) from None
+    if not math.isfinite(number):
+        raise DataError(f"Row {row}, column '{name}': wanted a finite number, found {value!r:.80}.")
+    return number
+
+
+def _too_large(value: Any, name: str, row: int) -> DataError:
+    return DataError(
+        f"Row {row}, column '{name}': wanted a number that a float32 holds, found {value!r:.80}."
+    )

@@ -1,0 +1,118 @@
+"""Columns of ids of a tokenizer, and that of text."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from textmill.errors import DataError, UserError
+from textmill.text.columns.column import Column, columns, texts_of
+from textmill.text.ragged import Ragged
+from textmill.text.tokenizers.tokenizer import (
+    Encoder,
+    Tokenizer,
+    encode_column,
+    id_type,
+    load_tokenizer,
+)
+
+__all__ = ["IdsColumn", "TextColumn", "encoded_one", "one_limit"]
+
+
+class IdsColumn(Column):
+    """Base of columns whose numbers are the ids of a tokenizer.
+
+    Args:
+        name: The column.
+        tokenizer: Encodes it.
+        limit: Most ids of a row; None is no limit.
+    """
+
+    ingredient: ClassVar[str] = "tokenizer"
+    saved: ClassVar[Mapping[str, Any]] = {"name": str, "limit": (int, type(None))}
+
+    def __init__(self, name: str, tokenizer: Tokenizer, *, limit: int | None = None) -> None:
+        super().__init__(name, **{self.ingredient: tokenizer})
+        self.tokenizer, self.limit, self.pad = tokenizer, limit, tokenizer.vocab_info.pad_idx
+        self.sorted = tokenizer.ordered
+        self._encoder = tokenizer.create_encoder()
+
+    @property
+    @override
+    def kept_as(self) -> str:
+        return id_type(self.tokenizer)
+
+    @override
+    def save_files(self, folder: Path) -> dict[str, Any]:
+        self.tokenizer.save(folder / "tokenizer")
+        return {"name": self.name, "limit": self.limit}
+
+    @classmethod
+    @override
+    def from_files(cls, folder: Path, settings: dict[str, Any]) -> Self:
+        return cls(settings["name"], load_tokenizer(folder / "tokenizer"), limit=settings["limit"])
+
+
+@columns.register("text")
+class TextColumn(IdsColumn):
+    """Text as token ids. A text without any token, as an empty one, is one unknown token.
+
+    Example:
+        >>> from textmill.text.tokenizers.word_tokenizer import WordTokenizer
+        >>> column = TextColumn("text", WordTokenizer.Config(words=("hello", "you")).build())
+        >>> column.encode(["Hello you !", ""]).lengths.tolist()
+        [3, 1]
+    """
+
+    kind = "text"
+
+    def __init__(self, name: str, tokenizer: Tokenizer, *, limit: int | None = None) -> None:
+        super().__init__(name, tokenizer, limit=limit)
+        if limit is not None and limit < 1:
+            raise UserError(f"A text keeps at least 1 token, but the limit of '{name}' is {limit}.")
+
+    @override
+    def encode(self, values: Sequence[Any]) -> Ragged:
+        encoded = encode_column(self._encoder, texts_of(values, self.name), self.name)
+        empty = np.flatnonzero(encoded.lengths == 0)
+        if not len(empty):
+            return encoded
+        at = encoded.offsets[empty]
+        ids = np.insert(encoded.values, at, self.tokenizer.vocab_info.unk_idx)
+        lengths = np.maximum(encoded.lengths, 1)
+        return Ragged(ids, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64))
+
+    @override
+    def cut(self, encoded: Ragged, limit: int) -> Ragged:
+        """The first ids of each row; of a longer one the last, where the tokenizer ``closes``."""
+        made = super().cut(encoded, limit)
+        if self.tokenizer.closes:
+            shorter = np.flatnonzero(made.lengths < encoded.lengths)
+            ends = [ragged.offsets[shorter + 1] - 1 for ragged in (made, encoded)]
+            made.values[ends[0]] = encoded.values[ends[1]]
+        return made
+
+    @override
+    def encode_one(self, value: Any) -> NDArray[np.int64] | None:
+        # A subclass may encode in another way.
+        return encoded_one(self._encoder, value) if type(self) is TextColumn else None
+
+
+def encoded_one(encoder: Encoder, text: object) -> NDArray[np.int64] | None:
+    """The ids of a text by itself; None where it is none, or has none."""
+    try:
+        ids = encoder(text) if type(text) is str else ()
+    except DataError:  # which a column says with the row and its name
+        return None
+    return np.asarray(ids, np.int64) if len(ids) else None
+
+
+def one_limit(
+    roles: Sequence[str], columns: Sequence[str], tokenizer: Tokenizer, limit: int
+) -> dict[str, Column]:
+    """A column of text for each role, all of one tokenizer and limit."""
+    named = zip(roles, columns, strict=True)
+    return {role: TextColumn(name, tokenizer, limit=limit) for role, name in named}

@@ -1,0 +1,275 @@
+"""Columns of words: an id for each, and beside it their characters, affixes and n-grams."""
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from textmill.errors import UserError
+from textmill.text.cells import unlisted, words_in
+from textmill.text.columns.column import Column, columns
+from textmill.text.columns.token_ids import IdsColumn, encoded_one
+from textmill.text.features.spelling import Affixes, Characters
+from textmill.text.features.word_pieces import WordPieces
+from textmill.text.ragged import Ragged, offsets_of
+from textmill.text.tokenizers.ngram_tokenizer import NgramTokenizer
+from textmill.text.tokenizers.tokenizer import Tokenizer, encode_column, load_tokenizer
+from textmill.text.tokenizers.word_tokenizer import WordTokenizer
+
+__all__ = [
+    "MOST_NGRAMS", "AffixesColumn", "CharactersColumn", "NgramsColumn", "PiecesColumn",
+    "WordPartsColumn", "WordsColumn", "check_words", "joined_words",
+]  # fmt: skip
+
+KEPT, LONGEST_KEPT = 1 << 12, 128
+"""Words whose parts a column remembers, each of some 200 bytes, and characters of one."""
+
+
+def check_words(name: str, tokenizer: Tokenizer) -> None:
+    """Refuses a tokenizer whose tokens are not the words of a text.
+
+    Raises:
+        UserError: It has other tokens, or marks, or divides text elsewhere than at white space.
+    """
+    if not isinstance(tokenizer, WordTokenizer) or tokenizer.vocab_info.eos_idx >= 0:
+        with_marks = " with marks" if isinstance(tokenizer, WordTokenizer) else ""
+        raise UserError(
+            f"The column '{name}' needs a tokenizer with one id for each word and no other: "
+            f"tokenizer.type=fitted_words. Found a {type(tokenizer).__name__}{with_marks}."
+        )
+    if tokenizer.config.split != "space":
+        raise UserError(
+            f"The words of the column '{name}' are those that white space divides, but "
+            f"tokenizer.split is {tokenizer.config.split}. Set tokenizer.split=space."
+        )
+
+
+def joined_words(values: Sequence[Any], name: str) -> list[str]:
+    """Cells of text, or of lists of words, as text.
+
+    Raises:
+        DataError: One is neither; names its row and the column.
+
+    Example:
+        >>> joined_words(["wake me", ["up"]], "words")
+        ['wake me', 'up']
+    """
+    cells = enumerate(values)
+    return [v if isinstance(v, str) else " ".join(words_in(v, name, row)) for row, v in cells]
+
+
+@columns.register("words")
+class WordsColumn(IdsColumn):
+    """Words, one id for each: a text split at white space, or a list. A text can have none.
+
+    Raises:
+        UserError: The tokenizer's tokens are no words.
+
+    Example:
+        >>> column = WordsColumn("words", WordTokenizer.Config(words=("wake", "me")).build())
+        >>> [row.tolist() for row in column.encode(["Wake me up", "", ["me"]])]
+        [[2, 3, 1], [], [3]]
+    """
+
+    kind = "words"
+
+    def __init__(self, name: str, tokenizer: Tokenizer, *, limit: int | None = None) -> None:
+        check_words(name, tokenizer)
+        if limit is not None and limit < 1:
+            raise UserError(f"A row keeps at least 1 word, but the limit of '{name}' is {limit}.")
+        super().__init__(name, tokenizer, limit=limit)
+
+    @override
+    def encode(self, values: Sequence[Any]) -> Ragged:
+        texts = joined_words([*map(unlisted, values)], self.name)
+        return encode_column(self._encoder, texts, self.name)
+
+
+class WordPartsColumn(Column):
+    """Base of columns that have several ids of each word; they share the words' column.
+
+    Args:
+        feature: Knows the ids of words, and the column.
+        name: The column, where it is another.
+    """
+
+    shares = True
+
+    def __init__(
+        self, feature: Characters | Affixes | WordPieces, *, name: str | None = None
+    ) -> None:
+        super().__init__(feature.column if name is None else name, **{self.kind: feature})
+        self.feature, self.width = feature, feature.length
+        self._known: dict[str, NDArray[np.int32]] = {}
+
+    @override
+    def check_beside(self, role: str, columns: Mapping[str, Column]) -> None:
+        names = [c.name for c in columns.values() if isinstance(c, IdsColumn) and not c.shares]
+        if names and self.name not in names:
+            raise UserError(
+                f"The {role} must be those of the words in '{names[0]}', but are of "
+                f"'{self.name}': set {role}.column={names[0]}."
+            )
+
+    @override
+    def encode(self, values: Sequence[Any]) -> Ragged:
+        rows = [words_in(value, self.name, row) for row, value in enumerate(values)]
+        words = [word for row in rows for word in row]
+        lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows)) * self.width
+        if not words:
+            return Ragged(np.zeros(0, np.int32), offsets_of(lengths))
+        return Ragged(np.concatenate(self._parts(words)), offsets_of(lengths))
+
+    def _parts(self, words: list[str]) -> list[NDArray[np.int32]]:
+        """The ids of each word. Each different one is asked for once: few are most of any text."""
+        known, different = self._known, dict.fromkeys(words)
+        new = [word for word in different if word not in known]
+        if len(known) + len(new) > KEPT:
+            known, new = {}, [*different]
+        if new:
+            known.update(zip(new, self.feature.table(new), strict=True))
+            # What many words needed is let go of with them, and so are long ones.
+            few = len(known) <= KEPT and max(map(len, new)) <= LONGEST_KEPT
+            self._known = known if few else {}
+        return [known[word] for word in words]
+
+    @abstractmethod
+    @override
+    def save_files(self, folder: Path) -> dict[str, Any]: ...
+
+
+@columns.register("characters")
+class CharactersColumn(WordPartsColumn):
+    """The characters of each word, in as many places for every word.
+
+    Example:
+        >>> column = CharactersColumn(Characters("dogs", length=5))
+        >>> column.encode(["dog so"])[0].reshape(2, 5).tolist()
+        [[2, 4, 5, 6, 3], [2, 7, 5, 3, 0]]
+    """
+
+    kind = "characters"
+    saved: ClassVar[Mapping[str, Any]] = {"name": str, "known": list, "length": int}
+    feature: Characters
+
+    @override
+    def save_files(self, folder: Path) -> dict[str, Any]:
+        return {"name": self.name, "known": [*self.feature.known], "length": self.width}
+
+    @classmethod
+    @override
+    def from_files(cls, folder: Path, settings: dict[str, Any]) -> Self:
+        known, length = settings["known"], settings["length"]
+        return cls(Characters(map(str, known), length=length, column=settings["name"]))
+
+
+@columns.register("affixes")
+class AffixesColumn(WordPartsColumn):
+    """The affixes of each word, in as many places for every word.
+
+    Example:
+        >>> affixes = Affixes([["s", "g"], ["x"]], prefixes=[], suffixes=[1])
+        >>> AffixesColumn(affixes).encode(["dogs go"])[0].reshape(2, 2).tolist()
+        [[3, 2], [1, 2]]
+    """
+
+    kind = "affixes"
+    saved: ClassVar[Mapping[str, Any]] = {
+        "name": str, "prefixes": list, "suffixes": list, "known": list,
+    }  # fmt: skip
+    feature: Affixes
+
+    @override
+    def save_files(self, folder: Path) -> dict[str, Any]:
+        affixes = self.feature
+        return {
+            "name": self.name,
+            "prefixes": [str(length) for length in affixes.prefixes],
+            "suffixes": [str(length) for length in affixes.suffixes],
+            "known": [f"{place} {a}" for place, names in enumerate(affixes.known) for a in names],
+        }
+
+    @classmethod
+    @override
+    def from_files(cls, folder: Path, settings: dict[str, Any]) -> Self:
+        sizes = {name: [int(n) for n in settings[name]] for name in ("prefixes", "suffixes")}
+        places = range(len(sizes["prefixes"]) + len(sizes["suffixes"]) + 1)
+        known: dict[str, list[str]] = {str(place): [] for place in places}
+        for place, _, affix in (entry.partition(" ") for entry in settings["known"]):
+            if place not in known:
+                raise UserError(f"'known' has an affix of the place {place!r}.")
+            known[place].append(affix)
+        return cls(Affixes([*known.values()], **sizes, column=settings["name"]))
+
+
+@columns.register("pieces")
+class PiecesColumn(WordPartsColumn):
+    """The pieces of each word, in as many places for every word."""
+
+    kind = "pieces"
+    saved: ClassVar[Mapping[str, Any]] = {"name": str, "length": int}
+    feature: WordPieces
+
+    @override
+    def save_files(self, folder: Path) -> dict[str, Any]:
+        self.feature.tokenizer.save(folder / "tokenizer")
+        return {"name": self.name, "length": self.width}
+
+    @classmethod
+    @override
+    def from_files(cls, folder: Path, settings: dict[str, Any]) -> Self:
+        tokenizer = load_tokenizer(folder / "tokenizer")
+        return cls(WordPieces(tokenizer, length=settings["length"], column=settings["name"]))
+
+
+MOST_NGRAMS = 8192
+"""N-grams of a text: those of a thousand words. A longer one loses its rarest."""
+
+
+@columns.register("ngrams")
+class NgramsColumn(IdsColumn):
+    """The known n-grams of a text, each once; it shares the text's column.
+
+    Raises:
+        UserError: The tokenizer's tokens are no n-grams.
+
+    Example:
+        >>> tokenizer = NgramTokenizer({"wake": 2, "up": 1}, {"wa": 2}, rows=2)
+        >>> column = NgramsColumn("text", tokenizer)
+        >>> [row.tolist() for row in column.encode(["Wake up!", "No"])]
+        [[2, 3, 4], []]
+    """
+
+    kind = ingredient = "ngrams"
+    shares = True
+
+    def __init__(self, name: str, tokenizer: Tokenizer) -> None:
+        if not isinstance(tokenizer, NgramTokenizer):
+            raise UserError(
+                f"ngrams must be of type fitted_ngrams, but they are a {type(tokenizer).__name__}."
+            )
+        super().__init__(name, tokenizer)
+
+    @override
+    def encode(self, values: Sequence[Any]) -> Ragged:
+        texts = joined_words(values, self.name)
+        return super().cut(encode_column(self._encoder, texts, self.name), MOST_NGRAMS)
+
+    @override
+    def encode_one(self, value: Any) -> NDArray[np.int64] | None:
+        ids = encoded_one(self._encoder, value) if type(self) is NgramsColumn else None
+        return None if ids is None else ids[:MOST_NGRAMS]
+
+    @classmethod
+    @override
+    def from_files(cls, folder: Path, settings: dict[str, Any]) -> Self:
+        return cls(settings["name"], load_tokenizer(folder / "tokenizer"))
+
+    @override
+    def cut(self, encoded: Ragged, limit: int) -> Ragged:
+        """All of them: they are of the whole text, and the limit is that of its words."""
+        return encoded

@@ -1,0 +1,222 @@
+"""Labels: the names that a task can answer, with a number each."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from textmill.config.component import Component
+from textmill.config.component import Config as BaseConfig
+from textmill.errors import DataError, UserError
+from textmill.text import registries
+from textmill.text.cells import ListCell, placed_errors, training_cell, unlisted
+
+__all__ = ["UNSEEN", "FittedLabels", "Labels", "one_label", "split_labels"]
+
+UNSEEN = -2
+"""The number of a label that training has not, in rows that are evaluated; padding is -1."""
+
+SHOWN = 12
+"""Names that an error lists."""
+
+
+def shown(names: Sequence[str]) -> str:
+    """The first of some names, with dots behind where there are more."""
+    return ", ".join(map(repr, names[:SHOWN])) + (", ..." if len(names) > SHOWN else "")
+
+
+class Labels(Sequence[str]):
+    """Names in the order of their numbers.
+
+    Args:
+        names: Each once.
+        column: The column of the rows that they are in.
+        multiple: Whether a row has any number of them; one a word is several a row, too.
+        separator: Between two of a row; None is any white space.
+
+    Raises:
+        UserError: There is none, or one twice.
+
+    Example:
+        >>> labels = Labels(["ham", "spam"])
+        >>> labels.numbers(["spam", "ham"]).tolist(), labels[1]
+        ([1, 0], 'spam')
+    """
+
+    def __init__(
+        self,
+        names: Iterable[str],
+        *,
+        column: str = "label",
+        multiple: bool = False,
+        separator: str | None = None,
+    ) -> None:
+        self.names, self.column = tuple(names), column
+        self.multiple, self.separator = multiple, separator
+        if not self.names:
+            raise UserError("There must be one label at least, but there is none.")
+        self._numbers = {name: number for number, name in enumerate(self.names)}
+        if len(self._numbers) < len(self.names):
+            twice = next(n for i, n in enumerate(self.names) if self._numbers[n] != i)
+            raise UserError(f"Labels must differ, but {twice!r} is there twice.")
+
+    def numbers(self, names: Sequence[Any], *, unseen: bool = False) -> NDArray[np.int32]:
+        """The number of each name.
+
+        Args:
+            names: One a row.
+            unseen: Whether a name that is no label has the number ``UNSEEN``.
+
+        Raises:
+            DataError: One is no label; names its row, the column, and the labels there are.
+        """
+        known = self._numbers
+        try:
+            if unseen and all(isinstance(name, str) and name.strip() for name in names):
+                return np.array([known.get(name, UNSEEN) for name in names], dtype=np.int32)
+            return np.array([known[name] for name in names], dtype=np.int32)
+        except (KeyError, TypeError):
+            row = next(i for i, name in enumerate(names) if not self.has(name))
+            raise DataError(
+                f"Row {row}, column '{self.column}': {names[row]!r:.80} is no label. {self.listed}"
+            ) from None
+
+    def has(self, name: object) -> bool:
+        """Whether a value is one of the labels."""
+        return isinstance(name, str) and name in self._numbers
+
+    @property
+    def listed(self) -> str:
+        """The labels in a sentence.
+
+        >>> Labels(["ham", "spam"]).listed
+        "The 2 labels are 'ham', 'spam'."
+        """
+        return f"The {len(self)} labels are {shown(self.names)}{'' if len(self) > SHOWN else '.'}"
+
+    @override
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @override
+    def __getitem__(self, number: Any) -> Any:
+        return self.names[number]
+
+    @override
+    def __eq__(self, other: object) -> bool:
+        return self.names == other.names if isinstance(other, Labels) else NotImplemented
+
+    @override
+    def __hash__(self) -> int:
+        return hash(self.names)
+
+
+def one_label(value: Any, *, column: str, row: int) -> Any:
+    """The label in one cell: a list of one is that one, all else as it is.
+
+    Raises:
+        DataError: It is a list of several.
+
+    Example:
+        >>> one_label("spam", column="label", row=0)
+        'spam'
+    """
+    if not isinstance(value, ListCell):
+        return value
+    if len(value.parts) != 1:
+        raise DataError(
+            f"Row {row}, column '{column}': wanted one label, found a list of "
+            f"{len(value.parts)}. Several labels a row need labels.multiple=true."
+        )
+    return value.parts[0]
+
+
+def split_labels(value: Any, separator: str | None, *, column: str, row: int) -> list[str]:
+    """The labels in one cell: a list as it is, a text cut at the separator, None: at white space.
+
+    Raises:
+        DataError: The value is neither text nor a list of texts.
+
+    Example:
+        >>> split_labels("sport, news", ",", column="topics", row=0)
+        ['sport', 'news']
+    """
+    value = unlisted(value)
+    if isinstance(value, str):
+        parts = [part.strip() for part in value.split(separator)]
+        return [part for part in parts if part]
+    if isinstance(value, Sequence) and all(isinstance(part, str) for part in value):
+        return list(value)
+    raise DataError(
+        f"Row {row}, column '{column}': wanted text or a list of texts, "
+        f"found {type(value).__name__}."
+    )
+
+
+@registries.labels.register("fitted")
+class FittedLabels(Component):
+    """The labels that occur in a column of ``train_data``, in the order of their first row."""
+
+    class Config(BaseConfig):
+        """Which labels there are."""
+
+        column: str = "label"
+        """The column of the rows."""
+        names: tuple[str, ...] = ()
+        """The labels, where they are known; a row of ``train_data`` may then have no other."""
+        multiple: bool = False
+        """Whether a row has several labels, or none."""
+        separator: str | None = None
+        """Between two labels of a row (``multiple``); null: any white space."""
+
+        def __post_init__(self) -> None:
+            if self.separator is not None and not self.multiple:
+                raise UserError(
+                    "labels.separator divides several labels of a row: set labels.multiple=true "
+                    "with it."
+                )
+            if self.separator == "":
+                raise UserError("labels.separator must not be empty; null is any white space.")
+
+        @override
+        def build(  # type: ignore[override]  # what is built of is named, for the planner
+            self, *, train_data: Iterable[Mapping[str, Any]]
+        ) -> Labels:
+            """Takes the declared labels, or reads those of the rows.
+
+            Raises:
+                DataError: A row has no such column, or no label.
+            """
+            if self.names:
+                return self._made(self.names)
+            found: dict[str, None] = {}
+            with placed_errors(train_data):
+                for number, row in enumerate(train_data):
+                    found.update(dict.fromkeys(self._of(row, number)))
+            if not found:
+                raise DataError(f"No row of train_data has a label in its column '{self.column}'.")
+            return self._made(found)
+
+        def _made(self, names: Iterable[str]) -> Labels:
+            return Labels(
+                names, column=self.column, multiple=self.multiple, separator=self.separator
+            )
+
+        def _of(self, row: Mapping[str, Any], number: int) -> list[str]:
+            value = training_cell(
+                row,
+                self.column,
+                number,
+                purpose="to take labels from",
+                remedy="Name the column by labels.column, or declare the labels by labels.names.",
+            )
+            if self.multiple:
+                return split_labels(value, self.separator, column=self.column, row=number)
+            value = one_label(value, column=self.column, row=number)
+            if not isinstance(value, str) or not value.strip():
+                raise DataError(
+                    f"Row {number}, column '{self.column}': wanted a label, found {value!r:.80}."
+                )
+            return [value]

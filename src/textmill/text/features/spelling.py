@@ -1,0 +1,285 @@
+"""How words are spelled, as ids: their characters, and their beginnings, endings and shapes."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from textmill.config.component import Component
+from textmill.config.component import Config as BaseConfig
+from textmill.errors import UserError
+from textmill.text import registries
+from textmill.text.cells import training_cells, words_in
+
+__all__ = ["Affixes", "Characters", "FittedAffixes", "FittedCharacters", "word_shape"]
+
+PAD, UNK, BEGIN, END, FIRST = 0, 1, 2, 3, 4
+LEAST = 4
+"""Places of a word: its two marks and two characters."""
+MOST = 1_000
+"""Places of a word: ten times the longest word of a language, and 4 kB for each word that differs;
+a saved file that says more would take the memory."""
+
+
+class Characters:
+    """The known characters, and how many places a word has for them and for its two marks.
+
+    Args:
+        known: Each once, in the order of their ids; they begin at 4, after padding, the unknown
+            character and the marks before and after a word.
+        length: Places of a word. A longer word keeps its first and its last characters.
+        column: The column of the rows that the words are in.
+
+    Raises:
+        UserError: One is not one character, or is there twice, or there are too few places, or too
+            many.
+
+    Example:
+        >>> Characters("dogs", length=6).table(["dog", "ghosts"]).tolist()
+        [[2, 4, 5, 6, 3, 0], [2, 6, 1, 1, 7, 3]]
+    """
+
+    pad_idx = PAD
+    """The id of padding."""
+
+    def __init__(self, known: Iterable[str], *, length: int = 16, column: str = "words") -> None:
+        self.known, self.length, self.column = tuple(known), length, column
+        self._ids = {character: FIRST + i for i, character in enumerate(self.known)}
+        wrong = next((c for c in self.known if len(c) != 1), None)
+        if wrong is not None:
+            raise UserError(f"A known character must be one character, but one is {wrong!r:.80}.")
+        if len(self._ids) < len(self.known):
+            twice = Counter(self.known).most_common(1)[0][0]
+            raise UserError(f"Known characters must differ, but {twice!r} is there twice.")
+        if length < LEAST:
+            raise UserError(
+                f"characters.length must be {LEAST} or more: a word has two marks; it is {length}."
+            )
+        if length > MOST:
+            raise UserError(
+                f"characters.length must be {MOST} or less, for every word has as many places; it "
+                f"is {length}. A longer word keeps its first and its last characters."
+            )
+
+    @property
+    def size(self) -> int:
+        """Number of ids."""
+        return FIRST + len(self.known)
+
+    def table(self, words: Sequence[str]) -> NDArray[np.int32]:
+        """The ids of words. *Shape:* ``[len(words), length]``."""
+        out = np.full((len(words), self.length), PAD, dtype=np.int32)
+        get, most = self._ids.get, self.length - 2
+        for row, word in enumerate(words):
+            both = word[: most - most // 2] + word[len(word) - most // 2 :]
+            kept = both if len(word) > most else word
+            out[row, : len(kept) + 2] = [BEGIN, *(get(c, UNK) for c in kept), END]
+        return out
+
+
+@registries.characters.register("fitted")
+class FittedCharacters(Component):
+    """The characters that occur in a column of ``train_data``, in the order of their first row."""
+
+    class Config(BaseConfig):
+        """Which characters are known."""
+
+        column: str = "words"
+        """The column of the rows."""
+        min_count: int = 2
+        """How often a character must occur; a rarer one is the unknown character."""
+        length: int = 16
+        """Places of a word, two of them for the marks before and after it; a longer word keeps its
+        first and its last characters."""
+
+        def __post_init__(self) -> None:
+            if self.min_count < 1:
+                raise UserError(f"characters.min_count must be 1 or more, but is {self.min_count}.")
+            Characters((), length=self.length)
+
+        @override
+        def build(  # type: ignore[override]  # what is built of is named, for the planner
+            self, *, train_data: Iterable[Mapping[str, Any]]
+        ) -> Characters:
+            """Reads the rows once.
+
+            Raises:
+                DataError: A row has no such column.
+            """
+            counts: Counter[str] = Counter()
+            cells = training_cells(
+                train_data,
+                self.column,
+                purpose="to take characters from",
+                remedy="Name the column by characters.column.",
+            )
+            for row, cell in cells:
+                counts.update("".join(words_in(cell, self.column, row)))
+            known = [c for c, count in counts.items() if count >= self.min_count]
+            return Characters(known, length=self.length, column=self.column)
+
+
+MOST_AFFIXES = 16
+"""Places of a word: more beginnings and endings than any language has use for."""
+LONGEST = 12
+"""Characters of a shape that are looked at."""
+
+DIGIT = re.compile(r"\d")
+REPEATED = re.compile(r"(.)\1{2,}", re.DOTALL)
+
+
+def word_shape(word: str) -> str:
+    """What a word looks like: capital and small letters and digits as one each, no run over two.
+
+    Example:
+        >>> word_shape("McCallum,"), word_shape("1998--2004"), word_shape("HMM")
+        ('XxXxx,', 'dd--dd', 'XX')
+    """
+    kinds = "".join(
+        "X" if c.isupper() else "x" if c.islower() else "d" if c.isdigit() else c for c in word
+    )
+    return REPEATED.sub(r"\1\1", kinds)[:LONGEST]
+
+
+class Affixes:
+    """The known beginnings, endings and shapes of words.
+
+    A word has a place for each length of a beginning, then for each of an ending, then one for its
+    shape. Beginnings and endings are of small letters, with 0 for every digit; a shorter word is
+    its own.
+
+    Args:
+        known: Those of each place, each once. Ids begin at 1, after padding, with one for what is
+            unknown at each place; then they are in this order.
+        prefixes: Lengths of beginnings, in characters.
+        suffixes: Lengths of endings.
+        column: The column of the rows that the words are in.
+
+    Raises:
+        UserError: A length is none, or there are too many places or not as many as known ones, or
+            a place knows one twice.
+
+    Example:
+        >>> affixes = Affixes([["ta"], ["ing", "ed"], ["xx"]], prefixes=[2], suffixes=[3])
+        >>> affixes.table(["talking", "Rated"]).tolist()
+        [[4, 5, 7], [1, 2, 3]]
+    """
+
+    pad_idx = 0
+    """The id of padding."""
+
+    def __init__(
+        self,
+        known: Sequence[Iterable[str]],
+        *,
+        prefixes: Sequence[int],
+        suffixes: Sequence[int],
+        column: str = "words",
+    ) -> None:
+        self.known = tuple(tuple(names) for names in known)
+        self.prefixes, self.suffixes, self.column = tuple(prefixes), tuple(suffixes), column
+        if min((*self.prefixes, *self.suffixes), default=1) < 1:
+            raise UserError(
+                "Lengths of affixes must be at least 1, but are "
+                f"{[*self.prefixes]} and {[*self.suffixes]}."
+            )
+        self.length = len(self.prefixes) + len(self.suffixes) + 1
+        """Places of a word."""
+        if self.length > MOST_AFFIXES:
+            raise UserError(
+                f"A word may have {MOST_AFFIXES - 1} beginnings and endings, but has "
+                f"{self.length - 1}."
+            )
+        if len(self.known) != self.length:
+            raise UserError(
+                f"Affixes of {self.length} places are wanted, but those of {len(self.known)} are "
+                "known."
+            )
+        self._ids: list[dict[str, int]] = []
+        self.size = 1 + self.length
+        """Number of ids."""
+        for names in self.known:
+            ids = {name: self.size + i for i, name in enumerate(names)}
+            if len(ids) < len(names):
+                twice = Counter(names).most_common(1)[0][0]
+                raise UserError(f"Affixes of a place must differ, but {twice!r} is there twice.")
+            self._ids.append(ids)
+            self.size += len(ids)
+
+    def table(self, words: Sequence[str]) -> NDArray[np.int32]:
+        """The ids of words. *Shape:* ``[len(words), length]``."""
+        out = np.empty((len(words), self.length), dtype=np.int32)
+        for row, word in enumerate(words):
+            parts = affixes_of(word, self.prefixes, self.suffixes)
+            both = zip(self._ids, parts, strict=True)
+            out[row] = [ids.get(part, 1 + place) for place, (ids, part) in enumerate(both)]
+        return out
+
+
+def affixes_of(word: str, prefixes: Sequence[int], suffixes: Sequence[int]) -> list[str]:
+    """What stands at each place of a word.
+
+    Example:
+        >>> affixes_of("Pages", [1], [1, 2])
+        ['p', 's', 'es', 'Xxx']
+    """
+    small = DIGIT.sub("0", word.lower())
+    beginnings = [small[:length] for length in prefixes]
+    return [*beginnings, *(small[-length:] for length in suffixes), word_shape(word)]
+
+
+@registries.affixes.register("fitted")
+class FittedAffixes(Component):
+    """The beginnings, endings and shapes of the words in a column of ``train_data``."""
+
+    class Config(BaseConfig):
+        """Which are known."""
+
+        column: str = "words"
+        """The column of the rows."""
+        prefixes: tuple[int, ...] = (1, 2, 3)
+        """Lengths of the beginnings, in characters."""
+        suffixes: tuple[int, ...] = (1, 2, 3, 4)
+        """Lengths of the endings."""
+        min_count: int = 2
+        """How often one must occur; a rarer one is unknown."""
+
+        def __post_init__(self) -> None:
+            if self.min_count < 1:
+                raise UserError(f"affixes.min_count must be 1 or more, but is {self.min_count}.")
+            none: list[list[str]] = [[] for _ in (*self.prefixes, *self.suffixes, "shape")]
+            Affixes(none, prefixes=self.prefixes, suffixes=self.suffixes)
+
+        @override
+        def build(  # type: ignore[override]  # what is built of is named, for the planner
+            self, *, train_data: Iterable[Mapping[str, Any]]
+        ) -> Affixes:
+            """Reads the rows once.
+
+            Raises:
+                DataError: A row has no such column.
+            """
+            words: Counter[str] = Counter()
+            cells = training_cells(
+                train_data,
+                self.column,
+                purpose="to take affixes from",
+                remedy="Name the column by affixes.column.",
+            )
+            for row, cell in cells:
+                words.update(words_in(cell, self.column, row))
+            counts: list[Counter[str]] = [
+                Counter() for _ in (*self.prefixes, *self.suffixes, "shape")
+            ]
+            for word, times in words.items():
+                parts = affixes_of(word, self.prefixes, self.suffixes)
+                for count, part in zip(counts, parts, strict=True):
+                    count[part] += times
+            known = [[p for p, n in count.items() if n >= self.min_count] for count in counts]
+            return Affixes(
+                known, prefixes=self.prefixes, suffixes=self.suffixes, column=self.column
+            )

@@ -1,0 +1,196 @@
+"""Trees of intents and slots as a tag for each word, and back.
+
+A word's tag is what opens before it and what closes behind it, as the tree is written: in
+``[IN:CALL call [SL:PERSON my mom ] now ]`` the words have ``[IN:CALL``, ``[SL:PERSON``, ``]`` and
+``O``. What closes behind the last word is not told: there all does. So each tree is one sequence of
+tags, and each sequence of tags makes a tree.
+
+Source: Gomez-Rodriguez and Vilares 2018, "Constituent Parsing as Sequence Labeling", whose tags say
+how many levels two neighbouring words share; with absolute openings a tag is readable by itself.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from typing_extensions import override
+
+from textmill.config.component import Component
+from textmill.config.component import Config as BaseConfig
+from textmill.errors import DataError, UserError
+from textmill.text import registries
+from textmill.text.cells import placed_errors, training_cell
+from textmill.text.features.labels import Labels
+
+__all__ = ["FittedTreeTags", "TreeTags", "tags_of_tree", "tree_of_tags"]
+
+NOTHING = "O"
+"""The tag of a word before which nothing opens, and behind which nothing closes."""
+DEEPEST = 100
+"""Levels of a tree: people's have below ten."""
+_MARK = re.compile(r"\[(?:IN|SL):[^\s\[\]]*|\]|[^\s\]]+")
+_OPENED = re.compile(r"\[([^\[\]]+)")
+
+
+def tags_of_tree(text: str) -> tuple[list[str], list[str]]:
+    """The words of a tree, and a tag for each.
+
+    Raises:
+        DataError: The text is no tree whose intents and slots all hold words; it says why.
+
+    Example:
+        >>> tags_of_tree("[IN:CALL call [SL:PERSON my mom ] now ]")
+        (['call', 'my', 'mom', 'now'], ['[IN:CALL', '[SL:PERSON', ']', 'O'])
+    """
+    words, opened, closed = list[str](), list[str](), list[int]()
+    waiting, depth = "", 0
+    for mark in _MARK.findall(text):
+        if words and not depth:
+            raise _no_tree(text, f"{mark!r} stands behind the outermost intent")
+        if mark == "]":
+            if waiting or not words:
+                raise _no_tree(text, "a bracket closes where no word stands in it")
+            closed[-1] += 1
+            depth -= 1
+        elif mark.startswith(("[IN:", "[SL:")):
+            _check_mark(text, mark, depth)
+            depth += 1
+            waiting += mark
+        else:
+            if not depth:
+                raise _no_tree(text, f"{mark!r} stands outside of the one outermost intent")
+            words.append(mark)
+            opened.append(waiting)
+            closed.append(0)
+            waiting = ""
+    if depth or not words:
+        raise _no_tree(text, f"{depth} brackets stay open" if depth else "it is empty")
+    closed[-1] = 0
+    tags = [f"{o}{']' * n}" or NOTHING for o, n in zip(opened, closed, strict=True)]
+    return words, tags
+
+
+def tree_of_tags(words: Sequence[str], tags: Sequence[str], *, root: str) -> str:
+    """The tree that tags make of words.
+
+    An intent stands in a slot, and a slot in an intent: what opens elsewhere is left out, with
+    what it holds. The outermost intent closes behind the last word.
+
+    Args:
+        words: Those of a sentence.
+        tags: One for each, which need not fit each other.
+        root: The outermost intent where the first tag opens none.
+
+    Example:
+        >>> words = "call my mom now".split()
+        >>> tree_of_tags(words, ["[IN:CALL", "[SL:PERSON", "]", "O"], root="IN:CALL")
+        '[IN:CALL call [SL:PERSON my mom ] now ]'
+        >>> tree_of_tags(words, ["O", "]", "[IN:CALL", "O"], root="IN:STOP")
+        '[IN:STOP call my mom now ]'
+    """
+    parts, depth = list[str](), 0
+    for number, (word, tag) in enumerate(zip(words, tags, strict=True)):
+        opened = _OPENED.findall(tag)
+        if not number and not "".join(opened[:1]).startswith("IN:"):
+            opened = [root]
+        for label in opened:
+            if depth == DEEPEST or not f"[{label}".startswith(_kind(depth)):
+                break
+            parts.append(f"[{label}")
+            depth += 1
+        parts.append(word)
+        closes = depth if number == len(words) - 1 else min(tag.count("]"), depth - 1)
+        parts += ["]"] * closes
+        depth -= closes
+    return " ".join(parts) if parts else f"[{root} ]"
+
+
+class TreeTags(Labels):
+    """The tags that words of trees can have.
+
+    Raises:
+        UserError: None of them opens an intent.
+
+    Example:
+        >>> TreeTags(["O", "[IN:CALL", "]"]).root
+        'IN:CALL'
+    """
+
+    def __init__(self, names: Iterable[str], *, column: str = "target") -> None:
+        super().__init__(names, column=column, multiple=True)
+        opened = next((name for name in self.names if name.startswith("[IN:")), None)
+        if opened is None:
+            raise UserError(f"No tag of a word opens an intent, as [IN:CALL. {self.listed}")
+        self.root = _OPENED.findall(opened)[0]
+        """The outermost intent of a tree whose first word has none."""
+
+
+@registries.labels.register("trees")
+class FittedTreeTags(Component):
+    """The tags of words in the trees of ``train_data``, in the order of their first row."""
+
+    class Config(BaseConfig):
+        """Where the trees are."""
+
+        column: str = "target"
+        """The column of the rows."""
+
+        @override
+        def build(  # type: ignore[override]  # what is built of is named, for the planner
+            self, *, train_data: Iterable[Mapping[str, Any]]
+        ) -> TreeTags:
+            """Reads the trees of the rows.
+
+            Raises:
+                DataError: A row has no such column, or no tree; or there is no row.
+            """
+            found: dict[str, None] = {}
+            with placed_errors(train_data):
+                for number, row in enumerate(train_data):
+                    found.update(dict.fromkeys(self._of(row, number)))
+            if not found:
+                raise DataError(f"No row of train_data has a tree in its column '{self.column}'.")
+            return TreeTags(found, column=self.column)
+
+        def _of(self, row: Mapping[str, Any], number: int) -> list[str]:
+            value = training_cell(
+                row,
+                self.column,
+                number,
+                purpose="to take trees from",
+                remedy="Name the column by labels.column.",
+            )
+            return read_cell(value, column=self.column, row=number)[1]
+
+
+def read_cell(value: Any, *, column: str, row: int) -> tuple[list[str], list[str]]:
+    """The words and the tags of the tree in one cell.
+
+    Raises:
+        DataError: There is none; names the row and the column.
+    """
+    if not isinstance(value, str):
+        raise DataError(f"Row {row}, column '{column}': wanted a tree, found {value!r:.80}.")
+    try:
+        return tags_of_tree(value)
+    except DataError as error:
+        raise DataError(f"Row {row}, column '{column}': {error}") from None
+
+
+def _check_mark(text: str, mark: str, depth: int) -> None:
+    if mark in ("[IN:", "[SL:"):
+        raise _no_tree(text, f"{mark!r} has no label")
+    if not mark.startswith(wanted := _kind(depth)):
+        raise _no_tree(text, f"{mark!r} stands where only {wanted} or a word may")
+    if depth == DEEPEST:
+        raise _no_tree(text, f"it has over {DEEPEST} levels")
+
+
+def _kind(depth: int) -> str:
+    return "[SL:" if depth % 2 else "[IN:"
+
+
+def _no_tree(text: str, why: str) -> DataError:
+    return DataError(
+        f"A tree is written [IN:LABEL words [SL:LABEL words ] ], but {why}: {text!r:.200}."
+    )

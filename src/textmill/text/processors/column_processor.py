@@ -1,0 +1,291 @@
+"""Text processors that are made of columns: one object for all tasks of typed columns."""
+
+import copy
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from textmill.errors import UserError
+from textmill.text.cells import Rows, values_of
+from textmill.text.columns.column import Column, ColumnKind, load_column
+from textmill.text.columns.token_ids import IdsColumn
+from textmill.text.metadata import SavedTextError, settings_of, write_description
+from textmill.text.processors.text_processor import (
+    DESCRIPTION,
+    Encoded,
+    TextProcessor,
+    text_processors,
+)
+
+__all__ = ["ColumnsText", "PlainColumns", "fitted_with"]
+
+
+class ColumnsText(TextProcessor):
+    """Rows of typed columns to arrays, and scores to answers.
+
+    A task's own is a subclass: it says what the columns can be, by the role they play, and by
+    ``decode`` what an answer is.
+
+    Args:
+        inputs: The columns that every row must have, in prediction too, by their role.
+        targets: Those that only training and evaluation need, by their role.
+
+    Raises:
+        UserError: Two columns have one name, or one cannot stand beside the others.
+    """
+
+    kinds: ClassVar[Mapping[str, ColumnKind]]
+    """What a column of each role can be."""
+    target_roles: ClassVar[frozenset[str]] = frozenset()
+    """The roles that only training and evaluation need."""
+    optional: ClassVar[frozenset[str]] = frozenset()
+    """The roles that may be left out."""
+    alike: ClassVar[tuple[str, ...]] = ()
+    """The roles of texts that have one tokenizer and one limit."""
+    leading: ClassVar[str | None] = None
+    """The role whose limit is that of all: what belongs to words over it is cut with them."""
+    answer_settings: ClassVar[Mapping[str, Sequence[Any]]] = {}
+    """Attributes that say how answers are told, which its task sets, each with what it can be."""
+
+    def __init__(self, inputs: Mapping[str, Column], targets: Mapping[str, Column]) -> None:
+        self.inputs, self.targets = dict(inputs), dict(targets)
+        names = [column.name for column in self.all.values() if not column.shares]
+        for name in names:
+            if names.count(name) > 1:
+                raise UserError(f"The columns of a row must differ, but '{name}' is there twice.")
+        for role, column in self.inputs.items():
+            column.check_beside(role, self.inputs)
+
+    @property
+    def all(self) -> dict[str, Column]:
+        """All columns by their role, inputs first."""
+        return {**self.inputs, **self.targets}
+
+    @property
+    @override
+    def input_columns(self) -> tuple[str, ...]:  # type: ignore[override]  # known when it is made
+        return tuple(dict.fromkeys(column.name for column in self.inputs.values()))
+
+    @property
+    @override
+    def target_columns(self) -> tuple[str, ...]:  # type: ignore[override]  # known when it is made
+        return tuple(column.name for column in self.targets.values())
+
+    @property
+    @override
+    def ingredients(self) -> dict[str, Any]:
+        return fitted_with(self.all)
+
+    @property
+    def limits(self) -> dict[str, int]:
+        """Most places of a row, by role, where there is a limit."""
+        return {role: c.limit for role, c in self.all.items() if c.limit is not None}
+
+    @property
+    def limits_in_words(self) -> str:
+        """How many tokens a row may have, of which columns."""
+        return " or ".join(
+            f"{limit} {self.all[role].unit} of '{self.all[role].name}'"
+            for role, limit in self.limits.items()
+        )
+
+    @property
+    @override
+    def arrays(self) -> dict[str, str]:
+        return {role: column.kept_as for role, column in self.all.items()}
+
+    @override
+    def difference(self, other: TextProcessor) -> str:
+        assert isinstance(other, ColumnsText), "a task has asked for its kind"
+        for part in ("inputs", "targets"):
+            found, wanted = _listed(getattr(self, part)), _listed(getattr(other, part))
+            if found != wanted:
+                return f"has the {part} {found}, but those of the task are {wanted}"
+        return ""
+
+    def with_unseen(self) -> Self:
+        """The same for rows that are evaluated: labels that training has not are ``UNSEEN``."""
+        other = copy.copy(self)
+        other.targets = {role: column.with_unseen() for role, column in self.targets.items()}
+        return other
+
+    def unseen_in(self, row: Mapping[str, Any], role: str) -> list[str]:
+        """The labels that a row has in the column of a role, and training has not."""
+        column = self.targets[role]
+        return column.unseen_in(row[column.name])
+
+    @override
+    def encode(self, rows: Rows, *, with_targets: bool, truncate: bool = False) -> Encoded:
+        """Encodes the columns, each under its role; columns that no role has are not looked at.
+
+        Raises:
+            DataError: A row lacks a column, or has a value that cannot be used; names both.
+        """
+        encoded, over, kinds = {}, np.zeros(len(rows), dtype=np.bool_), self.all
+        for role, column in (kinds if with_targets else self.inputs).items():
+            made = column.encode(values_of(rows, column.name))
+            if column.limit is not None:
+                over |= made.lengths > column.limit * column.width
+            encoded[role] = made
+        for role in encoded:
+            kinds[role].check(encoded, kinds)
+        found = Encoded(encoded, np.flatnonzero(over))
+        return self.cut(found) if truncate else found
+
+    def encode_one(
+        self, row: Mapping[str, Any]
+    ) -> tuple[dict[str, NDArray[Any]], dict[str, NDArray[np.int64]]] | None:
+        """The inputs of a single row as a batch, faster than by :meth:`encode`.
+
+        Returns:
+            As :func:`~textmill.text.columns.padding.padded_columns`; None where only ``encode``
+            knows what the row is, or what is wrong with it.
+        """
+        if type(self).encode is not ColumnsText.encode:
+            return None
+        columns, lengths = dict[str, NDArray[Any]](), dict[str, NDArray[np.int64]]()
+        for role, column in self.inputs.items():
+            ids = column.encode_one(row[column.name])
+            if ids is None or (column.limit is not None and len(ids) > column.limit):
+                return None
+            columns[role], lengths[role] = ids[None], np.array([len(ids)], np.int64)
+        return columns, lengths
+
+    def completed(self, answer: Any, row: Mapping[str, Any]) -> Any:
+        """An answer with what it takes from its row, such as words; as it is, by default."""
+        return answer
+
+    def shown(self, row: dict[str, Any]) -> dict[str, Any]:
+        """What is shown of an answer's ``row()``, as ``answer_settings`` say; all, by default."""
+        return row
+
+    def cut(self, encoded: Encoded) -> Encoded:
+        """The same with rows cut to the limits; each keeps its first numbers."""
+        kinds, cut = self.all, dict(encoded)
+        for role, column in encoded.items():
+            limit = kinds[self.leading or role].limit
+            if limit is not None:
+                cut[role] = kinds[role].cut(column, limit)
+        return Encoded(cut, np.zeros(0, np.int64))
+
+    @override
+    def save(self, folder: Path) -> None:
+        for role, column in self.all.items():
+            column.save(folder / "columns" / role)
+        write_description(folder / DESCRIPTION, self.kind, {"roles": sorted(self.all)})
+
+    @classmethod
+    def load_columns(cls, folder: Path, settings: dict[str, Any]) -> dict[str, Column]:
+        """The saved columns by role, each of a kind that the role can have.
+
+        Raises:
+            SavedTextError: A role is missing or unknown, or its column is of another kind.
+        """
+        roles = settings.get("roles")
+        if set(settings) != {"roles"} or not isinstance(roles, list):
+            raise SavedTextError(f"{folder / DESCRIPTION}: wanted the setting 'roles', a list.")
+        if not set(cls.kinds) - cls.optional <= {*map(str, roles)} <= set(cls.kinds):
+            raise SavedTextError(
+                f"{folder / DESCRIPTION}: has columns for {', '.join(map(str, roles))}; "
+                f"wanted {', '.join(cls.kinds)}."
+            )
+        found = {
+            role: load_column(folder / "columns" / role) for role in cls.kinds if role in roles
+        }
+        for role, column in found.items():
+            if not isinstance(column, cls.kinds[role]):
+                raise SavedTextError(
+                    f"{folder / 'columns' / role}: is a column of {column.kind}, which cannot be "
+                    f"the {role} of {cls.kind}."
+                )
+        texts = {role: c for role in cls.alike if isinstance(c := found.get(role), IdsColumn)}
+        for role, text in texts.items():
+            first = texts[cls.alike[0]]
+            if (text.tokenizer.vocab_info, text.limit) != (first.tokenizer.vocab_info, first.limit):
+                raise SavedTextError(
+                    f"{folder / 'columns' / role}: has another tokenizer or limit than the column "
+                    f"of the {cls.alike[0]}. Save the text processor again."
+                )
+            found[role] = type(text)(text.name, first.tokenizer, limit=first.limit)
+        return found
+
+    @classmethod
+    @override
+    def from_files(cls, folder: Path, settings: dict[str, Any]) -> Self:
+        inputs = cls.load_columns(folder, settings)
+        targets = {role: inputs.pop(role) for role in [*inputs] if role in cls.target_roles}
+        try:
+            return cls(inputs, targets)
+        except UserError as error:
+            raise SavedTextError(f"{folder / DESCRIPTION}: {error}") from None
+
+
+def fitted_with(columns: Mapping[str, Column]) -> dict[str, Any]:
+    """What columns were fitted with, by the names of the recipe's ingredients."""
+    return {name: made for column in columns.values() for name, made in column.fitted.items()}
+
+
+def _listed(columns: Mapping[str, Column]) -> str:
+    """Columns by their role, in words.
+
+    >>> from textmill.text.columns.numbers import NumberColumn
+    >>> _listed({"age": NumberColumn("years")})
+    "age (number 'years')"
+    """
+    limits = {role: "" if (most := c.limit) is None else f", {most}" for role, c in columns.items()}
+    listed = (f"{role} ({c.kind} '{c.name}'{limits[role]})" for role, c in columns.items())
+    return ", ".join(listed) or "none"
+
+
+MOST = 100
+"""Columns that a saved path may name."""
+
+
+@text_processors.register("columns")
+class PlainColumns(ColumnsText):
+    """Any columns by their roles: for a task of one's own, without a text processor of its own.
+
+    It saves and loads itself like any other, so that a run's tokenizer and labels come back by data
+    alone. What an answer is says the task, in its method ``answers``.
+
+    Example:
+        >>> from textmill.text.columns.numbers import NumberColumn
+        >>> path = PlainColumns({"age": NumberColumn("age")}, {"income": NumberColumn("income")})
+        >>> path.input_columns, path.target_columns
+        (('age',), ('income',))
+    """
+
+    kind = "columns"
+    kinds: ClassVar[Mapping[str, ColumnKind]] = {}  # any
+
+    @override
+    def decode(self, outputs: Iterable[Any]) -> list[Any]:
+        """The outputs as they are."""
+        return list(outputs)
+
+    @override
+    def save(self, folder: Path) -> None:
+        super().save(folder)
+        roles = {"inputs": list(self.inputs), "targets": list(self.targets)}
+        write_description(folder / DESCRIPTION, self.kind, roles)
+
+    @classmethod
+    @override
+    def from_files(cls, folder: Path, settings: dict[str, Any]) -> Self:
+        settings_of(folder / DESCRIPTION, settings, {"inputs": list, "targets": list})
+        roles = [*settings["inputs"], *settings["targets"]]
+        if not all(isinstance(role, str) and role.isidentifier() for role in roles):
+            raise SavedTextError(f"{folder / DESCRIPTION}: a column's role must be a name.")
+        if len(roles) > MOST or len(set(roles)) < len(roles):
+            raise SavedTextError(
+                f"{folder / DESCRIPTION}: wanted up to {MOST} roles, each once, found {len(roles)}."
+            )
+        inputs, targets = (
+            {role: load_column(folder / "columns" / role) for role in settings[part]}
+            for part in ("inputs", "targets")
+        )
+        return cls(inputs, targets)

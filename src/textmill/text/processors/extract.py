@@ -1,0 +1,135 @@
+"""The text processor of extractive summaries: a text to those of its sentences that say most."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from typing_extensions import override
+
+from textmill.errors import DataError
+from textmill.text.answer_rows import ExtractRow
+from textmill.text.cells import Rows, no_column
+from textmill.text.columns.sentences import OverlapsColumn, SentencesColumn
+from textmill.text.features.references import REFERENCES, references_of
+from textmill.text.features.sentences import Sentences, overlap, read_sentences
+from textmill.text.processors.column_processor import ColumnsText
+from textmill.text.processors.tagging import MarkedText
+from textmill.text.processors.text_processor import Encoded, text_processors
+
+__all__ = ["Extract", "ExtractText"]
+
+MOST = 20
+"""Sentences of a summary."""
+
+
+@dataclass(frozen=True)
+class Extract:
+    """Sentences of a text as its summary, in its order; ``str()`` gives them.
+
+    Example:
+        >>> print(Extract((MarkedText(text="It rains.", start=4, end=13, score=0.9),)))
+        It rains.
+    """
+
+    sentences: tuple[MarkedText, ...]
+    """Each with its characters in the text, and the probability that it says most of all."""
+
+    @property
+    def text(self) -> str:
+        """The sentences with a space between."""
+        return " ".join(sentence.text for sentence in self.sentences)
+
+    @property
+    def score(self) -> float:
+        """The probability that one of them says most of all."""
+        return sum(sentence.score for sentence in self.sentences)
+
+    @override
+    def __str__(self) -> str:
+        return self.text
+
+    def row(self) -> ExtractRow:
+        """The same as plain data."""
+        return {
+            "prediction": self.text,
+            "score": round(self.score, 6),
+            "sentences": [sentence.row() for sentence in self.sentences],
+        }
+
+
+@text_processors.register("extract")
+class ExtractText(ColumnsText):
+    """A text's sentences to those that say most of it."""
+
+    answer_class = Extract
+    kind = "extract"
+    leading = "sentences"
+    kinds = {"sentences": SentencesColumn, "overlaps": OverlapsColumn}  # noqa: RUF012
+    target_roles = frozenset({"overlaps"})
+    answer_settings = {"most": range(1, MOST + 1)}  # noqa: RUF012  # a ClassVar of the base
+    most: int = 1
+    """Sentences of a summary."""
+
+    def sentences(self, row: Mapping[str, Any], number: int = 0) -> Sentences:
+        """The sentences of a row."""
+        name = self.inputs["sentences"].name
+        return read_sentences(row[name], name, number)
+
+    def references(self, row: Mapping[str, Any], number: int = 0) -> list[str]:
+        """The right summaries of a row: its ``references``, or its target where it has none.
+
+        Raises:
+            DataError: They cannot be read; names the row and the column.
+        """
+        if REFERENCES in row:
+            return references_of(row, number)
+        if (name := self.targets["overlaps"].name) not in row:
+            raise no_column(name, row, number)
+        target = row[name]
+        if not isinstance(target, str) or not target.strip():
+            raise DataError(
+                f"Row {number}, column '{name}': wanted a summary, found {target!r:.80}."
+            )
+        return [target]
+
+    @override
+    def encode(self, rows: Rows, *, with_targets: bool, truncate: bool = False) -> Encoded:
+        """Encodes the columns; the target is how much of a right summary each sentence has.
+
+        Raises:
+            DataError: A row lacks a column, or has a value that cannot be used; names both.
+        """
+        given = rows
+        if with_targets:
+            name = self.targets["overlaps"].name
+            given = [{**row, name: self._overlaps(row, number)} for number, row in enumerate(rows)]
+        return super().encode(given, with_targets=with_targets, truncate=truncate)
+
+    def _overlaps(self, row: Mapping[str, Any], number: int) -> list[float]:
+        if (column := self.inputs["sentences"].name) not in row:
+            raise no_column(column, row, number)
+        references = self.references(row, number)
+        return [overlap(text, references) for text in self.sentences(row, number).texts]
+
+    @override
+    def decode(self, outputs: Iterable[ArrayLike]) -> list[Any]:
+        """Scores of each row's sentences; :meth:`completed` makes a summary of them."""
+        return [np.asarray(scores, dtype=np.float64) for scores in outputs]
+
+    @override
+    def completed(self, answer: Any, row: Mapping[str, Any]) -> Extract:
+        """The summary of a row by the scores of its sentences."""
+        text, places = self.sentences(row)
+        scores = answer[: len(places)]
+        chances = np.exp(scores - scores.max(initial=-np.inf)) if len(scores) else scores
+        chances = chances / max(chances.sum(), 1e-30)
+        best = np.argsort(-chances, kind="stable")[: self.most]
+        return Extract(
+            tuple(
+                MarkedText(text=text[start:end], start=start, end=end, score=float(chances[at]))
+                for at in sorted(best.tolist())
+                for start, end in [places[at]]
+            )
+        )

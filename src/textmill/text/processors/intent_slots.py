@@ -1,0 +1,194 @@
+"""The text processor of intents with slots: a text to a frame."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from typing_extensions import override
+
+from textmill.errors import UserError
+from textmill.text.answer_rows import FrameRow
+from textmill.text.cells import Rows
+from textmill.text.columns.column import Column
+from textmill.text.columns.inputs import BESIDE_WORDS, WORD_KINDS
+from textmill.text.columns.labels import LabelColumn, LabelsColumn, SlotsColumn
+from textmill.text.columns.words import NgramsColumn
+from textmill.text.features.slots import SlotSpan, places_of, read_slots, spans_of, tags_of, text_of
+from textmill.text.processors.column_processor import ColumnsText
+from textmill.text.processors.tagging import MarkedText
+from textmill.text.processors.text_processor import Encoded, text_processors
+
+__all__ = ["Frame", "FrameSlot", "IntentSlotText"]
+
+
+@dataclass(frozen=True)
+class FrameSlot(MarkedText):
+    """A slot that was found in a text."""
+
+    label: str
+    """The slot."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What a text wants, with its slots; ``str()`` writes it in brackets.
+
+    Example:
+        >>> slot = FrameSlot("time", text="at 8", start=8, end=12, score=0.9)
+        >>> print(Frame("set_alarm", 0.8, text="wake me at 8", slots=(slot,)))
+        [set_alarm wake me [time at 8 ] ]
+    """
+
+    intent: str
+    """The most probable intent."""
+    score: float
+    """Its probability."""
+    scores: Mapping[str, float] = field(default_factory=dict)
+    """The probability of every intent."""
+    slots: tuple[FrameSlot, ...] = ()
+    """In the order of the text."""
+    text: str = ""
+    """The text that it is of."""
+    tags: tuple[str, ...] = ()
+    """The tag of each word."""
+    tag_scores: tuple[float, ...] = ()
+    """The probability of each."""
+
+    @override
+    def __str__(self) -> str:
+        parts, at = [f"[{self.intent}"], 0
+        for slot in self.slots:
+            parts += [self.text[at : slot.start], f"[{slot.label} {slot.text} ]"]
+            at = slot.end
+        return " ".join(" ".join([*parts, self.text[at:], "]"]).split())
+
+    def row(self) -> FrameRow:
+        """The same as plain data: the frame in brackets, its intent and its slots."""
+        return {
+            "prediction": str(self),
+            "score": round(self.score, 6),
+            "predicted_intent": self.intent,
+            "predicted_slots": [{"label": slot.label, **slot.row()} for slot in self.slots],
+        }
+
+
+@text_processors.register("intent_slot")
+class IntentSlotText(ColumnsText):
+    """Text, and what stands beside its words, to an intent and slots.
+
+    Raises:
+        UserError: As :class:`ColumnsText`, or the intents are several a row.
+    """
+
+    answer_class = Frame
+    kind = "intent_slot"
+    leading = "words"
+    kinds = {  # noqa: RUF012  # a ClassVar of the base
+        **WORD_KINDS,
+        "ngrams": NgramsColumn,
+        "label": LabelColumn,
+        "slots": SlotsColumn,
+    }
+    target_roles = frozenset({"label", "slots"})
+    optional = BESIDE_WORDS | {"ngrams"}
+
+    def __init__(self, inputs: Mapping[str, Column], targets: Mapping[str, Column]) -> None:
+        super().__init__(inputs, targets)
+        label, slots = self.targets["label"], self.targets["slots"]
+        if isinstance(label, LabelsColumn):
+            raise UserError("A text has one intent: labels.multiple must be false.")
+        assert isinstance(label, LabelColumn)
+        assert isinstance(slots, SlotsColumn)
+        self.column, self.labels, self.slots = inputs["words"].name, label.labels, slots.slots
+
+    def gold(self, row: Mapping[str, Any], *, number: int = 0) -> tuple[str, list[SlotSpan]]:
+        """The right intent and slots of a row, as its columns have them, known ones or not.
+
+        Raises:
+            DataError: The slots cannot be read, or are of another text.
+        """
+        text = text_of(row[self.column], self.column, number)
+        return row[self.labels.column], self._read(row, text, number)
+
+    def _read(self, row: Mapping[str, Any], text: str, number: int) -> list[SlotSpan]:
+        slots = self.slots
+        cell = row[slots.column]
+        return read_slots(cell, text, slots.format, column=slots.column, row=number)
+
+    @override
+    def unseen_in(self, row: Mapping[str, Any], role: str) -> list[str]:
+        if role != "slots":
+            return super().unseen_in(row, role)
+        return [span.label for span in self.gold(row)[1] if span.label not in self.slots.names]
+
+    def off_words(self, rows: Rows) -> tuple[int, int, int]:
+        """Slots that begin or end within a word, or share a word with one before.
+
+        Returns:
+            How many there are, how many slots there are in all, and the first such row, or -1.
+        """
+        off, every, first = 0, 0, -1
+        for number, row in enumerate(rows):
+            spans = self.gold(row, number=number)[1]
+            places = places_of(text_of(row[self.column], self.column, number))
+            lost = len({*spans} - {*spans_of(tags_of(spans, places), places)})
+            first = number if lost and first < 0 else first
+            off, every = off + lost, every + len(spans)
+        return off, every, first
+
+    @override
+    def encode(self, rows: Rows, *, with_targets: bool, truncate: bool = False) -> Encoded:
+        """Encodes the columns; slots become a tag for each word.
+
+        Raises:
+            DataError: A row lacks a column, or has a value that cannot be used; names both.
+        """
+        if with_targets:
+            rows = [self._tagged(row, number) for number, row in enumerate(rows)]
+        return super().encode(rows, with_targets=with_targets, truncate=truncate)
+
+    def _tagged(self, row: Mapping[str, Any], number: int) -> Mapping[str, Any]:
+        """The row with tags in its column of slots; as it is, where it lacks what that takes."""
+        if not all(name in row for name in self.columns):
+            return row
+        text = text_of(row[self.column], self.column, number)
+        if self.targets["slots"].unseen:
+            spans = self._read(row, text, number)
+        else:
+            spans = self.slots.read(row[self.slots.column], text, row=number)
+        return {**row, self.slots.column: tags_of(spans, places_of(text))}
+
+    @override
+    def decode(self, outputs: Iterable[tuple[ArrayLike, ArrayLike, ArrayLike]]) -> list[Frame]:
+        """Answers without their text.
+
+        Args:
+            outputs: For each row the probabilities of all intents, the number of each word's tag,
+                and its probability.
+        """
+        found = []
+        for intents, tags, chances in outputs:
+            chance = np.asarray(intents, dtype=np.float64)
+            best = int(chance.argmax())
+            frame = Frame(
+                intent=self.labels[best],
+                score=float(chance[best]),
+                scores=dict(zip(self.labels, chance.tolist(), strict=True)),
+                tags=tuple(self.slots[tag] for tag in np.asarray(tags).tolist()),
+                tag_scores=tuple(np.asarray(chances, dtype=np.float64).tolist()),
+            )
+            found.append(frame)
+        return found
+
+    @override
+    def completed(self, answer: Frame, row: Mapping[str, Any]) -> Frame:
+        text = text_of(row[self.column], self.column, 0)
+        places = places_of(text)[: len(answer.tags)]
+        scored = [*zip(places, answer.tag_scores, strict=True)]
+        slots = []
+        for label, start, end in spans_of(answer.tags, places):
+            score = min(score for (begins, _), score in scored if start <= begins < end)
+            slots.append(FrameSlot(label, text=text[start:end], start=start, end=end, score=score))
+        return replace(answer, text=text, slots=tuple(slots))

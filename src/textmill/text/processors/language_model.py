@@ -1,0 +1,205 @@
+"""The text processor of language models: rows of text, and texts that are gone on with."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from typing_extensions import override
+
+from textmill.errors import DataError, UserError
+from textmill.text.answer_rows import ContinuedRow
+from textmill.text.cells import Rows
+from textmill.text.columns.column import Column, texts_of
+from textmill.text.columns.token_ids import TextColumn
+from textmill.text.processors.column_processor import ColumnsText
+from textmill.text.processors.text_processor import Encoded, text_processors
+from textmill.text.ragged import Ragged
+from textmill.text.tokenizers.tokenizer import Tokenizer, not_text
+
+__all__ = ["Continued", "LanguageText", "MeasuredText", "TextOnly"]
+
+
+@dataclass(frozen=True)
+class Continued:
+    """How a text goes on; ``str()`` gives what was added.
+
+    Example:
+        >>> print("Good", Continued("morning.", -0.7), sep="")
+        Goodmorning.
+    """
+
+    text: str
+    """What follows the given text; together they are the whole."""
+    score: float
+    """Log-probability of the whole, by its length as ``decoding.length_penalty`` says."""
+    others: tuple["Continued", ...] = ()
+    """The further ones of ``decoding.n_best``, the best first."""
+
+    @override
+    def __str__(self) -> str:
+        return self.text
+
+    def row(self) -> ContinuedRow:
+        """The same as plain data."""
+        row: ContinuedRow = {"prediction": self.text, "score": round(self.score, 6)}
+        if self.others:
+            row["others"] = [{**other.row()} for other in self.others]
+        return row
+
+
+@dataclass(frozen=True)
+class MeasuredText:
+    """How well a model expects a row of text.
+
+    Example:
+        >>> round(MeasuredText(nats=2 * math.log(8), tokens=2).perplexity, 6)
+        8.0
+    """
+
+    nats: float
+    """Negative log-likelihood of its tokens and its end, each after all that was read before."""
+    tokens: int
+    """How many."""
+
+    @property
+    def perplexity(self) -> float:
+        """``exp(nats / tokens)``; infinite where that is no float."""
+        try:
+            return math.exp(self.nats / self.tokens)
+        except OverflowError:
+            return math.inf
+
+    def row(self) -> dict[str, Any]:
+        """The same as plain data."""
+        return {"perplexity": round(self.perplexity, 4), "tokens": self.tokens}
+
+
+class TextOnly(ColumnsText):
+    """Base of text processors of one column of text; :meth:`of` makes it."""
+
+    kinds = {"text": TextColumn}  # noqa: RUF012  # a ClassVar of the base
+
+    def __init__(self, inputs: Mapping[str, Column], targets: Mapping[str, Column]) -> None:
+        super().__init__(inputs, targets)
+        text = self.inputs["text"]
+        assert isinstance(text, TextColumn)
+        self.column, self.tokenizer = text.name, text.tokenizer
+
+    @classmethod
+    def of(cls, tokenizer: Tokenizer, *, column: str = "text") -> Self:
+        """The text processor of a column, whose text a tokenizer encodes."""
+        return cls({"text": TextColumn(column, tokenizer)}, {})
+
+
+@text_processors.register("language")
+class LanguageText(TextOnly):
+    r"""Rows of text, each ended by the tokenizer's mark.
+
+    What a text begins with, ``begin_idx``, is no token of a row but what is read before its first:
+    the end of the row before, or the tokenizer's own mark where its texts have one (Llama's).
+
+    Raises:
+        UserError: The tokenizer has no mark of a text's end.
+    """
+
+    answer_class = Continued
+    kind = "language"
+
+    def __init__(self, inputs: Mapping[str, Column], targets: Mapping[str, Column]) -> None:
+        super().__init__(inputs, targets)
+        tokenizer = self.tokenizer
+        if tokenizer.vocab_info.eos_idx < 0:
+            raise UserError(
+                f"A language model needs a mark of a text's end, but the tokenizer, a "
+                f"{type(tokenizer).__name__}, has none. Set tokenizer.marks=true."
+            )
+        info = tokenizer.vocab_info
+        self.eos_idx, self.unk_idx = info.eos_idx, info.unk_idx
+        empty = tokenizer.create_encoder()("").tolist()
+        self._begins = len(empty) > 1 and empty[0] == info.bos_idx
+        self.begin_idx = info.bos_idx if self._begins else info.eos_idx
+
+    @override
+    def encode(self, rows: Rows, *, with_targets: bool, truncate: bool = False) -> Encoded:
+        found = super().encode(rows, with_targets=with_targets, truncate=truncate)
+        if not self._begins:
+            return found
+        ids = found["text"]
+        after = Ragged(
+            np.delete(ids.values, ids.offsets[:-1]), ids.offsets - np.arange(len(ids.offsets))
+        )
+        return Encoded({"text": after}, found.over_length)
+
+    def begun(
+        self, texts: Sequence[str], *, lines: bool = False, longest: int | None = None
+    ) -> list[list[int]]:
+        r"""Ids of texts that are to be gone on with: without the mark of their end.
+
+        Args:
+            texts: The texts.
+            lines: Whether rows are lines of one text: a line end is then the mark of a row's end.
+            longest: Most ids that the model goes on with; None is any number.
+
+        Raises:
+            DataError: A text has more, or is none; names its row.
+
+        Example:
+            >>> from textmill.text.tokenizers.word_tokenizer import WordTokenizer
+            >>> text = LanguageText.of(WordTokenizer.Config(words=("a", "b"), marks=True).build())
+            >>> text.begun(["a b", "a \n\nb"]), text.begun(["a \n\nb"], lines=True)
+            ([[4, 5], [4, 5]], [[4, 3, 3, 5]])
+        """
+        encoder = self.tokenizer.create_encoder()
+        if error := not_text(texts_of(texts, self.column), column=self.column):
+            raise error
+        parts = [text.split("\n") if lines else [text] for text in texts]
+        rows = iter(encoder.batch([line for part in parts for line in part]))
+        # Each row has its end mark; what a text ends with is still to come.
+        first = int(self._begins)
+        begun = [np.concatenate([next(rows)[first:] for _ in part]).tolist()[:-1] for part in parts]
+        for row, ids in enumerate(begun):
+            if longest is not None and len(ids) > longest:
+                raise DataError(
+                    f"Row {row}, column '{self.column}': has {len(ids)} tokens, but the "
+                    f"model goes on with at most {longest}. Give the last part of the text."
+                )
+        return begun
+
+    def continued(
+        self,
+        begun: Sequence[Sequence[int]],
+        found: Sequence[Sequence[tuple[Sequence[int], float]]],
+    ) -> list[Continued]:
+        """How texts go on.
+
+        Args:
+            begun: Their ids.
+            found: For each the ids of whole texts with their scores, the best first.
+        """
+        given = self.decode(begun)
+        texts = iter(self.decode([ids for hypotheses in found for ids, _ in hypotheses]))
+        answers = []
+        for text, hypotheses in zip(given, found, strict=True):
+            best, *others = (Continued(next(texts)[len(text) :], score) for _, score in hypotheses)
+            answers.append(Continued(best.text, best.score, tuple(others)))
+        return answers
+
+    @override
+    def decode(self, outputs: Iterable[ArrayLike]) -> list[str]:
+        """Text of ids; a mark of a row's end is a line end."""
+        rows = [np.asarray(row, dtype=np.int64).tolist() for row in outputs]
+        lines, counts = list[list[int]](), list[int]()
+        for row in rows:
+            parts: list[list[int]] = [[]]
+            for token in row:
+                if token == self.eos_idx:
+                    parts.append([])
+                else:
+                    parts[-1].append(token)
+            lines += parts
+            counts.append(len(parts))
+        texts = iter(self.tokenizer.create_decoder().batch(lines))
+        return ["\n".join(next(texts) for _ in range(count)) for count in counts]

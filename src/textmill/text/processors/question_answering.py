@@ -1,0 +1,316 @@
+"""The text processor of extractive question answering: a question and a context to a span of it."""
+
+import json
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Self
+
+from typing_extensions import override
+
+from textmill.errors import DataError, UserError
+from textmill.text.answer_rows import FoundAnswerRow
+from textmill.text.cells import Rows, no_column, split_answers, unlisted
+from textmill.text.columns.column import Column
+from textmill.text.columns.question import AnswersColumn, MatchesColumn, PassageColumn
+from textmill.text.columns.words import CharactersColumn
+from textmill.text.features.passages import Place, RecentPlaces, TokenizedPassage, read_passages
+from textmill.text.features.slots import text_of
+from textmill.text.features.spelling import Characters
+from textmill.text.processors.column_processor import ColumnsText
+from textmill.text.processors.text_processor import Encoded, text_processors
+from textmill.text.tokenizers.tokenizer import Tokenizer
+
+__all__ = ["Answer", "AnswerTokens", "QuestionText"]
+
+CHUNK = 4096
+"""Rows whose equal contexts are read once in a check, and whose texts it holds."""
+TOGETHER = 32
+"""Contexts whose tokens it holds: 800 words are some 160 KB."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A part of a context that answers a question, or none; ``str()`` gives its text.
+
+    Example:
+        >>> print(Answer("in 1066", 12, 19, score=0.5))
+        in 1066
+    """
+
+    text: str
+    """As it is in the context; empty where there is no answer."""
+    start: int | None
+    """The first character, from 0, in the context; in that of a list of words, one space is between
+    two. None where there is no answer."""
+    end: int | None
+    """After the last character."""
+    score: float
+    """The probability of this answer, or that there is none."""
+    no_answer: float = 0.0
+    """The probability that there is none."""
+
+    @override
+    def __str__(self) -> str:
+        return self.text
+
+    def row(self) -> FoundAnswerRow:
+        """The same as plain data; text without characters where there is none."""
+        return {
+            "prediction": self.text,
+            "score": round(self.score, 6),
+            "start": self.start,
+            "end": self.end,
+            "no_answer": round(self.no_answer, 6),
+        }
+
+
+@dataclass(frozen=True)
+class AnswerTokens:
+    """An answer by the numbers of its tokens, from 0."""
+
+    first: int
+    """-1 where there is no answer."""
+    last: int
+    """Its last token."""
+    score: float
+    """As of `Answer`."""
+    no_answer: float
+    """As of `Answer`."""
+
+
+@text_processors.register("question")
+class QuestionText(ColumnsText):
+    """A question and a context to a span of the context, or to none; :meth:`of` makes its columns.
+
+    Right answers are a list of texts, or one as JSON, empty where there is none, and beside it a
+    list of the characters they begin at in the context, from 0; or one object with both lists,
+    ``text`` and ``answer_start``.
+    """
+
+    answer_class = Answer
+    kind = "question"
+    kinds = {  # noqa: RUF012  # a ClassVar of the base
+        "question": PassageColumn,
+        "context": PassageColumn,
+        "matches": MatchesColumn,
+        "question_characters": CharactersColumn,
+        "context_characters": CharactersColumn,
+        "answers": AnswersColumn,
+    }
+    target_roles = frozenset({"answers"})
+    optional = frozenset({"question_characters", "context_characters"})
+    answer_settings = {"always_answers": (False, True)}  # noqa: RUF012  # as above
+    always_answers: bool = False
+    """Whether the model never says that a question has no answer."""
+
+    def __init__(self, inputs: Mapping[str, Column], targets: Mapping[str, Column]) -> None:
+        super().__init__(inputs, targets)
+        question, answers = self.inputs["question"], self.targets["answers"]
+        assert isinstance(question, PassageColumn)
+        assert isinstance(answers, AnswersColumn)
+        self.question, self.context = question.name, self.inputs["context"].name
+        self.answers, self.tokenizer = answers, question.tokenizer
+        self._places = RecentPlaces(self.tokenizer)
+
+    @classmethod
+    def of(
+        cls,
+        tokenizer: Tokenizer,
+        *,
+        question: str = "question",
+        context: str = "context",
+        answers: str = "answers",
+        starts: str = "answer_starts",
+        max_question_length: int | None = None,
+        characters: Characters | None = None,
+    ) -> Self:
+        """The text processor of some columns.
+
+        Raises:
+            UserError: The characters are those of another column, or two columns have one name.
+        """
+        inputs: dict[str, Column] = {
+            "question": PassageColumn(question, tokenizer, limit=max_question_length),
+            "context": PassageColumn(context, tokenizer),
+            "matches": MatchesColumn("matches"),
+        }
+        if characters is not None:
+            if characters.column not in (question, context):
+                raise UserError(
+                    f"The characters must be those of '{question}' or '{context}', but are of "
+                    f"'{characters.column}': set characters.column={context}."
+                )
+            for role, name in (("question", question), ("context", context)):
+                inputs[f"{role}_characters"] = CharactersColumn(characters, name=name)
+        return cls(inputs, {"answers": AnswersColumn(answers, starts)})
+
+    @property
+    @override
+    def input_columns(self) -> tuple[str, ...]:  # type: ignore[override]  # known when it is made
+        return (self.question, self.context)
+
+    @property
+    @override
+    def target_columns(self) -> tuple[str, ...]:  # type: ignore[override]  # known when it is made
+        return (self.answers.name, self.answers.starts)
+
+    @override
+    def encode(self, rows: Rows, *, with_targets: bool, truncate: bool = False) -> Encoded:
+        """Encodes the columns.
+
+        Raises:
+            DataError: A row lacks a column, or has a value that cannot be used; names both.
+        """
+        for number, row in enumerate(rows):
+            nested = isinstance(row.get(self.answers.name), Mapping)
+            for name in self.columns if with_targets else self.input_columns:
+                if name not in row and not (nested and name == self.answers.starts):
+                    raise no_column(name, row, number)
+        questions, contexts = (self._passages(rows, name) for name in self.input_columns)
+        made: list[dict[str, Any]] = [
+            {self.question: question, self.context: context, "matches": (question, context)}
+            for question, context in zip(questions, contexts, strict=True)
+        ]
+        for number, row in enumerate(rows) if with_targets else ():
+            spans = self._spans(contexts[number], row, number)
+            made[number][self.answers.name] = sorted({tokens for tokens, _ in spans})
+        return super().encode(made, with_targets=with_targets, truncate=truncate)
+
+    def _passages(self, rows: Rows, name: str) -> list[TokenizedPassage]:
+        texts = [text_of(row[name], name, number) for number, row in enumerate(rows)]
+        return read_passages(self.tokenizer, texts)
+
+    def _spans(
+        self, context: TokenizedPassage, row: Mapping[str, Any], number: int
+    ) -> list[tuple[tuple[int, int], bool]]:
+        return [
+            _covered(context.places, start, start + len(text))
+            for text, start in self.gold(row, number=number)
+        ]
+
+    @override
+    def cut(self, encoded: Encoded) -> Encoded:
+        cut, limit = dict(super().cut(encoded)), self.inputs["question"].limit
+        role = "question_characters"
+        if limit is not None and role in cut:
+            cut[role] = self.inputs[role].cut(cut[role], limit)
+        return Encoded(cut, encoded.over_length[:0])
+
+    def gold(self, row: Mapping[str, Any], *, number: int = 0) -> list[tuple[str, int]]:
+        """The right answers of a row with the characters they begin at.
+
+        Raises:
+            DataError: They cannot be read, or are not in the context; names the row and the column.
+        """
+        texts, starts = self._answers(row, number)
+        if len(texts) != len(starts):
+            raise DataError(
+                f"Row {number} has {len(texts)} texts in '{self.answers.name}', but {len(starts)} "
+                f"numbers in '{self.answers.starts}': wanted where each begins."
+            )
+        context = text_of(row[self.context], self.context, number)
+        for text, start in zip(texts, starts, strict=True):
+            if not text.strip():
+                raise DataError(
+                    f"Row {number}, column '{self.answers.name}': an answer is empty. A question "
+                    "without an answer has an empty list."
+                )
+            there = context[start : start + len(text)] if start >= 0 else ""
+            if there != text:
+                near = context.find(text)
+                raise DataError(
+                    f"Row {number}, column '{self.answers.starts}': {text!r:.80} is not at {start} "
+                    f"of '{self.context}', where {there!r:.80} is; "
+                    + (f"it is at {near}." if near >= 0 else "it is nowhere there.")
+                )
+        return list(zip(texts, starts, strict=True))
+
+    def _answers(self, row: Mapping[str, Any], number: int) -> tuple[list[str], list[int]]:
+        """The texts of a row's answers and where they begin, of two columns or of one with both."""
+        value = row[self.answers.name]
+        if not isinstance(value, Mapping):
+            texts = _listed(row, self.answers.name, str, number=number)
+            return texts, _listed(row, self.answers.starts, int, number=number)
+        found = split_answers(value)
+        if isinstance(found, str):
+            raise DataError(f"Row {number}, column '{self.answers.name}': {found}.")
+        return found
+
+    def off_tokens(self, rows: Rows) -> tuple[int, int, int]:
+        """Answers that begin or end within a token.
+
+        Returns:
+            How many there are, how many answers there are in all, and the first such row, or -1.
+        """
+        off, every, first = 0, 0, len(rows)
+        numbered = enumerate(rows)
+        while chunk := [*islice(numbered, CHUNK)]:
+            answers: dict[str, list[tuple[int, str, int]]] = {}
+            for number, row in chunk:
+                if gold := self.gold(row, number=number):
+                    context = text_of(row[self.context], self.context, number)
+                    answers.setdefault(context, []).extend((number, *each) for each in gold)
+            contexts = iter(answers)
+            while texts := [*islice(contexts, TOGETHER)]:
+                for passage, context in zip(
+                    read_passages(self.tokenizer, texts), texts, strict=True
+                ):
+                    for number, text, start in answers[context]:
+                        every += 1
+                        if not _covered(passage.places, start, start + len(text))[1]:
+                            off, first = off + 1, min(first, number)
+        return off, every, first if off else -1
+
+    @override
+    def decode(self, outputs: Iterable[tuple[int, int, float, float]]) -> list[AnswerTokens]:
+        """Answers without their text, from first and last token and both probabilities."""
+        return [AnswerTokens(*output) for output in outputs]
+
+    @override
+    def completed(self, answer: AnswerTokens, row: Mapping[str, Any]) -> Answer:
+        if answer.first < 0:
+            return Answer("", None, None, answer.score, answer.no_answer)
+        text = text_of(row[self.context], self.context, 0)
+        places = self._places(text)
+        start, end = places[answer.first][0], places[answer.last][1]
+        return Answer(text[start:end], start, end, answer.score, answer.no_answer)
+
+    @override
+    def shown(self, row: dict[str, Any]) -> dict[str, Any]:
+        """Without the probability of no answer where there always is one."""
+        return {k: row[k] for k in row if k != "no_answer"} if self.always_answers else row
+
+
+def _covering(places: Sequence[Place], start: int, end: int) -> tuple[int, int]:
+    """The first and the last token with a character of a span that is not all white space.
+
+    >>> _covering([(0, 3), (4, 8), (8, 9)], 1, 6), _covering([(0, 3), (4, 8), (8, 9)], 3, 8)
+    ((0, 1), (1, 1))
+    """
+    first = bisect_right(places, start, key=lambda place: place[1])
+    return first, bisect_left(places, end, key=lambda place: place[0]) - 1
+
+
+def _covered(places: Sequence[Place], start: int, end: int) -> tuple[tuple[int, int], bool]:
+    """The tokens that cover a span, and whether they are exactly it."""
+    first, last = _covering(places, start, end)
+    return (first, last), places[first][0] == start and places[last][1] == end
+
+
+def _listed(row: Mapping[str, Any], name: str, kind: type, *, number: int) -> list[Any]:
+    """A list of texts or numbers, given as such or as JSON."""
+    value = unlisted(row[name])
+    if isinstance(value, str):
+        with suppress(ValueError, RecursionError):
+            value = json.loads(value)
+    fits = isinstance(value, Sequence) and not isinstance(value, str)
+    if not fits or any(type(part) is not kind for part in value):
+        what = "texts" if kind is str else "numbers"
+        raise DataError(
+            f"Row {number}, column '{name}': wanted a list of {what}, or one as JSON, found "
+            f"{row[name]!r:.80}."
+        )
+    return list(value)

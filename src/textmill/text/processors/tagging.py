@@ -1,0 +1,164 @@
+"""The text processor of word tagging: words, and their characters, to a label for each word."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from typing_extensions import override
+
+from textmill.errors import DataError
+from textmill.text.answer_rows import MarkedRow, TaggedRow
+from textmill.text.cells import Rows
+from textmill.text.columns.inputs import BESIDE_WORDS, WORD_KINDS
+from textmill.text.columns.labels import TagsColumn
+from textmill.text.features.slots import places_of, text_of
+from textmill.text.features.tag_spans import Scheme, tag_spans
+from textmill.text.processors.column_processor import ColumnsText
+from textmill.text.processors.text_processor import Encoded, text_processors
+
+__all__ = ["MarkedText", "Tagged", "TaggedSpan", "TaggingText"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MarkedText:
+    """Base of what tags of words mark in a text; a subclass says what it is marked as."""
+
+    text: str
+    """As it is in the text."""
+    start: int
+    """The first character, from 0, in the text; in that of a list of words, one space is between
+    two."""
+    end: int
+    """After the last character."""
+    score: float
+    """The probability of its least certain tag."""
+
+    def row(self) -> MarkedRow:
+        """The same as plain data, for a predictions file.
+
+        Example:
+            >>> MarkedText(text="at 8", start=8, end=12, score=0.9).row()
+            {'text': 'at 8', 'start': 8, 'end': 12, 'score': 0.9}
+        """
+        score = round(self.score, 6)
+        return {"text": self.text, "start": self.start, "end": self.end, "score": score}
+
+
+@dataclass(frozen=True)
+class TaggedSpan(MarkedText):
+    """Neighbouring words of one kind, such as a name."""
+
+    kind: str
+    """What they are, as their labels say."""
+
+
+@dataclass(frozen=True)
+class Tagged:
+    """Words with a label each; ``str()`` gives the labels.
+
+    Example:
+        >>> print(Tagged(("O", "B-person"), (0.9, 0.8)))
+        O B-person
+    """
+
+    tags: tuple[str, ...]
+    """A label for each word."""
+    scores: tuple[float, ...]
+    """The probability of each."""
+    words: tuple[str, ...] = ()
+    """The words, as they are in the text."""
+    spans: tuple[TaggedSpan, ...] = ()
+    """What the tags mark, where they are of a scheme of spans."""
+
+    @property
+    def score(self) -> float:
+        """The probability of the least certain tag; 1 where there is no word."""
+        return min(self.scores, default=1.0)
+
+    @override
+    def __str__(self) -> str:
+        return " ".join(self.tags)
+
+    def row(self) -> TaggedRow:
+        """The same as plain data: the labels with their probabilities, and the spans."""
+        return {
+            "prediction": str(self),
+            "score": round(self.score, 6),
+            "scores": [round(score, 6) for score in self.scores],
+            "spans": [{"kind": span.kind, **span.row()} for span in self.spans],
+        }
+
+
+@text_processors.register("tagging")
+class TaggingText(ColumnsText):
+    """Words, and what stands beside them, to a label for each."""
+
+    answer_class = Tagged
+    kind = "tagging"
+    leading = "words"
+    kinds = {**WORD_KINDS, "tags": TagsColumn}  # noqa: RUF012  # a ClassVar of the base
+    target_roles = frozenset({"tags"})
+    optional = BESIDE_WORDS
+    answer_settings = {"scheme": (None, "bio", "bilou", "io")}  # noqa: RUF012  # as above
+    scheme: Scheme | None = None
+    """How labels mark spans; None: they do not."""
+
+    @property
+    def tags(self) -> TagsColumn:
+        """The column of the labels."""
+        column = self.targets["tags"]
+        assert isinstance(column, TagsColumn)
+        return column
+
+    @override
+    def encode(self, rows: Rows, *, with_targets: bool, truncate: bool = False) -> Encoded:
+        """Encodes the columns.
+
+        Raises:
+            DataError: A row lacks a column, has a value that cannot be used, or has not as many
+                tags as words; names it.
+        """
+        found = super().encode(rows, with_targets=with_targets)
+        if with_targets:
+            words, tags = found["words"].lengths, found["tags"].lengths
+            if len(wrong := np.flatnonzero(words != tags)):
+                row = int(wrong[0])
+                raise DataError(
+                    f"Row {row} has {words[row]} words in '{self.inputs['words'].name}', but "
+                    f"{tags[row]} tags in '{self.tags.name}': wanted one for each word."
+                )
+        return self.cut(found) if truncate else found
+
+    @override
+    def decode(self, outputs: Iterable[tuple[ArrayLike, ArrayLike]]) -> list[Tagged]:
+        """Answers from the number and the probability of each word's label, without the words."""
+        names = self.tags.labels.names
+        return [
+            Tagged(
+                tuple(names[number] for number in np.asarray(numbers).tolist()),
+                tuple(np.asarray(scores, dtype=np.float64).tolist()),
+            )
+            for numbers, scores in outputs
+        ]
+
+    @override
+    def completed(self, answer: Tagged, row: Mapping[str, Any]) -> Tagged:
+        """The answer with its row's words, and with the spans that its labels mark."""
+        column = self.inputs["words"].name
+        text = text_of(row[column], column, 0)
+        places = places_of(text)[: len(answer.tags)]
+        words = tuple(text[start:end] for start, end in places)
+        spans = []
+        for kind, first, after in tag_spans(answer.tags, self.scheme) if self.scheme else []:
+            start, end = places[first][0], places[after - 1][1]
+            score = min(answer.scores[first:after])
+            part = text[start:end]
+            spans.append(TaggedSpan(kind, text=part, start=start, end=end, score=score))
+        return Tagged(answer.tags, answer.scores, words, tuple(spans))
+
+    @override
+    def shown(self, row: dict[str, Any]) -> dict[str, Any]:
+        """Without spans where labels mark none."""
+        return row if self.scheme else {name: row[name] for name in row if name != "spans"}

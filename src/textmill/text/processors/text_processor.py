@@ -1,0 +1,365 @@
+"""The way from text to arrays and from outputs to answers: one object, saved with checkpoints."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from typing_extensions import override
+
+from textmill.config.registry import Registry
+from textmill.errors import DataError, UserError
+from textmill.text.cells import Rows, RowsByColumn, joined_text, values_of
+from textmill.text.metadata import read_registered, settings_of, write_description
+from textmill.text.ragged import Ragged
+from textmill.text.tokenizers.tokenizer import (
+    Mode,
+    Tokenizer,
+    encode_column,
+    id_type,
+    load_tokenizer,
+)
+
+__all__ = [
+    "CHARACTERS_A_TOKEN",
+    "Encoded",
+    "Mismatch",
+    "Seq2SeqText",
+    "TextProcessor",
+    "load_text_processor",
+    "longest_texts",
+    "source_text",
+    "text_processors",
+]
+
+text_processors = Registry(
+    "text processor",
+    {
+        "textmill.text.processors.classification": ["classification", "pair_label"],
+        "textmill.text.processors.column_processor": ["columns"],
+        "textmill.text.processors.embedding": ["embedding"],
+        "textmill.text.processors.extract": ["extract"],
+        "textmill.text.processors.intent_slots": ["intent_slot"],
+        "textmill.text.processors.language_model": ["language"],
+        "textmill.text.processors.masked_language_model": ["masked"],
+        "textmill.text.processors.ranking": ["ranking"],
+        "textmill.text.processors.question_answering": ["question"],
+        "textmill.text.processors.regression": ["pair_number", "regression"],
+        "textmill.text.processors.tagging": ["tagging"],
+        "textmill.text.processors.trees": ["trees"],
+        "textmill.text.processors.text_processor": ["seq2seq"],
+    },
+)
+"""Kinds of text processor by the name they are saved under."""
+
+DESCRIPTION = "text.json"
+
+CHARACTERS_A_TOKEN = 100
+"""A longer text is not encoded to know that it is too long: SentencePiece's pieces have 16
+characters at most, unless a person has added longer ones."""
+NO_SENTENCE = "is an empty list; give at least one sentence."
+
+
+@dataclass(frozen=True)
+class Encoded(Mapping[str, Ragged]):
+    """Encoded columns, and which rows are over a length limit; ``encoded["source"]`` is a column.
+
+    A row over the limit is still in the columns, whole: whoever asked decides what becomes of it.
+    """
+
+    columns: Mapping[str, Ragged]
+    over_length: NDArray[np.int64]
+    """Indices of rows longer than a limit, rising; empty where there is none."""
+
+    @override
+    def __getitem__(self, name: str) -> Ragged:
+        return self.columns[name]
+
+    @override
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.columns)
+
+    @override
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of each column."""
+        return len(next(iter(self.columns.values()), ()))
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """One row of a batch whose ids are not those that the text processor gives to its own text."""
+
+    row: int
+    column: str
+    text: str
+    given: tuple[int, ...]
+    expected: tuple[int, ...]
+
+    @override
+    def __str__(self) -> str:
+        return (
+            f"row {self.row}, {self.column} {self.text!r}: the batch has ids {list(self.given)}, "
+            f"but this text is encoded as {list(self.expected)}"
+        )
+
+
+class TextProcessor(ABC):
+    """Rows of text to arrays, and a model's outputs to answers."""
+
+    kind: ClassVar[str]
+    input_columns: ClassVar[tuple[str, ...]]
+    """Columns every row must have, in prediction too."""
+    target_columns: ClassVar[tuple[str, ...]]
+    """Columns that only training and evaluation need."""
+    optional_columns: ClassVar[tuple[str, ...]] = ()
+    """Columns that a row to predict may have, too."""
+    answer_class: ClassVar[type[Any] | None] = None
+    """What its task answers with: its method ``row`` gives plain data."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All columns, inputs first."""
+        return (*self.input_columns, *self.target_columns)
+
+    @property
+    def ingredients(self) -> dict[str, Any]:
+        """The recipe's ingredients that this path holds and stands for when a run is loaded."""
+        return {}
+
+    @property
+    def arrays(self) -> dict[str, str]:
+        """What ``encode`` gives with targets, by name, each with the type that it is kept in."""
+        return dict.fromkeys(self.columns, "<i4")
+
+    def difference(self, other: "TextProcessor") -> str:
+        """What differs from another path that the same settings made, in words; empty: nothing."""
+        return ""
+
+    @abstractmethod
+    def encode(self, rows: Rows, *, with_targets: bool, truncate: bool = False) -> Encoded:
+        """Encodes rows; ``truncate`` cuts those over a length limit, else they are reported."""
+
+    @abstractmethod
+    def decode(self, outputs: Iterable[Any]) -> list[Any]:
+        """One answer for each of a model's outputs."""
+
+    @abstractmethod
+    def save(self, folder: Path) -> None:
+        """Writes all that ``load_text_processor`` needs into ``folder``, as data."""
+
+    @classmethod
+    @abstractmethod
+    def from_files(cls, folder: Path, settings: dict[str, Any]) -> "TextProcessor":
+        """Makes the path from what ``save`` wrote."""
+
+
+def load_text_processor(folder: Path) -> TextProcessor:
+    """Loads a text processor saved by ``TextProcessor.save``.
+
+    Raises:
+        SavedTextError: The folder holds no text processor, or one that was changed.
+    """
+    owner, settings = read_registered(folder / DESCRIPTION, text_processors)
+    loaded: TextProcessor = owner.from_files(folder, settings)
+    return loaded
+
+
+@text_processors.register("seq2seq")
+class Seq2SeqText(TextProcessor):
+    """Source text to target text by one tokenizer: translation, summaries, question to answer.
+
+    Args:
+        tokenizer: Encodes both sides.
+        source_lang: Language of the sources; None is the tokenizer's default.
+        target_lang: Language of the targets; None is the tokenizer's default.
+        max_source_length: Most ids of a source, marks included; None is no limit.
+        max_target_length: Most ids of a target, marks included; None is no limit.
+        source_prefix: Text that is put before every source.
+
+    Raises:
+        UserError: The tokenizer has no marks of a text's beginning and end.
+        DataError: A limit leaves no room for a token.
+    """
+
+    kind = "seq2seq"
+    input_columns = ("source",)
+    target_columns = ("target",)
+    optional_columns = ("prefix",)
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        *,
+        source_lang: str | None = None,
+        target_lang: str | None = None,
+        max_source_length: int | None = None,
+        max_target_length: int | None = None,
+        source_prefix: str = "",
+    ) -> None:
+        self.tokenizer, self.source_prefix = tokenizer, source_prefix
+        self.source_lang, self.target_lang = source_lang, target_lang
+        self.limits = {"source": max_source_length, "target": max_target_length}
+        if tokenizer.vocab_info.eos_idx < 0 or not self.target_prefix:
+            raise UserError(
+                f"Generated text needs marks of its beginning and end, but the tokenizer, a "
+                f"{type(tokenizer).__name__}, has none. Set tokenizer.marks=true."
+            )
+        for side, limit in self.limits.items():
+            least = 3 + len(self.target_prefix)
+            if limit is not None and limit < least:
+                raise DataError(f"max_{side}_length must be {least} or more, but is {limit}.")
+
+    @property
+    @override
+    def ingredients(self) -> dict[str, Any]:
+        return {"tokenizer": self.tokenizer}
+
+    @property
+    @override
+    def arrays(self) -> dict[str, str]:
+        return dict.fromkeys(self.columns, id_type(self.tokenizer))
+
+    @property
+    def target_prefix(self) -> list[int]:
+        """The ids that begin every target: what generation starts from."""
+        return self.tokenizer.target_prefix(self.target_lang)
+
+    @override
+    def encode(self, rows: Rows, *, with_targets: bool, truncate: bool = False) -> Encoded:
+        """Encodes the column ``source`` and, with targets, ``target``; others are not looked at.
+
+        A text may be a list of texts, of sentences say: there are spaces between.
+
+        Raises:
+            DataError: A row lacks a column; names the row and the columns it has.
+        """
+        columns, over = {}, np.zeros(len(rows), dtype=np.bool_)
+        for name in self.columns if with_targets else self.input_columns:
+            encoded = self._encode(name, _column(rows, name))
+            limit = self.limits[name]
+            if limit is not None:
+                over |= encoded.lengths > limit
+                encoded = encoded.clipped(limit) if truncate else encoded
+            columns[name] = encoded
+        return Encoded(columns, np.flatnonzero(over))
+
+    @override
+    def decode(self, outputs: Iterable[ArrayLike]) -> list[str]:
+        """Text of generated ids up to the first eos; special ids and tags leave no trace."""
+        eos = self.tokenizer.vocab_info.eos_idx
+        rows = [np.asarray(row, dtype=np.int64).tolist() for row in outputs]
+        kept = [row[: row.index(eos)] if eos in row else row for row in rows]
+        return self.tokenizer.create_decoder().batch(kept)
+
+    def roundtrip(self, source: ArrayLike, target: ArrayLike | None = None) -> list[Mismatch]:
+        """Rows of a padded batch whose ids this path would not give to their text.
+
+        Rows with the unknown id are left out: their text is lost.
+
+        Args:
+            source: *Shape:* ``[B, S]``, padded ids as the model gets them.
+            target: *Shape:* ``[B, T]``, the whole targets, prefix included.
+        """
+        sides = [("source", source)] if target is None else [("source", source), ("target", target)]
+        info = self.tokenizer.vocab_info
+        found = []
+        for name, ids in sides:
+            # each row up to its last id that is not padding
+            given = [
+                row[: 1 + np.flatnonzero(row != info.pad_idx).max(initial=-1)]
+                for row in np.asarray(ids)
+            ]
+            texts = self.decode(given)
+            if name == "source":  # what is encoded gets it again
+                texts = [text.removeprefix(self.source_prefix) for text in texts]
+            for i, expected in enumerate(self._encode(name, texts)):
+                if not np.array_equal(given[i], expected) and info.unk_idx not in given[i]:
+                    pair = tuple(given[i].tolist()), tuple(expected.tolist())
+                    found.append(Mismatch(i, name, texts[i], *pair))
+        return found
+
+    @override
+    def save(self, folder: Path) -> None:
+        self.tokenizer.save(folder / "tokenizer")
+        settings = {
+            "source_lang": self.source_lang,
+            "target_lang": self.target_lang,
+            "max_source_length": self.limits["source"],
+            "max_target_length": self.limits["target"],
+        }
+        if self.source_prefix:
+            settings["source_prefix"] = self.source_prefix
+        write_description(folder / DESCRIPTION, self.kind, settings)
+
+    @classmethod
+    @override
+    def from_files(cls, folder: Path, settings: dict[str, Any]) -> "Seq2SeqText":
+        text, number = (str, type(None)), (int, type(None))
+        languages = dict.fromkeys(("source_lang", "target_lang"), text)
+        lengths = dict.fromkeys(("max_source_length", "max_target_length"), number)
+        settings = {"source_prefix": ""} | settings
+        prefix = {"source_prefix": str}
+        settings_of(folder / DESCRIPTION, settings, {**languages, **lengths, **prefix})
+        return cls(load_tokenizer(folder / "tokenizer"), **settings)
+
+    def _encode(self, side: str, texts: Sequence[str]) -> Ragged:
+        mode: Mode = "source" if side == "source" else "target"
+        lang = self.source_lang if side == "source" else self.target_lang
+        encoder = self.tokenizer.create_encoder(mode=mode, lang=lang)
+        prefix = self.source_prefix if side == "source" else ""
+        # What is no text is left as it is, for the error that names it.
+        given = (
+            [prefix + text if type(text) is str else text for text in texts] if prefix else texts
+        )
+        return encode_column(encoder, given, side)
+
+
+def source_text(row: Mapping[str, Any]) -> str:
+    """The ``source`` of a row to answer, as one text.
+
+    Raises:
+        DataError: It is neither a text nor a list of texts.
+
+    Example:
+        >>> source_text({"source": ["It rains.", "It pours."]})
+        'It rains. It pours.'
+    """
+    source = joined_text(row.get("source"))
+    if source == []:
+        raise DataError(f"'source' {NO_SENTENCE}")
+    if not isinstance(source, str):
+        raise DataError(f"'source' must be a string; found {type(source).__name__}.")
+    return source
+
+
+def longest_texts(columns: Mapping[str, Ragged], limits: Mapping[str, int | None]) -> str:
+    """The longest text of each column that has one over its limit, in words.
+
+    Example:
+        >>> rows = Ragged.from_lists([[5], [5, 6, 7], [5, 6]])
+        >>> longest_texts({"source": rows, "target": rows}, {"source": 2, "target": 3})
+        'the longest source has 3 tokens (row 1)'
+    """
+    found = list[str]()
+    for name, limit in limits.items():
+        lengths = columns[name].lengths
+        row = int(lengths.argmax())
+        if limit is not None and lengths[row] > limit:
+            found.append(f"the longest {name} has {int(lengths[row])} tokens (row {row})")
+    return ", ".join(found)
+
+
+def _column(rows: Sequence[Mapping[str, str]], name: str) -> list[str]:
+    if isinstance(rows, RowsByColumn) and name in rows.names:
+        return rows.column(name)
+    texts = [joined_text(value) for value in values_of(rows, name)]
+    if [] in texts:
+        raise DataError(f"Row {texts.index([])}, column '{name}': {NO_SENTENCE}")
+    return texts

@@ -1,0 +1,391 @@
+"""Tokens that are the n-grams of a text, each once: of its words, and of characters in each word.
+
+Their order in the text is lost, which is what a linear model reads. Ids are pad 0, unk 1, then the
+n-grams of words, then those of characters, each from the frequent to the rare; a text's are rising.
+"""
+
+import logging
+from array import array
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import count, islice
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from textmill.config.component import Component
+from textmill.config.component import Config as BaseConfig
+from textmill.config.validators import require
+from textmill.errors import DataError, UserError
+from textmill.runtime.files import write_file
+from textmill.text import registries
+from textmill.text.cells import placed_errors
+from textmill.text.metadata import SavedTextError, read_bytes, settings_of
+from textmill.text.ragged import Ragged, offsets_of
+from textmill.text.tokenizers.tokenizer import (
+    DESCRIPTION,
+    Decoder,
+    Encoder,
+    Mode,
+    Tokenizer,
+    VocabInfo,
+    not_text,
+    refuse_huge,
+)
+from textmill.text.tokenizers.word_tokenizer import LARGEST, NONE, PAD, UNK, WORD, fitted_text
+
+__all__ = ["FittedNgrams", "NgramTokenizer"]
+
+FIRST = 2
+"""The id of the first n-gram."""
+NGRAMS = "ngrams.txt"
+SAVED = ("rows", "words", "longest", "least_characters", "most_characters")
+_READ_FOR = {"purpose": "to take n-grams from", "where": ", or by ngrams.columns"}
+ROWS = 10_000
+"""Rows whose n-grams are counted together."""
+LOG = logging.getLogger("textmill")
+
+MOST = 4_000_000
+"""N-grams that are counted; where there are more, those seen once so far are forgotten: 1 GB."""
+
+KEPT, LONGEST_KEPT = 1 << 14, 128
+"""Words whose n-grams an encoder remembers, and characters of one: some 6 MB of ordinary text."""
+
+Ids = NDArray[np.int64]
+Number = Callable[[str], int]
+Orders = tuple[int, tuple[int, int]]
+"""Most words of an n-gram; fewest and most characters of one."""
+
+
+@registries.tokenizers.register("ngrams")
+class NgramTokenizer(Tokenizer):
+    """The known n-grams of texts in small letters.
+
+    A word is letters and digits, or one mark of punctuation. The n-grams of two words and more
+    have one with the text's beginning as its first word, an empty one. Those of characters have a
+    space for the beginning and the end of their word.
+
+    Args:
+        words: Known n-grams of words with the number of rows that have each.
+        characters: Known n-grams of characters, likewise.
+        rows: Number of all rows.
+        longest: Most words of an n-gram.
+        lengths: Fewest and most characters of one.
+
+    Raises:
+        UserError: An n-gram is too long or has no row, or more rows than there are.
+
+    Example:
+        >>> tokenizer = NgramTokenizer({"up": 1, " wake": 2}, {"wa": 2}, rows=2)
+        >>> tokenizer.create_encoder()("Wake up, wake up!").tolist(), tokenizer.words
+        ([2, 3, 4], 2)
+    """
+
+    kind: ClassVar[str] = "ngrams"
+    ordered: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        words: Mapping[str, int],
+        characters: Mapping[str, int],
+        *,
+        rows: int,
+        longest: int = 2,
+        lengths: tuple[int, int] = (2, 5),
+    ) -> None:
+        self._counts = (dict(words), dict(characters))
+        self.rows, self.longest, self.lengths = rows, longest, lengths
+        self.words = len(words)
+        """How many n-grams are of words; those of characters follow them."""
+        if longest < 0 or not 0 < lengths[0] <= lengths[1] + 1:
+            raise UserError(
+                f"N-grams cannot have at most {longest} words and {lengths[0]} to {lengths[1]} "
+                "characters."
+            )
+        known = [*words.values(), *characters.values()]
+        if known and not (min(known) > 0 and max(known) <= rows):
+            raise UserError(f"N-grams must be those of 1 to {rows} rows.")
+        seen = np.array(known, dtype=np.float64)
+        self.weights = np.zeros(FIRST + len(known), dtype=np.float32)
+        """How much each id counts: the root of its inverse document frequency (Spärck Jones 1972),
+        1 + log((1 + rows) / (1 + rows that have it)); 0 for none. *Shape:* ``[size]``."""
+        self.weights[FIRST:] = np.sqrt(1 + np.log((1 + rows) / (1 + seen)))
+
+    @property
+    @override
+    def vocab_info(self) -> VocabInfo:
+        return VocabInfo(len(self.weights), UNK, bos_idx=NONE, eos_idx=NONE, pad_idx=PAD)
+
+    @override
+    def create_encoder(self, *, mode: Mode = "source", lang: str | None = None) -> Encoder:
+        return _NgramEncoder(self)
+
+    @override
+    def create_decoder(self) -> Decoder:
+        return _NgramDecoder([ngram for part in self._counts for ngram in part])
+
+    @override
+    def target_prefix(self, lang: str | None = None) -> list[int]:
+        """None: n-grams are not written."""
+        return []
+
+    def numbers(self) -> tuple[dict[str, int], dict[str, int]]:
+        """The ids of the n-grams of words, and of those of characters."""
+        ids = count(FIRST)
+        words, characters = (dict(zip(part, ids, strict=False)) for part in self._counts)
+        return words, characters
+
+    @override
+    def save_files(self, folder: Path) -> dict[str, Any]:
+        lines = (f"{n} {ngram}\n" for part in self._counts for ngram, n in part.items())
+        write_file(folder / NGRAMS, "".join(lines))
+        found = (self.rows, self.words, self.longest, *self.lengths)
+        return dict(zip(SAVED, found, strict=True))
+
+    @classmethod
+    @override
+    def from_files(cls, folder: Path, settings: dict[str, Any]) -> "NgramTokenizer":
+        settings_of(folder / DESCRIPTION, settings, dict.fromkeys(SAVED, int))
+        rows, size, longest, least, most = (settings[name] for name in SAVED)
+        path = folder / NGRAMS
+        try:
+            lines = read_bytes(path, largest=LARGEST).decode().split("\n")[:-1]
+            found = [(ngram, int(n)) for n, _, ngram in (line.partition(" ") for line in lines)]
+            words, characters = dict(found[:size]), dict(found[size:])
+            if not len(words) == size or len(words) + len(characters) < len(found):
+                raise ValueError(f"wanted {size} n-grams of words, each n-gram once.")
+            return cls(words, characters, rows=rows, longest=longest, lengths=(least, most))
+        except (OverflowError, ValueError, UserError) as error:
+            raise SavedTextError(f"{path}: {error} Save the text processor again.") from None
+
+
+class _NgramEncoder(Encoder):
+    def __init__(self, tokenizer: NgramTokenizer) -> None:
+        self._words, self._characters = tokenizer.numbers()
+        self._orders = tokenizer.longest, tokenizer.lengths
+        self._known: dict[str, bytes] = {}
+
+    @override
+    def batch(self, texts: Sequence[str]) -> Ragged:
+        if error := not_text(texts):
+            raise error
+        rows = [self._ids(text) for text in texts]
+        lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+        return Ragged(np.concatenate([np.zeros(0, np.int32), *rows]), offsets_of(lengths))
+
+    @override
+    def __call__(self, text: str) -> NDArray[np.int32]:
+        if error := not_text([text]):
+            raise error
+        return self._ids(text)
+
+    def _ids(self, text: str) -> NDArray[np.int32]:
+        """Those that :func:`ngrams_of` finds; of a vocabulary that is known this is faster."""
+        words = WORD["punctuation"].findall(text.lower())
+        known, get = self._known, self._words.get
+        parts = [
+            self._of_word(word) if (kept := known.get(word)) is None else kept for word in words
+        ]
+        for size in range(2, self._orders[0] + 1):
+            numbers = map(get, _of_words(words, size))
+            parts.append(_bytes(number for number in numbers if number is not None))
+        ids = np.frombuffer(bytearray().join(parts), np.int32)
+        ids.sort()
+        new = np.ones(len(ids), np.bool_)
+        np.not_equal(ids[1:], ids[:-1], out=new[1:])
+        return ids[new]
+
+    def _of_word(self, word: str) -> bytes:
+        """The ids of what one word has, kept for the next text: few words are most of any text."""
+        (longest, (least, most)), marked = self._orders, f" {word} "
+        size = len(marked) + 1
+        found = {
+            self._characters.get(marked[i : i + n])
+            for n in range(least, most + 1)
+            for i in range(size - n)
+        }
+        if longest:
+            found.add(self._words.get(word))
+        ids = _bytes(number for number in found if number is not None)
+        if size <= LONGEST_KEPT:
+            if len(self._known) >= KEPT:
+                self._known = {}  # another thread may be reading those
+            self._known[word] = ids
+        return ids
+
+
+def _bytes(ids: Iterable[int]) -> bytes:
+    """Ids as one piece of memory: of a list of arrays each has several, and joins slowly."""
+    return array("i", ids).tobytes()
+
+
+class _NgramDecoder(Decoder):
+    def __init__(self, known: Sequence[str]) -> None:
+        self._known = ["", "", *known]
+
+    @override
+    def batch(self, rows: Sequence[Sequence[int]]) -> list[str]:
+        found = ([self._known[i] for i in np.asarray(row).tolist() if i >= FIRST] for row in rows)
+        return [" ".join(row) for row in found]
+
+
+def ngrams_of(
+    texts: Sequence[str], numbers: tuple[Number, Number], orders: Orders
+) -> tuple[Ids, Ids]:
+    """The n-grams of texts, each once a text.
+
+    Their ``numbers`` are the id of an n-gram of words, and of one of characters; below 0: left out.
+
+    Returns:
+        The row of each n-gram, and its id; rising. *Shape:* ``[n]`` each.
+
+    Example:
+        >>> known = {"a": 0, "b": 1, " a": -1, " b": 2, "a b": -1, "b a": 3}
+        >>> numbers = known.__getitem__, len
+        >>> rows, ids = ngrams_of(["b a b", "a"], numbers, (2, (1, 0)))
+        >>> list(zip(rows.tolist(), ids.tolist()))
+        [(0, 0), (0, 1), (0, 2), (0, 3), (1, 0)]
+    """
+    split = [WORD["punctuation"].findall(text.lower()) for text in texts]
+    # What one word has is found once for each different word: a corpus has ten times as many words.
+    places: dict[str, int] = {}
+    at = [places.setdefault(word, len(places)) for row in split for word in row]
+    single = [_of_word(word, numbers, orders) for word in places]
+    lists = Ragged.from_lists(single).take(np.array(at, dtype=np.int64))
+    row_of = np.repeat(np.arange(len(texts)), np.fromiter(map(len, split), np.int64, len(split)))
+    found = [(np.repeat(row_of, lists.lengths), lists.values.astype(np.int64))]
+    for size in range(2, orders[0] + 1):
+        rows = [[*map(numbers[0], _of_words(row, size))] for row in split]
+        more = Ragged.from_lists(rows)
+        found.append((np.repeat(np.arange(len(texts)), more.lengths), more.values.astype(np.int64)))
+    all_rows, ids = (np.concatenate(part) for part in zip(*found, strict=True))
+    # One number for both, sorted: np.unique takes three times as long.
+    span = int(ids.max(initial=0)) + 1
+    both = (all_rows * span + ids)[ids >= 0]
+    both.sort()
+    both = both[np.diff(both, prepend=-1) > 0]
+    return both // span, both % span
+
+
+def _of_word(word: str, numbers: tuple[Number, Number], orders: Orders) -> list[int]:
+    longest, (least, most) = orders
+    words, characters = numbers
+    marked = f" {word} "
+    parts = {marked[i : i + n] for n in range(least, most + 1) for i in range(len(marked) - n + 1)}
+    return [*([words(word)] if longest else []), *map(characters, sorted(parts))]
+
+
+def _of_words(row: Sequence[str], size: int) -> list[str]:
+    begun = ["", *row]
+    if size == 2:  # by far the most asked for, and twice as fast
+        return [f"{a} {b}" for a, b in zip(begun, row, strict=False)]
+    return [" ".join(begun[i : i + size]) for i in range(len(begun) - size + 1)]
+
+
+@registries.tokenizers.register("fitted_ngrams")
+class FittedNgrams(Component):
+    """The n-grams of words and of characters that occur in columns of ``train_data``."""
+
+    class Config(BaseConfig):
+        """Which n-grams are known."""
+
+        columns: tuple[str, ...] = ("text",)
+        """The columns of the rows whose n-grams are taken."""
+        words: int = 2
+        """Most words of an n-gram; 0 for none of words."""
+        characters: tuple[int, int] = (2, 5)
+        """Fewest and most characters of an n-gram inside one word; ``[1,0]`` for none."""
+        min_count: int = 1
+        """How many rows must have an n-gram."""
+        vocab_size: int = 1 << 16
+        """Most ids, those of padding and the unknown included: the n-grams of the most rows."""
+
+        def __post_init__(self) -> None:
+            require(self, "", sizes=["min_count"], not_negative=["words"])
+            least, most = self.characters
+            if not 0 < least <= most + 1 or (most < least and not self.words):
+                raise UserError(
+                    "characters must be the fewest characters of an n-gram, 1 or more, "
+                    f"and the most, but is {[least, most]}; [1,0] is for none, where there are "
+                    "n-grams of words."
+                )
+            refuse_huge(self.vocab_size)
+            if self.vocab_size <= FIRST:
+                raise UserError(
+                    f"vocab_size must be {FIRST + 1} or more: {FIRST} ids stand for "
+                    f"padding and the unknown; it is {self.vocab_size}."
+                )
+
+        @override
+        def build(  # type: ignore[override]  # what is built of is named, for the planner
+            self, *, train_data: Iterable[Mapping[str, Any]]
+        ) -> NgramTokenizer:
+            """Reads the rows once.
+
+            Raises:
+                DataError: A row has no such column, or no n-gram is left.
+            """
+            counting, rows = _Counting(), 0
+            with placed_errors(train_data):
+                numbered = enumerate(train_data)
+                while some := list(islice(numbered, ROWS)):
+                    for name in self.columns:
+                        texts = [
+                            fitted_text(values, name, row, **_READ_FOR) for row, values in some
+                        ]
+                        counting.add(texts, (self.words, self.characters))
+                    rows += len(some) * len(self.columns)
+            kept = counting.most(self.vocab_size - FIRST, self.min_count)
+            if not any(kept):
+                raise DataError(
+                    f"No n-gram of train_data is known: its {' and '.join(self.columns)} has none "
+                    f"that {self.min_count} rows have. Lower min_count."
+                )
+            return NgramTokenizer(*kept, rows=rows, longest=self.words, lengths=self.characters)
+
+
+class _Counting:
+    """How many texts have each n-gram."""
+
+    def __init__(self) -> None:
+        self._number(({}, {}), np.zeros(0, np.int64))
+
+    def _number(self, parts: tuple[Mapping[str, int], ...], counts: Ids) -> None:
+        """Goes on with the n-grams of ``parts``, as many as ``counts``; their order stays."""
+        self.counts, numbers = counts, count(len(counts))
+        self.parts = tuple(defaultdict(numbers.__next__, part) for part in parts)
+
+    def add(self, texts: Sequence[str], orders: Orders) -> None:
+        if error := not_text(texts):
+            raise error
+        words, characters = (part.__getitem__ for part in self.parts)
+        _, ids = ngrams_of(texts, (words, characters), orders)
+        size = sum(map(len, self.parts))
+        self.counts = np.bincount(ids, minlength=size) + np.pad(
+            self.counts, (0, size - len(self.counts))
+        )
+        if size > MOST:
+            LOG.info("Of %s n-grams those of a single row so far are forgotten.", f"{size:,}")
+            self._keep(self.counts > 1)
+
+    def _keep(self, which: NDArray[np.bool_]) -> None:
+        """Forgets all n-grams but some."""
+        new, kept = np.cumsum(which) - 1, which.tolist()
+        numbers = [{n: int(new[i]) for n, i in part.items() if kept[i]} for part in self.parts]
+        self._number(tuple(numbers), self.counts[which])
+
+    def most(self, size: int, least: int) -> tuple[dict[str, int], dict[str, int]]:
+        """The n-grams of the most texts, from the frequent to the rare; and of how many each."""
+        order = np.argsort(-self.counts, kind="stable")[:size]
+        which = np.zeros(len(self.counts), dtype=np.bool_)
+        which[order] = self.counts[order] >= least
+        self._keep(which)
+        counts = self.counts.tolist()
+        words, characters = (
+            {n: counts[i] for n, i in sorted(part.items(), key=lambda item: -counts[item[1]])}
+            for part in self.parts
+        )
+        return words, characters

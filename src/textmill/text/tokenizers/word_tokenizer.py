@@ -1,0 +1,314 @@
+"""Tokens that are the words of a text as it is written, split at white space.
+
+Ids are pad 0, unk 1, then the words. A text is neither begun nor ended by a mark, which suits what
+reads texts (classifiers, taggers). For what writes them (language models) there are ``marks``: ids
+2 and 3 begin and end a text, and the words follow. With ``split=punctuation`` a mark of punctuation
+is a word of its own.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Final, Literal, get_args
+
+import numpy as np
+from typing_extensions import override
+
+from textmill.config.component import Component
+from textmill.config.component import Config as BaseConfig
+from textmill.errors import DataError, UserError
+from textmill.runtime.files import write_file
+from textmill.text import registries
+from textmill.text.cells import training_cell
+from textmill.text.metadata import SavedTextError, read_bytes, settings_of
+from textmill.text.ragged import Ragged
+from textmill.text.tokenizers.tokenizer import (
+    DESCRIPTION,
+    UNKNOWN,
+    Decoder,
+    Encoder,
+    Mode,
+    Tokenizer,
+    VocabInfo,
+    not_text,
+    refuse_huge,
+)
+
+__all__ = ["FittedWords", "Split", "WordTokenizer", "unknown_words", "with_unknown"]
+
+Split = Literal["space", "punctuation"]
+"""What divides words: white space; or each mark of punctuation, a word of its own, too."""
+WORD: Final[Mapping[Split, re.Pattern[str]]] = {
+    "space": re.compile(r"\S+"),
+    "punctuation": re.compile(r"\w+|[^\w\s]"),
+}
+"""What a word is."""
+PAD, UNK, BOS, EOS = range(4)
+NONE = -1
+"""In place of the ids of marks, where there are none."""
+WORDS = "words.txt"
+LARGEST = 1 << 28
+"""Bytes of a saved vocabulary: some 20 million words."""
+
+
+@registries.tokenizers.register("words")
+class WordTokenizer(Component, Tokenizer):
+    """One id for each known word; words are what white space divides.
+
+    Example:
+        >>> tokenizer = WordTokenizer.Config(words=("wake", "me", "up")).build()
+        >>> ids = tokenizer.create_encoder()("Wake me  now")
+        >>> ids.tolist(), tokenizer.create_decoder()(ids)
+        ([2, 3, 1], 'wake me \u2047')
+        >>> WordTokenizer.Config(words=("up",), marks=True).build().create_encoder()("up").tolist()
+        [4, 3]
+    """
+
+    kind: ClassVar[str] = "words"
+
+    class Config(BaseConfig):
+        """A vocabulary."""
+
+        words: tuple[str, ...]
+        """Each word once, in the order of their ids."""
+        lowercase: bool = True
+        """Whether texts are written small first."""
+        marks: bool = False
+        """Whether there are marks of a text's beginning and end, and encoded texts end with it."""
+        split: Split = "space"
+        """What divides words: white space; or punctuation too, each mark a word of its own."""
+
+    def __init__(self, config: "WordTokenizer.Config") -> None:
+        self.config, self._first = config, _first(marks=config.marks)
+        for word in config.words:
+            if [word] != word.split():
+                raise UserError(
+                    f"A word must be text without white space, but one is {word!r:.80}."
+                )
+        self.numbers = {word: i for i, word in enumerate(config.words, self._first)}
+        """The id of each word."""
+        if len(self.numbers) < len(config.words):
+            twice = Counter(config.words).most_common(1)[0][0]
+            raise UserError(f"Words must differ, but {twice!r} is there twice.")
+
+    @property
+    @override
+    def vocab_info(self) -> VocabInfo:
+        marks = self.config.marks
+        return VocabInfo(
+            size=self._first + len(self.numbers),
+            unk_idx=UNK,
+            bos_idx=BOS if marks else NONE,
+            eos_idx=EOS if marks else NONE,
+            pad_idx=PAD,
+        )
+
+    def words(self, text: str) -> list[str]:
+        """The words of a text, as the vocabulary has them.
+
+        Example:
+            >>> tokenizer = WordTokenizer.Config(words=(), split="punctuation").build()
+            >>> tokenizer.words("The U.S. won!")
+            ['the', 'u', '.', 's', '.', 'won', '!']
+        """
+        return _words(text, self.config.split, lowercase=self.config.lowercase)
+
+    def places(self, text: str) -> list[tuple[int, int]]:
+        """Where each word of a text begins, and ends.
+
+        Example:
+            >>> WordTokenizer.Config(words=(), split="punctuation").build().places("In 1066, ok")
+            [(0, 2), (3, 7), (7, 8), (9, 11)]
+        """
+        return [match.span() for match in WORD[self.config.split].finditer(text)]
+
+    @override
+    def create_encoder(self, *, mode: Mode = "source", lang: str | None = None) -> Encoder:
+        before = self.target_prefix() if mode == "target" else []
+        return _WordEncoder(self, before, after=[EOS] if self.config.marks else [])
+
+    @override
+    def create_decoder(self) -> Decoder:
+        return _WordDecoder(self.config.words, first=self._first)
+
+    @override
+    def target_prefix(self, lang: str | None = None) -> list[int]:
+        return [BOS] if self.config.marks else []
+
+    @override
+    def save_files(self, folder: Path) -> dict[str, Any]:
+        write_file(folder / WORDS, "".join(f"{word}\n" for word in self.config.words))
+        split = self.config.split
+        # Older files have none of these two.
+        more = {"marks": "yes"} if self.config.marks else {}
+        more |= {"split": split} if split != "space" else {}
+        return {"lowercase": "yes" if self.config.lowercase else "no", **more}
+
+    @classmethod
+    @override
+    def from_files(cls, folder: Path, settings: dict[str, Any]) -> "WordTokenizer":
+        settings = {"marks": "no", "split": "space", **settings}
+        path = folder / DESCRIPTION
+        settings_of(path, settings, {"lowercase": str, "marks": str, "split": str})
+        split: Any = settings.pop("split")
+        if split not in get_args(Split):
+            raise SavedTextError(f"{path}: 'split' must be {' or '.join(get_args(Split))}.")
+        for name, value in settings.items():
+            if value not in ("yes", "no"):
+                raise SavedTextError(f"{path}: '{name}' must be yes or no.")
+        switches = {name: value == "yes" for name, value in settings.items()}
+        try:
+            words = read_bytes(folder / WORDS, largest=LARGEST).decode().split("\n")[:-1]
+            return cls(cls.Config(words=tuple(words), split=split, **switches))
+        except (UnicodeDecodeError, UserError) as error:
+            raise SavedTextError(
+                f"{folder / WORDS}: {error} Save the text processor again."
+            ) from None
+
+
+def _words(text: str, split: Split, *, lowercase: bool) -> list[str]:
+    if split == "space":
+        return (text.lower() if lowercase else text).split()
+    found: list[str] = WORD[split].findall(text)
+    return [word.lower() for word in found] if lowercase else found
+
+
+def _first(*, marks: bool) -> int:
+    """The id of the first word."""
+    return EOS + 1 if marks else UNK + 1
+
+
+class _WordEncoder(Encoder):
+    def __init__(
+        self, tokenizer: WordTokenizer, before: Sequence[int], after: Sequence[int]
+    ) -> None:
+        self._numbers, self._words = tokenizer.numbers, tokenizer.words
+        self._before, self._after = before, after
+
+    @override
+    def batch(self, texts: Sequence[str]) -> Ragged:
+        if error := not_text(texts):
+            raise error
+        get, words = self._numbers.get, self._words
+        rows = Ragged.from_lists([[get(word, UNK) for word in words(text)] for text in texts])
+        return rows.wrapped(self._before, self._after) if self._after else rows
+
+
+class _WordDecoder(Decoder):
+    def __init__(self, words: Sequence[str], *, first: int) -> None:
+        self._words, self._first = ["", UNKNOWN, *[""] * (first - 2), *words], first
+
+    @override
+    def batch(self, rows: Sequence[Sequence[int]]) -> list[str]:
+        known, first = self._words, self._first
+        return [
+            " ".join(
+                known[i] if 0 <= i < len(known) else UNKNOWN
+                for i in row
+                if i == UNK or not 0 <= i < first
+            )
+            for row in (np.asarray(row).tolist() for row in rows)
+        ]
+
+
+@registries.tokenizers.register("fitted_words")
+class FittedWords(Component):
+    """The words that occur in columns of ``train_data``, in the order of their first row."""
+
+    class Config(BaseConfig):
+        """Which words are known."""
+
+        columns: tuple[str, ...] = ("text",)
+        """The columns of the rows whose words are taken."""
+        min_count: int = 1
+        """How often a word must occur; a higher one trains the vector of the unknown word too."""
+        vocab_size: int | None = None
+        """Most ids, with those of padding and the unknown word: the most frequent words; null for
+        no limit."""
+        lowercase: bool = True
+        """Whether texts are written small first."""
+        marks: bool = False
+        """Whether there are marks of a text's beginning and end: a language model needs them."""
+        split: Split = "space"
+        """What divides words: white space; or punctuation too, each mark a word of its own."""
+
+        def __post_init__(self) -> None:
+            if self.min_count < 1:
+                raise UserError(f"tokenizer.min_count must be 1 or more, but is {self.min_count}.")
+            first = _first(marks=self.marks)
+            refuse_huge(self.vocab_size or 0)
+            if self.vocab_size is not None and self.vocab_size <= first:
+                marks = ", both marks" if self.marks else ""
+                raise UserError(
+                    f"tokenizer.vocab_size must be {first + 1} or more: {first} ids stand for "
+                    f"padding{marks} and the unknown word; it is {self.vocab_size}."
+                )
+
+        @override
+        def build(  # type: ignore[override]  # what is built of is named, for the planner
+            self, *, train_data: Iterable[Mapping[str, Any]]
+        ) -> WordTokenizer:
+            """Reads the rows once.
+
+            Raises:
+                DataError: A row has no such column, or no word is left.
+            """
+            counts: Counter[str] = Counter()
+            for row, values in enumerate(train_data):
+                for name in self.columns:
+                    text = fitted_text(values, name, row, purpose="to take words from")
+                    counts.update(_words(text, self.split, lowercase=self.lowercase))
+            kept = [word for word, count in counts.items() if count >= self.min_count]
+            first = _first(marks=self.marks)
+            if self.vocab_size is not None and len(kept) > self.vocab_size - first:
+                kept = sorted(kept, key=counts.__getitem__, reverse=True)[: self.vocab_size - first]
+            if not kept:
+                raise DataError(
+                    f"No word of train_data is known: its {' and '.join(self.columns)} has none "
+                    f"that occurs {self.min_count} times. Lower tokenizer.min_count."
+                )
+            same = {name: getattr(self, name) for name in ("lowercase", "marks", "split")}
+            return WordTokenizer(WordTokenizer.Config(words=tuple(kept), **same))
+
+
+def fitted_text(
+    values: Mapping[str, Any], name: str, row: int, *, purpose: str, where: str = ""
+) -> str:
+    """The text of a column of ``train_data``; of a list of words, the text of them."""
+    remedy = f"Name the columns by tokenizer.columns{where}."
+    text = training_cell(values, name, row, purpose=purpose, remedy=remedy)
+    if isinstance(text, str):
+        return text
+    if isinstance(text, Sequence) and all(isinstance(word, str) for word in text):
+        return " ".join(text)
+    raise DataError(f"Row {row}, column '{name}': wanted text, found {type(text).__name__}.")
+
+
+def unknown_words(tokenizer: WordTokenizer, text: str) -> list[str]:
+    """The words of a text that have no id, as they are written there, in order.
+
+    Example:
+        >>> tokenizer = WordTokenizer.Config(words=("wake", "up")).build()
+        >>> unknown_words(tokenizer, "Wake Ann up , Bo")
+        ['Ann', ',', 'Bo']
+    """
+    words, places = tokenizer.words(text), tokenizer.places(text)
+    return [
+        text[start:end]
+        for word, (start, end) in zip(words, places, strict=True)
+        if word not in tokenizer.numbers
+    ]
+
+
+def with_unknown(answer: str, words: Sequence[str]) -> str:
+    """An answer whose first unknown word is the first of ``words``, and so on.
+
+    Where there are more in the answer than in ``words``, they stay.
+
+    Example:
+        >>> with_unknown("[IN:WAKE wake [SL:NAME \u2047 ] \u2047 ]", ["Ann"])
+        '[IN:WAKE wake [SL:NAME Ann ] \u2047 ]'
+    """
+    left: Iterator[str] = iter(words)
+    return " ".join(next(left, UNKNOWN) if word == UNKNOWN else word for word in answer.split(" "))

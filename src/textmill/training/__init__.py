@@ -1,0 +1,34 @@
+"""Training: the loop (``loop.py`` is the page), optimizers, schedules, selection, intervals."""
+
+from typing import TYPE_CHECKING
+
+from textmill.config.public_names import on_first_use
+
+if TYPE_CHECKING:
+    from textmill.training.loop import Trainer as Trainer
+    from textmill.training.observers import Callback as Callback
+    from textmill.training.optimizers.foreach_optimizer import LAMB as LAMB
+    from textmill.training.optimizers.foreach_optimizer import Lion as Lion
+    from textmill.training.optimizers.lbfgs import LBFGS as LBFGS
+    from textmill.training.optimizers.muon import Muon as Muon
+    from textmill.training.optimizers.optimizer import Optimizer as Optimizer
+    from textmill.training.optimizers.torch_optimizers import SGD as SGD
+    from textmill.training.optimizers.torch_optimizers import Adafactor as Adafactor
+    from textmill.training.optimizers.torch_optimizers import Adam as Adam
+    from textmill.training.optimizers.torch_optimizers import AdamW as AdamW
+    from textmill.training.progress import Every as Every
+    from textmill.training.progress import Progress as Progress
+    from textmill.training.progress import Until as Until
+    from textmill.training.schedules.decay import Constant as Constant
+    from textmill.training.schedules.decay import Cosine as Cosine
+    from textmill.training.schedules.decay import Exponential as Exponential
+    from textmill.training.schedules.decay import InverseSquareRoot as InverseSquareRoot
+    from textmill.training.schedules.decay import Linear as Linear
+    from textmill.training.schedules.decay import OneCycle as OneCycle
+    from textmill.training.schedules.decay import Plateau as Plateau
+    from textmill.training.schedules.decay import Polynomial as Polynomial
+    from textmill.training.schedules.decay import Step as Step
+    from textmill.training.schedules.schedule import Schedule as Schedule
+    from textmill.training.selection import Selection as Selection
+
+__getattr__, __dir__ = on_first_use(__name__)

@@ -1,0 +1,177 @@
+"""The checkpoints of a training run: what it goes on from, goes back to, and is used after it."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from functools import partial
+from pathlib import Path
+
+from torch import nn
+from typing_extensions import override
+
+from textmill.checkpoint.layout import CHECKPOINTS, MODULES, folder_name, step_of
+from textmill.checkpoint.parts import Stateful, load_into
+from textmill.checkpoint.store import Checkpoints
+from textmill.checkpoint.writing import PART_NAME, split_parts, write_checkpoint
+from textmill.errors import CheckpointError, UserError, refuse_all
+from textmill.runtime.ranks import Ranks
+from textmill.tasks.task import Task
+from textmill.training.data_parallel.sharing import joined, shares_of
+from textmill.training.nonfinite import NonFinite, Untouched
+from textmill.training.progress import Clock, Progress
+from textmill.training.selection import Selection
+
+__all__ = ["RunCheckpoints", "check_modules"]
+
+LOG = logging.getLogger("textmill")
+
+GOING_ON = ("data", "nonfinite", "random")
+"""Parts that a rollback leaves as they are: the data goes on after what broke."""
+
+
+class RunCheckpoints(Checkpoints):
+    """The checkpoints of one run, with the best of them, and the one that a rollback goes to.
+
+    ``keep`` are kept besides the best, which the selection knows where something is measured. The
+    task's text processor is saved with each. Rank 0 writes, all read.
+    """
+
+    def __init__(
+        self,
+        run: Path,
+        *,
+        keep: int,
+        task: Task,
+        clock: Clock,
+        selection: Selection | None,
+        nonfinite: NonFinite,
+        ranks: Ranks,
+    ) -> None:
+        super().__init__(run / CHECKPOINTS, keep=keep, writes=ranks.env.is_main, ranks=ranks)
+        self.task, self.clock = task, clock
+        self.selection, self.nonfinite = selection, nonfinite
+        self._recorded: tuple[Progress, Progress] | None = None
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the run is just where it was saved last."""
+        return self._recorded == (self.clock.now, self.clock.seen)
+
+    def resume(self, parts: Mapping[str, Stateful]) -> int | None:
+        """Loads the newest good checkpoint; returns its step, or None on a fresh start."""
+        with self.ranks.main_first():  # which mends what a process that was killed has left
+            step = self.restore(shares_of(self.ranks, parts))
+        self.kept_step = self.nonfinite.target
+        if step is not None:
+            self._recorded = (self.clock.now, self.clock.seen)
+        if step is not None and self._is_best(step):
+            self.mark_best(step)  # it may have been killed between saving and marking
+        return step
+
+    def record(self, parts: Mapping[str, Stateful], *, best: bool) -> Path:
+        """Saves where the run is; a best one is pointed to only when it is safe."""
+        step, parts = self.clock.now.steps, joined(self.ranks, parts)
+        save = partial(self.save, step, parts, write_text=self.task.text.save)
+        if self.rows:
+            save()  # each rank writes its share
+        with self.ranks.main_first():
+            if self.writes and not self.rows:
+                save()
+            if best:
+                self.mark_best(step)
+        self._recorded = (self.clock.now, self.clock.seen)
+        return self.folder / folder_name(step)
+
+    def set_rollback_target(self) -> None:
+        """Makes the checkpoint that is saved next the one that a rollback goes to."""
+        self.nonfinite.target = self.kept_step = self.clock.now.steps
+
+    def roll_back(self, parts: Mapping[str, Stateful]) -> bool:
+        """Goes back to the target, with the data where it is; tells whether it is the best step."""
+        seconds, left = self.clock.seconds, dict.fromkeys(GOING_ON, Untouched())
+        shares = shares_of(self.ranks, {**parts, **left})
+        with self.ranks.main_first():
+            step = self.restore(shares, step=self.nonfinite.target)
+        assert step is not None, "a run that rolls back begins with a checkpoint"
+        self.task.rolled_back()
+        self.clock.spent(seconds)
+        self.set_rollback_target()  # another step than before where that checkpoint was damaged
+        LOG.warning(f"Back at step {step:,}; the data goes on after what broke.")
+        return self._is_best(step)
+
+    @override
+    def consolidate(self) -> None:
+        with self.ranks.main_first():
+            super().consolidate()
+
+    def use_best(self) -> int:
+        """Loads the best weights, or the newest good ones; returns the step they are of."""
+        try:
+            used = self.use("best", partial(_load_weights, module=self.task.module))
+        except CheckpointError as error:
+            LOG.warning("%s\nThe weights of the last step are used.", error)
+            used = None
+        return self.clock.now.steps if used is None else used
+
+    def save_modules(self, names: Sequence[str], *, step: int) -> None:
+        """Writes submodules and the text processor to ``modules``, for ``trainer.initialize``.
+
+        It has the format of a checkpoint, one safetensors file a part, each with its hash; what an
+        earlier end of the run left is replaced.
+
+        Args:
+            names: The parts, as ``encoder``; none writes nothing.
+            step: Of which step the weights are.
+
+        Raises:
+            StorageError: No room, or the disk failed.
+        """
+        if names and self.writes:
+            parts = {name: self.task.module.get_submodule(name) for name in names}
+            tensors, document = split_parts(step, parts)
+            write_checkpoint(
+                self.folder.parent / MODULES,
+                step=step,
+                serial=1,
+                tensors=tensors,
+                document=document,
+                write_text=self.task.text.save,
+            )
+
+    def _is_best(self, step: int) -> bool:
+        return self.selection is not None and self.selection.is_best(step)
+
+
+def _load_weights(path: Path, *, module: nn.Module) -> int:
+    load_into(path, "model", module)
+    return step_of(path)
+
+
+def check_modules(module: nn.Module, names: Sequence[str]) -> None:
+    """Refuses names that the module has not, or no file can have, before anything is trained.
+
+    Example:
+        >>> check_modules(
+        ...     nn.ModuleDict({"encoder": nn.Linear(1, 1)}), ["encodr"]
+        ... )  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        textmill.errors.UserError: trainer.save_modules names 'encodr', which ... 'encoder'?
+    """
+    known = [name for name, inner in module.named_modules() if name and inner.state_dict()]
+    refused = []
+    for name in names:
+        if name == "model" or not PART_NAME.fullmatch(name):
+            why = (
+                "cannot be the name of a saved part: "
+                "small letters, digits, '_', '.' and '-' after a first small letter, 64 at most, "
+                "and not 'model', which is the whole module."
+            )
+        elif name not in known:
+            near = get_close_matches(name, known, n=1)
+            tops = [each for each in known if "." not in each]
+            hint = f"Did you mean '{near[0]}'?" if near else f"It has: {', '.join(tops)}."
+            why = f"the module does not have. {hint}"
+        else:
+            continue
+        refused.append(UserError(f"trainer.save_modules names '{name}', which {why}"))
+    refuse_all(refused)

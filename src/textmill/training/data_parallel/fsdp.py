@@ -1,0 +1,341 @@
+"""FSDP: a rank holds a share of each parameter, of its gradient, and of the optimizer's state."""
+
+import sys
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import SGD, Adadelta, Adagrad, Adam, Adamax, NAdam, RAdam, RMSprop, Rprop
+from typing_extensions import override
+
+from textmill.checkpoint.shards import TensorRows
+from textmill.errors import UserError
+from textmill.runtime.ranks import Ranks
+from textmill.tasks.task import Loss
+from textmill.training.blocks import blocks_of
+
+__all__ = ["FullySharded", "Shards", "check_elementwise", "is_sharded"]
+
+ELEMENTWISE = (Adam, SGD, RMSprop, Adagrad, Adadelta, Adamax, NAdam, RAdam, Rprop)
+"""Optimizers of torch that move each number by its own gradient alone; AdamW is an Adam."""
+HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_load_state_dict_post_hooks")
+"""Where torch's hooks are, which are put aside while a module is whole."""
+
+
+def check_elementwise(optimizer: torch.optim.Optimizer) -> None:
+    """Refuses an optimizer that looks at a whole parameter, of which a rank has a share.
+
+    Example:
+        >>> check_elementwise(torch.optim.AdamW(nn.Linear(1, 1).parameters()))
+        >>> check_elementwise(torch.optim.Adafactor(nn.Linear(1, 1).parameters()))
+        Traceback (most recent call last):
+        textmill.errors.UserError: With trainer.data_parallelism=fsdp a rank has a share of each ...
+    """
+    if isinstance(optimizer, ELEMENTWISE) or getattr(optimizer, "elementwise", False):
+        return
+    raise UserError(
+        "With trainer.data_parallelism=fsdp a rank has a share of each parameter, and "
+        f"{type(optimizer).__name__} looks at whole ones. Use optimizer.type=adamw, adam, sgd or "
+        "lion (of your own: a class with elementwise = True, if each number is moved by its own "
+        "gradient alone), or trainer.data_parallelism=ddp."
+    )
+
+
+def is_sharded(module: nn.Module) -> bool:
+    """Whether ``fully_shard`` has been applied to a module or a part of it."""
+    if "torch.distributed.fsdp" not in sys.modules:  # half a second, which others do not pay
+        return False
+    from torch.distributed.fsdp import FSDPModule
+
+    return any(isinstance(part, FSDPModule) for part in module.modules())
+
+
+class Shards(nn.Module):
+    """A rank's shares of a module's parameters, and its buffers, by the module's own names.
+
+    They are the memory of the sharded parameters: what moves them moves the module. Parameters that
+    are tied there are tied here.
+
+    Args:
+        module: One to which ``fully_shard`` has been applied.
+        ranks: Those that the shares are of.
+
+    Raises:
+        UserError: A parameter is not divided by rows among all ranks; or the module has a state
+            beside parameters and buffers.
+    """
+
+    def __init__(self, module: nn.Module, ranks: Ranks) -> None:
+        super().__init__()
+        self.rows: dict[str, TensorRows] = {}
+        """Where each share stands in the whole, by name."""
+        self.of: dict[nn.Parameter, nn.Parameter] = {}
+        """The share of each parameter of the module."""
+        for name, parameter in module.named_parameters(remove_duplicate=False):
+            self.rows[name] = _rows_of(name, parameter, ranks)
+            if parameter not in self.of:
+                mine = parameter.detach().to_local()  # type: ignore[attr-defined]  # a DTensor's
+                self.of[parameter] = nn.Parameter(mine, requires_grad=parameter.requires_grad)
+            place, leaf = self._place(name)
+            place.register_parameter(leaf, self.of[parameter])
+        saved = module.state_dict().keys()
+        for name, buffer in module.named_buffers(remove_duplicate=False):
+            place, leaf = self._place(name)
+            place.register_buffer(leaf, buffer, persistent=name in saved)
+        if odd := saved ^ self.state_dict().keys():
+            raise UserError(
+                f"The module's state has {', '.join(sorted(odd)[:3])} beside its parameters and "
+                "buffers, which trainer.data_parallelism=fsdp does not save. Use ddp."
+            )
+
+    def _place(self, name: str) -> tuple[nn.Module, str]:
+        """The module that a name's owner is mirrored by, and the name in it."""
+        *path, leaf = name.split(".")
+        place: nn.Module = self
+        for step in path:
+            if step not in place._modules:
+                place.add_module(step, nn.Module())
+            place = place.get_submodule(step)
+        return place, leaf
+
+    @override
+    def forward(self, *_: Any) -> Any:
+        raise NotImplementedError("shares compute nothing")
+
+
+def _rows_of(name: str, parameter: nn.Parameter, ranks: Ranks) -> TensorRows:
+    from torch.distributed.tensor import DTensor, Shard
+
+    if (
+        not isinstance(parameter, DTensor)
+        or parameter.placements != (Shard(0),)
+        or parameter.device_mesh.size() != ranks.size
+    ):
+        raise UserError(
+            f"The module's parameter '{name}' is not divided by rows among all {ranks.size} ranks, "
+            "as other parts of the module are. Apply fully_shard to the whole module as well, "
+            "without a mesh; or to nothing, and set trainer.data_parallelism=fsdp."
+        )
+    shape = tuple(parameter.shape)
+    size = -(-shape[0] // ranks.size)
+    first = min(ranks.env.rank * size, shape[0])
+    return TensorRows(first=first, count=min(size, shape[0] - first), shape=shape)
+
+
+class _Calls(nn.Module):
+    """Calls what computes with a module: tasks call parts of it, which have no hooks of FSDP."""
+
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        self.module = module
+
+    @override
+    def forward(self, compute: Callable[[], Tensor]) -> Tensor:
+        return compute()
+
+
+class FullySharded:
+    """A module that torch's FSDP2 shards, block by block, and the sums of its gradients.
+
+    Each block of it (:func:`~textmill.training.blocks.blocks_of`) is whole while it computes; what
+    is in none is whole for a step. The optimizer has this rank's shares, which are plain tensors.
+
+    Args:
+        module: Sharded here, unless the recipe has done so.
+        ranks: The ranks, of which there are several.
+        optimizer: Made over the module's parameters; it has the shares from now on.
+
+    Raises:
+        UserError: The module or the optimizer cannot be sharded.
+    """
+
+    def __init__(self, module: nn.Module, ranks: Ranks, optimizer: torch.optim.Optimizer) -> None:
+        from torch.distributed.fsdp import FSDPModule
+
+        self.module, self.ranks, self.optimizer = module, ranks, optimizer
+        check_elementwise(optimizer)
+        names = {p: name for name, p in module.named_parameters()}
+        groups = [[_known(names, p) for p in group["params"]] for group in optimizer.param_groups]
+        self._calls = _Calls(module)
+        if not is_sharded(module):
+            _shard(self._calls, ranks)
+        self._parts = [part for part in self._calls.modules() if isinstance(part, FSDPModule)]
+        for part in self._parts:
+            part.set_gradient_divide_factor(1.0)  # gradients are sums, which the count divides
+            part.set_force_sum_reduction_for_comms(True)
+            part.set_requires_gradient_sync(False, recurse=False)
+        self.shards = Shards(module, ranks)
+        for group, own in zip(optimizer.param_groups, groups, strict=True):
+            group["params"] = [self.shards.get_parameter(name) for name in own]
+        self.parameters = [p for group in optimizer.param_groups for p in group["params"]]
+        self._numbered = [name for own in groups for name in own]
+        self._is_whole = False
+
+    @property
+    def rows(self) -> Mapping[str, Callable[[str], TensorRows | None]]:
+        """What says where a saved tensor's share stands in the whole, by the part it is of."""
+        return {"model": self.shards.rows.get, "weights": self.shards.rows.get} | {
+            "optimizer": self._rows_of_state
+        }
+
+    def _rows_of_state(self, name: str) -> TensorRows | None:
+        """Of a tensor of the optimizer's state, as ``state.3.exp_avg``."""
+        what, _, rest = name.partition(".")
+        number = rest.partition(".")[0]
+        known = what == "state" and number.isdecimal() and int(number) < len(self._numbered)
+        return self.shards.rows[self._numbered[int(number)]] if known else None
+
+    def called(self, compute: Callable[[], Loss], *, is_last: bool) -> Loss:
+        """The loss that ``compute`` gives, whatever parts of the module it calls."""
+        del is_last
+        made: list[Loss] = []
+
+        def total() -> Tensor:
+            made.append(compute())
+            return made[0].total
+
+        try:
+            whole = self._calls(total)
+        except RuntimeError as error:
+            if "mixed torch.Tensor and DTensor" not in str(error):
+                raise
+            raise UserError(
+                "With trainer.data_parallelism=fsdp a block of the module (what stands in a "
+                "ModuleList) has its weights while it is called, and something uses them outside "
+                f"of a call: {str(error).partition(',')[0]}. Call the block, or use ddp."
+            ) from error
+        return replace(made[0], total=whole)
+
+    @contextmanager
+    def last_backward(self) -> Iterator[None]:
+        """Sums the gradients of all backward passes of a step while that in the block computes."""
+        for part in self._parts:
+            part.set_requires_gradient_sync(True, recurse=False)
+        try:
+            yield
+        finally:
+            for part in self._parts:
+                part.set_requires_gradient_sync(False, recurse=False)
+
+    def send(self) -> list[bool]:
+        """Gives the shares their gradients; returns which have any."""
+        for parameter, share in self.shards.of.items():
+            grad = parameter.grad
+            share.grad = None if grad is None else grad.to_local()  # type: ignore[attr-defined]
+            parameter.grad = None
+        return [p.grad is not None for p in self.parameters]
+
+    def receive(self, used: Sequence[bool]) -> None:
+        """Nothing is left to wait for."""
+        del used
+
+    def norm(self, gradients: Sequence[Tensor]) -> Tensor:
+        """The norm of all ranks' shares together, of the shape ``[]``."""
+        own = nn.utils.get_total_norm(gradients)
+        return self.ranks.sum_(own.double().square()).sqrt().to(own.dtype)
+
+    @contextmanager
+    def whole(self, *, write: bool = False) -> Iterator[None]:
+        """Makes the module a plain one with all its weights while the block runs.
+
+        So evaluations and decoding, of which ranks have more or less, exchange nothing; it takes
+        the memory of all weights. With ``write`` the shares are those of the weights afterwards.
+        """
+        if self._is_whole:
+            yield
+            return
+        full, undo = self._make_whole()
+        try:
+            yield
+        finally:
+            undo()
+        if write:
+            with torch.no_grad():
+                for name, sharded in self.module.named_parameters():
+                    rows = self.shards.rows[name]
+                    part = full[sharded][rows.first : rows.first + rows.count]
+                    self.shards.of[sharded].copy_(part)
+
+    def finish(self) -> None:
+        """Makes the module a plain one for good."""
+        if not self._is_whole:
+            self._make_whole()
+        self._is_whole = True
+
+    def _make_whole(self) -> tuple[dict[nn.Parameter, nn.Parameter], Callable[[], None]]:
+        """Puts whole parameters into the module, and FSDP's classes and hooks aside.
+
+        Returns the whole of each sharded parameter, and what undoes it.
+        """
+        full = {p: _whole_of(p) for p in self.shards.of}
+        places = [
+            (place, name, p)
+            for place in self.module.modules()
+            for name, p in place.named_parameters(recurse=False, remove_duplicate=False)
+        ]
+        parts = [*self._calls.modules()]
+        before = [(part, type(part), {n: vars(part)[n] for n in HOOKS}) for part in parts]
+        for place, name, sharded in places:
+            setattr(place, name, full[sharded])
+        for part, kind, hooks in before:
+            if part in self._parts:
+                part.__class__ = kind.__bases__[1]  # torch makes it of (FSDPModule, the class)
+            for name, known in hooks.items():
+                own = {number: hook for number, hook in known.items() if not _is_torchs(hook)}
+                setattr(part, name, OrderedDict(own))
+
+        def undo() -> None:
+            for place, name, sharded in places:
+                setattr(place, name, sharded)
+            for part, kind, hooks in before:
+                part.__class__ = kind
+                vars(part).update(hooks)
+
+        return full, undo
+
+
+def _whole_of(parameter: Any) -> nn.Parameter:
+    return nn.Parameter(parameter.detach().full_tensor(), requires_grad=parameter.requires_grad)
+
+
+def _is_torchs(hook: Callable[..., Any]) -> bool:
+    return hook.__module__.startswith("torch.distributed.fsdp")
+
+
+def _known(names: Mapping[nn.Parameter, str], parameter: nn.Parameter) -> str:
+    """The name of an optimizer's parameter in the module."""
+    if parameter not in names:
+        raise UserError(
+            "The optimizer has a parameter that is none of the module's, which "
+            "trainer.data_parallelism=fsdp does not shard. Put it into the module, or use ddp."
+        )
+    return names[parameter]
+
+
+def _shard(calls: _Calls, ranks: Ranks) -> None:
+    """Shards the blocks, and then the rest.
+
+    A block is what has parts of its own, since weights of a single layer are often used by what
+    is around it, and shares no parameter with what is outside.
+    """
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    mesh = init_device_mesh(torch.device(ranks.env.device).type, (ranks.size,))
+    owners: dict[nn.Parameter, set[nn.Module]] = {}
+    for owner in calls.modules():
+        for parameter in owner.parameters(recurse=False):
+            owners.setdefault(parameter, set()).add(owner)
+    try:
+        for block in blocks_of(calls.module):
+            inside, own = set(block.modules()), list(block.parameters())
+            is_block = block is not calls.module and len(inside) > 1
+            if is_block and own and all(owners[p] <= inside for p in own):
+                fully_shard(block, mesh=mesh)
+        fully_shard(calls, mesh=mesh)
+    except (ValueError, AssertionError) as error:
+        raise UserError(f"torch cannot shard this module: {error}\nUse ddp.") from error

@@ -1,0 +1,158 @@
+"""What a run does about a loss or a gradient that is NaN or infinite."""
+
+import logging
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+from torch import Tensor
+
+from textmill.checkpoint.parts import Stateful
+from textmill.errors import DataError, NonFiniteError
+
+__all__ = ["NonFinite", "Policy", "Untouched"]
+
+LOG = logging.getLogger("textmill")
+
+Policy = Literal["stop", "skip", "rollback"]
+
+SHOWN_ROWS = 20
+"""Row numbers in an error; a step of many batches has thousands."""
+REPORTED = {"skip": "skipped_steps", "rollback": "rollbacks"}
+"""Name of the count among the training values."""
+
+
+class NonFinite:
+    """Counts the steps that broke, and ends the run after too many in a row.
+
+    ``skip`` leaves the update of a broken step out. ``rollback`` goes back to where
+    ``trainer.evaluate_every`` last fell due and on with the data after what broke the step, as PaLM
+    was trained (Chowdhery et al. 2022, section 5.1): the batches since then are not seen again,
+    since the same batches from the same weights would break again. It does not go to the newest
+    checkpoint: when those are saved is up to the clock, to signals and to settings that are not in
+    the key of a run.
+
+    Args:
+        policy: What is done.
+        loss_bound: A loss a target above which a step is broken, too; null: none is.
+        limit: Broken steps in a row (of ``rollback``: that came before the run got further) with
+            which the run ends.
+
+    Example:
+        >>> nonfinite = NonFinite("skip", limit=2)
+        >>> nonfinite.take(NonFiniteError("The loss is nan at step 7."), step=7)
+        >>> nonfinite.fine(8)
+        >>> nonfinite.take(NonFiniteError("The loss is nan at step 9."), step=9)
+        >>> nonfinite.take(NonFiniteError("The loss is nan at step 10."), step=10)
+        Traceback (most recent call last):
+        textmill.errors.NonFiniteError: The loss is nan at step 10.
+        It is number 2 in a row (trainer.max_nonfinite=2): the run ends.
+    """
+
+    def __init__(self, policy: Policy, *, limit: int, loss_bound: float | None = None) -> None:
+        self.policy, self.limit, self.loss_bound = policy, limit, loss_bound
+        self.unreported, self.in_a_row, self.furthest = 0, 0, 0
+        self.target: int | None = None
+        """The step that a rollback goes to; a run's first checkpoint sets it."""
+
+    def bounded(self, total: Tensor, count: Tensor) -> Tensor:
+        """The loss of a step, infinite where it is above the bound; nothing waits for the device.
+
+        A sum and its targets, of the shape ``[]`` both.
+        """
+        if self.loss_bound is None:
+            return total
+        return total.masked_fill(total > self.loss_bound * count, math.inf)
+
+    def broken(
+        self,
+        step: int,
+        *,
+        norm: Tensor,
+        total: Tensor,
+        count: Tensor,
+        examples: Iterable[Mapping[str, Any]],
+    ) -> NonFiniteError | DataError:
+        """Says where the numbers broke: the step, and the rows of its batches, from 1.
+
+        The norm of the gradient, the loss and its targets have the shape ``[]``.
+        """
+        rows = [int(row["row"]) + 1 for row in examples if "row" in row]
+        more = f", ... ({len(rows)} rows)" if len(rows) > SHOWN_ROWS else ""
+        listed = ", ".join(map(str, rows[:SHOWN_ROWS])) + more
+        where = f" Rows of train_data in this step: {listed}." if rows else ""
+        if not count:
+            return DataError(
+                f"Step {step} has no target to learn from: the count of its loss is 0; "
+                f"this step did not touch the weights.{where} Leave such rows out of train_data."
+            )
+        if not total.isfinite():
+            found = f"loss is {total.item():g} at step {step}"
+        elif not norm.isfinite():
+            found = f"gradient norm is {norm.item():g} at step {step}"
+        else:
+            mean, most = (total / count).item(), f"trainer.loss_upper_bound={self.loss_bound:g}"
+            found = f"loss is {mean:g} a target at step {step}, above {most}"
+        return NonFiniteError(
+            f"The {found}; this step did not touch the weights.{where} "
+            "Lower optimizer.lr, lengthen lr_scheduler's warm-up, or look at these rows."
+        )
+
+    def take(self, error: NonFiniteError | DataError, *, step: int) -> None:
+        """Takes note of a broken step, from 1, and of what broke.
+
+        Raises:
+            NonFiniteError: The policy is ``stop``, or it was one too many.
+            DataError: The step has no target, which no policy passes over.
+        """
+        if self.policy == "stop" or isinstance(error, DataError):
+            raise error
+        self.unreported, self.in_a_row = self.unreported + 1, self.in_a_row + 1
+        self.furthest = max(self.furthest, step)
+        if self.in_a_row >= self.limit:
+            raise NonFiniteError(
+                f"{error}\nIt is number {self.in_a_row} in a row "
+                f"(trainer.max_nonfinite={self.limit}): the run ends."
+            )
+        done = {"skip": "its update is left out", "rollback": "the run goes back"}[self.policy]
+        LOG.warning("%s\nNumber %d in a row: %s.", error, self.in_a_row, done)
+
+    def fine(self, step: int) -> None:
+        """Takes note of a step that did not break."""
+        if step > self.furthest:
+            self.in_a_row = 0
+
+    def pop(self) -> dict[str, float]:
+        """How many steps broke since the last report, by the policy's name for it; none if 0."""
+        count, self.unreported = self.unreported, 0
+        return {REPORTED[self.policy]: float(count)} if count else {}
+
+    @property
+    def parts(self) -> dict[str, Stateful]:
+        """What is saved; a run that stops at once has nothing to save."""
+        return {} if self.policy == "stop" else {"nonfinite": self}
+
+    def state_dict(self) -> dict[str, Any]:
+        """The counts, and where a rollback goes to."""
+        names = ("unreported", "in_a_row", "furthest", "target")
+        return {name: getattr(self, name) for name in names}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Takes saved counts."""
+        for name in ("unreported", "in_a_row", "furthest"):
+            setattr(self, name, int(state[name]))
+        self.target = state.get("target")
+
+
+class Untouched:
+    """Stands for a part that a rollback leaves where it is: the data, and what it is drawn with.
+
+    To load its place would draw its batches again, with other random numbers.
+    """
+
+    def state_dict(self) -> dict[str, Any]:
+        """Nothing: it is never saved."""
+        return {}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Leaves the part as it is."""

@@ -1,0 +1,151 @@
+"""Types of the numbers in a training step, and the factor on the loss of a run in fp16."""
+
+import warnings
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from textmill.checkpoint.parts import Stateful
+from textmill.errors import UserError, worded
+
+__all__ = ["LossScale", "Numbers", "Precision", "autocast", "settled"]
+
+Numbers = Literal["fp32", "bf16", "fp16"]
+Precision = Literal["auto", "fp32", "bf16", "fp16"]
+
+TYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+AMPERE = (8, 0)
+"""Capability from which CUDA devices multiply in bfloat16; on older ones torch emulates it."""
+
+
+def settled(
+    precision: Precision, device: str | torch.device, *, recorded: Numbers | None = None
+) -> Numbers:
+    """What a run computes with: what it began with, else what is set, else what its device has.
+
+    Raises:
+        UserError: It began with something else than what is set.
+
+    Example:
+        >>> settled("auto", "cpu"), settled("auto", "cpu", recorded="bf16"), settled("fp16", "cpu")
+        ('fp32', 'bf16', 'fp16')
+    """
+    if precision == "auto":
+        place = torch.device(device)
+        has_it = place.type == "cuda" and torch.cuda.get_device_capability(place) >= AMPERE
+        return recorded or ("bf16" if has_it else "fp32")
+    if recorded not in (None, precision):
+        raise UserError(
+            f"trainer.precision is {precision}, but this run began with {recorded}, which auto was "
+            f"on its device: {precision} would be another run. Leave it at auto to go on; to train "
+            f"anew: {worded('the same command with --again', 'the same call with again=True')}."
+        )
+    return precision
+
+
+def autocast(precision: Numbers, device: str | torch.device) -> AbstractContextManager[None]:
+    """Surrounds the forward pass of a training step; weights, gradients and state stay float32.
+
+    With ``bf16`` torch's autocast computes matrix products in bfloat16, which has float32's range,
+    so that no loss has to be scaled, and 8 bits of precision (Kalamkar et al. 2019); with ``fp16``
+    in half precision, which has 11 bits and a narrow range, see :class:`LossScale`. Sums,
+    normalization and the loss stay in float32. A device without such products is refused.
+
+    Example:
+        >>> layer = torch.nn.Linear(2, 2)
+        >>> with autocast("bf16", torch.device("cpu")):
+        ...     layer(torch.ones(1, 2)).dtype
+        torch.bfloat16
+        >>> layer.weight.dtype
+        torch.float32
+    """
+    if precision == "fp32":
+        return nullcontext()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", UserWarning)  # torch warns, and goes on in float32
+            return torch.autocast(torch.device(device).type, dtype=TYPES[precision])
+    except (RuntimeError, UserWarning) as error:
+        raise UserError(
+            f"trainer.precision is {precision}, which torch {torch.__version__} does not compute "
+            f"with on {device}: {error}\nLeave it at fp32, or choose another device or precision."
+        ) from error
+
+
+START = 2.0**7
+"""torch's GradScaler begins with 2 ** 16 for means. Losses here are sums, whose gradients are
+larger by the number of targets, some hundreds to thousands: about 2 ** 9."""
+LEAST, MOST = 2.0**-16, 2.0**24
+"""At the least a gradient of a billion targets does not overflow: then it is not finite for another
+reason."""
+GROWS_AFTER = 2_000
+"""Steps in a row without an overflow after which it doubles, as torch's GradScaler."""
+
+
+class LossScale:
+    """A power of 2 that a loss is multiplied by, and its gradients are divided by again.
+
+    Numbers of fp16 lie between 6e-8 and 65,504 (Micikevicius et al. 2018, section 3.2). A step
+    whose gradients overflow is left out and halves the factor; it doubles after ``GROWS_AFTER``
+    good ones. So does torch's ``GradScaler``; this one says when an overflow cannot be the reason,
+    and is saved with the run. In other precisions the factor is 1 and stays.
+
+    Example:
+        >>> scale = LossScale("fp16")
+        >>> scale.now, scale.overflowed(), scale.now, scale.pop()
+        (128.0, True, 64.0, {'loss_scale': 64.0, 'overflowed_steps': 1.0})
+        >>> LossScale("fp32").overflowed()
+        False
+    """
+
+    def __init__(self, precision: Numbers) -> None:
+        self.used = precision == "fp16"
+        self.now = START if self.used else 1.0
+        self.good, self.unreported = 0, 0
+
+    def of(self, total: Tensor) -> Tensor:
+        """The loss with the factor."""
+        return total * self.now if self.used else total
+
+    def overflowed(self) -> bool:
+        """Takes note of gradients that are not finite, of a loss that is.
+
+        Returns whether a lower factor is to be tried; False where it has its least value.
+        """
+        if not self.used or self.now <= LEAST:
+            return False
+        self.now, self.good, self.unreported = self.now / 2, 0, self.unreported + 1
+        return True
+
+    def fine(self) -> None:
+        """Takes note of a step that was taken."""
+        if not self.used:
+            return
+        self.good += 1
+        if self.good >= GROWS_AFTER:
+            self.now, self.good = min(MOST, self.now * 2), 0
+
+    def pop(self) -> dict[str, float]:
+        """The factor, and the steps that overflowed since the last report, if any."""
+        count, self.unreported = self.unreported, 0
+        values = {"loss_scale": self.now} if self.used else {}
+        return {**values, "overflowed_steps": float(count)} if count else values
+
+    @property
+    def parts(self) -> dict[str, Stateful]:
+        """What is saved; other precisions have nothing to save."""
+        return {"loss_scale": self} if self.used else {}
+
+    def state_dict(self) -> dict[str, Any]:
+        """The factor and the counts."""
+        return {"now": self.now, "good": self.good, "unreported": self.unreported}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Takes a saved factor and its counts."""
+        self.now = float(state["now"])
+        self.good, self.unreported = int(state["good"]), int(state["unreported"])

@@ -1,0 +1,152 @@
+"""What is made of a run, looked at and set for it, before its first step."""
+
+from collections.abc import Callable, Iterable, Iterator, Sized
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from textmill.checkpoint.layout import has_checkpoints
+from textmill.errors import TextmillError, UserError, try_all
+from textmill.metrics.metric import Direction
+from textmill.models import fast
+from textmill.runtime.memory import keep_memory
+from textmill.tasks.task import Batches, Task
+from textmill.training.accumulation import Groups
+from textmill.training.blocks import check_blocks, check_compiler, checkpointed, compiled
+from textmill.training.checkpoints import check_modules
+from textmill.training.data_parallel.sharing import shared_batches, tell_idle
+from textmill.training.schedules.schedule import Schedule
+from textmill.training.selection import Selection
+from textmill.training.trainer_config import TrainerConfig
+from textmill.training.updates import Updates
+from textmill.training.warm_start.initial_weights import Initial
+
+__all__ = ["RunData", "checked_start", "kernels", "selection_for", "total_steps"]
+
+
+class RunData:
+    """The batches of a run, which the task makes of what the ingredients give.
+
+    Each rank has its share of them. Where ranks compute together, by how they are ``shared_by``,
+    it has a part of each batch that is trained on.
+    """
+
+    def __init__(
+        self,
+        config: TrainerConfig,
+        *,
+        task: Task,
+        train_data: Any,
+        valid_data: Any | None,
+        test_data: Any | None,
+        shared_by: Updates,
+    ) -> None:
+        ranks, together = shared_by.ranks, shared_by.together
+
+        def made(name: str, data: Iterable[Any], *, train: bool) -> Batches:
+            batches = task.batches_of(name, data, train=train, seed=config.seed)
+            # A rank that takes no part in a step would let those wait that do.
+            return shared_batches(batches, ranks, fill=train and together)
+
+        train = made("train_data", train_data, train=True)
+        tell_idle(train, config.accumulate, ranks)
+        self.train = Groups(train, size=config.accumulate, device=ranks.env.device)
+        self.total = total_steps(config, train)
+        held_out = partial(made, train=False)
+        self.valid = None if valid_data is None else held_out("valid_data", valid_data)
+        self.test = None if test_data is None else held_out("test_data", test_data)
+
+
+def total_steps(config: TrainerConfig, train: Batches) -> int | None:
+    """Steps of the whole run where known: the fewer of those given and the epochs' own.
+
+    The epochs' own are their number times the length of the first.
+    """
+    until = config.until
+    known = [] if until.steps is None else [until.steps]
+    if until.epochs is not None and isinstance(train, Sized):
+        size = len(train) if config.accumulate == "epoch" else config.accumulate
+        known.append(until.epochs * -(-len(train) // size))
+    return min(known, default=None)
+
+
+def selection_for(config: TrainerConfig, task: Task) -> Selection:
+    """The selection, checked before training against what the task measures."""
+    directions: dict[str, Direction | None] = {**task.directions()}
+    if config.selection.metric not in directions:
+        # Of what a task's own reduce makes no metric says which way is better; one that cannot do
+        # without rows tells none.
+        with suppress(ArithmeticError, LookupError, ValueError):
+            directions = {**dict.fromkeys(task.reduce(task.metrics())), **directions}
+    selection: Selection = config.selection.build(directions=directions)
+    return selection
+
+
+def checked_start(
+    config: TrainerConfig, *, task: Task, schedule: object, data: RunData, folder: Path
+) -> Initial:
+    """Refuses what this run cannot have, all of it at once; returns the weights it begins with.
+
+    A schedule of the recipe's own need not be a :class:`Schedule`. Once something was saved in the
+    run's folder, no weights are taken from elsewhere.
+    """
+    initial = Initial(config.initialize, config.initialize_from, task=task)
+    checks = _checks(config, task, schedule, data)
+    try_all(*checks, *([] if has_checkpoints(folder) else [initial.check]))
+    return initial
+
+
+def _checks(
+    config: TrainerConfig, task: Task, schedule: object, data: RunData
+) -> Iterator[Callable[[], object]]:
+    measured = data.valid is not None
+    if isinstance(schedule, Schedule):
+        yield partial(schedule.check, data.total, measured=measured)
+    yield partial(_check_factor, schedule, data.total)
+    if measured:
+        yield partial(selection_for, config, task)
+    yield partial(check_modules, task.module, config.save_modules)
+    if config.activation_checkpointing:
+        yield partial(check_blocks, task.module)
+    if config.compile:
+        yield partial(check_compiler, str(task.device))
+
+
+def _check_factor(schedule: Any, total: int | None) -> None:
+    """Refuses a schedule that gives no factor, and what is none."""
+    step = 1
+    try:
+        if isinstance(schedule, Schedule):
+            behind = schedule.warmup(total) + 1
+            step = behind if total is None else min(behind, total)
+        factor = schedule(step, total, ())
+    except TextmillError:
+        return  # of its check, in its own words
+    except TypeError as error:
+        raise UserError(
+            f"lr_scheduler is called as lr_scheduler(step, total, history), and that fails: {error}"
+        ) from error
+    if not isinstance(factor, int | float) or not 0 <= factor < float("inf"):
+        name = type(schedule).__qualname__
+        raise UserError(
+            f"lr_scheduler: {name} gives {factor!r:.40} for step {step}; wanted a number of 0 "
+            "or more, by which the learning rate is multiplied."
+        )
+
+
+@contextmanager
+def kernels(config: TrainerConfig, task: Task) -> Iterator[None]:
+    """Computes by the faster paths of a step, and each block as the settings have it.
+
+    The process has its former paths again afterwards, and the module its own calls.
+    """
+    if config.fast.keep_memory:
+        keep_memory()
+    blocks, again = task.module, config.activation_checkpointing
+    with (
+        fast.using(config.fast),
+        compiled(blocks, use=config.compile),
+        checkpointed(blocks, use=again),
+    ):
+        yield

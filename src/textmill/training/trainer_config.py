@@ -1,0 +1,132 @@
+"""The settings of the trainer: how long, how often, how carefully."""
+
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from typing import Literal
+
+from textmill.config.component import Config, setting
+from textmill.errors import UserError, refuse_all
+from textmill.exported.formats import ExportFormat, Format
+from textmill.models.fast import Fast
+from textmill.training.accumulation import Accumulate
+from textmill.training.nonfinite import Policy
+from textmill.training.precision import Precision
+from textmill.training.progress import Every, Until
+from textmill.training.selection import Selection
+
+__all__ = ["DEFAULT_EPOCHS", "TrainerConfig"]
+
+DEFAULT_EPOCHS = 10
+MAX_NONFINITE = 5
+
+
+class TrainerConfig(Config):
+    """Settings of the trainer."""
+
+    max_steps: int | None = setting(None, in_key=False)
+    """Optimizer steps after which the run ends; where no limit is set it ends after 10 epochs."""
+    max_epochs: int | None = setting(None, in_key=False)
+    """Passes over ``train_data`` after which the run ends."""
+    max_time: timedelta | None = setting(None, in_key=False)
+    """Wall-clock time after which the run ends, as ``15m``; resumed runs count what came before."""
+    evaluate_every: Every = Every(1, "epochs")
+    """How often ``valid_data`` is evaluated; also at the end."""
+    save_every: Every = setting(Every(10, "min"), in_key=False)
+    """How often a checkpoint is saved; also after a new best, and at the end."""
+    report_every: Every = setting(Every(100, "steps"), in_key=False)
+    """How often training values are reported; also with every evaluation."""
+    keep: int = setting(2, in_key=False)
+    """Checkpoints kept besides the best."""
+    accumulate: Accumulate = 1
+    """Batches whose gradients make one optimizer step, which are held meanwhile; ``epoch``: all of
+    an epoch."""
+    clip_norm: float | None = 1.0
+    """Largest norm of a step's gradient; null leaves it as it is."""
+    on_nonfinite: Policy = "stop"
+    """What is done where a loss or gradient is not finite: ``stop`` ends the run, ``skip`` leaves
+    the step's update out, ``rollback`` goes back to where ``evaluate_every`` last fell due
+    and on with other data."""
+    loss_upper_bound: float | None = setting(None, in_key="set")
+    """Loss a target of a step above which it counts as not finite: numbers that blow up need many
+    steps to become infinite; null for none."""
+    max_nonfinite: int = MAX_NONFINITE
+    """Such steps in a row with which ``skip`` and ``rollback`` end the run too."""
+    precision: Precision = setting("auto", in_key={"auto": "fp32"})
+    """Type of the matrix products in training steps: ``auto`` is ``bf16`` on CUDA devices that have
+    such products (capability 8), else ``fp32``; ``fp16`` has a scaled loss. A run keeps what it
+    began with; weights, gradients and the optimizer are float32 in any case."""
+    compile: bool = False
+    """Whether torch compiles the blocks of the module for training steps: the first steps take
+    minutes, and a resumed run is the undisturbed one to the rounding only."""
+    activation_checkpointing: bool = setting(False, in_key=False)
+    """Whether a training step keeps only the input of each block of the module and computes the
+    rest again in the backward pass: less memory for more time, the same gradients (Chen 2016)."""
+    data_parallelism: Literal["ddp", "fsdp"] = setting("ddp", in_key=False)
+    """How many ranks share a run: with ``ddp`` each has all weights, with ``fsdp`` a share of each
+    weight, of its gradient and of the optimizer's state, as torch's ``fully_shard`` divides them.
+    One rank has all in any case."""
+    ema: float | None = None
+    """Decay a step of an average of the weights, as 0.999, that is evaluated and saved as the model
+    in place of the last step's; null for none."""
+    initialize: str | None = None
+    """A run, a checkpoint or a run's ``modules`` whose weights a fresh run begins with."""
+    initialize_from: Mapping[str, str] = setting(factory=dict)
+    """What is taken from there: submodules here by their names there, as
+    ``{"encoder": "encoder"}``; empty takes all that matches."""
+    save_modules: tuple[str, ...] = setting((), in_key=False)
+    """Submodules whose best weights are saved apart at the end, in ``modules`` of the run."""
+    export: tuple[Format | ExportFormat, ...] = setting((), in_key=False)
+    """Formats in which the best checkpoint is exported at the end, as ``["onnx"]`` or
+    ``[{format: onnx, quantize: int8}]``, to ``export/<format>`` of the run."""
+    selection: Selection.Config = Selection.Config()
+    """Which checkpoint is the best."""
+    fast: Fast = Fast()
+    """Faster paths of a step, each to be switched off for a comparison."""
+    seed: int = 1
+    """Seed of all randomness: initial weights, order of the data, dropout."""
+
+    def __post_init__(self) -> None:
+        """Refuses what no run can have, all of it at once."""
+        refuse_all([UserError(text) for text in self._refused()])
+
+    def _refused(self) -> Iterator[str]:
+        yield from self._refused_numbers()
+        if self.compile and self.data_parallelism == "fsdp":
+            yield "trainer.compile is not for trainer.data_parallelism=fsdp. Leave one of them out."
+        if self.on_nonfinite == "stop" and self.max_nonfinite != MAX_NONFINITE:
+            yield (
+                f"trainer.max_nonfinite is {self.max_nonfinite}, but trainer.on_nonfinite=stop "
+                "ends the run with the first. Leave it out, or set on_nonfinite to skip or "
+                "rollback."
+            )
+        if self.on_nonfinite != "stop" and self.accumulate == "epoch":
+            yield (
+                f"trainer.on_nonfinite={self.on_nonfinite} goes on with other rows, but with "
+                "trainer.accumulate=epoch each step is of the same. Leave it out."
+            )
+        if self.initialize_from and self.initialize is None:
+            yield (
+                f"trainer.initialize_from names {', '.join(self.initialize_from)}, but "
+                "trainer.initialize no run to take it from. Name a run folder or a checkpoint."
+            )
+
+    def _refused_numbers(self) -> Iterator[str]:
+        for name in ("max_steps", "max_epochs", "accumulate", "keep", "max_nonfinite"):
+            value = getattr(self, name)
+            if isinstance(value, int) and value < 1:
+                yield f"trainer.{name} must be at least 1, but is {value}."
+        if self.max_time is not None and not self.max_time > timedelta(0):
+            yield f"trainer.max_time must be longer than nothing, as 15m, but is {self.max_time}."
+        for name in ("clip_norm", "loss_upper_bound"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                yield f"trainer.{name} must be positive or null, but is {value}."
+        if self.ema is not None and not 0 < self.ema < 1:
+            yield f"trainer.ema must be above 0 and below 1 or null, but is {self.ema}."
+
+    @property
+    def until(self) -> Until:
+        """Where the run ends."""
+        if self.max_steps is None and self.max_epochs is None and self.max_time is None:
+            return Until(epochs=DEFAULT_EPOCHS)
+        return Until(self.max_steps, self.max_epochs, self.max_time)

@@ -1,0 +1,349 @@
+"""Weights of another run, or of a part of it, to begin with."""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from textmill.checkpoint.layout import has_checkpoints, is_checkpoint, tensor_file
+from textmill.checkpoint.manifest import Manifest
+from textmill.checkpoint.parts import load_part, plain_parts
+from textmill.checkpoint.store import Checkpoints
+from textmill.errors import CheckpointError, TextmillError, UserError, refuse_all
+from textmill.models.lora import own_name
+from textmill.tasks.task import Task
+from textmill.text.processors.text_processor import TextProcessor
+from textmill.training.warm_start.run_differences import (
+    FittedInput,
+    belonging,
+    changed,
+    difference,
+    other_fitted,
+    other_settings,
+    tables,
+    text_of,
+)
+
+__all__ = ["Initial", "below", "fits", "moved", "moved_modules"]
+
+LOG = logging.getLogger("textmill")
+
+SHOWN = 8
+"""Names in a line of the report; a foreign model differs in all of them."""
+OTHERS, LARGE = 64, 1 << 30
+"""Bytes of tensors that are read for each byte of the module here, and on top of that."""
+WHOLE = "model"
+"""The part of a checkpoint that is the module."""
+
+
+class _Found(NamedTuple):
+    """What another run has, and what of it fits."""
+
+    place: Path  # the checkpoint
+    pairs: dict[str, str]  # the name there of each name here
+    tensors: dict[str, Tensor]  # all that are there, by their names there
+    fit: dict[str, str]  # the pairs of the same name and shape
+    taken: dict[str, str]  # those of the same meaning, too
+    others: list[FittedInput]  # what is not taken, for its rows stand for something else there
+    fitted: list[str]  # what was fitted otherwise there, in words
+
+
+class Initial:
+    """Fills a task's module from another run before the first step, and reports on every tensor.
+
+    A tensor is taken where name and shape are the same, or where only a submodule around it is not
+    (``text.encoder`` here, ``encoder`` there); what is not there, or has another shape, stays as
+    the recipe made it. Numbers are converted to the types here. Vectors of tokens are refused where
+    they were learned for another vocabulary. What has a row for each label, character, affix or
+    kind stays as it was where these are others there, and is refused where it was named.
+
+    Args:
+        source: A run folder (its best checkpoint is taken), a checkpoint, or the ``modules`` that a
+            run with ``trainer.save_modules`` left; None for a start from nothing.
+        names: What is taken: the name of a submodule here, and its name there; ``""`` is all of
+            it. Empty takes whatever matches.
+        task: Whose module is filled.
+    """
+
+    def __init__(self, source: str | None, names: Mapping[str, str], *, task: Task) -> None:
+        self.source, self.names, self.task = source, names, task
+        self.found: _Found | None = None
+
+    def check(self) -> None:
+        """Refuses a source that cannot be read or has nothing that fits, before the run starts.
+
+        What was read is kept for :meth:`load`, so that a source is read once.
+
+        Raises:
+            UserError: It is not there, or nothing of it fits, or a name is of nothing, or its
+                vocabulary is another.
+            CheckpointError: It is damaged.
+        """
+        if self.source is not None:
+            self.found = self._matched()
+
+    def begin(self) -> list[str]:
+        """Initializes the task, then takes the weights; returns the lines of both reports."""
+        return [*self.task.initialize(), *self.load()]
+
+    def load(self) -> list[str]:
+        """Takes the weights; returns the lines of the report."""
+        if self.source is None:
+            return []
+        place, pairs, found, fit, taken, others, fitted = self.found or self._matched()
+        self.found = None
+        wanted = self.task.module.state_dict(keep_vars=True)
+        with torch.no_grad():
+            for here, there in taken.items():
+                wanted[here].detach().copy_(found[there])
+        lines = [f"Initialized from {place}: {len(taken)} of {len(wanted)} tensors."]
+        elsewhere = {} if self.names else moved_modules(wanted, found)
+        if said := [f"{h} ({there} there)" for h, there in elsewhere.items() if below(taken, h)]:
+            lines.append(f"Of these, by another name: {_few(said)}.")
+        other = [h for h, there in pairs.items() if there in found and h not in fit]
+        settings = other_settings(Path(self.source), self.task.module, taken)
+        if settings := settings + fitted:
+            LOG.warning(
+                f"Weights are taken from {place} where they were trained with other settings: "
+                f"{_few(settings)}. Set them alike, unless this is meant."
+            )
+        lines += [
+            f"Of other {one.name} ({one.said}), so left as they were: {_few(one.tensors)}."
+            for one in others
+        ]
+        if other:
+            both = ((h, _shape(found[pairs[h]]), _shape(wanted[h])) for h in other)
+            shapes = [f"{h} {there} there, {here} here" for h, there, here in both]
+            lines.append(f"Of another shape, so left as they were: {_few(shapes)}.")
+        if missing := [h for h in wanted if h not in fit and h not in other]:
+            lines.append(f"Not taken from it, so left as they were: {_few(missing)}.")
+        if unused := sorted(set(found) - {pairs[h] for h in [*fit, *other]}):
+            lines.append(f"Not used of it: {_few(unused)}.")
+        return lines
+
+    def _matched(self) -> _Found:
+        """All that can be wrong is found here; the processor there is read once, where needed."""
+        wanted = self.task.module.state_dict()
+        size = sum(value.nbytes for value in wanted.values() if isinstance(value, Tensor))
+        place, found = _read(Path(str(self.source)), OTHERS * size + LARGE)
+        pairs = dict[str, str]()
+        names: Mapping[str, str] = self.names
+        if not names:
+            pairs = {name: name for name in wanted}
+            names = moved_modules(wanted, found)
+        unknown: list[TextmillError] = []
+        for here, there in names.items():
+            inside, outside = below(wanted, here), below(found, there)
+            for name, keys, among, whose in (
+                (here, inside, wanted, "the module here"),
+                (there, outside, found, str(place)),
+            ):
+                if not keys:
+                    text = f"trainer.initialize_from names '{name}', which {whose} does not have."
+                    unknown.append(UserError(f"{text} {_nearest(name, among)}"))
+            pairs |= {key: moved(key, here, there) for key in inside}
+        refuse_all(unknown)
+        pairs = _without_adapters(pairs, found, place)
+        if not any(fits(wanted, found, here, there) for here, there in pairs.items()):
+            raise UserError(
+                f"trainer.initialize: nothing in {place} has the name and shape of a tensor here. "
+                f"There: {_few(sorted(found))}. Here: {_few(sorted(pairs))}. "
+                'Name what is to go where: trainer.initialize_from={"encoder": "encoder"}'
+            )
+        other_text = cache(partial(text_of, place))
+        self._refuse_vocabulary(
+            place, [h for h, there in pairs.items() if there in found], other_text
+        )
+        fit = {here: there for here, there in pairs.items() if fits(wanted, found, here, there)}
+        others = self._others(place, list(fit), other_text)
+        left = {key for other in others for key in other.tensors}
+        taken = {here: there for here, there in fit.items() if here not in left}
+        fitted = other_fitted(self.task.module, self.task.text, other_text, taken)
+        return _Found(place, pairs, found, fit, taken, others, fitted)
+
+    def _others(
+        self, place: Path, fit: Sequence[str], other_text: Callable[[], TextProcessor | None]
+    ) -> list[FittedInput]:
+        """What cannot be taken, for its rows stand for something else; refuses to do without."""
+        text = self.task.text
+        belong = belonging(self.task.module, text, fit)
+        others = changed(belong, text, other_text()) if belong else []
+        errors: list[TextmillError] = [
+            UserError(
+                f"trainer.initialize_from names '{here}', but {_few(inside)} would be taken from "
+                f"{place}, which has other {other.name} ({other.said}). Set {other.name} as they "
+                "are there, or name what to take without these."
+            )
+            for other in others
+            for here in self.names
+            if here and (inside := below(other.tensors, here))
+        ]
+        refuse_all(errors)
+        if set(fit) == {key for other in others for key in other.tensors}:
+            said = "; ".join(f"other {other.name} ({other.said})" for other in others)
+            raise UserError(
+                f"trainer.initialize: nothing in {place} can be taken but {_few(fit)}, and it has "
+                f"{said}. Name another run, or set these as they are there."
+            )
+        return others
+
+    def _refuse_vocabulary(
+        self, place: Path, taken: Sequence[str], other_text: Callable[[], TextProcessor | None]
+    ) -> None:
+        """Refuses vectors of tokens that were learned for other pieces."""
+        table = next((t for t in tables(self.task.module, self.task.text) if t in taken), None)
+        if table is None:
+            return
+        if differs := difference(self.task.text, other_text()):
+            what = "number" if table.endswith("bias") else "vector"
+            raise UserError(
+                f"trainer.initialize: {table} has a {what} for each token, but {place} has another "
+                f"vocabulary ({differs}). Take its tokenizer: tokenizer.type=of_run "
+                f"tokenizer.path={self.source}. Or name what to take without these vectors: "
+                'trainer.initialize_from={"encoder": "encoder"}'
+            )
+
+
+def _read(source: Path, most: int) -> tuple[Path, dict[str, Tensor]]:
+    """The checkpoint that is meant, and its tensors by name: ``most`` bytes of them."""
+    if has_checkpoints(source):
+        used = Checkpoints.of(source).use("best", lambda path: (path, _tensors(path, most)))
+        if used is not None:
+            return used
+    elif is_checkpoint(source):
+        return source, _tensors(source, most)
+    raise UserError(
+        f"trainer.initialize is '{source}', where no checkpoint is; wanted a run folder, one of "
+        "its checkpoints/step-..., or its modules."
+    )
+
+
+def _without_adapters(pairs: dict[str, str], found: Iterable[str], place: Path) -> dict[str, str]:
+    """Names here and there, where layers have adapters here and none there.
+
+    Raises:
+        UserError: They have such there alone, and all that was learned is in them.
+    """
+    adapted = [name for name in found if ".lora_" in name]
+    if adapted and not any(".lora_" in name for name in pairs):
+        raise UserError(
+            f"trainer.initialize: in {place} adapters have learned ({_few(adapted)}), which the "
+            "model here does not have. Set lora as it is there, or begin with the merged weights: "
+            "textmill export RUN --format huggingface."
+        )
+    return {h: there if there in found else own_name(there) for h, there in pairs.items()}
+
+
+def _tensors(path: Path, most: int) -> dict[str, Tensor]:
+    try:
+        manifest = Manifest.read(path)
+        names = plain_parts(path, manifest)
+    except CheckpointError as error:
+        raise CheckpointError(f"{path}: {error}") from error
+    read = [WHOLE] if WHOLE in names else list(names)
+    size = sum(map(manifest.size_of, read))
+    if size > most:
+        raise CheckpointError(
+            f"{path}: {_few(map(tensor_file, read))}: {size:,} bytes are more than the {most:,} "
+            "that are read to fill a module of this size. Save the part that is wanted alone, in "
+            "its own run: trainer.save_modules"
+        )
+    if WHOLE in names:
+        state = load_part(path, WHOLE)
+    else:
+        state = {f"{n}.{key}": value for n in names for key, value in load_part(path, n).items()}
+    return {key: value for key, value in state.items() if isinstance(value, Tensor)}
+
+
+def _shape(value: Any) -> str:
+    return str(list(value.shape)) if isinstance(value, Tensor) else type(value).__name__
+
+
+def _few(names: Iterable[str]) -> str:
+    listed = list(names)
+    more = f" and {len(listed) - SHOWN} more" if len(listed) > SHOWN else ""
+    return ", ".join(listed[:SHOWN]) + more
+
+
+def _nearest(name: str, keys: Iterable[str]) -> str:
+    parts = [key.split(".")[:-1] for key in keys]
+    known = {".".join(words[:count]) for words in parts for count in range(1, len(words) + 1)}
+    near = get_close_matches(name, sorted(known), n=1)
+    tops = sorted({key for key in known if "." not in key})
+    return f"Did you mean '{near[0]}'?" if near else f"It has: {_few(tops)}."
+
+
+def moved_modules(wanted: Mapping[str, Any], found: Mapping[str, Tensor]) -> dict[str, str]:
+    """Submodules that the other model has one level further out or further in.
+
+    The ``text.encoder`` of a classifier is the ``encoder`` of a tagger. A submodule is looked for
+    elsewhere only where the other model has nothing of its name, and found where one place alone
+    has a tensor of the same name; of several, one of the same shape. Names there by those here.
+
+    Example:
+        >>> import torch
+        >>> here = {"text.encoder.weight": torch.zeros(2), "scores.bias": torch.zeros(3)}
+        >>> moved_modules(here, {"encoder.weight": torch.zeros(2), "bias": torch.zeros(9)})
+        {'text.encoder': 'encoder'}
+        >>> moved_modules({"encoder.weight": torch.zeros(2)}, here)
+        {'encoder': 'text.encoder'}
+    """
+    tops = sorted({key.partition(".")[0] for key in found if "." in key})
+    pairs = dict[str, str]()
+    for here in _submodules(wanted):
+        if below(found, here) or any(here.startswith(f"{name}.") for name in pairs):
+            continue
+        inner, keys = here.partition(".")[2], below(wanted, here)
+        places = [inner] if inner else [f"{top}.{here}" for top in tops]
+        for like in (_named, fits):
+            places = [
+                there
+                for there in places
+                if any(like(wanted, found, key, moved(key, here, there)) for key in keys)
+            ]
+            if len(places) == 1:
+                pairs[here] = places[0]
+                break
+    return pairs
+
+
+def _submodules(keys: Iterable[str]) -> list[str]:
+    """Names of modules and of modules in these, the outer ones first."""
+    parts = [key.split(".")[:-1] for key in keys]
+    names = dict.fromkeys(".".join(words[:depth]) for depth in (1, 2) for words in parts)
+    return [name for name in names if name]
+
+
+def _named(wanted: Mapping[str, Any], found: Mapping[str, Tensor], here: str, there: str) -> bool:
+    return here in wanted and there in found
+
+
+def below(keys: Iterable[str], name: str) -> list[str]:
+    """The keys of a submodule, or all for ``""``.
+
+    Example:
+        >>> below(["encoder.weight", "encoders.weight"], "encoder")
+        ['encoder.weight']
+    """
+    return [key for key in keys if not name or key == name or key.startswith(f"{name}.")]
+
+
+def moved(key: str, here: str, there: str) -> str:
+    """What a key in ``here`` is called in ``there``.
+
+    Example:
+        >>> moved("text.encoder.weight", "text.encoder", "encoder"), moved("weight", "", "old")
+        ('encoder.weight', 'old.weight')
+    """
+    return f"{there}.{key[len(here) :].lstrip('.')}".strip(".")
+
+
+def fits(wanted: Mapping[str, Any], found: Mapping[str, Tensor], here: str, there: str) -> bool:
+    """Whether a tensor here can take the numbers of one there."""
+    value = wanted[here]
+    return isinstance(value, Tensor) and there in found and value.shape == found[there].shape

@@ -1,1 +1,0 @@
-"""The commands of pipelines: ``weft parse-references`` and its like."""

@@ -1,1 +1,0 @@
-"""Runs of weft whose settings are Hydra's and whose fit is Lightning's."""

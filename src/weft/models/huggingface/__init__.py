@@ -1,1 +1,0 @@
-"""Weft's Transformers as transformers has them: names of parameters, and weights taken from it."""

@@ -1,0 +1,92 @@
+"""The warm ``textmill`` that runs the pages' commands does what the cold one does."""
+
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.warm_textmill import warm_programs
+
+
+@pytest.fixture
+def run(tmp_path: Path):
+    def run_line(line: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        path = f"{warm_programs()}{os.pathsep}{os.environ['PATH']}"
+        return subprocess.run(
+            ["bash", "-c", line],
+            cwd=tmp_path,
+            env={**os.environ, "PATH": path, "TEXTMILL_CACHE": str(tmp_path), **environment},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    return run_line
+
+
+def test_the_users_mistake_exits_with_2_and_is_said_on_stderr(run, tmp_path: Path) -> None:
+    done = run("textmill train nowhere.py")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"error: nowhere.py: no such script in {tmp_path}.\n"
+
+
+def test_it_has_the_folder_the_environment_and_the_open_files_of_the_caller(
+    run, tmp_path: Path
+) -> None:
+    script = 'import os, sys\nprint(os.getcwd(), os.environ["X"], sys.stdin.read())\n'
+    (tmp_path / "mine.py").write_text(f'"""Mine."""\n{script}')
+    done = run("printf in | textmill help mine.py 2> errors > out", X="caller's")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert (tmp_path / "out").read_text().startswith(f"{tmp_path} caller's in\nMine.\n")
+    assert (tmp_path / "errors").read_text() == ""
+
+
+def test_two_run_at_once_and_a_reader_may_leave(run) -> None:
+    done = run("textmill list | textmill list | head -n 1")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.count("\n") == 1
+
+
+def test_a_killed_command_is_told_as_bash_tells_it(run, tmp_path: Path) -> None:
+    (tmp_path / "dies.py").write_text('"""D."""\nimport os\nos.kill(os.getpid(), 15)\n')
+    assert run("textmill help dies.py").returncode == 128 + 15
+
+
+def test_a_command_whose_program_is_killed_ends_with_all_it_started(tmp_path: Path, run) -> None:
+    (tmp_path / "waits.py").write_text(
+        '"""W."""\nimport os, time\nos.fork()\n'
+        'open(f"{os.getpid()}.pid", "w").close()\ntime.sleep(60)\n'
+    )
+    done = run(
+        "textmill help waits.py > out 2>&1 &\n"
+        "until [ $(ls | grep -c pid) = 2 ]; do sleep 0.02; done\nkill -KILL $!"
+    )
+    assert done.returncode == 0
+    numbers = [int(path.stem) for path in tmp_path.glob("*.pid")]
+    assert len(numbers) == 2
+    for _ in range(100):
+        if not any(alive(number) for number in numbers):
+            break
+        time.sleep(0.1)
+    assert [alive(number) for number in numbers] == [False, False]
+
+
+def alive(process: int) -> bool:
+    """Whether a process runs; one that ended may wait to be taken note of."""
+    done = subprocess.run(
+        ["ps", "-o", "stat=", "-p", str(process)], capture_output=True, text=True, check=False
+    )
+    return bool(done.stdout.strip()) and not done.stdout.startswith("Z")
+
+
+@pytest.mark.parametrize(
+    ("module", "code"), [("textmill.text", 2), ("textmillless", 0), ("torch", 0)]
+)
+def test_what_textmill_uses_must_not_be_deprecated(
+    run, tmp_path: Path, module: str, code: int
+) -> None:
+    warn = f'warnings.warn_explicit("old", DeprecationWarning, "a.py", 1, module="{module}")\n'
+    (tmp_path / "warns.py").write_text(f'"""W."""\nimport warnings\n{warn}')
+    assert run("textmill help warns.py").returncode == code

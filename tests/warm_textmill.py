@@ -1,0 +1,135 @@
+"""``textmill`` as a program that has its imports behind it: it starts in 0.13 s, not in 2.2.
+
+One process a session imports everything and forks for each command. The command has a process,
+arguments, folder, environment, input and output of its own, as a person's has; only what is
+imported when is not as at a cold start, which tests/cli and two pages of docs look at.
+"""
+
+import atexit
+import os
+import shutil
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+
+# The program on the PATH: it hands its arguments, folder, environment and open files to the server.
+PROGRAM = """#!{python} -IS
+import marshal, os, socket, sys
+server = socket.socket(socket.AF_UNIX)
+server.connect({address!r})
+job = marshal.dumps((sys.argv[1:], os.getcwd(), dict(os.environb)))
+socket.send_fds(server, [len(job).to_bytes(8, "little")], [0, 1, 2])
+server.sendall(job)
+code = int(server.recv(16) or b"-9")
+sys.exit(code if code >= 0 else 128 - code)  # as bash says it
+"""
+
+# A keeper for each command tells the program how it ended, and kills it with all it started where
+# the program is gone. The server ends when its input does. PYTHONWARNINGS is read where Python
+# starts, and names single modules: so the filter is set here, and textmill's use of what others
+# have deprecated fails a page. The two cold pages do without.
+SERVER = """
+import atexit, gc, io, marshal, os, select, signal, socket, sys, threading, traceback, warnings
+import sacrebleu, sentencepiece, tokenizers, torch
+import textmill.preflight.check, textmill.runs.report, textmill.runs.train
+import textmill.inference.load, textmill.recipes.corpus.data,
+textmill.recipes.experiments.translation from textmill.cli.main import main
+
+def jobs(address):
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(address)
+    listener.listen()
+    os.write(1, b"ready\\n")
+    while sys.stdin not in (ready := select.select([listener, sys.stdin], [], [], 1.0)[0]):
+        while children and (ended := os.waitpid(-1, os.WNOHANG)[0]):
+            children.discard(ended)
+        if ready:
+            program, _ = listener.accept()
+            if keeper := os.fork():
+                children.add(keeper)
+                program.close()
+                continue
+            listener.close()
+            return program
+    sys.exit()
+
+def kill_when_gone(program, command):
+    if not program.recv(1):  # it sends nothing: it was killed
+        os.killpg(command, signal.SIGKILL)
+
+def take(program):
+    size, files, _, _ = socket.recv_fds(program, 8, 3)
+    job = b""
+    while len(job) < int.from_bytes(size, "little"):
+        job += program.recv(1 << 20)
+    command = os.fork()
+    os.setpgid(command, command)  # of both, as either may be first
+    if command:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the program, and that all
+        threading.Thread(target=kill_when_gone, args=(program, command), daemon=True).start()
+        os.closerange(0, 3)
+        for file in files:
+            os.close(file)
+        status = os.waitstatus_to_exitcode(os.waitpid(command, 0)[1])
+        try:
+            program.sendall(str(status).encode())
+        finally:
+            os._exit(0)
+    program.close()
+    for number, file in enumerate(files):
+        os.dup2(file, number)
+        os.close(file)
+    words, folder, environment = marshal.loads(job)
+    os.chdir(folder)
+    os.environ.clear()
+    os.environb.update(environment)
+    sys.argv = ["textmill", *words]
+    through = bool(os.environ.get("PYTHONUNBUFFERED"))
+    sys.stdin = open(0, closefd=False)
+    for name, number in ("stdout", 1), ("stderr", 2):
+        file = open(number, "wb", 0 if through else -1, closefd=False)
+        lines = number == 2 or file.isatty()
+        setattr(sys, name, io.TextIOWrapper(file, line_buffering=lines, write_through=through))
+    sys.path[0] = os.path.dirname(sys.executable)  # as for any program there
+
+children = set()
+warnings.filterwarnings("error", category=DeprecationWarning, module=r"textmill(\\.|$)")
+gc.freeze()  # a collection of garbage would copy all that is shared
+take(jobs(sys.argv[1]))
+code = 1
+try:
+    code = main()
+except BaseException:
+    traceback.print_exc()
+threading._shutdown()
+atexit._run_exitfuncs()
+sys.stdout.flush()
+sys.stderr.flush()
+os._exit(code)  # to take all modules apart would copy them first
+"""
+
+
+@cache
+def warm_programs() -> Path:
+    """The folder with the program ``textmill``; its server runs until this process ends."""
+    folder = Path(mkdtemp(prefix="textmill-"))  # a socket's path has room for 100 characters
+    address = str(folder / "server")
+    server = subprocess.Popen(
+        [sys.executable, "-c", SERVER, address],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},  # a process with threads must not fork
+    )
+    assert server.stdout
+    assert server.stdin
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    atexit.register(server.wait)
+    atexit.register(server.stdin.close)
+    program = folder / "textmill"
+    program.write_text(PROGRAM.format(python=sys.executable, address=address))
+    program.chmod(0o755)
+    assert server.stdout.readline() == b"ready\n"
+    server.stdout.close()
+    return folder

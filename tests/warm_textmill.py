@@ -34,8 +34,9 @@ SERVER = """
 import atexit, gc, io, marshal, os, select, signal, socket, sys, threading, traceback, warnings
 import sacrebleu, sentencepiece, tokenizers, torch
 import textmill.preflight.check, textmill.runs.report, textmill.runs.train
-import textmill.inference.load, textmill.recipes.corpus.data,
-textmill.recipes.experiments.translation from textmill.cli.main import main
+import textmill.inference.load, textmill.recipes.corpus.data
+import textmill.recipes.experiments.translation
+from textmill.cli.main import main
 
 def jobs(address):
     listener = socket.socket(socket.AF_UNIX)

@@ -80,7 +80,8 @@ def test_a_gold_label_outside_of_the_set_is_a_wrong_row() -> None:
     assert values["macro_f1"] == 0.5
     # By hand (Gorodkin): 2*4 - (1*1 + 3*1) = 4; 16 - (1 + 9) = 6; 16 - 1 - 1 - 1 - 1 = 12.
     assert values["mcc"] == pytest.approx(4 / math.sqrt(6 * 12))
-    assert [name for name in values if "unseen" in name] == []
+    of_unseen = [values[f"label/unseen/{of}"] for of in ("precision", "recall", "f1", "support")]
+    assert of_unseen == [0, 0, 0, 1]
 
 
 def test_only_gold_labels_from_outside() -> None:

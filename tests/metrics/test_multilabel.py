@@ -49,6 +49,7 @@ def test_a_gold_label_outside_of_the_set_is_one_not_found() -> None:
     assert values["accuracy"] == 0.5
     assert (values["micro_precision"], values["micro_recall"]) == (1.0, 2 / 3)
     assert (values["macro_precision"], values["macro_recall"], values["macro_f1"]) == (2 / 3,) * 3
+    assert (values["label/unseen/recall"], values["label/unseen/support"]) == (0, 1)
 
 
 def test_rows_without_any_label() -> None:

@@ -50,7 +50,8 @@ def test_kinds_that_were_not_declared_count_all_the_same() -> None:
     assert values["span_f1"] == 0.5
     assert values["span_macro_f1"] == pytest.approx((2 / 3 + 0) / 2)  # PER and LOC; no ORG
     assert math.isnan(values["label/ORG/f1"])
-    assert "label/LOC/f1" not in values
+    assert (values["label/LOC/f1"], values["label/LOC/support"]) == (0, 1)
+    assert [name for name in Spans().compute() if name.startswith("label/")] == []
     assert [line.split()[0] for line in metric.table().splitlines()[1:]] == ["PER", "ORG", "LOC"]
 
 

@@ -61,6 +61,8 @@ def test_one_label_a_text(loss):
     assert found.values["accuracy"] == found.values["micro_f1"] == 4 / 7
     names = [f"label/{label}/{of}" for label in ("ham", "spam") for of in ("precision", "recall")]
     assert values_of(found, *names) == [2 / 3, 1, 2 / 4, 1]
+    assert values_of(found, "label/eggs/support", "label/toast/support") == [2, 1]
+    assert found.remarks == known.remarks  # no advice to weigh what no answer can be
     assert values_of(found, "macro_precision", "macro_recall", "macro_f1") == [
         (2 / 3 + 2 / 4) / 4,
         (1 + 1) / 4,

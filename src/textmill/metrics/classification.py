@@ -140,7 +140,7 @@ class LabelCounted(Counted):
 
     @abstractmethod
     def tallies(self) -> dict[str, ConfusionCounts]:
-        """What was counted of each label."""
+        """What was counted of each label: the declared ones first, then those only in gold."""
 
     def table(self) -> str:
         """Precision, recall, F1 and support by label, as text."""
@@ -153,6 +153,11 @@ class LabelCounted(Counted):
             label: ConfusionCounts(*(group.get(name, 0) for group in groups))
             for label, name in labels.items()
         }
+
+    def _unseen(self) -> dict[str, ConfusionCounts]:
+        """Gold labels that no prediction can be, in alphabetical order."""
+        unseen = sorted(self.counts(_UNSEEN).items())
+        return {label: ConfusionCounts(0, predicted=0, expected=n) for label, n in unseen}
 
 
 @final
@@ -168,7 +173,7 @@ class Classification(LabelCounted):
 
     A gold label outside of ``labels``, such as one that training has not seen, is a row that no
     prediction gets right: it counts in accuracy and ``mcc``, against the precision of what was
-    predicted, and in the macro means as a label of its own, whose values are 0. None is a row
+    predicted, and as a label of its own, whose precision, recall and F1 are 0. None is a row
     without a label, which is wrong, too, and the label of no mean.
 
     Args:
@@ -188,6 +193,7 @@ class Classification(LabelCounted):
         label  precision   recall      f1  support
         ham       33.3 %  100.0 %  50.0 %        1
         spam     100.0 %   50.0 %  66.7 %        2
+        eggs       0.0 %    0.0 %   0.0 %        1
     """
 
     def __init__(self, labels: Sequence[str], *, positive: str | None = None) -> None:
@@ -221,17 +227,16 @@ class Classification(LabelCounted):
 
     @override
     def compute(self) -> dict[str, float]:
-        tallies, unseen = self.tallies(), self.counts(_UNSEEN)
-        elsewhere = [ConfusionCounts(0, 0, n) for n in unseen.values()]
+        tallies = self.tallies()
         everything = micro(tallies.values())
         rows = everything.predicted
-        means = macro([*tallies.values(), *elsewhere])
+        means = macro(tallies.values())
         of_one = {} if self.positive is None else tallies[self.positive].shares()
         values = {
             "accuracy": everything.right / max(rows, 1),
             **{f"macro_{name}": mean for name, mean in means.items()},
             "micro_f1": everything.right / max(rows, 1),
-            "mcc": self._correlation([*tallies.values(), *elsewhere]),
+            "mcc": self._correlation([*tallies.values()]),
             **of_one,
             **label_values(tallies),
         }
@@ -242,10 +247,11 @@ class Classification(LabelCounted):
         predicted: Counter[str] = Counter()
         for group in (*self._index.values(), _OTHER):
             predicted.update(self.counts(group))
-        return {
+        known = {
             label: ConfusionCounts(self.counts(i)[i], predicted[i], sum(self.counts(i).values()))
             for label, i in self._index.items()
         }
+        return known | self._unseen()
 
     def confusion(self) -> NDArray[np.int64]:
         """How often each gold label was given each label: ``[len(labels) + 1, len(labels)]``.
@@ -279,7 +285,7 @@ class MultiLabel(LabelCounted):
     label ``label/<name>/precision``, ``/recall``, ``/f1`` and ``/support``, NaN (support: 0) for a
     label that occurs neither in gold nor in prediction. A gold label outside of ``labels``, such as
     one that training has not seen, is one that is not found: its row is wrong, it counts against
-    the micro recall, and in the macro means as a label of its own, whose values are 0.
+    the micro recall, and as a label of its own, whose precision, recall and F1 are 0.
 
     Args:
         labels: Every label that can be predicted.
@@ -334,16 +340,14 @@ class MultiLabel(LabelCounted):
     @override
     def compute(self) -> dict[str, float]:
         tallies, rows = self.tallies(), self.counts("rows")
-        unseen = [ConfusionCounts(0, 0, n) for n in self.counts(_UNSEEN).values()]
-        every = [*tallies.values(), *unseen]
         values = {
             "accuracy": rows["right"] / max(rows["all"], 1),
-            **{f"micro_{name}": share for name, share in micro(every).shares().items()},
-            **{f"macro_{name}": mean for name, mean in macro(every).items()},
+            **{f"micro_{name}": share for name, share in micro(tallies.values()).shares().items()},
+            **{f"macro_{name}": mean for name, mean in macro(tallies.values()).items()},
             **label_values(tallies),
         }
         return nan_without(rows["all"], values)
 
     @override
     def tallies(self) -> dict[str, ConfusionCounts]:
-        return self._tallies(self._index)
+        return self._tallies(self._index) | self._unseen()

@@ -39,13 +39,14 @@ class Spans(LabelCounted):
     Values: ``span_precision``, ``span_recall`` and ``span_f1`` over all spans (micro, as
     ``conlleval`` and seqeval print); ``span_macro_f1``, the mean over the kinds that occur;
     ``token_accuracy``, the share of equal tags; ``whole_sentence``, the share of sentences with all
-    tags equal; and for each declared kind ``label/<kind>/precision``, ``/recall``, ``/f1``,
-    ``/support``, NaN (support: 0) for one that occurs nowhere. Where no sentence has a span, the
+    tags equal; and with ``kinds`` for each kind ``label/<kind>/precision``, ``/recall``, ``/f1``, ``/support``,
+    NaN (support: 0) for a declared one that occurs nowhere. Where no sentence has a span, the
     values of spans are NaN. Tags are read by ``read_spans``; sentences never run together.
 
     Args:
         scheme: How tags mark spans.
-        kinds: The kinds that get values of their own; others count in all the rest just as well.
+        kinds: The kinds that have values of their own before any sentence; others have them once
+            they occur. None: no kind has.
 
     Example:
         >>> metric = Spans(kinds=["PER"])
@@ -55,12 +56,13 @@ class Spans(LabelCounted):
         (0.5, 0.75, 0.0)
     """
 
-    def __init__(self, scheme: Scheme = "bio", *, kinds: Sequence[str] = ()) -> None:
+    def __init__(self, scheme: Scheme = "bio", *, kinds: Sequence[str] | None = None) -> None:
         if scheme not in MARKS:
             raise MetricError(
                 f"The scheme of tags is one of {', '.join(MARKS)}, but is {scheme!r}."
             )
-        self.scheme, self.kinds = scheme, tuple(dict.fromkeys(kinds))
+        self.scheme, self.kinds = scheme, tuple(dict.fromkeys(kinds or ()))
+        self._of_kinds = kinds is not None
         super().__init__({"scheme": scheme, "kinds": list(self.kinds)})
 
     @override
@@ -105,7 +107,7 @@ class Spans(LabelCounted):
                 {"token_accuracy": equal["right_tokens"] / max(equal["tokens"], 1)},
             ),
             "whole_sentence": equal["right_sentences"] / max(equal["sentences"], 1),
-            **label_values({kind: tallies[kind] for kind in self.kinds}),
+            **(label_values(tallies) if self._of_kinds else {}),
         }
         return nan_without(equal["sentences"], values)
 

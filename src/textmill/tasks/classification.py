@@ -136,7 +136,8 @@ def _label_remarks(self: _LabelTask, metrics: Metrics) -> list[str]:
     """Names labels that are never an answer, and the setting that makes them count more."""
     found = metrics["labels"]
     assert isinstance(found, Classification | MultiLabel), "answer_metrics makes no other"
-    return never_predicted(found.tallies())
+    known = {name: tally for name, tally in found.tallies().items() if name in found.labels}
+    return never_predicted(known)
 
 
 def _read_labels(self: _LabelTask, batch: ColumnBatch) -> list[dict[str, Any]]:

@@ -50,7 +50,24 @@ def test_results_have_their_change(tmp_path):
     second = made_run(tmp_path / "b", result={"steps": 30, "best": {"step": 30, "bleu": 30.25}})
     assert lines_of(first, second, "result")["best.bleu"] == ("28.50", "30.25", "+1.750")
     assert lines_of(second, first, "result")["best.bleu"] == ("30.25", "28.50", "-1.750")
-    assert lines_of(first, second, "result")["valid.loss"] == ("1.500", "1.500", "=")
+    assert lines_of(first, second, "result")["best.step"] == ("20", "30", "+10")
+
+
+def test_results_are_those_of_the_weights_that_are_kept(tmp_path):
+    first, second, unfinished, nothing = (
+        made_run(tmp_path / "a", best=10),
+        made_run(tmp_path / "b", best=30),
+        made_run(tmp_path / "c", best=20, finished=False),
+        made_run(tmp_path / "d", best=None, result={"steps": 30}),
+    )
+    found = lines_of(first, second, "result")
+    assert found["valid.loss"] == ("3.500", "1.500", "-2.000")
+    assert found["train.loss"] == ("3.000", "1.000", "-2.000")
+    found = lines_of(unfinished, nothing, "result")
+    assert found["valid.loss"] == ("2.500", "1.500", "-1.000"), "best.json; else the last"
+    used = {"steps": 30, "best": {"step": 20, "bleu": 28.5}, "weights": {"step": 10}}
+    other = made_run(tmp_path / "e", best=20, result=used)
+    assert lines_of(first, other, "result")["valid.loss"] == ("3.500", "3.500", "=")
 
 
 def test_a_change_is_in_percent_where_both_values_are(tmp_path):
@@ -67,8 +84,8 @@ def test_a_change_is_in_percent_where_both_values_are(tmp_path):
 def test_values_that_are_no_numbers_have_no_change(tmp_path):
     first, second = (made_run(tmp_path / name) for name in ("a", "b"))
     with (second / "metrics.jsonl").open("a") as file:
-        file.write('{"split": "valid", "step": 30, "loss": "NaN", "chrf": 3, "at_step": "NaN"}\n')
-    assert lines_of(first, second, "result")["valid.loss"] == ("1.500", "nan", "")
+        file.write('{"split": "valid", "step": 20, "loss": "NaN", "chrf": 3, "at_step": "NaN"}\n')
+    assert lines_of(first, second, "result")["valid.loss"] == ("2.500", "nan", "")
     assert lines_of(first, second, "result")["valid.chrf"] == ("-", "3.000", "")
 
 
@@ -115,7 +132,7 @@ def test_a_hostile_line_of_values_hides_no_other(tmp_path, line, where):
     assert [v for v in record.values if v.get("step") in (10, 20, 30)] == [
         json.loads(text) for text in good
     ]
-    record.last_values()
+    record.kept_values()
 
 
 def test_a_line_that_is_too_large_is_left_out_and_said(tmp_path, monkeypatch, caplog):

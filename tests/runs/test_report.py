@@ -110,6 +110,40 @@ def test_a_damaged_neighbour_is_passed_over(tmp_path):
     assert "Against another run" not in page_of(made_run(tmp_path / "runs" / "b")).texts
 
 
+def test_labels_answers_and_loss_are_of_the_weights_that_are_kept(tmp_path):
+    run = made_run(tmp_path / "run", best=20)
+    with (run / "metrics.jsonl").open("a") as file:
+        for step, f1 in ((10, 0.125), (20, 0.909), (30, 0.444)):
+            line = {"split": "valid", "step": step, "label/ham/f1": f1, "label/ham/support": 3}
+            file.write(json.dumps(line) + "\n")
+    (run / "predictions").mkdir()
+    rows = "".join(json.dumps({"row": i, "prediction": f"answer {i}"}) + "\n" for i in range(314))
+    (run / "predictions" / "valid-step-00000020.jsonl").write_text(rows)
+    texts = page_of(run).texts
+    assert "90.9 %" in texts
+    assert {"12.5 %", "44.4 %"}.isdisjoint(texts)
+    assert texts.count("valid_data, the weights of step 20") == 2, "labels and answers"
+    assert texts[texts.index("valid loss") + 1] == "2.500"
+    shown = [int(text.split()[1]) for text in texts if text.startswith("answer ")]
+    assert shown == list(range(0, 314, 16)), "spread over all rows"
+    # While it runs, before the checkpoint is saved that the evaluation just made the best:
+    texts = page_of(run, facts={"state": "running", "kept_step": 30}).texts
+    assert "44.4 %" in texts
+    assert "valid_data, the weights of step 30" in texts
+
+
+def test_a_run_that_selects_nothing_shows_its_last_values(tmp_path):
+    run = made_run(tmp_path / "run", best=None, result={"steps": 30})
+    with (run / "metrics.jsonl").open("a") as file:
+        file.write('{"split": "valid", "step": 30, "label/ham/f1": 0.444}\n')
+    assert "valid_data, the weights of the last step" in page_of(run).texts
+
+
+def test_the_machine_is_named(tmp_path):
+    start = {"command": ["textmill"], "versions": {}, "git": None, "hardware": {"host": "mill-7"}}
+    assert "mill-7" in page_of(made_run(tmp_path / "run", starts=[start])).texts
+
+
 def test_a_list_of_many_words_is_shown_as_one_text(tmp_path):
     run = made_run(tmp_path / "runs" / "a")
     (run / "predictions").mkdir()

@@ -39,9 +39,9 @@ class Spans(LabelCounted):
     Values: ``span_precision``, ``span_recall`` and ``span_f1`` over all spans (micro, as
     ``conlleval`` and seqeval print); ``span_macro_f1``, the mean over the kinds that occur;
     ``token_accuracy``, the share of equal tags; ``whole_sentence``, the share of sentences with all
-    tags equal; and with ``kinds`` for each kind ``label/<kind>/precision``, ``/recall``, ``/f1``, ``/support``,
-    NaN (support: 0) for a declared one that occurs nowhere. Where no sentence has a span, the
-    values of spans are NaN. Tags are read by ``read_spans``; sentences never run together.
+    tags equal; and with ``kinds`` for each kind ``label/<kind>/precision``, ``/recall``, ``/f1``,
+    ``/support``, NaN (support: 0) for a declared one that occurs nowhere. If no sentence has a
+    span, the values of spans are NaN. Tags are read by ``read_spans``; sentences stay apart.
 
     Args:
         scheme: How tags mark spans.

@@ -53,7 +53,7 @@ def compare(first: Record, second: Record) -> list[Difference]:
             here, there = one.get(name, ABSENT), other.get(name, ABSENT)
             if here != there:
                 found.append(Difference(kind, name, plain_text(here), plain_text(there)))
-    return found + _results(first.last_values(), second.last_values())
+    return found + _results(first.kept_values(), second.kept_values())
 
 
 def _results(one: Mapping[str, float], other: Mapping[str, float]) -> list[Difference]:

@@ -2,18 +2,20 @@
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from textmill.checkpoint.saved import SavedCheckpoints
 from textmill.config.values.raw_values import untyped
 from textmill.config.values.yaml_files import read_yaml
-from textmill.errors import UserError
+from textmill.errors import CheckpointError, UserError
 from textmill.run_folder.folder import RunFolder, is_run_folder
 from textmill.runtime.files import sha256
 from textmill.runtime.jsonl_log import read_lines
 
-__all__ = ["Record", "flat", "saved_settings", "state_of"]
+__all__ = ["Record", "flat", "saved_settings", "state_of", "used_step"]
 
 MOST_LINES = 1 << 20
 """Evaluations and reports of a run; one every 100 steps of a hundred million steps."""
@@ -33,6 +35,8 @@ class Record:
     """The sha256 of the recipe's script and of each local module, by its path in the folder."""
     values: tuple[Mapping[str, Any], ...]
     """The lines of ``metrics.jsonl``."""
+    kept_step: int | None = None
+    """The step whose weights the run keeps, the best so far; None if none was selected."""
 
     @classmethod
     def read(cls, path: Path) -> "Record":
@@ -52,12 +56,14 @@ class Record:
                 f"{path / 'metrics.jsonl'} has more than {MOST_LINES:,} lines, which no run writes."
             )
         sources = sorted(p for p in path.rglob("*.py") if p.is_file() and not p.is_symlink())
+        info = RunFolder(path).info
         return cls(
             path=path,
-            info=RunFolder(path).info,
+            info=info,
             settings=saved_settings(path),
             code={p.relative_to(path).as_posix(): sha256(p) for p in sources},
             values=values,
+            kept_step=used_step(info.get("result")) if info.get("finished") else _best_step(path),
         )
 
     @property
@@ -66,17 +72,43 @@ class Record:
         starts = self.info.get("starts") or []
         return starts[-1] if starts and isinstance(starts[-1], Mapping) else {}
 
-    def last_values(self) -> dict[str, float]:
-        """The last number of each value, as ``split.name``; ``best.name`` is the selected one."""
+    def kept_values(self) -> dict[str, float]:
+        """The values of the kept weights, as ``split.name``; ``best.name`` is the selected one.
+
+        Of training and validation they are the last up to the kept step, of the test data the last.
+        """
+        last = math.inf if self.kept_step is None else self.kept_step
         found: dict[str, float] = {}
         for line in self.values:
-            split = str(line.get("split", ""))
-            for name, value in numbers(line).items():
-                found[f"{split}.{name}"] = value
-        best = self.info.get("result", {}).get("best")
+            split, step = str(line.get("split", "")), numbers(line, ()).get("step", 0)
+            if split == "test" or not step > last:
+                found |= {f"{split}.{name}": value for name, value in numbers(line).items()}
+        best = (self.info.get("result") or {}).get("best")
         if isinstance(best, Mapping):
             found |= {f"best.{name}": value for name, value in numbers(best, ()).items()}
         return found
+
+
+def used_step(result: object) -> int | None:
+    """The step of the weights that a result is of; None if none was selected.
+
+    Example:
+        >>> used_step({"steps": 900, "best": {"step": 200, "f1": 0.5}}), used_step({"steps": 900})
+        (200, None)
+    """
+    for name in ("weights", "best"):
+        facts = result.get(name) if isinstance(result, Mapping) else None
+        if isinstance(facts, Mapping) and isinstance(facts.get("step"), int):
+            return int(facts["step"])
+    return None
+
+
+def _best_step(path: Path) -> int | None:
+    """Of a run that is not finished: the step that ``best.json`` names."""
+    with suppress(CheckpointError):
+        pointer = SavedCheckpoints.of(path).pointer("best")
+        return None if pointer is None else pointer.step
+    return None
 
 
 def saved_settings(path: Path) -> dict[str, Any]:

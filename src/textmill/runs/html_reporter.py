@@ -62,7 +62,8 @@ class Html(Component, Reporter):
     def examples(self, split: str, progress: Progress, rows: Iterable[Row]) -> None:
         """An evaluation is over: its values and answers are in the files of the others."""
         if clock.monotonic() - self._written > self._cost / SHARE:
-            self._write({"state": "running"})
+            kept = progress.get("step") if progress.get("kept") else None
+            self._write({"state": "running", "kept_step": kept})
 
     @override
     def end(self, summary: Mapping[str, Any]) -> None:
@@ -98,7 +99,7 @@ def write_report(
     Args:
         folder: The run folder.
         against: The run to compare with; None: the last one beside it, where it can be read.
-        facts: What is known while the run is on: its state, its result.
+        facts: What is known while the run is on: its state, its result, the step that it keeps.
         target: The file; by default ``report.html`` in the run folder.
 
     Raises:

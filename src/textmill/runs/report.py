@@ -3,7 +3,6 @@
 import dataclasses
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from textmill.config.parameters import settings_of
@@ -14,7 +13,7 @@ from textmill.metrics.reporters.html_curves import Curve, figure
 from textmill.metrics.reporters.html_page import Markup, cards, details, page, section, table, text
 from textmill.metrics.tables import by_label, format_duration, format_rate, format_value
 from textmill.run_folder.diff import compare, mapping, plain_text
-from textmill.run_folder.record import Record, flat, numbers, state_of
+from textmill.run_folder.record import Record, flat, numbers, state_of, used_step
 from textmill.runtime.jsonl_log import read_lines
 
 __all__ = ["curves", "default_settings", "report_html"]
@@ -60,7 +59,7 @@ def _of(ingredient: str, node: Mapping[str, Any]) -> dict[str, Any]:
 
 
 SAMPLES = 10
-"""Answers that are shown: some screens of a phone; all of them are in ``predictions/``."""
+"""Answers that are shown, or up to twice as many: some screens of a phone."""
 MOST_ROWS = 500
 """Rows of a table; a recipe has some dozen settings."""
 MOST_ITEMS = 4
@@ -73,18 +72,21 @@ def report_html(run: Record, against: Record | None, facts: Mapping[str, Any]) -
     """The page of a run, whole: HTML that needs no other file, no network and no script.
 
     It is compared with ``against``. Facts are what is known while it runs and not yet in
-    ``run.json``: ``state``, ``result``.
+    ``run.json``: ``state``, ``result``, and ``kept_step``, that of the weights that are kept.
     """
-    result = mapping(facts, "result") or mapping(run.info, "result")
     state = str(facts.get("state", state_of(run.info)))
+    recorded = run.info if run.info.get("finished") else {}
+    result = mapping(facts, "result") or mapping(recorded, "result")
+    kept = facts.get("kept_step") or used_step(result) or run.kept_step
+    run = dataclasses.replace(run, kept_step=kept)
     reason = run.info.get("failed") or run.info.get("stopped") or ""
     return page(
         str(run.info.get("recipe", run.path.name)),
         state,
         section("Result", _result(run, result)),
         section("Curves", curves(run.values)),
-        section("Labels", *_labels(run, result)),
-        section("Answers", *_answers(run.path)),
+        section("Labels", *_labels(run)),
+        section("Answers", *_answers(run)),
         section("Settings", *_settings(run)),
         section("Data", *_data(run)),
         *([] if against is None else [_against(against, run)]),
@@ -95,7 +97,7 @@ def report_html(run: Record, against: Record | None, facts: Mapping[str, Any]) -
 
 
 def _result(run: Record, result: Mapping[str, Any]) -> Markup:
-    last = run.last_values()
+    values = run.kept_values()
     facts: dict[str, object] = {}
     for line in run.values[-1:]:
         facts |= {name: format_value(name, line.get(name, "")) for name in ("step", "epoch")}
@@ -106,8 +108,8 @@ def _result(run: Record, result: Mapping[str, Any]) -> Markup:
     if test:
         shown = numbers(test, ()).items()
         facts |= {f"test {n}": format_value(n, value) for n, value in shown if "/" not in n}
-    elif "valid.loss" in last:
-        facts["valid loss"] = format_value("loss", last["valid.loss"])
+    elif "valid.loss" in values and "loss" not in best:
+        facts["valid loss"] = format_value("loss", values["valid.loss"])
     return cards(facts)
 
 
@@ -160,17 +162,29 @@ def curves(lines: Iterable[Mapping[str, Any]], names: Sequence[str] = ()) -> Mar
     return Markup(f"<div class=curves>{shown}</div>" if shown else "")
 
 
-def _labels(run: Record, result: Mapping[str, Any]) -> list[Markup]:
-    """A table of the labels: on the test data, else as the last weights did on the valid data."""
-    lines = [line for line in run.values if line.get("split") == "valid"]
-    values = mapping(result, "test") or (lines[-1] if lines else {})
-    rows = by_label(numbers(values, ()))
+def _labels(run: Record) -> list[Markup]:
+    """A table of the labels: on the test data, else on the validation data."""
+    values = run.kept_values()
+    of_split = {
+        split: by_label({n.removeprefix(f"{split}."): v for n, v in values.items()})
+        for split in ("test", "valid")
+    }
+    split = "test" if of_split["test"] else "valid"
+    rows = of_split[split]
     titles = list(dict.fromkeys(title for row in rows.values() for title in row))
     cells = [
         [label, *(format_value(title, row[title]) if title in row else "" for title in titles)]
         for label, row in rows.items()
     ]
-    return _table(["label", *titles], cells, numeric=range(1, len(titles) + 1))
+    found = _table(["label", *titles], cells, numeric=range(1, len(titles) + 1))
+    said = text(f"{split}_data, {_weights(run)}")
+    return [Markup(f"<p class=note>{said}</p>"), *found] if found else []
+
+
+def _weights(run: Record) -> str:
+    """Whose answers and values are shown."""
+    kept = run.kept_step
+    return "the weights of the last step" if kept is None else f"the weights of step {kept:,}"
 
 
 def _table(
@@ -179,19 +193,30 @@ def _table(
     return [table(header, rows[:MOST_ROWS], numeric=numeric)] if rows else []
 
 
-def _answers(folder: Path) -> list[Markup]:
-    """The first answers of the last evaluation of each split."""
+def _answers(run: Record) -> list[Markup]:
+    """Some answers of each split, spread over its rows; all of them are in ``predictions/``."""
     latest = {}
-    for path in sorted((folder / "predictions").glob("*-step-*.jsonl")):
+    for path in sorted((run.path / "predictions").glob("*-step-*.jsonl")):
         if path.is_file() and not path.is_symlink():
             latest[path.name.partition("-step-")[0]] = path
     found = []
     for split, path in latest.items():
-        rows = [_answer(row) for row in read_lines(path, SAMPLES)]
-        step = path.stem.rpartition("-")[2].lstrip("0") or "0"
-        found.append(details(f"{split} at step {step}", *rows))
+        rows = [_answer(row) for row in _spread(read_lines(path))]
+        found.append(details(f"{split}_data, {_weights(run)}", *rows))
     if found:  # the first is open: it is what a reader came for
         found[0] = Markup(found[0].html.replace("<details>", "<details open>", 1))
+    return found
+
+
+def _spread(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Every row, or of many every second, fourth, eighth ... one, in bounded memory."""
+    found: list[Mapping[str, Any]] = []
+    stride = 1
+    for number, row in enumerate(rows):
+        if number % stride == 0:
+            found.append(row)
+        if len(found) > 2 * SAMPLES:
+            found, stride = found[::2], 2 * stride
     return found
 
 
@@ -290,7 +315,7 @@ def _environment(run: Record) -> list[Markup]:
     command, starts = run.start.get("command"), run.info.get("starts")
     if isinstance(command, list):
         rows.append(["command", " ".join(map(str, command))])
-    for group in ("machine", "versions", "git"):
+    for group in ("hardware", "versions", "git"):
         for name, value in mapping(run.start, group).items():
             rows.append([f"git {name}" if group == "git" else name, plain_text(value)])
     if isinstance(starts, list) and len(starts) > 1:

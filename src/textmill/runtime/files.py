@@ -32,6 +32,7 @@ __all__ = [
     "make_folder",
     "new_folder",
     "remove_folder",
+    "replacing",
     "sha256",
     "size_of",
     "write_atomic",
@@ -67,10 +68,36 @@ def write_atomic(path: Path, data: bytes | str) -> None:
         ...     (Path(folder) / "last.json").read_text()
         '{}'
     """
+    content = data.encode() if isinstance(data, str) else data
+    with replacing(path, needed=len(content)) as file:
+        file.write(content)
+
+
+@contextmanager
+def replacing(path: Path, *, needed: int | None = None) -> Iterator[HashingFile]:
+    """As :func:`write_atomic`, of a file that is written piece by piece.
+
+    Args:
+        path: The file.
+        needed: Its size where known, for the error's text.
+
+    Raises:
+        StorageError: the file cannot be written; the old content is still there.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with replacing(Path(folder) / "rows.jsonl") as file:
+        ...         file.write(b"{")
+        ...         file.write(b"}")
+        ...     (Path(folder) / "rows.jsonl").read_text(), file.size
+        ('{}', 2)
+    """
     temporary = path.with_name(f".{path.name}.tmp-{os.getpid()}")
     try:
-        write_file(temporary, data)
-        with storing(path, len(data)):
+        with HashingFile(temporary, needed=needed) as file:
+            yield file
+        with storing(path, file.size):
             operations.rename(temporary, path)
     except BaseException:
         with suppress(OSError):

@@ -142,8 +142,9 @@ class Trainer(Component):
             self.audience.report("train", now, *self.updates.pop())
         best = False
         if evaluation and self.selection:
-            self.audience.evaluated("valid", now, evaluation)
             best = self.selection.see(now.steps, evaluation.values, evaluation.remarks)
+            kept = best or self.selection.best is None
+            self.audience.evaluated("valid", now, evaluation, kept=kept)
             self.audience.tell("evaluated", now, evaluation.values)
         self.clock.seen = now
         if last or evaluation:
@@ -222,7 +223,7 @@ class Trainer(Component):
         self.checkpoints.save_modules(self.config.save_modules, step=used)
         if self.test is not None:
             evaluation = self.evaluator.evaluate(self.test, step=now.steps)
-            self.audience.evaluated("test", now, evaluation)
+            self.audience.evaluated("test", now, evaluation, kept=True)
             summary["test"] = dict(evaluation.values)
             remarks = evaluation.remarks
         self.summary = summary

@@ -139,10 +139,13 @@ class Observers:
         """Hands values to the reporters, with what the wall clock decides beside the place."""
         self.reporters.report(split, self.counters(now, **rates), values)
 
-    def evaluated(self, split: str, now: Progress, evaluation: Evaluation) -> None:
-        """Hands the values and the answered rows of an evaluation to the reporters."""
+    def evaluated(self, split: str, now: Progress, evaluation: Evaluation, *, kept: bool) -> None:
+        """Hands the values and the answered rows of an evaluation to the reporters.
+
+        ``kept`` says whether the run keeps the weights that were measured, as far as it has come.
+        """
         self.report(split, now, evaluation.values, {})
-        self.reporters.examples(split, self.counters(now), evaluation.rows)
+        self.reporters.examples(split, {**self.counters(now), "kept": kept}, evaluation.rows)
 
     def counters(self, now: Progress, **rates: float) -> dict[str, Any]:
         """Where the run is; whatever the wall clock decides stands apart, under ``time``."""

@@ -28,36 +28,36 @@ def written(folder: Path, split: str, progress: dict[str, Any], **settings: Any)
     return [json.loads(line) for line in path.read_bytes().decode().split("\n")[:-1]]
 
 
-def test_training_gets_a_sample_spread_over_the_data(tmp_path: Path) -> None:
-    rows = written(tmp_path, "valid", {"step": 1000})
-    assert len(rows) == 20
+def test_every_row_is_written(tmp_path: Path) -> None:
+    assert written(tmp_path, "valid", {"step": 8}) == ROWS
+    assert written(tmp_path, "test", {"step": 7, "kept": True}) == ROWS
+    assert names(tmp_path) == ["test-step-00000007.jsonl"], "no other object knew of the first"
+
+
+def test_answers_of_weights_that_are_not_kept_are_not_written(tmp_path: Path) -> None:
+    predictions = Predictions.Config().build(xp=Experiment(folder=tmp_path))
+    predictions.examples("valid", {"step": 1, "kept": False}, ROWS)
+    assert not (tmp_path / "predictions").exists()
+
+
+@pytest.mark.parametrize(("most", "count"), [(3, 3), (None, 50), (80, 50)])
+def test_how_many_is_a_setting(tmp_path: Path, most: int | None, count: int) -> None:
+    rows = written(tmp_path, "valid", {"step": 1}, rows=most)
+    assert len(rows) == count
     assert rows[0] == ROWS[0]
-    assert [row["row"] for row in rows][-3:] == [42, 45, 47]
-    assert (tmp_path / "predictions" / "valid-step-00001000.jsonl").is_file()
-
-
-def test_the_end_gets_everything(tmp_path: Path) -> None:
-    assert written(tmp_path, "test", {"step": 7}) == ROWS
-    assert written(tmp_path, "valid", {"step": 8, "final": True}) == ROWS
-    assert len(written(tmp_path, "test", {"step": 9, "final": False})) == 20
-
-
-@pytest.mark.parametrize(("settings", "count"), [({"sample": 3}, 3), ({"sample": None}, 50)])
-def test_how_many_is_a_setting(tmp_path: Path, settings: dict[str, Any], count: int) -> None:
-    assert len(written(tmp_path, "valid", {"step": 1}, **settings)) == count
 
 
 def test_none_means_no_file(tmp_path: Path) -> None:
-    predictions = Predictions.Config(sample=0).build(xp=Experiment(folder=tmp_path))
+    predictions = Predictions.Config(rows=0).build(xp=Experiment(folder=tmp_path))
     predictions.examples("valid", {"step": 1}, ROWS)
     assert not (tmp_path / "predictions").exists()
 
 
 def test_the_same_step_again_replaces_the_file(tmp_path: Path) -> None:
-    first = written(tmp_path, "valid", {"step": 5}, sample=50)
-    second = written(tmp_path, "valid", {"step": 5}, sample=2)
+    first = written(tmp_path, "valid", {"step": 5}, rows=50)
+    second = written(tmp_path, "valid", {"step": 5}, rows=2)
     assert (len(first), len(second)) == (50, 2)
-    assert [p.name for p in (tmp_path / "predictions").iterdir()] == ["valid-step-00000005.jsonl"]
+    assert names(tmp_path) == ["valid-step-00000005.jsonl"]
 
 
 @pytest.mark.parametrize("most", [0, 1, 3, 49, 50, 51])
@@ -71,26 +71,38 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in (folder / "predictions").iterdir())
 
 
-def test_a_run_that_goes_back_deletes_the_answers_of_later_steps(tmp_path: Path) -> None:
-    predictions = Predictions.Config(sample=1).build(xp=Experiment(folder=tmp_path))
+def test_a_better_evaluation_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
+    """That of a checkpoint goes when a later checkpoint is there: a killed run needs it."""
+    predictions = Predictions.Config(rows=1).build(xp=Experiment(folder=tmp_path))
     predictions.start(RunInfo())
-    for step in (4, 8):
-        predictions.examples("valid", {"step": step}, ROWS)
+    predictions.examples("valid", {"step": 4, "kept": True}, ROWS)
+    predictions.state_dict()
+    predictions.examples("valid", {"step": 8, "kept": True}, ROWS)
+    assert names(tmp_path) == ["valid-step-00000004.jsonl", "valid-step-00000008.jsonl"]
+    predictions.state_dict()
+    predictions.examples("valid", {"step": 12, "kept": False}, ROWS)
+    assert names(tmp_path) == ["valid-step-00000008.jsonl"]
+    predictions.examples("test", {"step": 12, "kept": True}, ROWS)
+    predictions.end({})
+    assert names(tmp_path) == ["test-step-00000012.jsonl", "valid-step-00000008.jsonl"]
+
+
+def test_a_run_that_goes_back_has_the_answers_of_its_checkpoint(tmp_path: Path) -> None:
+    predictions = Predictions.Config(rows=1).build(xp=Experiment(folder=tmp_path))
+    predictions.start(RunInfo())
+    predictions.examples("valid", {"step": 8}, ROWS)
     state = json.loads(json.dumps(predictions.state_dict()))
     predictions.examples("valid", {"step": 12}, ROWS)
     predictions.examples("test", {"step": 8}, ROWS)
     (tmp_path / "predictions" / "mine-step-1.jsonl").write_text("")
     predictions.load_state_dict(state)
-    kept = ["mine-step-1.jsonl", "valid-step-00000004.jsonl", "valid-step-00000008.jsonl"]
-    assert names(tmp_path) == kept
-    predictions.load_state_dict({})  # of an older checkpoint: what is there is not known
-    assert names(tmp_path) == kept
+    assert names(tmp_path) == ["mine-step-1.jsonl", "valid-step-00000008.jsonl"]
 
 
 def test_a_fresh_start_deletes_what_a_killed_one_left(tmp_path: Path) -> None:
-    predictions = Predictions.Config(sample=1).build(xp=Experiment(folder=tmp_path))
+    predictions = Predictions.Config(rows=1).build(xp=Experiment(folder=tmp_path))
     predictions.examples("valid", {"step": 12}, ROWS)
-    predictions = Predictions.Config(sample=1).build(xp=Experiment(folder=tmp_path))
+    predictions = Predictions.Config(rows=1).build(xp=Experiment(folder=tmp_path))
     predictions.start(RunInfo())
     assert names(tmp_path) == []
 
@@ -107,10 +119,10 @@ def test_a_list_of_the_data_is_one_in_the_file(tmp_path: Path) -> None:
 def test_answers_that_were_damaged_do_not_stay_so_when_the_run_goes_on(
     tmp_path: Path, how: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    predictions = Predictions.Config(sample=1).build(xp=Experiment(folder=tmp_path))
+    predictions = Predictions.Config(rows=1).build(xp=Experiment(folder=tmp_path))
     predictions.start(RunInfo())
-    for step in (4, 8):
-        predictions.examples("valid", {"step": step}, ROWS)
+    predictions.examples("valid", {"step": 4}, ROWS)
+    predictions.examples("test", {"step": 8}, ROWS)
     state = json.loads(json.dumps(predictions.state_dict()))
     path = tmp_path / "predictions" / "valid-step-00000004.jsonl"
     data = path.read_bytes()
@@ -121,11 +133,11 @@ def test_answers_that_were_damaged_do_not_stay_so_when_the_run_goes_on(
     elif how != "missing":
         path.write_bytes(data[:-3] if how == "cut" else data.replace(b"1", b"2") + b" ")
     for _ in range(2):
-        predictions = Predictions.Config(sample=1).build(xp=Experiment(folder=tmp_path))
+        predictions = Predictions.Config(rows=1).build(xp=Experiment(folder=tmp_path))
         predictions.load_state_dict(state)
-        assert names(tmp_path) == ["valid-step-00000008.jsonl"]
+        assert names(tmp_path) == ["test-step-00000008.jsonl"]
         state = predictions.state_dict()
-        assert list(state["files"]) == names(tmp_path)
+        assert list(state["files"]) == ["test"]
     why = {"missing": "missing", "a link": "cannot be read: a symbolic link"}
     said = why.get(how, "not as it was written; deleted")
     assert caplog.messages == [f"predictions/{path.name}: {said}: the run goes on without it."]

@@ -1,7 +1,6 @@
 """What the commands of pipelines share: files in, one result after the other out."""
 
 import argparse
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -106,18 +105,10 @@ def _written(output: Path | None) -> Iterator[Any]:
     if output is None:
         yield sys.stdout
         return
-    from textmill.runtime.disk import HashingFile, operations, storing, sync_folder
+    from textmill.runtime.files import replacing
 
-    temporary = output.with_name(f".{output.name}.tmp-{os.getpid()}")
-    try:
-        with HashingFile(temporary) as file:
-            yield _Encoded(file)
-        with storing(output):
-            operations.rename(temporary, output)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    sync_folder(output.parent)
+    with replacing(output) as file:
+        yield _Encoded(file)
 
 
 class _Encoded:

@@ -18,50 +18,49 @@ from textmill.metrics.reporters.jsonl import json_value
 from textmill.metrics.reporters.reporter import Progress, Reporter, Row, RunInfo
 from textmill.runtime.bounded_files import opened
 from textmill.runtime.disk import storing
-from textmill.runtime.files import make_folder, write_atomic
+from textmill.runtime.files import make_folder, replacing
 from textmill.runtime.run_context import Experiment
 
 __all__ = ["Predictions", "spread"]
 
 LOG = logging.getLogger("textmill")
 DIGITS = 16
-"""Hexadecimal digits of a sha256, for what no stranger gains by: a state has one for each file."""
-MISSING = "missing"
+"""Hexadecimal digits of a sha256 that tell two files apart; no stranger gains by a false one."""
 _NAME = re.compile(r"(?P<split>.+)-step-(?P<step>\d{8,18})\.jsonl")
 
 
 @final
 @registries.reporters.register("predictions")
 class Predictions(Component, Reporter):
-    """Writes ``predictions/<split>-step-00001000.jsonl`` per evaluation, whole or not at all.
+    """Writes ``predictions/<split>-step-00001000.jsonl``: every row, answered by the kept weights.
 
-    A line is a row as the task gives it: its number, inputs, prediction, references and score.
-    During training a sample is written, the same rows each time, so that files can be compared; of
-    an evaluation after training (progress ``final``, or split ``test``) everything. A resumed run
-    writes the files again as they were: what is of a later step than its checkpoint is deleted.
+    A line is a row as the task gives it: its number, inputs, prediction, references and score. An
+    evaluation of weights that the run does not keep (progress ``kept`` is False) writes nothing; a
+    better one takes the place of the one before. A resumed run has the files that its checkpoint
+    names: later ones are deleted.
     """
 
     class Config(BaseConfig):
-        """How many rows are written; None is all of them, 0 none (and no file)."""
+        """How many rows a file has."""
 
-        sample: int | None = setting(20, in_key=False)
-        """Rows per evaluation during training, spread evenly over the data; a minute's reading."""
-        final: int | None = setting(None, in_key=False)
-        """Rows of an evaluation after training; all of them, to find what goes wrong."""
+        rows: int | None = setting(None, in_key=False)
+        """Most rows of a file, spread evenly over the data; null is all, 0 none (and no file)."""
 
     config: Config
 
     def __init__(self, config: Config, *, xp: Experiment) -> None:
         self.config = config
         self._folder = xp.folder / "predictions"
-        self._newest: dict[str, int] = {}
-        self._digests: dict[str, str] = {}
+        self._files: dict[str, dict[str, Any]] = {}
+        """By split: the step of its file, and what the file's sha256 begins with."""
+        self._saved: set[Path] = set()
+        """The files that the newest checkpoint names: a resumed run needs them."""
         self._resumed = False
 
     @override
     def start(self, info: RunInfo) -> None:
         if not self._resumed and info.step == 0:
-            self._keep({})  # left by a start that was killed before its first checkpoint
+            self._keep_only(set())  # left by a start that was killed before its first checkpoint
 
     @override
     def report(self, split: str, progress: Progress, values: Mapping[str, float]) -> None:
@@ -69,50 +68,58 @@ class Predictions(Component, Reporter):
 
     @override
     def examples(self, split: str, progress: Progress, rows: Iterable[Row]) -> None:
-        final = progress.get("final", split == "test")
-        chosen = spread(list(rows), self.config.final if final else self.config.sample)
+        self._keep_only({*self._current(), *self._saved})
+        chosen = spread(list(rows), self.config.rows) if progress.get("kept", True) else ()
         if not chosen:
             return
-        values = (json_value(row, name=f"row {i}") for i, row in enumerate(chosen))
-        lines = [json.dumps(value, ensure_ascii=False) for value in values]
         make_folder(self._folder, parents=False)
-        path = self._folder / f"{split}-step-{int(progress['step']):08}.jsonl"
-        data = ("\n".join(lines) + "\n").encode("utf-8", "backslashreplace")
-        write_atomic(path, data)
-        self._digests[path.name] = hashlib.sha256(data).hexdigest()[:DIGITS]
-        self._newest[split] = int(progress["step"])
+        step = int(progress["step"])
+        with replacing(self._path(split, step)) as file:
+            for i, row in enumerate(chosen):
+                line = json.dumps(json_value(row, name=f"row {i}"), ensure_ascii=False)
+                file.write(f"{line}\n".encode("utf-8", "backslashreplace"))
+        self._files[split] = {"step": step, "sha256": file.sha256[:DIGITS]}
+
+    @override
+    def end(self, summary: Mapping[str, Any]) -> None:
+        self._keep_only(self._current())
 
     @override
     def state_dict(self) -> dict[str, Any]:
-        """The newest step of each split, and what each file begins its sha256 with."""
-        return {"newest": dict(self._newest), "files": dict(self._digests)}
+        """The step of each split's file, and what its sha256 begins with."""
+        self._saved = self._current()
+        return {"files": {split: dict(facts) for split, facts in self._files.items()}}
 
     @override
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Deletes the answers of later steps: the run does not come there again, or anew.
+        """Deletes the files that the checkpoint does not name: the run comes there anew, or never.
 
-        Those of earlier steps that are not as they were written are deleted, too, and said: the
-        weights that gave them are gone.
+        One that is not as it was written is deleted, too, with a warning: the weights that gave
+        its answers are gone.
         """
-        if "newest" in state:  # older checkpoints have none
-            self._resumed = True
-            self._keep({str(split): int(step) for split, step in state["newest"].items()})
-        self._digests = {str(name): str(found) for name, found in state.get("files", {}).items()}
-        for name in [name for name in self._digests if _NAME.fullmatch(name) and "/" not in name]:
-            problem = _difference(self._folder / name, self._digests[name])
-            if problem:
-                del self._digests[name]
+        self._resumed = True
+        self._files = {}
+        for split, facts in state["files"].items():
+            path = self._path(str(split), int(facts["step"]))
+            if not _NAME.fullmatch(path.name) or "/" in path.name:
+                continue
+            problem = _difference(path, str(facts["sha256"]))
+            if problem is None:
+                self._files[str(split)] = dict(facts)
+            else:
                 LOG.warning("predictions/%s: the run goes on without it.", problem)
-                if not problem.endswith(MISSING):
-                    with storing(self._folder / name):
-                        (self._folder / name).unlink()
+        self._saved = self._current()
+        self._keep_only(self._saved)
 
-    def _keep(self, newest: dict[str, int]) -> None:
-        """Deletes all files of a step after their split's newest."""
-        self._newest = newest
+    def _path(self, split: str, step: int) -> Path:
+        return self._folder / f"{split}-step-{step:08}.jsonl"
+
+    def _current(self) -> set[Path]:
+        return {self._path(split, facts["step"]) for split, facts in self._files.items()}
+
+    def _keep_only(self, needed: set[Path]) -> None:
         for path in self._folder.glob("*-step-*.jsonl"):
-            match = _NAME.fullmatch(path.name)
-            if match and int(match["step"]) > newest.get(match["split"], -1):
+            if path not in needed and _NAME.fullmatch(path.name):
                 with storing(path):
                     path.unlink()
 

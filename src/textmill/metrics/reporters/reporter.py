@@ -18,9 +18,10 @@ Progress = Mapping[str, Any]
 """Where a run stands, a plain mapping; every key may be missing.
 
 ``step`` (optimizer steps taken), ``total`` (steps in all, None when unknown), ``epoch`` (a float:
-2.3 is three tenths into the third), ``examples`` (rows seen), ``final`` (True for an evaluation
-after training), and ``time``: a mapping of all that the clock decides: ``elapsed`` and ``eta`` in
-seconds, and rates such as ``steps_per_second`` and ``target_tokens_per_second``.
+2.3 is three tenths into the third), ``examples`` (rows seen), ``kept`` (of an evaluation: whether
+the run keeps the weights that were measured, which are the best so far), and ``time``: a mapping of
+all that the clock decides: ``elapsed`` and ``eta`` in seconds, and rates such as
+``steps_per_second`` and ``target_tokens_per_second``.
 """
 
 Row = Mapping[str, Any]

@@ -182,7 +182,8 @@ class Trainer(Component):
         self.updates.weights.begin()
         if self.selection is not None and self.selection.stalled():
             LOG.info(f"The run ends here: {self.selection.patience_spent}.")
-        self.audience.start(self.task, self.xp)
+        selected = self.selection.config.metric if self.selection else ""
+        self.audience.start(self.task, self.xp, selected=selected)
         if step is None and self.config.on_nonfinite == "rollback":
             self.checkpoints.set_rollback_target()
             self.save(best=False)  # there is always something to go back to
@@ -231,6 +232,6 @@ class Trainer(Component):
         for remark in remarks:
             LOG.info(remark)
         longer = self.config.until.twice(now)
-        if longer and self.selection is not None and self.selection.rose_to(now.steps):
-            LOG.info(f"The best step is the last one; a longer run may be better: {longer}.")
+        if self.selection and (advice := self.selection.advice(now.steps, longer=longer)):
+            LOG.info(advice)
         self.audience.tell("end", now)

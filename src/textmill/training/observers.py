@@ -104,8 +104,8 @@ class Observers:
         self.clock, self.data, self.total = clock, data, total
         self.ticked = -math.inf
 
-    def start(self, task: Task, xp: Experiment) -> None:
-        """Tells all that the loop starts, freshly or resumed, and of what."""
+    def start(self, task: Task, xp: Experiment, *, selected: str = "") -> None:
+        """Tells all that the loop starts, freshly or resumed, of what, and what value selects."""
         size = sum(p.numel() for p in task.module.parameters())
         info = RunInfo(
             recipe=xp.recipe,
@@ -114,6 +114,7 @@ class Observers:
             total=self.total,
             facts={"parameters": size, "device": str(task.device)},
             directions=task.directions(),
+            selected=selected,
         )
         self.reporters.start(info)
         self.tell("start", self.clock.now)
@@ -151,6 +152,6 @@ class Observers:
         """Where the run is; whatever the wall clock decides stands apart, under ``time``."""
         place = {"step": now.steps, "total": self.total, "epoch": round(self.data.position, 3)}
         clock = {"elapsed": now.seconds, **rates}
-        if self.total and now.steps:
-            clock["eta"] = max(0, self.total - now.steps) * now.seconds / now.steps
+        if self.total and 0 < now.steps < self.total:
+            clock["eta"] = (self.total - now.steps) * now.seconds / now.steps
         return {**place, "examples": now.examples, "time": clock}

@@ -1,7 +1,7 @@
 """Selection of the best checkpoint by one named value, and the patience after which a run stops."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
@@ -10,7 +10,7 @@ from textmill.config.component import Config as BaseConfig
 from textmill.config.registry import suggest
 from textmill.config.validators import require
 from textmill.errors import UserError
-from textmill.metrics.tables import is_of_label
+from textmill.metrics.tables import is_of_label, is_share
 
 __all__ = ["Selection"]
 
@@ -116,16 +116,21 @@ class Selection(Component):
     @property
     def _best(self) -> tuple[Seen | None, Seen | None]:
         """The best evaluation, and the oldest whose metric is as good."""
+        *_, found = [(None, None), *self._bests()]
+        return found
+
+    def _bests(self) -> Iterator[tuple[Seen | None, Seen | None]]:
+        """What :attr:`_best` was after each evaluation."""
         best = oldest = None
         for seen in self.history:
-            if math.isnan(seen.value):
-                continue
             gain = math.inf if best is None else self.sign * (seen.value - best.value)
-            if gain > self.config.min_delta:
+            if math.isnan(seen.value):
+                pass
+            elif gain > self.config.min_delta:
                 best = oldest = seen
             elif gain == 0 and best is not None and seen.breaks_tie(best):
                 best = seen
-        return best, oldest
+            yield best, oldest
 
     @property
     def losses(self) -> list[float]:
@@ -142,9 +147,43 @@ class Selection(Component):
         """Whether the best evaluation was at this step."""
         return self.best is not None and self.best[0] == step
 
-    def rose_to(self, step: int) -> bool:
-        """Whether the best of several evaluations was at this step, the run's last."""
-        return len(self.history) > 1 and self.is_best(step)
+    def advice(self, steps: int, *, longer: str) -> str:
+        """What the best step says of the run's length; empty where it says nothing.
+
+        Args:
+            steps: Those of the whole run.
+            longer: The settings of a longer run.
+        """
+        if self.best is None or len(self.history) < 2:
+            return ""
+        step, value = self.best
+        if step == steps and longer and not self._is_perfect(value):
+            return f"The best step is the last one; a longer run may be better: {longer}."
+        patience, end = self._patience_enough()
+        if self.config.patience is None and 4 * end <= 3 * steps:
+            return (
+                f"The best step was {step:,} of {steps:,}: with trainer.selection.patience="
+                f"{patience} the run would have ended at step {end:,}, with the same weights."
+            )
+        return ""
+
+    def _is_perfect(self, value: float) -> bool:
+        share = is_share(self.config.metric, value)
+        return share and value == (1.0 if self.sign > 0 else 0.0)
+
+    def _patience_enough(self) -> tuple[int, float]:
+        """The least patience, from 3 on, that keeps the best, and the step at which it ends."""
+        waited = longest = needed = 0
+        waits = []
+        for seen, (best, oldest) in zip(self.history, self._bests(), strict=True):
+            if seen is best:
+                needed = longest  # a shorter patience ends the run before this one
+            waited = 0 if seen is oldest else waited + 1
+            longest = max(longest, waited)
+            waits.append(waited)
+        patience = max(3, needed + 1)
+        ends = (s.step for s, n in zip(self.history, waits, strict=True) if n >= patience)
+        return patience, next(ends, math.inf)
 
     def stalled(self) -> bool:
         """Whether patience is spent."""

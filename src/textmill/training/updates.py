@@ -78,8 +78,9 @@ class RunningLoss:
         rates = {
             "steps_per_second": self.steps / seconds,
             "examples_per_second": self.examples / seconds,
-            "targets_per_second": count / seconds,
         }
+        if count != self.examples:  # a text with one label: they are one number
+            rates["targets_per_second"] = count / seconds
         self._clear()
         return values, rates
 

@@ -1,6 +1,7 @@
 import io
 import json
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,49 @@ def test_a_narrow_terminal_cuts_the_end_of_the_line(monkeypatch: pytest.MonkeyPa
     text = shown(Screen())
     assert "1,200/20,000 steps · eta 12m · loss" in text
     assert "target tokens" not in text
+
+
+MEASURED = {"loss": 0.07, "accuracy": 0.9, "macro_precision": 0.9, "macro_recall": 0.9}
+MEASURED |= {"macro_f1": 0.9, "micro_f1": 0.9, "mcc": 0.97}
+RATES = {"eta": 4.2, "steps_per_second": 147.0, "examples_per_second": 4_700.0}
+
+
+@pytest.mark.parametrize("columns", [80, 60, 45])
+def test_a_bar_and_a_row_fit_the_terminal(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    screen = Screen()
+    console = Console.Config().build(stream=screen)
+    console.start(RunInfo(recipe="demo", selected="mcc"))
+    progress = {"step": 84, "total": 504, "epoch": 1.0, "time": RATES}
+    console.report("train", progress, {"loss": 0.4331, "lr": 0.00174})
+    console.report("valid", progress, MEASURED)
+    console.close()
+    lines = re.split(r"[\r\n]+", re.sub(r"\x1b\[[?0-9;]*[a-zA-Z]", "", screen.getvalue()))
+    rows = [line for line in lines if not line.startswith("not shown: ")]
+    assert max(map(len, rows)) <= columns
+    bars = [line for line in lines if "84/504 steps · eta 4s" in line]
+    assert bars
+    assert all("━━━━" in line for line in bars)
+    (row,) = (line for line in lines if line.startswith("valid"))
+    assert row.endswith("0.9700"), "what selects is shown in any width"
+    if columns == 80:
+        assert [line for line in lines if line not in bars][1:4] == [
+            "                                           macro   macro   macro   micro        ",
+            "split     step  epoch    loss accuracy precision  recall      f1      f1     mcc",
+            "valid       84    1.0 0.07000   90.0 %    90.0 %  90.0 %  90.0 %  90.0 %  0.9700",
+        ]
+        assert bars[-1].endswith("· loss 0.4331 · lr 0.00174 · 147 steps/s")
+    if columns == 60:
+        assert "not shown: macro_recall, macro_f1, micro_f1" in lines
+
+
+def test_no_time_is_left_at_the_end() -> None:
+    screen = Screen()
+    console = Console.Config().build(stream=screen)
+    console.report("train", PROGRESS, VALUES)
+    console.report("train", {**PROGRESS, "step": 20000, "time": {"elapsed": 9.0}}, VALUES)
+    console.close()
+    assert "20,000/20,000 steps · loss 3.142 · lr" in screen.getvalue()
 
 
 def test_a_dumb_terminal_gets_lines(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,7 @@
 
 import time as clock
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TextIO, final
 
 from rich.console import Console as Terminal
@@ -28,6 +28,8 @@ __all__ = [
 ]
 
 _SECONDS_BETWEEN_DRAWINGS = 0.1
+_BAR = 16
+"""Characters of the bar."""
 
 
 class Display(Reporter):
@@ -137,11 +139,11 @@ class BarDisplay(Display):
         self._total: int | None = None
         self._drawn = 0.0
         self._notes: list[str] = []
-        self._eta: list[str] = []
 
     @override
     def start(self, info: RunInfo) -> None:
-        self._table, self._total = ValuesTable(info.directions), info.total
+        self._table = ValuesTable(info.directions, selected=info.selected)
+        self._total = info.total
         self.say(opening(info))
 
     @override
@@ -156,7 +158,7 @@ class BarDisplay(Display):
             self._notes = [*named_values(shown), *rates(progress.get("time", {}))]
             self._draw(progress)
             return
-        for line in self._table.add(split, progress, values):
+        for line in self._table.add(split, progress, values, width=self._terminal.width):
             self._terminal.print(line)
 
     @override
@@ -174,15 +176,13 @@ class BarDisplay(Display):
     def _draw(self, progress: Progress) -> None:
         self._drawn = clock.monotonic()
         eta = progress.get("time", {}).get("eta")
-        if eta is not None:
-            self._eta = [f"eta {format_duration(eta)}"]
+        left = [] if eta is None else [f"eta {format_duration(eta)}"]
         step, total = int(progress.get("step", 0)), progress.get("total", self._total)
         steps = f"{step:,}/{total:,} steps" if total else f"{step:,} steps"
-        text = " · ".join([steps, *self._eta, *self._notes])
+        text = _joined([steps, *left, *self._notes], self._terminal.width - _BAR - 1)
         if self._bar is None:
-            # One column for all text: on a narrow terminal its end is cut, and never the steps.
             column = TextColumn("{task.fields[text]}", markup=False)
-            shown = (BarColumn(bar_width=16), column)
+            shown = (BarColumn(bar_width=_BAR), column)
             self._bar = Bar(*shown, console=self._terminal, auto_refresh=False)
             self._bar.add_task("train", completed=step, total=total, text=text)
             self._bar.start()
@@ -191,12 +191,26 @@ class BarDisplay(Display):
         self._bar.refresh()
 
 
+def _joined(parts: Sequence[str], width: int) -> str:
+    """The first parts in a line, as many as fit; at least one."""
+    text, *rest = parts
+    for part in rest:
+        if len(text) + len(part) + 3 > width:
+            break
+        text = f"{text} · {part}"
+    return text
+
+
 @final
 class ValuesTable:
     """A table that grows by a row per evaluation; its header is repeated where the columns change.
 
+    Where the header is wider than the terminal its words stand one above the other. Values that do
+    not fit even then are left out, the last first, and named below the header.
+
     Args:
         directions: For each value, which values are better; the best so far are bold.
+        selected: The value by which the best weights are chosen: it is not left out.
 
     Example:
         >>> table = ValuesTable({"bleu": "higher"})
@@ -206,26 +220,46 @@ class ValuesTable:
         ...     print(line.plain)
         split     step  epoch    loss    bleu
         valid    1,000    2.0   2.500   28.30
+        >>> values = {"loss": 2.5, "macro_precision": 0.9, "recall": 0.8}
+        >>> for line in table.add("valid", {"step": 2000, "epoch": 4.0}, values, width=42):
+        ...     print(line.plain)
+                                          macro
+        split     step  epoch    loss precision
+        not shown: recall
+        valid    2,000    4.0   2.500    90.0 %
     """
 
-    def __init__(self, directions: Mapping[str, Direction]) -> None:
-        self._directions = directions
+    def __init__(self, directions: Mapping[str, Direction], *, selected: str = "") -> None:
+        self._directions, self._selected = directions, selected
         self._best: dict[tuple[str, str], float] = {}
-        self._columns: list[str] = []
+        self._columns: tuple[object, ...] = ()
+        self._titles: dict[str, list[str]] = {}
 
-    def add(self, split: str, progress: Progress, values: Mapping[str, float]) -> list[Text]:
-        """The lines to print for one evaluation."""
+    def add(
+        self, split: str, progress: Progress, values: Mapping[str, float], *, width: int = 0
+    ) -> list[Text]:
+        """The lines to print for one evaluation on a terminal of a width; 0 is any."""
         lines = []
-        if self._columns != list(values):
-            self._columns = list(values)
-            titles = [f"{'split':<5} {'step':>8} {'epoch':>6}", *(_cell(n, n) for n in values)]
-            lines.append(Text(" ".join(titles), style="dim"))
+        if self._columns != (*values, width):
+            self._columns = (*values, width)
+            self._titles = _titles(list(values), self._selected, (width or 1 << 20) - len(_PLACE))
+            lines += [Text(line, style="dim") for line in self._header(values)]
         epoch = f"{progress['epoch']:.1f}" if "epoch" in progress else ""
         row = Text(f"{split:<5} {int(progress.get('step', 0)):>8,} {epoch:>6}")
-        for name, value in values.items():
-            style = "bold" if self._is_best(split, name, value) else ""
-            row.append(" ").append(_cell(name, format_value(name, value)), style=style)
+        for name, words in self._titles.items():
+            text = format_value(name, values[name]).rjust(_width(words))
+            style = "bold" if self._is_best(split, name, values[name]) else ""
+            row.append(" ").append(text, style=style)
         return [*lines, row]
+
+    def _header(self, values: Mapping[str, float]) -> list[str]:
+        height = max(map(len, self._titles.values()), default=1)
+        lines = [" " * len(_PLACE)] * (height - 1) + [_PLACE]
+        for words in self._titles.values():
+            above = [""] * (height - len(words)) + words
+            lines = [f"{a} {b.rjust(_width(words))}" for a, b in zip(lines, above, strict=True)]
+        left_out = [name for name in values if name not in self._titles]
+        return [*lines, *([f"not shown: {', '.join(left_out)}"] if left_out else [])]
 
     def _is_best(self, split: str, name: str, value: float) -> bool:
         way, before = self._directions.get(name), self._best.get((split, name))
@@ -237,5 +271,21 @@ class ValuesTable:
         return before is not None  # the first is no progress yet
 
 
-def _cell(name: str, text: str) -> str:
-    return text.rjust(max(len(name), 7))
+_PLACE = f"{'split':<5} {'step':>8} {'epoch':>6}"
+
+
+def _titles(names: Sequence[str], selected: str, width: int) -> dict[str, list[str]]:
+    """The columns that fit into a width: the lines of the title of each value, by its name."""
+    for titles in ({name: [name] for name in names}, {name: name.split("_") for name in names}):
+        if sum(1 + _width(words) for words in titles.values()) <= width:
+            return titles
+    for name in reversed(names):
+        if name != selected and len(titles) > 1:
+            del titles[name]
+        if sum(1 + _width(words) for words in titles.values()) <= width:
+            break
+    return titles
+
+
+def _width(words: Sequence[str]) -> int:
+    return max(7, *map(len, words))

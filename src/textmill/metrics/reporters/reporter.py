@@ -49,6 +49,8 @@ class RunInfo:
     """What a reader wants to know first: parameters, training rows, device."""
     directions: Mapping[str, Direction] = field(default_factory=dict)
     """For each value of an evaluation, which values are better."""
+    selected: str = ""
+    """The value of an evaluation by which the best weights are chosen, where any is."""
 
 
 class Reporter(ABC):

@@ -18,7 +18,7 @@ from tests.runs.made_runs import made_run
 from tests.warm_textmill import warm_programs
 from textmill.checkpoint.store import Checkpoints
 from textmill.cli.main import main
-from textmill.errors import RunStoppedError
+from textmill.errors import RunStoppedError, UserError
 from textmill.launch import watch as watch_module
 from textmill.launch.local import left_process
 from textmill.launch.watch import Watch
@@ -137,6 +137,25 @@ def test_it_ends_when_nothing_new_has_come_for_the_timeout(tmp_path, caplog):
     assert caplog.messages[-1] == f"No new checkpoint for 0s; {run} not finished."
     watch(tmp_path / "nowhere", launcher).run()
     assert caplog.messages[-1] == f"No new checkpoint for 0s; no run in {tmp_path / 'nowhere'}."
+
+
+def test_what_it_waits_for_is_said_at_once(tmp_path, caplog):
+    nowhere = tmp_path / "nowhere"
+    watch(nowhere, Evaluations()).run()
+    ends = "it ends after 0s without news (--timeout)."
+    assert caplog.messages[0] == (
+        f"There is no folder {nowhere} yet. Waiting for a run in {nowhere}; {ends}"
+    )
+    caplog.clear()
+    nowhere.mkdir()
+    watch(nowhere, Evaluations()).run()
+    assert caplog.messages[0] == f"Waiting for a run in {nowhere}; {ends}"
+    caplog.clear()
+    made_run(nowhere / "a", finished=False, steps=())
+    watch(nowhere, Evaluations()).run()
+    assert caplog.messages[0] == f"Waiting for checkpoints of 1 run; {ends}"
+    with pytest.raises(UserError, match="run.json is a file. Name a folder of runs, or a run."):
+        watch(nowhere / "a" / "run.json", Evaluations()).run()
 
 
 def test_an_evaluation_that_fails_is_told_and_tried_again_by_the_next_watch(tmp_path, caplog):

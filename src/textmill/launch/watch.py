@@ -15,7 +15,7 @@ from typing import Any
 from textmill.checkpoint.layout import MANIFEST, step_of
 from textmill.checkpoint.manifest import digest_of
 from textmill.checkpoint.saved import SavedCheckpoints
-from textmill.errors import InUseError, RunStoppedError, TextmillError
+from textmill.errors import InUseError, RunStoppedError, TextmillError, UserError
 from textmill.launch.grid import Show, why
 from textmill.launch.grid_table import selected_by
 from textmill.launch.launcher import Job, Launcher
@@ -136,6 +136,7 @@ class Watch:
         self._digests: dict[Path, tuple[int, str]] = {}
         self._locks: dict[Path, Lock] = {}
         self._others: set[Path] = set()
+        self._told = False
 
     def run(self) -> list[Path]:
         """Evaluates until every run is finished, or nothing new has come for the timeout.
@@ -145,7 +146,10 @@ class Watch:
 
         Raises:
             RunStoppedError: A signal came.
+            UserError: A file has the name of the folder.
         """
+        if self.root.is_file():
+            raise UserError(f"{self.root} is a file. Name a folder of runs, or a run.")
         with StopSignals() as stop:
             try:
                 while not self.is_over():
@@ -182,8 +186,21 @@ class Watch:
         if now - self.last_news > self.timeout:
             self.tell_timeout(self.known)
             return True
-        self.show(f"waiting for checkpoints of {len(self.known)} runs")
+        self.tell_waiting()
         return False
+
+    def tell_waiting(self) -> None:
+        """Says what it waits for, and once for how long: nothing else may come for an hour."""
+        count = len(self.known)
+        what = (
+            f"checkpoints of {count} run{'s' * (count > 1)}" if count else f"a run in {self.root}"
+        )
+        if not self._told:
+            self._told = True
+            missing = "" if self.root.exists() else f"There is no folder {self.root} yet. "
+            most = format_duration(self.timeout)
+            LOG.info(f"{missing}Waiting for {what}; it ends after {most} without news (--timeout).")
+        self.show(f"waiting for {what}")
 
     def tell_timeout(self, runs: Sequence[Path]) -> None:
         """Says what is still open when nothing came any more."""

@@ -154,7 +154,7 @@ def test_what_it_waits_for_is_said_at_once(tmp_path, caplog):
     made_run(nowhere / "a", finished=False, steps=())
     watch(nowhere, Evaluations()).run()
     assert caplog.messages[0] == f"Waiting for checkpoints of 1 run; {ends}"
-    with pytest.raises(UserError, match="run.json is a file. Name a folder of runs, or a run."):
+    with pytest.raises(UserError, match=r"run\.json is a file\. Name a folder of runs, or a run\."):
         watch(nowhere / "a" / "run.json", Evaluations()).run()
 
 

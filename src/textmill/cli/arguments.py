@@ -35,9 +35,12 @@ def typed_lines(what: str) -> Iterator[bytes]:
         yield line.encode("utf-8", errors="surrogateescape")
 
 
-def add_recipe(parser: argparse.ArgumentParser) -> None:
+def add_recipe(
+    parser: argparse.ArgumentParser,
+    about: str = "a script, an experiment, a YAML file or a run folder",
+) -> None:
     """A recipe with its settings and how to read them."""
-    parser.add_argument("recipe", help="a script, an experiment, a YAML file or a run folder")
+    parser.add_argument("recipe", help=about)
     add_words(parser)
     parser.add_argument(
         "--config",
@@ -60,9 +63,14 @@ def add_words(parser: argparse.ArgumentParser, about: str = "settings") -> None:
     parser.add_argument("words", nargs="*", default=[], metavar="name.setting=value", help=about)
 
 
-def add_run(parser: argparse.ArgumentParser, *, nargs: str | None = None) -> None:
+def add_run(
+    parser: argparse.ArgumentParser,
+    about: str = "the folder of a run, as textmill train prints it",
+    *,
+    nargs: str | None = None,
+) -> None:
     """A run folder and the checkpoint to use; ``nargs`` is argparse's."""
-    parser.add_argument("run", nargs=nargs, help="the folder of a run, as textmill train prints it")
+    parser.add_argument("run", nargs=nargs, help=about)
     parser.add_argument(
         "--checkpoint",
         default="best",

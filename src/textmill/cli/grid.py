@@ -25,7 +25,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         "goes on with a grid that was interrupted, values can be added to it, and of one that is "
         "finished it prints the table. Exit code 1 where a cell failed."
     )
-    add_recipe(parser)
+    add_recipe(parser, "a script, an experiment or a YAML file")
     parser.add_argument(
         "--seeds", type=int, metavar="N", help="train each combination with the seeds 1 to N"
     )

@@ -33,7 +33,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         "line as it is typed. A row that cannot be read or answered leaves an empty line in its "
         "place and a message that names its line; the exit code is then 1."
     )
-    add_run(parser)
+    add_run(parser, "the folder of a run, as textmill train prints it, or of an export")
     add_rows(parser)
     parser.add_argument(
         "--json",

@@ -28,7 +28,8 @@ def add(parser: argparse.ArgumentParser) -> None:
         "questions that were taken are answered first. Only this machine can ask, unless --host "
         "says otherwise."
     )
-    add_run(parser, nargs="?")
+    about = "the folder of a run, as textmill train prints it, or of an export"
+    add_run(parser, about, nargs="?")
     parser.add_argument(
         "--pipeline",
         metavar="NAME",

@@ -119,6 +119,21 @@ def test_a_good_recipe_is_ready_and_every_step_is_said(recipe, capsys):
     assert re.search(r"\nmemory: about \S+ [MG]B of memory at most, of ", said)
 
 
+def test_word_vectors_are_read_and_a_file_that_is_missing_is_a_problem(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("train.tsv").write_text("a\tgood soup\nb\tbad soup\n" * 4)
+    words = ["train_data.path=train.tsv", "valid_data.path=train.tsv", "model.embedding.dim=2"]
+    words += ["tokenizer.type=fitted_words", "model.embedding.vectors=words.txt"]
+    found = check("classification/averaging/local", words, device="cpu")
+    assert found.problems == ["build: The word vectors cannot be read. words.txt: missing."]
+    Path("words.txt").write_text("soup 0.1 0.2\n")
+    said = []
+    found = check("classification/averaging/local", words, device="cpu", say=said.append)
+    assert found.problems == []
+    line = "Word vectors of words.txt: 1 of 3 words have one of its 1 vectors (33.3 %)."
+    assert any(text.startswith("build: ") and line in text for text in said)
+
+
 def test_what_auto_stands_for_is_said(recipe):
     said = []
     found = check(recipe(), ["train_data.max_tokens=auto"], device="cpu", say=said.append)

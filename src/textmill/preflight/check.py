@@ -155,6 +155,7 @@ class _Walk:
         self, planned: Planned, folder: Path, *, device: str, found: Check, say: Say
     ) -> None:
         self.plan, self.folder, self.found, self.say = planned.plan, folder, found, say
+        self.fresh = planned.run is None
         self.notes = found.notes
         self.settings = self.plan.settings.get("trainer", {})
         self.told: set[str] = set()
@@ -210,8 +211,10 @@ class _Walk:
         with within_memory():
             self.task = self.session.get("task")
         module = self.task.module.to(self.session.get("env").device)
+        # What a fresh start reads (pretrained weights, word vectors); a run has begun already.
+        lines = self.task.initialize() if self.fresh else []
         size = sum(p.numel() for p in module.parameters())
-        return f"{type(module).__name__}, {size:,} parameters"
+        return " · ".join([f"{type(module).__name__}, {size:,} parameters", *lines])
 
     def max_tokens(self) -> str:
         found = settle_max_tokens(self.session, self.settings, seed=seed_of(self.plan))

@@ -242,6 +242,31 @@ def test_again_with_a_run_dir_takes_the_next_free_one(folder):
     assert textmill.train("tiny.py", SHORT, run_dir="r", again=True).folder == Path("r-2")
 
 
+def test_a_run_that_saved_nothing_gives_its_folder_to_the_mended_one(folder):
+    edit(folder / "tiny.py", "task = Translation.Config", "task = Own.Config")
+    edit(
+        folder / "tiny.py",
+        "train_data = ",
+        "class Own(Translation):\n    class Config(Translation.Config): pass\n"
+        "    def training_step(self, batch):\n        1 / 0\n\n\ntrain_data = ",
+    )
+    with pytest.raises(ZeroDivisionError):
+        textmill.train("tiny.py", SHORT, run_dir="r")
+    failed = RunFolder(Path("r")).info["key"]
+    edit(folder / "tiny.py", "1 / 0", "return super().training_step(batch)")
+    with (folder / "train.tsv").open("a") as file:
+        file.write("tea\tdu the\n")  # other data, too, as nothing was learnt from the former
+    run = textmill.train("tiny.py", SHORT, run_dir="r")
+    assert run.folder == Path("r")
+    info = RunFolder(Path("r")).info
+    assert info["key"] != failed
+    assert info["finished"]
+    assert len(info["starts"]) == 1
+    edit(folder / "tiny.py", "lr=2e-2", "lr=1e-2")
+    with pytest.raises(UserError, match="r holds another run"):
+        textmill.train("tiny.py", SHORT, run_dir="r")
+
+
 def test_going_on_elsewhere_is_refused(folder):
     textmill.train("tiny.py", SHORT, run_dir="r")
     with pytest.raises(UserError) as failure:

@@ -8,6 +8,7 @@ runs/<recipe>/<key>/
 import hashlib
 import itertools
 import json
+import logging
 import os
 import platform
 import re
@@ -88,6 +89,7 @@ WRITTEN_FOLDERS = {
 }
 """Folders that textmill writes, each with whether it writes into one that is there already."""
 
+LOG = logging.getLogger("textmill")
 ROOT = Path("runs")
 """Where runs are unless a person names another folder."""
 PLACES = Path(".textmill") / "run_places.txt"
@@ -193,6 +195,19 @@ class RunFolder:
             if name not in info:
                 raise UserError(f"{file} does not say the '{name}' of the run.")
         return info
+
+    def has_other(self, key: str) -> bool:
+        """Whether it holds a run of another key; one that never saved anything gives way."""
+        info = self.info
+        saved = bool(info.get("finished")) or has_saved(self.path)
+        return bool(info) and info["key"] != key and saved
+
+    def take_over(self, key: str) -> None:
+        """Forgets a run of another key, which gives way; its log stays."""
+        if self.info and self.info["key"] != key:
+            LOG.info("%s: the run that began here saved nothing, and gives way.", self.path)
+            for name in ("run.json", "config.yaml"):
+                (self.path / name).unlink(missing_ok=True)
 
     @property
     def finished(self) -> bool:

@@ -34,7 +34,7 @@ def choose_folder(planned: Planned, *, run_dir: str | Path | None, again: bool) 
     if run_dir is None:
         return RunFolder.place(planned.name, key, again=again)
     folder = RunFolder(Path(run_dir)).free() if again else RunFolder(Path(run_dir))
-    if folder.info and folder.info["key"] != key:
+    if folder.has_other(key):
         raise UserError(
             f"{run_dir} holds another run (key {folder.info['key']}, this one has {key}). "
             f"Choose another {worded('--run-dir', 'run_dir')}, or go on with that run: "
@@ -85,10 +85,15 @@ def entered(folder: Path) -> Iterator[None]:
             raise
 
 
-def clean(folder: Path) -> None:
-    """Removes what a process that was killed left half-written."""
-    for place in (folder, folder / "predictions", folder / "export"):
+def clean(folder: RunFolder, *, key: str | None) -> None:
+    """Removes what a killed process left half-written, and the record of a run of another key.
+
+    Without a ``key`` the run that is there goes on. Another one, that has saved nothing, gives way.
+    """
+    for place in (folder.path, folder.path / "predictions", folder.path / "export"):
         clean_leftovers(place)
+    if key is not None:
+        folder.take_over(key)
 
 
 @contextmanager

@@ -168,7 +168,7 @@ def train_ranks(
         # By the process that had the folder until now.
         if ranks.size == 1 and is_finished(folder, planned, extend=extend):
             return ended_run(folder, planned)
-        clean(folder.path)
+        clean(folder, key=None if goes_on else run_key(planned.plan))
         if ranks.restart:
             LOG.warning(ranks.restart)
         return _fit(planned, folder, changes(folder), start(folder), ranks=ranks)

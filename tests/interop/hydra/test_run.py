@@ -9,6 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from tests.interop.project import FILES, write_project
 from textmill.errors import MissingExtraError, RunStoppedError, UserError
 from textmill.interop.hydra.config import ConfigError
 from textmill.interop.hydra.targets import importable
@@ -409,9 +410,54 @@ def test_a_start_that_fails_does_not_hinder_the_next(train, project, words, said
         assert RunFolder(folder).info["length"]["max_epochs"] == 3
 
 
-def test_what_a_callback_of_lightnings_refuses_is_no_fault_of_the_project(train):
-    with pytest.raises(UserError, match=r"^Lightning cannot train this: Early stopping .*val/los"):
+def test_a_value_that_callbacks_monitor_and_nobody_logs_is_named_with_what_to_do(train):
+    with pytest.raises(UserError) as error:
         train("callbacks=default", "callbacks.early_stopping.monitor=val/los")
+    assert str(error.value).startswith(
+        "callbacks monitor val/los, which the module does not log. In its validation_step: "
+        "self.log('val/los', ...); a loss may be returned instead. Or leave the callbacks out: "
+        "~callbacks. It logs: "
+    )
+    assert "val/loss" in str(error.value)
+
+
+def test_another_refusal_of_a_callback_is_no_fault_of_the_project(train):
+    with pytest.raises(UserError, match=r"^Lightning cannot train this: Early stopping .*train/x"):
+        train("callbacks=default", "callbacks.early_stopping.monitor=train/x")
+
+
+SILENT = FILES["src/models/toy_module.py"].replace(
+    "        self.log(", "        (lambda *_, **__: 0)("
+)
+
+
+def test_a_mended_module_takes_the_folder_of_a_run_that_was_refused(train, project, caplog):
+    """And what validation_step returns is the loss that the template's callbacks monitor."""
+    caplog.set_level("INFO", "textmill")
+    write_project(project, toy_module=SILENT)
+    words = ["callbacks=default", "trainer.max_epochs=3"]
+    with pytest.raises(UserError, match=r"which the module does not log\..*It logs: nothing\."):
+        train(*words, run_dir="run")
+    assert RunFolder(Path("run")).info["failed"].startswith("callbacks monitor val/loss")
+    unloaded()
+    returned = SILENT.replace('self.step(batch, "val")', 'return self.step(batch, "val")')
+    write_project(project, toy_module=returned)
+    run = train(*words, run_dir="run")
+    assert run.folder == Path("run")
+    assert "run: the run that began here saved nothing, and gives way." in caplog.messages
+    valid = [line["loss"] for line in lines(run) if line["split"] == "valid"]
+    assert len(valid) == len(set(valid)) == 3
+    assert run.result["best"]["loss"] == pytest.approx(min(valid))
+    unloaded()
+    write_project(project)
+    with pytest.raises(UserError, match="run holds another run"):
+        train(*words, run_dir="run")
+
+
+def unloaded():
+    """Forgets the project's modules, as another process has none of them."""
+    for name in [name for name in sys.modules if name.split(".")[0] == "src"]:
+        del sys.modules[name]
 
 
 def test_yaml_that_grows_or_names_code_is_refused_unread(train, project):

@@ -24,6 +24,7 @@ from textmill.errors import TextmillError, UserError, raised_at
 from textmill.interop.hydra.checkpoints import FolderCheckpointIO, refuse_no_checkpoint
 from textmill.interop.hydra.logged_names import split_and_name
 from textmill.interop.hydra.logger import ReportingLogger
+from textmill.interop.hydra.monitored import ReturnedLoss, not_logged
 from textmill.interop.hydra.resume import GoingOn
 from textmill.interop.hydra.targets import PASSED
 from textmill.interop.lightning.older_names import modern_trainer
@@ -106,6 +107,27 @@ def _refused() -> Iterator[None]:
 
 
 @contextmanager
+def _refused_monitors(trainer: Trainer) -> Iterator[None]:
+    """Says what to do where a callback has no use for what the module logs."""
+    try:
+        yield
+    except (MisconfigurationException, RuntimeError) as error:
+        missing = not_logged(trainer)
+        if not any(name in str(error) for name in missing):
+            raise
+        first = missing[0]
+        raise UserError(
+            f"callbacks monitor {', '.join(missing)}, which the module does not log. In its "
+            f"validation_step: self.log({first!r}, ...); a loss may be returned instead. Or leave "
+            f"the callbacks out: ~callbacks. It logs: {_logged(trainer) or 'nothing'}."
+        ) from error
+
+
+def _logged(trainer: Trainer) -> str:
+    return ", ".join(sorted(trainer.callback_metrics))
+
+
+@contextmanager
 def _told() -> Iterator[None]:
     """Lets what Lightning says go where textmill's lines go; its hints go to the log alone."""
     logger = logging.getLogger("lightning.pytorch")
@@ -164,7 +186,8 @@ class _Fitting:
             weights = str(newest.path)
             LOG.info("Going on from step %s.", f"{newest.manifest.step:,}")
         if self.settings.get("train", True):
-            trainer.fit(model, datamodule=data, ckpt_path=weights)
+            with _refused_monitors(trainer):
+                trainer.fit(model, datamodule=data, ckpt_path=weights)
             weights = None
         result: dict[str, Any] = {"steps": trainer.global_step, "epochs": trainer.current_epoch}
         best, path = _best(trainer)
@@ -235,7 +258,7 @@ class _Fitting:
         going_on = GoingOn(
             self.io, self.reporters, info, stop=self.stop, resumes=resumes, extended=extend
         )
-        callbacks: list[Callback] = [going_on, *self._several("callbacks")]
+        callbacks: list[Callback] = [going_on, ReturnedLoss(), *self._several("callbacks")]
         logger = ReportingLogger(self.reporters, writes=self.io.store.writes)
         own = [self._instance(OmegaConf.create(p), "trainer.plugins") for p in _plugins(options)]
         if not any(isinstance(each, Checkpoint) for each in callbacks):

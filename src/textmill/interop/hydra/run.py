@@ -119,7 +119,7 @@ class HydraRun:
             return RunFolder.place(self.name, self.key, again=again)
         folder = RunFolder(Path(run_dir))
         folder = folder.free() if again else folder
-        if folder.info and folder.info["key"] != self.key:
+        if folder.has_other(self.key):
             raise UserError(
                 f"{run_dir} holds another run (key {folder.info['key']}, this one has {self.key}). "
                 f"Choose another {worded('--run-dir', 'run_dir')}."
@@ -293,7 +293,7 @@ def train_composed(
     with entered(folder.path):
         if run.is_finished(folder, extend=extend):  # by the process that had it until now
             return Run(folder.path, folder.result)
-        clean(folder.path)
+        clean(folder, key=run.key)
         for note in run.notes():
             LOG.info(note)
         began = run.began(folder)

@@ -73,9 +73,9 @@ def test_nothing_makes_lines_colourful(variable: str, monkeypatch: pytest.Monkey
 def test_a_bar_and_a_table_on_a_terminal() -> None:
     text = shown(Screen())
     assert "1,200/20,000 steps · eta 12m · loss 3.142 · lr 0.0012 · 7,432 target tokens/s\n" in text
-    assert "split     step  epoch    loss    bleu" in text
+    assert "split    step  epoch    loss    bleu" in text
     assert text.count("split ") == 1
-    assert "valid    1,200    2.3   2.871   28.34" in text
+    assert "valid   1,200    2.3   2.871   28.34" in text
     assert "\x1b[1m  30.00\x1b[0m" in text  # the best so far is bold
     assert text.endswith("done · step 2,400 · bleu 30.00\n")
     assert text.rindex("\x1b[?25h") > text.rindex("\x1b[?25l")  # the cursor is shown again
@@ -120,13 +120,21 @@ def test_a_bar_and_a_row_fit_the_terminal(columns: int, monkeypatch: pytest.Monk
     assert row.endswith("0.9700"), "what selects is shown in any width"
     if columns == 80:
         assert [line for line in lines if line not in bars][1:4] == [
-            "                                           macro   macro   macro   micro        ",
-            "split     step  epoch    loss accuracy precision  recall      f1      f1     mcc",
-            "valid       84    1.0 0.07000   90.0 %    90.0 %  90.0 %  90.0 %  90.0 %  0.9700",
+            "                                          macro   macro   macro   micro        ",
+            "split    step  epoch    loss accuracy precision  recall      f1      f1     mcc",
+            "valid      84    1.0 0.07000   90.0 %    90.0 %  90.0 %  90.0 %  90.0 %  0.9700",
         ]
         assert bars[-1].endswith("· loss 0.4331 · lr 0.00174 · 147 steps/s")
     if columns == 60:
         assert "not shown: macro_recall, macro_f1, micro_f1" in lines
+
+
+def test_what_is_measured_of_tags_fits_80_columns() -> None:
+    names = [f"span_{name}" for name in ("precision", "recall", "f1", "macro_f1")]
+    names = ["loss", *names, "token_accuracy", "whole_sentence"]
+    table = ValuesTable({}, selected="span_f1")
+    lines = table.add("valid", {"step": 999_999, "epoch": 1.0}, dict.fromkeys(names, 1.0), width=80)
+    assert [len(line.plain) for line in lines] == [80, 80, 80, 80]
 
 
 def test_no_time_is_left_at_the_end() -> None:

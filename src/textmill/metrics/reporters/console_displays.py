@@ -218,15 +218,15 @@ class ValuesTable:
         ...     "valid", {"step": 1000, "epoch": 2.0}, {"loss": 2.5, "bleu": 28.3}
         ... ):
         ...     print(line.plain)
-        split     step  epoch    loss    bleu
-        valid    1,000    2.0   2.500   28.30
+        split    step  epoch    loss    bleu
+        valid   1,000    2.0   2.500   28.30
         >>> values = {"loss": 2.5, "macro_precision": 0.9, "recall": 0.8}
-        >>> for line in table.add("valid", {"step": 2000, "epoch": 4.0}, values, width=42):
+        >>> for line in table.add("valid", {"step": 2000, "epoch": 4.0}, values, width=41):
         ...     print(line.plain)
-                                          macro
-        split     step  epoch    loss precision
+                                         macro
+        split    step  epoch    loss precision
         not shown: recall
-        valid    2,000    4.0   2.500    90.0 %
+        valid   2,000    4.0   2.500    90.0 %
     """
 
     def __init__(self, directions: Mapping[str, Direction], *, selected: str = "") -> None:
@@ -245,7 +245,7 @@ class ValuesTable:
             self._titles = _titles(list(values), self._selected, (width or 1 << 20) - len(_PLACE))
             lines += [Text(line, style="dim") for line in self._header(values)]
         epoch = f"{progress['epoch']:.1f}" if "epoch" in progress else ""
-        row = Text(f"{split:<5} {int(progress.get('step', 0)):>8,} {epoch:>6}")
+        row = Text(f"{split:<5} {int(progress.get('step', 0)):>7,} {epoch:>6}")
         for name, words in self._titles.items():
             text = format_value(name, values[name]).rjust(_width(words))
             style = "bold" if self._is_best(split, name, values[name]) else ""
@@ -271,7 +271,7 @@ class ValuesTable:
         return before is not None  # the first is no progress yet
 
 
-_PLACE = f"{'split':<5} {'step':>8} {'epoch':>6}"
+_PLACE = f"{'split':<5} {'step':>7} {'epoch':>6}"
 
 
 def _titles(names: Sequence[str], selected: str, width: int) -> dict[str, list[str]]:

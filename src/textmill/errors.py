@@ -159,11 +159,10 @@ def missing_training_extra(error: BaseException | None, what: str) -> MissingExt
 
     Example:
         >>> cause = ModuleNotFoundError("No module named 'torch'", name="torch")
-        >>> print(missing_training_extra(cause, "textmill train tatoeba.py"))
-        textmill train tatoeba.py needs the package 'torch', which is not installed. Install it
-        with: \
+        >>> print(missing_training_extra(cause, "It"))
+        It needs the package 'torch', which is not installed. Install it with: \
 pip install 'textmill[train]'
-        >>> missing_training_extra(ValueError("'torch'"), "textmill train tatoeba.py")
+        >>> missing_training_extra(ValueError("'torch'"), "It")
     """
     while error is not None:
         if isinstance(error, ModuleNotFoundError) and error.name in TRAINING_PACKAGES:

@@ -178,9 +178,8 @@ def attribute_here(text: str) -> str:
         text: The dotted name, or Python's own words for an import that failed.
 
     Example:
-        >>> attribute_here("No module named 'textmill.generate'")
-        'In textmill it is textmill.text.train_sentencepiece for spm_train, and textmill.load for
-        answers.'
+        >>> attribute_here("No module named 'textmill.predict'")
+        'In textmill it is textmill.load, which gives a predictor.'
         >>> attribute_here("cannot import name 'Env' from 'textmill.cli' (/x/__init__.py)")
         'In textmill it is textmill.runtime.Env.'
     """

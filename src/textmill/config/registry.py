@@ -62,7 +62,7 @@ class Registry:
         ... class Red: ...
         >>> colours.get("red") is Red, colours.name_of(Red)
         (True, 'red')
-        >>> colours.get("rd")
+        >>> colours.get("rd")  # doctest: +NORMALIZE_WHITESPACE
         Traceback (most recent call last):
         textmill.config.registry.UnknownNameError: Unknown colour 'rd'. Did you mean 'red'? Known:
         red.

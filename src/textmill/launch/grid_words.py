@@ -81,9 +81,8 @@ class Axis:
             Axis(name='lr', values=('1e-5', '1e-2'), range='log')
             >>> Axis.of_space("lr", "log", "0,1")
             Traceback (most recent call last):
-            textmill.errors.UserError: 'lr=log(0,1)': wanted two numbers, the smaller one first and
-            \
-above 0.
+            textmill.errors.UserError: 'lr=log(0,1)': wanted two numbers, the smaller one first \
+and above 0.
         """
         values = tuple(value.strip() for value in split_values(text))
         if kind == "choice" and all(values):

@@ -64,7 +64,7 @@ class Metric(ABC):
         (None, None)
         >>> ours.merge(theirs)
         >>> ours.compute()
-        {'longest': 13.0}
+        {'longest': 17.0}
     """
 
     @override

@@ -67,8 +67,7 @@ def preset(name: str) -> Config:
         512
         >>> preset("huge")  # doctest: +ELLIPSIS
         Traceback (most recent call last):
-        textmill.config.registry.UnknownNameError: Unknown model preset 'huge'. Known: tiny, small,
-        ...
+        textmill.config.registry.UnknownNameError: Unknown model preset 'huge'. Known: ...
     """
     if name not in PRESETS:
         raise UnknownNameError(

@@ -29,7 +29,7 @@ def read_text(source: str | Path | bytes, *, name: str | None = None) -> Documen
     Example:
         >>> [line.text for line in read_text(b"D. Knuth. 1984.\r\n\r\nE. Dijkstra.\n").lines]
         ['D. Knuth. 1984.', '', 'E. Dijkstra.']
-        >>> read_text(b"Caf\xe9", name="refs.txt")
+        >>> read_text(b"Caf\xe9", name="refs.txt")  # doctest: +NORMALIZE_WHITESPACE
         Traceback (most recent call last):
         textmill.pipelines.documents.document.DocumentError: refs.txt: line 1 is not UTF-8: save it
         so

@@ -56,9 +56,8 @@ def by_hand(project, epochs):
     return module.state_dict()
 
 
-@pytest.mark.filterwarnings(
-    "ignore:.isinstance.treespec, LeafSpec:FutureWarning"
-)  # Lightning's own
+@pytest.mark.filterwarnings("ignore:.isinstance.treespec, LeafSpec:FutureWarning")
+@pytest.mark.filterwarnings("ignore:The .srun. command")  # Lightning's own, like the one above
 def test_weights_are_those_of_a_fit_by_hand(train, project):
     run = train("trainer.max_epochs=3")
     assert same(weights(run), by_hand(project, 3))

@@ -99,6 +99,14 @@ def test_a_run_that_goes_back_has_the_answers_of_its_checkpoint(tmp_path: Path) 
     assert names(tmp_path) == ["mine-step-1.jsonl", "valid-step-00000008.jsonl"]
 
 
+def test_a_state_names_no_file_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "mine-step-00000001.jsonl").write_text("{}\n")
+    predictions = Predictions.Config().build(xp=Experiment(folder=tmp_path))
+    predictions.load_state_dict({"files": {"../mine": {"step": 1, "sha256": ""}}})
+    assert predictions.state_dict() == {"files": {}}
+    assert (tmp_path / "mine-step-00000001.jsonl").exists()
+
+
 def test_a_fresh_start_deletes_what_a_killed_one_left(tmp_path: Path) -> None:
     predictions = Predictions.Config(rows=1).build(xp=Experiment(folder=tmp_path))
     predictions.examples("valid", {"step": 12}, ROWS)

@@ -26,7 +26,7 @@ __all__ = ["Predictions", "spread"]
 LOG = logging.getLogger("textmill")
 DIGITS = 16
 """Hexadecimal digits of a sha256 that tell two files apart; no stranger gains by a false one."""
-_NAME = re.compile(r"(?P<split>.+)-step-(?P<step>\d{8,18})\.jsonl")
+_NAME = re.compile(r".+-step-\d{8,18}\.jsonl")
 
 
 @final
@@ -101,7 +101,7 @@ class Predictions(Component, Reporter):
         self._files = {}
         for split, facts in state["files"].items():
             path = self._path(str(split), int(facts["step"]))
-            if not _NAME.fullmatch(path.name) or "/" in path.name:
+            if path.parent != self._folder:
                 continue
             problem = _difference(path, str(facts["sha256"]))
             if problem is None:

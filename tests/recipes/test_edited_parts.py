@@ -14,7 +14,6 @@ from tests.runs.test_own_parts import (
     loss_in_training,
     script,
 )
-from textmill.checkpoint.run_seal import RunSeal
 from textmill.config.sources.own_code import own_parts
 from textmill.config.values.yaml_files import dump_yaml
 
@@ -97,21 +96,6 @@ def test_a_run_does_not_go_on_with_an_edited_module(home):
     ]
     (home / "named_parts.py").write_text(PARTS)
     assert in_new_process(go_on, home, cwd=home).splitlines()[-1].isdigit()
-
-
-def test_a_run_from_before_parts_were_sealed_is_used_as_it_was(home):
-    config = home / "run" / "config.yaml"
-    lines = config.read_text().splitlines(keepends=True)
-    config.write_text("".join(line for line in lines if not line.startswith("# sealed")))
-    assert not RunSeal.read(home / "run").parts
-    edit(home / "named_parts.py")
-    code = (
-        "import textmill, named_parts\n"
-        "from textmill.inference.load import edited_parts\n"
-        "from pathlib import Path\n"
-        "print(edited_parts(Path('run'), [named_parts.Named]))\n"
-    )
-    assert in_new_process(code, home, cwd=home) == "[]\n"
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ def made_run(path: Path, *, steps=(10, 20, 30), best=20, finished=True, lr=0.001
         "optimizer": {"type": "adamw", "lr": lr, "betas": [0.9, 0.98]},
         "trainer": {"max_steps": 30, "seed": 1},
     }
-    folder.write_config("tiny/made", settings, {}, swaps={})
+    folder.write_config("tiny/made", settings, {}, swaps={}, run="0" * 16)
     (path / "recipe.py").write_text("model = 1\n")
     result = {"steps": 30, "best": {"step": best, "bleu": 28.5}} if finished else None
     start = {

@@ -299,23 +299,6 @@ def test_a_part_that_no_run_could_find_is_refused_before_training(tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-def test_a_run_of_before_types_were_written_is_not_loaded_without_its_classes(tmp_path):
-    """Neither was there a seal then, nor a run's name in a manifest."""
-    path = script(tmp_path, *OWN["an encoder without settings"])
-    run = textmill.train(path, QUIET, run_dir=tmp_path / "run").folder
-    config = run / "config.yaml"
-    old = [line for line in config.read_text().splitlines() if "Turned" not in line]
-    config.write_text("".join(f"{line}\n" for line in old if not line.startswith("# sealed")))
-    with pytest.raises(CodeNotAllowedError) as caught:
-        textmill.load(run)
-    assert str(caught.value) == (
-        f"{run} was made when config.yaml did not say which settings are of a class of the "
-        f"recipe's own, and {run / 'recipe.py'} has such classes, so it cannot be loaded without "
-        "them. If you trust it, allow it: --allow-code on the command line, allow_code=True in "
-        "Python."
-    )
-
-
 FUNCTION = """
 def module(model, tokenizer, labels):
     from torch import nn

@@ -16,24 +16,24 @@ from textmill.checkpoint.manifest import read_small
 from textmill.errors import CheckpointError, worded
 from textmill.runtime.files import sha256
 
-__all__ = ["RunSeal", "refuse_changed", "sealed_config"]
+__all__ = ["RunSeal", "sealed_config"]
 
 CONFIG = "config.yaml"
 LARGEST_CODE = 16 << 20
 """Bytes of a file of code that is read; a person's own has some thousand."""
 _CODE = re.compile(rb"# sealed: code ([0-9a-f]{64}) ([^\n]+)\n")
 _PART = re.compile(rb"# sealed: part ([0-9a-f]{64}) ([^\n]+)\n")
-_RUN = re.compile(rb"# sealed: run ([0-9a-f]{16}|none), sha256 ([0-9a-f]{64})\n\Z")
+_RUN = re.compile(rb"# sealed: run ([0-9a-f]{16}), sha256 ([0-9a-f]{64})\n\Z")
 
 
 def sealed_config(
-    text: str, *, run: str | None, code: Mapping[str, str], parts: Mapping[str, str] | None = None
+    text: str, *, run: str, code: Mapping[str, str], parts: Mapping[str, str] | None = None
 ) -> bytes:
     """The content of ``config.yaml`` with its seal.
 
     Args:
         text: The settings, as YAML.
-        run: The name of the run, 16 hexadecimal digits; None for one begun before runs had names.
+        run: The name of the run, 16 hexadecimal digits.
         code: The sha256 of each file of the recipe's own, by its path in the run folder.
         parts: The sha256 of the code of each class and function of a person's own, by its name.
     """
@@ -41,7 +41,7 @@ def sealed_config(
     lines += [f"# sealed: part {digest} {name}\n" for name, digest in (parts or {}).items()]
     body = f"{text}{''.join(lines)}".encode()
     digest = hashlib.sha256(body).hexdigest()
-    return body + f"# sealed: run {run or 'none'}, sha256 {digest}\n".encode()
+    return body + f"# sealed: run {run}, sha256 {digest}\n".encode()
 
 
 @dataclass(frozen=True)
@@ -50,10 +50,8 @@ class RunSeal:
 
     folder: Path
     """The run folder."""
-    whole: bool = False
-    """Whether it has a seal; that of a run made before there were any has none."""
-    run: str | None = None
-    """The name of the run, which its checkpoints have; None where it was begun without one."""
+    run: str
+    """The name of the run, which its checkpoints have."""
     code: Mapping[str, str] = field(default_factory=dict)
     """The sha256 of each file of the recipe's own, by its path in the run folder."""
     parts: Mapping[str, str] = field(default_factory=dict)
@@ -64,7 +62,7 @@ class RunSeal:
         """Reads the seal of a folder, and compares it with what it seals; None: it has no config.
 
         Raises:
-            CheckpointError: ``config.yaml`` is not as the run wrote it.
+            CheckpointError: ``config.yaml`` is not as the run wrote it, or has no seal.
 
         Example:
             >>> RunSeal.read(Path("/no/such/run")) is None
@@ -78,23 +76,25 @@ class RunSeal:
         except CheckpointError as error:
             raise CheckpointError(f"{folder / str(error)}.") from error
         last = _RUN.search(data)
-        if last is None:
-            return cls(folder)
-        body = data[: last.start()]
-        if hashlib.sha256(body).hexdigest() != last[2].decode():
+        body = data if last is None else data[: last.start()]
+        if last is None or hashlib.sha256(body).hexdigest() != last[2].decode():
+            seal = (
+                "the comments that seal it, its last lines, are gone"
+                if last is None
+                else "the seal in its last line does not fit"
+            )
             raise CheckpointError(
-                f"{path} is not as the run wrote it: the seal in its last line does not fit. It "
-                "says what the weights mean, so they are not used. Restore it from a copy; an "
-                "unfinished run writes it anew when it is started by the command that began it. To "
-                "train with other settings, name the file as a recipe: "
+                f"{path} is not as the run wrote it: {seal}. It says what the weights mean, so "
+                "they are not used. Restore it from a copy; an unfinished run writes it anew when "
+                "it is started by the command that began it. To train with other settings, name "
+                "the file as a recipe: "
                 + worded(f"textmill train {path}", f"textmill.train({str(path)!r})")
             )
-        run = last[1].decode()
         code, parts = (
             {name.decode("utf-8", "replace"): digest.decode() for digest, name in of.findall(body)}
             for of in (_CODE, _PART)
         )
-        return cls(folder, True, None if run == "none" else run, code, parts)
+        return cls(folder, last[1].decode(), code, parts)
 
     def changed_code(self) -> list[str]:
         """The files of the recipe's own that are not as the run wrote them."""
@@ -104,8 +104,6 @@ class RunSeal:
         """Why a checkpoint that names a run is not of this one; None where it is."""
         if named == self.run:
             return None
-        if not self.whole:
-            return f"it is of run {named}, and {CONFIG} has no seal that says so"
         return f"it is of another run ({named or 'one without a name'} instead of {self.run})"
 
     def _differs(self, name: str, digest: str) -> bool:
@@ -113,22 +111,3 @@ class RunSeal:
         if ".." in Path(name).parts or not path.is_file() or path.stat().st_size > LARGEST_CODE:
             return True
         return sha256(path) != digest
-
-
-def refuse_changed(folder: Path, *, code: bool) -> None:
-    """Refuses a run whose settings, or code that is to be executed, are not as the run wrote them.
-
-    Args:
-        folder: The run folder.
-        code: Whether its code is meant too.
-
-    Raises:
-        CheckpointError: ``config.yaml`` or a file of the code differs, or is gone; names it.
-    """
-    seal = RunSeal.read(folder)
-    if code and seal is not None and (changed := seal.changed_code()):
-        raise CheckpointError(
-            f"{', '.join(changed)} in {folder}: not as the run wrote it, and it says what the "
-            "weights mean. Restore it from a copy, or go on with the run by the command that began "
-            "it, which writes it anew."
-        )

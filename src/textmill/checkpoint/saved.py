@@ -18,10 +18,10 @@ from textmill.checkpoint.layout import (
 )
 from textmill.checkpoint.manifest import Manifest, Pointer, verify
 from textmill.checkpoint.parts import plain_parts
-from textmill.checkpoint.run_seal import RunSeal
+from textmill.checkpoint.run_seal import CONFIG, RunSeal
 from textmill.errors import CheckpointError
 
-__all__ = ["PART", "FoundCheckpoint", "SavedCheckpoints", "selected_step"]
+__all__ = ["PART", "FoundCheckpoint", "SavedCheckpoints", "refuse_changed", "selected_step"]
 
 PART = "selection"
 """The part whose state may have ``best``, the step of the best evaluation up to then."""
@@ -308,3 +308,33 @@ class SavedCheckpoints:
             gone = f"{LAST} points to it, but it is gone"
             notes.append(f"checkpoint {pointer.folder} skipped: {gone}")
         return pointer
+
+
+def refuse_changed(run: Path, *, code: bool) -> None:
+    """Rejects a run folder whose settings, or code to be executed, are not those of its weights.
+
+    Args:
+        run: The run folder.
+        code: Whether its code will be executed.
+
+    Raises:
+        CheckpointError: ``config.yaml`` or a file of the code was changed or is gone, or no
+            checkpoint is of the run that ``config.yaml`` names.
+    """
+    saved = SavedCheckpoints.of(run)
+    seal = saved.seal
+    if seal is None:
+        return
+    readable, unreadable = saved._candidates()
+    if unreadable and not readable:
+        path, problem = unreadable[0]
+        raise CheckpointError(
+            f"{run / CONFIG} and the checkpoints beside it are not of one run. {path.name}: "
+            f"{problem}. Restore {CONFIG} from a copy."
+        )
+    if code and (changed := seal.changed_code()):
+        raise CheckpointError(
+            f"{', '.join(changed)} in {run}: not as the run wrote it, and it says what the "
+            "weights mean. Restore it from a copy, or go on with the run by the command that began "
+            "it, which writes it anew."
+        )

@@ -69,14 +69,12 @@ def _verify(args: argparse.Namespace) -> int:
 
 
 def _seal_problems(saved: Any) -> list[str]:
-    """What is wrong with ``config.yaml`` and the code beside it; that it has no seal is said."""
+    """What is wrong with ``config.yaml`` and the code beside it."""
     try:
         seal = saved.seal
     except CheckpointError as error:
         saved.seal = None  # each checkpoint is still compared with its own manifest
         return [str(error)]
-    if not seal.whole:
-        print("config.yaml: it has no seal, as the run was made before runs had one")
     return [f"{name}: it is not as the run wrote it" for name in seal.changed_code()]
 
 

@@ -1,6 +1,5 @@
 """Which checkpoint of a run is used, and what is read of it: processor and weights, verified."""
 
-import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +17,6 @@ from textmill.text.metadata import SavedTextError
 from textmill.text.processors.text_processor import TextProcessor, load_text_processor
 
 __all__ = ["Opened", "open_checkpoint", "use_checkpoint"]
-
-LOG = logging.getLogger("textmill")
 
 T = TypeVar("T")
 MODEL = "model"
@@ -92,12 +89,7 @@ def use_checkpoint(run: Path, name: str, use: Callable[[Opened], T]) -> T:
             f"{run} {what}; wanted a folder that textmill train has written, with checkpoints/ in "
             "it."
         )
-    seal = RunSeal.read(run)
-    if seal is not None and not seal.whole:
-        LOG.warning(
-            "%s was made before runs had a seal: that nobody changed its config.yaml is not known.",
-            run,
-        )
+    RunSeal.read(run)  # before any checkpoint: damaged settings mean none of them
     saved = SavedCheckpoints.of(run)
     if name not in ("best", "last"):
         path = _named(saved, name)

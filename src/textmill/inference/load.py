@@ -5,14 +5,12 @@ their functions nor the training files are needed.
 """
 
 import logging
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from typing_extensions import override
 
-from textmill.checkpoint.manifest import read_small
 from textmill.checkpoint.run_seal import RunSeal
 from textmill.config.code_names import CodeNames, UnknownCodeError
 from textmill.config.ingredient import as_config
@@ -153,25 +151,8 @@ def load_run(
     Raises:
         NeedsCodeError: The task or the module, or a part of them, is the recipe's own.
     """
-    _refuse_untyped(run)
     env = Env.detect(device)
     return use_checkpoint(run, checkpoint, lambda opened: _loaded(run, opened, env, allow_code))
-
-
-def _refuse_untyped(run: Path) -> None:
-    """Refuses a run whose settings could not yet say what class of the recipe's own they are of.
-
-    Such have no seal either. The library's default would be built in its place, and not said.
-    """
-    seal, script = RunSeal.read(run), run / "recipe.py"
-    if seal is None or seal.whole or not script.is_file():
-        return
-    if re.search(rb"^\s+class Config\b", read_small(script), re.MULTILINE):
-        raise NeedsCodeError(
-            f"{run} was made when config.yaml did not say which settings are of a class of the "
-            f"recipe's own, and {script} has such classes, so it cannot be loaded without them. If "
-            "you trust it, allow it: --allow-code on the command line, allow_code=True in Python."
-        )
 
 
 def _loaded(run: Path, opened: Opened, env: Env, allow_code: bool) -> Predictor:
@@ -210,11 +191,13 @@ def text_parts(text: TextProcessor) -> Iterator[Any]:
 def edited_parts(run: Path, parts: Iterable[Any]) -> list[str]:
     """The classes and functions of a person's own, by name, that are none of those of a run.
 
-    A run says which it was trained with since its seal has them; of one from before, all are.
+    The seal of a run says which it was trained with.
     """
     seal = RunSeal.read(run)
-    known = set() if seal is None else {*seal.parts.values()}
-    return [name for name, digest in own_parts(parts).items() if known and digest not in known]
+    if seal is None:
+        return []
+    known = {*seal.parts.values()}
+    return [name for name, digest in own_parts(parts).items() if digest not in known]
 
 
 def warn_of_edited(run: Path, parts: Iterable[Any]) -> None:

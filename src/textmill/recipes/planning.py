@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from textmill.checkpoint.run_seal import refuse_changed
+from textmill.checkpoint.saved import refuse_changed
 from textmill.config.ingredient import BuiltFrom, IngredientTable
 from textmill.config.planning.key import plan_parts
 from textmill.config.planning.overrides import Overrides, words_of

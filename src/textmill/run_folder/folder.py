@@ -220,30 +220,30 @@ class RunFolder:
         return dict(self.info.get("result") or {})
 
     @property
-    def identity(self) -> str | None:
+    def identity(self) -> str:
         """The run's own name, which its checkpoints have; a new one before the first is saved.
 
         It stands in ``config.yaml`` and ``run.json``; where one is damaged, or of another run, the
-        checkpoints tell which. None of a run that was begun before runs had names.
+        checkpoints tell which.
         """
         names: list[str] = []
         with suppress(CheckpointError):
             seal = RunSeal.read(self.path)
-            names += [] if seal is None or seal.run is None else [seal.run]
+            names += [] if seal is None else [seal.run]
         if RUN_NAME.fullmatch(known := self.info.get("id", "")):
             names.append(known)
         saved = SavedCheckpoints.of(self.path)
         saved.seal = None
         newest = saved.newest()
-        if newest is None or newest.run in names:
-            return newest.run if newest else next(iter(names), secrets.token_hex(8))
-        return next(iter(names), None)
+        if newest is not None and newest.run in names:
+            return newest.run
+        return next(iter(names), secrets.token_hex(8))
 
     @property
     def newest(self) -> Manifest | None:
         """The manifest of the newest of the run's checkpoints that has a good one."""
         saved = SavedCheckpoints.of(self.path)
-        saved.seal = RunSeal(self.path, whole=True, run=self.identity)
+        saved.seal = RunSeal(self.path, self.identity)
         return saved.newest()
 
     def write_config(
@@ -265,7 +265,7 @@ class RunFolder:
             settings: The resolved settings, which a run reads back.
             built: Configs with sizes from the data: a record.
             swaps: Ingredients that the command line replaced by an import path.
-            run: The run's own name.
+            run: The run's own name; by default its :attr:`identity`.
             code: The files of the recipe's own that were written beside it.
             parts: The sha256 of each class and function of a person's own, by its name.
             include: Modules that register what the settings name.
@@ -275,7 +275,9 @@ class RunFolder:
         swapped = {"swaps": dict(swaps)} if swaps else {}
         content = {**named, "settings": dict(settings), **swapped, "built": dict(built)}
         digests = {name: sha256(self.path / name) for name in code}
-        text = sealed_config(dump_yaml(content), run=run, code=digests, parts=parts)
+        text = sealed_config(
+            dump_yaml(content), run=run or self.identity, code=digests, parts=parts
+        )
         write_atomic(self.path / "config.yaml", text)
 
     def write_sources(self, script: Path | None, modules: Sequence[Path]) -> list[str]:

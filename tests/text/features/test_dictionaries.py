@@ -190,6 +190,11 @@ def test_cells_that_cannot_be_used_are_named(cell, error):
         kinds_in(cell, "found", 3)
 
 
+def test_a_word_far_into_a_row_is_known():
+    cell = '[{"tokenIdx": 5000, "features": {"drink": 1}}]'
+    assert GivenKinds(["drink"], column="found").find(cell, 0) == [(5000, 1, 1.0)]
+
+
 def test_kinds_are_those_of_the_training_data():
     rows = [
         {"found": '[{"tokenIdx": 0, "features": {"b": 1, "a": 1}}]'},

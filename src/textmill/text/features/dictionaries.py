@@ -209,7 +209,7 @@ def _wanted(wanted: str, found: Any, column: str, row: int) -> DataError:
     return DataError(f"Row {row}, column '{column}': wanted {wanted}, found {found!r:.80}.")
 
 
-MOST_WORDS = 100
+MOST_PHRASE_WORDS = 100
 """Of a phrase: each word of a text is looked up with as many behind it."""
 
 
@@ -248,10 +248,10 @@ class Phrases(Dictionary):
                     "A phrase must have a kind, without tab or line end, and a word at least, but "
                     f"one is {phrase!r:.80} of the kind {kind!r:.80}."
                 )
-            if len(words) > MOST_WORDS:
+            if len(words) > MOST_PHRASE_WORDS:
                 raise UserError(
-                    f"A phrase must have at most {MOST_WORDS} words, but one has {len(words)}: "
-                    f"{phrase!r:.80}."
+                    f"A phrase must have at most {MOST_PHRASE_WORDS} words, but one has "
+                    f"{len(words)}: {phrase!r:.80}."
                 )
             known.setdefault(" ".join(words), {})[kind] = None
             longest = self._longest.get(words[0], 0)

@@ -334,9 +334,8 @@ class UnseenLabelsConfig(ColumnsTask.Config):
     """Settings of tasks whose answers are labels."""
 
     unseen_labels: Literal["wrong", "error"] = setting("wrong", in_key=False)
-    """What becomes of a row to evaluate with a label or slot that training has not: it counts as
-    wrong, is left out of the loss, and how many there are is said; or it is an error. In training
-    rows it always is."""
+    """A row to evaluate whose label or slot training has not seen: it counts as wrong, is left out
+    of the loss, and a line says how many there are; or it is an error, as it is in training."""
 
 
 class _Once:

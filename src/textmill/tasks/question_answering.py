@@ -91,11 +91,11 @@ class QuestionAnswering(ColumnsTask):
         max_answer_length: int = 20
         """Most tokens of a predicted answer."""
         no_answer_threshold: float = 0.0
-        """By how much the log probability that there is no answer must be above that of the best
-        answer for none to be given, where the model says one; a lower number gives more of none."""
+        """Margin by which log p(no answer) must exceed the best span's for the model to give no
+        answer (model.no_answer). A lower one gives no answer more often."""
         off_tokens: Literal["widen", "error"] = "widen"
-        """What becomes of an answer that begins or ends within a token: training takes the whole
-        tokens, and it is counted, in a note; or it is an error."""
+        """An answer that begins or ends within a token: widen trains on the whole tokens, and a
+        note counts such answers; error refuses them."""
 
         def __post_init__(self) -> None:
             require(

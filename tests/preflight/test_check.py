@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import textmill
+import textmill.runs  # the default reporters name one of its own, html
 from textmill.cli.main import main
 from textmill.errors import UserError
 from textmill.preflight.check import check

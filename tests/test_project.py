@@ -28,8 +28,6 @@ MODULES = sorted(
     for module in pkgutil.walk_packages(textmill.__path__, "textmill.")
     if not module.name.endswith("__main__")
 )
-LONGEST_FILE = 400
-LONGEST_FUNCTION = 50  # without its docstring, whose examples are meant to be long
 VAGUE_NAMES = {"common", "core", "helper", "helpers", "misc", "util", "utils"}
 
 
@@ -49,31 +47,7 @@ def every_text() -> Iterator[tuple[str, str]]:
             yield relative(file), file.read_text(encoding="utf-8")
 
 
-def function_lengths(tree: ast.Module) -> Iterator[tuple[str, int]]:
-    """The name and the lines of code of every function, its docstring not counted."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            has_docstring = ast.get_docstring(node) is not None
-            docstring = node.body[0] if has_docstring else None
-            uncounted = (docstring.end_lineno - docstring.lineno + 1) if docstring else 0
-            yield node.name, node.end_lineno - node.lineno + 1 - uncounted
-
-
-# --- small enough to read ---------------------------------------------------------------------
-
-
-def test_no_file_is_too_long() -> None:
-    lengths = {relative(path): len(path.read_text().splitlines()) for path in SOURCES}
-    assert {path: n for path, n in lengths.items() if n > LONGEST_FILE} == {}
-
-
-def test_no_function_is_too_long() -> None:
-    found = {
-        f"{relative(path)}:{name}": length
-        for path in SOURCES
-        for name, length in function_lengths(ast.parse(path.read_text()))
-    }
-    assert {name: n for name, n in found.items() if n > LONGEST_FUNCTION} == {}
+# --- names and texts --------------------------------------------------------------------------
 
 
 def test_every_module_is_named_after_what_it_holds() -> None:

@@ -1,5 +1,13 @@
 """What every predictor does with rows: bad ones become error rows, and none is read twice."""
 
+import sqlite3
+from types import SimpleNamespace
+from typing import ClassVar
+
+import datasets
+import numpy as np
+import pandas
+import pyarrow
 import pytest
 
 from textmill.errors import DataError
@@ -52,3 +60,124 @@ def test_a_bad_row_has_its_own_reason_and_the_others_their_answers(itself, size)
     assert errors[5].startswith("Column 'text': NUL at character 1")
     assert errors[6] == "column 'text': longer is long."
     assert found[3] == {"text": "abc", "more": 1, "prediction": 3}
+
+
+class PolarsFrame:
+    """Has what of a DataFrame of polars is used."""
+
+    columns: ClassVar = ["text", "n"]
+
+    def __init__(self, rows):
+        self.rows = rows
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __getitem__(self, chosen):
+        return PolarsFrame(self.rows[chosen])
+
+    def to_dicts(self):
+        return [dict(row) for row in self.rows]
+
+    def __iter__(self):
+        return iter([[row[name] for row in self.rows] for name in self.columns])
+
+
+ROWS = [{"text": "a" * (number % 4 + 1), "n": number} for number in range(600)]
+COLUMNS = {"text": [row["text"] for row in ROWS], "n": [row["n"] for row in ROWS]}
+TABLES = {
+    "pandas": lambda: pandas.DataFrame(ROWS, index=[f"row {row['n']}" for row in ROWS]),
+    "polars": lambda: PolarsFrame(ROWS),
+    "pyarrow": lambda: pyarrow.table(COLUMNS),
+    "record batch": lambda: pyarrow.RecordBatch.from_pydict(COLUMNS),
+    "datasets": lambda: datasets.Dataset.from_dict(COLUMNS),
+    "named tuples": lambda: pandas.DataFrame(ROWS).itertuples(),
+    "rows of a frame": lambda: [row for _, row in pandas.DataFrame(ROWS).iterrows()],
+}
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_a_table_is_its_rows(kind):
+    predictor = Counted(itself=False)
+    assert predictor(TABLES[kind]()) == [len(row["text"]) for row in ROWS]
+    found = [*predictor.stream(TABLES[kind]())]
+    assert [(row["text"], row["n"], row["prediction"]) for row in found] == [
+        (row["text"], row["n"], len(row["text"])) for row in ROWS
+    ]
+
+
+@pytest.mark.parametrize("make", [pandas.Series, pyarrow.array, np.array, tuple, iter])
+def test_a_column_is_its_texts(make):
+    texts = ["ab", "a", "abc"]
+    assert Counted(itself=True)(make(texts)) == [2, 1, 3]
+    assert [row["prediction"] for row in Counted(itself=True).stream(make(texts))] == [2, 1, 3]
+
+
+def test_a_row_with_names_is_one_row():
+    frame = pandas.DataFrame([{"text": "ab", "label": "x"}])
+    database = sqlite3.connect(":memory:")
+    database.row_factory = sqlite3.Row
+    row = database.execute("select 'ab' as text, 'x' as label").fetchone()
+    for one in (frame.iloc[0], next(frame.itertuples()), row):
+        assert Counted(itself=False)(one) == 2
+        with pytest.raises(DataError, match=r"^Wanted a list of rows, found one \w+ with the"):
+            [*Counted(itself=False).stream(one)]
+    with pytest.raises(DataError, match=r"needs the columns text; 'text' is missing\. Found: body"):
+        Counted(itself=False)(frame.rename(columns={"text": "body"}).iloc[0])
+
+
+def test_what_is_no_rows_is_refused_before_it_is_answered():
+    columns = "If these are columns of several rows, give a table: pyarrow.table"
+    lazy = type("LazyFrame", (), {"columns": ["text"], "__iter__": lambda self: iter(["text"])})()
+    for given, call, stream in [
+        ({"text": ["ab", "c"]}, columns, columns),
+        ({"text": pandas.Series(["ab"])}, columns, columns),
+        (
+            {"text": "ab"},
+            None,
+            r"found one dict with the names text\. .* goes into a list: \[row\]",
+        ),
+        ("ab", None, "Wanted a list of rows, found one str. Put it into a list"),
+        ({"ab", "c"}, "found a set, which has no", "found a set, which has no"),
+        (lazy, "found a LazyFrame, which cannot", "found a LazyFrame, which cannot"),
+        (7, "found int", "found int"),
+    ]:
+        if call is not None:
+            with pytest.raises(DataError, match=call):
+                Lengths(["text"])(given)
+        with pytest.raises(DataError, match=stream):
+            [*Lengths(["text"]).stream(given)]
+
+
+class Lengths(RowPredictor):
+    """Answers with the length of a text, and refuses what is none, as a model does."""
+
+    def check(self, row):
+        if not isinstance(row["text"], str):
+            raise DataError(f"Row 0, column 'text': wanted text, found {row['text']!r:.20}.")
+
+    def answers(self, rows):
+        for row in rows:
+            self.check(row)
+        return [len(row["text"]) for row in rows]
+
+    def answer_row(self, answer):
+        return {"prediction": answer}
+
+    def embedder(self):
+        return Vectors(["text"])
+
+
+class Vectors(Lengths):
+    def answers(self, rows):
+        return [SimpleNamespace(vector=np.full(2, len(row["text"]))) for row in rows]
+
+
+def test_vectors_of_a_table_are_those_of_its_rows():
+    frame = pandas.DataFrame({"n": [1, 2, 3], "text": ["ab", "a", "abc"]})
+    assert Lengths(["text"]).embed(frame)[:, 0].tolist() == [2, 1, 3]
+    assert Lengths(["text"]).embed(frame.text)[:, 0].tolist() == [2, 1, 3]
+    with pytest.raises(DataError, match="found a single one"):
+        Lengths(["text"]).embed({"text": ["ab"]})
+    with pytest.raises(DataError, match="found one Series"):
+        Lengths(["text"]).embed(frame.iloc[0])

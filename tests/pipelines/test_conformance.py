@@ -3,6 +3,7 @@
 import json
 import shutil
 
+import pandas
 import pytest
 from pydantic import TypeAdapter
 
@@ -140,6 +141,9 @@ def test_nothing_is_found_in_nothing(pipeline, tmp_path):
         ("a text", "docx", "type is 'docx'; wanted one of 'str', 'txt', 'pdf'"),
         (["a.txt"], "txt", "wanted the path of one file, found a list"),
         (["a", 3], None, "Wanted a string, found int"),
+        (pandas.DataFrame({"text": ["a"]}), None, "found dict. Of a table give the column of the"),
+        ({"text": ["a"]}, None, "Wanted a list of rows, found one dict"),
+        ({"a", "b"}, None, "found a set, which has no"),
         (b"a", None, "found bytes"),
         (3, None, "found int"),
     ],

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from textmill.errors import DataError, UserError
+from textmill.exported.given_rows import as_mapping, columns_hint, rows_in
 
 __all__ = ["CHUNK_CHARACTERS", "Row", "RowPredictor", "characters", "returned_type", "row_chunks"]
 
@@ -64,10 +65,14 @@ class RowPredictor(ABC):
     def __call__(self, row: str | Row) -> Any: ...
 
     @overload
-    def __call__(self, row: Sequence[str | Row | Sequence[str]]) -> list[Any]: ...
+    def __call__(self, row: Iterable[str | Row | Sequence[str]]) -> list[Any]: ...
 
-    def __call__(self, row: str | Row | Sequence[str | Row | Sequence[str]]) -> Any:
+    def __call__(self, row: str | Row | Iterable[str | Row | Sequence[str]]) -> Any:
         """Answers one row (a string, or a mapping of columns), or a list of rows in order.
+
+        The rows of a table are a list, too: of a DataFrame of pandas or polars, of a Table of
+        pyarrow, of a Dataset of Hugging Face. A mapping is always one row; its columns become a
+        table by ``pyarrow.table(columns)``. A named tuple is one row, as a mapping is.
 
         A list of strings is as many texts. In a list a row may be a list, too: a text that is
         given as its words, or as its sentences. One such text is ``[["How", "are", "you"]]``.
@@ -78,15 +83,16 @@ class RowPredictor(ABC):
         Raises:
             DataError: A row cannot be answered; says which, and why.
         """
-        if isinstance(row, str | Mapping):
-            return self.answers([self.row(row)])[0]
-        given: object = row
-        if isinstance(given, bytes) or not isinstance(given, Iterable):
-            raise DataError(
-                f"Wanted a string, a mapping of columns, or a list of these; "
-                f"found {type(row).__name__}."
-            )
-        return self.answers([self.row(one) for one in row])
+        one = row if isinstance(row, str) else as_mapping(row)
+        if one is None:
+            return self.answers([self.row(each) for each in rows_in(row)])
+        try:
+            return self.answers([self.row(one)])[0]
+        except DataError as error:
+            hint = "" if isinstance(one, str) else columns_hint(one, self.columns)
+            if not hint:
+                raise
+            raise DataError(f"{error}{hint}") from error
 
     def embedder(self) -> "RowPredictor":
         """What answers texts with their vectors, by the same model.
@@ -99,11 +105,11 @@ class RowPredictor(ABC):
             "export of a run that was trained to embed."
         )
 
-    def embed(self, texts: Sequence[str | Row | Sequence[str]]) -> NDArray[np.float32]:
+    def embed(self, texts: Iterable[str | Row | Sequence[str]]) -> NDArray[np.float32]:
         """The vectors of texts, in order. *Shape:* ``[N, D]``.
 
         Args:
-            texts: Strings; or rows, as in a call.
+            texts: Strings; or rows, as in a call, a table's, too.
 
         Raises:
             UserError: The model makes none.
@@ -116,7 +122,7 @@ class RowPredictor(ABC):
         if isinstance(texts, str | Mapping):
             raise DataError("Wanted a list of texts, found a single one: embed([text])[0].")
         embedder = self.embedder()
-        vectors = [answer.vector for answer in embedder(texts)]
+        vectors = [answer.vector for answer in embedder([*rows_in(texts)])]
         return np.stack(vectors) if vectors else np.zeros((0, embedder.vector_size()), np.float32)
 
     def vector_size(self) -> int:
@@ -135,24 +141,24 @@ class RowPredictor(ABC):
         return row
 
     def _row(self, given: str | Row | Sequence[str]) -> Row:
-        wanted = ", ".join(self.columns)
-        if isinstance(given, str | list | tuple):
+        wanted, row = ", ".join(self.columns), as_mapping(given)
+        if row is None and isinstance(given, str | list | tuple):
             if len(self.columns) != 1:
                 what = "string" if isinstance(given, str) else "list"
                 raise DataError(f"This model reads the columns {wanted}; a {what} fills only one.")
             return {self.columns[0]: given}
-        if not isinstance(given, Mapping):
+        if row is None:
             raise DataError(
                 f"A row is a string or a mapping of columns ({wanted}); "
                 f"found {type(given).__name__}."
             )
-        missing = [name for name in self.columns if name not in given]
+        missing = [name for name in self.columns if name not in row]
         if missing:
             raise DataError(
                 f"A row needs the columns {wanted}; '{missing[0]}' is missing. "
-                f"Found: {', '.join(map(str, given)) or 'none'}."
+                f"Found: {', '.join(map(str, row)) or 'none':.200}."
             )
-        return given
+        return row
 
     def stream(
         self, rows: Iterable[str | Row | Sequence[str]], *, size: int = 256
@@ -160,13 +166,13 @@ class RowPredictor(ABC):
         """Answers any number of rows in bounded memory, in order; a bad row becomes an error row.
 
         Args:
-            rows: Strings, mappings or lists of words, as they come.
+            rows: Strings, mappings or lists of words, as they come; or a table, as in a call.
             size: Rows answered together, at most; they are sorted by length inside.
 
         Yields:
             Per row its inputs with ``prediction`` and ``score``, or with ``error``.
         """
-        for chunk in row_chunks(rows, characters, size=size):
+        for chunk in row_chunks(rows_in(rows), characters, size=size):
             yield from ({**row, **answer} for row, answer in self.answered(chunk))
 
     def answered(
@@ -198,7 +204,8 @@ class RowPredictor(ABC):
                 row = self.row(given)
                 self.check(row)
             except DataError as error:
-                shown = dict(given) if isinstance(given, Mapping) else {self.columns[0]: given}
+                named = as_mapping(given)
+                shown = {self.columns[0]: given} if named is None else dict(named)
                 results.append((shown, DataError(ITSELF.sub("", str(error), count=1))))
             else:
                 results.append((dict(row), None))

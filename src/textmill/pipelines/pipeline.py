@@ -24,6 +24,7 @@ from typing_extensions import TypedDict, override
 
 from textmill.data.formats.cells import text_problem
 from textmill.errors import DataError, UserError
+from textmill.exported.given_rows import rows_in
 from textmill.exported.row_predictor import Row, RowPredictor, characters, row_chunks
 from textmill.pipelines.find_model import ModelWanted, load_model
 from textmill.pipelines.given_text import (
@@ -243,8 +244,7 @@ class Pipeline(ABC, Generic[R]):
         if kind == "str":
             if password is not None:
                 raise UserError("password is of a PDF, and what is given are texts. Leave it out.")
-            texts = [given] if isinstance(given, str) else given
-            assert not isinstance(texts, Path)
+            texts = [given] if isinstance(given, str) else rows_in(given)
             yield from self.answer(map(_given, texts))
             return
         assert isinstance(given, str | Path)
@@ -323,7 +323,8 @@ class Pipeline(ABC, Generic[R]):
 
 def _given(text: object) -> GivenText:
     if not isinstance(text, str):
-        raise UserError(f"Wanted a string, found {type(text).__name__}.")
+        hint = " Of a table give the column of the texts: table['text']." * isinstance(text, dict)
+        raise UserError(f"Wanted a string, found {type(text).__name__}.{hint}")
     return GivenText(text)
 
 

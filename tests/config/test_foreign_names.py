@@ -75,8 +75,7 @@ def test_an_import_of_a_foreign_name_says_textmill_s(tmp_path):
     assert str(refused.value) == (
         f"{script}:1: the script failed: ModuleNotFoundError: No module named "
         "'textmill.generate'. In "
-        "textmill it is textmill.text.train_sentencepiece for spm_train, and textmill.load for "
-        "answers."
+        "textmill it is textmill.text.train_sentencepiece for spm_train, textmill.load to answer."
     )
 
 
@@ -226,7 +225,7 @@ def test_a_step_that_returns_something_else_is_told_what_is_wanted():
         loss_of(Returns(), None)
     assert str(caught.value) == (
         "Returns.training_step returned a Tensor; wanted a textmill.tasks.Loss(total, count): the "
-        "sum of the loss over its targets, and their number."
+        "loss summed over its targets, and their number."
     )
 
     class Batches(list):

@@ -8,6 +8,7 @@ import yaml
 
 import textmill
 from tests.runs.tiny import write_recipe
+from textmill.checkpoint.run_seal import RunSeal, sealed_config
 from textmill.errors import DataError, PlanError, UserError
 from textmill.inference.load import saved_plan
 from textmill.recipes.planning import plan_recipe
@@ -187,9 +188,11 @@ def test_another_tokenizer_is_refused(folder):
 
 def test_a_built_size_that_is_another_is_refused(folder):
     run = textmill.train("tiny.py", SHORT)
-    config = yaml.safe_load((run.folder / "config.yaml").read_text(encoding="utf-8"))
+    seal, path = RunSeal.read(run.folder), run.folder / "config.yaml"
+    assert seal is not None
+    config = yaml.safe_load(path.read_text(encoding="utf-8"))
     config["built"]["module"]["vocabulary_size"] = 45
-    (run.folder / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    path.write_bytes(sealed_config(yaml.safe_dump(config), run=seal.run, code=seal.code))
     RunFolder(run.folder).write_info(finished=False)
     with pytest.raises(UserError) as failure:
         textmill.train("tiny.py", SHORT)

@@ -141,7 +141,7 @@ def largest_difference(one: list[dict[str, Any]], other: list[dict[str, Any]]) -
 
 
 def write_data(folder: Path) -> Path:
-    """Small files in ``data`` for the experiments that classify, tag and model a language."""
+    """Small files in ``data`` for experiments that classify, tag, model a language, and compare."""
     data = folder / "data"
     data.mkdir(parents=True)
     words = ["the", "cat", "sees", "a", "bird", "and", "dog", "eats", "fish", "in", "our", "house"]
@@ -154,4 +154,14 @@ def write_data(folder: Path) -> Path:
         tagged = [[(w, "B-X" if w in ("cat", "dog") else "O") for w in t.split()] for t in some]
         lines = ["".join(f"{w} {tag}\n" for w, tag in sentence) for sentence in tagged]
         (data / f"{name}.conll").write_text("\n".join(lines))
+        (data / f"{name}-pairs.tsv").write_text(pairs_of(some))
     return folder
+
+
+def pairs_of(texts: list[str]) -> str:
+    """Rows of a text, one that belongs to it, which some texts share, a wrong one, and a score."""
+    lines = []
+    for number, text in enumerate(texts):
+        alike = " ".join(word[::-1] for word in sorted(set(text.split()))[:2])
+        lines.append(f"{text}\t{alike}\t{texts[number - 1]}\t{len(alike) % 6 / 5}\n")
+    return "".join(lines)

@@ -17,12 +17,21 @@ from tests.runs.many_ranks import RankedRuns, largest_difference, lines_of, writ
 from tests.runs.tiny import alive, run_folder, unlike, write_recipe
 from tests.runs.tiny import outcome as whole
 
+COMPARED = [
+    *("train_data.path=data/train-pairs.tsv", "valid_data.path=data/dev-pairs.tsv"),
+    *("train_data.columns=[text1,text2,text3,score]", "trainer.max_steps=20"),
+    "model.encoder.word_dropout=0",
+    *("train_data.batch_size=7", "valid_data.batch_size=4"),
+]
+"""Rows of one step are compared with each other; the last batch of an epoch has a single row."""
 OFF = {
     "classification/docnn/local": ["model.dropout=0", "model.embedding.dropout=0"],
     "tagging/bilstm-crf/local": ["model.dropout=0", "model.word_dropout=0"],
     "language/transformer/local": ["model.dropout=0"],
     "language/lstm/local": ["model.dropout=0", "trainer.max_steps=60"],
     "bert/pretraining/local": ["model.encoder.dropout=0"],
+    "embedding/pairs/local": [*COMPARED, "task.negative=text3", "task.loss.symmetric=true"],
+    "embedding/similarity/local": [*COMPARED, "trainer.accumulate=2"],
 }
 
 
@@ -75,11 +84,23 @@ def test_a_translator_with_fewer_rows_than_ranks_in_a_step(runs, tmp_path, share
     same_run(wanted, found)
     assert wanted[1] == found[1]  # translations, too
     (run,) = tmp_path.glob("3/runs/tiny/*")
+    said = (run / "log.txt").read_text(), (tmp_path / "3" / "log-0").read_text()
+    assert "3 ranks train together." in said[0]
+    assert "ranks 3" in said[1]
+    starts = [
+        json.loads((f / "run.json").read_text())["starts"] for f in tmp_path.glob("*/runs/*/*")
+    ]
+    assert sorted(start["ranks"] for (start,) in starts) == [1, 3]
     assert not list(run.glob("log-*"))
 
 
 def test_values_of_two_ranks(runs, tmp_path):
     same_values(runs, tmp_path, "classification/docnn/local", sizes=(2,))
+
+
+def test_values_of_texts_that_are_compared_with_those_of_other_ranks(runs, tmp_path):
+    """By three ranks, of which two have no row of the last batch of an epoch."""
+    same_values(runs, tmp_path, "embedding/pairs/local", sizes=(3,))
 
 
 @pytest.mark.slow

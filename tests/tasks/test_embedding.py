@@ -1,5 +1,6 @@
 """Embedding: near vectors for texts that belong together, or are alike; answers are vectors."""
 
+import itertools
 import json
 
 import numpy as np
@@ -127,12 +128,19 @@ def test_of_the_numbers_of_a_row_the_same_vector_is_made():
     assert len(text) < 15 * len(small)
 
 
-def test_texts_are_compared_some_at_a_time(monkeypatch):
-    ids = torch.randint(0, 2, (40, 3), generator=torch.Generator().manual_seed(1))
-    rows = ids.tolist()
-    for most in (1 << 24, 500, 1):
-        monkeypatch.setattr(embedding, "COMPARED", most)
-        assert embedding._first_equal(ids).tolist() == [rows.index(row) for row in rows]
+def test_texts_have_one_number_where_their_ids_are_the_same():
+    texts = sorted(
+        {tuple(ids) for n in range(1, 6) for ids in itertools.product(range(6), repeat=n)}
+    )
+    lengths = torch.tensor([len(text) for text in texts])
+    found = []
+    for pad, width in ((0, 5), (3, 9)):  # as another rank may have padded them
+        ids = torch.full((len(texts), width), pad)
+        for row, text in zip(ids, texts, strict=True):
+            row[: len(text)] = torch.tensor(text)
+        found.append(embedding._hashed(ids, lengths).tolist())
+    assert found[0] == found[1]
+    assert len(set(found[0])) == len(texts)
 
 
 def test_what_cannot_be_is_refused():

@@ -318,6 +318,8 @@ def _environment(run: Record) -> list[Markup]:
     for group in ("hardware", "versions", "git"):
         for name, value in mapping(run.start, group).items():
             rows.append([f"git {name}" if group == "git" else name, plain_text(value)])
+    if isinstance(ranks := run.start.get("ranks"), int) and ranks > 1:
+        rows.append(["ranks", ranks])
     if isinstance(starts, list) and len(starts) > 1:
         rows.append(["starts", f"{len(starts)} (the last is shown)"])
     return _table([], rows)

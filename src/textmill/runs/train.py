@@ -214,6 +214,8 @@ def _fit(
                 if need is not None:
                     need.tell(trainer)
                 LOG.info("Run folder: %s", folder.path)  # not before all that can be refused
+                if ranks.size > 1:
+                    LOG.info("%d ranks train together.", ranks.size)
         result = fit(trainer, session.get("task"), folder.path, ranks)
         if not ranks.env.is_main:
             return Run(folder.path, result)
@@ -258,7 +260,8 @@ def begin_run(
     """Writes what the run is, and remembers where."""
     own = [*plan_parts(planned.plan, observers=False)]
     own += text_parts(session.get("task").text) if session.has("task") else []
-    write(folder, planned, built, facts, own=own_parts(own))
+    ranks = session.get("env").world_size
+    write(folder, planned, built, facts, own=own_parts(own), ranks=ranks)
     remember_place(folder.path)
     if (folder.path / "export").is_dir():
         from textmill.runs.export import tell_older_exports
@@ -370,6 +373,7 @@ def write(
     data: Mapping[str, Any],
     *,
     own: Mapping[str, str],
+    ranks: int,
 ) -> None:
     """Writes everything that says what this run is; every start of it is kept."""
     plan, script = planned.plan, planned.script
@@ -386,6 +390,7 @@ def write(
         "versions": versions(),
         "git": git_state(home),
         "hardware": hardware(),
+        "ranks": ranks,
     }
     folder.write_info(
         recipe=planned.name,

@@ -145,6 +145,26 @@ class Ranks:
             self._dist.all_gather_object(values, value)
         return values
 
+    def gather_rows(self, tensor: "Tensor") -> "list[Tensor]":
+        """The tensors of all ranks, in the order of the ranks, on every rank, without a graph.
+
+        Args:
+            tensor: *Shape:* :math:`(B,...)`, where :math:`B` may differ from rank to rank.
+        """
+        if self.size == 1:
+            return [tensor]
+        import torch
+
+        counts = tensor.new_zeros(self.size, dtype=torch.int64)
+        counts[self.env.rank] = len(tensor)
+        sizes = self.sum_(counts).tolist()
+        padded = tensor.new_zeros((max(sizes), *tensor.shape[1:]))
+        padded[: len(tensor)] = tensor
+        parts = [padded.new_empty(padded.shape) for _ in sizes]
+        with self._exchanging():
+            self._dist.all_gather(parts, padded)
+        return [part[:size] for part, size in zip(parts, sizes, strict=True)]
+
     def gather_to_main(self, value: T) -> list[T]:
         """The values of all ranks, in the order of the ranks, on rank 0; of others nothing."""
         if self.size == 1:

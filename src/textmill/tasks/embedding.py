@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 from typing_extensions import override
 
 from textmill.config.validators import require
@@ -21,6 +20,7 @@ from textmill.models.encoders.sequence import real_tokens
 from textmill.models.poolings import MeanPooling, Pooling
 from textmill.models.tagger import IntentSlotModel, WordEncoder
 from textmill.tasks import registries
+from textmill.tasks.batches.compared_rows import ComparedRows
 from textmill.tasks.column_task import ColumnsTask
 from textmill.tasks.task import Loss, Metrics, Task
 from textmill.text.cells import Rows
@@ -35,8 +35,9 @@ __all__ = ["TextEmbedding", "text_vectors"]
 
 LONGEST = 512
 """Tokens of a text, where another task has no limit."""
-COMPARED = 1 << 24
-"""Ids that are compared at a time, 16 MB: with 4,096 texts of 128 tokens all would be 2 GB."""
+FACTOR = 6364136223846793005
+"""Of the hash of a text's ids, which needs no comparison with the texts of other ranks; Knuth's
+multiplier modulo 2**64."""
 
 
 @registries.tasks.register("text_embedding")
@@ -90,6 +91,7 @@ class TextEmbedding(ColumnsTask):
         if self.compared.scored:
             targets["score"] = NumberColumn(config.score, span=config.span)
         self.text = EmbeddingText(first, targets)
+        self.compared_rows = ComparedRows() if self.compared.compares else None
 
     @property
     def roles(self) -> list[str]:
@@ -104,18 +106,13 @@ class TextEmbedding(ColumnsTask):
             DataError: The batch has not all texts, or no scores.
         """
         targets = batch["score"] if self.compared.scored else self._names(batch)
-        return Loss.of(self.compared(scores, targets), self.compared)
+        if self.compared_rows is None:
+            return Loss.of(self.compared(scores, targets), self.compared)
+        return self.compared_rows.loss(self.compared, scores, targets)
 
     def _names(self, batch: ColumnBatch) -> Tensor:
         """A number of each text, the same of texts with the same ids. *Shape:* :math:`(B,K)`."""
-        texts = [batch[role] for role in self.roles]
-        width = max(ids.shape[1] for ids in texts)
-        ids = torch.cat([F.pad(i, (0, width - i.shape[1]), value=self._pad) for i in texts])
-        return _first_equal(ids).view(len(texts), -1).T
-
-    @property
-    def _pad(self) -> int:
-        return self.text.inputs["text1"].pad
+        return torch.stack([_hashed(batch[r], batch.lengths[r]) for r in self.roles], dim=1)
 
     @override
     def answers(self, scores: Tensor, batch: ColumnBatch) -> list[Any]:
@@ -228,12 +225,19 @@ def _read(column: Column, role: str, batch: ColumnBatch) -> list[Any]:
     return column.tokenizer.create_decoder().batch(ids)
 
 
-def _first_equal(ids: Tensor) -> Tensor:
-    """Of each row the number of the first one that equals it.
+def _hashed(ids: Tensor, lengths: Tensor) -> Tensor:
+    """A hash of 64 bits of each row's first ids, whatever stands behind them.
 
-    >>> _first_equal(torch.tensor([[5, 6], [7, 0], [5, 6]])).tolist()
-    [0, 1, 0]
+    Args:
+        ids: int64. *Shape:* :math:`(B,T)`.
+        lengths: How many ids a row has. *Shape:* :math:`(B)`.
+
+    >>> one = _hashed(torch.tensor([[5, 6], [7, 0], [5, 6]]), torch.tensor([2, 1, 2]))
+    >>> other = _hashed(torch.tensor([[5, 6, 0], [7, 0, 0]]), torch.tensor([2, 2]))
+    >>> (one == other[0]).tolist(), (one == other[1]).tolist()
+    ([True, False, True], [False, False, False])
     """
-    size = max(1, COMPARED // max(ids.numel(), 1))
-    equal = torch.cat([(some[:, None] == ids).all(dim=-1) for some in ids.split(size)])
-    return equal.int().argmax(dim=1)  # of equal values argmax gives the first
+    places = torch.arange(ids.shape[1], device=ids.device)
+    powers = torch.full_like(places, FACTOR).cumprod(0)
+    mixed = (ids + 1) * powers  # an id of 0 counts, too
+    return mixed.masked_fill(places >= lengths[:, None], 0).sum(dim=1)

@@ -107,12 +107,13 @@ class Observers:
     def start(self, task: Task, xp: Experiment, *, selected: str = "") -> None:
         """Tells all that the loop starts, freshly or resumed, of what, and what value selects."""
         size = sum(p.numel() for p in task.module.parameters())
+        facts: dict[str, str | int | float] = {"parameters": size, "device": str(task.device)}
         info = RunInfo(
             recipe=xp.recipe,
             folder=xp.folder,
             step=self.clock.now.steps,
             total=self.total,
-            facts={"parameters": size, "device": str(task.device)},
+            facts=facts if self.ranks.size == 1 else {**facts, "ranks": self.ranks.size},
             directions=task.directions(),
             selected=selected,
         )

@@ -11,11 +11,17 @@ from textmill.errors import TextmillError, UserError, try_all
 from textmill.metrics.metric import Direction
 from textmill.models import fast
 from textmill.runtime.memory import keep_memory
+from textmill.tasks.batches.compared_rows import ComparesRows
 from textmill.tasks.task import Batches, Task
 from textmill.training.accumulation import Groups
 from textmill.training.blocks import check_blocks, check_compiler, checkpointed, compiled
 from textmill.training.checkpoints import check_modules
-from textmill.training.data_parallel.sharing import shared_batches, tell_idle
+from textmill.training.data_parallel.sharing import (
+    SharedBatches,
+    shared_batches,
+    tell_idle,
+    whole_batches,
+)
 from textmill.training.schedules.schedule import Schedule
 from textmill.training.selection import Selection
 from textmill.training.trainer_config import TrainerConfig
@@ -28,8 +34,8 @@ __all__ = ["RunData", "checked_start", "kernels", "selection_for", "total_steps"
 class RunData:
     """The batches of a run, which the task makes of what the ingredients give.
 
-    Each rank has its share of them. Where ranks compute together, by how they are ``shared_by``,
-    it has a part of each batch that is trained on.
+    Each rank has its share of them. Where ranks compute together, by how they are ``shared_by`` or
+    because the loss compares rows, it has a part of each batch that is trained on.
     """
 
     def __init__(
@@ -43,13 +49,19 @@ class RunData:
         shared_by: Updates,
     ) -> None:
         ranks, together = shared_by.ranks, shared_by.together
+        compared = task.compared_rows if isinstance(task, ComparesRows) else None
 
         def made(name: str, data: Iterable[Any], *, train: bool) -> Batches:
             batches = task.batches_of(name, data, train=train, seed=config.seed)
+            if compared is not None and not train:
+                return whole_batches(batches, ranks)
             # A rank that takes no part in a step would let those wait that do.
-            return shared_batches(batches, ranks, fill=train and together)
+            fill = together or (compared is not None and hasattr(batches, "share"))
+            return shared_batches(batches, ranks, fill=train and fill)
 
         train = made("train_data", train_data, train=True)
+        if ranks.size > 1 and not isinstance(train, SharedBatches):
+            shared_by.compared_rows = compared
         tell_idle(train, config.accumulate, ranks)
         self.train = Groups(train, size=config.accumulate, device=ranks.env.device)
         self.total = total_steps(config, train)

@@ -19,6 +19,7 @@ from textmill.metrics.streaming import ExactSum
 from textmill.runtime.devices import Env
 from textmill.runtime.ranks import Ranks
 from textmill.runtime.seeds import HostRandom, fold, seed_all
+from textmill.tasks.batches.compared_rows import ComparedRows
 from textmill.tasks.task import Loss, Task, loss_of
 from textmill.training.data_parallel.fsdp import FullySharded, check_elementwise, is_sharded
 from textmill.training.data_parallel.gradient_sums import GradientSums
@@ -205,6 +206,8 @@ class Updates:
             self.ranks, by_layer
         )
         self.base_lrs = [group["lr"] for group in optimizer.param_groups]
+        self.compared_rows: ComparedRows | None = None
+        """What compares rows of a batch that is divided among several ranks, if anything does."""
         self._zero = torch.zeros((), device=task.device)
         self._losses: list[Loss] = []
         self._left = 0
@@ -277,12 +280,19 @@ class Updates:
         """The loss of a batch; of a filler it is 0, and leaves the task as it was."""
         called = partial(self.parallel.called, is_last=self._left == 1)
         if not isinstance(batch, Filler):
-            return called(partial(loss_of, self.task, batch))
+            with self._comparing(counted=True):
+                return called(partial(loss_of, self.task, batch))
         before = [(part, part.state_dict()) for part in self.task.parts.values()]
-        loss = called(partial(loss_of, self.task, batch.batch))
+        with self._comparing(counted=False):
+            loss = called(partial(loss_of, self.task, batch.batch))
         for part, state in before:
             part.load_state_dict(state)
         return Loss(loss.total * 0, loss.count * 0)
+
+    def _comparing(self, *, counted: bool) -> AbstractContextManager[None]:
+        """Compares a batch's rows with those of the other ranks, where the task compares any."""
+        rows = self.compared_rows
+        return nullcontext() if rows is None else rows.over(self.ranks, counted=counted)
 
     def backward(self, loss: Loss) -> None:
         """Adds the gradient of a batch: of its sum, for what divides it is known in the end."""

@@ -25,6 +25,8 @@ class EmbeddingLoss(Component, nn.Module):
     config: Any
     scored: ClassVar[bool]
     """Whether a row has a score that says how alike its two texts are."""
+    compares: ClassVar[bool] = True
+    """Whether it compares rows of a batch with each other: it gets those of all ranks at once."""
 
     def __init__(self, config: Config) -> None:
         nn.Module.__init__(self)
@@ -57,9 +59,9 @@ class MultipleNegativesRanking(EmbeddingLoss):
     .. math::
         \ell_i = -\log \frac{\exp(\lambda s_{ii})}{\sum_j \exp(\lambda s_{ij})}
 
-    The negatives are those of the micro-batch, so other than elsewhere its size matters:
-    accumulation, and a share of a batch on each of several ranks, leave fewer of them. A text
-    that equals the right one, as where two questions have one answer, is no negative.
+    The negatives are those of the micro-batch, of all ranks, so other than elsewhere its size
+    matters: accumulation leaves fewer of them. A text that equals the right one, as where two
+    questions have one answer, is no negative.
 
     Source: Henderson et al. 2017, "Efficient Natural Language Response Suggestion for Smart Reply".
 
@@ -126,6 +128,7 @@ class CosineSimilarity(EmbeddingLoss):
         """Settings of the loss."""
 
     scored = True
+    compares = False
 
     @override
     def forward(self, vectors: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
@@ -143,7 +146,7 @@ class CoSent(EmbeddingLoss):
         \ell = \log \Bigl(1 + \sum_{y_i < y_j} \exp(\lambda (s_i - s_j))\Bigr)
 
     It looks at the order of scores alone, so they may be of any scale. Rows are compared with
-    those of their micro-batch, whose one loss counts as that of each of its rows.
+    those of their micro-batch, of all ranks, whose one loss counts as that of each of its rows.
 
     Source: Su 2022, "CoSENT: a more efficient sentence vector scheme than Sentence-BERT",
     https://kexue.fm/archives/8847.

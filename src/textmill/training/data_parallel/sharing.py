@@ -7,7 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 from textmill.checkpoint.parts import Stateful
 from textmill.data.batching import Filler
 from textmill.runtime.ranks import Ranks
-from textmill.tasks.task import Batches
+from textmill.tasks.task import Batches, DetailedBatches
 
 __all__ = [
     "Shared",
@@ -16,6 +16,7 @@ __all__ = [
     "shared_batches",
     "shares_of",
     "tell_idle",
+    "whole_batches",
 ]
 
 LOG = logging.getLogger("textmill")
@@ -35,8 +36,9 @@ class Shared(Stateful, Protocol):
 class SharedBatches:
     """Whole batches, of which a rank has every ``size``-th; of the others it gets None.
 
-    So are batches shared that a recipe makes itself: what a row is in them is not known. With
-    ``fill`` it gets the others, too, as a :class:`~textmill.data.batching.Filler`.
+    So are batches shared that a recipe makes itself: what a row is in them is not known; and those
+    of an evaluation whose loss compares rows. With ``fill`` it gets the others, too, as a
+    :class:`~textmill.data.batching.Filler`.
     """
 
     def __init__(self, batches: Batches, rank: int, world_size: int, *, fill: bool = False) -> None:
@@ -47,6 +49,11 @@ class SharedBatches:
     def epoch(self) -> int:
         """The epoch that the next iteration is part of, from 0."""
         return self.batches.epoch
+
+    @property
+    def details(self) -> Mapping[str, str]:
+        """What an evaluation on the batches says of rows that do not count in a value."""
+        return self.batches.details if isinstance(self.batches, DetailedBatches) else {}
 
     def __iter__(self) -> Iterator[Any]:
         for batch in self.batches:
@@ -90,8 +97,15 @@ def shared_batches(batches: Batches, ranks: Ranks, *, fill: bool = False) -> Bat
     if share is not None:
         made: Batches = share(*place, fill=True) if fill else share(*place)
         return made
+    return whole_batches(batches, ranks, fill=fill)
+
+
+def whole_batches(batches: Batches, ranks: Ranks, *, fill: bool = False) -> Batches:
+    """The share of this rank, in whole batches; the others are None, or fillers with ``fill``."""
+    if ranks.size == 1:
+        return batches
     kind = SizedSharedBatches if isinstance(batches, Sized) else SharedBatches
-    return kind(batches, *place, fill=fill)
+    return kind(batches, ranks.env.rank, ranks.size, fill=fill)
 
 
 def tell_idle(train: Batches, accumulate: int | str, ranks: Ranks) -> None:

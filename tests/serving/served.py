@@ -111,7 +111,7 @@ class FirstWords:
     def predict(self, given, type=None):
         return [Found(text, error="no." if text == "no" else None) for text in given]
 
-    def read(self, stream, name):
+    def read(self, stream, name, *, seconds=None):
         if Reversed.tells:
             print(f"{TOLD}a file", flush=True)
         for number, line in enumerate(stream.read().decode("latin-1").splitlines(), start=1):

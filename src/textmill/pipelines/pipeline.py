@@ -3,7 +3,7 @@
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import BufferedReader, BytesIO
 from pathlib import Path
 from typing import (
@@ -272,13 +272,21 @@ class Pipeline(ABC, Generic[R]):
         """
         return [*self.read(BytesIO(content), name, password=password)]
 
-    def read(self, stream: BinaryIO, name: str, *, password: str | None = None) -> Iterator[R]:
+    def read(
+        self,
+        stream: BinaryIO,
+        name: str,
+        *,
+        password: str | None = None,
+        seconds: float | None = None,
+    ) -> Iterator[R]:
         """The results for a file that is open, one after the other, as :meth:`predict_bytes`.
 
         Args:
             stream: Open for reading bytes.
             name: What errors call it.
             password: Of a PDF that is encrypted.
+            seconds: For which a PDF may be read; None: as long as its limits allow.
         """
         # A pipe cannot go back to what was looked at.
         peeked = stream if isinstance(stream, BufferedReader) else BufferedReader(stream)  # type: ignore[type-var]
@@ -287,8 +295,12 @@ class Pipeline(ABC, Generic[R]):
             return
         from textmill.pipelines.documents import PdfLimits, read_pdf
 
-        content = peeked.read(PdfLimits().bytes + 1)  # as much as is known to be too much
-        yield from self.answer(self.texts(read_pdf(content, name=name, password=password)))
+        limits = PdfLimits()
+        if seconds is not None:
+            limits = replace(limits, seconds=min(seconds, limits.seconds))
+        content = peeked.read(limits.bytes + 1)  # as much as is known to be too much
+        document = read_pdf(content, name=name, limits=limits, password=password)
+        yield from self.answer(self.texts(document))
 
     def _read_text(self, stream: BinaryIO, name: str) -> Iterator[R]:
         texts = text_lines(stream, name) if self.by_line else [whole_text(stream, name)]

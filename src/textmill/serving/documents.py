@@ -48,7 +48,9 @@ class ServedPipeline(Protocol):
     def predict(self, given: Sequence[str], type: Any = None) -> Sequence[ServedResult]:
         """A result for each text, in order."""
 
-    def read(self, stream: BinaryIO, name: str) -> Iterator[ServedResult]:
+    def read(
+        self, stream: BinaryIO, name: str, *, seconds: float | None = None
+    ) -> Iterator[ServedResult]:
         """The results for a file, one after the other; what kind it is, its content says."""
 
 
@@ -101,7 +103,7 @@ class PipelineRows(RowPredictor):
 
     def _of_file(self, content: bytes) -> list[ServedResult]:
         end, found = time.monotonic() + self.seconds, list[ServedResult]()
-        for result in self.pipeline.read(BytesIO(content), "the file"):
+        for result in self.pipeline.read(BytesIO(content), "the file", seconds=self.seconds):
             found.append(result)
             if len(found) > MOST:
                 raise DataError(f"the file: it has more than {MOST:,} results. Send it in parts.")

@@ -103,3 +103,18 @@ def nested_forms(depth: int) -> bytes:
             *forms,
         ]
     )
+
+
+def one_long_word(letters: int) -> bytes:
+    """A list of two references, between which a word fills a line: 740 bytes, packed twice."""
+    piece = b"(" + b"x" * 30_000 + b") Tj "
+    content = b"BT /F1 9 Tf 12 TL 40 780 Td (References) Tj T* ([1] Knuth 1984) Tj T* "
+    content += piece * (letters // 30_000) + b"T* (Gries 1999) Tj T* ([2] Lee 1999) Tj ET"
+    return one_page(content, packed=2)
+
+
+def of_rows(count: int) -> bytes:
+    """A page with as many rows, each in two columns."""
+    row = b"1 0 0 1 10 %d Tm (a) Tj 1 0 0 1 400 %d Tm (b) Tj "
+    rows = b"".join(row % (-2 * number, -2 * number) for number in range(count))
+    return one_page(b"BT /F1 1 Tf " + rows + b"ET")

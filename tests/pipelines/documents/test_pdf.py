@@ -2,6 +2,7 @@
 
 import io
 import random
+import resource
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,14 @@ from tests.pipelines.documents import hostile_pdfs
 from tests.pipelines.documents.layouts import WRITTEN_AGAINST
 from tests.pipelines.documents.paper_pdf import paper
 from textmill.errors import MissingExtraError, UserError
-from textmill.pipelines.documents import DocumentError, PdfLimits, find_references, pdf, read_pdf
+from textmill.pipelines.documents import (
+    DocumentError,
+    PdfLimits,
+    find_abstract,
+    find_references,
+    pdf,
+    read_pdf,
+)
 from textmill.pipelines.documents.page_layout import written
 
 PAPER = paper(WRITTEN_AGAINST["journal, numbered, 2 col."], seed=3).content
@@ -113,6 +121,26 @@ def test_what_takes_all_memory_or_time_ends_in_an_error() -> None:
     assert "takes longer than 1 s to read" in forms
     memory = refusal(hostile_pdfs.of_characters(3_000_000), memory=256 << 20)
     assert "page 1: is damaged, or needs more than 256 MiB" in memory
+
+
+def test_a_small_file_of_a_long_word_is_read_soon() -> None:
+    content = hostile_pdfs.one_long_word(180_000)
+    assert len(content) < 1000
+    references = find_references(read_pdf(content, limits=PdfLimits(seconds=30)))
+    assert [len(each.text) for each in references] == [180_022, 8]
+
+
+def test_whatever_is_slow_of_a_pdf_is_in_its_process() -> None:
+    content = hostile_pdfs.of_rows(30_000)
+    before = resource.getrusage(resource.RUSAGE_SELF)
+    document = read_pdf(content, limits=PdfLimits(seconds=60))
+    used = resource.getrusage(resource.RUSAGE_SELF).ru_utime - before.ru_utime
+    assert len(document.lines) == 30_000
+    assert (find_references(document), find_abstract(document)) == ([], None)
+    assert used < 3  # of some 10 that a machine like that takes in all
+    told = refusal(content, lines=29_999)
+    assert told == "it.pdf: page 1: has more than the 29,999 lines allowed"
+    assert "takes longer than 0.2 s to read" in refusal(content, seconds=0.2)
 
 
 def test_damage_anywhere_ends_in_lines_or_an_error() -> None:

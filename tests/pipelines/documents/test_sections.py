@@ -1,6 +1,8 @@
 """Sections by what headings say and how they are set, references by what their lines say."""
 
+import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -13,6 +15,8 @@ from textmill.pipelines.documents import (
     find_references,
 )
 from textmill.pipelines.documents.line_ends import join_lines, vocabulary_of
+from textmill.pipelines.documents.reference_starts import column_edges
+from textmill.pipelines.documents.running_heads import without_running_heads
 
 
 def document(*texts: str | Line) -> Document:
@@ -189,3 +193,37 @@ def test_the_body_has_no_headings_captions_and_references() -> None:
 def test_an_empty_document_has_nothing() -> None:
     empty = document()
     assert (find_references(empty), find_abstract(empty), find_body(empty).text) == ([], None, "")
+
+
+LONG = 60_000
+"""Characters. Of a search that is quadratic in them, minutes."""
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["x", "1", "-", ".", "x-", "x'", "x. ", "X. ", "Mc", "Mc ", "de ", "D'", "/", "/ ", "//x ", "#",
+     "http://", "http:// ", "www.x ", "10.1000/", "10.1000 ", "[1] ", "(", "'", "1.", "1-", "a.b",
+     "page ", "19 ", "Smith, J. ", "Smith-", "é", "中"],
+)  # fmt: skip
+def test_a_long_line_takes_no_more_than_its_length(unit: str) -> None:
+    line = (unit * (LONG // len(unit))).strip()
+    start = time.process_time()
+    for end in (" x", "-", " ("):
+        paper = document("Abstract", line + end, "It is. " + line, "References", line + end, line)
+        assert find_body(paper) is not None
+        found = document("References", "[1] Knuth, D. 1984.", line + end, line, "[2] Lee. 1999.")
+        assert len(find_references(found)) == 2
+        found = document("References", "Knuth, D. 1984.", line + end, line, "Lee, K. 1999.")
+        assert find_references(found)
+        without_running_heads([paper.lines, [replace(each, page=2) for each in paper.lines]])
+    assert time.process_time() - start < 8
+
+
+def test_many_lines_take_no_more_than_their_number() -> None:
+    start = time.process_time()
+    lines = [Line("[1] Knuth 1984", n // 4 + 1, y=7.0 * (n // 4), size=9) for n in range(40_000)]
+    assert find_references(Document("a", 10_000, lines)) == []
+    without_running_heads([lines[n : n + 4] for n in range(0, len(lines), 4)])
+    column_edges(lines)
+    column_edges([replace(line, page=n // 8, x0=n // 8) for n, line in enumerate(lines)])
+    assert time.process_time() - start < 20

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from textmill.errors import DataError
 
-__all__ = ["Document", "DocumentError", "Line", "Passage"]
+__all__ = ["Document", "DocumentError", "Line", "Parts", "Passage"]
 
 
 class DocumentError(DataError):
@@ -83,6 +83,23 @@ class Passage:
 
 
 @dataclass(frozen=True)
+class Parts:
+    """References, abstract and body of a document.
+
+    Example:
+        >>> Parts([Passage("D. Knuth. 1984.")], None, Passage("We show it.")).abstract is None
+        True
+    """
+
+    references: Sequence[Passage]
+    """Each reference, in order; empty without a list of them."""
+    abstract: Passage | None
+    """None if the document has none."""
+    body: Passage
+    """From the introduction to the references."""
+
+
+@dataclass(frozen=True)
 class Document:
     r"""A document: its lines in reading order, without running heads and page numbers.
 
@@ -96,6 +113,8 @@ class Document:
     pages: int
     """How many it has; a text file has one."""
     lines: Sequence[Line] = field(repr=False)
+    parts: Parts | None = field(default=None, repr=False)
+    """Of a PDF: found by the process that read it, within its limits. None: not looked for yet."""
 
     @property
     def text(self) -> str:

@@ -13,7 +13,7 @@ Vocabulary = Counter[str]
 
 WORDS = re.compile(r"[^\W\d_]+(?:[-'’][^\W\d_]+)*")
 SOFT = "\u00ad"
-BROKEN = re.compile(r"([\w'’-]*[\w'’])[-\u00ad]$")
+BROKEN = re.compile(r"(?<![\w'’-])([\w'’-]*[\w'’])[-\u00ad]$")
 """A line that ends within a word, perhaps."""
 NEXT = re.compile(r"[^\W\d_]+(?:[-'’][^\W\d_]+)*")
 SUSPENDED = {"and", "or", "und", "oder", "et", "ou", "y", "o", "e"}
@@ -35,10 +35,11 @@ SECOND = {
 LEAST_PART = 3
 """Letters of the second part of a compound, where nothing but its parts is seen elsewhere."""
 ADDRESS = re.compile(
-    r"(?:https?:|ftp:|www\.|doi:|\b10\.\d{4,9}/|\.(?:org|com|edu|gov|net)/)\S*$", re.IGNORECASE
+    r"https?:|ftp:|www\.|doi:|\b10\.\d{4,9}/|\.(?:org|com|edu|gov|net)/", re.IGNORECASE
 )
+"""In a word: an address."""
 GOES_ON = re.compile(
-    r"[\w.~%-]*[/_=&%?#~]\S*|[\w-]*\d[\w-]*[.-][\w.-]*\w\W*|\d{5,}\W*"
+    r"[\w.~%-]*[/_=&%?#~]\S*|(?:[^\W\d]|-)*+\d\w*+[.-]++\w|\d{5,}\W*"
     r"|(?:s?html?|pdf|php|org|com|edu)\b\S*|[a-z][\w-]*(?:\.[a-z]\w+)+\W*$"
 )
 """How an address goes on that was broken after a letter or a full stop."""
@@ -103,7 +104,7 @@ def _between(before: str, after: str, vocabulary: Vocabulary) -> tuple[int, str]
     if before.endswith(SOFT):
         return 1, ""
     first = after.split(" ", 1)[0]
-    if ADDRESS.search(before):
+    if not before[-1].isspace() and ADDRESS.search(before.rsplit(maxsplit=1)[-1]):
         return 0, "" if _address_goes_on(before, first) else " "
     if broken := BROKEN.search(before):
         return _after_hyphen(broken[1], after, vocabulary)

@@ -18,6 +18,8 @@ __all__ = ["page_lines", "written"]
 
 BIN = 2.0
 """Points: how finely white is looked for."""
+MOST_CELLS = 1 << 22
+"""Rows times bins in which columns are looked for; a page of small print has 30,000."""
 SAME_ROW = 0.5
 """Of the size: by how much baselines of one row differ; a superscript is raised by 0.4."""
 RAISED = 0.15
@@ -112,7 +114,7 @@ def _gutter(rows: Sequence[_Row]) -> tuple[float, Bands] | None:
     words = [word for row in rows for word in row.words]
     low, high = min(word.x0 for word in words), max(word.x1 for word in words)
     bins = int((high - low) / BIN) + 1
-    if not 8 * GUTTER <= bins <= 10_000:
+    if not 8 * GUTTER <= bins <= min(10_000, MOST_CELLS // len(rows)):
         return None
     taken = np.zeros((len(rows), bins), bool)
     for number, row in enumerate(rows):

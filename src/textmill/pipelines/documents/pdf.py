@@ -1,4 +1,4 @@
-"""A PDF to a document: read by a process of its own, within limits, page by page."""
+"""A PDF to a document: read by a process of its own, within limits."""
 
 import json
 import os
@@ -10,15 +10,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
+from math import ceil
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from textmill.errors import MissingExtraError, UserError, worded
-from textmill.pipelines.documents.document import Document, DocumentError
-from textmill.pipelines.documents.page_layout import page_lines
-from textmill.pipelines.documents.pdf_worker import LOCKED
-from textmill.pipelines.documents.placed_word import PlacedWord
-from textmill.pipelines.documents.running_heads import without_running_heads
+from textmill.pipelines.documents.document import Document, DocumentError, Line, Parts, Passage
 from textmill.runtime.bounded_files import opened
 
 __all__ = ["PdfLimits", "read_pdf"]
@@ -28,10 +25,8 @@ HEAD = 1024
 """Bytes within which a PDF says that it is one, as readers of PDFs take them."""
 LONGEST_PASSWORD = 127
 """Bytes: no PDF has a longer one."""
-SCANNED = (
-    "has no text on any of its pages ({:,}): it was scanned, and its text is to be recognized "
-    "first, as `ocrmypdf IN.pdf OUT.pdf` does, or is damaged"
-)
+LOCKED = "is encrypted and needs a password"
+"""What the process says of a file that wants one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,10 +45,12 @@ class PdfLimits:
     """On one page; a page of small print has 10,000."""
     characters: int = 20_000_000
     """On all pages; 2,000 pages of small print."""
-    seconds: int = 120
+    lines: int = 500_000
+    """On all pages; 2,000 pages of small print in two columns."""
+    seconds: float = 120
     """Of waiting, from start to end; 500 dense pages take 17 of a processor."""
     memory: int = 1024 * MIB
-    """Bytes of the process that reads, beside those of the file."""
+    """Bytes that the process takes to read, beside those of the file and of the program."""
 
 
 def read_pdf(
@@ -65,8 +62,8 @@ def read_pdf(
 ) -> Document:
     """The lines of a PDF in reading order, without running heads, page and line numbers.
 
-    A process of its own reads it, so that a file that crashes the reader, or has it take all time
-    or memory, ends in an error.
+    A process of its own reads it, and finds its references, abstract and body, so that a file that
+    crashes the reader, or has it take all time or memory, ends in an error.
 
     Args:
         source: A path, or what the file holds.
@@ -130,22 +127,12 @@ def _read(
         raise DocumentError(name, f"{size:,} bytes are more than the {limits.bytes:,} allowed")
     if b"%PDF-" not in os.pread(file.fileno(), HEAD, 0):
         raise DocumentError(name, f"is no PDF: '%PDF-' was not found in its first {HEAD:,} bytes")
-    words = _pages(file, size, name, limits, secret=secret)
-    pages = [page_lines(each, number) for number, each in enumerate(words, 1)]
-    if not any(pages):
-        raise DocumentError(name, SCANNED.format(len(pages)))
-    return Document(name, len(pages), without_running_heads(pages))
-
-
-def _pages(
-    file: IO[bytes], size: int, name: str, limits: PdfLimits, *, secret: bytes | None
-) -> Iterator[list[PlacedWord]]:
-    """The words of each page, as the worker tells them; its end is an error of the file."""
-    bounds = (limits.memory + size, limits.seconds, limits.pages, limits.page_characters)
+    bounds = (limits.memory + size, ceil(limits.seconds), limits.pages, limits.page_characters)
     with tempfile.TemporaryFile() as said, _piped(secret) as pipe:
         process = subprocess.Popen(  # noqa: S603  # this Python, a module of ours
             [sys.executable, "-P", "-m", "textmill.pipelines.documents.pdf_worker"]
-            + [str(number) for number in (*bounds, limits.characters, *(pipe or [0]))],
+            + [str(n) for n in (*bounds, limits.characters, limits.lines, *(pipe or [0]))],
+            env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # numpy's threads would take memory
             pass_fds=pipe,
             stdin=file.fileno(),
             stdout=subprocess.PIPE,
@@ -160,7 +147,7 @@ def _pages(
         timer = threading.Timer(limits.seconds, end)
         timer.start()
         try:
-            yield from _told(process, name, late, limits)
+            return _told(process, name, late, limits)
         finally:
             timer.cancel()
             process.kill()
@@ -186,26 +173,34 @@ def _piped(secret: bytes | None) -> Iterator[list[int]]:
 
 def _told(
     process: subprocess.Popen[bytes], name: str, late: threading.Event, limits: PdfLimits
-) -> Iterator[list[PlacedWord]]:
+) -> Document:
+    """The document that the process tells; its end before that is an error of the file."""
     assert process.stdout is not None
-    page = 0
-    for line in process.stdout:
-        if not line.endswith(b"\n"):
+    lines, page = list[Line](), None
+    passages: dict[str, list[Passage]] = {"reference": [], "abstract": [], "body": []}
+    for row in process.stdout:
+        if not row.endswith(b"\n"):
             break
-        told: dict[str, Any] = json.loads(line)
-        if "error" in told:
-            raise DocumentError(name, told["error"], page=told.get("page"))
-        if "end" in told:
-            return
-        if "words" in told:
-            page += 1
-            yield [PlacedWord(*word) for word in told["words"] or ()]
+        what, told = json.loads(row)
+        if what == "error":
+            raise DocumentError(name, told, page=page)
+        if what == "page":
+            page = told
+        elif what == "line":
+            lines.append(Line(*told))
+        elif what == "end":
+            abstract = next(iter(passages["abstract"]), None)
+            parts = Parts(passages["reference"], abstract, passages["body"][0])
+            return Document(name, told, lines, parts)
+        else:
+            text, label, starts = told
+            passages[what].append(Passage(text, label, tuple(map(tuple, starts))))
     process.wait()
     if late.is_set() or process.returncode in (-24, -9):  # SIGXCPU, and SIGKILL a second later
-        raise DocumentError(name, f"takes longer than {limits.seconds} s to read", page=page + 1)
+        raise DocumentError(name, f"takes longer than {limits.seconds:g} s to read", page=page)
     raise DocumentError(
         name,
         f"is damaged, or needs more than {limits.memory // MIB:,} MiB: the reader of PDFs ended "
         f"with code {process.returncode}",
-        page=page + 1,
+        page=page,
     )

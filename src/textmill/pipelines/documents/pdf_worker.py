@@ -1,7 +1,8 @@
-"""The process that reads a PDF: words with their places, a line of JSON a page, within limits.
+"""The process that reads a PDF within limits: its lines and its parts, as lines of JSON.
 
 PDFium is C++ and what it reads may come from anyone: here a crash, an endless loop or all memory
-taken ends this process alone. The file is the standard input; nothing is written but the words.
+taken ends this process alone. So does whatever layout would make a search for columns, references
+or the body slow. The file is the standard input; what was found is the standard output.
 """
 
 import contextlib
@@ -11,7 +12,16 @@ import math
 import mmap
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import fields
+from operator import attrgetter
 from typing import Any
+
+from textmill.pipelines.documents.document import Document, Line, Passage
+from textmill.pipelines.documents.page_layout import page_lines
+from textmill.pipelines.documents.pdf import LOCKED
+from textmill.pipelines.documents.placed_word import PlacedWord
+from textmill.pipelines.documents.running_heads import without_running_heads
+from textmill.pipelines.documents.sections import find_parts
 
 __all__ = ["HYPHEN", "page_words"]
 
@@ -31,8 +41,10 @@ LOADING = {
     5: "is encrypted in a way that is not known",
 }
 """What ``FPDF_GetLastError`` says."""
-LOCKED = "is encrypted and needs a password"
-"""Where none was given."""
+SCANNED = (
+    "has no text on any of its pages ({:,}): it was scanned, and its text is to be recognized "
+    "first, as `ocrmypdf IN.pdf OUT.pdf` does, or is damaged"
+)
 
 
 class _Word:
@@ -137,43 +149,74 @@ def page_words(raw: Any, page: Any, most: int) -> list[tuple[Any, ...]]:
 
 
 def _limit(memory: int, seconds: int) -> None:
-    """Bounds this process where the system can; the one that waits for it bounds its time, too."""
+    """Bounds this process where the system can; the one that waits for it bounds its time, too.
+
+    Args:
+        memory: Bytes beside those that the program itself has taken.
+        seconds: Of a processor.
+    """
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource
 
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+        with contextlib.suppress(FileNotFoundError), open("/proc/self/statm") as file:
+            memory += int(file.read().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
 
 
-def _tell(found: object) -> None:
-    sys.stdout.write(json.dumps(found, separators=(",", ":")) + "\n")
-    sys.stdout.flush()
+def _tell(what: str, found: object) -> None:
+    sys.stdout.write(json.dumps([what, found], separators=(",", ":")) + "\n")
+
+
+_places = attrgetter(*(field.name for field in fields(Line)))
+
+
+def _passage(passage: Passage) -> list[Any]:
+    return [passage.text, passage.label, passage.starts]
 
 
 def _read(
     raw: Any, content: mmap.mmap, limits: Sequence[int], password: bytes | None = None
 ) -> None:
-    most_pages, most_on_page, left = limits
+    most_pages, most_on_page, left, most_lines = limits
     raw.FPDF_InitLibrary()
     buffer = (ctypes.c_char * len(content)).from_buffer(content)
     document = raw.FPDF_LoadMemDocument64(buffer, len(content), password)
     if not document:
         told = LOADING if password is not None else {**LOADING, 4: LOCKED}
-        return _tell({"error": told.get(raw.FPDF_GetLastError(), "cannot be read")})
-    if (pages := raw.FPDF_GetPageCount(document)) > most_pages:
-        return _tell({"error": f"has {pages:,} pages, more than the {most_pages:,} allowed"})
-    _tell({"pages": pages})
-    for number in range(pages):
-        page = raw.FPDF_LoadPage(document, number)
+        return _tell("error", told.get(raw.FPDF_GetLastError(), "cannot be read"))
+    if (count := raw.FPDF_GetPageCount(document)) > most_pages:
+        return _tell("error", f"has {count:,} pages, more than the {most_pages:,} allowed")
+    pages = list[list[Line]]()
+    for number in range(1, count + 1):
+        _tell("page", number)
+        sys.stdout.flush()
+        page = raw.FPDF_LoadPage(document, number - 1)
         try:
-            words = page_words(raw, page, min(most_on_page, left)) if page else None
+            words = page_words(raw, page, min(most_on_page, left)) if page else []
         except ValueError as error:
-            return _tell({"error": str(error), "page": number + 1})
-        left -= sum(len(word[0]) for word in words or ())
-        _tell({"words": words})
+            return _tell("error", str(error))
         raw.FPDF_ClosePage(page)
-    return _tell({"end": True})
+        left -= sum(len(word[0]) for word in words)
+        pages.append(page_lines([PlacedWord(*word) for word in words], number))
+        most_lines -= len(pages[-1])
+        if most_lines < 0:
+            return _tell("error", f"has more than the {limits[3]:,} lines allowed")
+    _tell("page", None)
+    sys.stdout.flush()
+    if not any(pages):
+        return _tell("error", SCANNED.format(count))
+    lines = without_running_heads(pages)
+    for line in lines:
+        _tell("line", _places(line))
+    parts = find_parts(Document("", count, lines))
+    for passage in parts.references:
+        _tell("reference", _passage(passage))
+    if parts.abstract is not None:
+        _tell("abstract", _passage(parts.abstract))
+    _tell("body", _passage(parts.body))
+    return _tell("end", count)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ from what it says; a dynamic program then takes the cut of the whole list that h
 
 import re
 import unicodedata
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
@@ -37,7 +38,7 @@ SORTED = 0.8
 
 PARTICLE = (
     r"(?:(?:van|von|de|der|den|des|del|della|di|da|do|dos|du|la|le|el|al|bin|ibn|ten|ter|zu|af|av)"
-    r"[ -]|[dDlLO]['’]|Mc|Mac|St\. )*"
+    r"[ -]|[dDlLO]['’]|Mc|Mac|St\. ){0,4}"
 )
 NAME = rf"{PARTICLE}[^\W\d_a-zà-ÿ][^\W\d_]+(?:[-'’][^\W\d_]+)*"
 INITIALS = r"(?:[^\W\d_a-zà-ÿ]\.?(?:[ -]?[^\W\d_a-zà-ÿ]\.)*|[^\W\d_a-zà-ÿ]{1,3}\b)"
@@ -91,12 +92,15 @@ def column_edges(lines: Sequence[Line]) -> list[float]:
     for line in lines:
         columns.setdefault((line.page, line.column), []).append(line.x0)
     edges = {where: min(begins) for where, begins in columns.items()}
-    wide = {where for where, begins in columns.items() if len(begins) >= FEW_LINES}
-    for where, begins in columns.items():
-        if where not in wide:
-            like = [edges[o] for o in wide if 0 <= min(begins) - edges[o] <= FARTHEST]
-            facing = [edges[o] for o in wide if edges[o] in like and (o[0] - where[0]) % 2 == 0]
-            edges[where] = max(facing or like, default=edges[where])
+    wide = [where for where, begins in columns.items() if len(begins) >= FEW_LINES]
+    of_facing = [sorted({edges[o] for o in wide if o[0] % 2 == side}) for side in (0, 1)]
+    of_any = sorted({*of_facing[0], *of_facing[1]})
+    for where in columns.keys() - wide:
+        for like in (of_facing[where[0] % 2], of_any):
+            place = bisect_right(like, edges[where])
+            if place and edges[where] - like[place - 1] <= FARTHEST:
+                edges[where] = like[place - 1]
+                break
     return [edges[line.page, line.column] for line in lines]
 
 
@@ -200,7 +204,7 @@ def _ended(line: Line, after: Line) -> float:
     elif ABBREVIATED.search(text):
         found = -2.0
     else:
-        found = 1.0 if ENDED.search(text) else -2.0
+        found = 1.0 if ENDED.search(text.rsplit(maxsplit=1)[-1]) else -2.0
     white = line.right - line.x1
     first = after.second - after.x0 if after.second > after.x0 else after.x1 - after.x0
     if line.right > line.left and white > max(first, 0.0) + 0.5 * line.size:

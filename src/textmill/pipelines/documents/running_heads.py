@@ -1,8 +1,9 @@
 """Running heads, footers and page numbers: what the margins of several pages have in common."""
 
 import re
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import chain
 from math import inf
 from statistics import median
@@ -20,7 +21,7 @@ SAME_ROW = 1.0
 LETTERS = 3
 """That a running head has; what has fewer must count the pages."""
 NUMBER = re.compile(
-    r"\W*(?:page|seite|p\.)?\W*(\d{1,5})(?:\s*(?:/|of|von|de)\s*\d{1,5})?\W*", re.IGNORECASE
+    r"\W*+(?:(?:page|seite|p\.)\W*+)?(\d{1,5})(?:\s*(?:/|of|von|de)\s*\d{1,5})?\W*", re.IGNORECASE
 )
 
 
@@ -59,21 +60,19 @@ def _repeated(margins: Sequence[Sequence[Line]]) -> set[Line]:
         if sum(map(str.isalpha, key)) >= LETTERS:
             groups[key].append(line)
     found = set[Line]()
-    for lines in groups.values():
-        for height in _heights(lines):
-            same = [line for line in lines if abs(line.y - height) <= SAME_HEIGHT]
+    for group in groups.values():
+        lines = sorted(group, key=lambda line: line.y)
+        heights = [line.y for line in lines]
+        start = 0
+        while start < len(lines):  # tops and bottoms, left and right pages
+            stop = bisect_right(heights, heights[start] + SAME_HEIGHT)
+            height = median(heights[start:stop])
+            first = bisect_left(heights, height - SAME_HEIGHT)
+            same = lines[first : bisect_right(heights, height + SAME_HEIGHT)]
             if len({line.page for line in same}) > 1:
                 found.update(same)
+            start = stop
     return found
-
-
-def _heights(lines: Sequence[Line]) -> Iterator[float]:
-    """Heights at which some of the lines are, each once: tops and bottoms, left and right pages."""
-    left = sorted(line.y for line in lines)
-    while left:
-        here = [y for y in left if y - left[0] <= SAME_HEIGHT]
-        yield median(here)
-        left = left[len(here) :]
 
 
 def _numbered(margins: Sequence[Sequence[Line]]) -> set[Line]:

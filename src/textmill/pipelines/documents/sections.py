@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from textmill.pipelines.documents.document import Document, Line, Passage
+from textmill.pipelines.documents.document import Document, Line, Parts, Passage
 from textmill.pipelines.documents.headings import (
     HeadingStyle,
     dominant_size,
@@ -16,10 +16,12 @@ from textmill.pipelines.documents.line_ends import Vocabulary, join_lines, vocab
 from textmill.pipelines.documents.reference_labels import FORMS, labelled_starts
 from textmill.pipelines.documents.reference_starts import column_edges, unlabelled_starts
 
-__all__ = ["find_abstract", "find_body", "find_references"]
+__all__ = ["find_abstract", "find_body", "find_parts", "find_references"]
 
 MOST_LINES = 50_000
 """Of a list of references: 1,000 pages of them."""
+MOST_LISTS = 10
+"""Beginnings of a list without a heading that are looked at, from the last."""
 LOOKED_AT = 40
 """Lines below a heading by which it is one of references."""
 OTHER_SIZE = 0.75
@@ -58,6 +60,35 @@ SHORTEST_ABSTRACT = 200
 """Characters of a paragraph that is the abstract though no heading says so."""
 
 
+def find_parts(document: Document) -> Parts:
+    """References, abstract and body of a document.
+
+    Example:
+        >>> lines = [Line("Abstract"), Line("We show it."), Line("1 Introduction"), Line("We do.")]
+        >>> parts = find_parts(Document("a", 1, lines))
+        >>> parts.abstract.text, parts.body.text, parts.references
+        ('We show it.', 'We do.', [])
+    """
+    lines = [line for line in document.lines if line.text.strip()]  # blank ones of a text are gaps
+    vocabulary = vocabulary_of(lines)
+    sections = _reference_sections(lines)
+    abstract = _abstract(lines)
+    references = [
+        passage
+        for start, stop in sections
+        for passage in _split(lines[start + 1 : stop], vocabulary)
+    ]
+    return Parts(
+        references,
+        None if abstract is None else _abstract_passage(lines[slice(*abstract)], vocabulary),
+        _body(lines, sections, abstract, vocabulary),
+    )
+
+
+def _parts(document: Document) -> Parts:
+    return document.parts or find_parts(document)
+
+
 def find_references(document: Document) -> list[Passage]:
     """The references of a document in their order, each a passage; those of a text, its lines.
 
@@ -76,18 +107,7 @@ def find_references(document: Document) -> list[Passage]:
         >>> [(found.label, found.text) for found in find_references(document)]
         [('[1]', 'D. Knuth. The TeXbook, 1984.'), ('[2]', 'X. 86.')]
     """
-    lines = _written(document)
-    vocabulary = vocabulary_of(lines)
-    return [
-        passage
-        for start, stop in _reference_sections(lines)
-        for passage in _split(lines[start + 1 : stop], vocabulary)
-    ]
-
-
-def _written(document: Document) -> list[Line]:
-    """Its lines but the blank ones of a text, which are gaps between the others."""
-    return [line for line in document.lines if line.text.strip()]
+    return list(_parts(document).references)
 
 
 def _reference_sections(lines: Sequence[Line]) -> list[tuple[int, int]]:
@@ -122,7 +142,7 @@ def _are_references(lines: Sequence[Line]) -> bool:
 def _labelled_at_the_end(lines: Sequence[Line]) -> list[tuple[int, int]]:
     """References below no heading: the last ``[1]`` that others follow on lines of their own."""
     first = [n for n, line in enumerate(lines) if re.match(r"\[ ?1 ?\]\s", line.text)]
-    for n in reversed(first):
+    for n in first[: -MOST_LISTS - 1 : -1]:
         rest = lines[n : n + MOST_LINES]
         if len(labelled_starts(rest, column_edges(rest))) >= 3 and _are_references(rest):
             return [(n - 1, len(lines))]
@@ -206,11 +226,12 @@ def find_abstract(document: Document) -> Passage | None:
         >>> find_abstract(Document("a", 1, lines)).text
         'We show it.'
     """
-    lines = _written(document)
-    bounds = _abstract(lines)
-    if bounds is None:
-        return None
-    passage = join_lines(lines[slice(*bounds)], vocabulary_of(lines))
+    return _parts(document).abstract
+
+
+def _abstract_passage(lines: Sequence[Line], vocabulary: Vocabulary) -> Passage:
+    """The text of the abstract, without a heading that stands on its first line."""
+    passage = join_lines(lines, vocabulary)
     if match := RUN_IN.match(passage.text):
         starts = tuple((max(at - match.end(), 0), page) for at, page in passage.starts)
         return Passage(passage.text[match.end() :], starts=starts)
@@ -286,15 +307,20 @@ def find_body(document: Document) -> Passage:
         >>> find_body(Document("a", 1, lines)).text
         'We do.'
     """
-    lines = _written(document)
-    sections = _reference_sections(lines)
-    abstract = _abstract(lines)
+    return _parts(document).body
+
+
+def _body(
+    lines: Sequence[Line],
+    sections: Sequence[tuple[int, int]],
+    abstract: tuple[int, int] | None,
+    vocabulary: Vocabulary,
+) -> Passage:
     begin = next((n for n, line in enumerate(lines) if _introduces(line)), None)
     if begin is None:
         begin = abstract[1] if abstract else 0
     end = next((start for start, _ in sections if start > begin), len(lines))
     size = dominant_size(lines[begin:end])
-    vocabulary = vocabulary_of(lines)
     parts, starts, length = list[str](), list[tuple[int, int]](), 0
     for a, b in _paragraphs(lines[begin:end]):
         own = lines[begin + a : begin + b]

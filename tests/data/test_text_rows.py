@@ -1,9 +1,15 @@
 """Rows with columns of any names: sentences of words with a tag each, in CoNLL and JSON lines."""
 
+import json
+
+import pyarrow
+import pyarrow.parquet
 import pytest
 
+from textmill.data.bad_rows import BadRowsError
 from textmill.data.text_rows import TextRows
 from textmill.errors import DataError, UserError
+from textmill.text.columns.numbers import NumberCheck
 
 CONLL = "Al NNP B\nZaman NNP I\n\nsays VBZ O\n"
 ROWS = [{"words": "Al Zaman", "tags": "B I"}, {"words": "says", "tags": "O"}]
@@ -152,3 +158,86 @@ def test_lists_are_columns_of_json_lines_and_parquet(tmp_path):
             written(tmp_path, name, "", lists=("text",))
         have = "lists: only jsonl, parquet and arrow files have it, and this is "
         assert str(caught.value) == have + problem
+
+
+NAMED = {"a.tsv": {"header": True}, "a.csv": {"header": True}, "a.jsonl": {}, "a.parquet": {}}
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_a_column_that_the_file_does_not_have_is_refused_though_no_task_reads_it(tmp_path, name):
+    rows = [{"text": f"t {n}", "label": "ab"[n % 2], "stars": str(n)} for n in range(4)]
+    write_rows(tmp_path / name, rows)
+    wrong = {"text": "text", "label": "label", "stars": "stras"}
+    config = {"path": tmp_path / name, "columns": wrong, **NAMED[name]}
+    data = TextRows.Config(**config).build()
+    data.require(["text", "label"])
+    with pytest.raises(DataError, match="'stras'") as caught:
+        data.read()
+    if name != "a.jsonl":
+        assert "columns={text: text, label: label, stars: stars}" in str(caught.value)
+    good = TextRows.Config(**{**config, "columns": {**wrong, "stars": "stars"}}).build()
+    good.require(["text", "label"])
+    assert [row["stars"] for row in good.rows()] == ["0", "1", "2", "3"]
+
+
+def write_rows(path, rows):
+    if path.suffix == ".parquet":
+        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+    elif path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    else:
+        between = "\t" if path.suffix == ".tsv" else ","
+        lines = [[*rows[0]], *([*row.values()] for row in rows)]
+        path.write_text("".join(between.join(line) + "\n" for line in lines))
+
+
+def test_a_position_beyond_all_lines_is_refused(tmp_path):
+    (tmp_path / "a.tsv").write_text("ham\tOk.\nspam\tWin!\n")
+    columns = {"label": 0, "text": 1, "stars": 2}
+    data = TextRows.Config(path=tmp_path / "a.tsv", columns=columns).build()
+    data.require(["text", "label"])
+    with pytest.raises(
+        DataError, match=r"column 'stars', at position 2 \(from 0\), is empty in all"
+    ):
+        data.read(ingredient="train_data")
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_an_optional_column_that_no_row_has_is_told(tmp_path, name, caplog):
+    write_rows(tmp_path / name, [{"text": "Ok.", "label": "ham"}, {"text": "No.", "label": "ham"}])
+    columns = {"text": "text", "label": "label", "slots": "slosts"}
+    config = {"path": tmp_path / name, "columns": columns, "optional": ["slots"], **NAMED[name]}
+    data = TextRows.Config(**config).build()
+    assert [row["slots"] for row in data.rows()] == ["", ""]
+    assert "column 'slots', at 'slosts', is empty in all rows. If that is not" in caplog.text
+
+
+@pytest.mark.parametrize("held", [True, False])
+@pytest.mark.parametrize("name", NAMED)
+def test_a_row_that_does_not_pass_the_check_of_its_task_is_a_bad_row(
+    tmp_path, name, held, monkeypatch
+):
+    monkeypatch.setenv("TEXTMILL_HOME", str(tmp_path))
+    if not held:
+        monkeypatch.setattr("textmill.data.text_pairs.HELD_BYTES", 0)
+    scores = ["1", "2.5", "n/a", "7", "4"]
+    rows = [{"text": f"t {n}", "score": score} for n, score in enumerate(scores)]
+    write_rows(tmp_path / name, rows)
+    config = {"path": tmp_path / name, "columns": ["text", "score"], **NAMED[name]}
+
+    def read(allowed):
+        data = TextRows.Config(**config, max_bad_rows=allowed).build()
+        data.check_rows(NumberCheck("score", span=(0, 5)))
+        return data.read()
+
+    with pytest.raises(BadRowsError, match=r"2 of 5 rows are bad, and 1 are allowed") as caught:
+        read(1)
+    assert [bad.reason for bad in caught.value.bad_rows] == [
+        "column 'score': wanted a number, found 'n/a'",
+        "column 'score': wanted a number from 0 to 5, found '7'",
+    ]
+    data = read(2)
+    assert [row["score"] for row in data.rows()] == ["1", "2.5", "4"]
+    plain = TextRows.Config(**config).build().read()
+    assert len(plain.rows()) == 5, "an index that was made with a check is not taken"
+    assert plain.fingerprint() == data.fingerprint(), "a task's settings are none of the data's"

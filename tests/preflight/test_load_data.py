@@ -15,7 +15,7 @@ from textmill.data import TextPairs
 from textmill.data.text_rows import TextRows
 from textmill.errors import DataError, UserError
 from textmill.preflight.check import check
-from textmill.preflight.load_data import FIXED, used_columns
+from textmill.preflight.load_data import FIXED, use_by_plan
 from textmill.recipes import registries
 from textmill.recipes.planning import plan_recipe
 
@@ -98,7 +98,7 @@ def test_every_column_of_an_experiment_is_known_to_be_read(name):
     plan = plan_recipe(name, [], targets=["trainer"], draft=True).plan
     node = plan.nodes["train_data"]
     if isinstance(node.config, TextPairs.Config):
-        used = used_columns(Session(plan.nodes, {}))
+        used = use_by_plan(Session(plan.nodes, {})).columns
         assert used is not None
         assert {*node.config.columns} - {*used, *FIXED, "id"} == set()  # an id is read by nobody
 
@@ -111,7 +111,7 @@ def test_of_code_of_the_recipes_own_nobody_knows_what_it_reads():
         """Reads any column."""
 
     nodes["tokenizer"] = replace(nodes["tokenizer"], value=tokenizer, config=None, kind=None)
-    assert used_columns(Session(nodes, {})) is None
+    assert use_by_plan(Session(nodes, {})).columns is None
 
 
 def test_all_files_that_are_missing_are_named(files):

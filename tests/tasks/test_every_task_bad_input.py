@@ -452,3 +452,14 @@ def test_a_class_without_an_example_spoils_no_value(case, make):
     assert len(found.rows) == 3
     spoilt = [name for name, value in found.values.items() if not math.isfinite(value)]
     assert all("eggs" in name or name.startswith("label/") for name in spoilt), spoilt
+
+
+def test_a_line_whose_number_cannot_be_read_is_a_bad_row(case, make):
+    if "score" not in case.wrong:
+        pytest.skip("its answer is no number")
+    rows = case.dicts()
+    rows[1]["score"] = "n/a"
+    with pytest.raises(DataError, match=r"^1 of 3 rows is bad(.|\n)*rows.jsonl:2 .*found 'n/a'"):
+        make(rows=rows)
+    task = make("train_data.max_bad_rows=1", "valid_data.max_bad_rows=1", rows=rows)
+    assert len(measured(task, [rows[0], rows[2]]).rows) == 2

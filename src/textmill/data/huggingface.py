@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ from textmill.data.formats.row_format import Row
 from textmill.data.holdout import holdout_of
 from textmill.data.rows import ChosenRows, Rows, StoredRows
 from textmill.errors import DataError, MissingExtraError, UserError
-from textmill.text.cells import ListCell
+from textmill.text.cells import ListCell, RowCheck
 
 __all__ = ["DatasetRows", "HuggingFacePairs"]
 
@@ -145,6 +145,11 @@ class HuggingFacePairs(Component, Batched, AccountedRows):
                 "one, give ready batches, or the rows of list(dataset.take(n))."
             )
         return cls(cls.Config(path=Path(name), **settings), dataset=dataset)
+
+    def check_rows(self, check: RowCheck) -> None:
+        """Counts rows that do not pass as bad ones; of no effect where they were read."""
+        if self._rows is None:
+            self._layout = replace(self._layout, check=check)
 
     @override
     def read(self, *, ingredient: str = "train_data") -> "HuggingFacePairs":

@@ -45,6 +45,7 @@ from textmill.data.line_blocks import MAX_LINE_BYTES, FileNotes
 from textmill.data.mixture import Mixture, is_mixed
 from textmill.data.rows import ChosenRows, Rows, StoredRows
 from textmill.errors import DataError, UserError
+from textmill.text.cells import RowCheck
 
 __all__ = ["TextPairs"]
 
@@ -194,6 +195,7 @@ class TextPairs(Component, Batched, AccountedRows):
             wanted = ", ".join(self._layout.columns)
             raise DataError(f"{self.name}: wanted rows of {wanted}, found {found}.")
         if self._table is None:
+            self._refuse_absent(table, ingredient)
             setting = f"{ingredient}.max_bad_rows"
             tell_left_out(table.bad_rows, table.count, setting=setting, name=self.name)
             if table.notes.left_out:
@@ -207,11 +209,41 @@ class TextPairs(Component, Batched, AccountedRows):
             self._mixture = mixture_of(self.config, table, self._numbers, ingredient=ingredient)
         return self
 
+    def _refuse_absent(self, table: ReadFiles, ingredient: str) -> None:
+        """Refuses a column that is empty in every row; warns of one that may be so (``optional``).
+
+        The name or the position of such a column is a wrong one, most likely. A column that the
+        header has may be empty if the task does not read it.
+        """
+        layout = self._layout
+        named = layout.has_header or isinstance(layout, ColumnarFormat)
+        for name, at in layout.columns.items():
+            if name in (layout.required if not named else layout.must_exist):
+                continue
+            if any(row[name] for row in table.rows()):
+                continue
+            place = f"position {at} (from 0)" if isinstance(at, int) else repr(at)
+            empty = f"{self.name}: column {name!r}, at {place}, is empty in all rows."
+            if name in layout.present:
+                raise DataError(
+                    f"{empty} Correct it in {ingredient}.columns, or leave it out there: the task "
+                    "does not read it."
+                )
+            LOG.warning("%s If that is not its place, correct it in %s.columns.", empty, ingredient)
+
     def require(self, columns: Collection[str]) -> None:
-        """Lets rows have other columns empty; of no effect where they were read."""
+        """Lets rows have other columns empty; of no effect where they were read.
+
+        The files must have these columns nevertheless: else the name of one is wrong.
+        """
         kept = tuple(name for name in self._layout.required if name in columns)
         if self._table is None and kept:
-            self._layout = replace(self._layout, required=kept)
+            self._layout = replace(self._layout, required=kept, present=self._required)
+
+    def check_rows(self, check: RowCheck) -> None:
+        """Counts rows that do not pass as bad ones; of no effect where they were read."""
+        if self._table is None:
+            self._layout = replace(self._layout, check=check)
 
     @property
     def name(self) -> str:
@@ -256,7 +288,7 @@ class TextPairs(Component, Batched, AccountedRows):
 
         The path is not in it, nor is batching: a moved file is the same data.
         """
-        layout = replace(self._layout, required=self._required).reading()
+        layout = replace(self._layout, required=self._required, check=None).reading()
         if isinstance(self._layout, ColumnarFormat) and not self._layout.lists:
             del layout["lists"]  # runs from before this setting have the same data
         facts: dict[str, object] = {"sha256": self._read().sha256, "layout": layout}

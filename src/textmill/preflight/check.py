@@ -29,7 +29,7 @@ from textmill.preflight.data_preview import (
     shortened,
 )
 from textmill.preflight.export_checks import refuse_exports
-from textmill.preflight.load_data import DATA, load_data, refuse_other_header, used_columns
+from textmill.preflight.load_data import DATA, load_data, refuse_other_header, use_by_plan
 from textmill.preflight.max_tokens import auto_data, settle_max_tokens
 from textmill.preflight.resource_estimate import estimate_resources, room_for, within_memory
 from textmill.recipes.planning import Planned, exports_of, plan_recipe, seed_of
@@ -202,7 +202,7 @@ class _Walk:
 
     def data(self, name: str) -> str:
         data = self.session.get(name)
-        count = load_data(name, data, used_columns(self.session))
+        count = load_data(name, data, use_by_plan(self.session))
         refuse_other_header(name, data, self.session.get(DATA[0]))
         return "" if count is None else f"{count.good:,} rows, {count.bad:,} bad"
 

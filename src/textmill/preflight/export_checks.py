@@ -13,7 +13,7 @@ from textmill.exported.formats import ExportFormat, refuse_missing
 from textmill.inference.export.expressible import refuse_inexpressible
 from textmill.inference.export.folder import ROWS, refuse_untraceable
 from textmill.inference.load import NeedsCodeError, saved_nodes, saved_plan
-from textmill.preflight.load_data import columns_of, load_data
+from textmill.preflight.load_data import load_data, use_by_task
 from textmill.runtime.devices import Env
 from textmill.runtime.jsonl_log import read_lines
 from textmill.tasks.batches.row_batches import is_row, peek_first, rows_of
@@ -70,7 +70,7 @@ def _saved_rows(name: str, folder: Path, task: Task) -> Sequence[Row]:
     try:
         plan = saved_plan(folder, "settings", [name], provided=tuple(provided))
         data = plan.start(provided).get(name)
-        load_data(name, data, columns_of(task))
+        load_data(name, data, use_by_task(task))
         return _rows_in(name, data, task)
     except (NeedsCodeError, UserError, OSError):  # made by code, moved, deleted, or changed
         return []

@@ -1,6 +1,7 @@
 """Reading the data of a recipe before anything else costs time: every row of every file."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,19 +18,22 @@ from textmill.data.bad_rows import (
     write_bad_rows,
 )
 from textmill.data.first_row import is_header
+from textmill.data.huggingface import HuggingFacePairs
 from textmill.data.text_pairs import TextPairs
 from textmill.errors import DataError, UserError
+from textmill.tasks.column_task import ColumnsTask
 from textmill.tasks.task import Task
-from textmill.text.cells import Fingerprinted
+from textmill.text.cells import Fingerprinted, RowCheck
 
 __all__ = [
     "DATA",
-    "columns_of",
+    "RowUse",
     "fingerprint_of",
     "load_data",
     "read_all",
     "refuse_other_header",
-    "used_columns",
+    "use_by_plan",
+    "use_by_task",
 ]
 
 DATA = ("train_data", "valid_data", "test_data")
@@ -40,10 +44,18 @@ FIXED = ("source", "target", "references")
 """Columns that tasks read under these names, which no setting has."""
 
 
-def load_data(name: str, data: object, used: Collection[str] | None = None) -> RowCount | None:
-    """Reads data that accounts for its rows; other data is left as it is.
+@dataclass(frozen=True)
+class RowUse:
+    """What a task reads of rows, as far as that is known before they are read."""
 
-    Columns that are not ``used``, where that is known, may be empty.
+    columns: Collection[str] | None = None
+    """The columns that may be read: all others may be empty. None: any may be."""
+    check: RowCheck | None = None
+    """What a row must have beside them."""
+
+
+def load_data(name: str, data: object, use: RowUse = RowUse()) -> RowCount | None:
+    """Reads data that accounts for its rows; other data is left as it is.
 
     Returns:
         Good and bad rows, or None.
@@ -51,33 +63,40 @@ def load_data(name: str, data: object, used: Collection[str] | None = None) -> R
     Raises:
         BadRowsError: There are more bad rows than are allowed.
     """
-    if used is not None and isinstance(data, TextPairs):
-        data.require((*used, *FIXED))
+    if use.columns is not None and isinstance(data, TextPairs):
+        data.require((*use.columns, *FIXED))
+    if use.check is not None and isinstance(data, TextPairs | HuggingFacePairs):
+        data.check_rows(use.check)
     return data.read(ingredient=name).count if isinstance(data, AccountedRows) else None
 
 
-def used_columns(session: Session) -> set[str] | None:
-    """What may be a column that is read: every text in the settings of what is no data.
+def use_by_plan(session: Session) -> RowUse:
+    """What a planned task reads of rows.
 
-    Returns:
-        None where there is no task, and where a part of the recipe's own may read any column.
+    Its columns are every text in the settings of what is no data. They are not known if there is no
+    task, or if a part of the recipe's own may read any column.
 
     Example:
-        >>> used_columns(Session({}, {})) is None
-        True
+        >>> use_by_plan(Session({}, {}))
+        RowUse(columns=None, check=None)
     """
     others = [node for name, node in session.nodes.items() if name not in DATA]
     parts = [node.config if node.is_config else node.value for node in others]
     code = code_in([part for part in parts if not isinstance(part, BuiltFrom)])
     ours = all(str(getattr(part, "__module__", "")).startswith("textmill.") for part in code)
-    if "task" not in session.nodes or not ours:
-        return None
-    return {text for node in others for text in _texts(plain(node.settings))}
+    task = session.nodes.get("task")
+    known = {text for node in others for text in _texts(plain(node.settings))}
+    return RowUse(known if task and ours else None, _check_of(task and task.config))
 
 
-def columns_of(task: Task) -> tuple[str, ...] | None:
-    """The columns that a built task reads; None of one of the recipe's own, which may read any."""
-    return task.text.columns if type(task).__module__.startswith("textmill.") else None
+def use_by_task(task: Task) -> RowUse:
+    """What a built task reads of rows; one of the recipe's own may read any column."""
+    ours = type(task).__module__.startswith("textmill.")
+    return RowUse(task.text.columns if ours else None, _check_of(getattr(task, "config", None)))
+
+
+def _check_of(config: object) -> RowCheck | None:
+    return config.row_check() if isinstance(config, ColumnsTask.Config) else None
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -129,7 +148,7 @@ def read_all(
     bad: list[BadRow] = []
     for name, data in _built(session, [name for name in DATA if name in order]).items():
         try:
-            load_data(name, data, used_columns(session))
+            load_data(name, data, use_by_plan(session))
             bad += data.bad_rows if isinstance(data, AccountedRows) else ()
             refuse_other_header(name, data, session.get(DATA[0]) if DATA[0] in order else None)
         except DataError as error:

@@ -11,7 +11,7 @@ from textmill.data.batching import Batched
 from textmill.data.store import tokens
 from textmill.data.store.tokens import TokenStore, characters_of, kept_fingerprint
 from textmill.errors import UserError
-from textmill.preflight.load_data import DATA, fingerprint_of, load_data, used_columns
+from textmill.preflight.load_data import DATA, fingerprint_of, load_data, use_by_plan
 from textmill.recipes.planning import plan_recipe, seed_of
 from textmill.runtime.seeds import fold, seed_everything
 from textmill.tasks.batches.row_batches import is_row, peek_first, rows_of
@@ -57,7 +57,7 @@ def prepare(
         names = [name for name in DATA if name in planned.plan.order]
         all_data = {name: session.get(name) for name in names}
         for name, data in all_data.items():
-            if (count := load_data(name, data, used_columns(session))) is None:
+            if (count := load_data(name, data, use_by_plan(session))) is None:
                 continue
             say(f"{name}: {count}")
             for row in (data.bad_rows if isinstance(data, AccountedRows) else ())[:20]:

@@ -1,6 +1,6 @@
 """After training, from a run alone: a predictor, or an evaluation."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from textmill.inference.load import (
     saved_plan,
     warn_of_edited,
 )
-from textmill.preflight.load_data import columns_of, fingerprint_of, load_data
+from textmill.preflight.load_data import RowUse, fingerprint_of, load_data, use_by_task
 from textmill.preflight.max_tokens import is_auto, take_max_tokens
 from textmill.recipes.planning import plan_recipe
 from textmill.run_folder.folder import SCRIPT, RunFolder
@@ -130,14 +130,14 @@ def evaluate(
     for name, model in _evaluated(folder, words).items():
         mine = [word for word in words if word.startswith(f"{name}.")]
         made = partial(_made, folder, name, model, provided=provided, allow_code=allow_code)
-        data = read_settled(name, made(mine, device=device), folder, columns_of(task))
+        data = read_settled(name, made(mine, device=device), folder, use_by_task(task))
         saved = saved_nodes(folder, "settings").entries.get(model)
         sides = isinstance(saved, Entries) and "holdout" in saved.entries
         other = sides and any(word.startswith(f"{name}.path=") for word in mine)
         # Another file is read whole; of the run's own, that was moved, what was held out.
         if other and fingerprint_of(data) != recorded.get(model):
             whole = made([f"{name}.holdout=0", *mine], device=device)
-            data = read_settled(name, whole, folder, columns_of(task))
+            data = read_settled(name, whole, folder, use_by_task(task))
         found[name] = evaluate_task(task, task.batches_of(name, data, train=False, seed=0))
     return found
 
@@ -175,9 +175,9 @@ def _made(
     return plan.start(provided).get(name)
 
 
-def read_settled(name: str, data: Any, folder: Path, used: Collection[str] | None) -> Any:
+def read_settled(name: str, data: Any, folder: Path, use: RowUse) -> Any:
     """Data to evaluate a run on: read, and with batches as large as the run's."""
-    load_data(name, data, used)
+    load_data(name, data, use)
     if is_auto(data):
         take_max_tokens({name: data}, RunFolder(folder).info.get("max_tokens", EVALUATED_CELLS))
     return data

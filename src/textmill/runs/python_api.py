@@ -15,7 +15,7 @@ from textmill.config.planning.overrides import Overrides
 from textmill.config.recipe import Recipe
 from textmill.errors import UserError
 from textmill.inference.load import NeedsCodeError, Predictor, load_run
-from textmill.preflight.load_data import columns_of, read_all
+from textmill.preflight.load_data import read_all, use_by_task
 from textmill.recipes.planning import Planned, plan_recipe, run_named, seed_of
 from textmill.run_folder.folder import RunFolder
 from textmill.runs.load_run import EVALUATED, evaluate, load_by_code, read_settled
@@ -231,7 +231,7 @@ def _evaluated(planned: Planned, predictor: Predictor, folder: Path) -> dict[str
     found = {}
     for name in EVALUATED:
         if session.has(name) and (data := session.get(name)) is not None:
-            data = read_settled(name, data, folder, columns_of(task))
+            data = read_settled(name, data, folder, use_by_task(task))
             found[name] = evaluate_task(task, task.batches_of(name, data, train=False, seed=0))
     if not found:
         raise UserError(

@@ -30,6 +30,7 @@ from textmill.tasks.evaluation import answer_batches
 from textmill.tasks.label_checks import label_notes, unseen_note, unseen_rows
 from textmill.tasks.pretrained_parts import check_own_ids
 from textmill.tasks.task import AnsweredConfig, Batches, Loss, Outputs, Row, Task
+from textmill.text.cells import RowCheck
 from textmill.text.columns.column import Column
 from textmill.text.columns.dictionary import DictionaryColumn
 from textmill.text.columns.token_ids import IdsColumn
@@ -62,6 +63,13 @@ class ColumnsTask(Task):
         over_length: Literal["truncate", "skip", "error"] = "truncate"
         """What becomes of a row with more tokens than the model takes: it is cut, in prediction
         too; or left out of training and evaluation, and counted; or an error."""
+
+        def row_check(self) -> RowCheck | None:
+            """Check that a row of data must pass, else it counts as a bad row; None: there is none.
+
+            It knows these settings alone, not what is fitted on rows, such as the labels.
+            """
+            return None
 
     text: ColumnsText
     length_settings: ClassVar[str] = "task.max_length (and the model's)"

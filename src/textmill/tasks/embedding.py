@@ -26,7 +26,7 @@ from textmill.tasks.task import Loss, Metrics, Task
 from textmill.text.cells import Rows
 from textmill.text.columns.column import Column
 from textmill.text.columns.inputs import BESIDE_WORDS
-from textmill.text.columns.numbers import NumberColumn
+from textmill.text.columns.numbers import NumberCheck, NumberColumn
 from textmill.text.columns.token_ids import IdsColumn, TextColumn, one_limit
 from textmill.text.processors.embedding import ComparedTexts, Embedded, EmbeddingText
 from textmill.text.tokenizers.tokenizer import Tokenizer
@@ -73,6 +73,11 @@ class TextEmbedding(ColumnsTask):
 
         def __post_init__(self) -> None:
             require(self, "task", sizes=["max_length"])
+
+        @override
+        def row_check(self) -> NumberCheck | None:
+            scored = getattr(self.loss.owner, "scored", False)
+            return NumberCheck(self.score, self.span) if scored else None
 
     text: EmbeddingText
 

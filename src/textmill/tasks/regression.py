@@ -6,6 +6,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 from torch.nn import functional as F
+from typing_extensions import override
 
 from textmill.config.validators import require
 from textmill.data.column_batch import ColumnBatch
@@ -16,7 +17,7 @@ from textmill.tasks.column_task import ColumnsTask
 from textmill.tasks.task import Loss, Metrics
 from textmill.text.cells import Rows
 from textmill.text.columns.inputs import TextFeatures, text_columns
-from textmill.text.columns.numbers import NumberColumn, Numbers
+from textmill.text.columns.numbers import NumberCheck, NumberColumn, Numbers
 from textmill.text.columns.token_ids import one_limit
 from textmill.text.features.dictionaries import Dictionary
 from textmill.text.processors.regression import (
@@ -43,6 +44,10 @@ class NumberConfig(ColumnsTask.Config):
 
     def __post_init__(self) -> None:
         require(self, "task", sizes=["max_length"])
+
+    @override
+    def row_check(self) -> NumberCheck:
+        return NumberCheck(self.number, self.span)
 
 
 class _NumberTask(Protocol):

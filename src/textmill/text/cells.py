@@ -14,6 +14,7 @@ __all__ = [
     "Fingerprinted",
     "ListCell",
     "PlacedRows",
+    "RowCheck",
     "Rows",
     "RowsByColumn",
     "joined_text",
@@ -172,6 +173,13 @@ class PlacedRows(Protocol):
 
     def place_of(self, row: int, /) -> str | None:
         """The place of a row, as ``sms.tsv:2``; None where it has none."""
+
+
+class RowCheck(Protocol):
+    """What a task asks of the cells of a row, as far as its settings say; a frozen dataclass."""
+
+    def __call__(self, row: Mapping[str, Any], /) -> str | None:
+        """What is wrong with a row; None: nothing."""
 
 
 @runtime_checkable

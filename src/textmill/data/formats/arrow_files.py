@@ -81,7 +81,7 @@ class ColumnarScan(NumberedScan[Any]):
 
     def _column(self, batch: Any, key: str) -> Sequence[_Value]:
         """The cells of a column; those that are no UTF-8 as bytes."""
-        found, wanted = _find(batch, key), set(self.layout.required)
+        found, wanted = _find(batch, key), self.layout.must_exist
         names = [name for name, at in self.layout.columns.items() if at == key]
         if found is None:
             if wanted.isdisjoint(names):
@@ -114,7 +114,7 @@ class ColumnarScan(NumberedScan[Any]):
             if value and "\0" in value:
                 return f"column {name!r}: NUL at character {value.index(chr(0))}"
             row.append(as_list(value) if value and name in self.layout.lists else value or "")
-        return self.layout.blank(tuple(row)) or tuple(row)
+        return self.layout.problem(tuple(row)) or tuple(row)
 
 
 def _answers(batch: Any, keys: Sequence[str]) -> dict[str, list[_Value]]:

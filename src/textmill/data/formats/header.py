@@ -1,5 +1,6 @@
 """Files whose columns have positions, and where a header says that they are."""
 
+import difflib
 import itertools
 import json
 import re
@@ -112,7 +113,7 @@ class DelimitedScan(LineScan[D]):
             wanted = "" if least == width else f"at least {least} of "
             return f"wanted {wanted}{width} column{'s' * (width != 1)}, found {count}"
         row = tuple([cells[at] if at < count else "" for at in self.at])
-        return self.layout.blank(row) or row
+        return self.layout.problem(row) or row
 
 
 def header_places(
@@ -138,7 +139,7 @@ def header_places(
     places = layout.columns
     named = {name: at for name, at in places.items() if isinstance(at, str)}
     refuse_twice(named, header, file, setting)
-    missing = [at for name, at in named.items() if at not in header and name in layout.required]
+    missing = [at for name, at in named.items() if at not in header and name in layout.must_exist]
     if missing:
         raise DataError(
             f"{file}:1: wanted the column{'s' if len(missing) > 1 else ''} "
@@ -153,7 +154,7 @@ def header_places(
         return [*found.values()]
     names = [plain_name(cell) for cell in header]
     is_first = [*places.values()] == [*range(len(places))]
-    if not is_first or any(plain_name(name) not in names for name in layout.required):
+    if not is_first or any(plain_name(name) not in names for name in layout.must_exist):
         raise DataError(f"{file}:1: {wrong}")
     refuse_twice({name: plain_name(name) for name in places}, names, file, setting)
     by_name = (plain_name(name) for name in places)
@@ -230,13 +231,15 @@ def plain_name(name: str) -> str:
 def proposed(
     columns: Iterable[str] | Mapping[str, int | str], names: Sequence[str]
 ) -> dict[str, int | str]:
-    """What a person may mean by columns: names that are alike, else the others in their order.
+    """What a person may mean by columns: names that are alike, or nearly, else the others in order.
 
     Example:
         >>> proposed(["label", "text"], ["id", "Text"])
         {'label': 'id', 'text': 'Text'}
         >>> proposed(["label", "text"], ["rating"])
         {'label': 'rating', 'text': '...'}
+        >>> proposed({"text": "text", "stars": "stras"}, ["id", "stars", "text"])
+        {'text': 'text', 'stars': 'stars'}
     """
     left = {plain_name(name): name for name in names}
     alike = dict[str, str]()
@@ -245,6 +248,11 @@ def proposed(
         like = next((n for n in map(plain_name, (wanted, name)) if n in left), None)
         if like is not None:
             alike[name] = left.pop(like)
+    for name in (name for name in columns if name not in alike):
+        at = columns[name] if isinstance(columns, Mapping) else name
+        wanted = at if isinstance(at, str) else name
+        if near := difflib.get_close_matches(plain_name(wanted), left, n=1):
+            alike[name] = left.pop(near[0])
     others = iter(left.values())
     return {name: alike[name] if name in alike else next(others, "...") for name in columns}
 

@@ -128,7 +128,7 @@ def pick_row(found: Mapping[str, Any], layout: JsonLinesFormat) -> Row | str:
         except CellError as error:
             return f"{key!r}: {error}"
         row.append(as_list(cell) if name in layout.lists and key not in answers else cell)
-    return layout.blank(tuple(row)) or tuple(row)
+    return layout.problem(tuple(row)) or tuple(row)
 
 
 NO_VALUE = object()

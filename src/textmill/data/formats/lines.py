@@ -82,10 +82,7 @@ class TableScan(DelimitedScan["LineFormat"]):
             if min(sizes) <= max(self.at) or (self.is_strict and sizes != {self.width}):
                 return None
             found = [[row[at] for row in rows] for at in self.at]
-        for name, values in zip(layout.columns, found, strict=True):
-            if name in layout.required and not all(map(str.strip, values)):
-                return None
-        return found
+        return None if layout.has_problem(found) else found
 
     def _rows(self, block: Block | LongLine) -> Iterator[tuple[int, Row | BadRow]]:
         """The rows of a block one by one, the bad ones with their reason."""

@@ -19,6 +19,7 @@ from textmill.data.line_blocks import (
     excerpt,
 )
 from textmill.errors import UserError
+from textmill.text.cells import RowCheck
 
 __all__ = [
     "PAIR",
@@ -93,11 +94,15 @@ class RowFormat(ABC):
         columns: Name to its place in the file: a position (from 0) or a name there.
         required: Columns that must be there and not be blank; the others are ``""`` where absent.
         others: What positions that are not read are called, where no header names them.
+        present: Columns that the file must have, though a cell of them may be blank.
+        check: Says what else is wrong with a row; None: nothing is asked.
     """
 
     columns: Mapping[str, int | str]
     required: tuple[str, ...]
     others: Mapping[int, str] = field(default_factory=dict, kw_only=True)
+    present: tuple[str, ...] = field(default=(), kw_only=True)
+    check: RowCheck | None = field(default=None, kw_only=True)
 
     SCAN: ClassVar[type[Scan[Any]]]
     """What passes over a file."""
@@ -120,6 +125,9 @@ class RowFormat(ABC):
         found = asdict(self)
         for layout in (found, found.get("inner", {})):
             layout.pop("others", None)
+            layout.pop("present", None)
+            if layout.get("check", None) is None:
+                layout.pop("check", None)
         return found
 
     def scan(self, stream: BinaryIO, name: str) -> Scan[Any]:
@@ -153,12 +161,24 @@ class RowFormat(ABC):
                 if not isinstance(found, BadRow):
                     yield found
 
-    def blank(self, row: Row) -> str | None:
-        """What is wrong with a row whose required column is blank; None where none is."""
+    @property
+    def must_exist(self) -> frozenset[str]:
+        """Columns without which a file is another than it is taken for."""
+        return frozenset((*self.required, *self.present))
+
+    def problem(self, row: Row) -> str | None:
+        """What is wrong with a row: a required column is blank, or the check says so; else None."""
         for name, value in zip(self.columns, row, strict=True):
             if name in self.required and not value.strip():
                 return f"column {name!r} is empty"
-        return None
+        return None if self.check is None else self.check(dict(zip(self.columns, row, strict=True)))
+
+    def has_problem(self, columns: Sequence[Sequence[str]]) -> bool:
+        """Whether one of many rows, given by column, has a :meth:`problem`."""
+        for name, values in zip(self.columns, columns, strict=True):
+            if name in self.required and not all(map(str.strip, values)):
+                return True
+        return self.check is not None and any(map(self.problem, zip(*columns, strict=True)))
 
 
 def numbered(

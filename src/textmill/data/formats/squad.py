@@ -78,7 +78,7 @@ class _SquadScan(NumberedScan["SquadFormat"]):
             if problem is not None:
                 return problem
             row.append(value)
-        return self.layout.blank(tuple(row)) or tuple(row)
+        return self.layout.problem(tuple(row)) or tuple(row)
 
 
 @dataclass(frozen=True)

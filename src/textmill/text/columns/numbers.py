@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -19,7 +20,7 @@ from textmill.text.cells import placed_errors, training_cells, unlisted
 from textmill.text.columns.column import Column, columns
 from textmill.text.ragged import Ragged
 
-__all__ = ["FittedNumbers", "NumberColumn", "Numbers", "NumbersColumn", "numbers_in"]
+__all__ = ["FittedNumbers", "NumberCheck", "NumberColumn", "Numbers", "NumbersColumn", "numbers_in"]
 
 
 LARGEST = float(np.finfo(np.float32).max)
@@ -103,6 +104,30 @@ class NumberColumn(Column):
         if (low is None) != (high is None):
             raise UserError("wanted both 'low' and 'high', or none.")
         return cls(settings["name"], span=None if low is None else (float(low), float(high)))
+
+
+@dataclass(frozen=True)
+class NumberCheck:
+    """A cell holds one number.
+
+    Example:
+        >>> check = NumberCheck("score", span=(0, 5))
+        >>> check({"score": "n/a"}), check({"score": "4.5"})
+        ("column 'score': wanted a number, found 'n/a'", None)
+    """
+
+    column: str
+    span: tuple[float, float] | None = None
+    """The least and the greatest one."""
+
+    def __call__(self, row: Mapping[str, Any]) -> str | None:
+        """What is wrong with a row; None: nothing, or it does not have the column."""
+        if self.column in row:
+            try:
+                NumberColumn(self.column, span=self.span).encode([row[self.column]])
+            except DataError as error:
+                return str(error).removeprefix("Row 0, ").removesuffix(".")
+        return None
 
 
 class Numbers:

@@ -167,6 +167,15 @@ ENDS = {
     "train recipe.py --agian": (
         "textmill train: error: no option '--agian'; did you mean '--again'?\n"
     ),
+    "train recipe.py --epochs 3": (
+        "textmill train: error: no option '--epochs'. In textmill it is trainer.max_epochs=3.\n"
+    ),
+    "train recipe.py --batch_size=8": "In textmill it is train_data.batch_size=8.\n",
+    "train recipe.py --gpus 1": "In textmill it is the option --device cuda.\n",
+    "train recipe.py --run_dir x": "no option '--run_dir'; did you mean '--run-dir'?\n",
+    "train recipe.py --mode continuous_eval": "In textmill it is the command textmill watch RUNS.",
+    "train recipe.py --verbose": "A setting is a word without dashes, after the others: name.sett",
+    "continuous_eval a": "no command is called 'continuous_eval'; in textmill it is textmill watch",
     "predict run a b": "textmill predict: error: argument setting=value: found 'b'\n",
     "trian recipe.py": "textmill: error: no command is called 'trian'; did you mean 'train'? ",
 }

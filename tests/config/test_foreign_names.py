@@ -85,7 +85,15 @@ def test_an_import_of_a_foreign_name_says_textmill_s(tmp_path):
         ("learning_rate=1", "no setting is named 'learning_rate'. In textmill it is optimizer.lr."),
         (
             "accelerator=gpu",
-            "no setting is named 'accelerator'. In textmill it is the argument device.",
+            "no setting is named 'accelerator'. In textmill it is the argument device='cuda'.",
+        ),
+        ("mode=continuous_eval", "In textmill it is the command textmill watch RUNS."),
+        ("load_snapshot_path=x", "In textmill it is the folder of a run, in place of the recipe."),
+        ("use_fp16=true", "In textmill it is trainer.precision."),
+        ("prepare_task=1", "In textmill it is the command textmill check RECIPE."),
+        (
+            "trainer.batch_size=32",
+            "trainer has no setting 'batch_size'. In textmill it is train_data.batch_size. It has:",
         ),
         (
             "trainer.min_epochs=1",
@@ -115,7 +123,23 @@ def test_an_import_of_a_foreign_name_says_textmill_s(tmp_path):
 def test_a_setting_of_another_framework_is_told_textmill_s_name(word, text):
     with pytest.raises(PlanError) as caught:
         plan_recipe("translation/demo", [word], targets=["trainer"])
-    assert caught.value.problems[0].message.startswith(text)
+    assert text in caught.value.problems[0].message
+
+
+def test_modes_of_model_garden_are_told_textmill_s():
+    for mode, text in (
+        ("train_and_eval", "In textmill it is train_and_evaluate."),
+        ("continuous_eval", "In textmill it is the command textmill watch RUNS."),
+    ):
+        with pytest.raises(UserError) as caught:
+            textmill.run_experiment("translation/demo", mode)
+        assert str(caught.value).endswith(f"train, evaluate, train_and_evaluate. {text}")
+
+
+@pytest.mark.parametrize("name", ["use_fp16", "load_snapshot_path", "epochs"])
+def test_a_setting_there_that_is_taken_for_an_attribute_is_told_where_it_is(name):
+    with pytest.raises(ImportError, match=f"there is no textmill.{name}. In textmill it is the "):
+        getattr(textmill, name)
 
 
 @pytest.mark.parametrize("setting", ["dim=8", "hidden=[4]", "nothing.at_all=1"])

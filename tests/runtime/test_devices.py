@@ -24,7 +24,11 @@ def test_auto_takes_the_accelerator_of_the_local_rank(monkeypatch):
 @pytest.mark.parametrize(
     ("device", "variables", "message"),
     [
-        ("gpu", {}, "The device must be auto, cpu, cuda, cuda:N or mps, but is 'gpu'."),
+        (
+            "gpu",
+            {},
+            "The device must be auto, cpu, cuda, cuda:N or mps, but is 'gpu'. Did you mean 'cuda'?",
+        ),
         ("cuda:x", {}, "The device must be auto, cpu, cuda, cuda:N or mps, but is 'cuda:x'."),
         (
             "cuda:9",

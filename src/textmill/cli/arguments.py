@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from textmill.config.registry import suggest_path
 from textmill.errors import UserError
 from textmill.runs.registries import all_registries as all_registries  # all that words can name
 from textmill.runtime.memory import few_kernels
@@ -97,8 +98,8 @@ def load_predictor(args: argparse.Namespace) -> Any:
 
     if not Path(args.run).exists():  # said before a run's own packages are asked for
         raise UserError(
-            f"{args.run}: there is no such folder. Wanted that of a run, as textmill train prints "
-            "it, or of an export."
+            f"{args.run}: there is no such folder. {suggest_path(Path(args.run), folders=True)}"
+            "Wanted that of a run, as textmill train prints it, or of an export."
         )
     if not is_export(Path(args.run)):
         from textmill.runs.load_run import load

@@ -59,6 +59,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
 """Command to its module and its line of help; nothing is imported before a command is chosen."""
 
 ALIASES = {"inference": "predict"}
+NEAR = 0.8
+"""How like an option a word is that means it; ``--epochs`` and ``--nproc`` are 0.67."""
 FULL = (errno.EDQUOT, errno.EFBIG, errno.ENOSPC)
 """What the system says where bytes cannot be written."""
 
@@ -176,6 +178,10 @@ def _parser(name: str | None, module: ModuleType | None) -> argparse.ArgumentPar
     if name is not None and module is None:
         near = difflib.get_close_matches(name, [*COMMANDS, *ALIASES], n=1)
         guess = f"did you mean '{near[0]}'? " if near else ""
+        from textmill.config.foreign_names import COMMANDS as THERE
+
+        if name in THERE:
+            guess = f"in textmill it is {THERE[name]}; "
         parser.error(f"no command is called '{name}'; {guess}commands: {', '.join(COMMANDS)}")
     subparsers = parser.add_subparsers(
         title="commands", metavar="COMMAND", parser_class=_CommandParser
@@ -212,17 +218,29 @@ class _CommandParser(_Parser):
         finally:
             self._mixing = False
         if unknown:
-            self.error(self._about(unknown))
+            self.error(self._about(unknown[0], list(args)))
         return found, unknown
 
-    def _about(self, unknown: list[str]) -> str:
-        word = unknown[0]
+    def _about(self, word: str, args: list[str]) -> str:
+        """What is wrong with a word that is left over, of all those of the command."""
         if not word.startswith("-"):
             return f"one word too many: '{word}'"
+        from textmill.config.foreign_names import option_here
+
+        option, _, value = word.partition("=")
+        after = args[args.index(word) + 1 :][:1]
+        value = value or next((v for v in after if not v.startswith("-") and "=" not in v), "")
         options = [name for action in self._actions for name in action.option_strings]
-        near = difflib.get_close_matches(word.partition("=")[0], options, n=1)
-        guess = f"; did you mean '{near[0]}'?" if near else f"; it has {', '.join(options)}"
-        return f"no option '{word}'{guess}"
+        near = difflib.get_close_matches(option.replace("_", "-"), options, n=1, cutoff=NEAR)
+        if near:
+            return f"no option '{word}'; did you mean '{near[0]}'?"
+        takes_settings = any(action.dest == "words" for action in self._actions)
+        if takes_settings and (here := option_here(option, value)):
+            return f"no option '{word}'. {here.strip()}"
+        text = f"no option '{word}'; it has {', '.join(options)}"
+        if takes_settings:
+            text += ". A setting is a word without dashes, after the others: name.setting=value"
+        return text
 
 
 class _Version(argparse.Action):

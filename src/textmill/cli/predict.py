@@ -196,16 +196,18 @@ def _refuse_pdf(args: argparse.Namespace) -> None:
 
 def _check_file(file: str) -> None:
     """Refuses what is no file; one of columns is read more than once."""
-    path = Path(file)
+    path, near = Path(file), ""
     if not path.exists():
-        why = "there is no such file"
+        from textmill.config.registry import suggest_path
+
+        why, near = "there is no such file", suggest_path(path)
     elif not path.is_file():
         why = "it is a folder" if path.is_dir() else "columns are read from a file, not from a pipe"
     elif not os.access(path, os.R_OK):
         why = "its permissions do not let you"
     else:
         return
-    raise UserError(f"{file} cannot be read: {why}.")
+    raise UserError(f"{file} cannot be read: {why}. {near}".rstrip())
 
 
 def _no_columns(args: argparse.Namespace) -> UserError:

@@ -15,6 +15,7 @@ from textmill.errors import UserError, refuse_all, worded
 __all__ = [
     "attribute_here",
     "missing_hooks",
+    "option_here",
     "refuse_foreign_attribute",
     "refuse_foreign_hooks",
     "setting_here",
@@ -42,9 +43,12 @@ SETTINGS = _inverted({
     "trainer.selection.better": "best_checkpoint_metric_comp greater_is_better",
     "trainer.selection.patience": "early_stop_after early_stopping_patience",
     "trainer.initialize": "init_checkpoint pretrained_checkpoint load_path restore_file",
-    "trainer.accumulate": "accumulate_grad_batches gradient_accumulation_steps update_freq",
+    "trainer.max_time": "target_time_limit_seconds",
+    "trainer.accumulate": "accumulate_grad_batches num_accumulated_batches "
+    "gradient_accumulation_steps update_freq",
     "trainer.clip_norm": "gradient_clip_val gradient_clip_norm max_clip_norm max_grad_norm",
-    "trainer.precision": "mixed_precision_dtype fp16 bf16 mixed_precision",
+    "trainer.precision": "mixed_precision_dtype fp16 bf16 mixed_precision "
+    "use_fp16 fp16_args",
     "trainer.compile": "torch_compile",
     "trainer.activation_checkpointing": "gradient_checkpointing checkpoint_activations",
     "trainer.seed": "random_seed seed_everything",
@@ -66,7 +70,8 @@ SETTINGS = _inverted({
     "reporters.also": "report_to",
     "the option --run-dir": "model_dir output_dir default_root_dir workdir modules_save_dir "
     "save_snapshot_path save_dir",
-    "the option --device": "accelerator gpus no_cuda use_cuda_if_available use_cpu",
+    "the option --device": "accelerator device gpus no_cuda use_cuda_if_available "
+    "use_cpu",
     "the command textmill check": "fast_dev_run",
     _DATA: "data_handler datamodule",
     "the ingredient valid_data": "validation_data val_data eval_data",
@@ -77,11 +82,50 @@ SETTINGS = _inverted({
     "not there: only trainer.selection.patience ends a run before its length": "min_epochs "
     "min_steps",
     "not there: an evaluation is of all rows": "validation_steps limit_val_batches",
-    "not there: the same command goes on with a run": "ckpt_path resume_from_checkpoint",
+    "not there: the same command goes on with a run": "ckpt_path resume resume_from_checkpoint "
+    "auto_resume_from_snapshot",
+    "the folder of a run, in place of the recipe": "load_snapshot_path",
     "not there: training is in one process so far": "devices num_gpus num_nodes strategy "
     "distribution_strategy distributed_world_size",
 })  # fmt: skip
 """Settings and ingredients, by their names there."""
+
+COMMANDS = _inverted({
+    "textmill train RECIPE, which measures valid_data, too": "train_and_eval train_and_post_eval "
+    "fit train_model run_experiment",
+    "textmill watch RUNS": "continuous_eval",
+    "textmill train with trainer.initialize=FIRST": "continuous_train_and_eval",
+    "textmill evaluate RUN": "eval evaluation validate test_model",
+    "textmill check RECIPE": "prepare_task create_task",
+    "textmill test RECIPE --ingredient NAME": "create_component",
+    "textmill export RUN, or the setting trainer.export": "save_and_export torchscript-export",
+    "textmill predict RUN": "predict-py batch_predict generate",
+    "textmill help RECIPE": "help-config gen-default-config",
+})  # fmt: skip
+"""Commands, modes and functions there, with the command that does it here."""
+
+MODES = {
+    "eval": "evaluate",
+    "train_and_eval": "train_and_evaluate",
+    "train_and_post_eval": "train_and_evaluate",
+}
+"""Modes of Model Garden's ``run_experiment``, by those of textmill's."""
+
+OWN = {
+    "accumulate": "trainer.accumulate",
+    "batch_size": "train_data.batch_size",
+    "holdout": "train_data.holdout",
+    "lr": "optimizer.lr",
+    "max_epochs": "trainer.max_epochs",
+    "max_steps": "trainer.max_steps",
+    "max_time": "trainer.max_time",
+    "precision": "trainer.precision",
+    "seed": "trainer.seed",
+}
+"""Settings that are often looked for at another ingredient, or among the options."""
+
+_GPUS = ("cuda", "gpu", "gpus")
+_HERE = "In textmill it is "
 
 MOVED = {"activation_checkpointing": "trainer.activation_checkpointing"}
 """Settings that stood in others in files of runs from before, with where they are."""
@@ -151,24 +195,78 @@ ATTRIBUTES = {
     "textmill.data.zip_data_pipelines": "textmill.data.zip_pipelines",
     "textmill.exp_factory": "textmill.register_experiment",
     "textmill.fit": "textmill.train",
+    "textmill.continuous_eval": "textmill.evaluate, or the command textmill watch",
+    "textmill.continuous_train_and_eval": "textmill.train with trainer.initialize=FIRST",
+    "textmill.create_component": "textmill.config.Config, whose build makes the component",
+    "textmill.create_predictor": "textmill.load",
     "textmill.generate": "textmill.text.train_sentencepiece for spm_train, textmill.load to answer",
     "textmill.predict": "textmill.load, which gives a predictor",
+    "textmill.prepare_task": "textmill.create_task",
+    "textmill.save_and_export": "textmill.train with trainer.export=[onnx]",
     "textmill.task_factory": "textmill.register_task",
+    "textmill.test_model": "textmill.evaluate",
+    "textmill.train_and_eval": "textmill.run_experiment",
+    "textmill.train_and_post_eval": "textmill.run_experiment",
+    "textmill.workflow": "textmill.train_model, textmill.create_task and textmill.load",
 }
 """What is imported from a place of that name there."""
 
 
-def setting_here(name: str) -> str:
+def setting_here(name: str, value: str = "", *, owner: str = "") -> str:
     """What textmill has for a setting of another framework, as a sentence; empty for other names.
+
+    A name of one of its commands or modes is met, too.
+
+    Args:
+        name: The setting.
+        value: What it was set to, where that is known.
+        owner: The ingredient that it was looked for at: another one may have it.
 
     Example:
         >>> setting_here("learning_rate"), setting_here("lr")
         ('In textmill it is optimizer.lr. ', '')
+        >>> setting_here("batch_size", owner="trainer")
+        'In textmill it is train_data.batch_size. '
     """
-    here = MOVED.get(name) or SETTINGS.get(name, "")
-    if here.startswith("the option --"):
+    here = MOVED.get(name) or _there(name, value)
+    if owner and not here and not OWN.get(name, f"{owner}.").startswith(f"{owner}."):
+        here = OWN[name]
+    if here == "the option --device" and value.lower() in _GPUS:
+        here = worded(f"{here} cuda", "the argument device='cuda'")
+    elif here.startswith("the option --"):
         here = worded(here, here.replace("option --", "argument ").replace("-", "_"))
-    return here and f"In textmill it is {here}. "
+    return here and f"{_HERE}{here}. "
+
+
+def _there(name: str, value: str) -> str:
+    """What is here for a setting, a command or a mode there; empty for other names."""
+    command = COMMANDS.get(value if name == "mode" else name)
+    return SETTINGS.get(name) or (f"the command {command}" if command else "")
+
+
+def option_here(option: str, value: str = "") -> str:
+    """What textmill has for an option that a command lacks, as a sentence; else empty.
+
+    Args:
+        option: As it was typed, without a value.
+        value: The word after it, if one follows that is no option.
+
+    Example:
+        >>> option_here("--epochs", "3"), option_here("--gpus", "1")
+        ('In textmill it is trainer.max_epochs=3. ', 'In textmill it is the option --device cuda. ')
+        >>> option_here("--output_dir", "out"), option_here("--verbose")
+        ('In textmill it is the option --run-dir out. ', '')
+    """
+    name = option.lstrip("-").replace("-", "_")
+    here = OWN.get(name) or _there(name, value)
+    if here.startswith("the option --device"):
+        is_cpu = name in ("no_cuda", "use_cpu") or value == "cpu"
+        here = f"the option --device {'cpu' if is_cpu else 'cuda'}"
+    elif here.startswith("the option --"):
+        here = f"{here} {value}".rstrip()
+    elif here and " " not in here and value:
+        here += f"={value}"
+    return here and f"{_HERE}{here}. "
 
 
 def attribute_here(text: str) -> str:
@@ -185,7 +283,11 @@ def attribute_here(text: str) -> str:
     """
     found = re.search(r"cannot import name '(\w+)' from '([\w.]+)'", text)
     name = f"{found[2]}.{found[1]}" if found else text.partition("'")[2].strip("'") or text
-    return f"In textmill it is {ATTRIBUTES[name]}." if name in ATTRIBUTES else ""
+    package, _, last = name.rpartition(".")
+    here = ATTRIBUTES.get(name) or (package == "textmill" and SETTINGS.get(last))
+    if here and name not in ATTRIBUTES and " " not in here:
+        here = f"the setting {here}"
+    return f"{_HERE}{here}." if here else ""
 
 
 def refuse_foreign_attribute(name: str) -> None:

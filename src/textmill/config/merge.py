@@ -82,7 +82,10 @@ class Settings(Values):
             for key in layer.entries:
                 if key not in known and not self.was_here(key, layer, name):
                     listed = f"It has: {', '.join(known)}." if known else "It has no settings."
-                    guess = setting_here(key) or UNSUITED.get(key, "") or suggest(key, known)
+                    node = layer.entries[key]
+                    value = node.text if isinstance(node, Scalar) else ""
+                    guess = setting_here(key, value, owner=name) or UNSUITED.get(key, "")
+                    guess = guess or suggest(key, known)
                     text = f"{name} has no setting '{key}'. {guess}{listed}"
                     self.problem(text, layer.place_of(key))
 

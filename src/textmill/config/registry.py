@@ -16,6 +16,7 @@ Installed packages name modules that register components in the entry points
 import difflib
 import importlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from textmill.errors import UserError
@@ -27,6 +28,7 @@ __all__ = [
     "find_name",
     "for_ingredient",
     "suggest",
+    "suggest_path",
 ]
 
 
@@ -41,6 +43,30 @@ def suggest(name: str, known: Iterable[str], suits: Callable[[str], bool] | None
     found = longer or difflib.get_close_matches(name, names, n=3)
     best = next(filter(suits, found), None) if suits else None
     return f"Did you mean '{best or found[0]}'? " if found else ""
+
+
+def suggest_path(path: Path, *, suffixes: Sequence[str] = (), folders: bool = False) -> str:
+    """'Did you mean ...? ' with what lies beside a path that is missing, or nothing.
+
+    Names are compared without their suffix, which all of a kind have; one of the same name and
+    another suffix is the nearest.
+
+    Args:
+        path: What is not there.
+        suffixes: Those that the file may have; all by default.
+        folders: Whether a folder is wanted, not a file.
+    """
+    beside = path.parent
+    if not path.name or not beside.is_dir():
+        return ""
+    stems = {
+        other.name if folders else other.stem: str(other)
+        for other in sorted(beside.iterdir(), key=lambda other: other.suffix == path.suffix)
+        if other.is_dir() == folders and (not suffixes or other.suffix in suffixes)
+    }
+    wanted = path.name if folders else path.stem
+    near = [stem for stem in stems if stem == wanted] or difflib.get_close_matches(wanted, stems)
+    return f"Did you mean '{stems[near[0]]}'? " if near else ""
 
 
 class UnknownNameError(UserError):

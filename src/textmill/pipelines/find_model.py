@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from textmill.checkpoint.layout import CHECKPOINTS, TEXT
+from textmill.config.registry import suggest_path
 from textmill.config.values.raw_values import Entries, Scalar
 from textmill.config.values.yaml_files import read_yaml
 from textmill.errors import TextmillError, UserError, worded
@@ -149,8 +150,8 @@ def _no_model(wanted: ModelWanted, folder: Path, *, named: bool) -> UserError:
     home = models_home()
     if named:
         return UserError(
-            f"{folder}: there is no such folder. Wanted that of a run, as textmill train prints "
-            "it, or of an export."
+            f"{folder}: there is no such folder. {suggest_path(folder, folders=True)}Wanted that "
+            "of a run, as textmill train prints it, or of an export."
         )
     rows = f"  its rows:      {wanted.rows}\n" if wanted.rows else ""
     say = worded("--model FOLDER", "model='FOLDER'")

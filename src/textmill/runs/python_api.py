@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args
 from torch import Tensor
 
 from textmill.checkpoint.parts import check_fit
+from textmill.config.foreign_names import MODES, setting_here
 from textmill.config.planning.overrides import Overrides
 from textmill.config.recipe import Recipe
 from textmill.errors import UserError
@@ -72,7 +73,8 @@ def run_experiment(
     """
     if mode not in get_args(Mode):
         known = ", ".join(get_args(Mode))
-        raise UserError(f"mode is {mode!r}; wanted one of {known}.")
+        here = f"In textmill it is {MODES[mode]}." if mode in MODES else setting_here("mode", mode)
+        raise UserError(f"mode is {mode!r}; wanted one of {known}. {here}".rstrip())
     asked: dict[str, Any] = {"configs": configs, "allow_code": allow_code}
     run = run_named(recipe)
     if mode != "evaluate":

@@ -101,7 +101,10 @@ def _device(name: str, local_rank: int) -> str:
         return name
     kind, colon, index = name.partition(":")
     if kind not in ("auto", "cuda", "mps") or (colon and (kind != "cuda" or not index.isdecimal())):
-        raise UserError(f"The device must be auto, cpu, cuda, cuda:N or mps, but is {name!r}.")
+        guess = " Did you mean 'cuda'?" if kind.lower() in ("gpu", "nvidia") else ""
+        raise UserError(
+            f"The device must be auto, cpu, cuda, cuda:N or mps, but is {name!r}.{guess}"
+        )
     import torch  # only a question about accelerators needs it
 
     asked = kind in ("auto", "cuda")

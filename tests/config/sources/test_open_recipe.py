@@ -177,6 +177,21 @@ def test_a_missing_script_shows_its_neighbour(kitchen, tmp_path):
     )
 
 
+def test_what_lies_beside_a_missing_file_is_named(kitchen):
+    kitchen.file("recipe: translation/demo\n", "topics.yaml")
+    for name in ("topics.yml", "topic.yaml"):
+        assert error(lambda name=name: open_recipe(name)) == (
+            f"{name}: cannot be read: No such file or directory. Did you mean 'topics.yaml'?"
+        )
+    assert "no recipe is called 'topics'. Did you mean 'topics.yaml'?" in error(
+        lambda: open_recipe("topics")
+    )
+    kitchen.file("ham,Hi.\n", "rows.csv")
+    assert "'rows.csv' is a file of data: name a recipe, then train_data.path=rows.csv." in error(
+        lambda: open_recipe("rows.csv")
+    )
+
+
 def test_experiments_are_functions_that_return_a_recipe(kitchen, monkeypatch):
     monkeypatch.setattr(registries.experiments, "_entries", {})
     monkeypatch.setattr(registries.experiments, "_modules", {})

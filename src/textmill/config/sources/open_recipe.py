@@ -8,7 +8,7 @@ from typing import Any
 
 from textmill.config.ingredient import IngredientTable
 from textmill.config.recipe import Recipe, experiments
-from textmill.config.registry import suggest
+from textmill.config.registry import suggest, suggest_path
 from textmill.config.sources.include import include_of_file
 from textmill.config.sources.script import load_script, table_of_recipe
 from textmill.config.sources.written_places import without_places
@@ -219,23 +219,11 @@ def _table(name: str) -> IngredientTable:
     if name.endswith(".py"):
         if not Path(name).exists():
             raise UserError(
-                f"{name}: no such script in {Path.cwd()}. {_near_script(name)}".rstrip()
+                f"{name}: no such script in {Path.cwd()}. "
+                f"{suggest_path(Path(name), suffixes=('.py',))}".rstrip()
             )
         return load_script(Path(name))
     return _experiment(name, worded("command line", "recipe"))
-
-
-def _near_script(name: str) -> str:
-    """The script beside it with the nearest name: ``.py``, which all have, makes nothing near."""
-    folder = Path(name).parent
-    stems = (
-        {other.stem: str(other) for other in folder.glob("*.py") if other.is_file()}
-        if folder.is_dir()
-        else {}
-    )
-    guess = suggest(Path(name).stem, stems)
-    named = [path for stem, path in stems.items() if guess == suggest(stem, [stem])]
-    return f"Did you mean '{named[0]}'? " if named else ""
 
 
 def _experiment(name: str, place: str) -> IngredientTable:
@@ -244,9 +232,12 @@ def _experiment(name: str, place: str) -> IngredientTable:
         listed = f"experiment: {', '.join(known) or 'none'}."
         if len(known) > _SHOWN:
             listed = f"experiment: textmill list experiments has all {len(known)}."
-        scripts = [f"{name}.py"] if Path(f"{name}.py").exists() else []
+        files = [path for suffix in (".py", *_SUFFIXES) if Path(path := f"{name}{suffix}").exists()]
+        guess = suggest(name, files) or suggest(name, known)
+        if Path(name).is_file():
+            guess = f"'{name}' is a file of data: name a recipe, then train_data.path={name}. "
         raise UserError(
-            f"{place}: no recipe is called '{name}'. {suggest(name, [*known, *scripts])}"
+            f"{place}: no recipe is called '{name}'. {guess}"
             f"Wanted a script.py, a file.yaml, or an {listed} One of your own is known once the "
             f"module that registers it is{worded(': --include MODULE', ' imported')}."
         )

@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 from typing_extensions import override
 
+from textmill.config.registry import suggest_path
 from textmill.config.values.raw_values import Entries, Items, Node, Scalar, untyped_word
 from textmill.errors import Place, UserError, worded
 
@@ -62,7 +63,9 @@ def read_yaml(path: Path) -> Entries:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror}.") from error
+        near = "" if path.exists() else suggest_path(path, suffixes=(".yaml", ".yml", ".py"))
+        text = f"{path}: cannot be read: {error.strerror}. {near}".rstrip()
+        raise UserError(text) from error
     if len(data) > MAX_BYTES:
         raise UserError(f"{path}: larger than {MAX_BYTES} bytes; a file of settings is small.")
     try:

@@ -1,8 +1,10 @@
 """One file is enough: train_data.holdout makes validation data of every recipe of files."""
 
 import json
+import logging
 from pathlib import Path
 
+import datasets
 import pytest
 
 import textmill
@@ -84,7 +86,32 @@ def test_the_run_says_what_was_divided_and_how():
     assert "eggs" in names, "a label of one row is learnt"
 
 
-def test_the_run_is_evaluated_on_its_part_and_on_whole_other_files():
+@pytest.mark.parametrize("count", [1, 20])
+def test_of_other_data_no_row_is_held_out_and_nothing_says_so(count, caplog):
+    run = textmill.train(LOCAL, [written(), SHARE, STEPS]).folder
+    Path("other.tsv").write_text("ham\tone more\n" * count)
+    for name in ("valid_data", "test_data"):
+        caplog.clear()
+        with caplog.at_level(logging.INFO):
+            found = textmill.evaluate(run, [f"{name}.path=other.tsv"])
+        assert len(found[name].rows) == count
+        assert "held out" not in caplog.text
+        assert f"{name} is not this run's file: all of its rows are measured." in caplog.messages
+
+
+def test_another_split_of_the_data_set_is_evaluated_whole():
+    texts = [{"label": ("ham", "spam")[n % 2], "text": f"text {n}"} for n in range(60)]
+    splits = {"train": texts, "test": [{**row, "text": f"new {row['text']}"} for row in texts]}
+    made = datasets.DatasetDict({k: datasets.Dataset.from_list(v) for k, v in splits.items()})
+    made.save_to_disk("set")
+    words = ["train_data.type=huggingface_pairs", "train_data.path=set", "train_data.split=train"]
+    words += ["train_data.columns=[label, text]", SHARE, STEPS]
+    run = textmill.train(LOCAL, words).folder
+    assert len(textmill.evaluate(run, ["valid_data.split=train"])["valid_data"].rows) < 30
+    assert len(textmill.evaluate(run, ["valid_data.split=test"])["valid_data"].rows) == 60
+
+
+def test_the_run_is_evaluated_on_its_part_and_on_whole_other_files(caplog):
     path = written()
     run = textmill.train(LOCAL, [path, SHARE, STEPS]).folder
     held_out = {row["text"] for row in textmill.evaluate(run)["valid_data"].rows}
@@ -93,7 +120,9 @@ def test_the_run_is_evaluated_on_its_part_and_on_whole_other_files():
     assert len(other) == 62
     assert len(textmill.evaluate(run, ["test_data.path=other.tsv"])["test_data"].rows) == 62
     Path("moved.tsv").write_text(LABELS)  # the same rows: most of them were trained on
-    moved = textmill.evaluate(run, ["valid_data.path=moved.tsv"])["valid_data"].rows
+    with caplog.at_level(logging.INFO):
+        moved = textmill.evaluate(run, ["valid_data.path=moved.tsv"])["valid_data"].rows
+    assert "valid_data is this run's own file: its held-out rows are measured." in caplog.messages
     assert {row["text"] for row in moved} == held_out
     written(text=LABELS + "".join(f"ham\tnew {n}\n" for n in range(40)))
     grown = {row["text"] for row in textmill.evaluate(run)["valid_data"].rows}

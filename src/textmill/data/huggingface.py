@@ -27,7 +27,7 @@ from textmill.data.batching import Batched, MaxTokens
 from textmill.data.formats.cells import ANSWERS
 from textmill.data.formats.json_lines import JsonLinesFormat, json_lines_format, pick_row
 from textmill.data.formats.row_format import Row
-from textmill.data.holdout import holdout_of
+from textmill.data.holdout import Holdout, holdout_of
 from textmill.data.rows import ChosenRows, Rows, StoredRows
 from textmill.errors import DataError, MissingExtraError, UserError
 from textmill.text.cells import ListCell, RowCheck
@@ -217,10 +217,14 @@ class HuggingFacePairs(Component, Batched, AccountedRows):
 
     def fingerprint(self) -> str:
         """64 hexadecimal digits of the rows' text, of the columns' names, and of the side."""
+        return self.side_fingerprint(self.holdout)
+
+    def side_fingerprint(self, holdout: Holdout | None) -> str:
+        """The :meth:`fingerprint` that this data set has with another holdout; None: with none."""
         self.rows()
-        if self.holdout is None:
+        if holdout is None:
             return self._digest.hexdigest()
-        side = json.dumps(asdict(self.holdout), sort_keys=True)
+        side = json.dumps(asdict(holdout), sort_keys=True)
         return hashlib.sha256(f"{self._digest.hexdigest()} {side}".encode()).hexdigest()
 
 

@@ -288,6 +288,10 @@ class TextPairs(Component, Batched, AccountedRows):
 
         The path is not in it, nor is batching: a moved file is the same data.
         """
+        return self.side_fingerprint(self.holdout)
+
+    def side_fingerprint(self, holdout: Holdout | None) -> str:
+        """The :meth:`fingerprint` that these files have with another holdout; None: with none."""
         layout = replace(self._layout, required=self._required, check=None).reading()
         if isinstance(self._layout, ColumnarFormat) and not self._layout.lists:
             del layout["lists"]  # runs from before this setting have the same data
@@ -296,8 +300,8 @@ class TextPairs(Component, Batched, AccountedRows):
             facts["format"] = type(self._layout).__name__
         if spans := getattr(self.config, "spans", None):
             facts["spans"] = spans
-        if self.holdout is not None:
-            facts["holdout"] = asdict(self.holdout)
+        if holdout is not None:
+            facts["holdout"] = asdict(holdout)
         headers = [self._header_places(file) for file in self.files]
         places = [None if header is None else header[1] for header in headers]
         if any(found not in (None, [*self._layout.columns.values()]) for found in places):

@@ -1,5 +1,6 @@
 """After training, from a run alone: a predictor, or an evaluation."""
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -13,8 +14,9 @@ from textmill.config.planning.session import Session
 from textmill.config.recipe import Recipe
 from textmill.config.sources.include import include_of_file
 from textmill.config.sources.script import table_of_recipe
-from textmill.config.values.raw_values import Entries, Scalar, is_null
+from textmill.config.values.raw_values import Scalar, is_null
 from textmill.config.values.yaml_files import read_yaml
+from textmill.data.huggingface import HuggingFacePairs
 from textmill.data.text_pairs import TextPairs
 from textmill.errors import UserError
 from textmill.inference.checkpoints import Opened, use_checkpoint
@@ -27,7 +29,7 @@ from textmill.inference.load import (
     saved_plan,
     warn_of_edited,
 )
-from textmill.preflight.load_data import RowUse, fingerprint_of, load_data, use_by_task
+from textmill.preflight.load_data import RowUse, load_data, use_by_task
 from textmill.preflight.max_tokens import is_auto, take_max_tokens
 from textmill.recipes.planning import plan_recipe
 from textmill.run_folder.folder import SCRIPT, RunFolder
@@ -38,6 +40,8 @@ from textmill.tasks.evaluation import Evaluation
 from textmill.tasks.evaluation import evaluate as evaluate_task
 
 __all__ = ["EVALUATED", "evaluate", "file_plan", "load", "read_settled"]
+
+LOG = logging.getLogger("textmill")
 
 EVALUATED = ("valid_data", "test_data")
 EVALUATED_CELLS = 2048
@@ -129,15 +133,21 @@ def evaluate(
     found = {}
     for name, model in _evaluated(folder, words).items():
         mine = [word for word in words if word.startswith(f"{name}.")]
-        made = partial(_made, folder, name, model, provided=provided, allow_code=allow_code)
-        data = read_settled(name, made(mine, device=device), folder, use_by_task(task))
-        saved = saved_nodes(folder, "settings").entries.get(model)
-        sides = isinstance(saved, Entries) and "holdout" in saved.entries
-        other = sides and any(word.startswith(f"{name}.path=") for word in mine)
-        # Another file is read whole; of the run's own, that was moved, what was held out.
-        if other and fingerprint_of(data) != recorded.get(model):
-            whole = made([f"{name}.holdout=0", *mine], device=device)
-            data = read_settled(name, whole, folder, use_by_task(task))
+        made = partial(
+            _made, folder, name, model, provided=provided, device=device, allow_code=allow_code
+        )
+        data, use = made(mine), use_by_task(task)
+        named = any(word.startswith((f"{name}.path=", f"{name}.split=")) for word in mine)
+        if named and isinstance(data, TextPairs | HuggingFacePairs) and data.holdout is not None:
+            whole = made([f"{name}.holdout=0", *mine])
+            load_data(name, whole, use)
+            if whole.side_fingerprint(data.holdout) == recorded.get(model):
+                LOG.info("%s is this run's own file: its held-out rows are measured.", name)
+            else:
+                data = whole
+                if whole.holdout is None:
+                    LOG.info("%s is not this run's file: all of its rows are measured.", name)
+        data = read_settled(name, data, folder, use)
         found[name] = evaluate_task(task, task.batches_of(name, data, train=False, seed=0))
     return found
 

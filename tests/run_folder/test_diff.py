@@ -1,6 +1,8 @@
 """Two runs side by side: what differs is named, what is equal is not."""
 
 import json
+import os
+import re
 
 import pytest
 
@@ -190,9 +192,38 @@ def test_a_damaged_record_is_a_clear_error(tmp_path):
         Record.read(run)
 
 
-def test_the_previous_run_is_the_one_written_last(tmp_path):
-    import os
+@pytest.mark.parametrize(
+    ("fact", "told"),
+    [
+        ({"starts": "one"}, "'starts' must be a list, found a str"),
+        ({"starts": [{"versions": 5}]}, "'starts.0.versions' must be a dict, found a int"),
+        ({"starts": [{"versions": "torch 2"}]}, "'starts.0.versions' must be a dict, found a str"),
+        (
+            {"starts": [{"versions": {"torch": 2}}]},
+            "'starts.0.versions.torch' must be a str, found a int",
+        ),
+        ({"result": {"epochs": "3"}}, "'result.epochs' must be a int, found a str"),
+    ],
+)
+def test_a_fact_of_another_kind_is_a_clear_error(tmp_path, fact, told):
+    run = made_run(tmp_path / "a")
+    info = json.loads((run / "run.json").read_text()) | fact
+    (run / "run.json").write_text(json.dumps(info))
+    with pytest.raises(UserError, match=f"run.json: {re.escape(told)}. Restore the file from"):
+        Record.read(run)
 
+
+@pytest.mark.parametrize("name", ["config.yaml", "run.json", "metrics.jsonl", "recipe.py"])
+def test_a_pipe_in_a_run_folder_is_not_waited_for(tmp_path, name, capsys):
+    run = made_run(tmp_path / "a")
+    (run / name).unlink(missing_ok=True)
+    os.mkfifo(run / name)
+    for words in (["list", str(tmp_path)], ["diff", str(run), str(run)], ["report", str(run)]):
+        main(["runs", *words])
+    assert "bug" not in capsys.readouterr().err
+
+
+def test_the_previous_run_is_the_one_written_last(tmp_path):
     first, second, third = (made_run(tmp_path / name) for name in "abc")
     for age, run in enumerate((third, first, second)):
         os.utime(run / "run.json", (1e9 - age, 1e9 - age))

@@ -107,13 +107,18 @@ _FACTS: dict[str, type[Any]] = {
     "length": dict,
     "data": dict,
     "starts": list,
+    "starts.*.versions": dict,
+    "starts.*.versions.*": str,
     "changes": list,
     "max_tokens": int,
     "need": dict,
     "pretrained": dict,
     "finished": bool,
     "result": dict,
+    "result.steps": int,
+    "result.epochs": int,
 }
+"""What is in ``run.json``, if it is there; ``*`` stands for each of a list or mapping."""
 
 _PACKAGES = ("textmill", "torch", "numpy", "sentencepiece", "safetensors", "sacrebleu")
 
@@ -132,6 +137,17 @@ def runs_in(root: Path) -> list[Path]:
     """The folders of runs below one, or itself; without those that are half-deleted."""
     found = sorted(file.parent for file in root.glob("**/run.json"))
     return [p for p in found if not any(map(LEFTOVER.fullmatch, p.relative_to(root).parts))]
+
+
+def _facts(info: Any, path: Sequence[str], place: str = "") -> Iterator[tuple[str, Any]]:
+    """What stands at a path of names, where it does, each with its place."""
+    if not path:
+        yield place, info
+        return
+    entries = enumerate(info) if isinstance(info, list) else getattr(info, "items", tuple)()
+    for name, fact in entries:
+        if path[0] in ("*", name):
+            yield from _facts(fact, path[1:], f"{place}.{name}".lstrip("."))
 
 
 def _not_ours(why: str) -> UserError:
@@ -188,9 +204,13 @@ class RunFolder:
             found = info.get("format") if isinstance(info, dict) else type(info).__name__
             raise UserError(f"{file} has format {found!r}; this textmill reads format {FORMAT}.")
         for name, kind in _FACTS.items():
-            if not isinstance(info.get(name, kind()), kind):
-                found = type(info[name]).__name__
-                raise UserError(f"{file}: '{name}' must be a {kind.__name__}, found a {found}.")
+            for place, fact in _facts(info, name.split(".")):
+                if not isinstance(fact, kind):
+                    found = type(fact).__name__
+                    raise UserError(
+                        f"{file}: '{place}' must be a {kind.__name__}, found a {found}. Restore "
+                        "the file from a copy."
+                    )
         for name in ("recipe", "key"):
             if name not in info:
                 raise UserError(f"{file} does not say the '{name}' of the run.")

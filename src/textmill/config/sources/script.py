@@ -4,6 +4,7 @@ import ast
 import hashlib
 import importlib.util
 import inspect
+import io
 import sys
 import traceback
 from collections.abc import Iterator, Mapping
@@ -25,6 +26,7 @@ from textmill.config.ingredient import (
 from textmill.config.recipe import Recipe, experiments
 from textmill.config.sources.imports import file_of, is_local, local_files
 from textmill.config.validators import read_once
+from textmill.config.values.source_files import read_source
 from textmill.errors import Place, SeveralError, UserError, worded
 
 __all__ = ["load_script", "table_of_module", "table_of_recipe"]
@@ -117,9 +119,8 @@ def table_of_recipe(
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror}.") from error
+        # With the line ends of any system, as Python reads them.
+        return io.StringIO(read_source(path).decode("utf-8"), newline=None).read()
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: not UTF-8 text (byte {error.start}).") from error
 

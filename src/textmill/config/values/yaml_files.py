@@ -11,8 +11,8 @@ from typing import Any
 import yaml
 from typing_extensions import override
 
-from textmill.config.registry import suggest_path
 from textmill.config.values.raw_values import Entries, Items, Node, Scalar, untyped_word
+from textmill.config.values.source_files import read_source
 from textmill.errors import Place, UserError, worded
 
 __all__ = [
@@ -59,13 +59,7 @@ def read_yaml(path: Path) -> Entries:
     Raises:
         UserError: The file cannot be read, is not a mapping, or holds what it may not hold.
     """
-    try:
-        with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        near = "" if path.exists() else suggest_path(path, suffixes=(".yaml", ".yml", ".py"))
-        text = f"{path}: cannot be read: {error.strerror}. {near}".rstrip()
-        raise UserError(text) from error
+    data = read_source(path, MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         raise UserError(f"{path}: larger than {MAX_BYTES} bytes; a file of settings is small.")
     try:

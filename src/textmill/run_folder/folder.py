@@ -16,7 +16,7 @@ import secrets
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -144,7 +144,9 @@ def _facts(info: Any, path: Sequence[str], place: str = "") -> Iterator[tuple[st
     if not path:
         yield place, info
         return
-    entries = enumerate(info) if isinstance(info, list) else getattr(info, "items", tuple)()
+    entries: Iterable[tuple[Any, Any]] = ()
+    if isinstance(info, list | dict):
+        entries = enumerate(info) if isinstance(info, list) else info.items()
     for name, fact in entries:
         if path[0] in ("*", name):
             yield from _facts(fact, path[1:], f"{place}.{name}".lstrip("."))

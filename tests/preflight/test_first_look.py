@@ -9,17 +9,20 @@ from textmill.cli.main import main
 from textmill.data import BatchedRows
 from textmill.errors import DataError
 from textmill.preflight.check import check
-from textmill.preflight.data_preview import first_row, odd_labels, shortened
-from textmill.text.columns.inputs import text_columns
-from textmill.text.columns.labels import LabelColumn
-from textmill.text.features.labels import Labels
+from textmill.preflight.data_preview import first_row, shortened
+from textmill.preflight.odd_labels import odd_labels
+from textmill.text.columns.inputs import text_columns, word_columns
+from textmill.text.columns.labels import LabelColumn, TagsColumn, label_column
+from textmill.text.features.labels import FittedLabels, Labels
 from textmill.text.processors.classification import ClassificationText
+from textmill.text.processors.tagging import TaggingText
 from textmill.text.tokenizers.character_tokenizers import CharacterTokenizer
+from textmill.text.tokenizers.word_tokenizer import WordTokenizer
 
 WARNING = (
     "labels: 60 rows of train_data have 60 different labels in their column 'label', such as "
     "'a soup that is good, number 0'. If another column has the labels, correct the order in "
-    "train_data.columns, or name it by labels.column; if these are the labels, labels.names may "
+    "train_data.columns, or name it by labels.column. If these are the labels, labels.names may "
     "declare them, and this is not said."
 )
 
@@ -79,9 +82,11 @@ def test_both_are_said_before_the_error_that_other_rows_have_other_labels(words,
     assert told.count(WARNING) == 1
 
 
+LETTERS = CharacterTokenizer.Config(characters="a").build()
+
+
 def text_of(labels):
-    letters = CharacterTokenizer.Config(characters="a").build()
-    return ClassificationText(text_columns(letters), {"label": LabelColumn(labels)})
+    return ClassificationText(text_columns(LETTERS), {"label": LabelColumn(labels)})
 
 
 @pytest.mark.parametrize("data", [[], [[1, 2]], iter([{"text": "a", "label": "b"}]), None])
@@ -94,19 +99,77 @@ def test_of_data_without_rows_at_hand_nothing_is_said(data):
 @pytest.mark.parametrize(
     ("count", "own", "declared", "warned"),
     [
-        (50, 26, (), True),
-        (50, 25, (), False),  # half
+        (52, 14, (), True),
+        (52, 13, (), False),  # four rows each
+        (900, 419, (), True),
         (49, 49, (), False),  # few rows
         (50, 26, ("x",), False),
     ],
 )
-def test_many_is_more_than_half_of_fifty_rows_and_not_declared(count, own, declared, warned):
-    rows = [{"text": "a", "label": str(min(i, own - 1))} for i in range(count)]
+def test_many_is_less_than_four_of_fifty_rows_each_and_not_declared(count, own, declared, warned):
+    rows = [{"text": "a", "label": f"n{min(i, own - 1)}"} for i in range(count)]
     labels = Labels(dict.fromkeys(row["label"] for row in rows))
     text = text_of(labels)
     for data in (rows, BatchedRows(rows)):
         found = odd_labels(text, data, {"labels": {"names": declared}})
         assert [line.split(":")[0] for line in found] == ["labels"] * warned
+
+
+@pytest.mark.parametrize(
+    ("names", "warned"),
+    [
+        ([f"{n % 25 / 2}" for n in range(900)], True),  # amounts
+        ([f"{n % 419}" for n in range(900)], True),
+        ([f"{n % 77}" for n in range(10_000)], False),  # numbers of classes
+        ([f"{n % 10 / 2}" for n in range(900)], False),  # grades
+        ([f"{n % 25 / 2}" for n in range(900)] + ["none"], False),
+    ],
+)
+def test_labels_that_are_amounts_are_said_with_what_learns_them(names, warned):
+    rows = [{"text": "a", "label": name} for name in names]
+    labels = Labels(dict.fromkeys(names))
+    found = odd_labels(text_of(labels), rows, {})
+    assert len(found) == warned
+    if warned:
+        assert f"have {len(labels)} different labels, all of them numbers, in their" in found[0]
+        assert "take an experiment of numbers (regression/..., pairs/regression)" in found[0]
+    assert odd_labels(text_of(labels), rows, {"labels": {"names": ("1",)}}) == []
+
+
+@pytest.mark.parametrize(
+    ("cells", "multiple", "separator", "setting"),
+    [
+        (["a|b", "b|c", "a", "c"], True, None, "labels: 'labels.separator=|'."),
+        (["a|b", "c|d"], True, None, "labels: 'labels.separator=|'."),
+        (["a, b", "b, c", "a", "c"], True, None, "labels: labels.separator=,."),
+        (["a, b", "b; c", "a; c", "c"], True, ",", "labels: 'labels.separator=;'."),
+        (["a|b", "b|c", "a", "b", "c"], False, None, "labels.multiple=true 'labels.separator=|'."),
+        (["a & b", "b & a", "a", "b"], False, None, "labels.multiple=true 'labels.separator=&'."),
+        (["a & b", "b", "c"], False, None, None),  # once: a name
+        (["a|b", "c|d"], False, None, None),  # names
+        (["a/b", "c/d"], True, None, None),  # names
+        (["a|b", "b|c", "a", "c"], True, "|", None),
+        (["a b", "b c", "a", "c"], True, None, None),
+    ],
+)
+def test_several_labels_that_are_read_as_one_are_said(cells, multiple, separator, setting):
+    given = FittedLabels.Config(multiple=multiple, separator=separator)
+    rows = [{"text": "a", "label": cell} for cell in cells * 20]
+    labels = given.build(train_data=rows)
+    text = ClassificationText(text_columns(LETTERS), {"label": label_column(labels)})
+    found = odd_labels(text, rows, {})
+    assert len(found) == (setting is not None)
+    if setting is not None:
+        assert setting in found[0]
+        assert "seem to be several with" in found[0]
+
+
+def test_a_tag_may_have_any_mark():
+    rows = [{"words": "a b", "label": "a|b a"}, {"words": "a b", "label": "c|b b"}] * 30
+    labels = FittedLabels.Config(multiple=True).build(train_data=rows)
+    words = WordTokenizer.Config(words=("a", "b")).build()
+    tags = TaggingText(word_columns(words), {"tags": TagsColumn(labels)})
+    assert odd_labels(tags, rows, {}) == []
 
 
 def test_labels_that_differ_by_case_or_spaces_are_said_with_their_counts():

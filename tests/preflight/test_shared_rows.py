@@ -7,8 +7,8 @@ import pytest
 import textmill
 from textmill.data import text_pairs
 from textmill.data.text_rows import TextRows
-from textmill.preflight import data_preview as first_look
 from textmill.preflight import data_preview as shared_rows
+from textmill.preflight import odd_labels
 from textmill.preflight.check import check
 
 LOCAL = "classification/docnn/local"
@@ -115,7 +115,7 @@ def test_of_rows_that_stay_in_their_file_the_first_are_looked_at_and_that_is_sai
     monkeypatch, caplog
 ):
     monkeypatch.setattr(text_pairs, "HELD_BYTES", 0)
-    for module in (shared_rows, first_look):
+    for module in (shared_rows, odd_labels):
         monkeypatch.setattr(module, "LOOKED_AT", 60)
     given = words(ROWS, train=[*ROWS[:50], "Ham\tone\n", *ROWS[50:]])
     textmill.train(LOCAL, given)

@@ -24,13 +24,13 @@ from textmill.metrics.tables import format_value, is_of_label
 from textmill.preflight.data_preview import (
     first_row,
     nothing_selected,
-    odd_labels,
     shared_rows,
     shortened,
 )
 from textmill.preflight.export_checks import refuse_exports
 from textmill.preflight.load_data import DATA, load_data, refuse_other_header, use_by_plan
 from textmill.preflight.max_tokens import auto_data, settle_max_tokens
+from textmill.preflight.odd_labels import odd_labels
 from textmill.preflight.resource_estimate import estimate_resources, room_for, within_memory
 from textmill.recipes.planning import Planned, exports_of, plan_recipe, seed_of
 from textmill.run_folder.folder import RunFolder, refuse_collision

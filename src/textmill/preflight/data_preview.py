@@ -1,10 +1,9 @@
-"""What a look at the data shows at once: first row, odd labels, shared rows, lengths.
+"""What a look at the data shows at once: first row, shared rows, lengths.
 
 Columns in the wrong order train as well as the right ones: a text can be a label, and a label a
 text. A person sees it in one row.
 """
 
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from itertools import islice
 from typing import Any
@@ -20,7 +19,6 @@ from textmill.data.rows import Rows
 from textmill.data.text_pairs import TextPairs
 from textmill.preflight.load_data import DATA
 from textmill.tasks.batches.row_batches import MixedBatches, RowBatches, RowSource, is_row
-from textmill.text.features.labels import Labels, split_labels
 from textmill.text.processors.text_processor import TextProcessor
 from textmill.training.loop import Trainer
 
@@ -29,7 +27,7 @@ __all__ = [
     "first_row",
     "mixed_sources",
     "nothing_selected",
-    "odd_labels",
+    "rows_at_hand",
     "shared_rows",
     "shortened",
     "summary_of_batches",
@@ -39,8 +37,6 @@ SHOWN_CHARACTERS = 60
 """Of a value; a whole row then fits on a line or two."""
 LOOKED_AT = 200_000
 """Rows that are looked at where each must be read or made anew: a million take five seconds."""
-LEAST_ROWS = 50
-"""Of fewer rows, half may well have labels of their own."""
 
 
 def first_row(text: TextProcessor, data: object) -> str:
@@ -49,7 +45,7 @@ def first_row(text: TextProcessor, data: object) -> str:
     Returns:
         A line; empty where there are no rows at hand, as with ready batches.
     """
-    rows = _rows(data, text.columns)
+    rows = rows_at_hand(data, text.columns)
     if not rows:
         return ""
     row = rows[0]
@@ -71,70 +67,6 @@ def mixed_sources(batches: object) -> str:
     return f"train_data: rows in an epoch: {', '.join(said)}"
 
 
-def odd_labels(
-    text: TextProcessor, data: object, settings: Mapping[str, Mapping[str, Any]]
-) -> list[str]:
-    """Warnings of labels, taken from ``train_data``, that are likely none.
-
-    Labels that the settings of the plan declare are as they were meant.
-    """
-    rows, found = _rows(data, text.columns), list[str]()
-    first = "" if isinstance(rows, Rows) or len(rows) <= LOOKED_AT else f"{LOOKED_AT:,} rows"
-    where = f" (Counted in its first {first}.)" if first else ""
-    for name, labels in text.ingredients.items():
-        if not isinstance(labels, Labels) or settings.get(name, {}).get("names") or not rows:
-            continue
-        if len(rows) >= LEAST_ROWS and 2 * len(labels) > len(rows):
-            found.append(
-                f"{name}: {len(rows):,} rows of train_data have {len(labels):,} different labels "
-                f"in their column '{labels.column}', such as {shortened(labels[0])}. If another "
-                "column has the labels, correct the order in train_data.columns, or name it by "
-                f"{name}.column; if these are the labels, {name}.names may declare them, and this "
-                "is not said."
-            )
-            continue
-        groups: dict[str, list[str]] = {}
-        for label in labels:
-            groups.setdefault("".join(label.casefold().split()), []).append(label)
-        alike = [group for group in groups.values() if len(group) > 1]
-        if not alike and not labels.has(rows[0][labels.column]):
-            continue  # of several labels a row the first is no word over a column
-        counts = _counts(labels, rows)
-        found += [_one_label(name, labels, group, counts) + where for group in alike]
-        once = [label for label in labels if counts[label] == 1]
-        if len(rows) >= LEAST_ROWS and once == [rows[0][labels.column]]:
-            found.append(
-                f"{name}: {once[0]!r}, which train_data begins with, is the label of no other row. "
-                f"If its first row is a header: train_data.header=true{where}"
-            )
-    return found
-
-
-def _counts(labels: Labels, rows: Sequence[Mapping[str, Any]]) -> Counter[str]:
-    """How many rows each label has; of several in a row each counts."""
-    column = labels.column
-    looked = islice(rows, LOOKED_AT)
-    values = rows.column(column) if isinstance(rows, Rows) else [row[column] for row in looked]
-    keys = (tuple(value) if isinstance(value, list) else value for value in values)
-    found = Counter[str]()
-    for value, count in Counter[Any](values if isinstance(rows, Rows) else keys).items():
-        several = isinstance(value, str | tuple) and not labels.has(value)
-        every = split_labels(value, labels.separator, column=column, row=0) if several else [value]
-        for name in every:
-            found[name] += count
-    return found
-
-
-def _one_label(name: str, labels: Labels, group: Sequence[str], counts: Counter[str]) -> str:
-    rows = {label: f" ({counts[label]:,})" if counts[label] else "" for label in group}
-    listed = ", ".join(f"{shortened(label)}{count}" for label, count in rows.items())
-    return (
-        f"{name}: labels of the column '{labels.column}' that differ by case or spaces alone are "
-        f"different labels: {listed}. If they are one, write it in one way in all data; if not, "
-        f"{name}.names may declare them, and this is not said."
-    )
-
-
 def nothing_selected(plan: Plan) -> str:
     """What becomes of the selection where there is no ``valid_data``; else empty."""
     selection = plan.settings.get("trainer", {}).get("selection")
@@ -147,7 +79,7 @@ def nothing_selected(plan: Plan) -> str:
     )
 
 
-def _rows(data: object, columns: Collection[str] = ()) -> Sequence[Mapping[str, Any]]:
+def rows_at_hand(data: object, columns: Collection[str] = ()) -> Sequence[Mapping[str, Any]]:
     """The rows that can be looked at without a pass over the data; none of ready batches."""
     rows = data.rows() if isinstance(data, RowSource) else data
     return rows if isinstance(rows, Sequence) and len(rows) and is_row(rows[0], columns) else ()
@@ -177,7 +109,7 @@ HOLDOUT = (
 
 def shared_rows(session: Session) -> list[str]:
     """A warning for each evaluated data of which many rows are rows of ``train_data``."""
-    rows = {name: _rows(session.get(name)) for name in DATA if session.has(name)}
+    rows = {name: rows_at_hand(session.get(name)) for name in DATA if session.has(name)}
     train, found = rows.pop(DATA[0], ()), []
     may_leave = train and hasattr(getattr(session.get(DATA[0]), "config", None), "holdout")
     for name, other in rows.items():

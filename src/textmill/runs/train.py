@@ -22,10 +22,10 @@ from textmill.preflight.data_preview import (
     first_row,
     mixed_sources,
     nothing_selected,
-    odd_labels,
     shared_rows,
 )
 from textmill.preflight.max_tokens import settle_max_tokens
+from textmill.preflight.odd_labels import odd_labels
 from textmill.preflight.resource_estimate import (
     ResourceEstimate,
     estimate_resources,

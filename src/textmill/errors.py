@@ -180,7 +180,14 @@ class RankLostError(RunError):
 
 
 class OtherRankError(RankLostError):
-    """This rank ends because another one had an error first, which is told there."""
+    """This rank ends because another one had an error first, which is told there.
+
+    Its exit code is that of the other one.
+    """
+
+    def __init__(self, message: str, *, exit_code: int = RankLostError.exit_code) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code  # type: ignore[misc]  # that of the other one's error
 
 
 class NonFiniteError(RunError):

@@ -163,9 +163,29 @@ def test_the_state_that_a_language_model_carries_goes_on_with_others(runs, tmp_p
 
 def test_an_error_of_all_ranks_is_said_once(runs, tmp_path):
     codes, said = runs.run(write_recipe(tmp_path), "train", "tiny.py", "modl.dim=3", size=2)
-    assert codes[0] == 2 or codes[1] == 2
+    assert codes == [2, 2]
     assert sorted(map(bool, said)) == [False, True]
     assert "'modl' is no ingredient of this recipe. Did you mean 'model'?" in "".join(said)
+
+
+@pytest.mark.parametrize("told", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_to_one_rank_stops_all_and_is_no_error(runs, tmp_path, told):
+    folder = write_recipe(tmp_path)
+    words = ["trainer.max_steps=100000", "trainer.evaluate_every=100000"]
+    processes = runs.start(folder, "train", "tiny.py", *words, size=2)
+    until = time.monotonic() + 60
+    while not any(path.read_text() for path in folder.glob("runs/tiny/*/metrics.jsonl")):
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    os.kill(processes[1], told)
+    codes, said = runs.end()
+    assert codes[1] == 128 + told
+    assert codes[0] == codes[1] or told == signal.SIGINT  # rank 0 knows that one was stopped
+    assert len(re.findall(r"Stopped by SIG.* at step [\d,]+; everything is saved", said[0])) == 1
+    assert said[1] == ""
+    (run,) = folder.glob("runs/tiny/*")
+    assert "ERROR" not in (run / "log.txt").read_text()
+    assert json.loads((run / "run.json").read_text())["stopped"].startswith("Stopped by SIG")
 
 
 BROKEN = """

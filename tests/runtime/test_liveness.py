@@ -78,11 +78,12 @@ def test_rank_0_that_vanishes_is_named_by_each(caplog):
 
 def test_of_two_errors_the_first_is_everybodys():
     ranks = joined(3)
-    ranks[1].tell("Rank 1 failed: no room")
+    ranks[1].tell("Rank 1 failed: no room", 3)
+    with pytest.raises(OtherRankError, match=r"^Rank 1 failed: no room$") as other:
+        ranks[2].tell("Rank 2 failed: a broken pipe", 1)
     with pytest.raises(OtherRankError, match=r"^Rank 1 failed: no room$"):
-        ranks[2].tell("Rank 2 failed: a broken pipe")
-    with pytest.raises(OtherRankError, match=r"^Rank 1 failed: no room$"):
-        ranks[0].tell("Rank 0 failed: it is late")
+        ranks[0].tell("Rank 0 failed: it is late", 1)
+    assert other.value.exit_code == 3
     leave(ranks)
 
 

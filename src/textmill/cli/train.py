@@ -7,7 +7,7 @@ from typing import Any
 
 from textmill.cli.arguments import add_recipe, recipe_options
 from textmill.cli.launchers import add_launcher, asked_launcher, named_recipe
-from textmill.errors import UserError
+from textmill.errors import RunStoppedError, UserError
 from textmill.launch.ray import Ray, train_on_ray
 from textmill.launch.slurm import Slurm, SlurmJobs
 from textmill.runtime.devices import Env
@@ -78,7 +78,12 @@ def run(args: argparse.Namespace) -> int:
 def _trained(args: argparse.Namespace, rank: int = 0) -> int:
     from textmill.runs.train import train
 
-    done = train(**_asked(args))
+    try:
+        done = train(**_asked(args))
+    except RunStoppedError as error:
+        if rank:  # all have stopped, and rank 0 says so
+            return error.exit_code
+        raise
     return 0 if rank else _printed(done)
 
 

@@ -17,6 +17,8 @@ from textmill.runtime.ranks import LAST_END
 __all__ = ["launch"]
 
 LOG = logging.getLogger("textmill")
+TORCH_LOGS = ("multiprocessing.api", "agent.server.api")
+"""Logs of torch's launcher in words for a developer: which process failed, what signal came."""
 
 
 class _Restarts(logging.Filter):
@@ -75,8 +77,9 @@ def launch(words: Sequence[str], *, nproc: int, max_restarts: int = 0) -> int:
         max_restarts=max_restarts,
     )
     said = _Restarts(max_restarts)
-    torch_log = logging.getLogger("torch.distributed.elastic.multiprocessing.api")
-    torch_log.addFilter(said)
+    torch_logs = [logging.getLogger(f"torch.distributed.elastic.{name}") for name in TORCH_LOGS]
+    for log in torch_logs:
+        log.addFilter(said)
     try:
         elastic_launch(config, sys.executable)("-P", "-m", "textmill", *words)
     except SignalException as error:  # the processes were told, too, and have saved
@@ -90,5 +93,6 @@ def launch(words: Sequence[str], *, nproc: int, max_restarts: int = 0) -> int:
             "command goes on from the last checkpoint; with --max-restarts it does so by itself."
         ) from None
     finally:
-        torch_log.removeFilter(said)
+        for log in torch_logs:
+            log.removeFilter(said)
     return 0

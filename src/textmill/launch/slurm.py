@@ -22,6 +22,8 @@ __all__ = ["Command", "QueuedJob", "Slurm", "SlurmJob", "SlurmJobs", "queued_job
 
 SAVE_SECONDS = 120
 """Before the end of its time a job is asked to stop, so that it saves and is queued again."""
+HEARD_SECONDS = 5
+"""How much later than another one a task may hear that the time is nearly over."""
 MOST_JOBS = 100
 """Jobs of a grid that wait or run at a time: clusters allow some hundreds or thousands a person."""
 LOG = logging.getLogger("textmill")
@@ -106,24 +108,31 @@ class Command:
         held = None if self.log is None else opened_log(self.log)
         os.environ.setdefault("OMP_NUM_THREADS", str(self.threads))
         TorchDistributedEnvironment().export(set_cuda_visible_devices=False, overwrite=True)
-        number = signal.SIGUSR2  # what submitit asks Slurm for, to all processes of the job
-        queue_again: Any = signal.getsignal(number)
-        signal.pthread_sigmask(signal.SIG_BLOCK, {number})  # the command would die of it
+        late = signal.SIGUSR2  # what submitit asks Slurm for, to all processes of the job
+        queue_again: Any = signal.getsignal(late)
+        signal.pthread_sigmask(signal.SIG_BLOCK, {late})  # the command would die of it
         process = subprocess.Popen([sys.executable, "-m", "textmill", *self.words])  # noqa: S603
-        late = []
+        heard = []
 
-        def save(*_: object) -> None:
-            late.append(True)
+        def save(number: int, _: object) -> None:
+            heard.append(number)
             process.terminate()
 
-        signal.signal(number, save)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
+        for number in (late, signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, save)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {late})
         code = process.wait()
-        signal.signal(number, queue_again)
-        if late and code == 128 + signal.SIGTERM:
-            queue_again(number, None)
         if held is not None:
             held.close()
+        if code in (128 + signal.SIGTERM, -signal.SIGTERM):
+            if os.environ["RANK"] != "0":
+                return  # the task of rank 0 queues the job again, unless another ends with an error
+            until = time.monotonic() + HEARD_SECONDS
+            while not heard and time.monotonic() < until:
+                time.sleep(0.1)
+            signal.signal(late, queue_again)
+            if late in heard:
+                queue_again(late, None)
         if code:
             raise RunError(f"textmill {' '.join(self.words[:2])} ended with {code}; above is why.")
 

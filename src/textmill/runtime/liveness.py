@@ -42,7 +42,7 @@ class Liveness:
     """The connections of all ranks with rank 0, by which each learns of the first that is lost.
 
     Rank 0 tells what it learns to all. Where this process does not end within :data:`GRACE` seconds
-    of it, it is ended with the exit code of a RankLostError.
+    of it, it is ended with the exit code of the first.
 
     Args:
         env: This process's place.
@@ -58,6 +58,8 @@ class Liveness:
     """A name that all ranks of this attempt have, and of no other."""
     error: str | None = None
     """What was the first to end a rank, once this one has learnt it."""
+    exit_code: int = RankLostError.exit_code
+    """That of the rank that was the first to end."""
     error_before: str | None = None
     """The same of the attempt before, where a launcher has kept the store; on rank 0 only."""
 
@@ -150,16 +152,16 @@ class Liveness:
             raise self.lost()
         return value
 
-    def tell(self, error: str) -> None:
-        """Tells all ranks why this one ends.
+    def tell(self, error: str, exit_code: int) -> None:
+        """Tells all ranks why this one ends, and with which exit code.
 
         Raises:
             OtherRankError: Another one was first.
         """
         if self.env.is_main:
-            self._learn(error)
+            self._learn(error, exit_code)
         else:
-            self._to_all(["error", error])
+            self._to_all(["error", [error, exit_code]])
             self._told.wait(PATIENCE)  # rank 0 says to all who was first
         if self.error not in (None, error):
             raise self.lost()
@@ -173,7 +175,7 @@ class Liveness:
     def lost(self) -> OtherRankError:
         """The error to raise where a rank was lost: the process ends in order from here on."""
         self._ending.set()
-        return OtherRankError(self.error or "Rank 0 has left.")
+        return OtherRankError(self.error or "Rank 0 has left.", exit_code=self.exit_code)
 
     def close(self) -> None:
         """Says that this rank leaves, having done all it had to."""
@@ -198,7 +200,7 @@ class Liveness:
         self._told.set()  # where all have left, nobody will say anything any more
         self._turns.put(END)
         if self.error is not None and not self._ending.wait(GRACE):
-            os._exit(RankLostError.exit_code)
+            os._exit(self.exit_code)
         for link in self._links.values():
             link.close()
 
@@ -209,26 +211,30 @@ class Liveness:
             if kind == "turn":
                 self._turns.put(value)
             elif kind == "error":
-                self._learn(value, told=True)
+                self._learn(*value, told=True)
             else:  # it has left
                 return False
         if messages is None and not self._ending.is_set():
             self._learn(
                 f"{self._links[rank].place} died, or cannot be reached any more: all ranks end. "
                 "The same command goes on from the last checkpoint.",
+                RankLostError.exit_code,
                 found=True,
             )
         return messages is not None
 
-    def _learn(self, error: str, *, told: bool = False, found: bool = False) -> None:
+    def _learn(
+        self, error: str, exit_code: int, *, told: bool = False, found: bool = False
+    ) -> None:
         """Keeps the first error; rank 0 hands it on."""
         with self._lock:
             if self.error is not None:
                 return
-            self.error = error
+            self.error, self.exit_code = error, exit_code
         if self.env.is_main:
-            self._to_all(["error", error])
-        if found or (told and self.env.is_main):  # who has failed says so on the terminal itself
+            self._to_all(["error", [error, exit_code]])
+        failed = exit_code < 128  # else a signal ended it, as Ctrl-C does all
+        if found or (told and failed and self.env.is_main):  # it says so on its terminal itself
             LOG.error("error: %s", error, extra={"to_file": told})
         if found or self.env.is_main:
             note = threading.Thread(target=self._note, args=(error,), daemon=True)

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
-from textmill.errors import OtherRankError, RankLostError, TextmillError
+from textmill.errors import OtherRankError, RankLostError, RunStoppedError, TextmillError
 from textmill.runtime.devices import Env
 from textmill.runtime.liveness import GRACE, SILENCE, Liveness
 
@@ -35,7 +35,8 @@ class Ranks:
     Every method but ``close`` must be called by all ranks in the same order. With more than one
     rank the process group is started here if nobody has (NCCL for CUDA, else gloo), and ended by
     ``close``, which is also what leaving a ``with`` block does. Where the block ends with an error,
-    the first rank to have one tells the others, who raise an OtherRankError.
+    the first rank to have one tells the others, who raise an OtherRankError. A RunStoppedError is
+    told to nobody: all ranks have agreed to stop.
 
     Args:
         env: This process's place; ``world_size`` 1 needs no group.
@@ -254,16 +255,19 @@ class Ranks:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        in_order = error is None or isinstance(error, RunStoppedError)
         try:
-            if error is not None and self._liveness and not isinstance(error, OtherRankError):
+            if not in_order and self._liveness and not isinstance(error, OtherRankError):
                 if isinstance(error, RuntimeError):  # it may be torch's, of one that has just died
                     self._liveness.wait(NOTICE)
                 who = "" if isinstance(error, RankLostError) else f"Rank {self.env.rank} failed: "
-                self._liveness.tell(f"{who}{error}")
+                code = 130 if isinstance(error, KeyboardInterrupt) else 1
+                said = str(error) or type(error).__name__
+                self._liveness.tell(f"{who}{said}", getattr(error, "exit_code", code))
         except OtherRankError as other:
             raise other from error
         finally:
-            if error is None:
+            if in_order:
                 self.close()
             else:
                 self._leave()

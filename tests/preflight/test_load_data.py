@@ -122,7 +122,7 @@ def test_all_files_that_are_missing_are_named(files):
     assert second.startswith("valid_data: path: there is no file data/dev.tsv (the working folder")
     with pytest.raises(UserError, match=r"^valid_data: path: there is no file data/dev") as caught:
         textmill.train(LOCAL, ["train_data.path=train.csv", "train_data.header=true"])
-    assert caught.value.__notes__[0].startswith("in the ingredient 'valid_data' (")
+    assert not caught.value.__notes__  # where textmill's own recipe has it is nobody's business
     own = "Name one (valid_data.path=...), or leave it rows of train_data: train_data.holdout=0.1."
     assert str(caught.value).endswith(own)
     with pytest.raises(UserError, match=r"^train_data: path: there is no file data/none") as caught:

@@ -62,8 +62,8 @@ def suggest_path(path: Path, *, suffixes: Sequence[str] = (), folders: bool = Fa
     stems = {
         other.name if folders else other.stem: str(other)
         for other in sorted(beside.iterdir(), key=lambda other: other.suffix == path.suffix)
-        if other.is_dir() == folders and (not suffixes or other.suffix in suffixes)
-        if other.name != path.name  # a link to nothing
+        if (other.is_dir() if folders else other.is_file())
+        and (not suffixes or other.suffix in suffixes)
     }
     wanted = path.name if folders else path.stem
     near = [stem for stem in stems if stem == wanted] or difflib.get_close_matches(wanted, stems)

@@ -167,7 +167,7 @@ class _Walk:
         try:
             line = step()
         except Exception as error:
-            for text in _told(error):
+            for text in _told(error, what):
                 if text not in self.told:
                     self.found.problems.append(f"{what}: {text}")
                 self.told.add(text)
@@ -369,9 +369,13 @@ def _few(names: Sequence[str]) -> str:
     return ", ".join(names[:5]) + more
 
 
-def _told(error: Exception) -> list[str]:
-    """Each error with the notes; of one that is not textmill's own also its type and line."""
-    notes = [str(note) for note in getattr(error, "__notes__", ())]
+def _told(error: Exception, what: str) -> list[str]:
+    """Each error with the notes; of one that is not textmill's own also its type and line.
+
+    A note that says no more than what was tried is left out.
+    """
+    own = f"in the ingredient '{what}'"
+    notes = [str(note) for note in getattr(error, "__notes__", ()) if note != own]
     if isinstance(error, SeveralError):
         return ["\n".join([str(each), *notes]) for each in error.errors]
     if isinstance(error, TextmillError):

@@ -180,9 +180,11 @@ def _built(session: Session, names: Sequence[str]) -> dict[str, Any]:
     if len({str(error) for error in errors.values()}) > 1:
         raise DataError("\n".join(f"{name}: {error}" for name, error in errors.items()))
     for name, one in errors.items():
+        notes = getattr(one, "__notes__", [])
         own = f"in the ingredient '{name}'"
-        if any(note.startswith(own) for note in getattr(one, "__notes__", ())):
+        if any(note.startswith(own) for note in notes):
             one.args = (f"{name}: {one}",)  # else it is of what the data is made from
+            notes[:] = [note for note in notes if note != own]
         train = session.nodes.get(DATA[0])
         if name == DATA[1] and hasattr(train and train.config, "holdout") and _LACKS in str(one):
             text = f"Name one ({name}.path=...), or leave it rows of {DATA[0]}"

@@ -1,6 +1,7 @@
 """Building what was planned: on demand, dependencies first, each ingredient once."""
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from textmill.config.component import Config
@@ -10,9 +11,11 @@ from textmill.config.parameters import deciding
 from textmill.config.planning.wiring import IngredientNode
 from textmill.config.validators import refuse_read_once
 from textmill.config.values.typed_values import plain
+from textmill.errors import Place, TextmillError, UserError
 
 __all__ = ["Session"]
 
+LIBRARY = Path(__file__).parents[2]
 READ_AGAIN = ("train_data", "valid_data", "test_data", "reporters", "callbacks")
 """Ingredients that several others read, or one of them again and again."""
 
@@ -47,8 +50,7 @@ class Session:
                     what = "The data" if name.endswith("_data") else name
                     refuse_read_once(self._objects[name], what)
             except Exception as error:
-                where = f" ({node.ingredient.place})" if node.ingredient.place else ""
-                error.add_note(f"in the ingredient '{name}'{where}")
+                _note_ingredient(error, name, node.ingredient.place)
                 raise
             self._order.append(name)
         return self._objects[name]
@@ -69,6 +71,20 @@ class Session:
             config = made if isinstance(made, Config) else getattr(made, "config", None)
             if isinstance(config, Config) and (config is made or config.owner is type(made)):
                 yield name, config  # of another's Config, its type would be wrong
+
+
+def _note_ingredient(error: Exception, name: str, place: Place | None) -> None:
+    """Says which ingredient an error is of, and where it was written if that is not in textmill.
+
+    A setting of a shipped experiment was typed elsewhere, and a message that begins with the
+    ingredient needs no note.
+    """
+    shipped = place is None or Path(place.source).is_relative_to(LIBRARY)
+    if shipped and isinstance(error, UserError) and str(error).startswith((f"{name}:", f"{name}.")):
+        return
+    is_ours = shipped and isinstance(error, TextmillError)
+    where = "" if is_ours or place is None else f" ({place})"
+    error.add_note(f"in the ingredient '{name}'{where}")
 
 
 def _made(node: IngredientNode, needed: dict[str, Any]) -> Any:

@@ -176,6 +176,19 @@ def test_a_pipe_is_read_as_the_runs_data_is(piped, expected):
         assert piped(content, *words) == (0, expected, "")
 
 
+def test_json_is_about_answers_and_lines_of_text_stay_lines(piped, answered, expected):
+    lines, pairs = f"{GO}\n{CAT}\n", f"{GO}\tVa !\n{CAT}\tLe chat dort.\n"
+    objects = "".join(json.dumps({"source": text}) + "\n" for text in (GO, CAT))
+    strings = "".join(json.dumps(text) + "\n" for text in (GO, CAT))
+    for content, *words in [(lines,), (lines, "--lines"), (pairs,), (objects,), (strings,)]:
+        code, out, err = piped(content.encode(), *words, "--json")
+        assert (code, err) == (0, "")
+        assert [json.loads(line)["source"] for line in out] == [GO, CAT]
+        assert [json.loads(line)["prediction"] for line in out] == expected
+    code, out, _ = answered("a.txt", f'"Go," he said.\n{GO}\n', "--json")
+    assert json.loads(out[0])["source"] == '"Go," he said.'
+
+
 def test_a_line_that_training_would_refuse_is_refused(piped):
     content = f"{GO}\n\n \na\0b\n\xff\n".encode("latin-1")
     code, out, err = piped(content)

@@ -52,7 +52,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json",
         action="store_true",
-        help="text files and stdin are JSON lines: an object or a string each",
+        help="text files and stdin are JSON lines, an object or a string each, where the first is",
     )
     parser.add_argument(
         "--output",

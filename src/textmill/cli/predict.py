@@ -12,7 +12,14 @@ from typing import IO, Any
 
 from textmill.cli.arguments import add_run, load_predictor, typed_lines
 from textmill.cli.pipelines.pdf_refusal import refuse_pdf
-from textmill.cli.prediction.prediction_rows import Asked, ColumnRows, LineRows, Peeked, answers
+from textmill.cli.prediction.prediction_rows import (
+    Asked,
+    ColumnRows,
+    LineRows,
+    Peeked,
+    answers,
+    begins_as_json,
+)
 from textmill.errors import UserError
 from textmill.runtime.logging import printable
 from textmill.text.cells import unlisted
@@ -38,8 +45,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json",
         action="store_true",
-        help="write JSON lines, with scores and the columns read, of .jsonl all; text files and "
-        "stdin are then read as JSON lines, too",
+        help="write each answer as a line of JSON, with scores and the columns read, of JSON lines "
+        "all; rows are read as without it, and as JSON lines where the first line is one",
     )
     parser.add_argument(
         "--output",
@@ -99,7 +106,7 @@ def answer(args: argparse.Namespace, load: Callable[[argparse.Namespace], Any]) 
         _check_file(args.file)  # a wrong name is said before a model is loaded
     if typed:
         predictor = load(args)
-        _check_one_column(predictor, args)
+        _check_one_column(predictor, json_lines=args.json)
         return _interactive(predictor, args)
     if args.output is not None:
         from textmill.cli.prediction.predict_to_file import checked_output
@@ -118,9 +125,10 @@ def answer(args: argparse.Namespace, load: Callable[[argparse.Namespace], Any]) 
 
 def _check_words(args: argparse.Namespace, *, typed: bool) -> None:
     """Refuses words that do not go together, or with rows that are typed."""
-    if args.lines and (args.words or args.json):
-        other = args.words[0] if args.words else "--json"
-        raise UserError(f"--lines reads a line as the text of a row; leave it out, or {other}.")
+    if args.lines and args.words:
+        raise UserError(
+            f"--lines reads a line as the text of a row; leave it out, or {args.words[0]}."
+        )
     if typed and args.words:
         raise UserError(f"{args.words[0]}: says how columns are read; name a file before it.")
     if typed and args.output is not None:
@@ -139,7 +147,8 @@ def _rows(predictor: Any, args: argparse.Namespace, source: IO[bytes]) -> Column
     data = _said(predictor, args)
     if data == {} and args.words:
         raise _no_columns(args)
-    if not (data == {} or args.lines or (args.json and not args.words)):
+    json_lines = args.json and not args.lines and begins_as_json(head.lines)
+    if not (data == {} or args.lines or (json_lines and not args.words)):
         if data is not None:
             from textmill.cli.prediction.export_columns import pipe_layout
 
@@ -150,8 +159,8 @@ def _rows(predictor: Any, args: argparse.Namespace, source: IO[bytes]) -> Column
             layout = input_pipe_of(predictor, args.run, head.lines, args.words, name=name)
         if layout is not None:
             return ColumnRows(head, name, layout, keep=args.output is not None)
-    _check_one_column(predictor, args)
-    return LineRows(head, name, json_lines=args.json, column=predictor.columns[0])
+    _check_one_column(predictor, json_lines=json_lines)
+    return LineRows(head, name, json_lines=json_lines, column=predictor.columns[0])
 
 
 def _is_no_run(args: argparse.Namespace) -> bool:
@@ -183,7 +192,16 @@ def _in_columns(args: argparse.Namespace) -> bool:
     from textmill.runs.prediction_input import table_format
 
     form = table_format(Path(args.run), Path(args.file))
-    return form is not None and not (args.json and form in ("tsv", "csv", "conll"))
+    by_positions = form in ("tsv", "csv", "conll")
+    return form is not None and not (args.json and by_positions and _is_json(Path(args.file)))
+
+
+def _is_json(path: Path) -> bool:
+    """Whether a file begins with a line of JSON."""
+    if not path.is_file() or not os.access(path, os.R_OK):
+        return False
+    with path.open("rb") as file:
+        return begins_as_json(Peeked(file).lines)
 
 
 def _refuse_pdf(args: argparse.Namespace) -> None:
@@ -236,10 +254,10 @@ def _column_rows(predictor: Any, args: argparse.Namespace, source: IO[bytes]) ->
     return ColumnRows(source, args.file, layout, whole=args.json, keep=keep)
 
 
-def _check_one_column(predictor: Any, args: argparse.Namespace) -> None:
+def _check_one_column(predictor: Any, *, json_lines: bool) -> None:
     """Refuses lines of text where the model reads several columns."""
     columns = predictor.columns
-    if args.json or len(columns) == 1:
+    if json_lines or len(columns) == 1:
         return
     row = json.dumps(dict.fromkeys(columns, "..."), ensure_ascii=False)
     raise UserError(
@@ -287,10 +305,11 @@ def _one_line(answer: Any) -> str:
 
 
 def _interactive(predictor: Any, args: argparse.Namespace) -> int:
-    what = "a JSON object or string" if args.json else "a line"
-    for typed in typed_lines(what):
+    several = len(predictor.columns) > 1
+    for typed in typed_lines("a JSON object" if several else "a line"):
+        json_lines = args.json and (several or begins_as_json(typed))
         raw = BytesIO(typed)
-        rows = LineRows(raw, "standard input", json_lines=args.json, column=predictor.columns[0])
+        rows = LineRows(raw, "standard input", json_lines=json_lines, column=predictor.columns[0])
         for asked, found in chain.from_iterable(answers(predictor, rows)):
             _write(asked.row, found, json_lines=args.json or args.vectors)
     return 0

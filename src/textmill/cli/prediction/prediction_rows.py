@@ -1,6 +1,7 @@
 """The rows that ``textmill predict`` answers, each with its place in what they were read from."""
 
 import contextlib
+import json
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -8,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-__all__ = ["Asked", "ColumnRows", "LineRows", "answers"]
+__all__ = ["Asked", "ColumnRows", "LineRows", "Peeked", "answers", "begins_as_json"]
 
 HEAD_LINES, HEAD_BYTES = 100, 1 << 20
 """What is looked at of a stream: as many rows as of a file, of which some may be long."""
@@ -60,6 +61,24 @@ class Peeked:
         """The next bytes, no more than there are at once."""
         given, self._next = self._next[:size], self._next[size:]
         return given or self._stream.read1(size)
+
+
+def begins_as_json(head: bytes) -> bool:
+    r"""Whether the first line that is not blank is JSON: an object, or a string as a whole.
+
+    Example:
+        >>> begins_as_json(b'\n{"text": "a"'), begins_as_json(b'"a"\n')
+        (True, True)
+        >>> begins_as_json(b'"Go," he said.\n'), begins_as_json(b"[Music]\n")
+        (False, False)
+    """
+    first = next(iter(head.removeprefix(b"\xef\xbb\xbf").strip().splitlines()), b"").strip()
+    if first.startswith(b"{"):
+        return True
+    try:
+        return first.startswith(b'"') and isinstance(json.loads(first), str)
+    except ValueError:
+        return False
 
 
 def answers(

@@ -103,10 +103,10 @@ def test_each_checkpoint_is_evaluated_once_and_the_best_is_marked(tmp_path, capl
     ]
 
 
-def test_of_equal_values_the_one_with_the_lower_loss_is_the_best(tmp_path):
+def test_of_equal_values_the_later_is_the_best(tmp_path):
     run = made_run(tmp_path / "a", selected_by=SELECTED)
-    losses = {10: 3.0, 20: 1.0, 30: 2.0}
-    watch(tmp_path, Evaluations(lambda _, step: {"bleu": 5.0, "loss": losses[step]})).run()
+    values = {10: 5.0, 20: 5.0, 30: 4.0}
+    watch(tmp_path, Evaluations(lambda _, step: {"bleu": values[step], "loss": 1.0})).run()
     (best,) = json.loads((run / "evaluations" / "best.json").read_text())
     assert best["step"] == 20
 

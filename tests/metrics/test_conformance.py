@@ -251,6 +251,39 @@ def test_values_are_floats_with_a_direction_and_nan_when_empty(case: Case) -> No
     assert set(case.make().directions().values()) <= {"higher", "lower"}
 
 
+def test_a_standard_error_is_of_a_value_and_half_as_large_for_four_times_the_rows(
+    case: Case,
+) -> None:
+    once, often = seen(case, case.rows), seen(case, 4 * case.rows)
+    errors = once.errors()
+    assert set(errors) <= set(once.compute())
+    assert all(type(e) is float and math.isfinite(e) and e >= 0 for e in errors.values())
+    assert often.errors() == pytest.approx({n: e / 2 for n, e in errors.items()}, rel=0.02)
+    assert all(error == 0 for error in case.make().errors().values())
+
+
+def test_a_metric_of_shares_has_the_error_of_its_share() -> None:
+    labels = Classification(["a", "b"])
+    labels.update(["a"] * 100, ["a"] * 90 + ["b"] * 10)
+    assert labels.errors() == {"accuracy": 0.03, "micro_f1": 0.03}
+    words = Accuracy("masked_accuracy")
+    words.update(9, 10)
+    assert words.errors()["masked_accuracy"] == pytest.approx(math.sqrt(0.09 / 10))
+
+
+def test_the_error_of_f1_is_that_of_drawn_spans() -> None:
+    chance, drawn, errors = random.Random(4), [], []
+    for _ in range(400):
+        spans = Spans()
+        for _ in range(150):  # a span that is found, one that is missed, one that is none
+            kind = chance.choices(["both", "gold", "found"], [0.6, 0.3, 0.1])[0]
+            gold = "O" if kind == "found" else "B-x"
+            spans.update([[gold]], [["O" if kind == "gold" else "B-x"]])
+        drawn.append(spans.compute()["span_f1"])
+        errors.append(spans.errors()["span_f1"])
+    assert np.mean(errors) == pytest.approx(np.std(drawn), rel=0.1)
+
+
 def test_an_empty_metric_can_be_merged_and_saved(case: Case) -> None:
     metric = seen(case, case.rows[:5])
     before = metric.state_dict()

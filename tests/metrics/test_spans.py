@@ -84,6 +84,13 @@ def test_of_bare_kinds_neighbours_of_one_kind_are_one_span() -> None:
         read_spans([""], "io")
 
 
+def test_iobes_is_bilou_by_other_letters() -> None:
+    tags = ["B-x", "I-x", "E-x", "S-y", "S-y", "O"]
+    bilou = [tag.replace("E-", "L-").replace("S-", "U-") for tag in tags]
+    assert read_spans(tags, "bilou") == read_spans(bilou, "bilou")
+    assert read_spans(tags, "bilou") == [("x", 0, 3), ("y", 3, 4), ("y", 4, 5)]
+
+
 def test_a_kind_may_hold_a_dash() -> None:
     assert read_spans(["B-creative-work", "I-creative-work"])[0].kind == "creative-work"
 

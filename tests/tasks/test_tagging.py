@@ -13,12 +13,15 @@ from textmill.models.encoders.self_attention import SelfAttentionEncoder
 from textmill.models.label_losses import FocalLoss
 from textmill.models.layers.word_embeddings import WordEmbedding
 from textmill.models.tagger import Tagger
+from textmill.recipes import registries
 from textmill.tasks import evaluate
 from textmill.tasks.tagging import WordTagging
 from textmill.text.features.labels import FittedLabels
 from textmill.text.features.spelling import FittedAffixes, FittedCharacters
 from textmill.text.tokenizers.character_tokenizers import ByteTokenizer
 from textmill.text.tokenizers.word_tokenizer import FittedWords, WordTokenizer
+from textmill.training import Selection, Trainer
+from textmill.training.run_setup import selection_for
 
 ROWS = [
     {"words": "Ann met Bob Ray", "tags": "B-per O B-per I-per"},
@@ -251,6 +254,25 @@ def test_plain_labels_are_counted_by_word_and_sentence():
     found = evaluate(fields, fields.batches(Data(rows), train=False, seed=1))
     assert {"span_f1", "token_accuracy", "whole_sentence", "macro_f1"} <= set(found.values)
     assert make(scheme="none").scheme is None
+
+
+def test_spans_in_the_labels_are_what_the_best_weights_are_chosen_by():
+    plain = [{"words": "a b c", "tags": "X X Y"}]
+    iobes = [{"words": "a b c", "tags": "B-x E-x S-y"}]
+    config = Trainer.Config(max_steps=1, selection=Selection.Config(metric="auto"))
+    for rows, metric in ((ROWS, "span_f1"), (plain, "token_accuracy"), (iobes, "span_f1")):
+        chosen = selection_for(config, make(rows))
+        assert (chosen.config.metric, chosen.sign) == (metric, 1.0)
+    assert selection_for(config, make(plain, scheme="io")).config.metric == "span_f1"
+    assert selection_for(config, make(scheme="none")).config.metric == "token_accuracy"
+
+
+@pytest.mark.parametrize("name", ["bilstm", "bilstm-crf", "transformer", "pretrained"])
+def test_experiments_of_tags_leave_to_the_task_what_they_are_chosen_by(name):
+    assert (
+        registries.experiments.get(f"tagging/{name}")().ingredients["trainer"].selection.metric
+        == "auto"
+    )
 
 
 def test_settings_that_cannot_be_are_refused():

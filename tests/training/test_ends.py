@@ -389,21 +389,21 @@ def test_a_run_whose_best_step_is_its_last_says_so_with_the_settings_of_a_longer
     assert said == ([line] if task is Improving else [])
 
 
-def advised(values, *, metric="accuracy", **settings):
+def advised(values, *, metric="accuracy", error=0.0, **settings):
     """What is advised after an evaluation of each value, 100 steps apart."""
     config = Selection.Config(metric=metric, **settings)
     selection = config.build(directions={"accuracy": "higher", "loss": "lower"})
     for number, value in enumerate(values, 1):
-        selection.see(100 * number, {"loss": 1.0, metric: value})
+        selection.see(100 * number, {"loss": 1.0, metric: value}, errors={metric: error})
     return selection.advice(100 * len(values), longer="trainer.max_steps=9")
 
 
 def test_nothing_longer_is_advised_where_nothing_can_be_better():
     last = "The best step is the last one; a longer run may be better: trainer.max_steps=9."
-    assert advised([0.5, 0.9]) == last
-    assert advised([0.5, 1.0]) == ""
-    assert advised([2.0, 1.0], metric="loss") == last
-    assert advised([0.5]) == "", "of one evaluation nothing is known"
+    assert advised([0.5, 0.9]) == [last]
+    assert advised([0.5, 1.0]) == []
+    assert advised([2.0, 1.0], metric="loss") == [last]
+    assert advised([0.5]) == [], "of one evaluation nothing is known"
 
 
 def test_a_run_whose_best_step_came_early_is_told_of_patience():
@@ -412,12 +412,13 @@ def test_a_run_whose_best_step_came_early_is_told_of_patience():
         "at step 400, with the same weights."
     )
     early = [0.9, 0.8, 0.7, 0.8, 0.7, 0.6]
-    assert advised(early) == enough
-    assert advised(early, patience=5) == "", "it is known"
-    assert advised([0.5, 0.6, 0.7, 0.9, 0.8, 0.7]) == ""
+    assert advised(early) == [enough]
+    assert advised(early, patience=5) == [], "it is known"
+    assert advised([0.5, 0.6, 0.7, 0.9, 0.8, 0.7]) == []
     # After four that were not better comes the best: patience of five waits for it.
     late = [0.5, 0.4, 0.4, 0.4, 0.4, 0.9, *[0.8] * 20]
-    assert "step was 600 of 2,600: with trainer.selection.patience=5 the run" in advised(late)
+    [line] = advised(late)
+    assert "step was 600 of 2,600: with trainer.selection.patience=5 the run" in line
     selection = Selection.Config(metric="accuracy", patience=5).build(
         directions={"accuracy": "higher", "loss": "lower"}
     )
@@ -425,8 +426,20 @@ def test_a_run_whose_best_step_came_early_is_told_of_patience():
         selection.see(100 * step, {"accuracy": value, "loss": 1.0})
         if selection.stalled():
             break
-    assert f"ended at step {100 * step:,}, with" in advised(late)
+    assert f"ended at step {100 * step:,}, with" in line
     assert selection.best == (600, 0.9)
+
+
+def test_a_later_step_within_a_standard_error_of_the_best_says_why_it_is_taken():
+    taken = (
+        "Step 300 is taken: accuracy 89.0 % is within 2.0 % of the best, 90.0 % at step 200 "
+        "(trainer.selection.standard_errors)."
+    )
+    assert advised([0.5, 0.9, 0.89, 0.8], error=0.02) == [taken]
+    assert advised([0.5, 0.9, 0.89, 0.8], error=0.02, standard_errors=0.0) == []
+    # Patience counts from the best value, and waits for the step that is taken.
+    said = advised([0.9, 0.8, 0.8, 0.8, 0.89, *[0.7] * 20], error=0.02)
+    assert "trainer.selection.patience=4 the run would have ended at step 500" in said[1]
 
 
 def test_each_limit_that_ended_a_run_is_doubled():

@@ -76,92 +76,56 @@ def test_a_schedule_that_needs_a_length_says_so():
 
 
 VALUES = st.lists(st.sampled_from([1.0, 2.0, 3.0, 4.0, math.nan]), min_size=1, max_size=12)
+PATIENCE = st.none() | st.integers(1, 4)
 
 
-@given(VALUES, st.sampled_from(["higher", "lower"]), st.none() | st.integers(1, 4))
-def test_selection_is_brute_force(values, way, patience):
-    selection = Selection.Config(patience=patience).build(directions={"loss": way})
-    numbers = []
+@given(VALUES, st.sampled_from(["higher", "lower"]), PATIENCE, st.sampled_from([0.0, 0.6, 2.0]))
+def test_selection_is_brute_force(values, way, patience, error):
+    config = Selection.Config(patience=patience)
+    selection, sign = config.build(directions={"loss": way}), 1 if way == "higher" else -1
     for step, value in enumerate(values):
-        sign = 1 if way == "higher" else -1
-        is_best = not math.isnan(value) and all(sign * value > sign * n for _, n in numbers)
-        assert selection.see(step, {"loss": value}) == is_best
-        if not math.isnan(value):
-            numbers.append((step, value))
-        best = (max if way == "higher" else min)((n for _, n in numbers), default=None)
-        first = next((pair for pair in numbers if pair[1] == best), None)
-        assert selection.best == first
-        since = step - first[0] if first else step + 1
+        is_best = selection.see(step, {"loss": value}, errors={"loss": error})
+        numbers = [(n, v) for n, v in enumerate(values[: step + 1]) if not math.isnan(v)]
+        top = max((sign * v for _, v in numbers), default=None)
+        peak = next((pair for pair in numbers if sign * pair[1] == top), None)
+        near = [pair for pair in numbers if sign * pair[1] >= top - error]
+        best = near[-1] if near else None
+        assert (selection.best, selection.peak) == (best, peak)
+        assert is_best == (best is not None and best[0] == step)
+        since = step - peak[0] if peak else step + 1
         assert selection.stalled() == (patience is not None and since >= patience)
-    again = Selection.Config(patience=patience).build(directions={"loss": way})
-    again.load_state_dict(selection.state_dict())
-    assert again.best == selection.best
-
-
-EVALUATIONS = st.lists(
-    st.tuples(
-        st.sampled_from([0.0, 0.5, math.nan]), st.sampled_from([1.0, 2.0, math.nan, math.inf])
-    ),
-    min_size=1,
-    max_size=12,
-)
-
-
-@given(EVALUATIONS, st.integers(1, 4))
-def test_at_an_equal_metric_the_lower_loss_is_best_and_patience_is_the_metrics(found, patience):
-    config = Selection.Config(metric="exact_match", patience=patience)
-    directions = {"exact_match": "higher", "loss": "lower"}
-    selection, numbers = config.build(directions=directions), []
-    for step, (value, loss) in enumerate(found):
-        is_best = selection.see(step, {"exact_match": value, "loss": loss})
-        if not math.isnan(value):
-            numbers.append((-value, math.inf if math.isnan(loss) else loss, step))
-        best = min(numbers, default=None)
-        assert is_best == (best is not None and best[2] == step)
-        assert selection.best == (best and (best[2], -best[0]))
-        oldest = min(((value, step) for value, _, step in numbers), default=(None, -1))[1]
-        assert selection.stalled() == (step - oldest >= patience)
-        again = config.build(directions=directions)
+        again = config.build(directions={"loss": way})
         again.load_state_dict(selection.state_dict())
+        assert (again.best, again.peak) == (selection.best, selection.peak)
         assert repr(again.history) == repr(selection.history)  # as text, where NaN is itself
 
 
-def test_an_older_runs_evaluation_stays_the_best_where_its_loss_is_not_known():
-    directions = {"f1": "higher", "loss": "lower"}
-    selection = Selection.Config(metric="f1").build(directions=directions)
-    selection.load_state_dict({"history": [[5, 0.25], [6, 0.5]], "best": 6})
-    assert selection.best == (6, 0.5)
-    assert not selection.see(7, {"f1": 0.5, "loss": 3.0})  # that of step 6 may have been lower
-    assert not selection.see(8, {"f1": 0.5, "loss": 2.0})
-    assert selection.see(9, {"f1": 0.75, "loss": math.nan})
-    assert selection.see(10, {"f1": 0.75, "loss": 2.0})
-    older = [[5, 0.25], [6, 0.5]]
-    newer = [[7, 0.5, 3.0], [8, 0.5, 2.0], [9, 0.75, math.inf], [10, 0.75, 2.0]]
-    assert selection.state_dict() == {"history": older + newer, "best": 10}
+def test_standard_errors_of_zero_take_the_best_value_and_of_equal_ones_the_later():
+    config = Selection.Config(metric="f1", standard_errors=0.0)
+    selection = config.build(directions={"f1": "higher"})
+    seen = [selection.see(n, {"f1": x}, errors={"f1": 0.1}) for n, x in enumerate([0.8, 0.75, 0.8])]
+    assert seen == [True, False, True]
 
 
-def test_a_loss_that_was_no_number_is_beaten_after_a_resume_as_before():
-    directions = {"f1": "higher", "loss": "lower"}
-    selection = Selection.Config(metric="f1").build(directions=directions)
-    assert selection.see(4, {"f1": 0.5, "loss": math.nan})
-    again = Selection.Config(metric="f1").build(directions=directions)
-    again.load_state_dict(selection.state_dict())
-    for each in (selection, again):
-        assert each.see(5, {"f1": 0.5, "loss": 3.0})
+def test_the_error_that_counts_is_that_of_the_best_value():
+    selection = Selection.Config(metric="f1").build(directions={"f1": "higher"})
+    assert selection.see(1, {"f1": 0.8}, errors={"f1": 0.01})
+    assert not selection.see(2, {"f1": 0.7}, errors={"f1": 0.2})
+    assert selection.state_dict()["history"] == [[1, 0.8, 0.01], [2, 0.7, 0.2]]
 
 
-def test_a_run_of_the_loss_saves_it_once():
+def test_a_value_without_an_error_is_compared_as_it_is_and_saved_alone():
     plain = Selection.Config().build(directions={"loss": "lower"})
     plain.see(4, {"loss": 2.0})
-    assert plain.state_dict() == {"history": [[4, 2.0]], "best": 4}
+    assert not plain.see(5, {"loss": 2.0001})
+    assert plain.state_dict() == {"history": [[4, 2.0], [5, 2.0001]], "best": 4}
 
 
-def test_a_lower_loss_does_not_take_back_a_difference_that_min_delta_does_not_count():
-    config = Selection.Config(metric="f1", min_delta=0.1)
-    selection = config.build(directions={"f1": "higher", "loss": "lower"})
-    for step, values in enumerate([(0.5, 2.0), (0.55, 1.0), (0.45, 1.0)]):
-        selection.see(step, dict(zip(("f1", "loss"), values, strict=True)))
-    assert selection.best == (0, 0.5)
+def test_a_difference_that_min_delta_does_not_count_is_as_good_and_no_progress():
+    selection = Selection.Config(metric="f1", min_delta=0.1).build(directions={"f1": "higher"})
+    for step, value in enumerate([0.5, 0.55, 0.45]):
+        selection.see(step, {"f1": value})
+    assert (selection.best, selection.peak) == ((1, 0.55), (0, 0.5))
 
 
 def test_a_value_is_found_by_the_name_that_an_older_run_has_of_it():

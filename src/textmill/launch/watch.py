@@ -364,8 +364,8 @@ def is_ended(run: Path) -> bool:
 def best_of(run: Path) -> list[dict[str, Any]]:
     """The best of a run's evaluations by what the run selects by, one for each words they had.
 
-    Of equal ones that with the lower loss is the better, as in a run's selection. Where the data
-    has no such value, the loss alone decides.
+    Of equal ones the later is the better, as in a run's selection. Where the data has no such
+    value, the loss alone decides.
     """
     metric, sign = selected_by(RunFolder(run).info)
     found: dict[tuple[str, ...], list[tuple[float, float, dict[str, Any]]]] = {}
@@ -377,11 +377,12 @@ def best_of(run: Path) -> list[dict[str, Any]]:
             on = [data for data, each in known.items() if not math.isnan(each.get(name, math.nan))]
             if on:
                 facts = {key: line.get(key) for key in ("checkpoint", "step", "words")}
-                value, loss = known[on[0]][name], known[on[0]].get("loss", math.inf)
+                value = known[on[0]][name]
                 best = {**facts, "data": on[0], "metric": name, "value": value}
-                found.setdefault(words, []).append((-way * value, loss, best))
+                step = numbers(line, ()).get("step", 0.0)
+                found.setdefault(words, []).append((way * value, step, best))
                 break
-    return [min(each, key=lambda ranked: ranked[:2])[2] for each in found.values()]
+    return [max(each, key=lambda ranked: ranked[:2])[2] for each in found.values()]
 
 
 def best_table(runs: Sequence[Path], words: Sequence[str]) -> str:

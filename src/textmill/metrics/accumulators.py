@@ -91,6 +91,10 @@ class ExactMatch(Averaged, TextMetric):
         for text, right in with_references(self, texts, references):
             self.add("exact_match", text.split() in [reference.split() for reference in right])
 
+    @override
+    def errors(self) -> dict[str, float]:
+        return self.share_errors("exact_match")
+
 
 def normalized_answer(text: str) -> str:
     """The text in lower case, without ASCII punctuation, English articles and extra white space.
@@ -151,6 +155,11 @@ class SquadScores(Averaged):
             for name, value in zip(_NAMES, values, strict=True):
                 self.add(name, value)
                 self.add(f"{'has_answer' if right else 'no_answer'}/{name}", value)
+
+    @override
+    def errors(self) -> dict[str, float]:
+        """Those of ``exact_match`` and of ``f1``, whose rows are mostly right or wrong, too."""
+        return self.share_errors(*_NAMES)
 
 
 def _word_f1(given: str, right: str) -> float:

@@ -7,7 +7,9 @@ from typing import Any, TypeVar
 
 from textmill.metrics.metric import Metric, MetricError
 
-__all__ = ["aligned", "check_state", "distinct_labels", "nan_without", "with_references"]
+__all__ = [
+    "aligned", "check_state", "distinct_labels", "nan_without", "share_error", "with_references",
+]  # fmt: skip
 
 _A = TypeVar("_A")
 _B = TypeVar("_B")
@@ -65,6 +67,18 @@ def distinct_labels(metric: Metric, labels: Sequence[str]) -> tuple[str, ...]:
 def nan_without(count: int, values: Mapping[str, float]) -> dict[str, float]:
     """The values, or NaN for each where nothing was counted."""
     return dict(values) if count else dict.fromkeys(values, math.nan)
+
+
+def share_error(share: float, count: float) -> float:
+    """The standard error of a share of so many: ``sqrt(p (1 - p) / n)``; 0 without any.
+
+    Example:
+        >>> share_error(0.9, 100)
+        0.03
+    """
+    if not count or not 0 <= share <= 1:
+        return 0.0
+    return math.sqrt(share * (1 - share) / count)
 
 
 def with_references(

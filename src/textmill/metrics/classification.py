@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from textmill.metrics.checks import aligned, distinct_labels, nan_without
+from textmill.metrics.checks import aligned, distinct_labels, nan_without, share_error
 from textmill.metrics.metric import MetricError
 from textmill.metrics.streaming import Counted
 from textmill.metrics.tables import format_value, text_table
@@ -68,6 +68,22 @@ class ConfusionCounts(NamedTuple):
     def f1(self) -> float:
         """``2 * right / (predicted + expected)``, the harmonic mean of precision and recall."""
         return 2 * self._share(self.predicted + self.expected)
+
+    @property
+    def f1_error(self) -> float:
+        """The standard error of F1; 0 of what does not occur.
+
+        What was predicted or expected, each thing once, is right or not: of so many :math:`n` a
+        share :math:`p` is right, and :math:`F_1 = 2p / (1 + p)`. So the error is that of a share
+        times :math:`2 / (1 + p)^2`, as if each were right by itself.
+
+        Example:
+            >>> round(ConfusionCounts(right=50, predicted=60, expected=60).f1_error, 4)
+            0.0367
+        """
+        count = self.predicted + self.expected - self.right
+        share = self.right / count if count else 0.0
+        return 2 / (1 + share) ** 2 * share_error(share, count)
 
     def shares(self) -> dict[str, float]:
         """Precision, recall and F1 by name."""
@@ -243,6 +259,12 @@ class Classification(LabelCounted):
         return nan_without(rows, values)
 
     @override
+    def errors(self) -> dict[str, float]:
+        everything = micro(self.tallies().values())
+        error = share_error(everything.right / max(everything.predicted, 1), everything.predicted)
+        return {"accuracy": error, "micro_f1": error}
+
+    @override
     def tallies(self) -> dict[str, ConfusionCounts]:
         predicted: Counter[str] = Counter()
         for group in (*self._index.values(), _OTHER):
@@ -347,6 +369,14 @@ class MultiLabel(LabelCounted):
             **label_values(tallies),
         }
         return nan_without(rows["all"], values)
+
+    @override
+    def errors(self) -> dict[str, float]:
+        rows = self.counts("rows")
+        return {
+            "accuracy": share_error(rows["right"] / max(rows["all"], 1), rows["all"]),
+            "micro_f1": micro(self.tallies().values()).f1_error,
+        }
 
     @override
     def tallies(self) -> dict[str, ConfusionCounts]:

@@ -7,7 +7,7 @@ from typing import NamedTuple, final
 
 from typing_extensions import override
 
-from textmill.metrics.checks import aligned, nan_without
+from textmill.metrics.checks import aligned, nan_without, share_error
 from textmill.metrics.classification import ConfusionCounts, micro, tally_table
 from textmill.metrics.metric import Direction, MetricError
 from textmill.metrics.streaming import Counted
@@ -175,6 +175,17 @@ class FrameCounts(Counted):
                 for name, value in tally.shares().items()
             }
         return nan_without(frames["all"], values)
+
+    @override
+    def errors(self) -> dict[str, float]:
+        """Those of ``intent_accuracy``, ``frame_accuracy`` and ``slot_f1``."""
+        frames = self.counts("frames")
+        shares = {"intent_accuracy": frames["right_intents"], "frame_accuracy": frames["right"]}
+        every = max(frames["all"], 1)
+        return {
+            **{name: share_error(right / every, every) for name, right in shares.items()},
+            "slot_f1": micro(self.tallies("bracket", "slot").values()).f1_error,
+        }
 
     @final
     def tallies(self, way: str, part: str) -> dict[str, ConfusionCounts]:

@@ -262,5 +262,9 @@ class Ranking(Averaged):
         return {**super().compute(), "num_examples": rows or math.nan}
 
     @override
+    def errors(self) -> dict[str, float]:
+        return self.share_errors("ranking_accuracy")
+
+    @override
     def directions(self) -> Mapping[str, Direction]:
         return {**super().directions(), "num_examples": "higher"}

@@ -84,6 +84,13 @@ class Metric(ABC):
     def directions(self) -> Mapping[str, Direction]:
         """For each name that ``compute`` gives, which values are better."""
 
+    def errors(self) -> dict[str, float]:
+        """The standard errors of values by name, of those whose error is known; often none.
+
+        A selection takes evaluations within one for equally good.
+        """
+        return {}
+
     def details(self) -> dict[str, str]:
         """What is needed to repeat a value (a signature), by its name; often nothing."""
         return {}

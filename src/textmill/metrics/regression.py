@@ -100,6 +100,13 @@ class Regression(Metric):
         return {name: "lower" if name in ("mse", "mae") else "higher" for name in self.compute()}
 
     @override
+    def errors(self) -> dict[str, float]:
+        """Those of the correlations: ``(1 - r^2) / sqrt(n - 1)``."""
+        root = math.sqrt(max(self._rows - 1, 1))
+        known = {n: v for n, v in self.compute().items() if n in ("pearson", "spearman")}
+        return {n: 0.0 if math.isnan(v) else (1 - v * v) / root for n, v in known.items()}
+
+    @override
     def details(self) -> dict[str, str]:
         if self._not_finite:
             text = f"{self._not_finite:,} of {self._rows:,} predictions are not finite"

@@ -6,7 +6,7 @@ from typing import final
 
 from typing_extensions import override
 
-from textmill.metrics.checks import aligned, nan_without
+from textmill.metrics.checks import aligned, nan_without, share_error
 from textmill.metrics.classification import (
     ConfusionCounts,
     LabelCounted,
@@ -110,6 +110,17 @@ class Spans(LabelCounted):
             **(label_values(tallies) if self._of_kinds else {}),
         }
         return nan_without(equal["sentences"], values)
+
+    @override
+    def errors(self) -> dict[str, float]:
+        """Those of ``span_f1``, ``token_accuracy`` and ``whole_sentence``."""
+        equal = self.counts("equal")
+        tokens, sentences = equal["tokens"], equal["sentences"]
+        return {
+            "span_f1": micro(self.tallies().values()).f1_error,
+            "token_accuracy": share_error(equal["right_tokens"] / max(tokens, 1), tokens),
+            "whole_sentence": share_error(equal["right_sentences"] / max(sentences, 1), sentences),
+        }
 
     @override
     def tallies(self) -> dict[str, ConfusionCounts]:

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
-from textmill.metrics.checks import check_state
+from textmill.metrics.checks import check_state, share_error
 from textmill.metrics.metric import Direction, Metric, MetricError, State
 
 __all__ = [
@@ -254,6 +254,10 @@ class Accuracy(SumCount):
     def __init__(self, name: str = "accuracy") -> None:
         super().__init__(name, better="higher")
 
+    @override
+    def errors(self) -> dict[str, float]:
+        return {self.name: share_error(self.value(), self.count)}
+
 
 class Averaged(Metric):
     """Base of metrics that are means of one number a row; without a row: NaN.
@@ -282,6 +286,11 @@ class Averaged(Metric):
     @override
     def compute(self) -> dict[str, float]:
         return {name: mean.quotient() for name, mean in self._means.items()}
+
+    @final
+    def share_errors(self, *names: str) -> dict[str, float]:
+        """The standard errors of means whose rows are right or wrong, 1 or 0."""
+        return {n: share_error(self._means[n].quotient(), self._means[n].count) for n in names}
 
     @override
     def directions(self) -> Mapping[str, Direction]:

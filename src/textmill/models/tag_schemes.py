@@ -10,7 +10,8 @@ from torch import Tensor
 __all__ = ["TagScheme", "allowed_transitions", "tag_scheme"]
 
 TagScheme = Literal["bio", "bilou"]
-"""``B-`` begins a span and ``I-`` goes on; in ``bilou``, ``L-`` ends one and ``U-`` is one."""
+"""``B-`` begins a span and ``I-`` goes on; in ``bilou``, ``L-`` ends one and ``U-`` is one, which
+IOBES writes ``E-`` and ``S-``."""
 
 OUTSIDE = "O"
 
@@ -19,13 +20,14 @@ def tag_scheme(names: Sequence[str]) -> TagScheme | None:
     """The scheme that labels are of; None where they are plain, as parts of speech are.
 
     Labels are of a scheme where each is ``O``, or a mark (``B``, ``I``; in ``bilou`` also ``L`` and
-    ``U``) with a kind, as ``B-person``, or a mark alone; and one at least begins a span.
+    ``U``, or ``E`` and ``S``) with a kind, as ``B-person``, or a mark alone; and one at least
+    begins a span.
 
     Example:
         >>> tag_scheme(["O", "B-person", "I-person"]), tag_scheme(["O", "U-x", "B-x", "L-x"])
         ('bio', 'bilou')
-        >>> tag_scheme(["NOUN", "VERB"]), tag_scheme(["B", "I", "O"])
-        (None, 'bio')
+        >>> tag_scheme(["NOUN", "VERB"]), tag_scheme(["B", "I", "O"]), tag_scheme(["S-x", "O"])
+        (None, 'bio', 'bilou')
     """
     marks = {_mark(name) for name in names} - {OUTSIDE}
     if None in marks or not marks & {"B", "U"}:
@@ -67,4 +69,5 @@ def _mark(name: str) -> str | None:
     mark, dash, kind = name.partition("-")
     if name == OUTSIDE:
         return OUTSIDE
+    mark = {"E": "L", "S": "U"}.get(mark, mark)
     return mark if mark in ("B", "I", "L", "U") and bool(dash) == bool(kind) else None

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import torch
@@ -32,6 +32,8 @@ class Evaluation:
     """One plain dictionary per answered row, in the order of the data."""
     remarks: tuple[str, ...] = ()
     """What a person should know of it, and what to do about it."""
+    errors: Mapping[str, float] = field(default_factory=dict)
+    """The standard errors of values, where a metric knows them."""
 
 
 @runtime_checkable
@@ -84,7 +86,8 @@ def evaluate(
     details = {name: text for metric in metrics.values() for name, text in metric.details().items()}
     details |= batches.details if isinstance(batches, DetailedBatches) else {}
     remarks = tuple(task.remarks(metrics))
-    return Evaluation(task.reduce(metrics), directions, details, rows, remarks)
+    errors = task.errors(metrics)
+    return Evaluation(task.reduce(metrics), directions, details, rows, remarks, errors)
 
 
 def _measured(task: Task, batches: Batches, batch: Any, metrics: Metrics) -> list[dict[str, Any]]:

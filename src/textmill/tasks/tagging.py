@@ -162,6 +162,12 @@ class WordTagging(ColumnsTask):
         tokens, sentences = Accuracy("token_accuracy"), Accuracy("whole_sentence")
         return {"labels": labels, "tokens": tokens, "sentences": sentences}
 
+    @property
+    @override
+    def selected(self) -> str:
+        """The F1 of spans where labels mark such, else the share of words."""
+        return "span_f1" if self.scheme else "token_accuracy"
+
     @override
     def measure(self, metrics: Metrics, answers: Sequence[Tagged], rows: Rows) -> None:
         given = [list(answer.tags) for answer in answers]

@@ -290,6 +290,17 @@ class Task(Component):
             name: value for metric in metrics.values() for name, value in metric.compute().items()
         }
 
+    def errors(self, metrics: Metrics) -> dict[str, float]:
+        """The standard errors of the values of an evaluation, by name, where they are known."""
+        return {
+            name: error for metric in metrics.values() for name, error in metric.errors().items()
+        }
+
+    @property
+    def selected(self) -> str:
+        """The value that ``trainer.selection.metric=auto`` chooses by; by default the loss."""
+        return "loss"
+
     def directions(self) -> dict[str, Direction]:
         """For each value of an evaluation that a metric gives, which way is better."""
         metrics = self.metrics().values()

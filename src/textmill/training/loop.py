@@ -142,7 +142,12 @@ class Trainer(Component):
             self.audience.report("train", now, *self.updates.pop())
         best = False
         if evaluation and self.selection:
-            best = self.selection.see(now.steps, evaluation.values, evaluation.remarks)
+            best = self.selection.see(
+                now.steps,
+                evaluation.values,
+                errors=evaluation.errors,
+                remarks=evaluation.remarks,
+            )
             kept = best or self.selection.best is None
             self.audience.evaluated("valid", now, evaluation, kept=kept)
             self.audience.tell("evaluated", now, evaluation.values)
@@ -232,6 +237,7 @@ class Trainer(Component):
         for remark in remarks:
             LOG.info(remark)
         longer = self.config.until.twice(now)
-        if self.selection and (advice := self.selection.advice(now.steps, longer=longer)):
-            LOG.info(advice)
+        if self.selection:
+            for line in self.selection.advice(now.steps, longer=longer):
+                LOG.info(line)
         self.audience.tell("end", now)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -85,13 +86,16 @@ def total_steps(config: TrainerConfig, train: Batches) -> int | None:
 
 def selection_for(config: TrainerConfig, task: Task) -> Selection:
     """The selection, checked before training against what the task measures."""
+    settings = config.selection
+    if settings.metric == "auto":
+        settings = replace(settings, metric=task.selected)
     directions: dict[str, Direction | None] = {**task.directions()}
-    if config.selection.metric not in directions:
+    if settings.metric not in directions:
         # Of what a task's own reduce makes no metric says which way is better; one that cannot do
         # without rows tells none.
         with suppress(ArithmeticError, LookupError, ValueError):
             directions = {**dict.fromkeys(task.reduce(task.metrics())), **directions}
-    selection: Selection = config.selection.build(directions=directions)
+    selection: Selection = settings.build(directions=directions)
     return selection
 
 

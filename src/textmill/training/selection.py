@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 from textmill.config.component import Component
@@ -10,7 +11,7 @@ from textmill.config.component import Config as BaseConfig
 from textmill.config.registry import suggest
 from textmill.config.validators import require
 from textmill.errors import UserError
-from textmill.metrics.tables import is_of_label, is_share
+from textmill.metrics.tables import format_value, is_of_label, is_share
 
 __all__ = ["Selection"]
 
@@ -19,27 +20,24 @@ RENAMED = {"subset_accuracy": "accuracy"}
 
 
 class Seen(NamedTuple):
-    """What is kept of an evaluation: its step, the selected value, and its loss.
+    """What is kept of an evaluation: its step, the selected value, and its standard error.
 
-    The loss decides between equal values, and is infinite where it was no number; None where it is
-    not known, in a run of before it was kept, or is the value itself.
+    The error is 0 where it is not known: what is then lower, or higher, is worse.
     """
 
     step: int
     value: float
-    loss: float | None = None
-
-    def breaks_tie(self, best: "Seen") -> bool:
-        """Whether it is better than one of an equal value; what is not known is not beaten."""
-        return self.loss is not None and best.loss is not None and self.loss < best.loss
+    error: float = 0.0
 
 
 class Selection(Component):
     """Compares one value of each evaluation; NaN never wins and never counts as a best.
 
-    Where it is equal the lower evaluation loss is the better, so that an exact match that is 0 for
-    many epochs does not keep the first of them; without a lower loss the older stays. A lower loss
-    alone is no progress of the metric: patience is counted from where the metric itself was better.
+    The best is the latest evaluation whose value is within ``standard_errors`` of the peak, the
+    highest value so far (or the lowest, where lower is better): what rows by chance make of an
+    evaluation is not taken for progress, and of evaluations that are as good the later one has been
+    trained for longer (Breiman et al. 1984, section 3.4.3, the rule of one standard error). Equal
+    values are as good, whatever the metric. Patience is counted from the peak.
 
     Its history is the whole state: a schedule that follows the metric reads it from here.
 
@@ -52,17 +50,26 @@ class Selection(Component):
         [True, False, True, False]
         >>> selection.best
         (2, 2.0)
+        >>> smooth = Selection.Config(metric="accuracy").build(directions={"accuracy": "higher"})
+        >>> for step, x in enumerate([0.8, 0.9, 0.88, 0.85]):
+        ...     _ = smooth.see(step, {"accuracy": x}, errors={"accuracy": 0.03})
+        >>> smooth.best, smooth.peak
+        ((2, 0.88), (1, 0.9))
     """
 
     class Config(BaseConfig):
         """Settings of the selection."""
 
         metric: str = "loss"
-        """Value of the evaluation on ``valid_data`` that is compared; of two that are equal the one
-        with the lower evaluation loss is better, else the older."""
+        """Value of the evaluation on ``valid_data`` that is compared; auto is the task's: of words
+        ``span_f1`` where labels mark spans and else ``token_accuracy``, of others the loss."""
         better: Literal["auto", "higher", "lower"] = "auto"
         """Which way is better; ``auto`` asks the metric, so a value that a task's ``reduce`` adds
         needs one of the others."""
+        standard_errors: float = 1.0
+        """So many standard errors of the best value may a later evaluation be worse and still be
+        taken; 0 takes the best value alone. Metrics of shares (accuracy, F1, exact match) and
+        correlations know theirs, a loss, perplexity, BLEU or ROUGE have none."""
         patience: int | None = None
         """Evaluations in which the metric was not better, after which the run stops; null never
         stops."""
@@ -76,7 +83,7 @@ class Selection(Component):
                     "trainer.selection.patience must be at least 1 or null, "
                     f"but is {self.patience}."
                 )
-            require(self, "trainer.selection", not_negative=["min_delta"])
+            require(self, "trainer.selection", not_negative=["min_delta", "standard_errors"])
 
     config: Config
 
@@ -101,13 +108,24 @@ class Selection(Component):
         self.remarks: tuple[str, ...] = ()
         """What a person should know of the best evaluation."""
 
-    def see(self, step: int, values: Mapping[str, float], remarks: Sequence[str] = ()) -> bool:
-        """Takes in an evaluation; returns whether it is the best so far."""
-        loss = None
-        if self.config.metric != "loss":
-            found = float(values.get("loss", math.inf))
-            loss = math.inf if math.isnan(found) else found
-        seen = Seen(step, float(values[self.config.metric]), loss)
+    def see(
+        self,
+        step: int,
+        values: Mapping[str, float],
+        *,
+        errors: Mapping[str, float] | None = None,
+        remarks: Sequence[str] = (),
+    ) -> bool:
+        """Takes in an evaluation; returns whether it is the best so far.
+
+        Args:
+            step: After which it was made.
+            values: By name.
+            errors: The standard errors of values, where they are known.
+            remarks: What a person should know of it.
+        """
+        metric = self.config.metric
+        seen = Seen(step, float(values[metric]), float((errors or {}).get(metric, 0.0)))
         self.history.append(seen)
         best = self._best[0] is seen
         self.remarks = tuple(remarks) if best else self.remarks
@@ -115,22 +133,20 @@ class Selection(Component):
 
     @property
     def _best(self) -> tuple[Seen | None, Seen | None]:
-        """The best evaluation, and the oldest whose metric is as good."""
+        """The best evaluation, and the first that has the peak."""
         *_, found = [(None, None), *self._bests()]
         return found
 
     def _bests(self) -> Iterator[tuple[Seen | None, Seen | None]]:
         """What :attr:`_best` was after each evaluation."""
-        best = oldest = None
+        best = peak = None
         for seen in self.history:
-            gain = math.inf if best is None else self.sign * (seen.value - best.value)
-            if math.isnan(seen.value):
-                pass
-            elif gain > self.config.min_delta:
-                best = oldest = seen
-            elif gain == 0 and best is not None and seen.breaks_tie(best):
+            gain = math.inf if peak is None else self.sign * (seen.value - peak.value)
+            if gain > self.config.min_delta and not math.isnan(seen.value):
+                peak = seen
+            if peak is not None and gain >= -self.config.standard_errors * peak.error:
                 best = seen
-            yield best, oldest
+            yield best, peak
 
     @property
     def losses(self) -> list[float]:
@@ -143,29 +159,43 @@ class Selection(Component):
         best, _ = self._best
         return None if best is None else (best.step, best.value)
 
+    @property
+    def peak(self) -> tuple[int, float] | None:
+        """Step and value of the highest value (or lowest, where lower is better); None as above."""
+        _, peak = self._best
+        return None if peak is None else (peak.step, peak.value)
+
     def is_best(self, step: int) -> bool:
         """Whether the best evaluation was at this step."""
         return self.best is not None and self.best[0] == step
 
-    def advice(self, steps: int, *, longer: str) -> str:
-        """What the best step says of the run's length; empty where it says nothing.
+    def advice(self, steps: int, *, longer: str) -> list[str]:
+        """What the best step says of itself and of the run's length; often nothing.
 
         Args:
             steps: Those of the whole run.
             longer: The settings of a longer run.
         """
-        if self.best is None or len(self.history) < 2:
-            return ""
-        step, value = self.best
-        if step == steps and longer and not self._is_perfect(value):
-            return f"The best step is the last one; a longer run may be better: {longer}."
+        best, peak = self._best
+        if best is None or peak is None or len(self.history) < 2:
+            return []
+        lines = []
+        if best.value != peak.value:
+            metric, shown = self.config.metric, partial(format_value, self.config.metric)
+            lines.append(
+                f"Step {best.step:,} is taken: {metric} {shown(best.value)} is within "
+                f"{shown(self.config.standard_errors * peak.error)} of the best, "
+                f"{shown(peak.value)} at step {peak.step:,} (trainer.selection.standard_errors)."
+            )
         patience, end = self._patience_enough()
-        if self.config.patience is None and 4 * end <= 3 * steps:
-            return (
-                f"The best step was {step:,} of {steps:,}: with trainer.selection.patience="
+        if peak.step == steps and longer and not self._is_perfect(peak.value):
+            lines.append(f"The best step is the last one; a longer run may be better: {longer}.")
+        elif self.config.patience is None and 4 * end <= 3 * steps:
+            lines.append(
+                f"The best step was {best.step:,} of {steps:,}: with trainer.selection.patience="
                 f"{patience} the run would have ended at step {end:,}, with the same weights."
             )
-        return ""
+        return lines
 
     def _is_perfect(self, value: float) -> bool:
         share = is_share(self.config.metric, value)
@@ -175,10 +205,10 @@ class Selection(Component):
         """The least patience, from 3 on, that keeps the best, and the step at which it ends."""
         waited = longest = needed = 0
         waits = []
-        for seen, (best, oldest) in zip(self.history, self._bests(), strict=True):
+        for seen, (best, peak) in zip(self.history, self._bests(), strict=True):
             if seen is best:
                 needed = longest  # a shorter patience ends the run before this one
-            waited = 0 if seen is oldest else waited + 1
+            waited = 0 if seen is peak else waited + 1
             longest = max(longest, waited)
             waits.append(waited)
         patience = max(3, needed + 1)
@@ -189,15 +219,15 @@ class Selection(Component):
         """Whether patience is spent."""
         if self.config.patience is None or not self.history:
             return False
-        _, best = self._best
-        since = sum(1 for seen in self.history if best is None or seen.step > best.step)
+        _, peak = self._best
+        since = sum(1 for seen in self.history if peak is None or seen.step > peak.step)
         return since >= self.config.patience
 
     @property
     def patience_spent(self) -> str:
         """Why the run ends, in words, where patience is spent."""
-        metric, (_, best) = self.config.metric, self._best
-        since = f"since step {best.step:,}" if best else "at all"
+        metric, (_, peak) = self.config.metric, self._best
+        since = f"since step {peak.step:,}" if peak else "at all"
         return (
             f"{metric} was not better {since}, and trainer.selection.patience="
             f"{self.config.patience} evaluations are spent"
@@ -206,10 +236,10 @@ class Selection(Component):
     def state_dict(self) -> dict[str, Any]:
         """The history; the step of the best, for where the pointer to it is damaged; its remarks.
 
-        An evaluation is its step and value, and its loss where that is known and another number.
+        An evaluation is its step and value, and its standard error where that is known.
         """
         best = self.best
-        history = [list(seen[:2] if seen.loss is None else seen) for seen in self.history]
+        history = [list(seen if seen.error else seen[:2]) for seen in self.history]
         remarks = {"remarks": list(self.remarks)} if self.remarks else {}
         return {"history": history, "best": None if best is None else best[0], **remarks}
 

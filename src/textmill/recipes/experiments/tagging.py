@@ -37,7 +37,7 @@ def tagging(
     encoder: SequenceEncoder.Config,
     *,
     crf: bool,
-    metric: str = "token_accuracy",
+    metric: str = "auto",
     epochs: int = 20,
 ) -> Recipe:
     """A recipe that trains a tagger on sentences of words and tags."""
@@ -127,5 +127,6 @@ def tagging_references() -> Recipe:
     made["valid_data"] = like("train_data", path=valid, shuffle=False)
     made["task"] = WordTagging.Config(scheme="io")  # a field is a span
     # As many for 300 references as for 2,000: with 20 epochs of 300 a linear model is as good.
-    made["trainer"] = replace(made["trainer"], max_epochs=None, max_steps=2500)
+    best = Selection.Config(metric="token_accuracy")
+    made["trainer"] = replace(made["trainer"], max_epochs=None, max_steps=2500, selection=best)
     return Recipe("Train a tagger that finds the fields of references.", **made)

@@ -3,17 +3,21 @@
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-__all__ = ["MARKS", "NO_KIND", "Scheme", "Span", "tag_spans"]
+__all__ = ["IOBES", "MARKS", "NO_KIND", "Scheme", "Span", "tag_spans"]
 
 Scheme = Literal["bio", "bilou", "io"]
 """How tags mark spans: ``B-`` begins one and ``I-`` goes on; with ``L-`` for its last token and
-``U-`` for one of a single token; or ``I-``, or the bare kind, on every token of it."""
+``U-`` for one of a single token, which IOBES writes ``E-`` and ``S-``; or ``I-``, or the bare kind,
+on every token of it."""
 
 MARKS: dict[Scheme, tuple[str, ...]] = {
     "bio": ("B", "I"),
-    "bilou": ("B", "I", "L", "U"),
+    "bilou": ("B", "I", "L", "U", "E", "S"),
     "io": ("I",),
 }
+
+IOBES = {"E": "L", "S": "U"}
+"""The marks of IOBES, by another name those of ``bilou``."""
 
 NO_KIND = "_"
 """The kind of spans whose tags are bare marks, such as ``B`` and ``I``; seqeval calls it so too."""
@@ -40,7 +44,7 @@ def tag_spans(tags: Sequence[str], scheme: Scheme = "bio") -> list[Span]:
     Example:
         >>> tag_spans(["B-PER", "I-PER", "O", "I-LOC", "B-LOC"])
         [Span(kind='PER', start=0, end=2), Span(kind='LOC', start=3, end=4), Span(kind='LOC', start=4, end=5)]
-        >>> tag_spans(["B-PER", "L-PER", "U-LOC"], "bilou")
+        >>> tag_spans(["B-PER", "E-PER", "S-LOC"], "bilou")
         [Span(kind='PER', start=0, end=2), Span(kind='LOC', start=2, end=3)]
     """  # noqa: E501 - what Python prints
     spans: list[Span] = []
@@ -60,7 +64,7 @@ def _parts(tag: str, scheme: Scheme) -> tuple[str, str]:
     if tag == "O":
         return "O", ""
     if mark in MARKS[scheme] and not tag.endswith("-"):
-        return mark, kind or NO_KIND
+        return IOBES.get(mark, mark), kind or NO_KIND
     if scheme == "io" and tag:
         return "I", tag
     marks = ", ".join(f"{mark}-KIND" for mark in MARKS[scheme])

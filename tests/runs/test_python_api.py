@@ -1,5 +1,7 @@
 """Experiments from Python: the modes, what comes back, and what is refused."""
 
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -285,3 +287,12 @@ task = Mine.Config()
     found = textmill.run_experiment("run", "evaluate", allow_code=True)
     values = run.evaluations["valid_data"].values
     assert found.evaluations["valid_data"].values == values
+
+
+def test_warnings_of_a_training_are_seen_by_who_calls_it(recipe, tmp_path):
+    Path("recipe.py").write_text(SCRIPT)
+    Path("call.py").write_text("import textmill\ntextmill.train('recipe.py', run_dir='run')\n")
+    found = subprocess.run(
+        [sys.executable, "call.py"], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    assert found.stderr.count("12 of 12 rows of valid_data are in train_data: its values") == 1

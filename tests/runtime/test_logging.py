@@ -1,5 +1,7 @@
 import logging
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -44,3 +46,45 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
     message = r"log\.txt cannot be written: No such file"
     with pytest.raises(StorageError, match=message), log_to_folder(tmp_path / "absent"):
         pass
+
+
+CALLER = """
+import logging
+from pathlib import Path
+from textmill.runtime.logging import log_to_folder, log_to_stderr
+
+{configured}
+logger = logging.getLogger("textmill.train")
+logger.warning("before")
+with log_to_folder(Path("."), rank={rank}), log_to_folder(Path("."), rank={rank}):
+    logger.info("quiet")
+    logger.warning("warned")
+    logger.warning("by the console", extra={{"to_file": True}})
+    logger.error("failed")
+logger.warning("after")
+"""
+MINE = [f"mine {level}" for level in (30, 20, 30, 30, 40, 30)]
+NOWHERE = "logging.getLogger('textmill').addHandler(logging.NullHandler())"
+
+
+@pytest.mark.parametrize(
+    ("configured", "rank", "said"),
+    [
+        ("", 0, ["before", "warned", "failed", "after"]),
+        ("", 1, ["before", "failed", "after"]),
+        ("log_to_stderr()", 0, ["before", "quiet", "warned", "failed", "after"]),
+        (NOWHERE, 0, []),
+        ("logging.getLogger('textmill').setLevel(logging.ERROR)", 0, ["failed"]),
+        ("logging.getLogger('textmill').setLevel(logging.CRITICAL)", 0, []),
+        ("logging.basicConfig(format='mine %(levelno)d')", 0, MINE),
+        ("logging.basicConfig(filename='own.log')", 0, []),
+    ],
+)
+def test_a_python_caller_sees_each_warning_once_unless_logging_is_configured(
+    tmp_path, configured, rank, said
+):
+    code = CALLER.format(configured=configured, rank=rank)
+    found = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert found.stderr.splitlines() == said

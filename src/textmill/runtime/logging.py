@@ -47,6 +47,27 @@ class _Stderr(logging.StreamHandler):  # type: ignore[type-arg]  # not generic a
         super().emit(record)
 
 
+class _LastResort(_Stderr):
+    """Shows warnings to a Python caller who has configured no logging.
+
+    Python's own ``logging.lastResort`` does so until a logger has a handler, as textmill's has
+    while it writes a ``log.txt``.
+    """
+
+    @override
+    def emit(self, record: logging.LogRecord) -> None:
+        logger: logging.Logger | None = logging.getLogger(record.name)
+        while logger is not None:
+            if any(not isinstance(each, _LastResort | _ToFolder) for each in logger.handlers):
+                return
+            logger = logger.parent if logger.propagate else None
+        super().emit(record)
+
+
+class _ToFolder(logging.StreamHandler):  # type: ignore[type-arg]  # not generic at run time
+    """Writes a run's ``log.txt``, which nobody sees who has called from Python."""
+
+
 class _Printable(logging.Formatter):
     """Lines without what a terminal would obey: they name what files and rows have."""
 
@@ -81,7 +102,8 @@ def log_to_stderr(rank: int = 0) -> None:
 def log_to_folder(folder: Path, *, rank: int = 0) -> Iterator[Path]:
     r"""While the block runs, appends textmill's lines, dated, to the folder's ``log.txt``.
 
-    Other ranks than 0 write ``log-<rank>.txt``. Yields the file's path.
+    Other ranks than 0 write ``log-<rank>.txt``. Where no logging is configured, warnings go to
+    stderr, too; of other ranks errors. Yields the file's path.
 
     Raises:
         StorageError: the file cannot be opened.
@@ -97,17 +119,22 @@ def log_to_folder(folder: Path, *, rank: int = 0) -> Iterator[Path]:
     path = folder / (LOG_FILE if rank == 0 else f"log-{rank}.txt")
     descriptor = open_in_place(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
     stream = os.fdopen(descriptor, "a", encoding="utf-8", errors="backslashreplace")
-    handler = logging.StreamHandler(stream)
+    handler, shown = _ToFolder(stream), _LastResort()
     handler.setLevel(logging.INFO)
     handler.setFormatter(_Printable(_FORMAT, datefmt="%Y-%m-%d %H:%M:%S"))
     logger = logging.getLogger("textmill")
     before = logger.level
-    logger.addHandler(handler)
+    shown.setLevel(max(before, logging.WARNING if rank == 0 else logging.ERROR))
+    shown.setFormatter(_Printable("%(message)s"))
+    is_shown = any(isinstance(each, _LastResort) for each in logger.handlers)
+    for each in (handler,) if is_shown else (handler, shown):
+        logger.addHandler(each)
     _let_through(logger)
     try:
         yield path
     finally:
-        logger.removeHandler(handler)
+        for each in (handler, shown):
+            logger.removeHandler(each)
         logger.setLevel(before)
         handler.close()
         stream.close()

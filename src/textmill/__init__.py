@@ -3,7 +3,6 @@
 The public names are imported when they are first used: ``import textmill`` imports no torch.
 """
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -19,23 +18,6 @@ if TYPE_CHECKING:
     from textmill.runs.train import Run as Run
     from textmill.runs.train import train as train
     from textmill.tasks.registries import register_task as register_task
-
-_NEVER_MOVED = ("textmill.former_names", "textmill.cli", "textmill.cli.main")
-"""What every command imports: a word of help need not read the table."""
-
-
-class _FormerNames:
-    """Finds modules by the names that they had, so that recipes written for those still run."""
-
-    def find_spec(self, name: str, path: Any = None, target: object = None) -> Any:
-        if not name.startswith("textmill.") or name in _NEVER_MOVED:
-            return None
-        from textmill.former_names import spec_of
-
-        return spec_of(name, path)
-
-
-sys.meta_path.insert(0, _FormerNames())
 
 
 def __getattr__(name: str) -> Any:

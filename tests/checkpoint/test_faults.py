@@ -228,13 +228,18 @@ ENTRY = {"size": 3, "sha256": hashlib.sha256(b"abc").hexdigest()}
         ({"code": "import os"}, "these keys are missing or unknown: code"),
         ({"step": "1"}, "step is not a count"),
         ({"serial": -1}, "serial is not a count"),
-        ({"format": 2}, "format 2 is not the one this textmill reads (1)"),
     ],
 )
 def test_hostile_manifests_are_refused(tmp_path, changes, problem):
     path = save(Checkpoints(tmp_path), 1)
     forge(path, **changes)
     assert verify(path) == [f"manifest.json: {problem}"]
+
+
+def test_a_manifest_of_another_format_is_refused(tmp_path):
+    path = save(Checkpoints(tmp_path), 1)
+    forge(path, format_version=2)
+    assert verify(path) == ["manifest.json has format_version 2, and this textmill reads 1"]
 
 
 @pytest.mark.parametrize(
@@ -323,12 +328,12 @@ def test_a_state_with_a_valid_hash_and_hostile_content_is_refused(tmp_path):
     path = save(Checkpoints(tmp_path), 1)
     for text, problem in [
         ("[" * 50_000, "state.json: "),
-        ('{"format": 1, "parts": 3}', "state.json: it holds no parts"),
+        ('{"format_version": 1, "parts": 3}', "state.json: it holds no parts"),
         (
-            '{"format": 1, "parts": {"model": ' + '{"a":' * 700 + "1" + "}" * 702,
+            '{"format_version": 1, "parts": {"model": ' + '{"a":' * 700 + "1" + "}" * 702,
             "nested too deeply",
         ),
-        ('{"format": 1, "parts": {"model": {"$import": "os"}}}', "The form '$import'"),
+        ('{"format_version": 1, "parts": {"model": {"$import": "os"}}}', "The form '$import'"),
     ]:
         data = text.encode()
         (path / "state.json").write_bytes(data)

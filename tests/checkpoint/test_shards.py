@@ -59,7 +59,7 @@ def write_sharded(folder, size, step=5):
         parts = {"model": share(rank, size)}
         files |= write_shards(path, parts, rows, rank=rank, world_size=size)
     _, plain = split_state(STATE_OF)
-    text = json.dumps({"format": 1, "step": step, "parts": {"model": plain}})
+    text = json.dumps({"format_version": 1, "step": step, "parts": {"model": plain}})
     (path / STATE).write_text(text)
     files[STATE] = FileEntry.of(path / STATE)
     versions = {"torch": torch.__version__}

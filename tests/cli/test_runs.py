@@ -50,7 +50,7 @@ def test_a_line_says_what_and_how_far_and_how_large_a_run_is(tmp_path, monkeypat
         ["two/c", "tiny/made", "failed", "-", "2026-03-03 05:06", "0.0"],
         [
             "two/d", "-", "unreadable", "-", "2026-03-04 05:06", "0.0",
-            "two/d/run.json has format None; this textmill reads format 1.",
+            "two/d/run.json has no format_version, and this textmill reads 1. Train anew.",
         ],
     ]  # fmt: skip
 

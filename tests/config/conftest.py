@@ -16,7 +16,8 @@ DEFAULTS = '''
 
 from typing import Any
 
-from textmill.config import Component, Config, registries, setting
+from textmill.config import Component, Config, setting
+from textmill.recipes import registries
 from textmill.config.ingredient import BuiltFrom
 
 
@@ -83,7 +84,8 @@ SCRIPT = '''
 
 from pathlib import Path
 
-from textmill.config import Component, Config, registries
+from textmill.config import Component, Config
+from textmill.recipes import registries
 from textmill.config.recipe import like
 
 ROWS = Path("rows.tsv")

@@ -117,7 +117,7 @@ def test_the_error_counts_and_lists(kitchen):
         ("", "no 'a' is specified. Define a in the recipe."),
         (
             "def model(): ...\ndef a(module): ...\n",
-            "defaults.py:63:1: module is built from model, whose type is not known: annotate what "
+            "defaults.py:64:1: module is built from model, whose type is not known: annotate what "
             "model returns with a component's Config, or define module.",
         ),
     ],

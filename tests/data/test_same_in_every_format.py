@@ -6,14 +6,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from textmill.text.columns.slots import SlotsColumn
 
 from textmill.data.text_rows import TextRows
 from textmill.errors import DataError
-from textmill.text.columns.labels import LabelColumn, LabelsColumn
+from textmill.text.columns.labels import LabelColumn, LabelsColumn, SlotsColumn, TagsColumn
 from textmill.text.columns.numbers import FittedNumbers, NumberColumn, NumbersColumn
 from textmill.text.columns.token_ids import TextColumn
-from textmill.text.columns.words import CharactersColumn, TagsColumn, WordsColumn
+from textmill.text.columns.words import CharactersColumn, WordsColumn
 from textmill.text.features.labels import FittedLabels
 from textmill.text.features.slots import FittedSlots
 from textmill.text.features.spelling import FittedCharacters

@@ -184,7 +184,7 @@ for _name, _plain in {
     payload(f"state.json: {_name}")(
         state_says(lambda document, plain=_plain: document["parts"].update(model=plain))
     )
-payload("state.json: no parts")(state_says(lambda document: {"format": 1}))
+payload("state.json: no parts")(state_says(lambda document: {"format_version": 1}))
 payload("state.json: another format")(state_says(lambda document: document.update(format=2)))
 payload("state.json: deep")(lambda run: in_each(run, "state.json", b'{"a":' * 200_000))
 payload("state.json: a digit bomb")(

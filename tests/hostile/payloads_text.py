@@ -22,11 +22,11 @@ for _file in ("text/text.json", "text/tokenizer/tokenizer.json"):
         "deep": b"[" * 200_000,
         "huge": b" " * (2 << 20),
         "a list": b"[1]",
-        "an import path": b'{"format":1,"type":"@os.system","settings":{}}',
-        "a module's path": b'{"format":1,"type":"os.system","settings":{}}',
-        "no settings": b'{"format":1,"type":"seq2seq","settings":[]}',
-        "more keys": b'{"format":1,"type":"seq2seq","settings":{},"__reduce__":"x"}',
-        "another format": b'{"format":2,"type":"seq2seq","settings":{}}',
+        "an import path": b'{"format_version": 1,"type":"@os.system","settings":{}}',
+        "a module's path": b'{"format_version": 1,"type":"os.system","settings":{}}',
+        "no settings": b'{"format_version": 1,"type":"seq2seq","settings":[]}',
+        "more keys": b'{"format_version": 1,"type":"seq2seq","settings":{},"__reduce__":"x"}',
+        "another format": b'{"format_version": 2,"type":"seq2seq","settings":{}}',
     }.items():
         payload(f"{_file}: {_name}")(
             lambda run, file=_file, content=_content: in_each(run, file, content)
@@ -96,7 +96,7 @@ def _(run: Path) -> None:
         for path in folder.iterdir():
             path.unlink()
         settings = {"lowercase": "yes", "marks": "yes"}
-        content = {"format": 1, "type": "words", "settings": settings}
+        content = {"format_version": 1, "type": "words", "settings": settings}
         (folder / "tokenizer.json").write_text(json.dumps(content))
         (folder / "words.txt").write_bytes(b"".join(b"%011d\n" % i for i in range(10_000_000)))
         manifest = json.loads((step / "manifest.json").read_text())

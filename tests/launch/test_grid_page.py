@@ -21,7 +21,7 @@ def grid_of(folder, words, values, *, seeds=None, better="higher"):
         run = folder / str(number)
         run.mkdir()
         info = {
-            "format": 1,
+            "format_version": 1,
             "recipe": "made",
             "key": "0",
             "finished": value is not None,

@@ -39,7 +39,7 @@ def write_run(cell, values, *, finished, better="lower"):
     cell.folder.mkdir(parents=True, exist_ok=True)
     (cell.folder / "config.yaml").write_text("settings: {}\n")
     info = {
-        "format": 1,
+        "format_version": 1,
         "recipe": "tiny",
         "key": "0123456789ab",
         "selected_by": {"metric": "f", "better": better},

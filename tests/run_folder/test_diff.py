@@ -175,7 +175,8 @@ def test_integers_without_limit_are_infinite():
         ("config.yaml", ""),
         (
             "run.json",
-            '{"format": 1, "recipe": "r", "key": "k", "starts": [3], "result": {"best": 3}}',
+            '{"format_version": 1, "recipe": "r", "key": "k", "starts": [3], '
+            '"result": {"best": 3}}',
         ),
     ],
 )

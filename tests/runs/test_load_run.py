@@ -156,15 +156,17 @@ def test_a_folder_that_is_no_run(tmp_path):
         textmill.load(tmp_path)
     wanted = "wanted a folder that textmill train has written, with checkpoints/ in it."
     assert str(caught.value) == f"{tmp_path} is not a run folder; {wanted}"
-    (tmp_path / "run.json").write_text('{"format": 1, "recipe": "r", "key": "k"}')
+    (tmp_path / "run.json").write_text('{"format_version": 1, "recipe": "r", "key": "k"}')
     with pytest.raises(UserError) as caught:
         textmill.load(tmp_path)
     assert str(caught.value) == f"{tmp_path} has no checkpoint yet; {wanted}"
 
 
 def test_a_run_of_a_newer_layout_is_refused(run):
-    (run / "run.json").write_text('{"format": 2}')
-    with pytest.raises(UserError, match=r"run.json has format 2; this textmill reads format 1\."):
+    (run / "run.json").write_text('{"format_version": 2}')
+    with pytest.raises(
+        UserError, match=r"run.json has format_version 2, and this textmill reads 1\."
+    ):
         textmill.load(run)
 
 
@@ -260,7 +262,8 @@ def test_the_recipes_own_code_needs_to_be_allowed(tmp_path, part):
 
 REGISTERED = """
 from torch import nn
-from textmill.config import Component, Config, registries
+from textmill.config import Component, Config
+from textmill.recipes import registries
 from textmill.models import Transformer
 @registries.models.register("tests_deep")
 class Deep(Component, nn.Module):

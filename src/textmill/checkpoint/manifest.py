@@ -60,13 +60,6 @@ class Manifest(SealedFiles):
     """The sha256 of the list of the same checkpoint in shards, where it was."""
 
     @override
-    def to_bytes(self) -> bytes:
-        content = {"format": self.FORMAT, **asdict(self)}
-        if self.made_of is None:
-            del content["made_of"]
-        return seal(content)
-
-    @override
     @classmethod
     def read(cls, folder: Path) -> Self:
         """Reads and checks a folder's ``manifest.json``.
@@ -86,12 +79,12 @@ class Manifest(SealedFiles):
         for name in ("step", "serial"):
             if not is_count(content[name]):
                 yield f"{name} is not a count"
-        versions, run = content["versions"], content.get("run")
+        versions, run = content["versions"], content["run"]
         if not isinstance(versions, dict) or any(type(v) is not str for v in versions.values()):
             yield "versions are not text by package"
         if run is not None and not (isinstance(run, str) and RUN_NAME.fullmatch(run)):
             yield "run is not the name of one"
-        if not isinstance(content.get("made_of", ""), str):
+        if not isinstance(content["made_of"], str | None):
             yield "made_of is not a sha256"
 
     @property
@@ -220,8 +213,8 @@ class Pointer:
     """Number of the save; a checkpoint with a larger one was renamed after this was written."""
     manifest_sha256: str
     """Of the bytes of its ``manifest.json``."""
-    name: str | None = None
-    """Of the pointer itself, ``best.json``; None in one that was written before it was kept."""
+    name: str
+    """Of the pointer itself: ``best.json`` or ``last.json``."""
 
     @classmethod
     def to(cls, path: Path, name: str) -> "Pointer":
@@ -251,11 +244,10 @@ class Pointer:
         except TypeError:
             raise CheckpointError(f"{path.name}: it does not point to a checkpoint") from None
         kinds = {name: type(value) for name, value in asdict(pointer).items()}
-        wanted = {"step": int, "folder": str, "serial": int, "manifest_sha256": str}
-        wanted["name"] = str if "name" in content else type(None)
+        wanted = {"step": int, "folder": str, "serial": int, "manifest_sha256": str, "name": str}
         if kinds != wanted or not is_folder_name(pointer.folder):
             raise CheckpointError(f"{path.name}: it does not point to a checkpoint")
-        if pointer.name not in (None, path.name):
+        if pointer.name != path.name:
             raise CheckpointError(f"{path.name}: it was written as {pointer.name[:80]}")
         return pointer
 

@@ -14,7 +14,7 @@ from textmill.checkpoint.shards import RowsOf, read_shards, shards_of
 from textmill.checkpoint.state import join_state
 from textmill.checkpoint.tensors import read_tensors
 from textmill.errors import CheckpointError
-from textmill.runtime.bounded_files import parse_json
+from textmill.runtime.bounded_files import check_version, parse_json
 
 __all__ = [
     "LARGEST_STATE",
@@ -89,8 +89,7 @@ def plain_parts(path: Path, manifest: Manifest) -> dict[str, Any]:
             f"{STATE}: {size:,} bytes are more than the {LARGEST_STATE:,} allowed"
         )
     document = parse_json(manifest.read_file(path, STATE), STATE, CheckpointError)
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise CheckpointError(f"{STATE}: not of the format this textmill reads ({FORMAT})")
+    check_version(document, FORMAT, STATE, CheckpointError)
     parts = document.get("parts")
     if not isinstance(parts, dict):
         raise CheckpointError(f"{STATE}: it holds no parts")

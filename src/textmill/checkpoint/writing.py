@@ -15,7 +15,7 @@ from textmill.checkpoint.parts import LARGEST_STATE, Stateful
 from textmill.checkpoint.state import split_state
 from textmill.checkpoint.tensors import tensors_size, write_tensors
 from textmill.errors import CheckpointError, StorageError
-from textmill.runtime.bounded_files import MOST_ITEMS, count_items
+from textmill.runtime.bounded_files import MOST_ITEMS, VERSION, count_items
 from textmill.runtime.disk import HashingFile, operations, storing
 from textmill.runtime.files import new_folder
 from textmill.runtime.sealed import FileEntry
@@ -55,7 +55,7 @@ def split_parts(
                 tensors_size({key: tensor})
         except CheckpointError as error:
             raise CheckpointError(f"Part {name!r}: {error}") from error
-    document = {"format": FORMAT, "step": step, "parts": plain}
+    document = {VERSION: FORMAT, "step": step, "parts": plain}
     text = json.dumps(document, allow_nan=False, separators=(",", ":")).encode("ascii")
     items = count_items(text)
     if len(text) > LARGEST_STATE or items > MOST_ITEMS:

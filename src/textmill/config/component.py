@@ -11,7 +11,7 @@ import functools
 import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self, TypeVar, dataclass_transform
+from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
 from weakref import WeakKeyDictionary
 
 from typing_extensions import override
@@ -169,15 +169,12 @@ def config_fields(config: Config | type[Config]) -> tuple[dataclasses.Field[Any]
 def setting(
     default: Any = dataclasses.MISSING,
     *,
-    in_key: bool | Literal["set"] | Mapping[str, Any] = True,
+    in_key: bool = True,
     factory: Any = None,
 ) -> Any:
     """A field with a mark. ``in_key=False``: where and how a run goes, not what it computes.
 
     Such settings (device, workers, reporting, saving, run length) are left out of the run's key.
-    ``in_key="set"``: left out where it is None, false, 0 or empty, so that runs from before the
-    field keep their keys. A mapping: what stands there for a word, where the field has had another
-    default since runs were made.
 
     >>> class Saver(Component):
     ...     class Config(Config):

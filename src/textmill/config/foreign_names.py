@@ -113,6 +113,7 @@ MODES = {
 
 OWN = {
     "accumulate": "trainer.accumulate",
+    "activation_checkpointing": "trainer.activation_checkpointing",
     "batch_size": "train_data.batch_size",
     "holdout": "train_data.holdout",
     "lr": "optimizer.lr",
@@ -126,9 +127,6 @@ OWN = {
 
 _GPUS = ("cuda", "gpu", "gpus")
 _HERE = "In textmill it is "
-
-MOVED = {"activation_checkpointing": "trainer.activation_checkpointing"}
-"""Settings that stood in others in files of runs from before, with where they are."""
 
 _OPTIMIZER = "the ingredients optimizer and lr_scheduler (and parameter_groups)"
 
@@ -228,7 +226,7 @@ def setting_here(name: str, value: str = "", *, owner: str = "") -> str:
         >>> setting_here("batch_size", owner="trainer")
         'In textmill it is train_data.batch_size. '
     """
-    here = MOVED.get(name) or _there(name, value)
+    here = _there(name, value)
     if owner and not here and not OWN.get(name, f"{owner}.").startswith(f"{owner}."):
         here = OWN[name]
     if here == "the option --device" and value.lower() in _GPUS:

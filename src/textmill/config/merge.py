@@ -13,7 +13,7 @@ from typing import Any
 from typing_extensions import override
 
 from textmill.config.code_names import CodeNames, UnknownCodeError, is_component, type_word
-from textmill.config.foreign_names import MOVED, setting_here
+from textmill.config.foreign_names import setting_here
 from textmill.config.parameters import MISSING, Parameter, settings_of
 from textmill.config.registry import all_registries, find_name, suggest
 from textmill.config.values.annotations import (
@@ -80,7 +80,7 @@ class Settings(Values):
         """Notes settings that are none of those known."""
         for layer in layers:
             for key in layer.entries:
-                if key not in known and not self.was_here(key, layer, name):
+                if key not in known:
                     listed = f"It has: {', '.join(known)}." if known else "It has no settings."
                     node = layer.entries[key]
                     value = node.text if isinstance(node, Scalar) else ""
@@ -88,17 +88,6 @@ class Settings(Values):
                     guess = guess or suggest(key, known)
                     text = f"{name} has no setting '{key}'. {guess}{listed}"
                     self.problem(text, layer.place_of(key))
-
-    def was_here(self, key: str, layer: Entries, name: str) -> bool:
-        """Whether a file of an older run has a setting where it stood; what it set is said."""
-        place = layer.place_of(key)
-        if key not in MOVED or place.line is None:
-            return False
-        if untyped(layer.entries[key]) is not False:
-            self.notes.append(
-                f"{name}.{key} ({place}) is {MOVED[key]} now: set that; it was left out."
-            )
-        return True
 
     def resolve(self, parameter: Parameter, nodes: Sequence[Node], name: str) -> Any:
         """The value of one setting; MISSING when nobody gives one."""

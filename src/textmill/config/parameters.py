@@ -4,7 +4,7 @@ import dataclasses
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from textmill.config.docstrings import field_docs
 from textmill.config.values.annotations import hints
@@ -25,17 +25,7 @@ class Parameter:
     annotation: Any = inspect.Parameter.empty
     default: Any = MISSING
     doc: str = ""
-    in_key: bool | Literal["set"] | Mapping[str, Any] = True
-
-    def keyed(self, value: Any) -> Any:
-        """What stands in the key for a value of it."""
-        if isinstance(self.in_key, Mapping) and isinstance(value, str):
-            return self.in_key.get(value, value)
-        return value
-
-    def decides(self, value: object) -> bool:
-        """Whether that value of it is in the key."""
-        return bool(self.in_key) and not (self.in_key == "set" and not value)
+    in_key: bool = True
 
     @property
     def required(self) -> bool:
@@ -83,7 +73,7 @@ def deciding(value: Any) -> Any:
 def _without_marked(value: Any, data: Any) -> Any:
     """Plain data of a value, without the nested fields that are not in the key."""
     if dataclasses.is_dataclass(value) and isinstance(data, dict) and not isinstance(value, type):
-        left_out = {p.name for p in settings_of(value) if not p.decides(p.default)}
+        left_out = {p.name for p in settings_of(value) if not p.in_key}
         kept = {key: item for key, item in data.items() if key not in left_out}
         return {k: _without_marked(getattr(value, k, None), item) for k, item in kept.items()}
     if isinstance(value, Mapping) and isinstance(data, dict):

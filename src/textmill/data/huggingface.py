@@ -13,7 +13,6 @@ from typing_extensions import override
 
 from textmill.config import Component
 from textmill.config import Config as BaseConfig
-from textmill.config.component import setting
 from textmill.data import registries
 from textmill.data.bad_rows import (
     KEPT,
@@ -108,12 +107,12 @@ class HuggingFacePairs(Component, Batched, AccountedRows):
         """Another order in each epoch, a pure function of the run's seed and the epoch."""
         max_bad_rows: int = 0
         """How many rows may be left out because they are no text; decided before step 1."""
-        holdout: float = setting(0.0, in_key="set")
+        holdout: float = 0.0
         """Share of the rows that training leaves to valid_data, where that has no data of its own:
         by a hash of each row, so that rows keep their side as others are added."""
-        held_out: bool = setting(default=False, in_key="set")
+        held_out: bool = False
         """Whether these are the rows that holdout leaves to valid_data, and not all others."""
-        stratify: str | None = setting(None, in_key="set")
+        stratify: str | None = None
         """Column of which every value keeps a row for training, whatever holdout takes; null: that
         of the labels, where a row has one label."""
 

@@ -62,17 +62,17 @@ class TextLines(TextPairs):
         shuffle: bool = True
         """Whether in each epoch the text is cut at other places, and blocks come in another order;
         a pure function of the run's seed and the epoch."""
-        weights: tuple[float, ...] | None = setting(None, in_key="set")
+        weights: tuple[float, ...] | None = None
         """Share of each entry of path (a file, folder or pattern) in the lines of an epoch, which
         has as many as all entries; one that has ended begins again. null: every line once, as in
         a text of one entry that follows train_data."""
-        temperature: float | None = setting(None, in_key="set")
+        temperature: float | None = None
         """Shares by the number of lines of each entry to the power of 1 / temperature: 1 as many as
         there are, 5 usual where the small ones are to be seen more often."""
-        holdout: float = setting(0.0, in_key="set")
+        holdout: float = 0.0
         """Share of the text that training leaves to valid_data, where that has no file of its own:
         whole passages between blank lines, or lines where there is none, by a hash of each."""
-        held_out: bool = setting(default=False, in_key="set")
+        held_out: bool = False
         """Whether these are the passages that holdout leaves to valid_data, and not all others."""
         keep_tokens: bool = setting(default=True, in_key=False)
         """Whether the token store keeps the ids of much text for later runs; else each run encodes

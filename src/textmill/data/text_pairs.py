@@ -89,7 +89,7 @@ class TextPairs(Component, Batched, AccountedRows):
         JSON a.0 the first of the list a."""
         header: bool = False
         """The first line of a TSV or CSV file names the columns and is no row."""
-        delimiter: str | None = setting(None, in_key="set")
+        delimiter: str | None = None
         """What stands between the columns of a TSV or CSV file where it is neither a tab nor a
         comma: one character, as ";", or tab. In a TSV file there are no quotes."""
         extra_columns: Literal["ignore", "error"] = "ignore"
@@ -110,11 +110,11 @@ class TextPairs(Component, Batched, AccountedRows):
         """Rows of one optimizer step, over all ranks."""
         shuffle: bool = True
         """Another order in each epoch, a pure function of the run's seed and the epoch."""
-        weights: tuple[float, ...] | None = setting(None, in_key="set")
+        weights: tuple[float, ...] | None = None
         """Share of each entry of path (a file, folder or pattern) in the rows of an epoch, which
         has as many as all entries; one that has ended begins again. null: every row once, as in
         data of one entry that follows train_data."""
-        temperature: float | None = setting(None, in_key="set")
+        temperature: float | None = None
         """Shares by the number of rows of each entry to the power of 1 / temperature: 1 as many as
         there are, 5 usual where the small ones are to be seen more often."""
         keep_tokens: bool = setting(default=True, in_key=False)
@@ -122,12 +122,12 @@ class TextPairs(Component, Batched, AccountedRows):
         all rows anew, by several processes, and holds the ids in memory."""
         max_bad_rows: int = 0
         """How many rows may be left out because they cannot be read; decided before step 1."""
-        holdout: float = setting(0.0, in_key="set")
+        holdout: float = 0.0
         """Share of the rows that training leaves to valid_data, where that has no file of its own:
         by a hash of each row, so that rows keep their side as others are added."""
-        held_out: bool = setting(default=False, in_key="set")
+        held_out: bool = False
         """Whether these are the rows that holdout leaves to valid_data, and not all others."""
-        stratify: str | None = setting(None, in_key="set")
+        stratify: str | None = None
         """Column of which every value keeps a row for training, whatever holdout takes; null: that
         of the labels, where a row has one label."""
         max_line_bytes: int = MAX_LINE_BYTES
@@ -293,8 +293,6 @@ class TextPairs(Component, Batched, AccountedRows):
     def side_fingerprint(self, holdout: Holdout | None) -> str:
         """The :meth:`fingerprint` that these files have with another holdout; None: with none."""
         layout = replace(self._layout, required=self._required, check=None).reading()
-        if isinstance(self._layout, ColumnarFormat) and not self._layout.lists:
-            del layout["lists"]  # runs from before this setting have the same data
         facts: dict[str, object] = {"sha256": self._read().sha256, "layout": layout}
         if not isinstance(self._layout, LineFormat):
             facts["format"] = type(self._layout).__name__

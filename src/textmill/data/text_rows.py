@@ -4,7 +4,6 @@ from dataclasses import replace
 
 from typing_extensions import override
 
-from textmill.config import setting
 from textmill.data import registries
 from textmill.data.formats.row_format import RowFormat
 from textmill.data.formats.spans import spans_format
@@ -38,7 +37,7 @@ class TextRows(TextPairs):
         JSON a.0 the first of the list a."""
         optional: tuple[str, ...] = ()
         """Columns that a row may have empty; a row with any other one empty is bad."""
-        spans: dict[str, str] | None = setting(None, in_key="set")
+        spans: dict[str, str] | None = None
         """Columns of spans of characters, as 16:24:time,39:57:day, each with the column of the text
         that they are in: as {tags: words}. They are read as tags: O, B-time and I-time, one for
         each word; an empty cell has none."""

@@ -75,7 +75,7 @@ class ExportManifest(SealedFiles):
         if not isinstance(content["graph"], str):
             yield "'graph' must be text"
         for name in ("search", "answers", "source", "compared", "versions"):
-            if not isinstance(content.get(name, {}), dict):
+            if not isinstance(content[name], dict):
                 yield f"'{name}' must be a mapping"
 
 

@@ -7,7 +7,6 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 from textmill.config.component import Config as BaseConfig
-from textmill.config.component import setting
 from textmill.config.validators import require
 from textmill.errors import UserError
 from textmill.models import registries
@@ -48,7 +47,7 @@ class CausalTransformer(LanguageModel):
     class Config(BaseConfig):
         """Settings of the model."""
 
-        vocabulary_size: int | None = setting(None, in_key="set")
+        vocabulary_size: int | None = None
         """Number of tokens that are read and scored; null is the tokenizer's. Fewer where its last
         ids are marks that no text has (GPT-2's padding), more where rows of a checkpoint are
         spare."""
@@ -74,10 +73,10 @@ class CausalTransformer(LanguageModel):
         """Most tokens of a block, and of a text that is gone on with."""
         tie: bool = True
         """Whether a token is scored by its own vector (Press and Wolf 2017)."""
-        plain_embedding: bool = setting(False, in_key="set")
+        plain_embedding: bool = False
         """Whether token vectors are taken as they are (GPT-2); else they are multiplied by
         ``dim ** 0.5``."""
-        rows_apart: bool = setting(False, in_key="set")
+        rows_apart: bool = False
         """Whether a token attends to its own row alone, back to the end of the one before; else to
         all of its block, as lines of one text may. For rows that are documents."""
         decoder: CausalDecoder.Config = CausalDecoder.Config()

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from typing_extensions import override
 
-from textmill.config.component import Component, setting
+from textmill.config.component import Component
 from textmill.config.component import Config as BaseConfig
 from textmill.errors import UserError
 from textmill.models import registries
@@ -54,7 +54,7 @@ class MaskedLanguageModel(Component, nn.Module):
         """What makes each token's vector know its text, after it as well as before."""
         tie: bool = True
         """Whether a token is scored by its own vector; else by another one."""
-        rows_apart: bool = setting(False, in_key="set")
+        rows_apart: bool = False
         """Whether the rows that training packs into a block know nothing of each other, as if each
         was read alone; else a token knows all of its block. For encoders of self-attention."""
 

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from typing_extensions import override
 
-from textmill.config.component import Component, setting
+from textmill.config.component import Component
 from textmill.config.validators import require
 from textmill.errors import UserError
 from textmill.models import registries
@@ -37,7 +37,7 @@ class PairScores(Component, nn.Module):
 
         encoder: SequenceEncoder.Config = LstmEncoder.Config()
         """What makes each token's vector know its text; one for both texts."""
-        together: bool = setting(False, in_key="set")
+        together: bool = False
         """Whether a pretrained encoder reads both texts as one, so that each token knows the other
         text, too; the scores are then of one vector (Devlin et al. 2019, section 4.1)."""
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
-from textmill.config.component import Component, setting
+from textmill.config.component import Component
 from textmill.config.component import Config as BaseConfig
 from textmill.config.validators import require
 from textmill.errors import UserError
@@ -93,7 +93,7 @@ class Transformer(Component, nn.Module):
         """Whether token vectors are multiplied by ``dim ** 0.5`` (Vaswani et al. 2017, 3.4)."""
         output_bias: bool = False
         """Whether each token's score has a bias (Marian)."""
-        banned: tuple[int, ...] = setting((), in_key="set")
+        banned: tuple[int, ...] = ()
         """Token ids that are never answered (Marian's padding)."""
         encoder: TransformerEncoder.Config = TransformerEncoder.Config()
         """Blocks of the encoder; what they leave None is as the settings above say."""

@@ -29,7 +29,7 @@ from textmill.checkpoint.run_seal import RunSeal, sealed_config
 from textmill.checkpoint.saved import SavedCheckpoints
 from textmill.config.values.yaml_files import dump_yaml
 from textmill.errors import CheckpointError, UserError
-from textmill.runtime.bounded_files import parse_json, read_all
+from textmill.runtime.bounded_files import VERSION, check_version, parse_json, read_all
 from textmill.runtime.devices import usable_cores
 from textmill.runtime.disk import refuse_outward_folder
 from textmill.runtime.files import LEFTOVER, sha256, write_atomic
@@ -201,10 +201,8 @@ class RunFolder:
         if not file.is_file():
             return {}
         data = read_all(file, LARGEST_INFO, _not_ours, name=str(file), links=True)
-        info = parse_json(data, str(file), _not_ours, nan=True)
-        if not isinstance(info, dict) or info.get("format") != FORMAT:
-            found = info.get("format") if isinstance(info, dict) else type(info).__name__
-            raise UserError(f"{file} has format {found!r}; this textmill reads format {FORMAT}.")
+        info: dict[str, Any] = parse_json(data, str(file), _not_ours, nan=True)
+        check_version(info, FORMAT, str(file), lambda why: UserError(f"{why}. Train anew."))
         for name, kind in _FACTS.items():
             for place, fact in _facts(info, name.split(".")):
                 if not isinstance(fact, kind):
@@ -318,7 +316,7 @@ class RunFolder:
 
     def write_info(self, **facts: Any) -> None:
         """Writes ``run.json``, keeping what it said and is not said anew; None takes a fact out."""
-        said = {"format": FORMAT, **self.info, **facts}
+        said = {VERSION: FORMAT, **self.info, **facts}
         info = {name: fact for name, fact in said.items() if fact is not None}
         text = json.dumps(info, indent=2, ensure_ascii=False) + "\n"
         data = text.encode("utf-8", "backslashreplace")  # of a name that is no UTF-8: JSON's escape

@@ -10,15 +10,16 @@ from types import TracebackType
 from typing import Any, Self
 
 from textmill.errors import InUseError, UserError
+from textmill.runtime.bounded_files import VERSION
 from textmill.runtime.disk import open_in_place, operations, storing, sync_folder
 from textmill.runtime.files import sha256
 from textmill.runtime.jsonl_log import JsonlLog
 
 __all__ = ["PartialPredictions", "finished_rows"]
 
-FORMAT = "textmill predictions 1"
+HEAD = {VERSION: 1, "written_by": "textmill predict"}
 """What the first line of such a file begins with."""
-MAGIC = f'{{"format": "{FORMAT}"'.encode()
+MAGIC = json.dumps(HEAD).removesuffix("}").encode()
 WHAT = {
     "model": "answers of {}, which was another model than {} is now",
     "reading": "rows that were read {}, and this command reads them {}",
@@ -81,7 +82,7 @@ class PartialPredictions:
                 self._log.truncate_to(0)
             self._read()
             if not self._log.size:
-                self._log.append({"format": FORMAT, **self._made_of, "called": self._called})
+                self._log.append({**HEAD, **self._made_of, "called": self._called})
         except BaseException:
             os.close(self._lock)
             raise

@@ -226,8 +226,6 @@ def settle_precision(trainer: Any, folder: RunFolder) -> dict[str, str]:
         return {}
     asked, device = trainer.config.precision, str(trainer.task.device)
     before = folder.info.get("precision")
-    if before is None and asked == "auto" and folder.info.get("starts"):
-        before = "fp32"  # what it was before there was auto
     precision = settled(asked, device, recorded=before)
     if precision != trainer.updates.precision:
         trainer.updates.compute_in(precision)

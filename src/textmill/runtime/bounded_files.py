@@ -9,7 +9,7 @@ import json
 import math
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
@@ -18,6 +18,8 @@ from typing import Any
 __all__ = [
     "MOST_DEPTH",
     "MOST_ITEMS",
+    "VERSION",
+    "check_version",
     "count_items",
     "is_sparse",
     "opened",
@@ -30,6 +32,8 @@ MOST_DEPTH = 256
 MOST_ITEMS = 1 << 20
 """Lists, mappings and commas of a JSON document: parsed in half a second and 100 MB at most. The
 state of a run has some thousand."""
+VERSION = "format_version"
+"""The key of the number that each saved document has: it changes with what the document means."""
 MOST_BITS = 256
 """Of an integer; a random generator's have 128."""
 
@@ -129,6 +133,23 @@ def parse_json(data: bytes, name: str, refuse: Refusal, *, nan: bool = False) ->
     if _is_deep(found):
         raise refuse(f"{name}: nested too deeply")
     return found
+
+
+def check_version(content: object, version: int, name: str, refuse: Refusal) -> None:
+    """Refuses a document that is of another format than the one that is read.
+
+    Raises:
+        Exception: What ``refuse`` makes.
+
+    Example:
+        >>> check_version({"format_version": 2}, 1, "run.json", ValueError)
+        Traceback (most recent call last):
+        ValueError: run.json has format_version 2, and this textmill reads 1
+    """
+    found = content.get(VERSION) if isinstance(content, Mapping) else None
+    if type(found) is not int or found != version:
+        number = "no format_version" if found is None else f"format_version {found!r:.40}"
+        raise refuse(f"{name} has {number}, and this textmill reads {version}")
 
 
 def is_sparse(file: BufferedReader, size: int) -> bool:

@@ -9,11 +9,19 @@ import json
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import MISSING, asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from textmill.runtime.bounded_files import Refusal, is_sparse, opened, parse_json, read_all
+from textmill.runtime.bounded_files import (
+    VERSION,
+    Refusal,
+    check_version,
+    is_sparse,
+    opened,
+    parse_json,
+    read_all,
+)
 from textmill.runtime.files import sha256
 
 __all__ = ["FileEntry", "SealedFiles", "is_count", "seal", "unseal"]
@@ -117,7 +125,7 @@ class SealedFiles:
 
     def to_bytes(self) -> bytes:
         """The content of the list."""
-        return seal({"format": self.FORMAT, **asdict(self)})
+        return seal({VERSION: self.FORMAT, **asdict(self)})
 
     @classmethod
     def read(cls, folder: Path) -> Self:
@@ -132,14 +140,9 @@ class SealedFiles:
     def from_bytes(cls, data: bytes) -> Self:
         """Reads what ``to_bytes`` wrote; see ``read``."""
         content = cls._unsealed(data)
-        if (found := content.pop("format", None)) != cls.FORMAT:
-            raise cls.ERROR(
-                f"{cls.NAME}: format {found!r:.40} is not the one this textmill reads "
-                f"({cls.FORMAT})"
-            )
-        own = fields(cls)
-        needed = {f.name for f in own if f.default is MISSING and f.default_factory is MISSING}
-        if odd := (needed - content.keys()) | (content.keys() - {f.name for f in own}):
+        check_version(content, cls.FORMAT, cls.NAME, cls.ERROR)
+        del content[VERSION]
+        if odd := content.keys() ^ {field.name for field in fields(cls)}:
             listed = ", ".join(sorted(odd))
             raise cls.ERROR(f"{cls.NAME}: these keys are missing or unknown: {listed:.200}")
         files = content.pop("files")

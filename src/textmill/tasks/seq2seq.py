@@ -8,7 +8,6 @@ from torch import Tensor
 from typing_extensions import override
 
 from textmill.config.component import Config as BaseConfig
-from textmill.config.component import setting
 from textmill.config.validators import require
 from textmill.data.batching import Batching
 from textmill.data.seq2seq_batch import Seq2SeqBatch
@@ -63,7 +62,7 @@ class Seq2Seq(Task):
 
         In validation a row whose target alone is too long is left out of the loss only.
         """
-        source_prefix: str = setting("", in_key="set")
+        source_prefix: str = ""
         """Text that is put before every source, as ``"summarize: "``, which says to a T5 what is to
         be done."""
         decoding: Decoding = Decoding()

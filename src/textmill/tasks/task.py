@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 import torch
 from torch import Tensor, nn
 
-from textmill.config.component import Component, setting
+from textmill.config.component import Component
 from textmill.config.component import Config as BaseConfig
 from textmill.errors import CheckpointError, TextmillError, UserError
 from textmill.metrics.metric import Direction, Metric, RowMetric
@@ -125,7 +125,7 @@ class HasRow(Protocol):
 class AnsweredConfig(BaseConfig):
     """Settings of tasks whose evaluation answers rows."""
 
-    metrics: tuple[RowMetric.Config, ...] = setting((), in_key="set")
+    metrics: tuple[RowMetric.Config, ...] = ()
     """Metrics beside the task's own, as ``[rouge, {type: bleu, tokenize: char}]``; a value of a
     name that the task has takes its place. ``textmill list metrics``, or a class of one's own."""
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from textmill.config.registry import Registry, UnknownNameError
 from textmill.errors import UserError
-from textmill.runtime.bounded_files import opened, parse_json
+from textmill.runtime.bounded_files import VERSION, check_version, opened, parse_json
 from textmill.runtime.files import write_file
 
 __all__ = [
@@ -38,7 +38,7 @@ def write_description(path: Path, kind: str, settings: Mapping[str, Any]) -> Non
     Raises:
         UserError: It is larger than what is read again; nothing is written.
     """
-    content = {"format": FORMAT, "type": kind, "settings": dict(settings)}
+    content = {VERSION: FORMAT, "type": kind, "settings": dict(settings)}
     text = json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
     if (size := len(text.encode())) > LARGEST_DESCRIPTION:
         raise UserError(
@@ -58,16 +58,11 @@ def read_description(path: Path) -> tuple[str, dict[str, Any]]:
     """
     raw = read_bytes(path, largest=LARGEST_DESCRIPTION)
     content = parse_json(raw, str(path), lambda why: SavedTextError(f"{why}. Save it again."))
-    if not isinstance(content, dict) or set(content) != {"format", "type", "settings"}:
+    check_version(content, FORMAT, str(path), lambda why: SavedTextError(f"{why}. Save it again."))
+    if set(content) != {VERSION, "type", "settings"}:
         raise SavedTextError(
-            f"{path} must hold exactly the keys format, type, settings. Save the text processor "
+            f"{path} must hold exactly the keys {VERSION}, type, settings. Save the text processor "
             "again."
-        )
-    if content["format"] != FORMAT:
-        raise SavedTextError(
-            f"{path} has format {content['format']!r:.40}, but this textmill reads format "
-            f"{FORMAT}. "
-            "Use the version of textmill that saved it, or save it again."
         )
     kind, settings = content["type"], content["settings"]
     if not isinstance(kind, str) or not isinstance(settings, dict):

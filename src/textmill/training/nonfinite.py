@@ -141,7 +141,7 @@ class NonFinite:
         """Takes saved counts."""
         for name in ("unreported", "in_a_row", "furthest"):
             setattr(self, name, int(state[name]))
-        self.target = state.get("target")
+        self.target = state["target"]
 
 
 class Untouched:

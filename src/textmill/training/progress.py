@@ -175,10 +175,9 @@ class Clock:
         A request to stop is forgotten where the run is given another limit: it is to go on.
         """
         self.now, self.seen = Progress.saved(**state["now"]), Progress.saved(**state["seen"])
-        closed = state.get("closed", state["seen"])
+        closed = state["closed"]
         self.closed = None if closed is None else Progress.saved(**closed)
-        same = state.get("until", str(self.until)) == str(self.until)
-        self.asked_to_stop = same and bool(state.get("asked_to_stop"))
+        self.asked_to_stop = state["until"] == str(self.until) and bool(state["asked_to_stop"])
         self._before, self._started = self.now.seconds, time.monotonic()
 
     def spent(self, seconds: float) -> None:

@@ -46,12 +46,12 @@ class TrainerConfig(Config):
     """What is done where a loss or gradient is not finite: ``stop`` ends the run, ``skip`` leaves
     the step's update out, ``rollback`` goes back to where ``evaluate_every`` last fell due
     and on with other data."""
-    loss_upper_bound: float | None = setting(None, in_key="set")
+    loss_upper_bound: float | None = None
     """Loss a target of a step above which it counts as not finite: numbers that blow up need many
     steps to become infinite; null for none."""
     max_nonfinite: int = MAX_NONFINITE
     """Such steps in a row with which ``skip`` and ``rollback`` end the run too."""
-    precision: Precision = setting("auto", in_key={"auto": "fp32"})
+    precision: Precision = "auto"
     """Type of the matrix products in training steps: ``auto`` is ``bf16`` on CUDA devices that have
     such products (capability 8), else ``fp32``; ``fp16`` has a scaled loss. A run keeps what it
     began with; weights, gradients and the optimizer are float32 in any case."""

@@ -82,7 +82,8 @@ def test_a_nested_config_is_set_field_by_field(kitchen):
 
 def test_a_nested_config_changes_its_type_among_the_subclasses_of_its_field(kitchen):
     script = """
-from textmill.config import Component, Config, registries
+from textmill.config import Component, Config
+from textmill.recipes import registries
 
 class Encoder(Component):
     class Config(Config):
@@ -129,7 +130,8 @@ def test_like_follows_its_model_wherever_that_was_set(kitchen):
 
 def test_what_a_follower_sets_and_another_type_of_its_model_lacks_is_discarded(kitchen):
     script = """
-from textmill.config import Component, Config, like, registries
+from textmill.config import Component, Config, like
+from textmill.recipes import registries
 
 @registries.datasets.register("tiny_files")
 class Files(Component):
@@ -152,7 +154,7 @@ valid_data = like("train_data", path="b", shuffle=False)
     plan = kitchen.plan("train_data.type=tiny_made", script=script, targets=targets)
     assert plan.settings["valid_data"] == {"type": "tiny_made", "path": "b", "size": 3}
     assert plan.notes == [
-        "valid_data.shuffle=False (recipe.py:19:1) is discarded: valid_data is like train_data, "
+        "valid_data.shuffle=False (recipe.py:20:1) is discarded: valid_data is like train_data, "
         "which is of another type now and has no 'shuffle'."
     ]
     wrong = script.replace("shuffle=False)", "shufle=False)")
@@ -363,7 +365,7 @@ def test_what_is_needed_cannot_be_switched_off(kitchen):
     needed = (
         "'train_data' is switched off by train_data=null, and trainer needs it. Leave that out."
     )
-    followed = "recipe.py:42:1: valid_data is like 'train_data', which is switched off: "
+    followed = "recipe.py:43:1: valid_data is like 'train_data', which is switched off: "
     for words, problems in (
         (["trainer=null"], ["'trainer' is switched off by trainer=null. Leave that out."]),
         (["train_data=null", "valid_data=null"], [needed]),

@@ -429,7 +429,7 @@ def test_a_graph_of_other_outputs_is_refused(runs, tmp_path, name):
     shutil.copytree(source, out)
     graph_of(out / "graph" / "model.onnx", **made)
     content = json.loads((out / MANIFEST).read_text())
-    facts = {k: v for k, v in content.items() if k not in ("digest", "files", "format")}
+    facts = {k: v for k, v in content.items() if k not in ("digest", "files", "format_version")}
     (out / MANIFEST).unlink()
     seal_folder(out, facts)
     model = load(out, device="cpu", threads=1)

@@ -229,7 +229,7 @@ def changed(settings=None, **content):
         "default_target_lang": "fra",
         "tags": "auto",
     }
-    whole = {"format": 1, "type": "multilingual", "settings": good | (settings or {})}
+    whole = {"format_version": 1, "type": "multilingual", "settings": good | (settings or {})}
     return json.dumps(whole | content).encode()
 
 
@@ -243,10 +243,10 @@ def changed(settings=None, **content):
         (b" " * (17 << 20), "is larger than 16,777,216 bytes, the most that is read from it."),
         (
             b"[1]",
-            "must hold exactly the keys format, type, settings. Save the text processor again.",
+            "has no format_version, and this textmill reads 1. Save it again.",
         ),
-        (changed(extra=1), "must hold exactly the keys format, type, settings."),
-        (changed(format=2), "has format 2, but this textmill reads format 1."),
+        (changed(extra=1), "must hold exactly the keys format_version, type, settings."),
+        (changed(format_version=2), "has format_version 2, and this textmill reads 1."),
         (changed(type=["x"]), "'type' must be a string and 'settings' a mapping."),
         (changed(type="os.system"), "Unknown tokenizer 'os.system'. Known: "),
         (changed(type="multilingua"), "Did you mean 'multilingual'?"),

@@ -22,7 +22,6 @@ from textmill.config.sources.own_code import code_in, names_in, normalized, own_
 from textmill.config.values.typed_values import INVALID
 from textmill.config.values.yaml_files import is_utf8
 from textmill.errors import UserError
-from textmill.former_names import first_name
 
 __all__ = [
     "OBSERVERS",
@@ -74,11 +73,11 @@ def deciding_names(plan: Plan) -> list[str]:
 
 
 def _dotted(value: Any) -> str:
-    """Where it is defined, by the name that it had in the first keys."""
+    """Where it is defined, by its dotted name."""
     name, module = getattr(value, "__qualname__", ""), getattr(value, "__module__", "")
     if str(module).startswith(SCRIPT_MODULE):
         return str(name)
-    return first_name(f"{module}.{name}")
+    return f"{module}.{name}"
 
 
 def key_settings(plan: Plan) -> dict[str, Any]:
@@ -89,9 +88,8 @@ def key_settings(plan: Plan) -> dict[str, Any]:
         values = {}
         for parameter in (p for p in node.wiring.settings if p.in_key):
             value = node.settings.get(parameter.name, MISSING)
-            value = None if value is MISSING or value is INVALID else deciding(value)
-            if parameter.decides(value):
-                values[parameter.name] = parameter.keyed(value)
+            unset = value is MISSING or value is INVALID
+            values[parameter.name] = None if unset else deciding(value)
         head = {"type": node.type_name} if node.type_name else {}
         if head or values:
             found[name] = {**head, **values}

@@ -97,14 +97,7 @@ class StoreManifest(SealedFiles):
     @override
     @classmethod
     def _unsealed(cls, data: bytes) -> dict[str, Any]:
-        """The content, of whatever size: nobody else writes a store.
-
-        Stores of before 2026-11-22 have their digest in a line after a body of one line.
-        """
-        body, _, digest = data.removesuffix(b"\n").rpartition(b"\n")
-        if digest != b"}" and hashlib.sha256(body).hexdigest().encode() == digest:
-            older: dict[str, Any] = json.loads(body)
-            return older
+        """The content, of whatever size: nobody else writes a store."""
         return unseal(data, cls.NAME, cls.ERROR, own=True)
 
     def verify(self, folder: Path, *, whole: bool) -> None:

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Literal, TypeAlias, final
 from torch import Tensor, nn
 from typing_extensions import override
 
-from textmill.config.component import setting
 from textmill.config.validators import require
 from textmill.errors import UserError
 from textmill.models import registries
@@ -62,9 +61,9 @@ class PretrainedEncoder(SequenceEncoder):
         """Probability of dropping a feature, in place of the architecture's own."""
         architecture: Mapping[str, Any] | None = None
         """What config.json says; null is read from ``path``."""
-        lora: Lora | None = setting(None, in_key="set")
+        lora: Lora | None = None
         """Low-rank adapters, which learn in place of the encoder's own weights; null: those do."""
-        layers: Literal["transformers"] | None = setting(None, in_key="set")
+        layers: Literal["transformers"] | None = None
         """Whose layers compute it; null is textmill's own, which are faster, where they know the
         architecture (:class:`~textmill.models.encoders.bert.BertModel`), else those of
         transformers.

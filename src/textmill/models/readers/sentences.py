@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from typing_extensions import override
 
-from textmill.config.component import Component, setting
+from textmill.config.component import Component
 from textmill.config.component import Config as BaseConfig
 from textmill.config.validators import require
 from textmill.models import registries
@@ -40,7 +40,7 @@ class SentenceScorer(Component, nn.Module):
 
         encoder: SequenceEncoder.Config = PretrainedEncoder.Config()
         """What reads; of a pretrained one set its ``path``."""
-        sentence_cnn: CharacterCnn.Config | None = setting(None, in_key="set")
+        sentence_cnn: CharacterCnn.Config | None = None
         """What makes a sentence's vector of its words, for an encoder that is not pretrained; null
         is one of 100 features a word and 100 filters over one, two and three words each."""
         dropout: float = 0.1

@@ -293,9 +293,8 @@ class Seq2SeqText(TextProcessor):
             "target_lang": self.target_lang,
             "max_source_length": self.limits["source"],
             "max_target_length": self.limits["target"],
+            "source_prefix": self.source_prefix,
         }
-        if self.source_prefix:
-            settings["source_prefix"] = self.source_prefix
         write_description(folder / DESCRIPTION, self.kind, settings)
 
     @classmethod
@@ -304,7 +303,6 @@ class Seq2SeqText(TextProcessor):
         text, number = (str, type(None)), (int, type(None))
         languages = dict.fromkeys(("source_lang", "target_lang"), text)
         lengths = dict.fromkeys(("max_source_length", "max_target_length"), number)
-        settings = {"source_prefix": ""} | settings
         prefix = {"source_prefix": str}
         settings_of(folder / DESCRIPTION, settings, {**languages, **lengths, **prefix})
         return cls(load_tokenizer(folder / "tokenizer"), **settings)

@@ -139,16 +139,13 @@ class WordTokenizer(Component, Tokenizer):
     @override
     def save_files(self, folder: Path) -> dict[str, Any]:
         write_file(folder / WORDS, "".join(f"{word}\n" for word in self.config.words))
-        split = self.config.split
-        # Older files have none of these two.
-        more = {"marks": "yes"} if self.config.marks else {}
-        more |= {"split": split} if split != "space" else {}
-        return {"lowercase": "yes" if self.config.lowercase else "no", **more}
+        switches = {"lowercase": self.config.lowercase, "marks": self.config.marks}
+        said = {name: "yes" if value else "no" for name, value in switches.items()}
+        return {**said, "split": self.config.split}
 
     @classmethod
     @override
     def from_files(cls, folder: Path, settings: dict[str, Any]) -> "WordTokenizer":
-        settings = {"marks": "no", "split": "space", **settings}
         path = folder / DESCRIPTION
         settings_of(path, settings, {"lowercase": str, "marks": str, "split": str})
         split: Any = settings.pop("split")

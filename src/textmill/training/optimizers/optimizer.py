@@ -47,7 +47,7 @@ class Optimizer(Component):
         """Factor on the rate from one layer to the one below, as 0.8; embeddings are lowest."""
         rates: Mapping[str, float] = setting(factory=dict)
         """Factors on the rate by names of parameters, as ``{"decoder.*": 0.5}``."""
-        lr_width: int | None = setting(None, in_key="set")
+        lr_width: int | None = None
         """Features of the layers that ``lr`` is meant for: it is divided by how many times as many
         the module's have; null: it is meant for this module."""
 

@@ -9,7 +9,6 @@ from typing import ClassVar
 
 from typing_extensions import override
 
-from textmill.config.component import setting
 from textmill.errors import UserError
 from textmill.training import registries
 from textmill.training.schedules.schedule import Schedule
@@ -63,7 +62,7 @@ class Linear(Schedule):
 
         end: float = 0.0
         """Factor that the line reaches after the last step."""
-        hold: float = setting(0.0, in_key="set")
+        hold: float = 0.0
         """Share of the steps after the warm-up before the line falls."""
 
         limits: ClassVar = {"shares": ["hold"]}

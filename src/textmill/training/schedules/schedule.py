@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from textmill.config.component import Component, setting
+from textmill.config.component import Component
 from textmill.config.component import Config as BaseConfig
 from textmill.config.validators import require
 from textmill.errors import UserError
@@ -26,7 +26,7 @@ class Schedule(Component):
 
         warmup_steps: int = 0
         """Steps over which the rate grows linearly from near 0 to its peak."""
-        warmup_ratio: float = setting(0.0, in_key="set")
+        warmup_ratio: float = 0.0
         """The same as a share of the run's steps, in place of ``warmup_steps``, which is 0 then."""
 
         limits: ClassVar[Mapping[str, Sequence[str]]] = {}

@@ -5,7 +5,7 @@ The command line turns an error into its exit code and prints no traceback (``--
 """
 
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -98,6 +98,16 @@ class Place:
         return ":".join([self.source, *numbers])
 
 
+MOST_PROBLEMS = 20
+"""That one error shows: each entry of a long list may be one."""
+
+
+def _first(lines: Iterable[str]) -> list[str]:
+    shown = list(lines)
+    more = len(shown) - MOST_PROBLEMS
+    return shown if more <= 0 else [*shown[:MOST_PROBLEMS], f"and {more:,} more."]
+
+
 @dataclass(frozen=True)
 class Problem:
     """One thing wrong with a recipe, and where it was written."""
@@ -117,7 +127,7 @@ class PlanError(UserError):
         self.problems = tuple(problems)
         count = len(self.problems)
         head = f"{count} problem{'s' if count != 1 else ''} in the recipe; nothing was run."
-        super().__init__("\n".join([head, *(f"  {problem}" for problem in self.problems)]))
+        super().__init__("\n".join([head, *_first(f"  {problem}" for problem in self.problems)]))
 
 
 class SeveralError(UserError):
@@ -125,7 +135,7 @@ class SeveralError(UserError):
 
     def __init__(self, errors: Sequence[TextmillError]) -> None:
         self.errors = tuple(errors)
-        super().__init__("\n".join(map(str, errors)))
+        super().__init__("\n".join(_first(map(str, errors))))
 
 
 class DataError(UserError):

@@ -1,11 +1,13 @@
 """Names of other frameworks: who writes one is told textmill's, and textmill's are real."""
 
 import importlib
+from pathlib import Path
 
 import pytest
 import torch
 
 import textmill
+from textmill.cli.main import main
 from textmill.config import Component
 from textmill.config.foreign_names import ATTRIBUTES, HOOKS, SETTINGS
 from textmill.config.ingredient import STANDARD
@@ -45,7 +47,7 @@ def test_every_hook_that_is_named_is_one():
     for name, kind in classes.items():
         for theirs, ours in HOOKS[name].items():
             assert not hasattr(kind, theirs)
-            if not ours.startswith("the ingredient"):
+            if not ours.startswith(("the ingredient", "the setting", "not there")):
                 first = ours.partition(",")[0]
                 assert hasattr(kind, first) or first == "loss", (theirs, ours)
 
@@ -225,6 +227,76 @@ def test_a_method_that_the_class_calls_itself_is_its_own_business():
             return super().compute_loss(logits, targets)
 
     assert Further.compute_loss is not Mine.compute_loss
+
+
+def test_a_hook_that_calls_only_itself_is_never_called():
+    with pytest.raises(UserError) as caught:
+
+        class Mine(Translation):
+            def setup(self, stage=None):
+                super().setup(stage)
+
+            def on_train_epoch_end(self):
+                super().on_train_epoch_end()
+
+            def on_before_optimizer_step(self, optimizer):
+                return [super().on_before_optimizer_step(each) for each in [optimizer]]
+
+    assert str(caught.value).split("Mine.")[1:] == [
+        "on_before_optimizer_step would never be called. In textmill it is the ingredient "
+        "callbacks.\n",
+        "on_train_epoch_end would never be called. In textmill it is the ingredient callbacks.\n",
+        "setup would never be called. In textmill it is initialize.",
+    ]
+    with pytest.raises(UserError, match=r"Late\.teardown would never be called\..* is end\."):
+
+        class Late(Callback):
+            def teardown(self, trainer, module, stage):
+                super().teardown(trainer, module, stage)
+
+
+def test_a_call_within_a_function_of_the_class_counts():
+    class Mine(Translation):
+        def setup(self, part): ...
+
+        @property
+        def made(self):
+            return [self.setup(part) for part in (1, 2)]
+
+    class Other(Translation):
+        def setup(self, part): ...
+
+        @torch.no_grad()
+        def initialize(self):
+            return sorted((1, 2), key=lambda part: self.setup(part))  # noqa: PLW0108
+
+    assert Mine.setup is not Other.setup
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "def lr_scheduler(optimizer):\n    return StepLR(optimizer, 10)",
+        "def lr_scheduler(optimizer) -> StepLR:\n    return StepLR(optimizer, 10)",
+    ],
+)
+def test_a_scheduler_of_torch_is_refused_with_what_to_write(tmp_path, monkeypatch, capsys, written):
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "own", "--template", "classification"]) == 0
+    monkeypatch.chdir("own")
+    text = Path("own.py").read_text()
+    assert "lr_scheduler = Linear.Config(hold=0.8)" in text
+    head, _, rest = text.partition("lr_scheduler = Linear.Config(hold=0.8)")
+    imports = "from torch.optim.lr_scheduler import StepLR\n"
+    start = head.index("from pathlib")
+    Path("own.py").write_text(head[:start] + imports + head[start:] + written + rest)
+    assert main(["check", "own.py"]) == 2
+    told = capsys.readouterr()
+    wanted = "def lr_scheduler():\n    return lambda step, total, history: 0.95 ** (step // 100)"
+    told = "\n".join(line.removeprefix("    ") for line in (told.out + told.err).splitlines())
+    assert wanted in told
+    Path("own.py").write_text(head + wanted + rest)
+    assert main(["check", "own.py"]) == 0
 
 
 class Returns(Task):

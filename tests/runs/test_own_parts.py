@@ -8,12 +8,16 @@ import sys
 from pathlib import Path
 
 import pytest
+from torch import nn
 
 import textmill
+from textmill.config import Component
+from textmill.config import Config as BaseConfig
 from textmill.data.text_rows import TextRows
 from textmill.errors import CodeNotAllowedError, PlanError, UserError
 from textmill.models.classifier import Classifier
 from textmill.models.encoders.sequence import SequenceEncoder
+from textmill.recipes import registries
 from textmill.tasks.classification import DocumentClassification
 from textmill.text.features.labels import FittedLabels
 from textmill.text.tokenizers.word_tokenizer import FittedWords
@@ -339,3 +343,37 @@ def test_a_function_of_a_recipe_in_python_is_not_looked_for_in_a_script_that_is_
         "'evaluate', run_dir='run')."
     )
     assert float(loss) == pytest.approx(loss_in_training(tmp_path / "run"), rel=1e-5)
+
+
+@registries.models.register("tests_forgetful")
+class Forgetful(Component, nn.Module):
+    """A model that does not keep the settings that it was built from."""
+
+    class Config(BaseConfig):
+        """Its settings."""
+
+        dim: int = 8
+
+    def __init__(self, config, *, tokenizer, labels):
+        nn.Module.__init__(self)
+        self.embedding = nn.Embedding(tokenizer.vocab_info.size, config.dim)
+        self.score = nn.Linear(config.dim, len(labels))
+
+    def forward(self, text, lengths):
+        return self.score(self.embedding(text).mean(1))
+
+
+def test_a_model_that_keeps_no_config_is_loaded_by_its_settings(tmp_path):
+    data_in(tmp_path)
+    recipe = textmill.Recipe(
+        train_data=TextRows.Config(path=tmp_path / "train.tsv"),
+        valid_data=textmill.like("train_data", shuffle=False),
+        tokenizer=FittedWords.Config(),
+        labels=FittedLabels.Config(),
+        model=Forgetful.Config(dim=5),
+        task=DocumentClassification.Config(),
+    )
+    textmill.train(recipe, QUIET, run_dir=tmp_path / "run")
+    predictor = textmill.load(tmp_path / "run")
+    assert predictor.task.module.embedding.embedding_dim == 5
+    assert predictor("the soup was good").label in ("pos", "neg")

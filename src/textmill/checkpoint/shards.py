@@ -95,7 +95,7 @@ def write_shards(
             if where is not None and tensor.shape != (where.count, *where.shape[1:]):
                 raise CheckpointError(
                     f"Part {part!r}: {name!r} is {list(tensor.shape)}, which is not a share of "
-                    f"{list(where.shape)}; trainer.data_parallelism=fsdp does not save it."
+                    f"{list(where.shape)}; it cannot be saved by ranks that divide the weights."
                 )
             if rank == 0 if where is None else where.count:
                 own[name], first[name] = tensor, 0 if where is None else where.first

@@ -7,13 +7,14 @@ import inspect
 import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any
 
 from textmill.errors import UserError, refuse_all, worded
 
 __all__ = [
     "attribute_here",
+    "class_here",
     "missing_hooks",
     "option_here",
     "refuse_foreign_attribute",
@@ -144,19 +145,27 @@ HOOKS = {
         "the ingredient model (or module)": "build_model",
         "the ingredient callbacks": "on_fit_start on_fit_end on_train_start on_train_end "
         "on_train_batch_start on_train_batch_end on_train_epoch_start on_train_epoch_end "
-        "training_epoch_end on_validation_start on_validation_end on_validation_epoch_start "
-        "on_validation_epoch_end validation_epoch_end on_test_epoch_end test_epoch_end",
+        "training_epoch_end training_step_end on_validation_start on_validation_end "
+        "on_validation_batch_start on_validation_batch_end on_validation_epoch_start "
+        "on_validation_epoch_end validation_epoch_end validation_step_end on_test_start "
+        "on_test_end on_test_epoch_start on_test_epoch_end test_epoch_end on_before_backward "
+        "on_after_backward on_before_zero_grad on_before_optimizer_step on_save_checkpoint "
+        "on_load_checkpoint configure_callbacks teardown",
         "the ingredient reporters": "create_metric_reporter",
-        _OPTIMIZER: "configure_optimizers create_optimizer",
+        _OPTIMIZER: "configure_optimizers create_optimizer optimizer_step lr_scheduler_step",
+        "the setting trainer.clip_norm": "configure_gradient_clipping",
         _DATA: "build_inputs prepare_data train_dataloader val_dataloader test_dataloader",
     }),
     "Callback": _inverted({
-        "start": "on_train_start on_train_begin on_fit_start",
-        "step": "on_train_batch_end on_train_step_end on_step_end on_epoch_end on_train_epoch_end",
+        "start": "on_train_start on_train_begin on_fit_start on_init_end setup",
+        "step": "on_train_batch_end on_train_step_end on_step_end on_epoch_end on_train_epoch_end "
+        "on_log on_before_optimizer_step on_after_backward",
         "evaluated": "on_validation_end on_validation_epoch_end on_evaluate on_eval_end "
         "on_eval_epoch_end",
         "saved": "on_save on_save_checkpoint",
-        "end": "on_train_end on_fit_end",
+        "end": "on_train_end on_fit_end teardown",
+        "not there: step is called after each step": "on_train_batch_start on_train_epoch_start "
+        "on_step_begin on_epoch_begin on_epoch_start",
     }),
     "Schedule": _inverted({"after_warmup": "get_lr step_batch step_epoch"}),
     "Metric": _inverted({
@@ -288,6 +297,25 @@ def attribute_here(text: str) -> str:
     return f"{_HERE}{here}." if here else ""
 
 
+def class_here(kind: Any) -> str:
+    """What textmill has in place of a class of torch, as sentences; empty for other classes.
+
+    Example:
+        >>> from torch.optim.lr_scheduler import StepLR
+        >>> class_here(StepLR).partition(":")[0]
+        'One of torch changes the optimizer itself. Here it is a function that gives the factor on \
+optimizer.lr'
+    """
+    if getattr(kind, "__module__", "") != "torch.optim.lr_scheduler":
+        return ""
+    return (
+        "One of torch changes the optimizer itself. Here it is a function that gives the factor on "
+        "optimizer.lr: set lr_scheduler.type to a name of 'textmill list schedules', or write\n"
+        "def lr_scheduler():\n"
+        "    return lambda step, total, history: 0.95 ** (step // 100)"
+    )
+
+
 def refuse_foreign_attribute(name: str) -> None:
     """Refuses an attribute that textmill has under another name.
 
@@ -384,7 +412,24 @@ def _is_library(kind: type[Any]) -> bool:
 
 
 def _calls(kind: type[Any], name: str) -> bool:
-    """Whether code of the class, or of its own bases, calls a method of that name."""
+    """Whether code of the class, or of its own bases, calls a method of that name.
+
+    A method that calls itself, or the one that it overrides, is not called by that.
+    """
     own = (base for base in kind.__mro__ if not _is_library(base))
-    methods = (m for base in own for m in vars(base).values() if isinstance(m, FunctionType))
-    return any(name in method.__code__.co_names for method in methods)
+    methods = (method for base in own for key, method in vars(base).items() if key != name)
+    return any(name in _names_in(_code_of(method)) for method in methods)
+
+
+def _code_of(method: Any) -> CodeType | None:
+    method = getattr(method, "fget", method)  # of a property
+    method = inspect.unwrap(getattr(method, "__func__", method)) if callable(method) else None
+    return getattr(method, "__code__", None)
+
+
+def _names_in(code: CodeType | None) -> set[str]:
+    """What code names, with what stands in it: lambdas, functions, comprehensions."""
+    if code is None:
+        return set()
+    inner = [each for each in code.co_consts if isinstance(each, CodeType)]
+    return {*code.co_names, *(name for each in inner for name in _names_in(each))}

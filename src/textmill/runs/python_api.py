@@ -74,7 +74,7 @@ def run_experiment(
     if mode not in get_args(Mode):
         known = ", ".join(get_args(Mode))
         here = f"In textmill it is {MODES[mode]}." if mode in MODES else setting_here("mode", mode)
-        raise UserError(f"mode is {mode!r}; wanted one of {known}. {here}".rstrip())
+        raise UserError(f"mode is {mode!r:.80}; wanted one of {known}. {here}".rstrip())
     asked: dict[str, Any] = {"configs": configs, "allow_code": allow_code}
     run = run_named(recipe)
     if mode != "evaluate":

@@ -103,7 +103,7 @@ def _device(name: str, local_rank: int) -> str:
     if kind not in ("auto", "cuda", "mps") or (colon and (kind != "cuda" or not index.isdecimal())):
         guess = " Did you mean 'cuda'?" if kind.lower() in ("gpu", "nvidia") else ""
         raise UserError(
-            f"The device must be auto, cpu, cuda, cuda:N or mps, but is {name!r}.{guess}"
+            f"The device must be auto, cpu, cuda, cuda:N or mps, but is {name!r:.80}.{guess}"
         )
     import torch  # only a question about accelerators needs it
 

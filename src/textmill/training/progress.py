@@ -83,7 +83,7 @@ class Every:
         if found is None or unit is None or int(found.group(1)) == 0:
             raise ValueError(
                 f"an interval is a positive number with its unit, as '1000 steps', '2 epochs', "
-                f"'5000 examples' or '20 min'; found '{text}'"
+                f"'5000 examples' or '20 min'; found '{text!s:.80}'"
             )
         return cls(int(found.group(1)), unit)  # type: ignore[arg-type]
 

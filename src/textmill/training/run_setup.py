@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from textmill.checkpoint.layout import has_checkpoints
+from textmill.config.foreign_names import class_here
 from textmill.errors import TextmillError, UserError, try_all
 from textmill.metrics.metric import Direction
 from textmill.models import fast
@@ -132,6 +133,9 @@ def _checks(
 def _check_factor(schedule: Any, total: int | None) -> None:
     """Refuses a schedule that gives no factor, and what is none."""
     step = 1
+    if hasattr(schedule, "get_last_lr"):  # torch's, which has a state and moves the optimizer
+        name = type(schedule).__name__
+        raise UserError(f"lr_scheduler: {name} is of another kind. {class_here(type(schedule))}")
     try:
         if isinstance(schedule, Schedule):
             behind = schedule.warmup(total) + 1

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from textmill.config.component import Config, Given
-from textmill.config.foreign_names import setting_here
+from textmill.config.foreign_names import class_here, setting_here
 from textmill.config.ingredient import STANDARD, IngredientTable
 from textmill.config.parameters import MISSING, Parameter
 from textmill.config.planning.overrides import Names
@@ -149,9 +149,9 @@ class _Planner:
             where = f" ({source})" if source else ""
             text = (
                 f"{node.name} wants '{parameter}' to be {type_name(declared.annotation)}, "
-                f"but {wanted}{where} is {type_name(made)}."
+                f"but {wanted}{where} is {type_name(made)}. {class_here(made)}"
             )
-            self.problems.append(Problem(text, node.ingredient.place))
+            self.problems.append(Problem(text.rstrip(), node.ingredient.place))
 
     def tree(self) -> dict[str, Any]:
         """The resolved settings of all reached ingredients as plain data, ``type`` first."""

@@ -29,6 +29,7 @@ class Session:
     def __init__(self, nodes: Mapping[str, IngredientNode], provided: Mapping[str, object]) -> None:
         self.nodes = nodes
         self._objects: dict[str, Any] = dict(provided)
+        self._built_from: dict[str, Config] = {}
         self._order: list[str] = []
 
     def has(self, name: str) -> bool:
@@ -45,7 +46,9 @@ class Session:
                 key: self.get(wanted) for key, (wanted, _) in node.wiring.dependencies.items()
             }
             try:
-                self._objects[name] = _made(node, needed)
+                self._objects[name], config = _made(node, needed)
+                if config is not None:
+                    self._built_from[name] = config
                 if name in READ_AGAIN:
                     what = "The data" if name.endswith("_data") else name
                     refuse_read_once(self._objects[name], what)
@@ -69,6 +72,8 @@ class Session:
         for name in self._order:
             made = self._objects[name]
             config = made if isinstance(made, Config) else getattr(made, "config", None)
+            if not isinstance(config, Config):  # a class of a person's own need not keep it
+                config = self._built_from.get(name)
             if isinstance(config, Config) and (config is made or config.owner is type(made)):
                 yield name, config  # of another's Config, its type would be wrong
 
@@ -87,7 +92,8 @@ def _note_ingredient(error: Exception, name: str, place: Place | None) -> None:
     error.add_note(f"in the ingredient '{name}'{where}")
 
 
-def _made(node: IngredientNode, needed: dict[str, Any]) -> Any:
+def _made(node: IngredientNode, needed: dict[str, Any]) -> tuple[Any, Config | None]:
+    """What an ingredient is, and the Config that built it, if one did."""
     value = node.value
     if isinstance(value, BuiltFrom):
         config = needed.pop(value.name)
@@ -96,10 +102,10 @@ def _made(node: IngredientNode, needed: dict[str, Any]) -> Any:
                 f"{node.name} is built from {value.name}, which must be a component's Config, "
                 f"but is a {type(config).__name__}."
             )
-        return config.build(**needed)
+        return config.build(**needed), config
     if node.is_config:
         config = to_torch(node.config, type(node.config))
-        return config if node.name == "model" else config.build(**needed)
+        return (config if node.name == "model" else config.build(**needed)), config
     kinds = {parameter.name: parameter.annotation for parameter in node.wiring.settings}
     settings = {name: to_torch(item, kinds[name]) for name, item in node.settings.items()}
-    return value(**settings, **needed)
+    return value(**settings, **needed), None

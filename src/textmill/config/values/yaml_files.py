@@ -29,6 +29,8 @@ __all__ = [
 
 MAX_BYTES = 256_000  # a run's own has about 5,000; so many are read in under half a second
 MAX_DEPTH = 50
+LONGEST_WORD = 200
+"""Characters of a word that an error shows: a value may be all rows of a table."""
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the C parser is 20 times faster
 
@@ -176,6 +178,8 @@ def typed_place(word: str = "") -> str:
     'overrides: lr=x'
     """
     place = worded("command line", "overrides")
+    if len(word) > LONGEST_WORD:
+        word = f"{word[:LONGEST_WORD]}…"
     return f"{place}: {word}" if word else place
 
 

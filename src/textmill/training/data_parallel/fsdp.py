@@ -26,8 +26,19 @@ HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_load_state_dict_post_hooks")
 """Where torch's hooks are, which are put aside while a module is whole."""
 
 
-def check_elementwise(optimizer: torch.optim.Optimizer) -> None:
+BY_SETTING = ("trainer.data_parallelism=fsdp", "trainer.data_parallelism=ddp")
+BY_RECIPE = ("the recipe's fully_shard", "a module without fully_shard")
+"""What divides the weights among ranks, and what to use where that cannot be."""
+
+
+def check_elementwise(
+    optimizer: torch.optim.Optimizer, divided: tuple[str, str] = BY_SETTING
+) -> None:
     """Refuses an optimizer that looks at a whole parameter, of which a rank has a share.
+
+    Args:
+        optimizer: Made over the parameters.
+        divided: ``BY_SETTING`` or ``BY_RECIPE``.
 
     Example:
         >>> check_elementwise(torch.optim.AdamW(nn.Linear(1, 1).parameters()))
@@ -37,11 +48,11 @@ def check_elementwise(optimizer: torch.optim.Optimizer) -> None:
     """
     if isinstance(optimizer, ELEMENTWISE) or getattr(optimizer, "elementwise", False):
         return
+    by, instead = divided
     raise UserError(
-        "With trainer.data_parallelism=fsdp a rank has a share of each parameter, and "
-        f"{type(optimizer).__name__} looks at whole ones. Use optimizer.type=adamw, adam, sgd or "
-        "lion (of your own: a class with elementwise = True, if each number is moved by its own "
-        "gradient alone), or trainer.data_parallelism=ddp."
+        f"With {by} a rank has a share of each parameter, and {type(optimizer).__name__} looks at "
+        "whole ones. Use optimizer.type=adamw, adam, sgd or lion (of your own: a class with "
+        f"elementwise = True, if each number is moved by its own gradient alone), or {instead}."
     )
 
 
@@ -63,13 +74,16 @@ class Shards(nn.Module):
     Args:
         module: One to which ``fully_shard`` has been applied.
         ranks: Those that the shares are of.
+        divided: What has applied it, as :func:`check_elementwise` takes it.
 
     Raises:
         UserError: A parameter is not divided by rows among all ranks; or the module has a state
             beside parameters and buffers.
     """
 
-    def __init__(self, module: nn.Module, ranks: Ranks) -> None:
+    def __init__(
+        self, module: nn.Module, ranks: Ranks, divided: tuple[str, str] = BY_SETTING
+    ) -> None:
         super().__init__()
         self.rows: dict[str, TensorRows] = {}
         """Where each share stands in the whole, by name."""
@@ -89,7 +103,7 @@ class Shards(nn.Module):
         if odd := saved ^ self.state_dict().keys():
             raise UserError(
                 f"The module's state has {', '.join(sorted(odd)[:3])} beside its parameters and "
-                "buffers, which trainer.data_parallelism=fsdp does not save. Use ddp."
+                f"buffers, which cannot be saved with {divided[0]}. Use {divided[1]}."
             )
 
     def _place(self, name: str) -> tuple[nn.Module, str]:
@@ -157,7 +171,8 @@ class FullySharded:
         from torch.distributed.fsdp import FSDPModule
 
         self.module, self.ranks, self.optimizer = module, ranks, optimizer
-        check_elementwise(optimizer)
+        self._divided = BY_RECIPE if is_sharded(module) else BY_SETTING
+        check_elementwise(optimizer, self._divided)
         names = {p: name for name, p in module.named_parameters()}
         groups = [[_known(names, p) for p in group["params"]] for group in optimizer.param_groups]
         self._calls = _Calls(module)
@@ -168,7 +183,7 @@ class FullySharded:
             part.set_gradient_divide_factor(1.0)  # gradients are sums, which the count divides
             part.set_force_sum_reduction_for_comms(True)
             part.set_requires_gradient_sync(False, recurse=False)
-        self.shards = Shards(module, ranks)
+        self.shards = Shards(module, ranks, self._divided)
         for group, own in zip(optimizer.param_groups, groups, strict=True):
             group["params"] = [self.shards.get_parameter(name) for name in own]
         self.parameters = [p for group in optimizer.param_groups for p in group["params"]]
@@ -203,10 +218,12 @@ class FullySharded:
         except RuntimeError as error:
             if "mixed torch.Tensor and DTensor" not in str(error):
                 raise
+            by, instead = self._divided
+            blocks = "" if self._divided is BY_RECIPE else " (what stands in a ModuleList)"
             raise UserError(
-                "With trainer.data_parallelism=fsdp a block of the module (what stands in a "
-                "ModuleList) has its weights while it is called, and something uses them outside "
-                f"of a call: {str(error).partition(',')[0]}. Call the block, or use ddp."
+                f"With {by} a block of the module{blocks} has its weights while it is called, and "
+                f"something uses them outside of a call: {str(error).partition(',')[0]}. Call the "
+                f"block, or use {instead}."
             ) from error
         return replace(made[0], total=whole)
 
@@ -310,8 +327,8 @@ def _known(names: Mapping[nn.Parameter, str], parameter: nn.Parameter) -> str:
     """The name of an optimizer's parameter in the module."""
     if parameter not in names:
         raise UserError(
-            "The optimizer has a parameter that is none of the module's, which "
-            "trainer.data_parallelism=fsdp does not shard. Put it into the module, or use ddp."
+            "The optimizer has a parameter that is not one of the module's, and the module's are "
+            "divided among ranks. Put it into the module, or train without fsdp or fully_shard."
         )
     return names[parameter]
 

@@ -112,9 +112,9 @@ def tell_idle(train: Batches, accumulate: int | str, ranks: Ranks) -> None:
     """Warns where whole batches are shared and a step has fewer than there are ranks."""
     if isinstance(train, SharedBatches) and train.fill:
         LOG.warning(
-            "train_data gives ready batches, which ranks share whole: with "
-            "trainer.data_parallelism=fsdp each rank computes with all of them, and only memory "
-            "is saved. Give rows."
+            "train_data gives ready batches, which ranks share whole, and each rank computes with "
+            "all of them, since weights are divided among ranks or the recipe has wrapped its "
+            "module: only memory is saved. Give rows."
         )
         return
     if isinstance(train, SharedBatches) and isinstance(accumulate, int) and accumulate < ranks.size:

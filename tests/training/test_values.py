@@ -128,18 +128,6 @@ def test_a_difference_that_min_delta_does_not_count_is_as_good_and_no_progress()
     assert (selection.best, selection.peak) == ((1, 0.55), (0, 0.5))
 
 
-def test_a_value_is_found_by_the_name_that_an_older_run_has_of_it():
-    config = Selection.Config(metric="subset_accuracy")
-    selection = config.build(directions={"accuracy": "higher", "loss": "lower"})
-    assert config.metric == "subset_accuracy"  # it is in the key of the run
-    assert selection.see(1, {"accuracy": 0.5, "loss": 1.0})
-    assert selection.config.metric == "accuracy"
-    own = {"subset_accuracy": "higher", "accuracy": "higher"}
-    assert config.build(directions=own).config.metric == "subset_accuracy"
-    with pytest.raises(UserError, match="'subset_accuracy', which this task does not measure"):
-        config.build(directions={"loss": "lower"})
-
-
 def test_a_metric_that_is_not_measured_is_refused_before_training():
     with pytest.raises(UserError) as caught:
         Selection.Config(metric="blue").build(directions={"loss": "lower", "bleu": "higher"})

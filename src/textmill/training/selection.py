@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -14,9 +13,6 @@ from textmill.errors import UserError
 from textmill.metrics.tables import format_value, is_of_label, is_share
 
 __all__ = ["Selection"]
-
-RENAMED = {"subset_accuracy": "accuracy"}
-"""Values by the names that older runs have of them; a setting that changed would be another run."""
 
 
 class Seen(NamedTuple):
@@ -88,9 +84,6 @@ class Selection(Component):
     config: Config
 
     def __init__(self, config: Config, *, directions: Mapping[str, str | None]) -> None:
-        now = RENAMED.get(config.metric, config.metric)
-        if now in directions and config.metric not in directions:
-            config = replace(config, metric=now)
         if config.metric not in directions:
             names = [name for name in directions if not is_of_label(name)]
             raise UserError(

@@ -1,6 +1,8 @@
 """Runs that fine-tune a pretrained encoder: every task with every family, from a folder."""
 
+import errno
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -13,10 +15,11 @@ from safetensors.torch import load_file
 
 import textmill
 from tests.pretrained_checkpoints import ENCODERS, save_encoder
-from textmill.errors import UserError
+from textmill.errors import StorageError, UserError
 from textmill.models.lora import merged, own_weights
 from textmill.preflight.check import check
 from textmill.runs.export import export
+from textmill.runtime.disk import operations
 from textmill.runtime.pretrained import find_pretrained
 
 WORDS = "the O\ncat B-animal\nsat O\n\ndogs B-animal\nbark O\n\n"
@@ -169,6 +172,28 @@ def test_a_run_goes_on_bitwise_without_the_folder(task: str, tmp_path: Path) -> 
     assert check(part, ["trainer.max_steps=8"]).problems == []
     with pytest.raises(UserError, match=f"There is no folder {tmp_path / 'part/encoder'}"):
         textmill.train(f"{task}/pretrained", overrides=again, run_dir=tmp_path / "another")
+
+
+def test_a_run_whose_first_save_failed_begins_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder of its checkpoints is there, and none is in it."""
+    make = operations.mkdir
+
+    def full(path: Path) -> None:
+        if path.name.startswith(".step-"):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        make(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(operations, "mkdir", full)
+        with pytest.raises(StorageError, match="No space left"):
+            trained("classification", "bert", tmp_path / "part")
+    run = tmp_path / "part/run"
+    assert [*(run / "checkpoints").iterdir()] == []
+    textmill.train(run, overrides=["trainer.max_steps=4"])
+    whole = trained("classification", "bert", tmp_path / "whole", steps=4)
+    assert weights_of(run) == weights_of(whole)
 
 
 def test_a_classifier_by_the_first_token_begins_as_that_of_transformers(tmp_path: Path) -> None:

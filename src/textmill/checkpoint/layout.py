@@ -5,7 +5,7 @@ from pathlib import Path
 
 __all__ = [
     "BEST", "CHECKPOINTS", "LAST", "MANIFEST", "MODULES", "STATE", "TENSORS", "TEXT",
-    "deciding_files", "folder_name", "has_checkpoints", "has_saved", "is_checkpoint",
+    "deciding_files", "folder_name", "has_checkpoints", "is_checkpoint",
     "is_folder_name", "module_file", "shard_file", "sharded_part", "step_of",
     "tensor_file", "text_folder",
 ]  # fmt: skip
@@ -97,14 +97,14 @@ def text_folder(checkpoint: Path) -> Path:
 
 
 def has_checkpoints(run: Path) -> bool:
-    """Whether anything was ever saved in a run folder."""
-    return (run / CHECKPOINTS).is_dir()
+    """Whether a whole checkpoint was ever saved in a run folder.
 
-
-def has_saved(run: Path) -> bool:
-    """Whether a run saved into a folder; a project's own ``checkpoints`` has none of textmill's."""
+    ``checkpoints`` is made before the first save, and a project's own has none of textmill's.
+    """
     saved = run / CHECKPOINTS
-    return (saved / LAST).exists() or any(saved.glob(f"{_STEP}*"))
+    return (saved / LAST).exists() or any(
+        path.is_dir() and is_folder_name(path.name) for path in saved.glob(f"{_STEP}*")
+    )
 
 
 def is_checkpoint(folder: Path) -> bool:

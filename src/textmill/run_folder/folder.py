@@ -23,7 +23,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from textmill.checkpoint.layout import CHECKPOINTS, MODULES, has_saved
+from textmill.checkpoint.layout import CHECKPOINTS, MODULES, has_checkpoints
 from textmill.checkpoint.manifest import RUN_NAME, Manifest
 from textmill.checkpoint.run_seal import RunSeal, sealed_config
 from textmill.checkpoint.saved import SavedCheckpoints
@@ -130,7 +130,7 @@ def is_run_folder(path: Path) -> bool:
 
 def wrote_in(folder: Path) -> bool:
     """Whether a run wrote anything that says what it is, or of its weights, into a folder."""
-    return (folder / "run.json").exists() or has_saved(folder)
+    return (folder / "run.json").exists() or has_checkpoints(folder)
 
 
 def runs_in(root: Path) -> list[Path]:
@@ -219,7 +219,7 @@ class RunFolder:
     def has_other(self, key: str) -> bool:
         """Whether it holds a run of another key; one that never saved anything gives way."""
         info = self.info
-        saved = bool(info.get("finished")) or has_saved(self.path)
+        saved = bool(info.get("finished")) or has_checkpoints(self.path)
         return bool(info) and info["key"] != key and saved
 
     def take_over(self, key: str) -> None:

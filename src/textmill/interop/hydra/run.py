@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from textmill.checkpoint.layout import CHECKPOINTS
+from textmill.checkpoint.layout import has_checkpoints
 from textmill.config.sources.imports import file_of, is_local, local_files, parsed
 from textmill.config.sources.own_code import own_parts
 from textmill.errors import UserError, worded
@@ -142,7 +142,7 @@ class HydraRun:
             UserError: It has steps of another length, and is not to ``extend``.
         """
         before, now = folder.info.get("length"), length_of(self.keyed)
-        if not folder.finished and not [*folder.path.glob(f"{CHECKPOINTS}/*")]:
+        if not folder.finished and not has_checkpoints(folder.path):
             return False  # it failed before it had any, and may be another as well
         if before is not None and before != now and not extend:
             shown = " ".join(f"trainer.{n}={before.get(n, 'null')}" for n in LENGTH if n in before)

@@ -14,12 +14,13 @@ from tests.launch.grids import SHORT, quick, runs_of
 from tests.launch.test_grid import cells_in
 from tests.runs.made_runs import made_run
 from tests.warm_textmill import warm_programs
+from textmill.cli import runs_list
 from textmill.cli.main import main
 from textmill.errors import UserError
 from textmill.launch import slurm as slurm_module
 from textmill.launch.cells import Named
 from textmill.launch.grid import AllCells, Grid
-from textmill.launch.slurm import Slurm, SlurmJobs, queued_jobs
+from textmill.launch.slurm import Slurm, SlurmJobs, queued_jobs, recorded_jobs
 from textmill.launch.watch import Watch
 from textmill.run_folder.folder import RunFolder
 
@@ -66,6 +67,35 @@ def test_a_run_is_listed_while_its_job_waits_and_handed_over_once(slurm, tmp_pat
     assert slurm.handed_over == ["4711", "4712"]
 
 
+def test_the_list_asks_slurm_only_for_jobs_on_record_and_not_for_long(
+    slurm, capsys, caplog, monkeypatch
+):
+    asked = slurm.queue / "asked"
+    (slurm.queue / "hangs").touch()
+    assert listed(capsys) == "No runs in runs.\n"
+    assert not asked.exists()
+    (slurm.queue / "hangs").unlink()
+    assert main(TRAIN) == 0
+    capsys.readouterr()
+
+    (slurm.queue / "hangs").touch()
+    with monkeypatch.context() as patch:
+        patch.setattr(runs_list, "QUEUE_SECONDS", 0.2)
+        assert listed(capsys) == "No runs in runs.\n"
+    assert "squeue does not say which jobs wait: nothing within 0.2 s." in caplog.text
+    (slurm.queue / "hangs").unlink()
+
+    assert recorded_jobs() == {"4711"}
+
+    slurm.end("4711")
+    asked.unlink()
+    assert listed(capsys) == "No runs in runs.\n"
+    assert asked.exists()
+    asked.unlink()
+    assert listed(capsys) == "No runs in runs.\n"  # it has ended: there is nothing to ask for
+    assert not asked.exists()
+
+
 def test_jobs_of_others_are_not_ours(slurm, tmp_path):
     for number, folder, name in (
         ("1", tmp_path / "here", "textmill runs/a"),
@@ -90,8 +120,6 @@ def test_where_slurm_does_not_answer_nothing_is_handed_over(slurm, capsys, caplo
     )
     assert said in capsys.readouterr().err
     assert slurm.handed_over == []
-    assert listed(capsys) == "No runs in runs.\n"
-    assert said in caplog.text
 
     (slurm.queue / "fails").unlink()
     monkeypatch.setattr(slurm_module, "QUEUE_SECONDS", 0)

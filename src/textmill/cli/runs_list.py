@@ -23,6 +23,8 @@ WRITTEN = ("run.json", "metrics.jsonl")
 """What a run at work writes again and again."""
 HEADER = ("run", "recipe", "state", "steps", "last written", "MB", "best", "settings")
 SORTED = ("best", "name", "written")
+QUEUE_SECONDS = 5
+"""How long is waited for Slurm's answer."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -54,11 +56,16 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _waiting(roots: Sequence[str]) -> dict[Path, "QueuedJob"]:
-    """The jobs of Slurm that train a run, or are to, by its folder."""
-    from textmill.launch.slurm import queued_jobs
+    """The jobs of Slurm that train a run, or are to, by its folder.
 
+    Slurm is asked only if jobs from this directory are on record; the list does not wait long.
+    """
+    from textmill.launch.slurm import queued_jobs, recorded_jobs
+
+    if not recorded_jobs():
+        return {}
     try:
-        jobs = queued_jobs()
+        jobs = queued_jobs(within=QUEUE_SECONDS)
     except UserError as error:
         LOG.warning("%s", error)
         return {}

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -18,7 +19,7 @@ from textmill.config.component import typed_construction
 from textmill.errors import MissingExtraError, RunError, UserError
 from textmill.launch.local import LeftProcess, left_process, opened_log
 
-__all__ = ["Command", "QueuedJob", "Slurm", "SlurmJob", "SlurmJobs", "queued_jobs"]
+__all__ = ["Command", "QueuedJob", "Slurm", "SlurmJob", "SlurmJobs", "queued_jobs", "recorded_jobs"]
 
 SAVE_SECONDS = 120
 """Before the end of its time a job is asked to stop, so that it saves and is queued again."""
@@ -31,6 +32,10 @@ QUEUE_SECONDS = 30
 """How old a look at the queue may be that tells what was handed over before."""
 ANSWER_SECONDS = 60
 """How long is waited for the answer of ``squeue``, which tries for minutes."""
+RECORD = Path(".textmill") / "slurm_jobs"
+"""An empty file for each job that was handed over from this working directory, by its number; it is
+removed once ``squeue`` no longer has the job.
+"""
 PREFIX = "textmill "
 """The beginning of a job's name; what follows is the run's folder."""
 LOST = {"CANCELLED", "FAILED", "INTERRUPTED", "NODE_FAIL", "OUT_OF_MEMORY", "TIMEOUT"}
@@ -209,20 +214,33 @@ class QueuedJob:
         return self.script.parent / self.number / f"{self.number}_0_log.err"
 
 
-def queued_jobs() -> list[QueuedJob]:
+def recorded_jobs() -> set[str]:
+    """The numbers of jobs from this working directory that are not known to have ended."""
+    try:
+        return {path.name for path in RECORD.iterdir()}
+    except OSError:
+        return set()
+
+
+def queued_jobs(*, within: float | None = None) -> list[QueuedJob]:
     """The jobs of textmill that wait or run, of this person and from this working directory.
+
+    Args:
+        within: Seconds that Slurm has for its answer; None: :data:`ANSWER_SECONDS`.
 
     Raises:
         UserError: Slurm does not answer.
     """
+    recorded = recorded_jobs()
+    within = ANSWER_SECONDS if within is None else within
     if (squeue := shutil.which("squeue")) is None:
         return []
     words = [squeue, "--noheader", f"--user={os.getuid()}", "--format=%i|%T|%Z|%o|%j"]
-    options: dict[str, Any] = {"capture_output": True, "text": True, "timeout": ANSWER_SECONDS}
+    options: dict[str, Any] = {"capture_output": True, "text": True, "timeout": within}
     try:
         asked = subprocess.run(words, check=True, **options)  # noqa: S603
     except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
-        late = f"nothing within {ANSWER_SECONDS} s"
+        late = f"nothing within {within} s"
         said = late if isinstance(error, subprocess.TimeoutExpired) else error.stderr.strip()
         raise UserError(
             f"squeue does not say which jobs wait: {said}. Try again when Slurm answers."
@@ -232,6 +250,9 @@ def queued_jobs() -> list[QueuedJob]:
         number, state, folder, script, name = [*line.strip().split("|", 4), *[""] * 4][:5]
         if name.startswith(PREFIX) and Path(folder).resolve() == here:
             found.append(QueuedJob(number, state, Path(script), name.removeprefix(PREFIX)))
+    for number in recorded - {job.number for job in found}:
+        with suppress(OSError):
+            (RECORD / number).unlink()
     return found
 
 
@@ -337,9 +358,13 @@ class SlurmJobs:
         held = log.absolute() if self._here and log is not None else None
         try:
             job = self._executor.submit(Command(tuple(words), self.threads, held))
-            return SlurmJob(job, log)
         except self._refused as error:
             raise UserError(f"Slurm refuses the job: {str(error).strip()}") from None
+        if not self._here:
+            with suppress(OSError):  # as in a directory that cannot be written to
+                RECORD.mkdir(parents=True, exist_ok=True)
+                (RECORD / str(job.job_id)).touch()
+        return SlurmJob(job, log)
 
 
 def _named(slurm: Slurm) -> dict[str, Any]:

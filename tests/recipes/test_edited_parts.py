@@ -103,13 +103,16 @@ def test_a_script_that_is_imported_in_place_of_the_runs_copy_is_compared_too(tmp
     path = script(tmp_path, "encoder=Named.Config(width=5)")
     train = f"import textmill; textmill.train('own.py', {QUIET!r}, run_dir='run')"
     in_new_process(train, cwd=tmp_path)
-    load = f"{TELL}import own, textmill\ntextmill.load('run')\n"
+    load = (
+        f"{TELL}import own, textmill\nfrom textmill.errors import CodeNotAllowedError\n"
+        "try:\n    textmill.load('run')\nexcept CodeNotAllowedError as error:\n    print(error)\n"
+    )
     assert in_new_process(load, tmp_path, cwd=tmp_path) == ""
     edit(path)
     assert in_new_process(load, tmp_path, cwd=tmp_path) == (
-        "own.Named, or code it uses, is not as run was trained with it: the answers may be those "
-        "of another model. Restore it, or let the run's copy be used (--allow-code, "
-        "allow_code=True) by a process that has not imported it, or train anew.\n"
+        "own.Named, or code it uses, is not as run was trained with it. Restore it, or let the "
+        "run's own copy be used, if you trust it: --allow-code on the command line, "
+        "allow_code=True in Python.\n"
     )
 
 

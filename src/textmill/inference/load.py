@@ -38,6 +38,7 @@ __all__ = [
     "edited_parts",
     "load_run",
     "predictor_of",
+    "refuse_edited",
     "saved_nodes",
     "saved_plan",
     "text_parts",
@@ -138,7 +139,12 @@ def _needs_code(
 
 
 def load_run(
-    run: Path, *, checkpoint: str = "best", device: str = "auto", allow_code: bool = False
+    run: Path,
+    *,
+    checkpoint: str = "best",
+    device: str = "auto",
+    allow_code: bool = False,
+    wanted: bool = False,
 ) -> Predictor:
     """Loads a run whose task and module are components that are registered or imported here.
 
@@ -147,15 +153,18 @@ def load_run(
         checkpoint: ``best`` (else last), ``last``, or a checkpoint's name.
         device: ``auto`` or a device as torch names it.
         allow_code: Whether the modules that its ``config.yaml`` names may be imported.
+        wanted: Whether the caller allows the run's own code, and asks first for what is here.
 
     Raises:
         NeedsCodeError: The task or the module, or a part of them, is the recipe's own.
+        UserError: What is imported here is not what the run was trained with.
     """
     env = Env.detect(device)
-    return use_checkpoint(run, checkpoint, lambda opened: _loaded(run, opened, env, allow_code))
+    how = {"allow_code": allow_code, "wanted": wanted}
+    return use_checkpoint(run, checkpoint, lambda opened: _loaded(run, opened, env, **how))
 
 
-def _loaded(run: Path, opened: Opened, env: Env, allow_code: bool) -> Predictor:
+def _loaded(run: Path, opened: Opened, env: Env, *, allow_code: bool, wanted: bool) -> Predictor:
     """The predictor of one checkpoint, by data alone; sizes are compared before memory is taken."""
     provided = {"env": env, **opened.text.ingredients}
     parts = ("module", "task")
@@ -177,7 +186,11 @@ def _loaded(run: Path, opened: Opened, env: Env, allow_code: bool) -> Predictor:
             f"{opened.path}: the model in config.yaml cannot be built: {error}"
         ) from error
     task.module.to(env.device)
-    warn_of_edited(run, [*plan_parts(plan), *text_parts(opened.text)])
+    code = [*plan_parts(plan), *text_parts(opened.text)]
+    if allow_code:
+        warn_of_edited(run, code)
+    else:
+        refuse_edited(run, code, wanted=wanted)
     return predictor_of(task, opened, weights=weights)
 
 
@@ -202,21 +215,56 @@ def edited_parts(run: Path, parts: Iterable[Any]) -> list[str]:
 
 def warn_of_edited(run: Path, parts: Iterable[Any]) -> None:
     """Says where a run is used with code of a person's own that is not what it was trained with."""
+    _warn(run, _edited_names(run, parts))
+
+
+def refuse_edited(run: Path, parts: Iterable[Any], *, wanted: bool) -> None:
+    """Refuses what a process has imported, if it is not what a run was trained with.
+
+    It may be of another run whose module has the same name. Where the run keeps no copy of its code
+    and it is not ``wanted``, what is imported is used, and a warning says so.
+
+    Args:
+        run: The run folder.
+        parts: The classes and functions that would be used.
+        wanted: Whether the caller allows the run's own code.
+
+    Raises:
+        NeedsCodeError: The run keeps its code.
+        UserError: It does not, and its code is wanted.
+    """
+    names = _edited_names(run, parts)
+    if names and (run / "recipe.py").is_file():
+        raise NeedsCodeError(
+            f"{names} is not as {run} was trained with it. Restore it, or let the run's own copy "
+            "be used, if you trust it: --allow-code on the command line, allow_code=True in Python."
+        )
+    if names and wanted:
+        raise UserError(
+            f"{names} is not as {run} was trained with it, and this process has imported it "
+            "already. Use the run in a process of its own, which imports what it was trained with."
+        )
+    _warn(run, names)
+
+
+def _warn(run: Path, names: str) -> None:
+    if names:
+        LOG.warning(
+            "%s is not as %s was trained with it: the answers may be those of another model. "
+            "Restore it, or train anew.",
+            names,
+            run,
+        )
+
+
+def _edited_names(run: Path, parts: Iterable[Any]) -> str:
+    """What differs, as a sentence begins; empty if nothing does, or it cannot be told."""
     try:
         edited = edited_parts(run, parts)
     except UserError as error:  # as of a class that a notebook has made anew
         LOG.warning("Not compared with the code that %s was trained with: %s", run, error)
-        return
-    if edited:
-        kept = any("." in name for name in edited) and (run / "recipe.py").is_file()
-        LOG.warning(
-            "%s, or code it uses, is not as %s was trained with it: the answers may be those of "
-            "another model. Restore it%s, or train anew.",
-            " and ".join(edited),
-            run,
-            ", or let the run's copy be used (--allow-code, allow_code=True) by a process that has "
-            "not imported it" * kept,
-        )
+        return ""
+    return f"{' and '.join(edited)}, or code it uses," if edited else ""
 
 
 def predictor_of(task: Task, opened: Opened, *, weights: Any = None) -> Predictor:

@@ -25,6 +25,7 @@ from textmill.inference.load import (
     Predictor,
     load_run,
     predictor_of,
+    refuse_edited,
     saved_nodes,
     saved_plan,
     warn_of_edited,
@@ -82,7 +83,7 @@ def load(
     RunFolder(folder).info  # noqa: B018  # refuses what no run wrote
     refuse_lightning(folder)
     try:
-        return load_run(folder, checkpoint=checkpoint, device=device)
+        return load_run(folder, checkpoint=checkpoint, device=device, wanted=allow_code)
     except NeedsCodeError:
         if not allow_code:
             raise
@@ -163,6 +164,7 @@ def _made(
     allow_code: bool,
 ) -> Any:
     """Data to evaluate a run on: by its settings, by words alone, or by its recipe."""
+    by_recipe = partial(_session, folder, [name], device, provided, words=words)
     try:
         plan = saved_plan(
             folder,
@@ -178,10 +180,15 @@ def _made(
             pairs = TextPairs.Config(path=Path("pairs.tsv"), shuffle=False)
             return file_plan(name, pairs, words, tuple(provided)).start(provided).get(name)
         if allow_code and _names_recipe(folder):
-            return _session(folder, [name], device, provided, words=words).get(name)
+            return by_recipe().get(name)
         raise
     if not any(word.startswith(f"{name}.type=") for word in words):
-        warn_of_edited(folder, plan_parts(plan))
+        try:
+            refuse_edited(folder, plan_parts(plan), wanted=allow_code)
+        except NeedsCodeError:
+            if allow_code:
+                return by_recipe().get(name)
+            raise
     return plan.start(provided).get(name)
 
 

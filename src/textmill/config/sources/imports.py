@@ -17,6 +17,7 @@ __all__ = [
     "local_files",
     "own_files",
     "parsed",
+    "refuse_others",
 ]
 
 _TEXTMILL = Path(__file__).resolve().parents[2]
@@ -50,6 +51,30 @@ def local_files(tree: ast.Module, folder: Path) -> list[Path]:
     return sorted(found)
 
 
+def refuse_others(tree: ast.Module, folder: Path, script: Path) -> None:
+    """Refuses a script one of whose modules this process has by the same name from elsewhere.
+
+    Python would take the one in memory. That is right only if both files say the same.
+
+    Raises:
+        UserError: They do not.
+    """
+    try:
+        files = local_files(tree, folder)
+    except UserError:
+        return  # not Python: told when it is imported
+    for file in files:
+        name = _dotted(file, folder)
+        module = sys.modules.get(name)
+        other = None if module is None else file_of(module)
+        if other is not None and other != file and other.read_bytes() != file.read_bytes():
+            raise UserError(
+                f"{script} imports {name}, and this process has imported another module of that "
+                f"name: {other} is not as {file}. Use the script in a process of its own, or give "
+                "one of the modules another name."
+            )
+
+
 def own_files(name: str, folder: Path) -> Iterator[tuple[str, Path, str]]:
     """The files of a person's own that importing a dotted name executes, wherever they lie.
 
@@ -70,8 +95,13 @@ def own_files(name: str, folder: Path) -> Iterator[tuple[str, Path, str]]:
             below.pop(file, None)
             yield dotted, file, str(getattr(module, "__package__", "") or "")
     for file, inside in below.items():
-        place = file.parent if file.name == "__init__.py" else file.with_suffix("")
-        yield ".".join(place.relative_to(folder).parts), file, inside
+        yield _dotted(file, folder), file, inside
+
+
+def _dotted(file: Path, folder: Path) -> str:
+    """The name by which a file below a folder is imported."""
+    place = file.parent if file.name == "__init__.py" else file.with_suffix("")
+    return ".".join(place.relative_to(folder).parts)
 
 
 def is_own_file(file: Path) -> bool:
@@ -133,12 +163,12 @@ def _files(name: str, folder: Path) -> Iterator[tuple[Path, str]]:
 
 
 def _is_elsewhere(name: str, folder: Path) -> bool:
-    """Whether the name is that of a module which Python would not take from the folder."""
+    """Whether the name is that of a library, which Python would not take from the folder."""
     module = sys.modules.get(name)
     if module is None:
         return name in sys.stdlib_module_names
     file = file_of(module)
-    return file is not None and not file.is_relative_to(folder)
+    return file is not None and not file.is_relative_to(folder) and not is_own_file(file)
 
 
 def parsed(file: Path) -> ast.Module:

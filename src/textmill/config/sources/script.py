@@ -24,7 +24,7 @@ from textmill.config.ingredient import (
     is_ingredient,
 )
 from textmill.config.recipe import Recipe, experiments
-from textmill.config.sources.imports import file_of, is_local, local_files
+from textmill.config.sources.imports import is_local, local_files, refuse_others
 from textmill.config.validators import read_once
 from textmill.config.values.source_files import read_source
 from textmill.errors import Place, SeveralError, UserError, worded
@@ -49,6 +49,7 @@ def load_script(path: Path) -> IngredientTable:
     module = _new_module(path, source)
     folder = path.resolve().parent
     with _imports_from(folder):
+        refuse_others(tree, folder, path)
         try:
             exec(code, module.__dict__)  # noqa: S102 - running the user's own script is the point
         except (Exception, SystemExit) as error:
@@ -145,9 +146,8 @@ def _imports_from(folder: Path) -> Iterator[None]:
     importable, until the next script is loaded; last, where its names hide nobody else's. Modules
     of the script before are forgotten, since the next may have others of the same names.
     """
-    for name, file in [(name, file_of(module)) for name, module in sys.modules.items()]:
-        kept = name in _Former.known or name.startswith(SCRIPT_MODULE)
-        if _Former.folder and file and not kept and is_local(file, _Former.folder):
+    for name in sys.modules.keys() - _Former.known:
+        if not name.startswith(SCRIPT_MODULE) and _is_of(sys.modules[name], _Former.folder):
             del sys.modules[name]
     if _Former.added is not None:
         with suppress(ValueError):
@@ -162,6 +162,18 @@ def _imports_from(folder: Path) -> Iterator[None]:
         sys.path.remove(str(folder))
         if _Former.added is not None:
             sys.path.append(_Former.added)
+
+
+def _is_of(module: ModuleType, folder: Path | None) -> bool:
+    """Whether a module is a person's own, below the folder.
+
+    What is installed is told by its path as it stands: of a thousand modules, to resolve it takes a
+    tenth of a second.
+    """
+    file = getattr(module, "__file__", None)
+    if folder is None or not isinstance(file, str) or "-packages" in file:
+        return False
+    return is_local(Path(file), folder)
 
 
 class _Former:

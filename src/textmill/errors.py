@@ -156,8 +156,8 @@ class MissingExtraError(UserError):
         )
 
 
-TRAINING_PACKAGES = ("sacrebleu", "torch")
-"""What the extra ``train`` brings: an answer of an export needs none of it."""
+TRAINING_PACKAGES = {"sacrebleu": "sacrebleu", "sklearn": "scikit-learn", "torch": "torch"}
+"""What the extra ``train`` brings, by what is imported: an answer of an export needs none of it."""
 
 
 def missing_training_extra(error: BaseException | None, what: str) -> MissingExtraError | None:
@@ -176,7 +176,7 @@ pip install 'textmill[train]'
     """
     while error is not None:
         if isinstance(error, ModuleNotFoundError) and error.name in TRAINING_PACKAGES:
-            return MissingExtraError(error.name, extra="train", what=what)
+            return MissingExtraError(TRAINING_PACKAGES[error.name], extra="train", what=what)
         error = error.__cause__
     return None
 

@@ -50,6 +50,6 @@ def test_steps_on_real_data_find_intents_and_slots(shared_data, tmp_path):
     ]
     run = textmill.run_experiment("joint/bilstm/local", "train_and_evaluate", "run", settings)
     found = run.evaluations["valid_data"]
-    assert found.values["intent_accuracy"] > 0.35  # of seven
+    assert found.values["intent_accuracy"] > 0.95  # by n-grams
     assert found.values["slot_f1"] > 0.1
     assert len(found.rows) == 200

@@ -105,6 +105,31 @@ def test_it_learns_the_rows_by_heart_and_answers_so_after_loading(variant, tmp_p
     assert str(answers[3]) == "[show ]"
 
 
+def test_a_linear_classifier_of_ngrams_knows_the_intents_before_the_first_step():
+    task = make(ngrams=True)
+    batches = task.batches(Data(), train=True, seed=1)
+    before = batches.state_dict()
+    assert not task.module.wide.table.any()
+    assert "A linear classifier of intents is fitted to the n-grams of 5 rows." in task.initialize()
+    assert batches.state_dict() == before, "training begins with the first row, too"
+    answers = task.predict([{"text": row["text"]} for row in TAGS])
+    right = [a.intent == row["label"] for a, row in zip(answers, TAGS, strict=True) if row["text"]]
+    assert all(right)
+    kept = {"wide.table", "wide.bias"}
+    assert kept <= set(task.module.state_dict()), "it is saved"
+    assert not kept & set(dict(task.module.named_parameters())), "and no step changes it"
+
+
+def test_a_linear_classifier_of_ngrams_is_fitted_to_ready_batches_too():
+    task = make(ngrams=True)
+    ready = list(task.batches(Data(), train=True, seed=1))
+    other = make(ngrams=True)
+    other.batches(ready, train=True, seed=1)
+    other.initialize()
+    task.initialize()
+    assert torch.allclose(other.module.wide.table, task.module.wide.table, atol=1e-3)
+
+
 def test_the_loss_is_that_of_the_frame():
     task = make(intent_weight=2.0)
     (batch,) = task.batches(Data(batch_size=9), train=True, seed=1)

@@ -25,6 +25,7 @@ from textmill.models.layers.word_embeddings import (
     WordEmbedding,
     hide_words,
 )
+from textmill.models.ngrams import HasNgrams
 from textmill.models.poolings import MaxPooling, Pooling
 from textmill.models.vocabulary import (
     HasFramedVocabInfo,
@@ -32,7 +33,7 @@ from textmill.models.vocabulary import (
     HasWordVocabInfo,
     ModelVocabInfo,
 )
-from textmill.models.wide import HasCountedNgrams, WideScores
+from textmill.models.wide import FittedScores
 
 __all__ = ["IntentSlotModel", "Tagger", "WordEncoder", "WordInfo"]
 
@@ -244,6 +245,8 @@ class IntentSlotModel(WordEncoder):
 
     Attributes:
         crf: What joins the tags' scores to those of sequences; None: each word for itself.
+        wide: A linear classifier of the text's n-grams, to whose scores of intents the encoder adds
+            its own; None without n-grams.
 
     Example:
         >>> import torch
@@ -277,7 +280,7 @@ class IntentSlotModel(WordEncoder):
         affixes: AffixInfo | None = None,
         pieces: HasFramedVocabInfo | None = None,
         dictionary: HasSize | None = None,
-        ngrams: HasCountedNgrams | None = None,
+        ngrams: HasNgrams | None = None,
     ) -> None:
         beside = WordInfo(
             characters=characters, affixes=affixes, pieces=pieces, dictionary=dictionary
@@ -285,7 +288,7 @@ class IntentSlotModel(WordEncoder):
         super().__init__(config, tokenizer=tokenizer, beside=beside)
         self.pooling: Pooling = config.pooling.build(dim=self.encoder.out_dim)
         self.intents = nn.Linear(self.pooling.out_dim, len(labels))
-        self.wide = None if ngrams is None else WideScores(ngrams, len(labels))
+        self.wide = None if ngrams is None else FittedScores(ngrams, len(labels))
         self.tags = nn.Linear(self.encoder.out_dim, len(slots))
         self.crf = LinearChainCrf(slots, constrained=config.constrained) if config.crf else None
 
@@ -311,6 +314,6 @@ class IntentSlotModel(WordEncoder):
         pooled = self.pooling(states, real_tokens(states, lengths.clamp(min=1)))
         intents: Tensor = self.intents(self.dropout(pooled))
         if self.wide is not None and ngrams is not None:
-            intents = intents + self.wide(ngrams)
+            intents = self.wide.added(intents, ngrams)
         tags: Tensor = self.tags(self.dropout(states))
         return intents, tags[:, : words.shape[1]]

@@ -1,5 +1,6 @@
 """The wide part of a model: a weight for each n-gram of a text and each score."""
 
+from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -9,8 +10,9 @@ from torch.nn import functional as F
 from typing_extensions import override
 
 from textmill.errors import UserError
+from textmill.models.ngrams import HasNgrams, NgramWeights
 
-__all__ = ["HasCountedNgrams", "WideScores"]
+__all__ = ["FittedScores", "HasCountedNgrams", "WideScores"]
 
 SCALE = 20.0
 """Length of a text's values. Adam moves every weight by its rate, whatever the gradient: with a
@@ -18,6 +20,16 @@ rate for deep layers and values of length 1 these scores would lag behind."""
 RARE = 10
 """Rows of an n-gram whose value is halved. Adam's first steps are its largest: what is in one row
 or two would be learned by heart."""
+
+
+LEAD = 10.0
+"""What a margin of 1 counts as a logit in training. The training rows have such margins by then, so
+what learns beside it is left with the rows that n-grams do not tell. With 4 it learned more of the
+others by heart, and 1 point of intents was lost on 450 rows; with 1.5 it was 9 points."""
+TOLD = 0.5
+"""Factor on all scores in answers: rows that the classifier was not fitted to have lower margins.
+On five held-out sets the mean probability of answers is within 2 points of their accuracy by it;
+without it, it was 5 to 9 points above where a tenth of the answers are wrong."""
 
 
 @runtime_checkable
@@ -50,10 +62,7 @@ class WideScores(nn.Module):
 
     def __init__(self, ngrams: HasCountedNgrams, out: int) -> None:
         super().__init__()
-        if not isinstance(ngrams, HasCountedNgrams):
-            raise UserError(
-                f"ngrams must be of type fitted_ngrams, but they are a {type(ngrams).__name__}."
-            )
+        _check(ngrams)
         weights = torch.from_numpy(ngrams.weights)
         seen = (1 + ngrams.rows) / torch.exp(weights.square() - 1) - 1
         # The saved text processor has them: a checkpoint need not.
@@ -70,3 +79,89 @@ class WideScores(nn.Module):
         if torch.compiler.is_exporting():  # a graph would have a loop over the rows
             return (self.table[ids] * values[..., None]).sum(dim=1)
         return F.embedding_bag(ids, self.table, per_sample_weights=values, mode="sum")
+
+
+class FittedScores(nn.Module):
+    """A linear classifier of a text's n-grams that is fitted before the first step and then stays.
+
+    It is the support vector machine of ``classification/ngrams``, by scikit-learn's LinearSVC with
+    its cost of 1. What is added to its scores, and learns by gradients, begins where n-grams alone
+    have come: it learns from the rows that they leave. Before :meth:`fit` all scores are 0.
+
+    Raises:
+        UserError: They are no n-grams.
+
+    Example:
+        >>> from textmill.text.tokenizers.ngram_tokenizer import NgramTokenizer
+        >>> wide = FittedScores(NgramTokenizer({"wake": 1, "sleep": 1}, {"wa": 1}, rows=2), 2)
+        >>> ids = torch.tensor([[2, 4], [3, 0]])
+        >>> wide.fit([ids], [torch.tensor([0, 1])])
+        >>> wide(ids).argmax(dim=1).tolist()
+        [0, 1]
+    """
+
+    def __init__(self, ngrams: HasNgrams, out: int) -> None:
+        super().__init__()
+        _check(ngrams)
+        self.values = NgramWeights(ngrams)
+        self.register_buffer("table", torch.zeros(len(self.values), out))
+        self.register_buffer("bias", torch.zeros(out))
+        self.table: Tensor
+        self.bias: Tensor
+
+    def fit(self, ids: Sequence[Tensor], labels: Sequence[Tensor]) -> None:
+        """Fits the classifier.
+
+        Args:
+            ids: Of batches, ids of n-grams. *Shape:* :math:`(B,N)` each.
+            labels: Numbers of their labels; a label that has no row is never the answer. Of rows
+                that all have one label nothing is learned. *Shape:* :math:`(B)` each.
+        """
+        import numpy as np
+        from scipy.sparse import csr_matrix
+        from sklearn.svm import LinearSVC
+
+        right = torch.cat([*labels]).cpu().numpy()
+        known = np.unique(right)
+        if len(known) < 2:
+            return
+        device, size = self.table.device, len(self.table)
+        parts = [(batch, self.values.padded(batch)) for batch in (b.to(device) for b in ids)]
+        lengths = torch.cat([(values > 0).sum(dim=1) for _, values in parts]).cpu().numpy()
+        places = torch.cat([batch[values > 0] for batch, values in parts]).cpu().numpy()
+        numbers = torch.cat([values[values > 0] for _, values in parts]).double().cpu().numpy()
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        rows = csr_matrix((numbers, places, starts), shape=(len(right), size))
+        machine = LinearSVC(random_state=0).fit(rows, right)
+        weights, biases = machine.coef_, machine.intercept_
+        if len(known) == 2:  # one line parts two labels
+            weights, biases = np.concatenate([-weights, weights]), np.concatenate([-biases, biases])
+        self.table.zero_()
+        self.bias.fill_(-1.0)
+        at = torch.from_numpy(known).to(device)
+        self.table[:, at] = torch.from_numpy(weights.T).to(self.table)
+        self.bias[at] = torch.from_numpy(biases).to(self.bias)
+
+    @override
+    def forward(self, ids: Tensor) -> Tensor:
+        """*Shape:* :math:`(B,N)` to :math:`(B,L)`."""
+        if not ids.shape[1]:
+            ids = F.pad(ids, (0, 1))  # embedding_bag wants a place, if one of no value
+        values = self.values.padded(ids)
+        if torch.compiler.is_exporting():  # a graph would have a loop over the rows
+            scores = (self.table[ids] * values[..., None]).sum(dim=1)
+        else:
+            scores = F.embedding_bag(ids, self.table, per_sample_weights=values, mode="sum")
+        return LEAD * (self.bias + scores)
+
+    def added(self, others: Tensor, ids: Tensor) -> Tensor:
+        """Other scores and these as one. *Shape:* :math:`(B,L)` and :math:`(B,N)` to (B,L)."""
+        both: Tensor = others + self(ids)
+        return both if self.training else TOLD * both
+
+
+def _check(ngrams: object) -> None:
+    if not isinstance(ngrams, HasCountedNgrams):
+        raise UserError(
+            f"ngrams must be of type fitted_ngrams, but they are a {type(ngrams).__name__}."
+        )

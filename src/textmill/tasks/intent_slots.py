@@ -1,6 +1,6 @@
 """Intents and slots: what a text wants, and what is marked in it, as one frame."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -15,10 +15,11 @@ from textmill.errors import DataError
 from textmill.exported.forward import Forward
 from textmill.metrics.frames import Frames
 from textmill.metrics.metric import Metric
+from textmill.models.wide import FittedScores
 from textmill.tasks import registries
 from textmill.tasks.batches.real_places import at_places, real_places
 from textmill.tasks.column_task import ColumnsTask, UnseenLabelsConfig
-from textmill.tasks.task import Loss, Metrics, Row
+from textmill.tasks.task import Batches, Loss, Metrics, Row
 from textmill.tasks.word_tags import (
     random_field,
     seen_rows,
@@ -51,7 +52,8 @@ class IntentSlots(ColumnsTask):
     sequences of tags.
 
     The loss of a text is the negative log probability of its frame: that of its intent and those of
-    all its tags.
+    all its tags. Where the recipe has ``ngrams``, a linear classifier of intents is fitted to those
+    of the training rows before the first step, and what the module learns is added to its scores.
     """
 
     class Config(UnseenLabelsConfig):
@@ -72,6 +74,7 @@ class IntentSlots(ColumnsTask):
             require(self, "task", sizes=["max_length"], positive=["intent_weight"])
 
     text: IntentSlotText
+    _train_batches: Batches | None = None
 
     def __init__(  # noqa: PLR0913  # one argument per ingredient
         self,
@@ -101,6 +104,30 @@ class IntentSlots(ColumnsTask):
         targets = {"label": label_column(labels), "slots": SlotsColumn(slots)}
         self.text = IntentSlotText(inputs, targets)
         self.crf = random_field(module)
+
+    @override
+    def batches(self, data: Iterable[Any], *, train: bool, seed: int) -> Batches:
+        made = super().batches(data, train=train, seed=seed)
+        if train:
+            self._train_batches = made
+        return made
+
+    @override
+    def initialize(self) -> list[str]:
+        """Fits the intents' scores of n-grams, where the module has such, to the training rows."""
+        lines = super().initialize()
+        wide = getattr(self.module, "wide", None)
+        if not isinstance(wide, FittedScores) or self._train_batches is None:
+            return lines
+        start = self._train_batches.state_dict()
+        parts = [(batch["ngrams"], batch["label"]) for batch in self._train_batches]
+        self._train_batches.load_state_dict(start)
+        wide.fit([ids for ids, _ in parts], [labels for _, labels in parts])
+        rows = sum(len(labels) for _, labels in parts)
+        return [
+            *lines,
+            f"A linear classifier of intents is fitted to the n-grams of {rows:,} rows.",
+        ]
 
     @override
     def row_notes(self, rows: Sequence[Row], *, train: bool) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 Rows are an intent, a text and a tag for each word, as ``O B-time I-time``; where slots are spans of
 characters, as ``16:24:time``, set ``slots.format=spans``, and ``train_data.columns`` to the order
-of the file.
+of the file. Intents begin with a linear classifier of n-grams, to whose scores the encoder adds.
 """
 
 from functools import partial
@@ -59,7 +59,7 @@ def joint(doc: str, encoder: SequenceEncoder.Config, *, crf: bool, lr: float = 2
         trainer=Trainer.Config(
             max_epochs=30,
             ema=0.999,
-            selection=Selection.Config(metric="frame_accuracy", patience=5),
+            selection=Selection.Config(metric="frame_accuracy"),
         ),
     )
 

@@ -131,7 +131,8 @@ def test_rows_keep_their_place_and_errors_name_it_once(answered, expected):
         "a.tsv:2 (byte 4): column 'source' is empty\n"
         "a.tsv:3 (byte 5): 'source' is longer than the 64 tokens the model takes.\n"
         "a.tsv:4 (byte 806): bad UTF-8: 0xff at byte 1 of the line (invalid start byte)\n"
-        "3 of 5 rows could not be answered.\n"
+        "3 of 5 rows could not be answered. Rows that are not UTF-8 are read by encoding=cp1252, "
+        "if Windows or Excel wrote them.\n"
     )
     code, out, _ = answered("a.tsv", content, "--json")
     assert json.loads(out[3]) == {
@@ -176,6 +177,24 @@ def test_a_pipe_is_read_as_the_runs_data_is(piped, expected):
         assert piped(content, *words) == (0, expected, "")
 
 
+def test_lines_and_rows_may_be_in_another_encoding(piped, answered, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lines, row = "Où est-il ?\n".encode("latin-1"), "7\tOù est-il ?\n".encode("latin-1")
+    for found in (
+        piped(lines, "-", "encoding=latin-1", "--json"),
+        piped(lines, "--lines", "-", "encoding=latin-1", "--json"),
+        answered("a.txt", lines, "encoding=latin-1", "--json"),
+        answered("a.tsv", row, "encoding=latin-1", "columns={source: 1}", "--json"),
+    ):
+        code, (line,), err = found
+        assert (code, err, json.loads(line)["source"]) == (0, "", "Où est-il ?")
+    code, out, err = answered("a.tsv", row, "columns={source: 1}", "--output", "o.jsonl")
+    assert (code, out) == (1, ["o.jsonl: 1 row"])
+    assert "are read by encoding=cp1252, if Windows or Excel wrote them." in err
+    (kept,) = map(json.loads, (tmp_path / "o.jsonl").read_text().splitlines())
+    assert (kept["column_0"], kept["source"]) == ("7", "O\\xf9 est-il ?")
+
+
 def test_json_is_about_answers_and_lines_of_text_stay_lines(piped, answered, expected):
     lines, pairs = f"{GO}\n{CAT}\n", f"{GO}\tVa !\n{CAT}\tLe chat dort.\n"
     objects = "".join(json.dumps({"source": text}) + "\n" for text in (GO, CAT))
@@ -198,7 +217,8 @@ def test_a_line_that_training_would_refuse_is_refused(piped):
         "line 3: the line is empty\n"
         "line 4: NUL at byte 1 of the line\n"
         "line 5: bad UTF-8: 0xff at byte 0 of the line (invalid start byte)\n"
-        "4 of 5 rows could not be answered.\n"
+        "4 of 5 rows could not be answered. Rows that are not UTF-8 are read by encoding=cp1252, "
+        "if Windows or Excel wrote them.\n"
     )
     _, out, _ = piped(b'{"source": "a\\u0000"}\n{"source": "a", "source": "b"}\n', "--json")
     assert [json.loads(line)["error"] for line in out] == [
@@ -251,7 +271,7 @@ def test_settings_that_say_nothing_of_reading_are_refused(answered, word):
         f"error: {name.partition('=')[0]}: says nothing of how a file is read; textmill predict "
         "takes "
         "format, columns, optional, header, delimiter, extra_columns, separator, comment, lists, "
-        "max_line_bytes.\n"
+        "max_line_bytes, encoding.\n"
     )
 
 

@@ -4,7 +4,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from io import BytesIO
 from itertools import chain
 from pathlib import Path
@@ -13,12 +13,12 @@ from typing import IO, Any
 from textmill.cli.arguments import add_run, load_predictor, typed_lines
 from textmill.cli.pipelines.pdf_refusal import refuse_pdf
 from textmill.cli.prediction.prediction_rows import (
-    Asked,
     ColumnRows,
     LineRows,
     Peeked,
     answers,
     begins_as_json,
+    encoding_hint,
 )
 from textmill.errors import UserError
 from textmill.runtime.logging import printable
@@ -26,6 +26,7 @@ from textmill.text.cells import unlisted
 
 __all__ = ["add", "add_rows", "answer", "run"]
 
+ENCODING = "encoding="
 HEAD = 1024
 """Bytes that say whether a file is a PDF."""
 
@@ -67,7 +68,7 @@ def add_rows(parser: argparse.ArgumentParser) -> None:
         default=[],  # with it argparse does not ask for the list
         type=_setting,
         metavar="setting=value",
-        help="how columns are read, as header=true, format=csv or columns={text: 2}",
+        help="how rows are read, as header=true, format=csv, encoding=cp1252 or columns={text: 2}",
     )
     parser.add_argument(
         "--lines",
@@ -125,7 +126,7 @@ def answer(args: argparse.Namespace, load: Callable[[argparse.Namespace], Any]) 
 
 def _check_words(args: argparse.Namespace, *, typed: bool) -> None:
     """Refuses words that do not go together, or with rows that are typed."""
-    if args.lines and args.words:
+    if args.lines and _columns_words(args):
         raise UserError(
             f"--lines reads a line as the text of a row; leave it out, or {args.words[0]}."
         )
@@ -138,6 +139,11 @@ def _check_words(args: argparse.Namespace, *, typed: bool) -> None:
             raise UserError(f"{word}: is about the file of --output; name one, or leave it out.")
 
 
+def _columns_words(args: argparse.Namespace) -> list[str]:
+    """The settings that say that rows have columns; lines of text have an encoding, too."""
+    return [word for word in args.words if not word.startswith(ENCODING)]
+
+
 def _rows(predictor: Any, args: argparse.Namespace, source: IO[bytes]) -> ColumnRows | LineRows:
     """The rows of a stream: those of columns where it has them, else its lines."""
     name = "standard input" if args.file == "-" else args.file
@@ -145,10 +151,11 @@ def _rows(predictor: Any, args: argparse.Namespace, source: IO[bytes]) -> Column
     if args.model is None:
         refuse_pdf(head.lines[:HEAD], args.file, args.run)
     data = _said(predictor, args)
-    if data == {} and args.words:
+    words = _columns_words(args)
+    if data == {} and words:
         raise _no_columns(args)
     json_lines = args.json and not args.lines and begins_as_json(head.lines)
-    if not (data == {} or args.lines or (json_lines and not args.words)):
+    if not (data == {} or args.lines or (json_lines and not words)):
         if data is not None:
             from textmill.cli.prediction.export_columns import pipe_layout
 
@@ -160,7 +167,9 @@ def _rows(predictor: Any, args: argparse.Namespace, source: IO[bytes]) -> Column
         if layout is not None:
             return ColumnRows(head, name, layout, keep=args.output is not None)
     _check_one_column(predictor, json_lines=json_lines)
-    return LineRows(head, name, json_lines=json_lines, column=predictor.columns[0])
+    encoding = next((w.partition("=")[2] for w in args.words if w.startswith(ENCODING)), "utf-8")
+    column = predictor.columns[0]
+    return LineRows(head, name, json_lines=json_lines, column=column, encoding=encoding)
 
 
 def _is_no_run(args: argparse.Namespace) -> bool:
@@ -185,8 +194,9 @@ def _in_columns(args: argparse.Namespace) -> bool:
         return False
     known = SUFFIXES.get(Path(args.file).suffix.lower())
     export = _is_no_run(args)
-    if args.words or known is not None:
-        return bool(args.words) or not (args.json and known == "jsonl" and export)
+    words = _columns_words(args)
+    if words or known is not None:
+        return bool(words) or not (args.json and known == "jsonl" and export)
     if export:
         return False
     from textmill.runs.prediction_input import table_format
@@ -275,15 +285,18 @@ def _opened(file: str) -> IO[bytes]:
         raise UserError(f"{file} cannot be read: {error.strerror}.") from None
 
 
-def _write_all(predictor: Any, rows: Iterable[Asked], *, json_lines: bool) -> int:
+def _write_all(predictor: Any, rows: ColumnRows | LineRows, *, json_lines: bool) -> int:
     """Prints all answers, and how many there are not; the exit code."""
     count = failed = 0
+    hint = ""
     for asked, found in chain.from_iterable(answers(predictor, rows)):
         count += 1
         failed += "error" in found
+        hint = hint or encoding_hint(rows, [found["error"]] if "error" in found else [])
         _write(asked.row, found, json_lines=json_lines)
     if failed:
-        print(f"{failed:,} of {count:,} rows could not be answered.", file=sys.stderr)
+        said = f"{failed:,} of {count:,} rows could not be answered. {hint}"
+        print(said.rstrip(), file=sys.stderr)
     return 1 if failed else 0
 
 

@@ -31,6 +31,8 @@ __all__ = [
 LOG = logging.getLogger("textmill")
 
 SHOWN = 20  # rows in an error's text: a screenful; a run keeps more in its bad_rows.jsonl
+FEW = 3
+"""Where all have one remedy."""
 KEPT = 100_000
 """Bad rows that are kept, some 40 MB; all are counted."""
 
@@ -167,6 +169,7 @@ def check_bad_rows(
     *,
     allowed: int,
     setting: str = "train_data.max_bad_rows",
+    advice: str = "",
     hint: str = "",
 ) -> None:
     """Raises when there are more bad rows than ``allowed``.
@@ -176,6 +179,7 @@ def check_bad_rows(
         count: All of it.
         allowed: How many are allowed.
         setting: The dotted name that the error proposes to raise.
+        advice: What to do, if that is not to leave such rows out.
         hint: What else may be wrong; the error ends with it.
 
     Raises:
@@ -194,10 +198,13 @@ def check_bad_rows(
     if bad <= allowed:
         return
     lines = [f"{bad} of {total} rows {'is' if bad == 1 else 'are'} bad, and {allowed} are allowed:"]
-    lines += [f"  {row}" for row in bad_rows[:SHOWN]]
-    if (shown := min(SHOWN, len(bad_rows))) < bad:
+    most = FEW if advice else SHOWN
+    lines += [f"  {row}" for row in bad_rows[:most]]
+    if (shown := min(most, len(bad_rows))) < bad:
         lines.append(f"  ... and {bad - shown} more")
-    if 2 * bad > total:
+    if advice:
+        lines.append(advice)
+    elif 2 * bad > total:
         name = setting.rpartition(".")[0]
         lines.append(
             "Most rows are bad: the file is likely another than it is read as. How it is read, "

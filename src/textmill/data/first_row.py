@@ -83,6 +83,8 @@ def other_delimiter(path: Path, layout: RowFormat, prefix: str = "") -> str | No
     if not sizes or (min(sizes) >= wanted and (len({*sizes}) == 1 or not is_csv)):
         return None
     for other in DELIMITERS:
+        if other != TAB and all(f"{other} " in line for line in lines):
+            continue  # a mark of sentences
         found = _sizes(lines, other, quoted=is_csv or other == ",")
         if found and len({*found}) == 1 and found[0] >= wanted and other != layout.separator:
             as_csv = not is_csv and other == ","

@@ -21,6 +21,7 @@ from textmill.data.formats.header import columns_setting, plain_name
 from textmill.data.formats.row_format import Row, RowFormat, numbered
 from textmill.data.text_pairs import TextPairs
 from textmill.errors import DataError, UserError
+from textmill.text.encodings import HEAD_BYTES, UTF8, is_utf8
 from textmill.text.features.labels import Labels
 
 __all__ = ["CLEARLY", "InputFile", "input_layout", "piped_layout"]
@@ -128,6 +129,12 @@ class InputFile:
         said = "auto" if "format" in self.said else self.config.format
         return format_name(first_file(self.config.path), said)
 
+    @cached_property
+    def _is_utf8(self) -> bool:
+        """Whether the file is certainly UTF-8."""
+        with self.path.open("rb") as file:
+            return is_utf8(file.read(HEAD_BYTES))
+
     def _are_names_of_another_format(self) -> bool:
         """Whether the training data's names are no names of a header: of JSON, say."""
         if self.kind not in POSITIONS or "columns" in self.said:
@@ -184,7 +191,8 @@ class InputFile:
         if not cells or "columns" in self.said or kind not in TABLES or not data.is_file():
             return False
         delimiter = None if "delimiter" in self.said else self.config.delimiter
-        layout = column_format(kind, self.config.columns, header=True, delimiter=delimiter)
+        how: Any = {"header": True, "delimiter": delimiter, "encoding": self.config.encoding}
+        layout = column_format(kind, self.config.columns, **how)
         header = first_cells(data, layout) or ()
         return [*map(plain_name, header)] == [*map(plain_name, cells)]
 
@@ -198,6 +206,8 @@ class InputFile:
             fits = fits and (name != "delimiter" or self.kind == self._kind_of_data)
             kept = fits or name in self.said
             settings[name] = getattr(self.config, name) if kept else defaults[name]
+        if "encoding" not in self.said and self._is_utf8:
+            settings["encoding"] = UTF8  # whatever the training data was in
         if "lists" not in self.said:
             settings["lists"] = [name for name in settings["lists"] if name in places]
         if self.kind in TABLES:
@@ -267,7 +277,7 @@ def piped_layout(
         inputs: The columns that the model reads.
         labels: Those that are known, by their column.
         name: What errors call it.
-        said: Which settings are said of these rows: they are rows then.
+        said: Which settings are said of these rows: but for ``encoding``, they are rows then.
 
     Raises:
         UserError: It may be rows or lines.
@@ -287,7 +297,7 @@ def piped_layout(
         path.write_bytes(head)
         try:
             file = InputFile(path, config, tuple(config.columns), frozenset())
-            if not said and not _are_rows(file, head, inputs, labels, name=name):
+            if {*said} <= {"encoding"} and not _are_rows(file, head, inputs, labels, name=name):
                 return None
             return input_layout(path, config, inputs, said=said)
         except DataError as error:

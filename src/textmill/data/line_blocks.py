@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import BinaryIO
 
 from textmill.errors import DataError
+from textmill.text.encodings import BOM, UTF8, refuse_utf8
 
 __all__ = [
     "BEGINNINGS",
@@ -91,7 +92,6 @@ def refuse_binary(head: bytes, name: str) -> None:
 MAX_LINE_BYTES = 1_000_000  # some thirty times the longest paragraph of Wikipedia
 BLOCK_BYTES = 1 << 20  # larger blocks are not faster (11 MB of pairs: 0.17 s from 256 KiB on)
 EXCERPT_BYTES = 324  # 80 characters of 4 bytes, and one that the cut may split
-BOM = b"\xef\xbb\xbf"
 
 
 @dataclass
@@ -158,13 +158,13 @@ class LongLine:
     offset: int
 
 
-def excerpt(raw: bytes) -> str:
-    r"""The first 80 characters; bytes that are not UTF-8 as escapes.
+def excerpt(raw: bytes, encoding: str = UTF8) -> str:
+    r"""The first 80 characters; bytes that are none as escapes.
 
     >>> print(excerpt(b"caf\xc3\xa9 \xff"))
     café \xff
     """
-    return raw[:EXCERPT_BYTES].decode("utf-8", "backslashreplace")[:80]
+    return raw[:EXCERPT_BYTES].decode(encoding, "backslashreplace")[:80]
 
 
 @dataclass
@@ -177,12 +177,14 @@ class LineBlocks:
         stream: Open for reading bytes. Pipes are read as they deliver: a line typed is given.
         name: What errors call the file.
         max_line_bytes: The longest line that is held in memory.
+        encoding: What the text is in; UTF-8 that is to be another is refused.
     """
 
     stream: BinaryIO
     name: str
     max_line_bytes: int = MAX_LINE_BYTES
     block_bytes: int = BLOCK_BYTES
+    encoding: str = UTF8
     notes: FileNotes = field(default_factory=FileNotes)
     lines: int = 0
     _offset: int = 0
@@ -224,6 +226,7 @@ class LineBlocks:
         ):
             head += more
         refuse_binary(head, self.name)
+        refuse_utf8(head, self.encoding, self.name)
         if not head.startswith(BOM):
             return head
         self.notes.bom = True

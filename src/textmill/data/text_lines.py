@@ -54,8 +54,11 @@ class TextLines(TextPairs):
         """Where the text is, and how many places of it are read at a time."""
 
         path: DataPath
-        """The file: UTF-8. Several: a list, read in its order; a folder, or a pattern as
+        """The file. Several: a list, read in its order; a folder, or a pattern as
         ``data/*.txt``, read in the order of the names."""
+        encoding: str = "utf-8"
+        """What the file is in, where it is not UTF-8: cp1252 as Windows saves it in western Europe,
+        latin-1, shift_jis, ...; not UTF-16."""
         batch_size: int = 32
         """Places of the text that one optimizer step reads on from, over all ranks: parallel
         streams of a model that carries its state, else blocks."""
@@ -106,7 +109,8 @@ class TextLines(TextPairs):
 
     @override
     def _format(self) -> LineFormat:
-        return _Lines({COLUMN: 0}, (), separator=None, max_line_bytes=self.config.max_line_bytes)
+        how = {name: getattr(self.config, name) for name in ("max_line_bytes", "encoding")}
+        return _Lines({COLUMN: 0}, (), separator=None, **how)
 
     @override
     def _header_places(self, path: Path) -> None:

@@ -19,6 +19,7 @@ from textmill.data.bad_rows import AccountedRows, BadRow, check_bad_rows, tell_l
 from textmill.data.batching import Batched, Batching, MaxTokens
 from textmill.data.data_files import DataPath, ReadFiles, data_files, mixture_of, read_files
 from textmill.data.first_row import first_cells, has_names, is_header, other_delimiter
+from textmill.data.formats.advice import advice_on, encoding_advice
 from textmill.data.formats.by_suffix import (
     HAVING,
     SUFFIXES,
@@ -75,7 +76,7 @@ class TextPairs(Component, Batched, AccountedRows):
         """Where the pairs are, how they are read, and how they are batched."""
 
         path: DataPath
-        """The file: UTF-8, a row a line, columns separated by tabs, no quoting; or of another
+        """The file: text, a row a line, columns separated by tabs, no quoting; or of another
         format. Several: a list, read in its order; a folder, or a pattern as ``data/*.csv``, read
         in the order of the names."""
         format: FileFormat = "auto"
@@ -89,6 +90,9 @@ class TextPairs(Component, Batched, AccountedRows):
         JSON a.0 the first of the list a."""
         header: bool = False
         """The first line of a TSV or CSV file names the columns and is no row."""
+        encoding: str = "utf-8"
+        """What a text file is in, where it is not UTF-8: cp1252 as Windows and Excel save it in
+        western Europe, latin-1, shift_jis, ...; not UTF-16."""
         delimiter: str | None = None
         """What stands between the columns of a TSV or CSV file where it is neither a tab nor a
         comma: one character, as ";", or tab. In a TSV file there are no quotes."""
@@ -141,6 +145,7 @@ class TextPairs(Component, Batched, AccountedRows):
         self.holdout = self._holdout()
         self.is_held_out = self.holdout is not None and self.holdout.held_out
         self._required = self._layout.required
+        self._may_lack: Collection[str] = ()
         self._table: ReadFiles | None = None
         self._numbers: NDArray[np.int64] | None = None  # those of the holdout's side; None: all
         self._mixture: Mixture | None = None  # of its sources; None: every row once
@@ -181,12 +186,14 @@ class TextPairs(Component, Batched, AccountedRows):
             self._check_header(file, ingredient)
         table = self._table or read_files(self.files, self._whole_format(), held=HELD_BYTES)
         bad_in = Path(table.bad_rows[0].file) if table.bad_rows else None
+        owner = "train_data" if self.is_held_out else ingredient
         check_bad_rows(
             table.bad_rows,
             table.count,
             allowed=self.config.max_bad_rows,
             # Of one file the bad rows are those of its training side.
-            setting=f"{'train_data' if self.is_held_out else ingredient}.max_bad_rows",
+            setting=f"{owner}.max_bad_rows",
+            advice=advice_on(table.bad_rows, self._layout, owner, self._may_lack),
             hint=self._other_format(bad_in, ingredient) if bad_in else "",
         )
         if not table.count.good:
@@ -231,11 +238,13 @@ class TextPairs(Component, Batched, AccountedRows):
                 )
             LOG.warning("%s If that is not its place, correct it in %s.columns.", empty, ingredient)
 
-    def require(self, columns: Collection[str]) -> None:
+    def require(self, columns: Collection[str], *, may_lack: Collection[str] = ()) -> None:
         """Lets rows have other columns empty; of no effect where they were read.
 
-        The files must have these columns nevertheless: else the name of one is wrong.
+        The files must have these columns nevertheless: else the name of one is wrong. An error
+        about an empty cell of a column that ``may_lack`` it says how it is allowed.
         """
+        self._may_lack = may_lack
         kept = tuple(name for name in self._layout.required if name in columns)
         if self._table is None and kept:
             self._layout = replace(self._layout, required=kept, present=self._required)
@@ -354,6 +363,9 @@ class TextPairs(Component, Batched, AccountedRows):
                 raise DataError(f"{path}:1: {other}")
         cells = first_cells(path, self._layout)
         if cells is None:
+            advice = encoding_advice(path, self._layout, f"{ingredient}.")
+            if self.config.header and advice:
+                raise DataError(f"{path}:1: the header cannot be read. {advice}")
             return
         if not self.config.header and has_names(cells, self._layout):
             raise DataError(

@@ -24,6 +24,7 @@ from textmill.errors import DataError, UserError
 from textmill.tasks.column_task import ColumnsTask
 from textmill.tasks.task import Task
 from textmill.text.cells import Fingerprinted, RowCheck
+from textmill.text.features.labels import FittedLabels
 
 __all__ = [
     "DATA",
@@ -52,6 +53,8 @@ class RowUse:
     """The columns that may be read: all others may be empty. None: any may be."""
     check: RowCheck | None = None
     """What a row must have beside them."""
+    may_lack: Collection[str] = ()
+    """Columns that a row may have empty, as it has several labels or none."""
 
 
 def load_data(name: str, data: object, use: RowUse = RowUse()) -> RowCount | None:
@@ -64,7 +67,7 @@ def load_data(name: str, data: object, use: RowUse = RowUse()) -> RowCount | Non
         BadRowsError: There are more bad rows than are allowed.
     """
     if use.columns is not None and isinstance(data, TextPairs):
-        data.require((*use.columns, *FIXED))
+        data.require((*use.columns, *FIXED), may_lack=use.may_lack)
     if use.check is not None and isinstance(data, TextPairs | HuggingFacePairs):
         data.check_rows(use.check)
     return data.read(ingredient=name).count if isinstance(data, AccountedRows) else None
@@ -86,7 +89,12 @@ def use_by_plan(session: Session) -> RowUse:
     ours = all(str(getattr(part, "__module__", "")).startswith("textmill.") for part in code)
     task = session.nodes.get("task")
     known = {text for node in others for text in _texts(plain(node.settings))}
-    return RowUse(known if task and ours else None, _check_of(task and task.config))
+    several = {
+        config.column
+        for config in (node.config for node in others)
+        if isinstance(config, FittedLabels.Config) and config.multiple
+    }
+    return RowUse(known if task and ours else None, _check_of(task and task.config), several)
 
 
 def use_by_task(task: Task) -> RowUse:

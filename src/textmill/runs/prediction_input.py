@@ -98,14 +98,15 @@ def input_pipe_of(
         predictor: The run's.
         run: The run folder.
         head: The first lines.
-        words: As for `input_layout_of`; with them it is rows.
+        words: As for `input_layout_of`; with them, but for ``encoding``, it is rows.
         name: What errors call it.
 
     Raises:
         UserError: It may be rows or lines; or as for `input_layout_of`.
         DataError: As for `input_layout_of`.
     """
-    if not words and not [*_of_files(Path(run))]:
+    of_lines = all(word.startswith("encoding=") for word in words)
+    if of_lines and not [*_of_files(Path(run))]:
         return None
     config, said = _settings(predictor, run, words)
     found = predictor.task.text.ingredients.values()

@@ -8,7 +8,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from textmill.cli.prediction.prediction_rows import Asked, ColumnRows, LineRows, answers
+from textmill.cli.prediction.prediction_rows import (
+    Asked,
+    ColumnRows,
+    LineRows,
+    answers,
+    encoding_hint,
+)
 from textmill.cli.prediction.row_progress import RowProgress
 from textmill.errors import UserError
 from textmill.exported.manifest import MANIFEST, is_export
@@ -45,7 +51,7 @@ def write_file(predictor: Any, rows: ColumnRows | LineRows, args: argparse.Names
     with unfinished as part:
         try:
             with RowProgress(rows.size) as progress:
-                _answer(predictor, rows, part, progress)
+                hint = _answer(predictor, rows, part, progress)
                 progress.say(f"writing {args.output.name}")
                 file = PredictionFile(part.blocks, rows.batches, rows.names, vector_size=size)
                 part.finish(file.write)
@@ -61,14 +67,19 @@ def write_file(predictor: Any, rows: ColumnRows | LineRows, args: argparse.Names
         print(printable(said), file=sys.stderr)
     for problem in file.problems:
         print(printable(problem), file=sys.stderr)
-    return _said(args.output, part.rows, part.failed, column=file.renamed.get("error", "error"))
+    column = file.renamed.get("error", "error")
+    return _said(args.output, part.rows, part.failed, column=column, hint=hint)
 
 
 def _answer(
     predictor: Any, rows: ColumnRows | LineRows, part: PartialPredictions, progress: RowProgress
-) -> None:
-    """Answers all rows but those that are answered, which must be the first."""
-    digest, first = hashlib.sha256(), part.rows
+) -> str:
+    """Answers all rows but those that are answered, which must be the first.
+
+    Returns:
+        What may be wrong with rows that could not be read.
+    """
+    digest, first, hint = hashlib.sha256(), part.rows, ""
     left = _digested(rows, digest)
     progress.say(f"reading the {first:,} rows that are answered" if first else "")
     for _ in islice(left, first):
@@ -82,6 +93,8 @@ def _answer(
         pairs = [(asked.kept, answer) for asked, answer in block]
         part.append(pairs, digest=digest.hexdigest())
         progress.show(part.rows, block[-1][0].done)
+        hint = hint or encoding_hint(rows, [a["error"] for _, a in block if "error" in a])
+    return hint
 
 
 def _digested(rows: Iterable[Asked], digest: "hashlib._Hash") -> Iterator[Asked]:
@@ -110,11 +123,12 @@ def _model(args: argparse.Namespace, predictor: Any) -> tuple[str, str]:
     return "".join(both), str(checkpoint)
 
 
-def _said(output: Path, rows: int, failed: int, *, column: str = "error") -> int:
+def _said(output: Path, rows: int, failed: int, *, column: str = "error", hint: str = "") -> int:
     """Says what a file has; the exit code."""
     print(f"{output}: {rows:,} row{'s' * (rows != 1)}")
     if failed:
         where = f"the column '{column}' says why"
         where = "its vector is NaN" if output.suffix.lower() == ".npy" else where
-        print(f"{failed:,} of {rows:,} rows could not be answered: {where}.", file=sys.stderr)
+        said = f"{failed:,} of {rows:,} rows could not be answered: {where}. {hint}"
+        print(said.rstrip(), file=sys.stderr)
     return 1 if failed else 0

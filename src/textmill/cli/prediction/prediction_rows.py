@@ -9,7 +9,15 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-__all__ = ["Asked", "ColumnRows", "LineRows", "Peeked", "answers", "begins_as_json"]
+__all__ = [
+    "Asked",
+    "ColumnRows",
+    "LineRows",
+    "Peeked",
+    "answers",
+    "begins_as_json",
+    "encoding_hint",
+]
 
 HEAD_LINES, HEAD_BYTES = 100, 1 << 20
 """What is looked at of a stream: as many rows as of a file, of which some may be long."""
@@ -61,6 +69,23 @@ class Peeked:
         """The next bytes, no more than there are at once."""
         given, self._next = self._next[:size], self._next[size:]
         return given or self._stream.read1(size)
+
+
+def encoding_hint(rows: "ColumnRows | LineRows", problems: Iterable[str]) -> str:
+    """What to do about rows that are not UTF-8, where there are such; else empty.
+
+    Args:
+        rows: What was read.
+        problems: The errors of rows, each after its place.
+    """
+    from textmill.text.encodings import UTF8, WINDOWS, is_undecodable
+
+    reasons = (problem.partition(": ")[2] for problem in problems)
+    if rows.encoding != UTF8 or not any(map(is_undecodable, reasons)):
+        return ""
+    return (
+        f"Rows that are not UTF-8 are read by encoding={WINDOWS}, if Windows or Excel wrote them."
+    )
 
 
 def begins_as_json(head: bytes) -> bool:
@@ -118,12 +143,15 @@ class LineRows:
         name: What errors call it.
         json_lines: Whether lines are JSON.
         column: What a line of text is called where all columns are kept.
+        encoding: What the lines are in.
     """
 
-    def __init__(self, stream: Any, name: str, *, json_lines: bool, column: str) -> None:
+    def __init__(
+        self, stream: Any, name: str, *, json_lines: bool, column: str, encoding: str = "utf-8"
+    ) -> None:
         self.stream, self.name, self.json_lines = stream, name, json_lines
         self.names, self._column = () if json_lines else (column,), column
-        self.batches = None
+        self.batches, self.encoding = None, encoding
 
     def size(self) -> int | None:
         """All bytes; None where that is not known."""
@@ -133,11 +161,13 @@ class LineRows:
         from textmill.data.bad_rows import BadRow
         from textmill.data.formats.lines import bare_lines
 
-        scan = bare_lines(longest=LONGEST).scan(self.stream, self.name)
+        lines = bare_lines(longest=LONGEST, encoding=self.encoding)
+        scan = lines.scan(self.stream, self.name)
         for number, found in scan:
             place = f"line {number}"
             if isinstance(found, BadRow):
-                yield Asked(place, found.text_excerpt, found.reason, done=scan.place)
+                shown = {} if self.json_lines else {self._column: found.text_excerpt}
+                yield Asked(place, found.text_excerpt, found.reason, shown, scan.place)
                 continue
             (text,) = found
             row, problem = _parsed(text) if self.json_lines else (text, None)
@@ -182,7 +212,7 @@ class ColumnRows:
 
         self.layout, self.name, self.stream = layout, name, stream
         self.scan = layout.scan(stream, name)
-        self.batches = None
+        self.batches, self.encoding = None, getattr(layout, "encoding", "")
         if isinstance(layout, ColumnarFormat):
             from textmill.data.formats.arrow_files import record_batches
 

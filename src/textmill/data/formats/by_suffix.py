@@ -15,6 +15,7 @@ from textmill.data.formats.row_format import Columns, RowFormat, numbered
 from textmill.data.formats.squad import squad_format
 from textmill.data.line_blocks import MAX_LINE_BYTES
 from textmill.errors import UserError
+from textmill.text.encodings import UTF8
 
 __all__ = [
     "SUFFIXES",
@@ -52,6 +53,7 @@ HAVING: dict[str, tuple[FileFormat, ...]] = {
     "comment": ("conll",),
     "lists": ("jsonl", "parquet", "arrow"),
     "max_line_bytes": ("tsv", "csv", "conll", "jsonl"),
+    "encoding": ("tsv", "csv", "conll", "jsonl"),
 }
 """Settings that not all formats have, and those that have them."""
 UNSAID: dict[str, Any] = {
@@ -62,6 +64,7 @@ UNSAID: dict[str, Any] = {
     "comment": None,
     "lists": (),
     "max_line_bytes": MAX_LINE_BYTES,
+    "encoding": UTF8,
 }
 """What says nothing of them."""
 
@@ -80,6 +83,7 @@ class FormatChoice(TypedDict, total=False):
     comment: str | None
     lists: Sequence[str]
     max_line_bytes: int
+    encoding: str
 
 
 def format_name(path: Path, said: FileFormat = "auto") -> FileFormat:
@@ -110,7 +114,7 @@ def column_format(
     """
     how: Any = {**UNSAID, **reading, "lists": tuple(reading.get("lists", ()))}
     _refuse_foreign(name, [setting for setting in how if how[setting] != UNSAID[setting]])
-    lines: Any = {"max_line_bytes": how["max_line_bytes"]}
+    lines: Any = {key: how[key] for key in ("max_line_bytes", "encoding")}
     if name in ("tsv", "csv"):
         make = tsv_format if name == "tsv" else csv_format
         if how["delimiter"] is not None:
@@ -150,6 +154,8 @@ def _refuse_foreign(name: FileFormat, said: Sequence[str]) -> None:
             why = f"only {only} files have it, and this is {name}"
         elif setting == "delimiter":
             why = f"only tsv and csv files have it, and this is {name}"
+        elif setting == "encoding":
+            why = f"the text of {name} files is always UTF-8"
         elif name == "conll":
             why = "a conll file has no header and any number of columns"
         elif setting == "header":

@@ -14,8 +14,9 @@ from typing_extensions import Unpack, override
 
 from textmill.data.bad_rows import BadRow
 from textmill.data.formats.header import DelimitedFormat, DelimitedScan, DelimitedSettings
-from textmill.data.formats.row_format import PAIR, Columns, RawLine, Row, numbered, text_of
+from textmill.data.formats.row_format import PAIR, Columns, RawLine, Row, numbered
 from textmill.errors import UserError
+from textmill.text.encodings import decoded, is_part
 
 __all__ = ["CsvFormat", "csv_format"]
 
@@ -36,23 +37,26 @@ class _CsvScan(DelimitedScan["CsvFormat"]):
     def __iter__(self) -> Iterator[tuple[int, Row | BadRow]]:
         lines = self.lines()
         while line := self._next(lines):
-            record = self._record(line, lines)
+            fields, problem = self._record(line, lines)
             if not self.at:
-                self.read_header(record)
+                self.read_header(problem or fields)
                 continue
             self.total += 1
-            self.place, self.record = line.offset, record if isinstance(record, list) else None
-            row = self.pick(record) if isinstance(record, list) else record
+            self.place, self.record = line.offset, fields or None
+            row = problem or self.pick(fields)
             yield line.number, line.bad(self.name, row) if isinstance(row, str) else row
 
     def _next(self, lines: Iterator[RawLine]) -> RawLine | None:
         return self._ahead.popleft() if self._ahead else next(lines, None)
 
-    def _record(self, line: RawLine, lines: Iterator[RawLine]) -> list[str] | str:
-        """The fields of the record that begins with a line, or what is wrong with that line."""
+    def _record(self, line: RawLine, lines: Iterator[RawLine]) -> tuple[list[str], str | None]:
+        """The fields of the record that begins with a line, and what is wrong with that line.
+
+        There are none if it has no record.
+        """
         if line.problem is not None or b'"' not in line.raw:
             text, problem = line.text()
-            return problem or text.split(self.layout.separator)
+            return text.split(self.layout.separator) if text or not problem else [], problem
         fields, taken = list[bytes](), [line]
         part, start = line.raw, 0  # what is not split yet, and where in the record it begins
         while isinstance(wrong := self._split_fields(part, start, fields), int):
@@ -63,10 +67,11 @@ class _CsvScan(DelimitedScan["CsvFormat"]):
             part, start = part[wrong:] + further, start + wrong
         if wrong is not None:
             self._ahead.extendleft(reversed(taken[1:]))
-            return wrong
+            return [], wrong
         whole = b"".join(one.raw + one.end for one in taken[:-1]) + taken[-1].raw
-        _, problem = text_of(whole, first=line.number == 1)
-        return problem or [field.decode() for field in fields]
+        encoding = self.layout.encoding
+        _, problem = decoded(whole, encoding, first=line.number == 1)
+        return [decoded(field, encoding)[0] for field in fields], problem
 
     def _grow(self, taken: list[RawLine], size: int, lines: Iterator[RawLine]) -> bytes | None:
         """What follows ``size`` bytes up to the line that ends a field; None where there is none.
@@ -135,6 +140,11 @@ class CsvFormat(DelimitedFormat):
                 f"{self.separator!r}."
             )
         super().__post_init__()
+        if is_part(self.separator, self.encoding):
+            raise UserError(
+                f"separator: {self.separator!r} is a part of characters in {self.encoding}. Make "
+                f"UTF-8 of the file: iconv -f {self.encoding} -t utf-8 FILE > OTHER"
+            )
 
 
 def csv_format(

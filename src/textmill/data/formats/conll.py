@@ -5,14 +5,15 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from typing_extensions import override
 
 from textmill.data.bad_rows import BadRow
-from textmill.data.formats.row_format import LineScan, LinesFormat, RawLine, Row
+from textmill.data.formats.row_format import LineScan, LinesFormat, RawLine, Row, Scan
 from textmill.data.line_blocks import MAX_LINE_BYTES
 from textmill.errors import UserError
+from textmill.text.encodings import UTF8
 
 __all__ = ["ConllFormat", "conll_format"]
 
@@ -66,9 +67,12 @@ class _ConllScan(LineScan["ConllFormat"]):
         # Its comments are of its place: reading from here on or up to here meets whole blocks.
         self.place = block[0].offset
         found = [self._parts(line) for line in sentence]
-        split = [parts for parts in found if not isinstance(parts, str)]
-        whole = len(split) == len(found)
-        self.record = [" ".join(column) for column in zip(*split, strict=False)] if whole else None
+        separator = self.layout.separator
+        split = [
+            line.text()[0].split(separator) if isinstance(parts, str) else parts
+            for line, parts in zip(sentence, found, strict=True)
+        ]
+        self.record = [" ".join(column) for column in zip(*split, strict=False)] or None
         wanted = self._wanted(self._size(found))
         tabs = [b"\t" in line.raw for line in sentence]
         tabbed = self.layout.separator is None and 2 * sum(tabs) >= len(tabs)
@@ -114,7 +118,7 @@ class _ConllScan(LineScan["ConllFormat"]):
             return True
         mark, separator = self.layout.comment, self.layout.separator
         if mark is not None:
-            return mark != "" and raw.startswith(mark.encode())
+            return mark != "" and raw.startswith(mark.encode(self.layout.encoding, "replace"))
         if not raw.startswith(HASH):
             return False
         if like is None or _KEY_VALUE.match(raw):
@@ -176,8 +180,9 @@ class ConllFormat(LinesFormat):
                 )
 
     @override
-    def scan_part(self, stream: BinaryIO, name: str) -> _ConllScan:
-        scan = _ConllScan(stream, name, self)
+    def scan_part(self, stream: BinaryIO, name: str) -> Scan[Any]:
+        scan = super().scan_part(stream, name)
+        assert isinstance(scan, _ConllScan)
         scan.looked_at = 1  # which is a good one
         return scan
 
@@ -188,6 +193,7 @@ def conll_format(
     separator: str | None = None,
     comment: str | None = None,
     max_line_bytes: int = MAX_LINE_BYTES,
+    encoding: str = UTF8,
 ) -> ConllFormat:
     r"""CoNLL; a row is a sentence, each of its columns the tokens' values with one space between.
 
@@ -203,9 +209,11 @@ def conll_format(
             or ``# key = value``), and all lines where there is no other; ``""``: no comments.
             Lines that begin with ``-DOCSTART-`` before a sentence are left out too.
         max_line_bytes: The longest line that is read, in bytes.
+        encoding: What the file is in.
 
     Raises:
-        UserError: A column is named by something else than a position, or the separator is none.
+        UserError: A column is named by something else than a position, the separator is none, or
+            there is no such encoding.
 
     Example:
         >>> import io
@@ -215,4 +223,5 @@ def conll_format(
         ([(4, ('# 1', 'B I'))], 2)
     """
     places = {"words": 0, "tags": -1} if columns is None else columns
-    return ConllFormat(dict(places), tuple(places), max_line_bytes, separator, comment)
+    layout = dict(places), tuple(places), max_line_bytes, separator, comment
+    return ConllFormat(*layout, encoding=encoding)

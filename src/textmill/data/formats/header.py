@@ -41,6 +41,7 @@ class DelimitedSettings(TypedDict, total=False):
     header: bool
     extra_columns: Literal["ignore", "error"]
     max_line_bytes: int
+    encoding: str
 
 
 @dataclass(frozen=True)

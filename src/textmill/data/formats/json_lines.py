@@ -12,6 +12,7 @@ from textmill.data.formats.cells import KINDS, CellError, as_list, cell_of, json
 from textmill.data.formats.row_format import PAIR, Columns, LineScan, LinesFormat, RawLine, Row
 from textmill.data.line_blocks import MAX_LINE_BYTES
 from textmill.errors import UserError
+from textmill.text.encodings import UTF8
 
 __all__ = ["JsonLinesFormat", "first_keys", "json_lines_format", "pick_row"]
 
@@ -27,15 +28,19 @@ class _JsonScan(LineScan["JsonLinesFormat"]):
 
     def _row(self, line: RawLine) -> Row | str:
         text, problem = line.text()
-        if problem is not None:
+        if problem is not None and text:
+            text = line.raw.decode(line.encoding, "replace")  # an escape is no JSON
+        elif problem is not None:
             return problem
         if not text.strip():
             return "the line is blank"
         try:
             found = json_of(text)
         except ValueError as error:  # also of a number of more than 4,300 digits
-            return str(error)
+            return problem or str(error)
         self.record = found if isinstance(found, dict | str) else None
+        if problem is not None:
+            return problem
         if not isinstance(found, dict):
             return f"wanted an object, found {KINDS[type(found)]}"
         return pick_row(found, self.layout)
@@ -60,6 +65,7 @@ def json_lines_format(
     required: Sequence[str] | None = None,
     max_line_bytes: int = MAX_LINE_BYTES,
     lists: Sequence[str] = (),
+    encoding: str = UTF8,
 ) -> JsonLinesFormat:
     """JSON lines.
 
@@ -70,12 +76,14 @@ def json_lines_format(
         required: The columns that a row cannot be without; all by default.
         max_line_bytes: The longest line that is read, in bytes.
         lists: Columns that are lists; a text there is a list of one.
+        encoding: What the file is in.
 
     Raises:
-        UserError: A column is named by a position, or ``lists`` names one that is none.
+        UserError: A column is named by a position, or ``lists`` names one that is none; or there is
+            no such encoding.
     """
     named = named_places(columns, required, "JSON lines", lists)
-    return JsonLinesFormat(*named, max_line_bytes, tuple(lists))
+    return JsonLinesFormat(*named, max_line_bytes, tuple(lists), encoding=encoding)
 
 
 def named_places(

@@ -7,7 +7,7 @@ ends a line: `textmill.data.line_blocks`.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from textmill.data.bad_rows import BadRow
 from textmill.data.formats.header import DelimitedFormat, DelimitedScan, DelimitedSettings
 from textmill.data.formats.row_format import PAIR, Columns, Row, numbered
 from textmill.data.line_blocks import MAX_LINE_BYTES, Block, LongLine
+from textmill.text.encodings import UTF8
 
 __all__ = ["LineFormat", "TableScan", "bare_lines", "text_format", "tsv_format"]
 
@@ -66,7 +67,7 @@ class TableScan(DelimitedScan["LineFormat"]):
         if isinstance(block, LongLine) or not self.at or b"\r" in block.data or b"\0" in block.data:
             return None
         try:
-            text = block.data.decode("utf-8")
+            text = block.data.decode(layout.encoding)
         except UnicodeDecodeError:
             return None
         lines = text.split("\n")
@@ -94,7 +95,7 @@ class TableScan(DelimitedScan["LineFormat"]):
             if not self.at:
                 self.read_header(problem or cells)
                 continue
-            self.record = None if problem else cells
+            self.record = cells if text else None
             row = problem or self.pick(cells)
             if isinstance(row, str):
                 yield line.number, line.bad(self.name, row)
@@ -116,9 +117,9 @@ class _BareLines(LineFormat):
     longest_called = "the longest that is read"
 
 
-def bare_lines(*, longest: int) -> LineFormat:
+def bare_lines(*, longest: int, encoding: str = UTF8) -> LineFormat:
     """Lines as they are, blank ones too, where no setting says how many bytes one may have."""
-    return _BareLines({"text": 0}, (), separator=None, max_line_bytes=longest)
+    return _BareLines({"text": 0}, (), separator=None, max_line_bytes=longest, encoding=encoding)
 
 
 def tsv_format(
@@ -135,7 +136,7 @@ def tsv_format(
         required: The columns that a row cannot be without; all by default. ``("source",)`` reads
             for prediction.
         settings: Of :class:`~textmill.data.formats.header.DelimitedFormat`: ``separator``,
-            ``header``, ``extra_columns`` and ``max_line_bytes``.
+            ``header``, ``extra_columns``, ``max_line_bytes`` and ``encoding``.
 
     Raises:
         UserError: The settings contradict each other.
@@ -143,6 +144,9 @@ def tsv_format(
     return LineFormat(*numbered(columns, required), **settings)
 
 
-def text_format(column: str = "text", *, max_line_bytes: int = MAX_LINE_BYTES) -> LineFormat:
+def text_format(
+    column: str = "text", *, max_line_bytes: int = MAX_LINE_BYTES, encoding: str = UTF8
+) -> LineFormat:
     """Plain text: a line is a row of one column, tabs included; a blank line is a bad row."""
-    return LineFormat({column: 0}, (column,), separator=None, max_line_bytes=max_line_bytes)
+    layout = LineFormat({column: 0}, (column,), separator=None, encoding=encoding)
+    return replace(layout, max_line_bytes=max_line_bytes)

@@ -10,7 +10,6 @@ from typing_extensions import override
 
 from textmill.data.bad_rows import BadRow
 from textmill.data.line_blocks import (
-    BOM,
     MAX_LINE_BYTES,
     Block,
     FileNotes,
@@ -20,6 +19,7 @@ from textmill.data.line_blocks import (
 )
 from textmill.errors import UserError
 from textmill.text.cells import RowCheck
+from textmill.text.encodings import BOM, UTF8, checked_encoding, decoded
 
 __all__ = [
     "PAIR",
@@ -33,7 +33,6 @@ __all__ = [
     "RowFormat",
     "Scan",
     "numbered",
-    "text_of",
 ]
 
 Row = tuple[str, ...]
@@ -221,9 +220,24 @@ class LinesFormat(RowFormat):
 
     Attributes:
         max_line_bytes: A longer line is a bad row, and is not held in memory.
+        encoding: How its bytes become text; its bytes below 128 are those of ASCII.
     """
 
     max_line_bytes: int = MAX_LINE_BYTES
+    encoding: str = field(default=UTF8, kw_only=True)
+
+    @override
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "encoding", checked_encoding(self.encoding))
+
+    @override
+    def scan_part(self, stream: BinaryIO, name: str) -> Scan[Any]:
+        scan = self.scan(stream, name)
+        if isinstance(scan, LineScan):
+            scan.blocks.encoding = UTF8  # the whole file was not refused: a part is not looked at
+        return scan
+
     longest_called: ClassVar[str] = "max_line_bytes"
     """What errors call the bound of a line."""
 
@@ -241,15 +255,18 @@ class RawLine(NamedTuple):
     problem: str | None = None
     """Why it was not read: ``raw`` is its beginning then."""
 
+    encoding: str = UTF8
+
     def bad(self, file: str, reason: str) -> BadRow:
         """This line as a bad row."""
-        return BadRow(file, self.number, self.offset, reason, excerpt(self.raw))
+        shown = excerpt(self.raw, self.encoding)
+        return BadRow(file, self.number, self.offset, reason, shown)
 
     def text(self) -> tuple[str, str | None]:
-        """Its text, and what is wrong with it."""
+        """Its text, and what is wrong with it; no text of one that was not read."""
         if self.problem is not None:
             return "", self.problem
-        return text_of(self.raw, first=self.number == 1)
+        return decoded(self.raw, self.encoding, first=self.number == 1)
 
 
 class LineScan(Scan[L]):
@@ -258,7 +275,7 @@ class LineScan(Scan[L]):
     def __init__(self, stream: BinaryIO, name: str, layout: L) -> None:
         super().__init__(stream, name, layout)
         self.longest = layout.max_line_bytes
-        self.blocks = LineBlocks(stream, name, self.longest)
+        self.blocks = LineBlocks(stream, name, self.longest, encoding=layout.encoding)
         self.notes = self.blocks.notes
 
     def lines(self) -> Iterator[RawLine]:
@@ -271,7 +288,8 @@ class LineScan(Scan[L]):
         """The lines of a block."""
         if isinstance(block, LongLine):
             reason = self._too_long(block.size)
-            yield RawLine(block.head, block.line, block.offset, b"\n", reason)
+            place = block.line, block.offset
+            yield RawLine(block.head, *place, b"\n", reason, self.layout.encoding)
             return
         lines = block.data.split(b"\n")
         last = None if lines[-1] else lines.pop()
@@ -281,7 +299,7 @@ class LineScan(Scan[L]):
             raw = ended.removesuffix(b"\r")
             end = ended[len(raw) :] + b"\n" * closed
             problem = self._too_long(len(raw)) if len(raw) > self.longest else None
-            yield RawLine(raw, block.line + at, offset, end, problem)
+            yield RawLine(raw, block.line + at, offset, end, problem, self.layout.encoding)
             offset += len(raw) + len(end)
 
     def _too_long(self, size: int) -> str:
@@ -313,28 +331,3 @@ class NumberedFormat(RowFormat):
                     return
                 if not isinstance(row, BadRow):
                     yield row
-
-
-def text_of(raw: bytes, *, first: bool = False) -> tuple[str, str | None]:
-    r"""The text of a line, and what is wrong with its bytes; NUL is.
-
-    Args:
-        raw: The line.
-        first: Whether it is the file's first: UTF-16 shows there.
-
-    Example:
-        >>> text_of(b"caf\xe9")[1]
-        'bad UTF-8: 0xe9 at byte 3 of the line (unexpected end of data)'
-    """
-    try:
-        text = raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        is_utf16 = first and raw.startswith((b"\xff\xfe", b"\xfe\xff"))
-        hint = "; so begins a file in UTF-16" if is_utf16 else ""
-        return "", (
-            f"bad UTF-8: 0x{raw[error.start]:02x} at byte {error.start} of the line "
-            f"({error.reason}{hint})"
-        )
-    if "\0" in text:
-        return "", f"NUL at byte {raw.index(0)} of the line"
-    return text, None

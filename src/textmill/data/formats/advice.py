@@ -1,0 +1,72 @@
+"""What to do about bad rows that have one cause, where it is not to leave them out."""
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+from textmill.data.bad_rows import BadRow
+from textmill.data.formats.row_format import LinesFormat, RowFormat
+from textmill.text.encodings import HEAD_BYTES, UTF8, is_undecodable, likely_encoding
+
+__all__ = ["advice_on", "encoding_advice"]
+
+SHOWN = 30
+"""Characters before what is not UTF-8, and after it, that are shown."""
+
+
+def advice_on(
+    bad_rows: Sequence[BadRow], layout: RowFormat, ingredient: str, may_lack: Collection[str] = ()
+) -> str:
+    """The setting that reads bad rows, most of which are not UTF-8 or lack what they may lack.
+
+    Args:
+        bad_rows: Those of a file, or of several.
+        layout: How they were read.
+        ingredient: Whose settings the advice names.
+        may_lack: Columns of which the task takes an empty cell.
+
+    Returns:
+        A sentence; empty for rows of other causes.
+    """
+    undecodable = [row for row in bad_rows if is_undecodable(row.reason)]
+    if 2 * len(undecodable) > len(bad_rows):
+        return encoding_advice(Path(undecodable[0].file), layout, f"{ingredient}.")
+    reasons = {f"column {name!r} is empty": name for name in may_lack}
+    empty = {reasons[row.reason] for row in bad_rows if row.reason in reasons}
+    if not empty or any(row.reason not in reasons for row in bad_rows):
+        return ""
+    names = ",".join(sorted(empty))
+    return f"If an empty cell is a row that has none of the labels: {ingredient}.optional=[{names}]"
+
+
+def encoding_advice(path: Path, layout: RowFormat, prefix: str = "") -> str:
+    """How a file reads that is not UTF-8, and the setting that reads it so; else empty.
+
+    Args:
+        path: The file.
+        layout: How it is read.
+        prefix: What stands before the setting's name.
+    """
+    if not isinstance(layout, LinesFormat) or layout.encoding != UTF8 or not path.is_file():
+        return ""
+    with path.open("rb") as file:
+        head = file.read(HEAD_BYTES)
+    if (likely := likely_encoding(head)) is None:
+        return ""
+    at = _undecodable_at(head)
+    begin, end = head.rfind(b"\n", 0, at) + 1, head.find(b"\n", at)
+    before, after = head[begin:at].decode(likely), head[at : max(end, at + 1)].decode(likely)
+    shown = f"{before[-SHOWN:]}{after[:SHOWN].rstrip()}"
+    number = head.count(b"\n", 0, at) + 1
+    return (
+        f"{path} is not UTF-8: 0x{head[at]:02x} is at byte {at}. In {likely}, as Windows and Excel "
+        f"save it, line {number} has {shown!r}. If that is right: {prefix}encoding={likely}"
+    )
+
+
+def _undecodable_at(data: bytes) -> int:
+    """The first byte that is of no character of UTF-8."""
+    try:
+        data.decode(UTF8)
+    except UnicodeDecodeError as error:
+        return error.start
+    return 0

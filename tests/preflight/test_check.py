@@ -437,3 +437,14 @@ def test_tatoeba_is_checked_in_ten_seconds(shared_data, tmp_path, monkeypatch):
     found = check(recipe, words, device="cpu")
     assert found.problems == []
     assert time.process_time() - start < 10
+
+
+def test_a_module_that_is_built_otherwise_for_prediction_is_a_problem(recipe):
+    added = "\nbuilt = []\n"
+    added += MODULE.format("built.append(1); made.more = torch.nn.Linear(1, len(built))")
+    found = check(recipe(added), device="cpu")
+    assert [problem.partition("\n")[0] for problem in found.problems] == [
+        "checkpoint: A run could be trained, but not loaded: the module that is built for "
+        "prediction has other weights than the one that is trained."
+    ]
+    assert "'more.weight' wants float32[2, 1], found float32[1, 1]" in found.problems[0]

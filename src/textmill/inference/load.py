@@ -20,7 +20,7 @@ from textmill.config.recipe import Recipe
 from textmill.config.registry import UnknownNameError, for_ingredient
 from textmill.config.sources.own_code import code_in, own_parts
 from textmill.config.sources.script import table_of_recipe
-from textmill.config.values.raw_values import Entries, Scalar, untyped
+from textmill.config.values.raw_values import Entries, Scalar, is_null, untyped
 from textmill.config.values.yaml_files import read_yaml
 from textmill.errors import CheckpointError, CodeNotAllowedError, PlanError, UserError
 from textmill.exported.row_predictor import RowPredictor, returned_type
@@ -36,6 +36,7 @@ __all__ = [
     "NeedsCodeError",
     "Predictor",
     "edited_parts",
+    "fitted_parts",
     "load_run",
     "predictor_of",
     "refuse_edited",
@@ -166,7 +167,7 @@ def load_run(
 
 def _loaded(run: Path, opened: Opened, env: Env, *, allow_code: bool, wanted: bool) -> Predictor:
     """The predictor of one checkpoint, by data alone; sizes are compared before memory is taken."""
-    provided = {"env": env, **opened.text.ingredients}
+    provided = {"env": env, **fitted_parts(run, opened.text)}
     parts = ("module", "task")
     plan = saved_plan(run, "built", parts, provided=tuple(provided), allow_code=allow_code)
     budget = opened.budget
@@ -192,6 +193,12 @@ def _loaded(run: Path, opened: Opened, env: Env, *, allow_code: bool, wanted: bo
     else:
         refuse_edited(run, code, wanted=wanted)
     return predictor_of(task, opened, weights=weights)
+
+
+def fitted_parts(run: Path, text: TextProcessor) -> dict[str, Any]:
+    """The ingredients of a run that its saved text processor stands for."""
+    settings = saved_nodes(run, "settings").entries
+    return text.ingredients_for([name for name, node in settings.items() if not is_null(node)])
 
 
 def text_parts(text: TextProcessor) -> Iterator[Any]:

@@ -29,6 +29,7 @@ from textmill.preflight.data_preview import (
 )
 from textmill.preflight.export_checks import refuse_exports
 from textmill.preflight.load_data import DATA, load_data, refuse_other_header, use_by_plan
+from textmill.preflight.loadable import refuse_unloadable
 from textmill.preflight.max_tokens import auto_data, settle_max_tokens
 from textmill.preflight.odd_labels import odd_labels
 from textmill.preflight.resource_estimate import estimate_resources, room_for, within_memory
@@ -154,7 +155,8 @@ class _Walk:
     def __init__(
         self, planned: Planned, folder: Path, *, device: str, found: Check, say: Say
     ) -> None:
-        self.plan, self.folder, self.found, self.say = planned.plan, folder, found, say
+        self.planned, self.plan = planned, planned.plan
+        self.folder, self.found, self.say = folder, found, say
         self.fresh = planned.run is None
         self.notes = found.notes
         self.settings = self.plan.settings.get("trainer", {})
@@ -312,7 +314,7 @@ class _Walk:
         """Saves and loads all weights and the optimizer's state; there is room for the run's.
 
         The state is that after a step, which is measured with gradients of zero; the weights are
-        put back.
+        put back. The task is built as prediction does, too, from what was saved.
         """
         store = Checkpoints(self.folder / "tried", keep=1)  # the trainer is to find a fresh run
         parts = {"model": self.task.module}
@@ -324,6 +326,7 @@ class _Walk:
         saved = store.save(1, parts, write_text=self.task.text.save)
         if store.restore(parts) != 1:
             raise TextmillError("what was saved could not be loaded again.")
+        refuse_unloadable(self.planned, self.session, saved)
         size = size_of(saved)
         rollback = self.settings.get("on_nonfinite") == "rollback"
         return f"{size / 1e6:.1f} MB{room_for(size, self.settings.get('keep'), rollback=rollback)}"

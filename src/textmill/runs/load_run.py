@@ -23,6 +23,7 @@ from textmill.inference.checkpoints import Opened, use_checkpoint
 from textmill.inference.load import (
     NeedsCodeError,
     Predictor,
+    fitted_parts,
     load_run,
     predictor_of,
     refuse_edited,
@@ -102,7 +103,7 @@ def load_by_code(
     """A run's predictor, whose task a recipe builds: ``session_with`` what a checkpoint keeps."""
 
     def by_code(opened: Opened) -> Predictor:
-        session = session_with(opened.text.ingredients)
+        session = session_with(fitted_parts(folder, opened.text))
         task = session.get("task")
         task.module.to(session.get("env").device)
         return predictor_of(task, opened)

@@ -24,6 +24,7 @@ from textmill.preflight.data_preview import (
     nothing_selected,
     shared_rows,
 )
+from textmill.preflight.loadable import built_sizes
 from textmill.preflight.max_tokens import settle_max_tokens
 from textmill.preflight.odd_labels import odd_labels
 from textmill.preflight.resource_estimate import (
@@ -325,28 +326,13 @@ def build_trainer(
     found = {"max_tokens": cells, **settle_precision(trainer, folder)}
     if isinstance(trainer, Trainer) and (said := mixed_sources(trainer.data.data)):
         LOG.info(said)
-    built = _sizes(session, plan)
+    built = built_sizes(session, plan)
     compare_built(folder, {k: v for k, v in session.compared.items() if k in built}, changes)
     if session.has("task"):
         compare_text(folder, session.get("task").text)
     if folder.newest is not None:
         data |= folder.info.get("data", {})  # what its weights began with, though it is gone since
     return trainer, built, {"data": data, **found}
-
-
-def _sizes(session: Session, plan: Plan) -> dict[str, Any]:
-    """What was built otherwise than it was set, without what the text processor holds.
-
-    That is saved with every checkpoint and compared byte by byte; as settings, the words of a
-    vocabulary would be more than a file of settings may have.
-    """
-    text = getattr(session.get("task"), "text", None) if session.has("task") else None
-    held = getattr(text, "ingredients", {})
-    return {
-        name: config
-        for name, config in session.built.items()
-        if config != plan.settings.get(name) and name not in held
-    }
 
 
 def _tell_first_look(session: Session, plan: Plan, folder: RunFolder) -> None:

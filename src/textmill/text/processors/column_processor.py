@@ -1,7 +1,7 @@
 """Text processors that are made of columns: one object for all tasks of typed columns."""
 
 import copy
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -12,6 +12,7 @@ from typing_extensions import override
 from textmill.errors import UserError
 from textmill.text.cells import Rows, values_of
 from textmill.text.columns.column import Column, ColumnKind, load_column
+from textmill.text.columns.inputs import BESIDE_TEXT, BESIDE_WORDS
 from textmill.text.columns.token_ids import IdsColumn
 from textmill.text.metadata import SavedTextError, settings_of, write_description
 from textmill.text.processors.text_processor import (
@@ -78,7 +79,14 @@ class ColumnsText(TextProcessor):
     @property
     @override
     def ingredients(self) -> dict[str, Any]:
-        return fitted_with(self.all)
+        return {**fitted_with(self.targets), **fitted_with(self.inputs)}
+
+    @override
+    def ingredients_for(self, names: Collection[str]) -> dict[str, Any]:
+        # Numbers that are a target are no features, which a model of that name would take.
+        inputs = fitted_with(self.inputs)
+        beside = (BESIDE_TEXT | BESIDE_WORDS) - {*inputs, *names}
+        return {name: made for name, made in self.ingredients.items() if name not in beside}
 
     @property
     def limits(self) -> dict[str, int]:

@@ -1,7 +1,7 @@
 """The way from text to arrays and from outputs to answers: one object, saved with checkpoints."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -132,6 +132,10 @@ class TextProcessor(ABC):
     def ingredients(self) -> dict[str, Any]:
         """The recipe's ingredients that this path holds and stands for when a run is loaded."""
         return {}
+
+    def ingredients_for(self, names: Collection[str]) -> dict[str, Any]:
+        """The :attr:`ingredients` for a recipe whose ingredients with settings have these names."""
+        return self.ingredients
 
     @property
     def arrays(self) -> dict[str, str]:

@@ -1,0 +1,113 @@
+"""Whether what a run saves could be loaded, tried before the run and without memory for weights."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from textmill.checkpoint.parts import check_fit
+from textmill.config.planning.plan import Plan
+from textmill.config.planning.session import Session
+from textmill.errors import CheckpointError, TextmillError, UserError
+from textmill.inference.checkpoints import open_checkpoint
+from textmill.inference.load import NeedsCodeError, fitted_parts, saved_plan
+from textmill.inference.shape_check import Budget, shape_of
+from textmill.recipes.planning import Planned
+from textmill.run_folder.folder import RunFolder
+from textmill.tasks.task import Task
+
+__all__ = ["built_sizes", "refuse_unloadable"]
+
+UNBOUNDED = Budget(size=1 << 60, keys=1 << 30)
+"""For modules of one's own recipe, which need no bound."""
+SMALL = 50_000_000
+"""Numbers of a module that is built a second time if it cannot be built without memory."""
+
+
+def refuse_unloadable(planned: Planned, session: Session, saved: Path) -> None:
+    """Loads a checkpoint of the task as prediction does; its weights are compared by their shapes.
+
+    Args:
+        planned: The recipe.
+        session: What has built the task.
+        saved: The folder of the checkpoint.
+
+    Raises:
+        TextmillError: It could not be loaded; says why.
+    """
+    task: Task = session.get("task")
+    opened = open_checkpoint(saved)
+    again = _sessions(planned, session, saved)
+    weights = task.module.state_dict()
+    try:
+        loaded = _without_memory(again)
+        if loaded is None and sum(value.numel() for value in weights.values()) <= SMALL:
+            loaded = again().get("task")
+        if loaded is None:
+            return
+        if problems := check_fit(loaded.module, weights):
+            lines = "\n".join(f"  {problem}" for problem in problems)
+            raise TextmillError(
+                "A run could be trained, but not loaded: the module that is built for prediction "
+                f"has other weights than the one that is trained.\n{lines}\nA module must follow "
+                "from its settings and from what the text processor keeps (tokenizer, labels, ...)."
+            )
+        loaded.use_text(opened.text)
+    except (CheckpointError, UserError) as error:
+        raise TextmillError(f"A run could be trained, but not loaded: {error}") from error
+
+
+def _without_memory(again: Callable[[], Session]) -> Task | None:
+    """The task around a module without memory; None if it needs numbers to be built."""
+    made = list[Task]()
+
+    def build() -> nn.Module:
+        made.append(again().get("task"))
+        return made[0].module
+
+    try:
+        return made[0] if shape_of(build, UNBOUNDED) is not None else None
+    except (TypeError, ValueError):
+        return None  # of code that reads numbers, which are not there
+
+
+def _sessions(planned: Planned, session: Session, saved: Path) -> Callable[[], Session]:
+    """What builds the task of a saved run: by its settings alone, else by the recipe."""
+    folder = RunFolder(saved.parent.parent / "loaded")
+    folder.path.mkdir()
+    text = open_checkpoint(saved).text
+    built, plan = built_sizes(session, planned.plan), planned.plan
+    folder.write_config(None, plan.settings, built, swaps=plan.swaps, include=planned.include)
+    given: dict[str, Any] = {"env": session.get("env"), **fitted_parts(folder.path, text)}
+    try:
+        by_data = saved_plan(folder.path, "built", ("module", "task"), provided=tuple(given))
+        return partial(by_data.start, given)
+    except NeedsCodeError:
+        kept = {name: session.get(name) for name in plan.order if not _needs_module(session, name)}
+        device = str(session.get("env").device)
+        return partial(planned.start, folder.path, "predict", device, {**kept, **given})
+
+
+def _needs_module(session: Session, name: str) -> bool:
+    """Whether an ingredient is built anew when a run is loaded, or is none that loading needs."""
+    if name in ("module", "task", "trainer", "optimizer", "lr_scheduler"):
+        return True
+    node = session.nodes.get(name)
+    return node is not None and any(_needs_module(session, needed) for needed in node.needs)
+
+
+def built_sizes(session: Session, plan: Plan) -> dict[str, Any]:
+    """What was built otherwise than it was set, without what the text processor holds.
+
+    That is saved with every checkpoint and compared byte by byte; as settings, the words of a
+    vocabulary would be more than a file of settings may have.
+    """
+    text = getattr(session.get("task"), "text", None) if session.has("task") else None
+    held = getattr(text, "ingredients", {})
+    return {
+        name: config
+        for name, config in session.built.items()
+        if config != plan.settings.get(name) and name not in held
+    }

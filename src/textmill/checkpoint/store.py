@@ -17,6 +17,7 @@ from textmill.checkpoint.consolidation import consolidate
 from textmill.checkpoint.layout import BEST, LAST, folder_name
 from textmill.checkpoint.manifest import Pointer
 from textmill.checkpoint.parts import Stateful, load_part, load_parts
+from textmill.checkpoint.run_seal import CONFIG
 from textmill.checkpoint.saved import FoundCheckpoint, SavedCheckpoints, selected_step
 from textmill.checkpoint.shards import RowsOf, write_shards
 from textmill.checkpoint.tensors import tensors_size
@@ -91,7 +92,7 @@ class Checkpoints(SavedCheckpoints):
 
         Raises:
             StorageError: no room, or the disk failed; names file, bytes needed and bytes free. The
-                checkpoints before are intact.
+                checkpoints before are intact. Or the run's ``config.yaml`` is gone since it began.
             CheckpointError: a part holds something that cannot be saved; nothing was written.
         """
         if step < 0:
@@ -102,6 +103,12 @@ class Checkpoints(SavedCheckpoints):
             return final
         tensors, document = split_parts(step, parts)
         shared = {name: tensors.pop(name) for name in self.rows if name in tensors}
+        config = self.folder.parent / CONFIG
+        if self.seal is not None and config.parent.is_dir() and not config.exists():
+            raise StorageError(
+                f"There is no {config} any more, which says what the weights mean: was the run "
+                "deleted while it trained? Nothing was saved. Start again with the same command."
+            )
         make_folder(self.folder, parents=self._new)
         clean_leftovers(self.folder)
         sizes = {name: tensors_size(values) for name, values in tensors.items()}
@@ -176,6 +183,7 @@ class Checkpoints(SavedCheckpoints):
             CheckpointError: there are checkpoints and none is good, or the newest good one does not
                 fit; nothing was changed.
         """
+        _ = self.seal  # of a run that begins: save compares with it
         if self.writes and self.folder.is_dir():
             clean_leftovers(self.folder)
         self.largest = _largest(parts, self.rows)

@@ -28,7 +28,7 @@ from textmill.checkpoint.manifest import RUN_NAME, Manifest
 from textmill.checkpoint.run_seal import RunSeal, sealed_config
 from textmill.checkpoint.saved import SavedCheckpoints
 from textmill.config.values.yaml_files import dump_yaml
-from textmill.errors import CheckpointError, UserError
+from textmill.errors import CheckpointError, StorageError, UserError
 from textmill.runtime.bounded_files import VERSION, check_version, parse_json, read_all
 from textmill.runtime.devices import usable_cores
 from textmill.runtime.disk import refuse_outward_folder
@@ -99,6 +99,9 @@ LARGEST_PLACES = 1 << 20
 
 LARGEST_INFO = 16 << 20
 """Bytes of ``run.json`` that are read; a run's own has some thousand."""
+
+NEEDED = ("recipe", "key")
+"""What ``run.json`` says of every run."""
 
 _FACTS: dict[str, type[Any]] = {
     "recipe": str,
@@ -211,7 +214,7 @@ class RunFolder:
                         f"{file}: '{place}' must be a {kind.__name__}, found a {found}. Restore "
                         "the file from a copy."
                     )
-        for name in ("recipe", "key"):
+        for name in NEEDED:
             if name not in info:
                 raise UserError(f"{file} does not say the '{name}' of the run.")
         return info
@@ -315,9 +318,18 @@ class RunFolder:
         return list(names)
 
     def write_info(self, **facts: Any) -> None:
-        """Writes ``run.json``, keeping what it said and is not said anew; None takes a fact out."""
+        """Writes ``run.json``, keeping what it said and is not said anew; None takes a fact out.
+
+        Raises:
+            StorageError: It was there and is gone, so it would not say what run this is.
+        """
         said = {VERSION: FORMAT, **self.info, **facts}
         info = {name: fact for name, fact in said.items() if fact is not None}
+        if not all(name in info for name in NEEDED):
+            raise StorageError(
+                f"There is no {self.path / 'run.json'} any more: was the run deleted while it was "
+                "at work? Start again with the same command."
+            )
         text = json.dumps(info, indent=2, ensure_ascii=False) + "\n"
         data = text.encode("utf-8", "backslashreplace")  # of a name that is no UTF-8: JSON's escape
         write_atomic(self.path / "run.json", data)

@@ -10,8 +10,6 @@ import textmill
 from tests.runs.tiny import write_recipe
 from textmill.checkpoint.run_seal import RunSeal, sealed_config
 from textmill.errors import DataError, PlanError, UserError
-from textmill.inference.load import saved_plan
-from textmill.recipes.planning import plan_recipe
 from textmill.run_folder.folder import RunFolder
 
 SHORT = ["trainer.max_steps=2"]
@@ -211,23 +209,7 @@ def test_how_a_model_is_run_may_be_another_when_it_is_gone_on_with(folder):
     assert config["settings"]["trainer"]["activation_checkpointing"] is True
 
 
-@pytest.mark.parametrize("was", [False, True])
-def test_a_run_of_when_it_was_a_setting_of_the_model_is_read(folder, was):
-    run = textmill.train("tiny.py", SHORT)
-    path = run.folder / "config.yaml"
-    config = yaml.safe_load(path.read_text(encoding="utf-8"))
-    for section in (config["settings"].get("model"), config["built"]["module"]):
-        if section is not None:
-            section["activation_checkpointing"] = was
-    path.write_text(yaml.safe_dump(config), encoding="utf-8")
-    loaded = saved_plan(run.folder, "built", ["module"], provided=["tokenizer"])
-    assert loaded.settings["module"]["dim"] == 16
-    said = plan_recipe(path, targets=["trainer"], allow_code=True).plan.notes
-    text = "is trainer.activation_checkpointing now: set that; it was left out."
-    assert any(text in note for note in said) is was
-
-
-def test_who_types_the_former_setting_is_told_the_present_one(folder):
+def test_who_sets_it_of_the_model_is_told_the_setting(folder):
     with pytest.raises(PlanError) as failure:
         textmill.train("tiny.py", [*SHORT, "model.activation_checkpointing=true"])
     assert "In textmill it is trainer.activation_checkpointing." in str(failure.value)

@@ -229,6 +229,40 @@ def test_ray_ends_the_cells_of_a_driver_that_is_killed_and_they_go_on(tmp_path, 
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("told", [signal.SIGINT, signal.SIGTERM])
+def test_a_training_on_ray_that_is_stopped_saves_and_goes_on(tmp_path, told):
+    pytest.importorskip("ray")
+    here = write_recipe(tmp_path / "here")
+    words = [sys.executable, "-m", "textmill", "train", "tiny.py", "--run-dir=run"]
+    ray = [*words, "--launcher", "ray", "--nproc", "2"]
+    metrics, log = here / "run" / "metrics.jsonl", tmp_path / "log.txt"
+    with log.open("wb") as file:
+        driver = subprocess.Popen(
+            [*ray, "trainer.max_steps=1000000"], cwd=here, stdout=file, stderr=file
+        )
+    until = time.monotonic() + 120
+    while not (metrics.exists() and metrics.read_text()):
+        assert driver.poll() is None, log.read_text()
+        assert time.monotonic() < until, log.read_text()
+        time.sleep(0.2)
+    driver.send_signal(told)
+    assert driver.wait(60) == 128 + told, log.read_text()
+    name = told.name
+    said = re.search(
+        rf"error: Stopped by {name} at step (\S+); everything is saved", log.read_text()
+    )
+    assert said, log.read_text()
+    assert f"{name} received" not in log.read_text()  # a trace of Ray's own
+    assert "Traceback" not in log.read_text()
+    steps = int(said[1].replace(",", ""))
+    more = [*words, f"trainer.max_steps={steps + 2}", "--extend"]
+    done = subprocess.run(more, cwd=here, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert f"Resumed at step {said[1]}." in done.stderr
+
+
+@pytest.mark.slow
 def test_a_recipe_is_trained_alike_by_each_launcher(tmp_path, monkeypatch, capsys, ray_is_there):
     monkeypatch.chdir(write_recipe(tmp_path / "here"))
     words = ["train", "tiny.py", *SHORT]

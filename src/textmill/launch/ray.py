@@ -1,11 +1,15 @@
 """Commands on a Ray cluster: the ranks of a run by Ray Train, the cells of a grid as its tasks."""
 
+import logging
 import os
+import secrets
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -13,12 +17,18 @@ from typing import Any
 
 from textmill.config.component import typed_construction
 from textmill.config.sources.include import including
-from textmill.errors import MissingExtraError, RunError, UserError
+from textmill.errors import MissingExtraError, RunError, RunStoppedError, UserError
 from textmill.launch.local import LeftProcess, left_process, opened_log
 from textmill.runtime.devices import Env
+from textmill.runtime.files import write_atomic
 from textmill.runtime.logging import log_to_stderr
+from textmill.runtime.signals import StopSignals, ask_to_stop
 
 __all__ = ["Ray", "RayJob", "RayJobs", "train_on_ray"]
+
+LOG = logging.getLogger("textmill")
+LOOK_SECONDS = 0.5
+"""Between two looks at what was said to the ranks, and at whether they have ended."""
 
 
 @typed_construction
@@ -40,7 +50,8 @@ class Ray:
     restarts: int = 0
     """How often all ranks are started again when one is lost; the run goes on."""
     folder: Path = Path("jobs")
-    """Where Ray Train keeps its notes of ranks; all machines must see it."""
+    """Where Ray Train keeps its notes of ranks, and where they are told to stop; all machines must
+    see it."""
 
     def __post_init__(self) -> None:
         for name, least in {"cpus": 1, "gpus": 0, "restarts": 0}.items():
@@ -90,12 +101,19 @@ def train_on_ray(given: Mapping[str, Any], ray: Ray, *, ranks: int, include: Seq
         MissingExtraError: Ray is not installed.
         UserError: There is no such cluster, or it has less than is asked.
         RunError: A rank failed.
+        RunStoppedError: A signal came; the ranks have saved.
     """
     engine = _connected(ray, ranks)
+    told = ray.folder.absolute() / f"stop-{secrets.token_hex(8)}.txt"
     train, by_torch = import_module("ray.train"), import_module("ray.train.torch")
     trainer = by_torch.TorchTrainer(
         _rank,
-        train_loop_config={"given": given, "include": [*include], "folder": os.getcwd()},
+        train_loop_config={
+            "given": given,
+            "include": [*include],
+            "folder": os.getcwd(),
+            "told": str(told),
+        },
         scaling_config=train.ScalingConfig(
             num_workers=ranks, use_gpu=ray.gpus > 0, resources_per_worker=ray.resources
         ),
@@ -105,12 +123,44 @@ def train_on_ray(given: Mapping[str, Any], ray: Ray, *, ranks: int, include: Seq
         ),
     )
     try:
-        trainer.fit()
+        _fit(trainer.fit, told)
     except train.TrainingFailedError as error:
         last = str(error).strip().splitlines()[-1]
         raise RunError(f"The ranks failed, as is said above: {last}") from None
     finally:
+        told.unlink(missing_ok=True)
         engine.shutdown()
+
+
+def _fit(fit: Callable[[], object], told: Path) -> None:
+    """Waits for the ranks. A signal is handed to them by the file ``told``, so that they save.
+
+    Ray Train has handlers of its own, in the main thread only, which end the ranks as they are.
+
+    Raises:
+        RunStoppedError: A signal came, and a rank has said in the file where it stopped.
+    """
+    failed = list[BaseException]()
+
+    def wait() -> None:
+        try:
+            fit()
+        except BaseException as error:  # raised again in the main thread
+            failed.append(error)
+
+    with StopSignals() as stop:
+        waiting = threading.Thread(target=wait, daemon=True)
+        waiting.start()
+        while waiting.is_alive():
+            waiting.join(LOOK_SECONDS)
+            if stop.received is not None and not told.exists():
+                told.parent.mkdir(parents=True, exist_ok=True)
+                write_atomic(told, str(stop.received).encode())
+                LOG.info("The ranks are asked to save and end. Ctrl-C again ends them at once.")
+        if failed:
+            raise failed[0]
+        if stop.received is not None and not (said := told.read_text(encoding="utf-8")).isdecimal():
+            raise RunStoppedError(stop.received, said)
 
 
 def _rank(asked: Mapping[str, Any]) -> None:
@@ -118,9 +168,31 @@ def _rank(asked: Mapping[str, Any]) -> None:
     from textmill.runs.train import train
 
     os.chdir(asked["folder"])
-    log_to_stderr(Env.detect("cpu").rank)
-    with including(asked["include"]):
-        train(**asked["given"])
+    rank, told = Env.detect("cpu").rank, Path(asked["told"])
+    log_to_stderr(rank)
+    with including(asked["include"]), _listening(told):
+        try:
+            train(**asked["given"])
+        except RunStoppedError as error:  # no failure, after which Ray would start the ranks again
+            if rank == 0:
+                write_atomic(told, str(error).encode())
+
+
+@contextmanager
+def _listening(told: Path) -> Iterator[None]:
+    """Asks the run of the block to stop once the file holds the number of a signal."""
+    ended = threading.Event()
+
+    def listen() -> None:
+        while not ended.wait(LOOK_SECONDS):
+            with suppress(OSError, ValueError):
+                ask_to_stop(int(told.read_text(encoding="utf-8")))
+
+    threading.Thread(target=listen, daemon=True).start()
+    try:
+        yield
+    finally:
+        ended.set()
 
 
 class RayJob:
@@ -185,6 +257,8 @@ class RayJobs:
 def _command(words: list[str], folder: str, log: str, threads: int) -> int:
     """What a task of Ray runs: a process of its own, which is asked to save when it is stopped."""
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
+    # Ray interrupts by it, and a driver in the background of a script hands on that it is ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     process = None
     try:
         with opened_log(Path(log)) as file:

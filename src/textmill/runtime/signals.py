@@ -6,7 +6,9 @@ import threading
 from types import FrameType
 from typing import Any
 
-__all__ = ["StopSignals"]
+__all__ = ["StopSignals", "ask_to_stop"]
+
+_LISTENING: "list[StopSignals]" = []
 
 
 class StopSignals:
@@ -15,8 +17,8 @@ class StopSignals:
     Every loop of a run polls ``received`` (steps, evaluation, decoding), and ranks agree on it with
     ``Ranks.any``. A second SIGINT raises KeyboardInterrupt at once. Forked children (data workers)
     do not inherit this: SIGTERM ends them, SIGINT, which a terminal sends to all, leaves the
-    decision to the parent. Outside the main thread Python allows no handlers, and ``received``
-    stays None.
+    decision to the parent. Outside the main thread Python allows no handlers: there
+    :func:`ask_to_stop` alone sets ``received``.
 
     Example:
         >>> with StopSignals() as stop:
@@ -35,6 +37,7 @@ class StopSignals:
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGTERM, signal.SIGINT):
                 self._previous[number] = signal.signal(number, self._handle)
+        _LISTENING.append(self)
         return self
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
@@ -48,6 +51,20 @@ class StopSignals:
         self.received = number
 
     def __exit__(self, *_: object) -> None:
+        _LISTENING.remove(self)
         while self._previous:
             number, handler = self._previous.popitem()
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
+
+
+def ask_to_stop(number: int) -> None:
+    """Asks what this process runs to stop, as if the signal had come to it.
+
+    Example:
+        >>> with StopSignals() as stop:
+        ...     ask_to_stop(signal.SIGINT)
+        ...     stop.received == signal.SIGINT
+        True
+    """
+    for listening in _LISTENING:
+        listening.received = listening.received or number

@@ -23,6 +23,8 @@ class Stops(StopSignals):
     def poll(self) -> None:
         """Raises :class:`StopAsked` if the run is to stop; nothing is saved yet."""
         if self.ranks.any(self.received is not None):
+            heard = filter(None, self.ranks.gather(self.received))
+            self.received = next(heard)  # all ranks say the same, and end with the same code
             raise StopAsked
 
     def error(self, step: int) -> RunStoppedError:

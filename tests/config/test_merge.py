@@ -12,6 +12,7 @@ from textmill.config.values.typed_values import plain
 from textmill.config.values.yaml_files import dump_yaml, parse_word, yaml_nodes
 from textmill.metrics.metric import RowMetric
 from textmill.metrics.translation import Bleu, ChrF
+from textmill.recipes.planning import plan_recipe
 
 
 @dataclass(frozen=True)
@@ -93,3 +94,29 @@ def test_an_item_of_no_type_is_one_problem():
     ):
         settings, _ = read_metrics(word)
         assert [problem.message[: len(text)] for problem in settings.problems] == [text]
+
+
+def test_another_type_keeps_the_components_that_it_has_too():
+    def planned(*words):
+        given = ("model.encoder.path=minilm", "train_data.holdout=0.1")
+        return plan_recipe("pairs/pretrained", [*given, *words], targets=["trainer"]).plan
+
+    plan = planned("model.type=pair_regressor", "task.type=pair_regression", "labels=null")
+    model = plan.settings["model"]
+    assert (model["type"], model["encoder"]["type"]) == ("pair_regressor", "pretrained")
+    assert model["encoder"]["path"] == "minilm"
+    assert model["dropout"] == 0.4, "a plain setting begins from the new type's default"
+    (note,) = [note for note in plan.notes if "model.type" in note]
+    assert note.endswith("keeps model.encoder.")
+
+
+def test_another_type_keeps_the_components_that_layers_set_and_says_what_goes(tmp_path):
+    file = tmp_path / "a.yaml"
+    file.write_text("model: {dropout: 0.1, encoder: {type: cnn, filters: 9}}\n")
+    words = ["model.type=regressor", "task.type=document_regression", "labels=null"]
+    plan = plan_recipe("classification/bilstm", words, configs=[file], targets=["trainer"]).plan
+    assert plan.settings["model"]["encoder"]["filters"] == 9
+    kept, gone = (note for note in plan.notes if "model.type" in note)
+    assert kept.endswith("keeps model.embedding, model.encoder.")
+    assert "discards model.dropout (" in gone
+    assert "encoder" not in gone

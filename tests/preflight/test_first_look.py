@@ -132,7 +132,7 @@ def test_labels_that_are_amounts_are_said_with_what_learns_them(names, warned):
     assert len(found) == warned
     if warned:
         assert f"have {len(labels)} different labels, all of them numbers, in their" in found[0]
-        assert "take an experiment of numbers (regression/..., pairs/regression)" in found[0]
+        assert "take an experiment of numbers (regression/..., similarity/...)" in found[0]
     assert odd_labels(text_of(labels), rows, {"labels": {"names": ("1",)}}) == []
 
 

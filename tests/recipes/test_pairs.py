@@ -1,10 +1,12 @@
 """Experiments of pairs: real data, the ceilings of PyText's small files, and loading again."""
 
 import json
+import statistics
 
 import pytest
 
 import textmill
+from textmill.recipes.planning import plan_recipe
 
 TINY = "pytext-tiny/{}.tsv"
 
@@ -84,6 +86,31 @@ def test_likeness_is_learned(shared_data):
     assert (
         0 <= textmill.load("run")({"text1": "A man eats.", "text2": "A man is eating."}).number <= 6
     )
+
+
+def test_ngrams_tell_how_alike_texts_are_better_than_the_words_they_share(shared_data, tmp_path):
+    lines = (shared_data / "snli-small" / "train.tsv").read_text(encoding="utf-8").splitlines()
+    numbers = {"contradiction": 0, "neutral": 2.5, "entailment": 5}
+    rows = [(a, b, numbers[label]) for label, a, b in (line.split("\t") for line in lines)]
+    for name, part in (("train", rows[:1500]), ("dev", rows[1500:2300])):
+        text = "".join(f"{a}\t{b}\t{number}\n" for a, b, number in part)
+        (tmp_path / f"{name}.tsv").write_text(text, encoding="utf-8")
+    columns = ["text1", "text2", "score"]
+    found = run("similarity/ngrams", "train.tsv", columns, valid="dev.tsv")
+    words = [(set(a.split()), set(b.split())) for a, b, _ in rows[1500:2300]]
+    shared = [len(a & b) / len(b) for a, b in words]
+    simple = statistics.correlation(shared, [number for _, _, number in rows[1500:2300]])
+    assert found.evaluations["valid_data"].values["pearson"] > simple + 0.1
+    alike = [{"text1": "A man eats.", "text2": other} for other in ("A man eats.", "No dogs.")]
+    answers = textmill.load("run")(alike)
+    assert answers[0].number > answers[1].number + 1
+
+
+def test_pretrained_pairs_are_read_as_one_unless_it_is_said():
+    for name in ("pairs/pretrained", "similarity/pretrained"):
+        words = ["model.encoder.path=minilm", "train_data.holdout=0.1"]
+        plan = plan_recipe(name, words, targets=["trainer"]).plan
+        assert plan.settings["model"]["together"] is None
 
 
 def test_steps_on_real_data_lower_the_loss_below_that_of_chance(shared_data):

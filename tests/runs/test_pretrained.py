@@ -34,15 +34,18 @@ ROWS = {
     '"answer_starts": [0]}\n',
     "ranking": "the cat sat\tthe cat\tdogs bark\nmoon\tthe moon\tfilms are rare\n",
     "regression": "1.5\tthe cat sat\n0.3\tdogs bark\n",
+    "similarity": "the cat sat\tthe cat\t4.5\ndogs bark\tthe moon\t0.5\n",
     "tagging": WORDS,
     "trees": "x\tthe cat sat\t[IN:A the [SL:B cat ] sat ]\nx\tdogs bark\t[IN:C dogs bark ]\n",
 }
 ASKED: dict[str, Any] = {
     "question": {"question": "who barks", "context": "dogs bark at unbelievable mats " * 3},
     "pairs": {"text1": "the cat", "text2": "the dogs"},
+    "similarity": {"text1": "the cat", "text2": "the dogs"},
     "ranking": {"query": "moon", "positive": "the moon"},
 }
 SUFFIXES = {"extractive": "jsonl", "ner": "conll", "question": "jsonl", "tagging": "conll"}
+PAIRS = ("pairs", "similarity")
 EXPERIMENTS = {"extractive": "summarization/extractive"}
 """Where it is not ``task/pretrained``."""
 QUESTION = ("task.stride=12", "task.max_question_length=8")
@@ -57,7 +60,7 @@ def words_of(task: str, folder: Path, *, steps: int = 2) -> list[str]:
         f"model.encoder.path={folder / 'encoder'}",
         f"train_data.path={file}",
         f"valid_data.path={file}",
-        f"task.max_length={18 if task == 'pairs' else 24 if task == 'question' else 30}",
+        f"task.max_length={18 if task in PAIRS else 24 if task == 'question' else 30}",
         *(QUESTION if task == "question" else ()),
         f"trainer.max_steps={steps}",
         "lr_scheduler.type=constant",  # which does not look at the length

@@ -23,6 +23,7 @@ EXPERIMENTS = {
     "pairs/classification/local": (),
     "pairs/regression/local": (),
     "pairs/ranking/local": (),
+    "similarity/ngrams/local": (),
     "tagging/bilstm/local": (*PHRASES, "dictionary.column=words", "tokenizer.min_count=1"),
     "joint/bilstm/local": ("tokenizer.min_count=1",),
     "trees/bilstm/local": ("tokenizer.min_count=1",),

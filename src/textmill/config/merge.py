@@ -1,13 +1,14 @@
 """Settings in layers: structures are filled field by field, and the last layer that speaks wins.
 
-``type`` is resolved first. A layer that changes it discards what earlier layers set on that node;
-a layer that sets one field never resets its siblings.
+``type`` is resolved first. A layer that changes it discards what earlier layers set on that node,
+but for the components that the new type has, too, such as a model's encoder; a layer that sets one
+field never resets its siblings.
 """
 
 import dataclasses
 import inspect
 import typing
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from typing_extensions import override
@@ -51,7 +52,7 @@ def without_type(node: Entries) -> Entries:
 
 
 class Settings(Values):
-    """Resolves layers of nodes into values; notes tell what a change of type discarded."""
+    """Resolves layers of nodes into values; notes tell what a change of type kept and discarded."""
 
     def __init__(self, names: CodeNames | None = None) -> None:
         super().__init__(names)
@@ -130,8 +131,9 @@ class Settings(Values):
                 continue
             named = self._named_type(entries, kind, annotation, name)
             if named is not None and named is not kind:
-                self.discard(collected, name, entries)
-                kind, base, collected = named, MISSING, []
+                before = base if dataclasses.is_dataclass(base) else kind
+                collected = self.retyped((before, named), collected, name, entries)
+                kind, base = named, MISSING
             collected.append(without_type(entries) if named is not None else entries)
         if not collected and base is not MISSING:
             return base
@@ -237,15 +239,58 @@ class Settings(Values):
             return kind
         return named.Config
 
-    def discard(self, collected: Sequence[Entries], name: str, by: Entries) -> None:
-        """Notes what layers had set, where a later one has another type."""
+    def retyped(
+        self, kinds: tuple[Any, Any], collected: Sequence[Entries], name: str, by: Entries
+    ) -> list[Entries]:
+        """What stays of a node where a layer gives it another type; notes say it, and what goes.
+
+        It is what was set of a component, such as a model's encoder, that the new type has by the
+        same name and of the same kind.
+
+        Args:
+            kinds: The settings that code gave, or their Config class; and the new type's.
+            collected: The layers before.
+            name: The node's.
+            by: The layer.
+        """
+        before, after = kinds
+        both = _components(before) & _components(after)
+        values = dict[str, Node]()
+        if both and not isinstance(before, type):
+            usual = {p.name: p.default for p in settings_of(type(before))}
+            values = {
+                p.name: Value(p.default, self.code)
+                for p in settings_of(before)
+                if (p.name, _bases(p.annotation)) in both and p.default != usual[p.name]
+            }
+        fields = {field for field, _ in both}
+        kept = [_entries_of(layer, fields, inside=True) for layer in collected]
+        dropped = [_entries_of(layer, fields, inside=False) for layer in collected]
         node = by.entries["type"]
-        dropped = [
-            f"{path} ({place})" for layer in collected for path, place in leaves(layer, name)
-        ]
-        if dropped:
-            word = node.text if isinstance(node, Scalar) else shown(node)
-            self.notes.append(f"{name}.type={word} ({node.place}) discards {', '.join(dropped)}.")
+        word = node.text if isinstance(node, Scalar) else shown(node)
+        said = f"{name}.type={word} ({node.place})"
+        stays = dict.fromkeys([*values, *(field for layer in kept for field in layer.entries)])
+        if stays:
+            self.notes.append(f"{said} keeps {', '.join(f'{name}.{field}' for field in stays)}.")
+        gone = [f"{p} ({place})" for layer in dropped for p, place in leaves(layer, name)]
+        if any(layer.entries for layer in dropped):
+            self.notes.append(f"{said} discards {', '.join(gone)}.")
+        first = [Entries(values, self.code or by.place)] if values else []
+        return [*first, *(layer for layer in kept if layer.entries)]
+
+
+def _components(config: Any) -> set[tuple[str, tuple[Any, ...]]]:
+    """The names of the fields that hold components, each with the settings that it takes."""
+    if not dataclasses.is_dataclass(config):
+        return set()
+    fields = settings_of(config)
+    return {(p.name, _bases(p.annotation)) for p in fields if _owners(p.annotation)}
+
+
+def _entries_of(layer: Entries, fields: Collection[str], *, inside: bool) -> Entries:
+    """The entries of some fields, or all others."""
+    rest = {key: item for key, item in layer.entries.items() if (key in fields) == inside}
+    return dataclasses.replace(layer, entries=rest)
 
 
 def leaves(node: Node, name: str) -> Iterator[tuple[str, Place | None]]:

@@ -37,9 +37,10 @@ class PairScores(Component, nn.Module):
 
         encoder: SequenceEncoder.Config = LstmEncoder.Config()
         """What makes each token's vector know its text; one for both texts."""
-        together: bool = False
+        together: bool | None = None
         """Whether a pretrained encoder reads both texts as one, so that each token knows the other
-        text, too; the scores are then of one vector (Devlin et al. 2019, section 4.1)."""
+        text, too; the scores are then of one vector (Devlin et al. 2019, section 4.1). null: a
+        pretrained one does; others cannot."""
 
     def __init__(self, config: Config, *, vocab_info: ModelVocabInfo, out: int) -> None:
         nn.Module.__init__(self)
@@ -49,9 +50,11 @@ class PairScores(Component, nn.Module):
                 "model.encoder.type=pretrained, or leave it at false."
             )
         parts = config.embedding, config.encoder, config.pooling
-        self.text: TextVector = TextVector(*parts, vocab_info=vocab_info, of_pairs=config.together)
+        reads_ids = config.encoder.reads_ids
+        self.together = reads_ids if config.together is None else config.together
+        self.text: TextVector = TextVector(*parts, vocab_info=vocab_info, of_pairs=self.together)
         self.config = self.text.recorded(config)
-        size = self.text.out_dim if config.together else 4 * self.text.out_dim
+        size = self.text.out_dim if self.together else 4 * self.text.out_dim
         self.scores = score_layers(size, config.hidden, out, dropout=config.dropout)
 
     @override
@@ -67,7 +70,7 @@ class PairScores(Component, nn.Module):
         Returns:
             Unnormalized scores. *Shape:* :math:`(B,L)`.
         """
-        if self.config.together:
+        if self.together:
             one: Tensor = self.scores(self.text.read_pairs(text1, lengths1, text2, lengths2))
             return one
         a, b = self.text(text1, lengths1), self.text(text2, lengths2)

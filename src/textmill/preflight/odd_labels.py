@@ -71,7 +71,7 @@ def _many(name: str, labels: Labels, count: int) -> str:
     if not numbers and not (count >= LEAST_ROWS and few * len(labels) > count):
         return ""
     what = "different labels, all of them numbers," if numbers else "different labels"
-    learn = " To learn amounts, take an experiment of numbers (regression/..., pairs/regression)."
+    learn = " To learn amounts, take an experiment of numbers (regression/..., similarity/...)."
     return (
         f"{name}: {count:,} rows of train_data have {len(labels):,} {what} in their column "
         f"'{labels.column}', such as {shortened(labels[0])}. If another column has the labels, "

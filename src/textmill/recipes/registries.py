@@ -35,6 +35,7 @@ _FAMILIES = {
     "parsing": ("cogs", "top"),
     "question": ("drqa", "transformer"),
     "regression": ("docnn", "ngrams"),
+    "similarity": ("ngrams",),
     "summarization": ("extractive-lstm", "scitldr"),
     "tagging": ("bilstm", "bilstm-crf", "ner", "references", "transformer"),
     "translation": ("demo", "tatoeba"),
@@ -52,8 +53,8 @@ experiments.add(
 )
 _PRETRAINED = (
     *("classification", "embedding", "joint", "language", "ner", "pairs"),
-    *("parsing", "question", "ranking", "regression", "summarization"),
-    *("tagging", "translation", "trees"),
+    *("parsing", "question", "ranking", "regression", "similarity"),
+    *("summarization", "tagging", "translation", "trees"),
 )
 """What a pretrained model is fine-tuned for; there is none so small that it is ``/local``."""
 

@@ -150,8 +150,9 @@ class Resolver:
                 continue
             entry = self.entry(name, value, layer.entries["type"])
             if entry is not None and not _same(entry, value):
-                self.settings.discard(kept, name, layer)
-                value, kept, changed = entry, [], True
+                kinds = as_config(value), as_config(entry)
+                kept = self.settings.retyped(kinds, kept, name, layer)
+                value, changed = entry, True
             kept.append(without_type(layer))
         return value, kept, changed
 

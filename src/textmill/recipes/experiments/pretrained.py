@@ -13,7 +13,7 @@ from textmill.models.decoders.pretrained_seq2seq import PretrainedSeq2Seq
 from textmill.models.embedding.sentence_encoder import SentenceEncoder
 from textmill.models.encoders.pretrained import PretrainedEncoder
 from textmill.models.encoders.sequence import SequenceEncoder
-from textmill.models.pairs import PairClassifier, Ranker
+from textmill.models.pairs import PairClassifier, PairRegressor, Ranker
 from textmill.models.poolings import MeanPooling, Pooling
 from textmill.models.readers.pretrained import PretrainedReader
 from textmill.models.readers.sentences import SentenceScorer
@@ -22,7 +22,11 @@ from textmill.recipes.experiments.classification import classification_transform
 from textmill.recipes.experiments.embedding import embedding_pairs
 from textmill.recipes.experiments.joint import joint_transformer
 from textmill.recipes.experiments.language import PERPLEXITY, lines
-from textmill.recipes.experiments.pairs import pairs_classification, pairs_ranking
+from textmill.recipes.experiments.pairs import (
+    pairs_classification,
+    pairs_ranking,
+    pairs_regression,
+)
 from textmill.recipes.experiments.question import question_transformer
 from textmill.recipes.experiments.regression import regression_docnn
 from textmill.recipes.experiments.summarization import summarization_scitldr
@@ -32,6 +36,7 @@ from textmill.tasks.classification import PairClassification
 from textmill.tasks.intent_slots import IntentSlots
 from textmill.tasks.language_model import LanguageModeling
 from textmill.tasks.parsing import SemanticParsing
+from textmill.tasks.regression import PairRegression
 from textmill.tasks.seq2seq import Seq2Seq
 from textmill.tasks.summarization import ExtractiveSummarization, Summarization
 from textmill.tasks.tagging import WordTagging
@@ -145,7 +150,19 @@ def pairs_pretrained() -> Recipe:
         "Fine-tune a pretrained encoder that classifies pairs of texts.",
         tokenizer=PretrainedTokenizer.Config(),
         task=PairClassification.Config(max_length=128),
-        model=PairClassifier.Config(encoder=ENCODER, together=True, dropout=0.1),
+        model=PairClassifier.Config(encoder=ENCODER, dropout=0.1),
+    )
+
+
+@register_experiment("similarity/pretrained")
+def similarity_pretrained() -> Recipe:
+    """A pretrained encoder that reads two texts as one, for how alike they are."""
+    return fine_tuned(
+        pairs_regression(),
+        "Fine-tune a pretrained encoder that says how alike two texts are.",
+        tokenizer=PretrainedTokenizer.Config(),
+        task=PairRegression.Config(max_length=128),
+        model=PairRegressor.Config(encoder=ENCODER, dropout=0.1),
     )
 
 

@@ -120,6 +120,11 @@ def test_an_import_of_a_foreign_name_says_textmill_s(tmp_path):
             "modle.dim=5",
             "'modle' is no ingredient of this recipe. Did you mean 'model'?",
         ),
+        ("trainer.devices=2", "In textmill it is textmill train --nproc N, a process for each"),
+        ("runtime.num_gpus=2", "In textmill it is textmill train --nproc N, a process for each"),
+        ("distributed_world_size=2", "In textmill it is textmill train --nproc N, a process for"),
+        ("trainer.num_nodes=2", "In textmill it is textmill train --launcher slurm slurm.nodes=N"),
+        ("trainer.strategy=fsdp", "In textmill it is trainer.data_parallelism."),
     ],
 )
 def test_a_setting_of_another_framework_is_told_textmill_s_name(word, text):

@@ -86,8 +86,10 @@ SETTINGS = _inverted({
     "not there: the same command goes on with a run": "ckpt_path resume resume_from_checkpoint "
     "auto_resume_from_snapshot",
     "the folder of a run, in place of the recipe": "load_snapshot_path",
-    "not there: training is in one process so far": "devices num_gpus num_nodes strategy "
-    "distribution_strategy distributed_world_size",
+    "textmill train --nproc N, a process for each device": "devices num_gpus num_processes "
+    "nproc_per_node distribution_strategy distributed_world_size",
+    "textmill train --launcher slurm slurm.nodes=N, or torchrun": "num_nodes nnodes",
+    "trainer.data_parallelism": "strategy",
 })  # fmt: skip
 """Settings and ingredients, by their names there."""
 

@@ -231,12 +231,12 @@ class _CommandParser(_Parser):
         after = args[args.index(word) + 1 :][:1]
         value = value or next((v for v in after if not v.startswith("-") and "=" not in v), "")
         options = [name for action in self._actions for name in action.option_strings]
-        near = difflib.get_close_matches(option.replace("_", "-"), options, n=1, cutoff=NEAR)
-        if near:
-            return f"no option '{word}'; did you mean '{near[0]}'?"
         takes_settings = any(action.dest == "words" for action in self._actions)
         if takes_settings and (here := option_here(option, value)):
             return f"no option '{word}'. {here.strip()}"
+        near = difflib.get_close_matches(option.replace("_", "-"), options, n=1, cutoff=NEAR)
+        if near:
+            return f"no option '{word}'; did you mean '{near[0]}'?"
         text = f"no option '{word}'; it has {', '.join(options)}"
         if takes_settings:
             text += ". A setting is a word without dashes, after the others: name.setting=value"

@@ -48,7 +48,7 @@ class PdfLimits:
     lines: int = 500_000
     """On all pages; 2,000 pages of small print in two columns."""
     seconds: float = 120
-    """Of waiting, from start to end; 500 dense pages take 17 of a processor."""
+    """Of waiting, from start to end; 500 dense pages take 10 of a processor."""
     memory: int = 1024 * MIB
     """Bytes that the process takes to read, beside those of the file and of the program."""
 

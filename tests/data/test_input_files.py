@@ -243,14 +243,25 @@ def test_columns_between_another_delimiter_are_no_texts(read, tmp_path):
     with pytest.raises(DataError) as caught:
         read("a.csv", "ham;Hi.\nspam;Win!\n", SMS)
     assert str(caught.value) == (
-        f"{tmp_path / 'a.csv'}:1: wanted 2 columns between ',', found 1; each of the first 2 lines "
-        "has 2 between ';'. If these are the columns: 'delimiter=;'"
+        f"{tmp_path / 'a.csv'}:1: wanted 2 columns (label, text) between ',', found 1; each of the "
+        "first 2 lines has 2 between ';'. If these are the columns: 'delimiter=;'"
     )
     said = TextRows.Config(path="sms.tsv", delimiter=";")
     assert read("a.csv", "ham;Hi.\n", said, said=["delimiter"]) == [{"text": "Hi."}]
     trained = TextRows.Config(path="sms.csv", delimiter=";")
     assert read("a.csv", "ham;Hi.\n", trained) == [{"text": "Hi."}]
     assert read("a.tsv", "ham\tHi.\n", trained) == [{"text": "Hi."}]
+
+
+def test_a_semicolon_file_is_no_column_of_a_long_name(read, tmp_path):
+    config = TextRows.Config(path="a.csv", columns={"label": "topic", "text": "body"}, header=True)
+    with pytest.raises(DataError) as caught:
+        read("new.csv", "ticket_id;topic;text\n1;ham;Hi.\n2;spam;Win!\n", config)
+    assert str(caught.value).endswith(
+        "each of the first 3 lines has 3 between ';' ('ticket_id', 'topic', 'text'). If these are "
+        "the columns: 'delimiter=;' 'columns={text: text}'"
+    )
+    assert read("new.csv", "body\nHi.\n", config) == [{"text": "Hi."}]
 
 
 def test_columns_that_lack_an_input_are_refused(read):

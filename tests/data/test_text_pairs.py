@@ -432,11 +432,12 @@ def test_where_most_rows_are_bad_it_is_not_proposed_to_leave_them_out(tmp_path):
 def test_another_delimiter_is_found_and_can_be_said(tmp_path, name, text, own, other, word):
     path, header = tmp_path / name, text.startswith("label")
     path.write_text(text)
+    named = " ('label', 'text')" if header else ""
     with pytest.raises(DataError) as caught:
         TextRows.Config(path=path, header=header).build().read(ingredient="valid_data")
     assert str(caught.value) == (
-        f"{path}:1: wanted 2 columns between {own!r}, found 1; each of the first 2 lines has 2 "
-        f"between {other!r}. If these are the columns: {word}"
+        f"{path}:1: wanted 2 columns (label, text) between {own!r}, found 1; each of the first 2 "
+        f"lines has 2 between {other!r}{named}. If these are the columns: {word}"
     )
     key, _, value = word.strip("'").removeprefix("valid_data.").partition("=")
     read = TextRows.Config(path=path, header=header, **{key: value}).build()

@@ -7,7 +7,7 @@ the share is kept in expectation, of all rows and of those with one label, and n
 
 import hashlib
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,7 +56,13 @@ class Holdout:
         rule = f"blake2b of the row's columns, by their names, below the share{kept}"
         return {"share": self.share, "held_out": self.held_out, "rule": rule}
 
-    def of(self, rows: Sequence[Mapping[str, str]], *, name: str = "rows") -> NDArray[np.int64]:
+    def of(
+        self,
+        rows: Sequence[Mapping[str, str]],
+        *,
+        name: str = "rows",
+        columns: Callable[[], str] = str,
+    ) -> NDArray[np.int64]:
         """The numbers of the rows of this side, rising.
 
         A label all of whose rows would be held out keeps the one with the greatest hash, and those
@@ -65,6 +71,7 @@ class Holdout:
         Args:
             rows: All rows of a file.
             name: What the log and errors call them.
+            columns: Gives the setting with the places that the columns likely have, for an error.
 
         Raises:
             UserError: The rows have no column of that label.
@@ -72,12 +79,12 @@ class Holdout:
         """
         hashes = self._hashes(rows)
         held = hashes < self.share
+        numbers: dict[str, int] = {}
         if self.label is not None and len(rows):
             if self.label not in rows[0]:
                 raise UserError(
                     f"stratify: there is no column '{self.label}'; there are {', '.join(rows[0])}."
                 )
-            numbers: dict[str, int] = {}
             names = (str(row[self.label]) for row in rows)
             at = np.fromiter((numbers.setdefault(n, len(numbers)) for n in names), np.int64)
             greatest = np.zeros(len(numbers))
@@ -85,6 +92,13 @@ class Holdout:
             held &= ~((greatest < self.share)[at] & (hashes == greatest[at]))
         found: NDArray[np.int64] = np.flatnonzero(held == self.held_out)
         kept = "held out" if self.held_out else "left for training"
+        if not len(found) and self.label is not None and len(numbers) > len(rows) / 2 > 1:
+            raise DataError(
+                f"{name}: none of {len(rows)} rows is {kept}: the column '{self.label}' has "
+                f"{len(numbers)} values ({', '.join(map(repr, [*numbers][:3]))}, ...), and each "
+                "keeps a row for training. These are hardly labels. Say where the labels are: "
+                f"{columns() or f'columns={{{self.label}: ...}}'}"
+            )
         if not len(found):
             raise DataError(
                 f"{name}: none of {len(rows)} rows is {kept} by holdout={self.share}: there are "

@@ -110,10 +110,13 @@ class InputFile:
         """Refuses a file whose columns another character parts: each line would be one text."""
         if self.kind not in TABLES or "delimiter" in self.said:
             return
-        every = replace(self, inputs=tuple(self.config.columns))
         places = numbered(self.config.columns, None)[0]
-        placed = all(isinstance(at, int) for at in places.values())
-        other = placed and other_delimiter(self.path, every.read(places, header=False))
+        if any(isinstance(at, str) for at in places.values()):
+            places = {name: places[name] for name in self.inputs if name in places}
+            layout = self.read(places, header=True)
+        else:
+            layout = replace(self, inputs=tuple(places)).read(places, header=False)
+        other = other_delimiter(self.path, layout)
         if other:
             raise DataError(f"{self.path}:1: {other}")
 
@@ -128,12 +131,6 @@ class InputFile:
     def _kind_of_data(self) -> FileFormat:
         said = "auto" if "format" in self.said else self.config.format
         return format_name(first_file(self.config.path), said)
-
-    @cached_property
-    def _is_utf8(self) -> bool:
-        """Whether the file is certainly UTF-8."""
-        with self.path.open("rb") as file:
-            return is_utf8(file.read(HEAD_BYTES))
 
     def _are_names_of_another_format(self) -> bool:
         """Whether the training data's names are no names of a header: of JSON, say."""
@@ -191,7 +188,8 @@ class InputFile:
         if not cells or "columns" in self.said or kind not in TABLES or not data.is_file():
             return False
         delimiter = None if "delimiter" in self.said else self.config.delimiter
-        how: Any = {"header": True, "delimiter": delimiter, "encoding": self.config.encoding}
+        encoding = UTF8 if _is_utf8(data) else self.config.encoding
+        how: Any = {"header": True, "delimiter": delimiter, "encoding": encoding}
         layout = column_format(kind, self.config.columns, **how)
         header = first_cells(data, layout) or ()
         return [*map(plain_name, header)] == [*map(plain_name, cells)]
@@ -206,7 +204,7 @@ class InputFile:
             fits = fits and (name != "delimiter" or self.kind == self._kind_of_data)
             kept = fits or name in self.said
             settings[name] = getattr(self.config, name) if kept else defaults[name]
-        if "encoding" not in self.said and self._is_utf8:
+        if "encoding" not in self.said and _is_utf8(self.path):
             settings["encoding"] = UTF8  # whatever the training data was in
         if "lists" not in self.said:
             settings["lists"] = [name for name in settings["lists"] if name in places]
@@ -249,6 +247,12 @@ class InputFile:
         with self.path.open("rb") as stream:
             rows = islice(layout.scan(stream, str(self.path)), LOOKED_AT)
             return {line for line, row in rows if not isinstance(row, BadRow)}
+
+
+def _is_utf8(path: Path) -> bool:
+    """Whether a file is certainly UTF-8."""
+    with path.open("rb") as file:
+        return is_utf8(file.read(HEAD_BYTES))
 
 
 def _by_name(places: Places, cells: Row) -> dict[str, int | str]:

@@ -5,6 +5,7 @@ import json
 import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -18,7 +19,15 @@ from textmill.data import registries
 from textmill.data.bad_rows import AccountedRows, BadRow, check_bad_rows, tell_left_out
 from textmill.data.batching import Batched, Batching, MaxTokens
 from textmill.data.data_files import DataPath, ReadFiles, data_files, mixture_of, read_files
-from textmill.data.first_row import first_cells, has_names, is_header, other_delimiter
+from textmill.data.first_row import (
+    as_it_is,
+    first_cells,
+    first_rows,
+    has_names,
+    is_header,
+    other_delimiter,
+    places_by_cells,
+)
 from textmill.data.formats.advice import advice_on, encoding_advice
 from textmill.data.formats.by_suffix import (
     HAVING,
@@ -182,11 +191,11 @@ class TextPairs(Component, Batched, AccountedRows):
             BadRowsError: There are more bad rows than ``max_bad_rows``.
             DataError: There is no good row at all.
         """
+        owner = "train_data" if self.is_held_out else ingredient  # whose files they are
         for file in self.files:
-            self._check_header(file, ingredient)
+            self._check_header(file, owner)
         table = self._table or read_files(self.files, self._whole_format(), held=HELD_BYTES)
         bad_in = Path(table.bad_rows[0].file) if table.bad_rows else None
-        owner = "train_data" if self.is_held_out else ingredient
         check_bad_rows(
             table.bad_rows,
             table.count,
@@ -211,7 +220,9 @@ class TextPairs(Component, Batched, AccountedRows):
                 LOG.warning("%s: %s", self.name, table.notes.sentences()[-1])
         self._table = table
         if self.holdout is not None and self._numbers is None:
-            self._numbers = self.holdout.of(table.rows(), name=self.name)
+            file = self.files[0]
+            likely = partial(places_by_cells, file, self._layout, f"{owner}.columns")
+            self._numbers = self.holdout.of(table.rows(), name=self.name, columns=likely)
         if is_mixed(self.config) and not self.is_held_out:
             self._mixture = mixture_of(self.config, table, self._numbers, ingredient=ingredient)
         return self
@@ -253,6 +264,11 @@ class TextPairs(Component, Batched, AccountedRows):
         """Counts rows that do not pass as bad ones; of no effect where they were read."""
         if self._table is None:
             self._layout = replace(self._layout, check=check)
+
+    @property
+    def layout(self) -> RowFormat:
+        """How the files are read."""
+        return self._layout
 
     @property
     def name(self) -> str:
@@ -367,10 +383,11 @@ class TextPairs(Component, Batched, AccountedRows):
             if self.config.header and advice:
                 raise DataError(f"{path}:1: the header cannot be read. {advice}")
             return
-        if not self.config.header and has_names(cells, self._layout):
+        rows = first_rows(path, self._layout)[1:]
+        if not self.config.header and has_names(cells, rows, self._layout):
             raise DataError(
                 f"{path}:1: wanted a row, found names of columns, {_shown(cells)}. "
-                f"{self._header_setting(cells, ingredient)}"
+                f"{self._header_setting(path, ingredient)}"
             )
         if not self.config.header:
             return
@@ -387,7 +404,7 @@ class TextPairs(Component, Batched, AccountedRows):
             raise DataError(
                 f"{path}:1: wanted a header with {', '.join(map(repr, self._layout.required))}, "
                 f"found {_shown(cells)}. If that is a row: {ingredient}.header=false. If it is a "
-                f"header of other names: {columns_setting(proposed(columns, cells), setting)}"
+                f"header of other names: {columns_setting(proposed(columns, cells, rows), setting)}"
             )
 
     def _check_same_header(self, path: Path) -> None:
@@ -399,15 +416,12 @@ class TextPairs(Component, Batched, AccountedRows):
                 f"{_shown(found)}. With header=true each of several files has it."
             )
 
-    def _header_setting(self, cells: Row, ingredient: str) -> str:
+    def _header_setting(self, path: Path, ingredient: str) -> str:
         """What to do about a header that nobody spoke of."""
         if isinstance(self._layout, ConllFormat):
             return "If that is a header, take it out: a conll file has none."
-        header, columns = f"{ingredient}.header=true", self._layout.columns
-        names = [plain_name(cell) for cell in cells]
-        if not all(plain_name(name) in names for name in self._layout.required):
-            header += f" {columns_setting(proposed(columns, cells), f'{ingredient}.columns')}"
-        return f"If that is a header: {header}. If it is a row, let another one be the first."
+        words = " ".join(as_it_is(path, self._layout, f"{ingredient}."))
+        return f"If that is a header: {words}. If it is a row, let another one be the first."
 
     def _other_format(self, path: Path, ingredient: str) -> str:
         """What may be wrong with bad rows: other keys, or a format that its name does not have."""

@@ -28,7 +28,13 @@ from textmill.preflight.data_preview import (
     shortened,
 )
 from textmill.preflight.export_checks import refuse_exports
-from textmill.preflight.load_data import DATA, load_data, refuse_other_header, use_by_plan
+from textmill.preflight.load_data import (
+    DATA,
+    load_data,
+    offered_holdout,
+    refuse_other_header,
+    use_by_plan,
+)
 from textmill.preflight.loadable import refuse_unloadable
 from textmill.preflight.max_tokens import auto_data, settle_max_tokens
 from textmill.preflight.odd_labels import odd_labels
@@ -203,8 +209,12 @@ class _Walk:
             self.attempt("export", self.export)
 
     def data(self, name: str) -> str:
-        data = self.session.get(name)
-        count = load_data(name, data, use_by_plan(self.session))
+        try:
+            data = self.session.get(name)
+        except UserError as error:
+            error.args = (f"{error}{offered_holdout(name, error, self.session)}",)
+            raise
+        count = load_data(name, data, use_by_plan(self.session), self.session.nodes.get(name))
         refuse_other_header(name, data, self.session.get(DATA[0]))
         return "" if count is None else f"{count.good:,} rows, {count.bad:,} bad"
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from textmill.config.ingredient import BuiltFrom
 from textmill.config.planning.session import Session
+from textmill.config.planning.wiring import IngredientNode
 from textmill.config.sources.own_code import code_in
 from textmill.config.values.typed_values import plain
 from textmill.data.bad_rows import (
@@ -17,7 +18,9 @@ from textmill.data.bad_rows import (
     RowCount,
     write_bad_rows,
 )
-from textmill.data.first_row import is_header
+from textmill.data.first_row import first_cells, is_header
+from textmill.data.formats.column_guess import proposed
+from textmill.data.formats.header import columns_setting
 from textmill.data.huggingface import HuggingFacePairs
 from textmill.data.text_pairs import TextPairs
 from textmill.errors import DataError, UserError
@@ -31,6 +34,7 @@ __all__ = [
     "RowUse",
     "fingerprint_of",
     "load_data",
+    "offered_holdout",
     "read_all",
     "refuse_other_header",
     "use_by_plan",
@@ -57,15 +61,26 @@ class RowUse:
     """Columns that a row may have empty, as it has several labels or none."""
 
 
-def load_data(name: str, data: object, use: RowUse = RowUse()) -> RowCount | None:
+def load_data(
+    name: str, data: object, use: RowUse = RowUse(), node: IngredientNode | None = None
+) -> RowCount | None:
     """Reads data that accounts for its rows; other data is left as it is.
+
+    Args:
+        name: What the recipe calls it.
+        data: The data.
+        use: What the task reads of it.
+        node: What the data was planned as: it knows the columns before they were set.
 
     Returns:
         Good and bad rows, or None.
 
     Raises:
         BadRowsError: There are more bad rows than are allowed.
+        DataError: A column that the task reads is not among those of the file.
     """
+    if isinstance(data, TextPairs):
+        _refuse_other_columns(name, data, use, node)
     if use.columns is not None and isinstance(data, TextPairs):
         data.require((*use.columns, *FIXED), may_lack=use.may_lack)
     if use.check is not None and isinstance(data, TextPairs | HuggingFacePairs):
@@ -156,7 +171,7 @@ def read_all(
     bad: list[BadRow] = []
     for name, data in _built(session, [name for name in DATA if name in order]).items():
         try:
-            load_data(name, data, use_by_plan(session))
+            load_data(name, data, use_by_plan(session), session.nodes.get(name))
             bad += data.bad_rows if isinstance(data, AccountedRows) else ()
             refuse_other_header(name, data, session.get(DATA[0]) if DATA[0] in order else None)
         except DataError as error:
@@ -178,24 +193,68 @@ def read_all(
 
 
 def _built(session: Session, names: Sequence[str]) -> dict[str, Any]:
-    """All data, by its name; where several cannot be made, as two files are missing, all of it."""
+    """All data, by its name; what cannot be made, as a file is missing, is told with what is read.
+
+    A person who has a file with a header, and no second one, hears of both at once.
+    """
     made, errors = {}, dict[str, UserError]()
     for name in names:
         try:
             made[name] = session.get(name)
         except UserError as error:
             errors[name] = error
-    if len({str(error) for error in errors.values()}) > 1:
-        raise DataError("\n".join(f"{name}: {error}" for name, error in errors.items()))
+    if not errors:
+        return made
+    use = use_by_plan(session)
+    for name, data in made.items():
+        try:
+            load_data(name, data, use, session.nodes.get(name))
+        except DataError as error:
+            errors[name] = error
     for name, one in errors.items():
         notes = getattr(one, "__notes__", [])
         own = f"in the ingredient '{name}'"
-        if any(note.startswith(own) for note in notes):
+        if name in made or any(note.startswith(own) for note in notes):
             one.args = (f"{name}: {one}",)  # else it is of what the data is made from
             notes[:] = [note for note in notes if note != own]
-        train = session.nodes.get(DATA[0])
-        if name == DATA[1] and hasattr(train and train.config, "holdout") and _LACKS in str(one):
-            text = f"Name one ({name}.path=...), or leave it rows of {DATA[0]}"
-            one.args = (f"{one} {text}: {DATA[0]}.holdout=0.1.",)
-        raise one
-    return made
+        one.args = (f"{one}{offered_holdout(name, one, session)}",)
+    texts = dict.fromkeys(str(errors[name]) for name in names if name in errors)
+    if len(texts) > 1:
+        raise DataError("\n".join(texts))
+    raise next(iter(errors.values()))
+
+
+def offered_holdout(name: str, error: Exception, session: Session) -> str:
+    """What else there is than a file of ``valid_data`` that is missing; empty for other errors."""
+    train = session.nodes.get(DATA[0])
+    if name != DATA[1] or not hasattr(train and train.config, "holdout"):
+        return ""
+    if _LACKS not in str(error):
+        return ""
+    return f" Name one ({name}.path=...), or leave it rows of {DATA[0]}: {DATA[0]}.holdout=0.1."
+
+
+def _refuse_other_columns(
+    name: str, data: TextPairs, use: RowUse, node: IngredientNode | None
+) -> None:
+    """Refuses columns without one that the task reads, where they are those of a file.
+
+    Raises:
+        DataError: It says which columns the task reads, and likely where the file has them.
+    """
+    own = node.ingredient.value if node is not None else None
+    known = own.columns if isinstance(own, TextPairs.Config) else type(data.config).columns
+    wanted = [column for column in known if column in (use.columns or ())]
+    if all(column in data.config.columns for column in wanted):
+        return
+    cells = first_cells(data.files[0], data.layout) if data.layout.has_header else None
+    said = data.config.columns
+    places = said if isinstance(said, Mapping) else {column: column for column in said}
+    guess = proposed(wanted, cells or ())
+    every = {column: places.get(column, guess[column]) for column in wanted}
+    owner = DATA[0] if data.is_held_out else name
+    has = f" The file has {', '.join(map(repr, cells))}." if cells else ""
+    raise DataError(
+        f"columns: the task reads {' and '.join(wanted)}; found {', '.join(said)}.{has} Say where "
+        f"each is, as {columns_setting(every, f'{owner}.columns')}"
+    )

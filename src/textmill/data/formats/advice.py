@@ -7,7 +7,7 @@ from textmill.data.bad_rows import BadRow
 from textmill.data.formats.row_format import LinesFormat, RowFormat
 from textmill.text.encodings import HEAD_BYTES, UTF8, is_undecodable, likely_encoding
 
-__all__ = ["advice_on", "encoding_advice"]
+__all__ = ["advice_on", "encoding_advice", "file_encoding"]
 
 SHOWN = 30
 """Characters before what is not UTF-8, and after it, that are shown."""
@@ -38,6 +38,14 @@ def advice_on(
     return f"If an empty cell is a row that has none of the labels: {ingredient}.optional=[{names}]"
 
 
+def file_encoding(path: Path, layout: RowFormat) -> str | None:
+    """The encoding that a file likely has, if it is read as UTF-8 and is not; else None."""
+    if not isinstance(layout, LinesFormat) or layout.encoding != UTF8 or not path.is_file():
+        return None
+    with path.open("rb") as file:
+        return likely_encoding(file.read(HEAD_BYTES))
+
+
 def encoding_advice(path: Path, layout: RowFormat, prefix: str = "") -> str:
     """How a file reads that is not UTF-8, and the setting that reads it so; else empty.
 
@@ -46,12 +54,10 @@ def encoding_advice(path: Path, layout: RowFormat, prefix: str = "") -> str:
         layout: How it is read.
         prefix: What stands before the setting's name.
     """
-    if not isinstance(layout, LinesFormat) or layout.encoding != UTF8 or not path.is_file():
+    if (likely := file_encoding(path, layout)) is None:
         return ""
     with path.open("rb") as file:
         head = file.read(HEAD_BYTES)
-    if (likely := likely_encoding(head)) is None:
-        return ""
     at = _undecodable_at(head)
     begin, end = head.rfind(b"\n", 0, at) + 1, head.find(b"\n", at)
     before, after = head[begin:at].decode(likely), head[at : max(end, at + 1)].decode(likely)

@@ -1,17 +1,18 @@
 """Files whose columns have positions, and where a header says that they are."""
 
-import difflib
 import itertools
 import json
 import re
 import shlex
 import sys
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO, Literal, TypedDict, TypeVar
 
 from typing_extensions import override
 
+from textmill.data.formats.column_guess import plain_name as plain_name
+from textmill.data.formats.column_guess import proposed as proposed
 from textmill.data.formats.row_format import LineScan, LinesFormat, Row, RowFormat
 from textmill.errors import DataError, UserError
 
@@ -222,40 +223,6 @@ def free_name(name: str, taken: Container[str]) -> str:
     """
     numbered = (f"{name}_{number}" for number in itertools.count(2))
     return next(each for each in itertools.chain([name], numbered) if each not in taken)
-
-
-def plain_name(name: str) -> str:
-    """A name as it is compared: neither spaces around it nor the case of its letters count."""
-    return name.strip().casefold()
-
-
-def proposed(
-    columns: Iterable[str] | Mapping[str, int | str], names: Sequence[str]
-) -> dict[str, int | str]:
-    """What a person may mean by columns: names that are alike, or nearly, else the others in order.
-
-    Example:
-        >>> proposed(["label", "text"], ["id", "Text"])
-        {'label': 'id', 'text': 'Text'}
-        >>> proposed(["label", "text"], ["rating"])
-        {'label': 'rating', 'text': '...'}
-        >>> proposed({"text": "text", "stars": "stras"}, ["id", "stars", "text"])
-        {'text': 'text', 'stars': 'stars'}
-    """
-    left = {plain_name(name): name for name in names}
-    alike = dict[str, str]()
-    for name in columns:
-        wanted = str(columns[name]) if isinstance(columns, Mapping) else name
-        like = next((n for n in map(plain_name, (wanted, name)) if n in left), None)
-        if like is not None:
-            alike[name] = left.pop(like)
-    for name in (name for name in columns if name not in alike):
-        at = columns[name] if isinstance(columns, Mapping) else name
-        wanted = at if isinstance(at, str) else name
-        if near := difflib.get_close_matches(plain_name(wanted), left, n=1):
-            alike[name] = left.pop(near[0])
-    others = iter(left.values())
-    return {name: alike[name] if name in alike else next(others, "...") for name in columns}
 
 
 def columns_setting(places: Mapping[str, int | str], setting: str = "columns") -> str:

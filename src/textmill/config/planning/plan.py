@@ -6,7 +6,7 @@ from typing import Any
 
 from textmill.config.component import Config, Given
 from textmill.config.foreign_names import class_here, setting_here
-from textmill.config.ingredient import STANDARD, IngredientTable
+from textmill.config.ingredient import EVALUATION_DATA, STANDARD, IngredientTable
 from textmill.config.parameters import MISSING, Parameter
 from textmill.config.planning.overrides import Names
 from textmill.config.planning.resolve import Resolver
@@ -74,6 +74,8 @@ def make_plan(
     """
     names = Names(table, defaults, layers, tuple(always))
     bare = names.read_words(words)
+    if "trainer" in targets:  # a run is evaluated on data that its trainer may not take
+        targets = [*targets, *filter(names.defined, EVALUATION_DATA)]
     if bare:
         first = _Planner(names, closed)
         first.walk(targets)

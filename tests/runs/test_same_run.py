@@ -288,7 +288,7 @@ def test_what_is_refused_leaves_what_others_wrote(folder):
         ('{"format_version": 1, "recipe": "a"}', "does not say the 'key' of the run."),
         ('{"format_version": 1, "recipe": 3}', "'recipe' must be a str, found a int."),
         ('{"format_version": 1, "length": "x"}', "'length' must be a dict, found a str."),
-        ('{"format_version": 2}', "has format 2; this textmill reads format 1."),
+        ('{"format_version": 2}', "has format_version 2, and this textmill reads 1. Train anew."),
         ("[" * 100_000, "is not the JSON a run writes"),
         ('"' + "x" * (16 << 20), ": 16,777,217 bytes are more than the 16,777,216 allowed."),
     ],

@@ -54,6 +54,12 @@ def test_every_module_is_named_after_what_it_holds() -> None:
     assert [name for name in MODULES if VAGUE_NAMES & set(name.split("."))] == []
 
 
+def test_the_former_name_stands_in_one_sentence_of_the_changelog() -> None:
+    name = "we" + "ft"  # this file is searched, too
+    counts = {path: f"{path} {text}".lower().count(name) for path, text in every_text()}
+    assert {path: count for path, count in counts.items() if count} == {"CHANGELOG.md": 1}
+
+
 def test_nothing_is_left_for_later_in_the_code() -> None:
     left = re.compile(r"\b(?:" + "|".join(["TO" + "DO", "FIX" + "ME", "X" + "XX"]) + r")\b")
     assert [path for path, text in every_text() if left.search(text)] == []

@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -182,6 +183,24 @@ def test_a_grid_asks_for_the_jobs_of_one_before(slurm, tmp_path, caplog):
     for run in grid.at_work:
         assert run.stop()
     assert not list(slurm.queue.glob("471[23].job"))
+
+
+def test_a_job_that_was_cancelled_while_it_waited_has_ended(slurm, tmp_path, monkeypatch):
+    """Slurm keeps no account of jobs here, so the queue alone says it; one look is not enough."""
+    monkeypatch.setattr(slurm_module, "QUEUE_SECONDS", 0)
+    jobs, log = SlurmJobs(Slurm()), tmp_path / "log.txt"
+    job = jobs.start(["train", "tiny.py"], log, "a")
+    assert job.poll() is None
+    slurm.end(job.id)
+    (slurm.queue / "fails").touch()  # what Slurm does not say is no end
+    assert [job.poll(), job.poll(), job.poll()] == [None] * 3
+    (slurm.queue / "fails").unlink()
+    assert [job.poll(), job.poll()] == [None, 1]
+    assert "error: job 4711 has left Slurm's queue without a result" in log.read_text()
+
+    job = jobs.start(["train", "tiny.py"], log, "b")
+    assert job.stop()
+    assert job.poll() == 128 + signal.SIGTERM
 
 
 def test_a_watch_asks_for_the_jobs_of_one_before(slurm, tmp_path, caplog):

@@ -281,6 +281,31 @@ def test_a_killed_rank_is_started_again_and_the_run_is_the_undisturbed_one(tmp_p
     assert unlike(whole(run_folder(wanted)), whole(run_folder(folder))) == []
 
 
+def test_ranks_stop_and_save_when_the_process_that_started_them_is_killed(tmp_path):
+    folder = write_recipe(tmp_path)
+    words = [sys.executable, "-m", "textmill", "train", "tiny.py", "--nproc", "2"]
+    words += ["trainer.max_steps=1000000", "trainer.evaluate_every=1000000"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    with (tmp_path / "said").open("wb") as said:
+        parent = subprocess.Popen(words, cwd=folder, env=environment, stdout=said, stderr=said)
+    until = time.monotonic() + 60
+    while not any(path.read_text() for path in folder.glob("runs/tiny/*/metrics.jsonl")):
+        assert time.monotonic() < until, (tmp_path / "said").read_text()
+        time.sleep(0.05)
+    ranks = [rank_process(parent.pid, rank) for rank in range(2)]
+    parent.kill()
+    parent.wait()
+    until = time.monotonic() + 20
+    while any(map(alive, ranks)):
+        assert time.monotonic() < until, (tmp_path / "said").read_text()
+        time.sleep(0.05)
+    (run,) = folder.glob("runs/tiny/*")
+    assert "has died: it is stopped" in (run / "log.txt").read_text()
+    stopped = json.loads((run / "run.json").read_text())["stopped"]
+    step = int(re.search(r"at step ([\d,]+); everything is saved", stopped)[1].replace(",", ""))
+    assert (run / "checkpoints" / f"step-{step:08}").is_dir()
+
+
 def rank_process(parent, rank):
     """The process that a launcher has started for a rank."""
     for path in Path("/proc").glob("[0-9]*"):

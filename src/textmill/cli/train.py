@@ -12,6 +12,7 @@ from textmill.launch.ray import Ray, train_on_ray
 from textmill.launch.slurm import Slurm, SlurmJobs
 from textmill.runtime.devices import Env
 from textmill.runtime.logging import log_to_stderr, printable
+from textmill.runtime.signals import stop_without_parent
 
 __all__ = ["add", "run"]
 
@@ -72,6 +73,8 @@ def run(args: argparse.Namespace) -> int:
         raise UserError("--max-restarts is for several processes: give --nproc too.")
     rank = Env.detect("cpu").rank
     log_to_stderr(rank)
+    if "TORCHELASTIC_RUN_ID" in os.environ:  # of torchrun's processes, and of --nproc's
+        stop_without_parent()
     return _trained(args, rank)
 
 

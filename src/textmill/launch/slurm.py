@@ -23,6 +23,7 @@ __all__ = ["Command", "QueuedJob", "Slurm", "SlurmJob", "SlurmJobs", "queued_job
 
 SAVE_SECONDS = 120
 """Before the end of its time a job is asked to stop, so that it saves and is queued again."""
+LEFT = "has left Slurm's queue without a result: it was cancelled, or its node was lost."
 HEARD_SECONDS = 5
 """How much later than another one a task may hear that the time is nearly over."""
 MOST_JOBS = 100
@@ -154,12 +155,16 @@ class SlurmJob:
     Args:
         job: As submitit has it.
         log: The file that gets all that it printed when it has ended; None: none does.
+        queue: What says whether it still waits or runs; None: it runs on this machine.
     """
 
-    def __init__(self, job: Any, log: Path | None = None) -> None:
-        self._job, self._log = job, log
+    def __init__(
+        self, job: Any, log: Path | None = None, queue: "SlurmQueue | None" = None
+    ) -> None:
+        self._job, self._log, self._queue = job, log, queue
         self._code: int | None = None
         self._stopped = False
+        self._missed: float | None = None
 
     @property
     def id(self) -> str:
@@ -178,13 +183,31 @@ class SlurmJob:
 
     def poll(self) -> int | None:
         """0 where it has ended well, 143 where it was stopped, else 1; None before it has ended."""
-        if self._code is None and self._job.done():
-            failed = self._job.state in LOST or self._job.exception() is not None
+        if self._code is None and (self._job.done() or self._has_left_the_queue()):
+            lost = not self._job.done()
+            failed = lost or self._job.state in LOST or self._job.exception() is not None
             self._code = (128 + signal.SIGTERM if self._stopped else 1) if failed else 0
             if self._log is not None:
-                told = (self._job.stderr(), self._job.stdout())
+                told = [self._job.stderr(), self._job.stdout()]
+                told += [f"error: job {self.id} {LEFT}\n"] if lost else []
                 self._log.write_text("".join(text or "" for text in told), encoding="utf-8")
         return self._code
+
+    def _has_left_the_queue(self) -> bool:
+        """Whether two looks at the queue have missed it, where Slurm keeps no account of jobs.
+
+        One does not say it of a job that was not stopped: its result may be seen later than that
+        it is gone.
+        """
+        if self._queue is None or self._job.state != "UNKNOWN":
+            return False
+        with suppress(UserError):
+            self._queue.look()
+        if self._queue.answered is None or self.id in self._queue.names:
+            self._missed = None
+            return False
+        self._missed = self._missed or self._queue.answered
+        return self._stopped or self._queue.answered > self._missed
 
     def stop(self) -> bool:
         """Asks Slurm to end it, which a run hears: it saves first."""
@@ -256,6 +279,33 @@ def queued_jobs(*, within: float | None = None) -> list[QueuedJob]:
     return found
 
 
+class SlurmQueue:
+    """The jobs that wait or run, as of the last look."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, str] = {}
+        """Each job's name by its number."""
+        self.answered: float | None = None
+        """When Slurm answered last; None: it has not yet."""
+        self._asked = -math.inf
+
+    def look(self) -> None:
+        """Asks again where the last look is older than :data:`QUEUE_SECONDS`.
+
+        Raises:
+            UserError: Slurm does not answer, and has not before.
+        """
+        if time.monotonic() - self._asked <= QUEUE_SECONDS:
+            return
+        try:
+            self.names = {job.number: job.name for job in queued_jobs()}
+            self.answered = time.monotonic()
+        except UserError:
+            if self.answered is None:
+                raise  # later on jobs of ours wait, which an error would end
+        self._asked = time.monotonic()
+
+
 class SlurmJobs:
     """Hands commands to Slurm.
 
@@ -282,8 +332,7 @@ class SlurmJobs:
         self.jobs, self.threads = jobs or MOST_JOBS, slurm.cpus
         self._here = slurm.cluster == "local"
         self._known: set[str] = set()
-        self._queue: dict[str, str] = {}
-        self._asked = -math.inf
+        self._queue = SlurmQueue()
         self._job_of = submitit.SlurmJob
         self._refused: type[Exception] = submitit.core.utils.FailedJobError
         self._executor = submitit.AutoExecutor(
@@ -311,17 +360,12 @@ class SlurmJobs:
             return None if log is None else left_process(log)
         if name in self._known:
             return None
-        if time.monotonic() - self._asked > QUEUE_SECONDS:
-            try:
-                self._queue = {job.name: job.number for job in queued_jobs()}
-            except UserError:
-                if self._asked == -math.inf:
-                    raise  # later on jobs of ours wait, which an error would end
-            self._asked = time.monotonic()
+        self._queue.look()
         self._known.add(name)
-        if (number := self._queue.get(name)) is None:
+        newest = {known: number for number, known in self._queue.names.items()}
+        if (number := newest.get(name)) is None:
             return None
-        found = SlurmJob(self._job_of(self._executor.folder, number), log)
+        found = SlurmJob(self._job_of(self._executor.folder, number), log, self._queue)
         if found.can_run:
             return found
         LOG.warning(
@@ -364,7 +408,7 @@ class SlurmJobs:
             with suppress(OSError):  # as in a directory that cannot be written to
                 RECORD.mkdir(parents=True, exist_ok=True)
                 (RECORD / str(job.job_id)).touch()
-        return SlurmJob(job, log)
+        return SlurmJob(job, log, None if self._here else self._queue)
 
 
 def _named(slurm: Slurm) -> dict[str, Any]:

@@ -1,13 +1,16 @@
 """Asking a run to stop: the first signal is remembered and polled, so the state is saved first."""
 
+import logging
 import os
 import signal
 import threading
+import time
 from types import FrameType
 from typing import Any
 
-__all__ = ["StopSignals", "ask_to_stop"]
+__all__ = ["StopSignals", "ask_to_stop", "stop_without_parent"]
 
+LOG = logging.getLogger("textmill")
 _LISTENING: "list[StopSignals]" = []
 
 
@@ -68,3 +71,19 @@ def ask_to_stop(number: int) -> None:
     """
     for listening in _LISTENING:
         listening.received = listening.received or number
+
+
+def stop_without_parent() -> None:
+    """Sends this process a SIGTERM when the one that started it has died, killed by SIGKILL, say.
+
+    So what it runs is saved, and no other process is kept out of the run's folder for long.
+    """
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        LOG.error("The process that started this one (%d) has died: it is stopped.", parent)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=watch, name="textmill-parent", daemon=True).start()

@@ -13,10 +13,11 @@ import pytest
 import textmill
 from textmill.config.planning.session import Session
 from textmill.data import TextPairs
+from textmill.data.text_lines import TextLines
 from textmill.data.text_rows import TextRows
 from textmill.errors import DataError, UserError
 from textmill.preflight.check import check
-from textmill.preflight.load_data import FIXED, use_by_plan
+from textmill.preflight.load_data import FIXED, RowUse, load_data, use_by_plan
 from textmill.recipes import registries
 from textmill.recipes.planning import plan_recipe
 
@@ -235,3 +236,9 @@ def test_an_empty_cell_of_several_labels_is_told_of_optional(files):
     assert "max_bad_rows" not in problem
     words += ["train_data.optional=[label]", "valid_data.optional=[label]"]
     assert not check(LOCAL, [*words, "labels.multiple=true"]).problems
+
+
+def test_plain_text_has_no_columns_to_name(tmp_path):
+    (tmp_path / "a.txt").write_text("one line\nand another\n")
+    data = TextLines.Config(path=tmp_path / "a.txt").build()
+    assert load_data("train_data", data, RowUse(["text"])).good == 2

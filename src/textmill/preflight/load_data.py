@@ -79,7 +79,7 @@ def load_data(
         BadRowsError: There are more bad rows than are allowed.
         DataError: A column that the task reads is not among those of the file.
     """
-    if isinstance(data, TextPairs):
+    if isinstance(data, TextPairs) and hasattr(data.config, "columns"):  # plain text has one
         _refuse_other_columns(name, data, use, node)
     if use.columns is not None and isinstance(data, TextPairs):
         data.require((*use.columns, *FIXED), may_lack=use.may_lack)

@@ -260,9 +260,11 @@ class Classification(LabelCounted):
 
     @override
     def errors(self) -> dict[str, float]:
-        everything = micro(self.tallies().values())
+        tallies = self.tallies()
+        everything = micro(tallies.values())
         error = share_error(everything.right / max(everything.predicted, 1), everything.predicted)
-        return {"accuracy": error, "micro_f1": error}
+        of_one = {} if self.positive is None else {"f1": tallies[self.positive].f1_error}
+        return {"accuracy": error, "micro_f1": error, **of_one}
 
     @override
     def tallies(self) -> dict[str, ConfusionCounts]:

@@ -76,7 +76,7 @@ def of_another_table(args: argparse.Namespace, parser: argparse.ArgumentParser) 
     """Whether what is asked for has a table of its own; it is measured then."""
     places = args.data.resolve(), args.out.resolve(), args.page
     if args.jobs == ["linear"]:
-        bar.main(*places, seeds=args.seeds or 5)
+        bar.main(*places, measured=not args.table)
     elif args.jobs == ["intents"]:
         intents.main(*places, seeds=args.seeds or 3, measured=not args.table)
     elif args.jobs == ["references"]:

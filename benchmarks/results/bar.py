@@ -1,49 +1,56 @@
-"""``make results RESULTS=linear``: textmill's linear models beside others, on small sets."""
+"""``make results RESULTS=linear``: textmill's linear models beside scikit-learn's, on small sets.
+
+A nested cross-validation: the rows of a set are halved, and each half is answered by models of the
+other half, or of 500 or 2,000 rows of it. What a model has to choose (C) it chooses inside these.
+"""
 
 import inspect
 import json
 import math
+import random
 import shutil
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 
-from benchmarks.results import bag_of_words, linear
+from benchmarks.results import linear
 from benchmarks.results.ledger import Ledger, Line, key_of
-from benchmarks.results.splits import NUMBERS, SIZES, SPLITS, Row, drawn
+from benchmarks.results.splits import NUMBERS, SPLITS, Row, drawn
 from benchmarks.results.table import markdown
 
 BEGIN = "<!-- made by make results RESULTS=linear: begin -->"
 END = "<!-- made by make results RESULTS=linear: end -->"
-TEXTMILL = "textmill"
-LINEAR, WORDS, FASTTEXT = "linear", "its words alone", "fastText"
-COLUMNS = ("data", "rows", "seeds", LINEAR, WORDS, FASTTEXT, TEXTMILL, "±", "CPU", "")
+SVC, LOGISTIC, RIDGE, TEXTMILL = "LinearSVC", "LogisticRegression", "Ridge", "textmill"
+COLUMNS = ("data", "rows", "asked", SVC, LOGISTIC, TEXTMILL, "difference", "±", "CPU s", "")
+SIZES = (500, 2000, 0)
+"""Rows of a training part; 0: all there are."""
+HALVES = (0, 1)
+MOST_ASKED = 2000
+"""Rows of a half that are answered."""
 CODE = (
-    "textmill.models.label_losses",
-    "textmill.models.layers.sparse_rows",
     "textmill.models.ngrams",
     "textmill.text.tokenizers.ngram_tokenizer",
-    "textmill.training.optimizers.lbfgs",
-    "textmill.training.schedules.decay",
+    "textmill.training.linear_solver",
+    "textmill.training.linear_trainer",
 )
 """The modules on which textmill's figures rest: those of other code are made anew."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One training part of one set."""
+    """One training part of one set, and the half that it is asked."""
 
     split: str
     size: int
-    seed: int
+    half: int
 
     @property
     def name(self) -> str:
-        return f"{self.split}-{self.size or 'all'}-{self.seed}"
+        return f"{self.split}-{self.size or 'all'}-{self.half}"
 
     @property
     def numbers(self) -> bool:
@@ -52,113 +59,113 @@ class Cell:
 
     @property
     def parts(self) -> "Mapping[str, Callable[..., Found]]":
-        """What is measured; fastText gives no numbers."""
-        return {k: v for k, v in PARTS.items() if not (self.numbers and k == FASTTEXT)}
-
-    def value(self, answers: Sequence[str], dev: Sequence[Row]) -> float:
-        """Accuracy of labels, correlation (Pearson) of numbers; in percent."""
-        if not self.numbers:
-            return 100 * sum(a == row[0] for a, row in zip(answers, dev, strict=True)) / len(dev)
-        return 100 * statistics.correlation([*map(float, answers)], [float(row[0]) for row in dev])
+        """What is measured."""
+        references = (RIDGE,) if self.numbers else (SVC, LOGISTIC)
+        made: dict[str, Callable[..., Found]] = {
+            name: partial(of_scikit_learn, model=name) for name in references
+        }
+        return {**made, TEXTMILL: partial(of_textmill, numbers=self.numbers)}
 
     def rows(self, data: Path) -> tuple[list[Row], list[Row]]:
-        """Those to train on, and those that score."""
-        read = {**SPLITS, **NUMBERS}[self.split]
-        return drawn(read(data, "train"), self.size, self.seed), read(data, "dev")
+        """Those to train on, and those that score; no text is in both."""
+        rows = shuffled(data, self.split)
+        asked, others = (rows[half :: len(HALVES)] for half in (self.half, 1 - self.half))
+        return drawn(others, self.size, self.half), asked[:MOST_ASKED]
+
+    def values(self, answers: Sequence[str], rows: Sequence[Row]) -> list[float]:
+        """What each row adds to the value, whose mean is accuracy, or R² of numbers; in percent."""
+        pairs = zip(answers, rows, strict=True)
+        if not self.numbers:
+            return [100.0 * (answer == row[0]) for answer, row in pairs]
+        spread = statistics.pvariance([float(row[0]) for row in rows])
+        return [100 * (1 - (float(answer) - float(row[0])) ** 2 / spread) for answer, row in pairs]
 
 
 Found = tuple[list[str], float]
-"""An answer for each dev row, and the CPU seconds of fitting."""
+"""An answer for each row that is asked, and the CPU seconds of fitting."""
 
 
-def of_linear(
-    train: Sequence[Row], dev: Sequence[Row], *, words: bool, numbers: bool, **_: object
+@cache
+def shuffled(data: Path, split: str) -> list[Row]:
+    """The rows of a set in an order by chance, each text once."""
+    read = {**SPLITS, **NUMBERS}[split](data)
+    tidy = (tuple(" ".join(cell.split()) for cell in row) for row in read)
+    by_text = {row[1:]: row for row in tidy if all(row)}
+    rows = [*by_text.values()]
+    random.Random(0).shuffle(rows)
+    return rows
+
+
+def of_scikit_learn(
+    train: Sequence[Row], asked: Sequence[Row], *, model: str, **_: object
 ) -> Found:
-    """TF-IDF and a linear model; the seconds are those of the features and one fit, its setting
-    being known."""
+    """TF-IDF and a linear model, whose setting is the best in folds of its training rows."""
     begun = time.process_time()
-    texts = [[[row[i] for row in part] for i in range(1, len(train[0]))] for part in (train, dev)]
-    fitted, transform = linear.features(texts[0], linear.WORDS if words else linear.BOTH)
-    made = time.process_time() - begun
-    targets = [row[0] for row in train]
-    model, known = linear.chosen_model(fitted, targets, numbers=numbers)
-    begun = time.process_time()
-    model.fit(fitted, known)
-    seconds = made + time.process_time() - begun
-    return [*map(str, model.predict(transform(texts[1])).tolist())], seconds
-
-
-def of_fasttext(train: Sequence[Row], dev: Sequence[Row], *, seed: int, **_: object) -> Found:
-    """fastText's architecture; two texts are one with a mark between."""
-    begun = time.process_time()
-    texts = [[" </s> ".join(row[1:]) for row in part] for part in (train, dev)]
-    labels = [row[0] for row in train]
-    return bag_of_words.answers(texts[0], labels, texts[1], seed=seed), time.process_time() - begun
+    texts = [[[row[i] for row in part] for i in range(1, len(train[0]))] for part in (train, asked)]
+    fitted, transform = linear.features(texts[0], linear.BOTH)
+    chosen = linear.chosen_model(model, fitted, [row[0] for row in train])
+    seconds = time.process_time() - begun
+    return [*map(str, chosen.predict(transform(texts[1])).tolist())], seconds
 
 
 def of_textmill(
-    train: Sequence[Row], dev: Sequence[Row], *, seed: int, numbers: bool, folder: Path
+    train: Sequence[Row], asked: Sequence[Row], *, numbers: bool, folder: Path
 ) -> Found:
-    """The shipped experiment, its last weights: nothing is chosen by the dev rows.
+    """The shipped experiment as it is.
 
-    Its seconds are those of ``textmill.train``: checks, fitting, training, evaluating and saving.
+    Its seconds are those of ``textmill.train``: checks, fitting, solving and saving.
     """
     import textmill
 
     shutil.rmtree(folder, ignore_errors=True)  # of a measurement that was interrupted
     folder.mkdir(parents=True)
-    for name, rows in (("train", train), ("dev", dev)):
-        text = "".join("\t".join(row) + "\n" for row in rows)
-        (folder / f"{name}.tsv").write_text(text, encoding="utf-8")
-    words = [f"train_data.path={folder / 'train.tsv'}", f"trainer.seed={seed}"]
-    words += ["valid_data=null", "trainer.selection.metric=loss"]
+    text = "".join("\t".join(row) + "\n" for row in train)
+    (folder / "train.tsv").write_text(text, encoding="utf-8")
+    words = [f"train_data.path={folder / 'train.tsv'}", *SETTINGS]
     begun = time.process_time()
     run = textmill.train(_experiment(train, numbers=numbers), words, run_dir=folder / "run")
     seconds = time.process_time() - begun
     names = ["text"] if len(train[0]) == 2 else ["text1", "text2"]
-    asked = [dict(zip(names, row[1:], strict=True)) for row in dev]
-    answers = textmill.load(run.folder)(asked)
+    answers = textmill.load(run.folder)([dict(zip(names, row[1:], strict=True)) for row in asked])
+    shutil.rmtree(folder)
     if numbers:
         return [str(answer.number) for answer in answers], seconds
     return [answer.label for answer in answers], seconds
 
 
-PARTS: Mapping[str, Callable[..., Found]] = {
-    LINEAR: partial(of_linear, words=False),
-    WORDS: partial(of_linear, words=True),
-    FASTTEXT: of_fasttext,
-    TEXTMILL: of_textmill,
-}
+SETTINGS = ("valid_data=null", "reporters.html=false", "reporters.console=false")
+"""Nothing is measured while it trains."""
 
 
-def cells(seeds: int) -> Iterator[Cell]:
+def cells() -> Iterator[Cell]:
     """From the cheap ones to the dear ones."""
     for size in SIZES:
-        for seed in range(1, seeds + 1):
-            yield from (Cell(split, size, seed) for split in (*SPLITS, *NUMBERS))
+        for split in (*NUMBERS, *SPLITS):
+            yield from (Cell(split, size, half) for half in HALVES)
 
 
-def measure(data: Path, out: Path, ledger: Ledger, *, seeds: int) -> None:
-    """Makes what is missing; a linear model of all rows is the same for every seed."""
-    for cell in cells(seeds):
-        train, dev = cell.rows(data)
+def measure(data: Path, out: Path, ledger: Ledger) -> None:
+    """Makes what is missing; a size that all rows hardly exceed is left out."""
+    for cell in cells():
+        train, asked = cell.rows(data)
+        if 0 < len(shuffled(data, cell.split)) // len(HALVES) < 1.2 * cell.size:
+            continue
         for part, found in cell.parts.items():
-            if part in (LINEAR, WORDS) and not cell.size and cell.seed > 1:
-                continue
-            key = key_of({"train": train, "dev": dev, **_made_by(cell, part, train)})
+            key = key_of({"train": train, "asked": asked, **_made_by(cell, part, train)})
             if ledger.find(cell.name, part, key):
                 continue
-            folder = out / "linear" / cell.name
-            more = {"folder": folder} if part == TEXTMILL else {}
-            answers, seconds = found(train, dev, seed=cell.seed, numbers=cell.numbers, **more)
-            line = {"job": cell.name, "part": part, "key": key, "cpu_s": seconds}
-            ledger.add({**line, "value": cell.value(answers, dev), "dev": len(dev)})
+            more = {"folder": out / "linear" / cell.name} if part == TEXTMILL else {}
+            answers, seconds = found(train, asked, **more)
+            values = [round(value, 4) for value in cell.values(answers, asked)]
+            line = {"job": cell.name, "part": part, "key": key, "cpu_s": round(seconds, 2)}
+            ledger.add({**line, "rows": len(train), "values": values})
+            print(f"{cell.name} {part}: {statistics.mean(values):.2f} ({seconds:.1f} s)")
 
 
 def _made_by(cell: Cell, part: str, train: Sequence[Row]) -> dict[str, str]:
     """What else a measurement depends on: its code, and of textmill its experiment's settings."""
     if part != TEXTMILL:
-        return {"code": inspect.getsource(bag_of_words if part == FASTTEXT else linear)}
+        return {"code": inspect.getsource(linear)}
     from textmill.recipes.planning import plan_recipe
 
     plan = plan_recipe(_experiment(train, numbers=cell.numbers), targets=["trainer"]).plan
@@ -172,57 +179,95 @@ def _experiment(train: Sequence[Row], *, numbers: bool) -> str:
     return "pairs/ngrams" if len(train[0]) > 2 else "classification/ngrams"
 
 
-def table(ledger: Ledger, seeds: int) -> str:
-    """A row for each set and size that all parts have some seeds of; the means over them."""
-    lines = {(line["job"], line["part"]): line for line in ledger.lines if "value" in line}
-    rows = [
-        row
-        for split in (*SPLITS, *NUMBERS)
-        for size in SIZES
-        if (row := _row([Cell(split, size, seed) for seed in range(1, seeds + 1)], lines))
-    ]
-    columns = [[float(row[i]) for row in rows if row[0] in SPLITS] for i in range(3, 7)]
-    means = [f"{statistics.mean(column):.2f}" if column else "" for column in columns]
-    rows.append(["mean of accuracies", "", "", *means, "", "", ""])
+@dataclass(frozen=True)
+class Compared:
+    """A row of the table: what was measured of a set with a number of rows."""
+
+    cell: Cell
+    lines: Mapping[str, Sequence[Line]]
+    """Of both halves, by the part."""
+
+    def values(self, part: str) -> list[float]:
+        return [value for line in self.lines[part] for value in line["values"]]
+
+    @property
+    def means(self) -> dict[str, float]:
+        return {part: statistics.mean(self.values(part)) for part in self.lines}
+
+    @property
+    def differences(self) -> list[float]:
+        """Of each row that was asked, to the better of the others."""
+        means = self.means
+        best = max((part for part in means if part != TEXTMILL), key=means.__getitem__)
+        both = zip(self.values(TEXTMILL), self.values(best), strict=True)
+        return [own - other for own, other in both]
+
+    @property
+    def difference(self) -> float:
+        return statistics.mean(self.differences)
+
+    @property
+    def error(self) -> float:
+        """The standard error of the difference, the same rows being asked."""
+        return statistics.stdev(self.differences) / math.sqrt(len(self.differences))
+
+    @property
+    def cells(self) -> list[str]:
+        means, cell = self.means, self.cell
+        first = RIDGE if cell.numbers else SVC
+        rows = max(line["rows"] for line in self.lines[TEXTMILL])
+        seconds = {
+            part: statistics.mean(line["cpu_s"] for line in lines)
+            for part, lines in self.lines.items()
+        }
+        return [
+            cell.split,
+            f"{rows:,}",
+            f"{len(self.values(TEXTMILL)):,}",
+            f"{means[first]:.2f}",
+            f"{means[LOGISTIC]:.2f}" if LOGISTIC in means else "",
+            f"{means[TEXTMILL]:.2f}",
+            f"{self.difference:+.2f}",
+            f"{self.error:.2f}",
+            f"{seconds[TEXTMILL]:.1f} / {seconds[first]:.1f}",
+            "below" if self.difference < -self.error else "",
+        ]
+
+
+def compared(ledger: Ledger) -> Iterator[Compared]:
+    """What was measured of both halves by all parts."""
+    lines = {(line["job"], line["part"]): line for line in ledger.lines if "values" in line}
+    for split in (*SPLITS, *NUMBERS):
+        for size in SIZES:
+            halves = [Cell(split, size, half) for half in HALVES]
+            found = {
+                part: [lines[cell.name, part] for cell in halves if (cell.name, part) in lines]
+                for part in halves[0].parts
+            }
+            if all(len(of_part) == len(HALVES) for of_part in found.values()):
+                yield Compared(halves[0], found)
+
+
+def table(ledger: Ledger) -> str:
+    """A row for each set and size, and the mean difference of those with labels."""
+    every = [*compared(ledger)]
+    rows = [row.cells for row in every]
+    labelled = [row.difference for row in every if not row.cell.numbers]
+    if labelled:
+        mean = f"{statistics.mean(labelled):+.2f}"
+        rows.append(["mean of those with labels", *[""] * 5, mean, "", "", ""])
     return "\n".join(markdown(COLUMNS, rows))
 
 
-def _row(cells: Sequence[Cell], lines: Mapping[tuple[str, str], Line]) -> list[str] | None:
-    """The means over the seeds that all have; a linear model of all rows has one for all seeds."""
-
-    def found(cell: Cell, part: str) -> Line | None:
-        same = not cell.size and part in (LINEAR, WORDS)
-        return lines.get((cells[0].name if same else cell.name, part))
-
-    parts = cells[0].parts
-    made = [[found(cell, part) for part in parts] for cell in cells]
-    whole = [[line for line in row if line] for row in made if all(row)]
-    if not whole:
-        return None
-    by_part = dict(zip(parts, zip(*whole, strict=True), strict=True))
-    means = {part: statistics.mean(line["value"] for line in by_part[part]) for part in parts}
-    seconds = {part: statistics.mean(line["cpu_s"] for line in by_part[part]) for part in parts}
-    best, rows = max(value for part, value in means.items() if part != TEXTMILL), whole[0][0]["dev"]
-    error = _error(best / 100, rows, labels=not cells[0].numbers)
-    values = [f"{means[part]:.2f}" if part in means else "" for part in PARTS]
-    times = f"{seconds[TEXTMILL] / seconds[LINEAR]:.1f} times"
-    verdict = "below" if means[TEXTMILL] < best - error else ""
-    size = str(cells[0].size or "all")
-    return [cells[0].split, size, str(len(whole)), *values, f"{error:.2f}", times, verdict]
-
-
-def _error(value: float, rows: int, *, labels: bool) -> float:
-    """The standard error, in percent, of a share, or of a correlation (Bowley 1928)."""
-    variance = value * (1 - value) / rows if labels else (1 - value**2) ** 2 / (rows - 1)
-    return float(100 * math.sqrt(variance))
-
-
-def main(data: Path, out: Path, page: Path, *, seeds: int) -> None:
-    """Measures what is missing and writes the table into the page."""
+def main(data: Path, out: Path, page: Path, *, measured: bool = True) -> None:
+    """Measures what is missing, prints the table and writes it into the page."""
     from benchmarks.results.table import write
 
     ledger = Ledger(out / "linear.jsonl")
     try:
-        measure(data, out, ledger, seeds=seeds)
+        if measured:
+            measure(data, out, ledger)
     finally:
-        write(page, table(ledger, seeds), begin=BEGIN, end=END)
+        made = table(ledger)
+        print(made)
+        write(page, made, begin=BEGIN, end=END)

@@ -8,15 +8,22 @@ from benchmarks.results.files import Files, rows
 from benchmarks.results.found import Found
 from benchmarks.results.scores import accuracy, found_of
 
-COSTS = (0.1, 0.3, 1.0, 3.0, 10.0)
+COSTS: Mapping[str, Sequence[float]] = {
+    "LinearSVC": (0.1, 0.3, 1.0, 3.0, 10.0),
+    "LogisticRegression": (1.0, 10.0, 100.0),
+    "Ridge": (0.1, 0.3, 1.0, 3.0, 10.0),
+}
+"""The values of C, of Ridge those of alpha, by the model."""
 FOLDS = 5
-WORDS: Sequence[Mapping[str, Any]] = ({"ngram_range": (1, 2), "token_pattern": r"\S+"},)
-BOTH = (*WORDS, {"ngram_range": (2, 5), "analyzer": "char"})
+BOTH: Sequence[Mapping[str, Any]] = (
+    {"ngram_range": (1, 2), "token_pattern": r"\S+"},
+    {"ngram_range": (3, 5), "analyzer": "char"},
+)
 
 
 @dataclass(frozen=True)
 class Linear:
-    """TF-IDF of 1-2-grams of words and of 2-5-grams of characters; LinearSVC, one against the rest.
+    """TF-IDF of 1-2-grams of words and of 3-5-grams of characters; LinearSVC, one against the rest.
 
     The features of several columns stand beside each other. The cost C is the one of `COSTS` with
     the best accuracy in five folds of the TRAINING rows (stratified, shuffled by the seed 0); the
@@ -38,19 +45,12 @@ class Linear:
         """The accuracy on dev rows; and the cost that was chosen."""
         train, dev = rows(files.train, reading), rows(files.dev, reading)
         texts = [[[row[column] for row in part] for column in self.texts] for part in (train, dev)]
-        from sklearn.svm import LinearSVC
-
         fitted, transform = features(texts[0], BOTH)
         labels = [row[self.label] for row in train]
-        cost = best_cost(fitted, labels)
-        answers = (
-            LinearSVC(random_state=0, C=cost)
-            .fit(fitted, labels)
-            .predict(transform(texts[1]))
-            .tolist()
-        )
+        model = chosen_model(self.name.rpartition(" ")[2], fitted, labels)
+        answers = model.predict(transform(texts[1])).tolist()
         right = accuracy([row[self.label] for row in dev], answers)
-        return found_of({self.score: right}, C=cost)
+        return found_of({self.score: right}, C=model.C)
 
 
 def features(
@@ -69,33 +69,44 @@ def features(
     return fitted, lambda others: hstack([made.transform(others[i]) for made, i in both]).tocsr()
 
 
-def best_cost(fitted: Any, labels: Sequence[str]) -> float:
-    """The cost with the best accuracy in folds of the training rows."""
-    from sklearn.model_selection import GridSearchCV, StratifiedKFold
-    from sklearn.svm import LinearSVC
+def chosen_model(name: str, fitted: Any, targets: Sequence[str]) -> Any:
+    """A linear model with the setting that is best in folds, fitted to all rows.
 
-    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=0)
-    search = GridSearchCV(LinearSVC(random_state=0), {"C": list(COSTS)}, cv=folds, refit=False)
-    chosen: float = search.fit(fitted, labels).best_params_["C"]
-    return chosen
-
-
-def chosen_model(
-    fitted: Any, targets: Sequence[str], *, numbers: bool
-) -> tuple[Any, Sequence[Any]]:
-    """A linear model with the setting that is best in folds, and what it is to be fitted to.
-
-    Of numbers it is a ridge regression, whose alpha has the least squared error.
+    Of labels it is the one with the best accuracy, of numbers with the least squared error.
+    Logistic regression is liblinear's, one label against the rest: of 2,000 rows of top-en with 60
+    intents it takes 1.5 seconds and has 85.5 and 86.3 % with C of 10 and 100, where the multinomial
+    one takes 12 seconds and has 85.4 and 85.9.
     """
-    from sklearn.linear_model import Ridge
-    from sklearn.model_selection import GridSearchCV, KFold
+    import warnings
+
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression, Ridge
+    from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
+    from sklearn.multiclass import OneVsRestClassifier
     from sklearn.svm import LinearSVC
 
-    if not numbers:
-        return LinearSVC(random_state=0, C=best_cost(fitted, targets)), targets
-    known = [*map(float, targets)]
-    folds = KFold(FOLDS, shuffle=True, random_state=0)
-    search = GridSearchCV(
-        Ridge(), {"alpha": list(COSTS)}, cv=folds, refit=False, scoring="neg_mean_squared_error"
-    )
-    return Ridge(**search.fit(fitted, known).best_params_), known
+    folds: Any = StratifiedKFold(FOLDS, shuffle=True, random_state=0)
+    models = {
+        "LinearSVC": (LinearSVC(random_state=0), "C"),
+        "LogisticRegression": (
+            OneVsRestClassifier(LogisticRegression(solver="liblinear", random_state=0)),
+            "estimator__C",
+        ),
+        "Ridge": (Ridge(), "alpha"),
+    }
+    model, setting = models[name]
+    known: Sequence[Any] = targets
+    options: dict[str, Any] = {"cv": folds}
+    if name == "Ridge":
+        known = [*map(float, targets)]
+        options = {
+            "cv": KFold(FOLDS, shuffle=True, random_state=0),
+            "scoring": "neg_mean_squared_error",
+        }
+    search = GridSearchCV(model, {setting: list(COSTS[name])}, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        # A label of fewer rows than there are folds is in some of them only.
+        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+        warnings.filterwarnings("ignore", "Label not .* is present in all", UserWarning)
+        return search.fit(fitted, known).best_estimator_

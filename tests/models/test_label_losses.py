@@ -11,7 +11,6 @@ from textmill.models.label_losses import (
     CrossEntropyLoss,
     FocalLoss,
     HingeLoss,
-    SquaredHingeLoss,
 )
 
 NAMES = ["a", "b", "c"]
@@ -19,8 +18,8 @@ torch.manual_seed(3)
 SCORES = torch.randn(8, 3)
 ONE = torch.tensor([0, 1, 2, 0, 1, 1, 2, 0])
 MANY = (torch.rand(8, 3) > 0.5).float()
-SINGLE = [CrossEntropyLoss, BinaryCrossEntropy, FocalLoss, HingeLoss, SquaredHingeLoss]
-SEVERAL = [BinaryCrossEntropy, FocalLoss, HingeLoss, SquaredHingeLoss]
+SINGLE = [CrossEntropyLoss, BinaryCrossEntropy, FocalLoss, HingeLoss]
+SEVERAL = [BinaryCrossEntropy, FocalLoss, HingeLoss]
 CASES = [(kind, False) for kind in SINGLE] + [(kind, True) for kind in SEVERAL]
 
 
@@ -142,33 +141,3 @@ def test_the_automatic_loss_is_the_one_that_fits_with_its_settings():
         "task.loss.label_smoothing is for one label a row, but labels.multiple is true: leave it "
         "out."
     )
-
-
-def test_the_squared_hinge_is_that_of_linearsvc():
-    """The loss and its minimum, over scikit-learn's: no other answer has a lower one."""
-    from sklearn.svm import LinearSVC
-
-    rows = torch.randn(60, 4, generator=torch.Generator().manual_seed(1))
-    scores = rows @ torch.tensor([1.0, -2.0, 0.5, 0.0])
-    labels = torch.bucketize(scores, torch.tensor([-1.0, 1.0]))
-    theirs = LinearSVC(C=1.0, tol=1e-8, max_iter=100_000, intercept_scaling=1e3).fit(rows, labels)
-    loss = SquaredHingeLoss.Config().build(names=NAMES, multiple=False)
-
-    def objective(weights, bias):
-        return (loss(rows @ weights.T + bias, labels)[0] + weights.square().sum() / 2).item()
-
-    weights, bias = torch.tensor(theirs.coef_).float(), torch.tensor(theirs.intercept_).float()
-    least = objective(weights, bias)
-    for seed in range(20):
-        torch.manual_seed(seed)
-        moved = objective(weights + 0.01 * torch.randn(3, 4), bias + 0.01 * torch.randn(3))
-        assert moved > least
-
-
-def test_the_answer_is_the_highest_score_under_the_squared_hinge():
-    loss = SquaredHingeLoss.Config().build(names=NAMES, multiple=False)
-    far = torch.tensor([[10.7, 281.8, -451.0], [-60.0, -80.0, -70.0], [1e6, 1e6 + 1, 0.0]])
-    for scores in (SCORES, 4 * SCORES, far):
-        shares = loss.probabilities(scores)
-        assert torch.equal(shares.argmax(dim=1), scores.argmax(dim=1))
-        assert torch.allclose(shares.sum(dim=1), torch.ones(len(scores)))

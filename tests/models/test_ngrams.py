@@ -1,12 +1,8 @@
-import copy
-import pickle  # noqa: TID251  # as a module goes to another process
-
 import pytest
 import torch
 from torch import nn
 
 from textmill.errors import UserError
-from textmill.models import ngrams
 from textmill.models.ngrams import (
     NgramClassifier,
     NgramPairClassifier,
@@ -87,28 +83,26 @@ def test_words_and_characters_count_alike(model):
             assert found == pytest.approx(by_hand(of_row), rel=1e-5)
 
 
-def test_the_same_tensors_again_give_what_they_gave_and_others_do_not(model):
-    """What is made of a batch is kept while it lives, and is nobody else's."""
-    model.train()
-    one, other = inputs(model, TEXTS), inputs(model, [*TEXTS[1:], "wake"])
-    first, second = model(*one), model(*other)
-    assert torch.equal(model(*one), first)
-    assert len(model._made) == 2
-    assert torch.equal(model.eval()(*other), second)
-    del one, other
-    assert len(model._made) == 0
+def test_what_is_solved_is_what_answers(model):
+    """Numbers by their places, times weights that were assigned, are the scores."""
+    texts = inputs(model, TEXTS)
+    rows, places, values = model.features(*texts)
+    weights = torch.randn(model.width, len(model.bias))
+    model.assign(weights, torch.full((len(model.bias),), 0.5))
+    table = torch.zeros(len(TEXTS), model.width).index_put((rows, places), values, accumulate=True)
+    torch.testing.assert_close(model(*texts), table @ weights + 0.5)
 
 
-def test_what_is_kept_has_an_end_and_is_in_no_copy(model, monkeypatch):
-    model.train()
-    one, other = inputs(model, TEXTS), inputs(model, TEXTS)
-    first = model(*one)
-    for copied in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
-        assert len(copied._made) == 0
-        assert torch.equal(copied(*one), first)
-    monkeypatch.setattr(ngrams, "KEPT_NUMBERS", len(next(iter(model._made.values()))[1]) + 1)
-    assert torch.equal(model(*other), first)
-    assert len(model._made) == 1
+def test_so_do_numbers_beside_a_text():
+    model = NgramClassifier.Config().build(
+        tokenizer=TOKENIZER, labels=range(2), dense=type("Four", (), {"dim": 4})
+    )
+    (text, lengths), dense = inputs(model, TEXTS), torch.tensor([[1.0, 0.0, 2.0, 3.0]] * 3)
+    rows, places, values = model.features(text, lengths, dense=dense)
+    weights = torch.randn(model.width, 2)
+    model.assign(weights, torch.zeros(2))
+    table = torch.zeros(len(TEXTS), model.width).index_put((rows, places), values)
+    torch.testing.assert_close(model(text, lengths, dense=dense), table @ weights)
 
 
 def test_a_pair_is_known_by_both_of_its_texts():

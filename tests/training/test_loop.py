@@ -37,23 +37,6 @@ def test_accumulated_batches_are_one_big_batch(bench):
         torch.testing.assert_close(value, found[1][name], rtol=0, atol=1e-6, msg=name)
 
 
-@pytest.mark.parametrize("limit", [{"max_steps": 3}, {"max_epochs": 3}])
-def test_a_step_of_an_epoch_is_that_of_one_big_batch(bench, limit):
-    found = []
-    for size, accumulate in ((5, "epoch"), (28, 1)):
-        trainer = bench.but(
-            folder=bench.folder / str(size), dropout=0.0, eps=1.0,
-            trainer={"max_steps": None, **limit, "accumulate": accumulate},
-            train_data=lambda size=size: Rows(sentences()[:28], batch_size=size, shuffle=False),
-        ).make()  # fmt: skip
-        assert trainer.total == 3
-        end = trainer.fit()
-        assert (end.steps, end.epochs) == (3, 3)
-        found.append(outcome(trainer)["model"])
-    for name, value in found[0].items():
-        torch.testing.assert_close(value, found[1][name], rtol=0, atol=1e-6, msg=name)
-
-
 def test_fit_on_a_finished_run_changes_nothing(bench):
     trainer = bench.make()
     trainer.fit()

@@ -23,7 +23,6 @@ __all__ = [
     "FocalLoss",
     "HingeLoss",
     "LabelLoss",
-    "SquaredHingeLoss",
     "multi_hot",
 ]
 
@@ -279,37 +278,6 @@ class HingeLoss(LabelLoss):
     @override
     def probabilities(self, scores: Tensor) -> Tensor:
         return scores.float().sigmoid() if self.multiple else scores.float().softmax(dim=-1)
-
-
-@registries.losses.register("squared_hinge")
-@final
-class SquaredHingeLoss(LabelLoss):
-    r"""Each label against the rest: its score is to be over 1, or under -1 where it is wrong.
-
-    .. math::
-        \ell = \sum_k \max(0, 1 - y_k s_k)^2 \quad y_k = \pm 1
-
-    It is smooth, and what ``LinearSVC`` of scikit-learn minimizes.
-
-    Example:
-        >>> loss = SquaredHingeLoss.Config().build(names=["a", "b"], multiple=False)
-        >>> loss(torch.tensor([[2.0, 0.0], [0.0, 0.0]]), torch.tensor([0, 0]))[0].item()
-        3.0
-    """
-
-    @override
-    def each(self, scores: Tensor, targets: Tensor) -> Tensor:
-        missing = (1 - (2 * _hot(scores, targets) - 1) * scores).clamp(min=0).square()
-        # The sum over labels of several, too: that they are many makes none of them count less.
-        return missing * scores.shape[1] if self.multiple else missing.sum(dim=1)
-
-    @override
-    def probabilities(self, scores: Tensor) -> Tensor:
-        # Of one label a row three times the scores: of one to four times that with the least cross
-        # entropy, in the mean of six sets with 500 and 2,000 rows (two to sixty labels).
-        if self.multiple:
-            return (4 * scores.float()).sigmoid()  # of two labels that are each other's negative
-        return (3 * scores.float()).softmax(dim=-1)
 
 
 def _hot(scores: Tensor, targets: Tensor) -> Tensor:

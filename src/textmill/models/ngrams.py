@@ -1,21 +1,19 @@
 """Linear models of the n-grams of texts: a weight for each n-gram and score, and nothing else."""
 
 from abc import abstractmethod
-from collections.abc import MutableMapping, Sized
+from collections.abc import Sized
 from typing import Any, Protocol, runtime_checkable
-from weakref import ref
 
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.utils.weak import WeakTensorKeyDictionary
+from torch.nn import functional as F
 from typing_extensions import override
 
 from textmill.config.component import Component
 from textmill.config.component import Config as BaseConfig
 from textmill.errors import UserError
 from textmill.models import registries
-from textmill.models.layers.sparse_rows import SparseRows
 from textmill.models.vocabulary import HasDim
 
 __all__ = [
@@ -33,11 +31,6 @@ __all__ = [
 
 Values = tuple[Tensor, Tensor, Tensor]
 """The row, the place in a row, and the value of numbers that are not 0. *Shape:* (N) each."""
-
-
-Made = MutableMapping[Tensor, tuple["ref[Tensor]", SparseRows]]
-KEPT_NUMBERS = 1 << 24
-"""Numbers of the sparse rows that are kept, of all batches: 400 MB at most."""
 
 
 @runtime_checkable
@@ -123,9 +116,6 @@ class NgramScores(Component, nn.Module):
         self.table = nn.Parameter(torch.zeros(self.size, out))
         self.bias = nn.Parameter(torch.zeros(out))
         self.dense = None if dense is None else nn.Parameter(torch.zeros(dense.dim, out))
-        # Rows that are not shuffled are in the same tensors every epoch: what is made of them is
-        # made once, and goes when they go.
-        self._made: Made = WeakTensorKeyDictionary()
 
     @property
     @abstractmethod
@@ -160,33 +150,54 @@ class NgramScores(Component, nn.Module):
             ids, values = self.padded(*texts[::2])
             scores = self.bias + (self.table[ids] * values[..., None]).sum(dim=1)
         else:
-            scores = self.bias + self._rows(*texts[::2]).times(self.table)
+            rows, ids, values = self.values(*texts[::2])
+            order = torch.argsort(rows, stable=True)
+            counts = torch.bincount(rows, minlength=len(texts[0]))
+            starts = counts.cumsum(0) - counts
+            ids, values = ids[order], values[order]
+            sums = F.embedding_bag(ids, self.table, starts, mode="sum", per_sample_weights=values)
+            scores = self.bias + sums
         if self.dense is None or dense is None:
             return scores
-        beside: Tensor = dense / len(self.dense) ** 0.5 @ self.dense  # as long as a kind of n-grams
+        beside: Tensor = self._scaled(dense) @ self.dense
         return scores + beside
 
-    def _rows(self, *texts: Tensor) -> SparseRows:
-        first, last = texts[0], texts[-1]
-        if self.training and last in self._made:
-            other, rows = self._made[last]
-            if other() is first:
-                return rows
-        rows = SparseRows(*self.values(*texts), shape=(len(first), self.size))
-        kept = sum(len(rows) for _, rows in self._made.values())
-        if self.training and kept + len(rows) <= KEPT_NUMBERS:
-            self._made[last] = ref(first), rows
-        return rows
+    def _scaled(self, dense: Tensor) -> Tensor:
+        """Numbers beside a text, in all as long as one kind of its n-grams."""
+        scaled: Tensor = dense / dense.shape[1] ** 0.5
+        return scaled
 
-    @override
-    def __getstate__(self) -> dict[str, Any]:
-        """All but what is made of batches: another process, or a copy, has others."""
-        return {**vars(self), "_made": None}
+    @torch.no_grad()
+    def features(self, *texts: Tensor, dense: Tensor | None = None) -> Values:
+        """What :meth:`forward` multiplies with weights: numbers by their row and place.
 
-    @override
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)  # type: ignore[no-untyped-call]
-        self._made = WeakTensorKeyDictionary()
+        Places of ``dense`` come after those of the table. The arguments are those of
+        :meth:`forward`.
+        """
+        parts = [self.values(*texts[::2])]
+        if self.dense is not None and dense is not None:
+            rows, places = dense.nonzero(as_tuple=True)
+            parts.append((rows, self.size + places, self._scaled(dense)[rows, places]))
+        rows, places, values = (torch.cat(part) for part in zip(*parts, strict=True))
+        return rows, places, values
+
+    @property
+    def width(self) -> int:
+        """How many places :meth:`features` have."""
+        return self.size + (0 if self.dense is None else len(self.dense))
+
+    @torch.no_grad()
+    def assign(self, weights: Tensor, bias: Tensor) -> None:
+        """Takes weights by the places of :meth:`features`, and a bias, of a model that was solved.
+
+        Args:
+            weights: *Shape:* :math:`(V,L)`.
+            bias: *Shape:* :math:`(L)`.
+        """
+        self.table.copy_(weights[: self.size])
+        self.bias.copy_(bias)
+        if self.dense is not None:
+            self.dense.copy_(weights[self.size :])
 
 
 class NgramTextScores(NgramScores):

@@ -59,7 +59,6 @@ losses = Registry(
             "cross_entropy",
             "focal",
             "hinge",
-            "squared_hinge",
         ],
     },
     plural="losses",

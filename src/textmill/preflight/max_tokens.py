@@ -26,7 +26,6 @@ from textmill.runtime import memory
 from textmill.runtime.memory import keep_memory
 from textmill.tasks.batches.row_batches import RowBatches, RowSource
 from textmill.tasks.task import Task
-from textmill.training.accumulation import Accumulate
 from textmill.training.data_parallel.fsdp import is_sharded
 from textmill.training.data_parallel.wrapped import is_wrapped
 from textmill.training.precision import autocast, settled
@@ -194,7 +193,7 @@ class Trials:
     """Of rows whose batching is ``auto``."""
     numbers: Callable[[], AbstractContextManager[Any]]
     """Types of the numbers in a forward pass."""
-    accumulate: Accumulate = 1
+    accumulate: int = 1
     """Batches of an optimizer step."""
     checkpointing: bool = False
     """Whether blocks are computed again in the backward pass."""

@@ -27,6 +27,7 @@ from textmill.runtime.files import size_of
 from textmill.runtime.memory import host_room, keep_memory
 from textmill.tasks.batches.row_batches import RowBatches
 from textmill.training.data_parallel.fsdp import is_sharded
+from textmill.training.linear_trainer import LinearTrainer
 from textmill.training.loop import Trainer
 
 __all__ = [
@@ -187,6 +188,9 @@ def _step(trainer: Trainer) -> StepBytes | None:
     task, data = trainer.task, trainer.data.data
     if not (isinstance(data, RowBatches) and isinstance(data.batches, EpochBatches)):
         return None
+    if isinstance(trainer, LinearTrainer):
+        solving = trainer.solving_bytes
+        return None if solving is None else StepBytes(whole=solving, tried=0)
     if is_sharded(task.module):  # by the recipe: one rank alone cannot compute with it
         return None
     room = memory.room(str(task.device))

@@ -19,7 +19,6 @@ from textmill.data.batches import EpochBatches
 from textmill.data.batching import largest_batch
 from textmill.runtime.seeds import HostRandom, seed_all
 from textmill.tasks.task import Task, loss_of
-from textmill.training.accumulation import Accumulate
 from textmill.training.blocks import checkpointed
 
 __all__ = [
@@ -140,7 +139,7 @@ def step_bytes(
     epoch: EpochBatches[Any],
     *,
     numbers: AbstractContextManager[Any],
-    accumulate: Accumulate = 1,
+    accumulate: int = 1,
     checkpointing: bool = False,
 ) -> StepBytes:
     """Counts what forward and backward pass of the largest batch hold at most.

@@ -6,7 +6,7 @@ Batches, evaluation, prediction and what is refused come from here.
 
 import logging
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
@@ -43,8 +43,6 @@ LOG = logging.getLogger("textmill")
 
 PREDICTION_TOKENS = 4096
 """Padded tokens answered together."""
-KEPT_NUMBERS = 1 << 24
-"""Numbers of the batches that are kept from epoch to epoch, 128 MB of ids."""
 IN_PARTS = "Give a longer text in parts: the trained model's limit stays."
 """What to do about a row to predict, when settings can no longer be changed."""
 
@@ -109,8 +107,17 @@ class ColumnsTask(Task):
     def scores(self, batch: ColumnBatch) -> Any:
         """What the module makes of a batch, which is on the module's device.
 
-        The module is called with the ids and the lengths of each text, in the order of their roles,
-        and by name with what stands beside: ``module(text, lengths, dense=...)``.
+        The module is called with :meth:`inputs`: ``module(text, lengths, dense=...)``.
+        """
+        texts, beside = self.inputs(batch)
+        return self.module(*texts, **beside)
+
+    def inputs(self, batch: ColumnBatch) -> tuple[list[Tensor], dict[str, Tensor]]:
+        """What the module is called with.
+
+        Returns:
+            The ids and the lengths of each text, in the order of their roles; and by name what
+            stands beside.
         """
         texts, beside = list[Tensor](), dict[str, Tensor]()
         for role, column in self.text.all.items():
@@ -119,7 +126,7 @@ class ColumnsTask(Task):
                     texts += [batch[role], batch.lengths[role]]
             elif role in self.text.inputs:
                 beside[role] = batch[role]
-        return self.module(*texts, **beside)
+        return texts, beside
 
     @abstractmethod
     def loss(self, scores: Any, batch: ColumnBatch) -> Loss:
@@ -199,7 +206,7 @@ class ColumnsTask(Task):
                 kept = np.delete(np.arange(len(rows)), over)
             else:
                 encoded = self.text.cut(encoded)
-        batches = self._epochs(encoded, batching, seed=seed, rows=kept, epochs=train)
+        batches = self._epochs(encoded, batching, seed=seed, rows=kept)
         for name, note in self.row_notes(rows, train=train).items():
             self._warn(note, details, name)
         return RowBatches(batches, rows, details=details)
@@ -265,9 +272,8 @@ class ColumnsTask(Task):
         *,
         seed: int,
         rows: NDArray[np.int64] | None = None,
-        epochs: bool = False,
     ) -> EpochBatches[ColumnBatch]:
-        """Batches of encoded rows; those of several epochs in one order are made once."""
+        """Batches of encoded rows."""
         kinds = self.text.all
         # Batches are of rows of like length; what has one length in all rows says nothing.
         varying = {role: c for role, c in encoded.items() if _varies(kinds[role])}
@@ -276,8 +282,7 @@ class ColumnsTask(Task):
         def collate(indices: NDArray[np.int64]) -> ColumnBatch:
             return collate_columns(encoded, kinds, indices)
 
-        made = _Once(collate) if epochs and not batching.shuffle else collate
-        return EpochBatches(varying or dict(encoded), batching, made, seed=seed, rows=rows)
+        return EpochBatches(varying or dict(encoded), batching, collate, seed=seed, rows=rows)
 
     # -- loss and evaluation
 
@@ -344,24 +349,6 @@ class UnseenLabelsConfig(ColumnsTask.Config):
     unseen_labels: Literal["wrong", "error"] = setting("wrong", in_key=False)
     """A row to evaluate whose label or slot training has not seen: it counts as wrong, is left out
     of the loss, and a line says how many there are; or it is an error, as it is in training."""
-
-
-class _Once:
-    """Batches by their rows, each made once, as long as all of them are small enough to keep."""
-
-    def __init__(self, collate: Callable[[NDArray[np.int64]], ColumnBatch]) -> None:
-        self._collate, self._room = collate, KEPT_NUMBERS
-        self._made: dict[bytes, ColumnBatch] = {}
-
-    def __call__(self, rows: NDArray[np.int64]) -> ColumnBatch:
-        key = rows.tobytes()
-        if key not in self._made:
-            batch = self._collate(rows)
-            self._room -= sum(column.numel() for column in batch.columns.values())
-            if self._room < 0:
-                return batch
-            self._made[key] = batch
-        return self._made[key]
 
 
 def _varies(kind: Column) -> bool:

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 from textmill.config.public_names import on_first_use
 
 if TYPE_CHECKING:
+    from textmill.training.linear_trainer import LinearTrainer as LinearTrainer
     from textmill.training.loop import Trainer as Trainer
     from textmill.training.observers import Callback as Callback
     from textmill.training.optimizers.foreach_optimizer import LAMB as LAMB
     from textmill.training.optimizers.foreach_optimizer import Lion as Lion
-    from textmill.training.optimizers.lbfgs import LBFGS as LBFGS
     from textmill.training.optimizers.muon import Muon as Muon
     from textmill.training.optimizers.optimizer import Optimizer as Optimizer
     from textmill.training.optimizers.torch_optimizers import SGD as SGD

@@ -1,8 +1,7 @@
 """Groups of batches: what one optimizer step takes. A group never crosses an epoch."""
 
 from collections.abc import Iterator, Mapping, Sized
-from sys import maxsize
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import torch
 
@@ -12,11 +11,7 @@ from textmill.tasks.batches.transfer import Transfer
 from textmill.tasks.task import Batches
 from textmill.training.progress import Progress
 
-__all__ = ["Accumulate", "Group", "Groups"]
-
-Accumulate: TypeAlias = int | Literal["epoch"]
-"""How many batches a step takes; ``epoch``: all of an epoch."""
-
+__all__ = ["Group", "Groups"]
 
 _END = object()
 
@@ -43,10 +38,8 @@ class Groups:
     before the batch ahead, so nothing read ahead is lost or repeated.
     """
 
-    def __init__(
-        self, data: Batches, *, size: Accumulate, device: str | torch.device = "cpu"
-    ) -> None:
-        self.data, self.size = data, maxsize if size == "epoch" else size
+    def __init__(self, data: Batches, *, size: int, device: str | torch.device = "cpu") -> None:
+        self.data, self.size = data, size
         self.transfer = Transfer(device)
         self.epochs, self.taken = 0, 0
         self._iterator: Iterator[Any] | None = None

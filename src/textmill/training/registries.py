@@ -6,7 +6,6 @@ optimizers = Registry(
     "optimizer",
     {
         "textmill.training.optimizers.foreach_optimizer": ["lamb", "lion"],
-        "textmill.training.optimizers.lbfgs": ["lbfgs"],
         "textmill.training.optimizers.muon": ["muon"],
         "textmill.training.optimizers.torch_optimizers": ["adafactor", "adam", "adamw", "sgd"],
     },

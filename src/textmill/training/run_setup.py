@@ -80,8 +80,7 @@ def total_steps(config: TrainerConfig, train: Batches) -> int | None:
     until = config.until
     known = [] if until.steps is None else [until.steps]
     if until.epochs is not None and isinstance(train, Sized):
-        size = len(train) if config.accumulate == "epoch" else config.accumulate
-        known.append(until.epochs * -(-len(train) // size))
+        known.append(until.epochs * -(-len(train) // config.accumulate))
     return min(known, default=None)
 
 

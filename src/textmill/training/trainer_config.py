@@ -8,7 +8,6 @@ from textmill.config.component import Config, setting
 from textmill.errors import UserError, refuse_all
 from textmill.exported.formats import ExportFormat, Format
 from textmill.models.fast import Fast
-from textmill.training.accumulation import Accumulate
 from textmill.training.nonfinite import Policy
 from textmill.training.precision import Precision
 from textmill.training.progress import Every, Until
@@ -37,9 +36,8 @@ class TrainerConfig(Config):
     """How often training values are reported; also with every evaluation."""
     keep: int = setting(2, in_key=False)
     """Checkpoints kept besides the best."""
-    accumulate: Accumulate = 1
-    """Batches whose gradients make one optimizer step, which are held meanwhile; ``epoch``: all of
-    an epoch."""
+    accumulate: int = 1
+    """Batches whose gradients make one optimizer step, which are held meanwhile."""
     clip_norm: float | None = 1.0
     """Largest norm of a step's gradient; null leaves it as it is."""
     on_nonfinite: Policy = "stop"
@@ -99,11 +97,6 @@ class TrainerConfig(Config):
                 "ends the run with the first. Leave it out, or set on_nonfinite to skip or "
                 "rollback."
             )
-        if self.on_nonfinite != "stop" and self.accumulate == "epoch":
-            yield (
-                f"trainer.on_nonfinite={self.on_nonfinite} goes on with other rows, but with "
-                "trainer.accumulate=epoch each step is of the same. Leave it out."
-            )
         if self.initialize_from and self.initialize is None:
             yield (
                 f"trainer.initialize_from names {', '.join(self.initialize_from)}, but "
@@ -113,7 +106,7 @@ class TrainerConfig(Config):
     def _refused_numbers(self) -> Iterator[str]:
         for name in ("max_steps", "max_epochs", "accumulate", "keep", "max_nonfinite"):
             value = getattr(self, name)
-            if isinstance(value, int) and value < 1:
+            if value is not None and value < 1:
                 yield f"trainer.{name} must be at least 1, but is {value}."
         if self.max_time is not None and not self.max_time > timedelta(0):
             yield f"trainer.max_time must be longer than nothing, as 15m, but is {self.max_time}."

@@ -14,7 +14,6 @@ from torch import Tensor
 from textmill.checkpoint.parts import Stateful
 from textmill.checkpoint.shards import TensorRows
 from textmill.data.batching import Filler
-from textmill.errors import UserError
 from textmill.metrics.streaming import ExactSum
 from textmill.runtime.devices import Env
 from textmill.runtime.ranks import Ranks
@@ -27,7 +26,6 @@ from textmill.training.data_parallel.wrapped import WrappedModule, is_wrapped
 from textmill.training.ema import Weights
 from textmill.training.layer_rates import present_rate
 from textmill.training.nonfinite import NonFinite
-from textmill.training.optimizers.lbfgs import LBFGSSteps
 from textmill.training.precision import LossScale, Numbers, autocast, settled
 from textmill.training.progress import Progress
 from textmill.training.schedules.schedule import Schedule
@@ -196,7 +194,6 @@ class Updates:
         )
         self.running_loss = RunningLoss()
         self.random = HostRandom()
-        _check_gradients(optimizer, config)
         if config.data_parallelism == "fsdp":
             check_elementwise(optimizer)
         self.parameters = [p for g in optimizer.param_groups for p in g["params"]]
@@ -397,14 +394,3 @@ class Updates:
         values |= {**self.nonfinite.pop(), **self.loss_scale.pop()}
         values["lr"] = present_rate(self.optimizer, self.base_lrs)
         return values, rates
-
-
-def _check_gradients(optimizer: object, config: TrainerConfig) -> None:
-    """Refuses steps of some rows, or of a cut gradient, where gradients are compared."""
-    whole = config.accumulate == "epoch" and config.clip_norm is None
-    if isinstance(optimizer, LBFGSSteps) and not whole:
-        raise UserError(
-            "optimizer.type=lbfgs compares the gradients of the same rows. Set "
-            f"trainer.accumulate=epoch and trainer.clip_norm=null; they are {config.accumulate} "
-            f"and {config.clip_norm}."
-        )

@@ -68,7 +68,6 @@ def different(one, two):
 SETTINGS = {
     "plain": [],
     "accumulated": ["trainer.accumulate=2"],
-    "the epoch": ["trainer.accumulate=epoch"],
     "clipped": ["trainer.clip_norm=0.01"],
     "not clipped": ["trainer.clip_norm=null"],
     "scheduled": ["lr_scheduler.type=cosine", "lr_scheduler.warmup_steps=3"],

@@ -12,7 +12,11 @@ from textmill.interop.lightning import as_datamodule, as_module, as_trainer
 from textmill.recipes import registries
 from textmill.recipes.planning import plan_recipe
 
-LOCAL = [name for name in registries.experiments.names() if name.endswith("/local")]
+LOCAL = [
+    name
+    for name in registries.experiments.names()
+    if name.endswith("/local") and not name.endswith("/ngrams/local")  # solved, in one step
+]
 QUICK = ["classification/docnn/local", "tagging/local", "translation/demo/local"]
 SILENT = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False}
 SILENT |= {"enable_checkpointing": False}
@@ -31,8 +35,6 @@ def test_it_takes_the_same_steps_as_textmills_loop(name, tmp_path, monkeypatch):
     words += ["reporters.console=false", "trainer.report_every=1 steps"]
     if "decoding" in settings["task"]:
         words += ["task.decoding.max_length_a=0", "task.decoding.max_length_b=5"]
-    if settings["trainer"]["accumulate"] == "epoch":
-        words[1] = "trainer.evaluate_every=3 epochs"
     if settings["trainer"]["ema"]:
         words += ["trainer.ema=null"]
     data = as_datamodule(name, words)

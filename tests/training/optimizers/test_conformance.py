@@ -11,7 +11,7 @@ from textmill.checkpoint.parts import check_fit
 from textmill.checkpoint.state import join_state, split_state
 from textmill.checkpoint.tensors import read_tensors, write_tensors
 from textmill.runtime.disk import HashingFile
-from textmill.training import LAMB, LBFGS, SGD, Adafactor, Adam, AdamW, Lion, Muon, registries
+from textmill.training import LAMB, SGD, Adafactor, Adam, AdamW, Lion, Muon, registries
 from textmill.training.optimizers import foreach_optimizer as stepping
 
 
@@ -101,44 +101,6 @@ def muon_reference(p, g, s, t, c):
     return p - c.lr * (c.weight_decay * p + 0.2 * math.sqrt(max(p.shape)) * x)
 
 
-def lbfgs_reference(weights, gradients, s, c):
-    """Nocedal and Wright 2006, (7.16), with the whole matrix; the secant where a step overshot."""
-    flat = lambda parts: torch.cat([part.double().flatten() for part in parts.values()])  # noqa: E731
-    decay = {n: c.weight_decay if p.ndim > 1 else 0 for n, p in weights.items()}
-    raw = flat(gradients)
-    g = flat({n: gradients[n] + decay[n] * p for n, p in weights.items()})
-    if "d" in s:
-        end, begin = g @ s["d"], -s["slope"]
-        if s["tries"] < 2 and end > 0.9 * begin:
-            taken = s["taken"] * begin / (begin + end)
-            move, s["taken"], s["tries"] = (taken - s["taken"]) * s["d"], taken, s["tries"] + 1
-            return _parts(move, weights)
-        step, change = s["taken"] * s["d"], g - s["g"]
-        s["pairs"] = (
-            [*s["pairs"], (step, change)][-c.history :] if step @ change > 0 else s["pairs"]
-        )
-    inverse = torch.eye(len(g), dtype=torch.float64) / raw.norm()
-    for step, change in s.setdefault("pairs", [])[-1:]:
-        inverse = torch.eye(len(g), dtype=torch.float64) * (step @ change) / (change @ change)
-    for step, change in s["pairs"]:
-        rho = 1 / (step @ change)
-        left = torch.eye(len(g), dtype=torch.float64) - rho * torch.outer(step, change)
-        inverse = left @ inverse @ left.T + rho * torch.outer(step, step)
-    d = -c.lr * inverse @ g
-    if "d" in s:
-        d *= min(1, 2 * s["taken"] * s["d"].norm() / d.norm())
-    s.update(d=d, g=g, slope=g @ d, taken=1.0, tries=0)
-    return _parts(d, weights)
-
-
-def _parts(move, weights):
-    parts = move.split([p.numel() for p in weights.values()])
-    return {
-        n: (p + part.view_as(p)).to(p.dtype)
-        for (n, p), part in zip(weights.items(), parts, strict=True)
-    }
-
-
 ALL = {
     "adam": (Adam.Config(lr=0.05, weight_decay=0.1), adam_reference),
     "adamw": (AdamW.Config(lr=0.05, weight_decay=0.1), adamw_reference),
@@ -149,7 +111,6 @@ ALL = {
     "lion": (Lion.Config(lr=0.01, weight_decay=0.1), lion_reference),
     "lamb": (LAMB.Config(lr=0.05, weight_decay=0.1), lamb_reference),
     "muon": (Muon.Config(lr=0.05, weight_decay=0.1), muon_reference),
-    "lbfgs": (LBFGS.Config(history=3, weight_decay=0.01), lbfgs_reference),
     "muon, plain": (Muon.Config(lr=0.05, nesterov=False), muon_reference),
 }
 NOISE = {"muon": 2e-2, "muon, plain": 2e-2}
@@ -218,17 +179,14 @@ def test_it_is_the_papers_formula(name):
     inside = {id(p) for p in job.module.layers.parameters() if p.ndim == 2}
     states = {n: {"hidden": id(p) in inside} for n, p in job.module.named_parameters()}
     together = {}
-    for step in range(1, 13 if reference is lbfgs_reference else 7):
+    for step in range(1, 7):
         before = job.weights()
         job.step()
         after = job.weights()
-        if reference is lbfgs_reference:  # of all parameters together
-            found = reference(before, job.gradients, together, config)
-        else:
-            found = {
-                key: reference(before[key], gradient, states[key], step, config)
-                for key, gradient in job.gradients.items()
-            }
+        found = {
+            key: reference(before[key], gradient, states[key], step, config)
+            for key, gradient in job.gradients.items()
+        }
         for key, wanted in found.items():
             moved, should = after[key] - before[key], wanted - before[key]
             torch.testing.assert_close(

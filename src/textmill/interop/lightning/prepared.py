@@ -19,6 +19,7 @@ from textmill.run_folder.folder import RunFolder
 from textmill.run_folder.pretrained import PretrainedOfRun, pretrained_of
 from textmill.runs.train import build_trainer, refuse_before_start, start_session
 from textmill.runtime.devices import Env
+from textmill.training.linear_trainer import LinearTrainer
 from textmill.training.loop import Trainer
 
 __all__ = ["Prepared", "prepare", "refuse_ranks"]
@@ -89,6 +90,11 @@ def _prepared(planned: Planned, folder: RunFolder, env: Env, words: tuple[str, .
     session = start_session(planned, folder, env=env, overrides=words)
     with pretrained_of(folder) as pretrained:
         trainer, built, facts = build_trainer(session, planned.plan, folder, {})
+        if isinstance(trainer, LinearTrainer):
+            raise UserError(
+                f"{planned.name} is solved in one step, by scikit-learn: Lightning has nothing to "
+                "repeat. Train it with textmill.train."
+            )
         if not isinstance(trainer, Trainer):
             raise UserError(
                 f"{planned.name} has a trainer of its own, {type(trainer).__name__}, whose loop is "

@@ -16,7 +16,6 @@ from textmill.interop.lightning.bases import made_from
 from textmill.interop.lightning.data_module import HeldOutBatch, RecipeData
 from textmill.interop.lightning.prepared import Prepared, prepare, refuse_ranks
 from textmill.interop.lightning.saved_run import save_run
-from textmill.interop.lightning.trainer import batches_a_step
 from textmill.recipes import defaults
 from textmill.runtime.seeds import seed_all
 from textmill.tasks.task import Loss, Metrics, Row, Task, loss_of, outputs_of
@@ -171,7 +170,7 @@ class TaskModule:
     def on_fit_start(self) -> None:
         """Refuses what would train otherwise than the recipe says; takes its paths of a step."""
         refuse_ranks(self.trainer.world_size)
-        wanted, given = batches_a_step(self.settings), self.trainer.accumulate_grad_batches
+        wanted, given = self.settings.accumulate, self.trainer.accumulate_grad_batches
         if wanted not in (1, given):
             raise UserError(
                 f"trainer.accumulate is {self.settings.accumulate}, but Lightning's Trainer has "

@@ -11,12 +11,10 @@ from textmill.training.precision import settled
 from textmill.training.selection import Selection
 from textmill.training.trainer_config import TrainerConfig
 
-__all__ = ["as_trainer", "batches_a_step", "trainer_arguments"]
+__all__ = ["as_trainer", "trainer_arguments"]
 
 PRECISIONS = {"fp32": "32-true", "bf16": "bf16-mixed", "fp16": "16-mixed"}
 """textmill's names of the types of matrix products, and Lightning's."""
-WHOLE_EPOCH = 2**30
-"""Batches that make a step where those of an epoch do: Lightning steps at its end in any case."""
 
 
 def as_trainer(data: Any, **arguments: Any) -> Any:
@@ -44,14 +42,6 @@ def as_trainer(data: Any, **arguments: Any) -> Any:
     return lightning_class("Trainer")(**{**wanted, **arguments})
 
 
-def batches_a_step(settings: TrainerConfig) -> int:
-    """Lightning's ``accumulate_grad_batches``: of a whole epoch more than any has.
-
-    Lightning divides a loss by it: a power of two changes no bit of what is computed.
-    """
-    return WHOLE_EPOCH if settings.accumulate == "epoch" else settings.accumulate
-
-
 def trainer_arguments(
     settings: TrainerConfig, device: str = "cpu", *, given: Any = ()
 ) -> dict[str, Any]:
@@ -72,7 +62,7 @@ def trainer_arguments(
         "max_steps": until.steps or -1,
         "max_epochs": until.epochs or -1,
         "max_time": until.time,
-        "accumulate_grad_batches": batches_a_step(settings),
+        "accumulate_grad_batches": settings.accumulate,
         "precision": PRECISIONS[settled(settings.precision, device)],
         "num_sanity_val_steps": 0,
         "check_val_every_n_epoch": 1,
@@ -81,7 +71,7 @@ def trainer_arguments(
         made["log_every_n_steps"] = settings.report_every.count
     if evaluate.unit == "epochs":
         made["check_val_every_n_epoch"] = evaluate.count
-    elif evaluate.unit == "steps" and settings.accumulate != "epoch":
+    elif evaluate.unit == "steps":
         every = evaluate.count * settings.accumulate  # Lightning counts batches
         made |= {"val_check_interval": every, "check_val_every_n_epoch": None}
     elif "val_check_interval" not in given and "check_val_every_n_epoch" not in given:

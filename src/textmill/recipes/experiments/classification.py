@@ -11,10 +11,9 @@ from textmill.models.encoders.cnn import CnnEncoder
 from textmill.models.encoders.lstm import LstmEncoder
 from textmill.models.encoders.self_attention import SelfAttentionEncoder
 from textmill.models.encoders.sequence import SequenceEncoder
-from textmill.models.label_losses import SquaredHingeLoss
 from textmill.models.layers.word_embeddings import WordEmbedding
 from textmill.models.ngrams import NgramClassifier
-from textmill.recipes.experiments.ngrams import MOST, ngrams
+from textmill.recipes.experiments.ngrams import MOST, local_ngrams, ngrams
 from textmill.recipes.experiments.tiny import register_with_local, tiny
 from textmill.tasks.classification import DocumentClassification
 from textmill.text.features.labels import FittedLabels
@@ -109,7 +108,7 @@ def classification_transformer() -> Recipe:
     )
 
 
-@register_with_local("classification/ngrams")
+@register_with_local("classification/ngrams", local_ngrams)
 def classification_ngrams() -> Recipe:
     """A linear classifier over n-grams of words and characters; rows of label, text."""
     return ngrams(
@@ -118,5 +117,5 @@ def classification_ngrams() -> Recipe:
         "accuracy",
         labels=FittedLabels.Config(),
         model=NgramClassifier.Config(),
-        task=DocumentClassification.Config(max_length=MOST, loss=SquaredHingeLoss.Config()),
+        task=DocumentClassification.Config(max_length=MOST),
     )

@@ -1,21 +1,22 @@
 """What the experiments ``…/ngrams`` share: linear models of n-grams, which train in seconds."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from textmill.config.recipe import Recipe, like
 from textmill.data.text_rows import TextRows
 from textmill.text.tokenizers.ngram_tokenizer import FittedNgrams
-from textmill.training import LBFGS, Every, Linear, Selection, Trainer
+from textmill.training import LinearTrainer, Selection
 
-__all__ = ["MOST", "ngrams"]
+__all__ = ["MOST", "local_ngrams", "ngrams"]
 
 MOST = 8192
 """N-grams of a text: those of a thousand words. A longer one loses its rarest."""
 
 
 def ngrams(doc: str, columns: tuple[str, ...], metric: str, **ingredients: Any) -> Recipe:
-    """A recipe that trains a linear model by sixty gradients of all rows."""
+    """A recipe that solves a linear model of n-grams."""
     texts = tuple(name for name in columns if name.startswith("text"))
     return Recipe(
         doc=doc,
@@ -24,14 +25,13 @@ def ngrams(doc: str, columns: tuple[str, ...], metric: str, **ingredients: Any) 
         ),
         valid_data=like("train_data", path=Path("data/dev.tsv")),
         tokenizer=FittedNgrams.Config(columns=texts),
-        optimizer=LBFGS.Config(),
-        lr_scheduler=Linear.Config(hold=0.8),
-        trainer=Trainer.Config(
-            max_epochs=60,
-            evaluate_every=Every(20, "epochs"),
-            accumulate="epoch",
-            clip_norm=None,
-            selection=Selection.Config(metric=metric),
-        ),
+        trainer=LinearTrainer.Config(selection=Selection.Config(metric=metric)),
         **ingredients,
     )
+
+
+def local_ngrams(recipe: Recipe) -> Recipe:
+    """The recipe with one cost and two folds."""
+    trainer = replace(recipe.ingredients["trainer"], costs=(1.0,), folds=2)
+    made = {**recipe.ingredients, "trainer": trainer}
+    return Recipe(doc=f"{recipe.doc} One cost is tried, to see that all works.", **made)

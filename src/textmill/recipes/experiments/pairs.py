@@ -10,12 +10,11 @@ from textmill.data.text_rows import TextRows
 from textmill.models.encoders.cnn import CnnEncoder
 from textmill.models.encoders.lstm import LstmEncoder
 from textmill.models.encoders.sequence import SequenceEncoder
-from textmill.models.label_losses import SquaredHingeLoss
 from textmill.models.layers.word_embeddings import WordEmbedding
 from textmill.models.ngrams import NgramPairClassifier
 from textmill.models.pairs import PairClassifier, PairRegressor, Ranker
 from textmill.models.poolings import MaxPooling, Pooling
-from textmill.recipes.experiments.ngrams import MOST, ngrams
+from textmill.recipes.experiments.ngrams import MOST, local_ngrams, ngrams
 from textmill.recipes.experiments.tiny import register_with_local, tiny
 from textmill.tasks.classification import PairClassification
 from textmill.tasks.ranking import QueryDocumentRanking
@@ -111,7 +110,7 @@ def pairs_ranking() -> Recipe:
     )
 
 
-@register_with_local("pairs/ngrams")
+@register_with_local("pairs/ngrams", local_ngrams)
 def pairs_ngrams() -> Recipe:
     """A linear classifier over the n-grams of two texts; rows of label, text1, text2."""
     return ngrams(
@@ -120,5 +119,5 @@ def pairs_ngrams() -> Recipe:
         "accuracy",
         labels=FittedLabels.Config(),
         model=NgramPairClassifier.Config(),
-        task=PairClassification.Config(max_length=MOST, loss=SquaredHingeLoss.Config()),
+        task=PairClassification.Config(max_length=MOST),
     )

@@ -9,7 +9,7 @@ from textmill.models.encoders.cnn import CnnEncoder
 from textmill.models.encoders.sequence import SequenceEncoder
 from textmill.models.layers.word_embeddings import WordEmbedding
 from textmill.models.ngrams import NgramRegressor
-from textmill.recipes.experiments.ngrams import MOST, ngrams
+from textmill.recipes.experiments.ngrams import MOST, local_ngrams, ngrams
 from textmill.recipes.experiments.tiny import register_with_local
 from textmill.tasks.regression import DocumentRegression
 from textmill.text.tokenizers.word_tokenizer import FittedWords
@@ -46,7 +46,7 @@ def regression_docnn_local() -> Recipe:
     return regression(model, Trainer.Config(max_steps=20))
 
 
-@register_with_local("regression/ngrams")
+@register_with_local("regression/ngrams", local_ngrams)
 def regression_ngrams() -> Recipe:
     """A ridge regression over n-grams of words and characters; rows of score, text."""
     return ngrams(

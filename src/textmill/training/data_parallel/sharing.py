@@ -108,7 +108,7 @@ def whole_batches(batches: Batches, ranks: Ranks, *, fill: bool = False) -> Batc
     return kind(batches, ranks.env.rank, ranks.size, fill=fill)
 
 
-def tell_idle(train: Batches, accumulate: int | str, ranks: Ranks) -> None:
+def tell_idle(train: Batches, accumulate: int, ranks: Ranks) -> None:
     """Warns where whole batches are shared and a step has fewer than there are ranks."""
     if isinstance(train, SharedBatches) and train.fill:
         LOG.warning(
@@ -117,7 +117,7 @@ def tell_idle(train: Batches, accumulate: int | str, ranks: Ranks) -> None:
             "module: only memory is saved. Give rows."
         )
         return
-    if isinstance(train, SharedBatches) and isinstance(accumulate, int) and accumulate < ranks.size:
+    if isinstance(train, SharedBatches) and accumulate < ranks.size:
         LOG.warning(
             "train_data gives ready batches, which ranks share whole: with "
             f"trainer.accumulate={accumulate} only {accumulate} of {ranks.size} ranks work in a "

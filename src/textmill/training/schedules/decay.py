@@ -48,13 +48,9 @@ class Constant(Schedule):
 class Linear(Schedule):
     """Falls in a straight line to ``end`` at the end of the run.
 
-    With ``hold`` it stays at the peak first: warm-up, stable, decay (Hu et al. 2024).
-
     Example:
         >>> [Linear.Config().build()(step, 4) for step in (1, 2, 3, 4)]
         [1.0, 0.75, 0.5, 0.25]
-        >>> [Linear.Config(hold=0.5).build()(step, 4) for step in (1, 2, 3, 4)]
-        [1.0, 1.0, 1.0, 0.5]
     """
 
     class Config(Schedule.Config):
@@ -62,17 +58,12 @@ class Linear(Schedule):
 
         end: float = 0.0
         """Factor that the line reaches after the last step."""
-        hold: float = 0.0
-        """Share of the steps after the warm-up before the line falls."""
-
-        limits: ClassVar = {"shares": ["hold"]}
 
     config: Config
 
     @override
     def after_warmup(self, step: int, total: int | None, history: Sequence[float]) -> float:
-        left = min(1.0, self._left(step, total) / (1 - self.config.hold))
-        return self.config.end + (1 - self.config.end) * left
+        return self.config.end + (1 - self.config.end) * self._left(step, total)
 
 
 @registries.schedules.register("polynomial")

@@ -1,0 +1,285 @@
+"""A trainer that solves a linear model of n-grams in one step, by scikit-learn."""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from importlib.util import find_spec
+from typing import Any, ClassVar, cast
+
+import numpy as np
+import torch
+from torch import Tensor
+from typing_extensions import override
+
+from textmill.config.component import Config as BaseConfig
+from textmill.config.component import setting
+from textmill.config.validators import require
+from textmill.data.batches import EpochBatches
+from textmill.data.column_batch import ColumnBatch
+from textmill.errors import MissingExtraError, UserError
+from textmill.exported.formats import ExportFormat, Format
+from textmill.metrics.reporters import Reporter
+from textmill.metrics.tables import format_value
+from textmill.models.label_losses import BinaryCrossEntropy, CrossEntropyLoss, LabelLoss, multi_hot
+from textmill.models.ngrams import NgramScores
+from textmill.runtime.devices import Env
+from textmill.runtime.run_context import Experiment
+from textmill.tasks.batches.row_batches import RowBatches
+from textmill.tasks.column_task import ColumnsTask
+from textmill.tasks.task import Task
+from textmill.text.columns.labels import LabelColumn, LabelsColumn
+from textmill.text.columns.numbers import NumberColumn
+from textmill.text.features.labels import Labels
+from textmill.training.linear_solver import (
+    LabelSolver,
+    NumberSolver,
+    SeveralLabelsSolver,
+    Solver,
+    solve,
+)
+from textmill.training.loop import Trainer
+from textmill.training.observers import Callback
+from textmill.training.progress import Progress
+from textmill.training.schedules.decay import Constant
+from textmill.training.selection import Selection
+from textmill.training.stopping import StopAsked
+
+__all__ = ["LinearTrainer"]
+
+SKLEARN = 170 << 20
+"""Bytes of scikit-learn and what it imports."""
+NUMBER, WEIGHT = 40, 28
+"""Bytes of a number of a row: 12 in the matrix, 10 in that of the other folds, 13 in liblinear's;
+and of a weight, in double precision, scaled and as it is saved."""
+
+LOG = logging.getLogger("textmill")
+
+
+class LinearTrainer(Trainer):
+    """Fits the weights of n-grams exactly, instead of by steps: scikit-learn's LinearSVC or Ridge.
+
+    ``LinearSVC`` (Fan et al. 2008) where there are labels, each against the rest; ``Ridge`` where
+    there is a number. The run is one step, of all rows. Of ``costs`` the one is taken that answers
+    best in folds of ``train_data``; ``valid_data`` only measures. Decisions are scaled to log odds
+    by the answers in these folds, so that the probabilities of answers are fit to be read.
+    """
+
+    class Config(BaseConfig):
+        """Settings of the trainer."""
+
+        costs: tuple[float, ...] = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+        """Values tried of C, the cost of an error beside the size of the weights; of Ridge 1/alpha.
+        A higher one fits the training rows more closely."""
+        folds: int = 5
+        """Parts of ``train_data``: each is answered by a model of the others, to compare costs."""
+        selection: Selection.Config = Selection.Config()
+        """The value of the evaluation that is told as the run's, and compared between runs."""
+        export: tuple[Format | ExportFormat, ...] = setting((), in_key=False)
+        """Formats in which the model is exported at the end, as ``["onnx"]``, to
+        ``export/<format>`` of the run."""
+        seed: int = 1
+        """Seed of the division into folds and of the solver."""
+
+        def __post_init__(self) -> None:
+            require(self, "trainer", positive=["costs"])
+            if not self.costs:
+                raise UserError("trainer.costs is empty: give one value at least, as [1.0].")
+            if self.folds < 2:
+                raise UserError(f"trainer.folds must be at least 2, but is {self.folds}.")
+
+    def __init__(  # noqa: PLR0913  # those of Trainer, without what moves weights by steps
+        self,
+        config: Config,
+        *,
+        task: Task,
+        train_data: Iterable[Any],
+        reporters: Sequence[Reporter],
+        callbacks: Sequence[Callback],
+        env: Env,
+        xp: Experiment,
+        valid_data: Iterable[Any] | None = None,
+        test_data: Iterable[Any] | None = None,
+    ) -> None:
+        if find_spec("sklearn") is None:
+            what = "Solving a linear model"
+            raise MissingExtraError("scikit-learn", extra="train", what=what)
+        self.solving = config
+        self.solver_of = _solver_of(task)
+        if env.world_size > 1:
+            raise UserError(
+                f"A linear model is solved in one process, and there are {env.world_size}. "
+                "Leave --nproc out: it takes seconds."
+            )
+        one_step = Trainer.Config(
+            max_steps=1, keep=1, precision="fp32", selection=config.selection, seed=config.seed
+        )
+        super().__init__(
+            one_step,
+            task=task,
+            optimizer=cast(torch.optim.Optimizer, _NoOptimizer()),
+            lr_scheduler=Constant.Config().build(),
+            train_data=train_data,
+            reporters=reporters,
+            callbacks=callbacks,
+            env=env,
+            xp=xp,
+            valid_data=valid_data,
+            test_data=test_data,
+        )
+
+    @override
+    def step(self, before: Progress) -> Progress:
+        """Solves the model of all rows, and reports how; a signal is heard between two costs."""
+        place = self.data.state_dict()
+        try:
+            rows, batches = self._read(before.epochs)
+            solver, wanted = self.solver_of(batches), self.solving
+            model, facts = solve(
+                rows,
+                solver,
+                costs=wanted.costs,
+                folds=wanted.folds,
+                seed=wanted.seed,
+                tried=self._tried(solver),
+            )
+        except StopAsked:
+            self.data.load_state_dict(place)  # the same command reads the rows again
+            raise
+        weights, bias = (torch.from_numpy(part).float() for part in model)
+        self.module.assign(weights, bias)
+        scores = torch.from_numpy(model.decisions(rows)).float()
+        values = {"loss": self._loss(scores, batches), "cost": facts["cost"]}
+        if "value" in facts:
+            values[f"folds/{solver.measure}"] = facts["value"]
+        now = Progress(before.steps + 1, before.epochs + 1, rows.shape[0], self.clock.seconds)
+        self.audience.report("train", now, values, {})
+        return now
+
+    @property
+    def module(self) -> NgramScores:
+        """What is solved."""
+        assert isinstance(self.task.module, NgramScores), "others are refused at the beginning"
+        return self.task.module
+
+    def _read(self, epochs: int) -> tuple[Any, list[ColumnBatch]]:
+        """The numbers of all rows, sparse, and the batches of their targets."""
+        from scipy.sparse import coo_matrix, vstack
+
+        task, parts, targets = self.task, list[Any](), list[ColumnBatch]()
+        assert isinstance(task, ColumnsTask), "others are refused at the beginning"
+        read = -1
+        while read <= epochs:
+            group = next(self.data)
+            read = group.epochs
+            for batch in group.batches:
+                texts, beside = task.inputs(batch)
+                found = self.module.features(*texts, **beside)
+                at, places, values = (part.cpu().numpy() for part in found)
+                shape = (len(batch), self.module.width)
+                numbers = coo_matrix((values.astype(np.float64), (at, places)), shape=shape)
+                parts.append(numbers.tocsr())
+                wanted = {role: batch[role].cpu() for role in task.text.targets}
+                targets.append(replace(batch, columns=wanted, lengths={}, counts={}))
+            self.stops.poll()
+        return vstack(parts, format="csr"), targets
+
+    @property
+    def solving_bytes(self) -> int | None:
+        """Bytes that the solver holds at most; None where the rows' numbers are not counted."""
+        data = self.data.data
+        if not (isinstance(data, RowBatches) and isinstance(data.batches, EpochBatches)):
+            return None
+        numbers = sum(int(lengths.sum()) for lengths in data.batches.lengths.values())
+        weights = self.module.width * len(self.module.bias)
+        return SKLEARN + NUMBER * numbers + WEIGHT * weights
+
+    def _tried(self, solver: Solver) -> Callable[[float, float], None]:
+        """Says what came of a cost."""
+
+        def say(cost: float, value: float) -> None:
+            measured = format_value(solver.measure, value)
+            of = f"{solver.measure} {measured} in {self.solving.folds} folds of train_data"
+            LOG.info("%s, cost %g: %s.", solver.model, cost, of)
+            self.stops.poll()
+
+        return say
+
+    def _loss(self, scores: Tensor, batches: Sequence[ColumnBatch]) -> float:
+        """The mean loss of the rows, as the task has it."""
+        task = self.task
+        assert isinstance(task, ColumnsTask), "others are refused at the beginning"
+        parts = scores.split([len(batch) for batch in batches])
+        losses = [task.loss(part, batch) for part, batch in zip(parts, batches, strict=True)]
+        return float(sum(each.total for each in losses) / sum(each.count for each in losses))
+
+
+class _NoOptimizer:
+    """Stands where the loop's own step has an optimizer: torch's take 80 MB when one is made."""
+
+    param_groups: ClassVar[list[dict[str, Any]]] = []
+    state: ClassVar[dict[Any, Any]] = {}
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        return
+
+    def state_dict(self) -> dict[str, Any]:
+        return {}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        return
+
+
+SolverOf = Callable[[Sequence[ColumnBatch]], Solver]
+"""What makes a solver of the targets of all rows."""
+
+
+def _solver_of(task: Task) -> SolverOf:
+    """What solves a task.
+
+    Raises:
+        UserError: Its module is not a linear one, or its loss is another than the solver's.
+    """
+    if not (isinstance(task, ColumnsTask) and isinstance(task.module, NgramScores)):
+        raise UserError(
+            "This trainer solves linear models of n-grams, and the model is a "
+            f"{type(task.module).__name__}. Set model.type to ngram_classifier or another of "
+            "n-grams, or take an experiment that trains by steps, such as classification/docnn."
+        )
+    (role, column), *others = task.text.targets.items()
+    if isinstance(column, NumberColumn) and not others:
+        return lambda batches: NumberSolver(_joined(batches, role).astype(np.float64))
+    if not isinstance(column, LabelColumn | LabelsColumn) or others:
+        names = ", ".join(task.text.target_columns)
+        raise UserError(
+            f"This trainer solves for one column of labels or numbers, but {type(task).__name__} "
+            f"has the targets {names}."
+        )
+    weights = _weights(getattr(task, "criterion", None), column.labels)
+    size = len(column.labels)
+    if isinstance(column, LabelColumn):
+        return lambda batches: LabelSolver(_joined(batches, role), size, weights)
+    return lambda batches: SeveralLabelsSolver(
+        np.concatenate([multi_hot(batch[role], size).numpy() for batch in batches]), weights
+    )
+
+
+def _joined(batches: Sequence[ColumnBatch], role: str) -> Any:
+    return np.concatenate([batch[role].numpy() for batch in batches])
+
+
+def _weights(criterion: object, labels: Labels) -> dict[int, float]:
+    """How much labels count, by their numbers.
+
+    Raises:
+        UserError: The loss is one that the solver does not have.
+    """
+    if not isinstance(criterion, LabelLoss):
+        return {}
+    known = BinaryCrossEntropy if labels.multiple else CrossEntropyLoss
+    if not isinstance(criterion, known) or getattr(criterion.config, "label_smoothing", False):
+        raise UserError(
+            "task.loss is for training by steps: LinearSVC minimizes the squared hinge. Of its "
+            "settings task.loss.weights alone can be set; leave the others out."
+        )
+    given: Mapping[str, float] = criterion.config.weights
+    return {n: given[name] for n, name in enumerate(labels) if name in given}

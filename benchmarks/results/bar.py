@@ -31,6 +31,8 @@ SIZES = (500, 2000, 0)
 HALVES = (0, 1)
 MOST_ASKED = 2000
 """Rows of a half that are answered."""
+FEATURES = (linear.BOTH[0], {"ngram_range": (3, 5), "analyzer": "char"})
+"""Words and pairs of words, and pieces of 3 to 5 characters, each of length 1 in a text."""
 CODE = (
     "textmill.models.ngrams",
     "textmill.text.tokenizers.ngram_tokenizer",
@@ -102,7 +104,7 @@ def of_scikit_learn(
     """TF-IDF and a linear model, whose setting is the best in folds of its training rows."""
     begun = time.process_time()
     texts = [[[row[i] for row in part] for i in range(1, len(train[0]))] for part in (train, asked)]
-    fitted, transform = linear.features(texts[0], linear.BOTH)
+    fitted, transform = linear.features(texts[0], FEATURES)
     chosen = linear.chosen_model(model, fitted, [row[0] for row in train])
     seconds = time.process_time() - begun
     return [*map(str, chosen.predict(transform(texts[1])).tolist())], seconds

@@ -101,8 +101,8 @@ def of_linear(train: Sequence[Row], _: Sequence[Row], dev: Sequence[Row], **__: 
     """TF-IDF and a LinearSVC, its cost by folds of the training rows."""
     texts = [[[row[1] for row in part]] for part in (train, dev)]
     fitted, transform = linear.features(texts[0], linear.BOTH)
-    model, known = linear.chosen_model(fitted, [row[0] for row in train], numbers=False)
-    answers = model.fit(fitted, known).predict(transform(texts[1])).tolist()
+    model = linear.chosen_model(LINEAR, fitted, [row[0] for row in train])
+    answers = model.predict(transform(texts[1])).tolist()
     right = sum(a == row[0] for a, row in zip(answers, dev, strict=True))
     return {"intents": 100 * right / len(dev)}
 

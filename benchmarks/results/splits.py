@@ -8,11 +8,18 @@ import json
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, Protocol
 
 Row = tuple[str, ...]
 """A label and one text, or two."""
 Read = Callable[[Path], list[Row]]
+Part = Literal["train", "dev"]
+
+
+class Table(Protocol):
+    """Reads a part of a set that has two."""
+
+    def __call__(self, data: Path, part: Part = "train", /) -> list[Row]: ...
 
 
 def drawn(rows: Sequence[Row], size: int, seed: int) -> list[Row]:
@@ -20,11 +27,11 @@ def drawn(rows: Sequence[Row], size: int, seed: int) -> list[Row]:
     return random.Random(seed).sample(rows, min(size, len(rows))) if size else [*rows]
 
 
-def of_table(folder: str, *columns: int) -> Read:
+def of_table(folder: str, *columns: int) -> Table:
     """Cells of a TSV file without a header."""
 
-    def rows(data: Path) -> list[Row]:
-        lines = (data / folder / "train.tsv").read_text(encoding="utf-8").splitlines()
+    def rows(data: Path, part: Part = "train") -> list[Row]:
+        lines = (data / folder / f"{part}.tsv").read_text(encoding="utf-8").splitlines()
         table = (line.split("\t") for line in lines if line.strip())
         return [tuple(row[column] for column in columns) for row in table]
 

@@ -129,7 +129,12 @@ def test_a_tagger_labels_the_first_piece_of_each_word(family: str, tmp_path: Pat
         ("classification", "bert", (), "model.pooling is not pooler"),
         ("classification", "electra", (POOLER,), "activation is tanh, but gelu there"),
         ("classification", "bert", (POOLER, "model.hidden=[4]"), "more before the scores"),
-        ("classification", "bert", (POOLER, "task.loss.type=binary_cross_entropy"), "other probabilities"),
+        (
+            "classification",
+            "bert",
+            (POOLER, "task.loss.type=binary_cross_entropy"),
+            "other probabilities",
+        ),
         ("classification", "modernbert", (POOLER,), "layers before the scores of a modernbert"),
         ("ner", "roberta", (), "random field"),
         ("joint", "bert", (), "has the answers of IntentSlots"),

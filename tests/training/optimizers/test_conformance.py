@@ -178,7 +178,6 @@ def test_it_is_the_papers_formula(name):
     job = Job(config)
     inside = {id(p) for p in job.module.layers.parameters() if p.ndim == 2}
     states = {n: {"hidden": id(p) in inside} for n, p in job.module.named_parameters()}
-    together = {}
     for step in range(1, 7):
         before = job.weights()
         job.step()

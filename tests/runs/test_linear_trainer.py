@@ -1,0 +1,253 @@
+"""Experiments of n-grams as a person runs them: solved, resumed, refused."""
+
+import json
+import os
+import random
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from scipy.sparse import csr_matrix
+from sklearn.linear_model import Ridge
+from sklearn.svm import LinearSVC
+
+import textmill
+from textmill.errors import PlanError, RunStoppedError, UserError
+from textmill.runtime.devices import Env
+from textmill.training import LinearTrainer, linear_trainer
+from textmill.training.checkpoints import RunCheckpoints
+
+WORDS = {"ham": "lunch home later soon", "spam": "prize free win cash", "news": "rain vote wind"}
+
+
+def write(path, columns, count=60, seed=0):
+    """Rows whose label, and whose number, can be told from some of their words."""
+    chance = random.Random(seed)
+    lines = []
+    for number in range(count):
+        label = [*WORDS][number % len(WORDS)]
+        text = " ".join(chance.choices([*WORDS[label].split(), "you", "a", "the"], k=5))
+        other = " ".join(chance.choices([*text.split(), "then"], k=3))
+        cells = {"label": label, "text": text, "text1": text, "text2": other}
+        cells |= {"labels": f"{label} {'long' if len(text) > 20 else 'short'}"}
+        cells |= {"score": str(text.count("the") + text.count("prize") / 2), "dense": "0.5 2"}
+        lines.append("\t".join(cells[name] for name in columns) + "\n")
+    path.write_text("".join(lines))
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "train.tsv", ("label", "text"))
+    write(tmp_path / "valid.tsv", ("label", "text"), seed=1)
+    return tmp_path
+
+
+QUIET = ["train_data.path=train.tsv", "valid_data.path=valid.tsv", "reporters.console=false"]
+ONE = [*QUIET, "trainer.costs=[0.3,1]"]
+
+
+def train(words=ONE, *, name="classification/ngrams", run="run"):
+    return textmill.train(name, words, run_dir=run)
+
+
+def weights(run="run"):
+    return {n: p.clone() for n, p in textmill.load(run).task.module.state_dict().items()}
+
+
+def first_line(run="run"):
+    return lines_of(run)[0]
+
+
+def lines_of(run):
+    return [*map(json.loads, Path(run, "metrics.jsonl").read_text().splitlines())]
+
+
+def by_hand(run, texts):
+    """The numbers of texts, from the weights of their n-grams; and what the run gives them."""
+    task = textmill.load(run).task
+    tokenizer = task.text.ingredients["tokenizer"]
+    encode = tokenizer.create_encoder()
+    table = np.zeros((len(texts), len(tokenizer.weights)))
+    for row, text in enumerate(texts):
+        ids = encode(text)
+        for kind in (ids < 2 + tokenizer.words, ids >= 2 + tokenizer.words):
+            values = tokenizer.weights[ids[kind]].astype(np.float64)
+            table[row, ids[kind]] = values / max(1e-9, np.linalg.norm(values))
+    batch = encode.batch(texts)
+    ids = torch.from_numpy(batch.padded(range(len(texts)), 0))
+    with torch.no_grad():
+        scores = task.module(ids, torch.tensor(batch.lengths)).numpy()
+    return csr_matrix(table), scores
+
+
+def cells(path):
+    rows = [line.split("\t") for line in Path(path).read_text().splitlines()]
+    return [row[0] for row in rows], [row[1] for row in rows]
+
+
+def test_scores_are_the_decisions_of_linearsvc_on_the_same_numbers():
+    assert train().result["steps"] == 1
+    labels, texts = cells("train.tsv")
+    rows, scores = by_hand("run", texts)
+    theirs = LinearSVC(C=first_line()["cost"], random_state=1).fit(rows, labels)
+    names = textmill.load("run").task.text.label.labels.names
+    wanted = theirs.decision_function(rows)[:, [theirs.classes_.tolist().index(n) for n in names]]
+    factor = (scores * wanted).sum() / np.square(wanted).sum()
+    np.testing.assert_allclose(scores, factor * wanted, atol=2e-3 * factor)
+    answers = textmill.load("run")(texts)
+    assert [answer.label for answer in answers] == theirs.predict(rows).tolist()
+    for answer in answers:
+        assert sum(answer.scores.values()) == pytest.approx(1, abs=1e-5)
+
+
+def test_numbers_are_those_of_ridge_on_the_same_numbers(tmp_path):
+    for name in ("train", "valid"):
+        write(tmp_path / f"{name}.tsv", ("score", "text"))
+    train(name="regression/ngrams")
+    numbers, texts = cells("train.tsv")
+    rows, scores = by_hand("run", texts)
+    theirs = Ridge(alpha=1 / first_line()["cost"]).fit(rows, [*map(float, numbers)])
+    np.testing.assert_allclose(scores[:, 0], theirs.predict(rows), atol=1e-3)
+
+
+KINDS = {
+    "pairs": ("pairs/ngrams", ("label", "text1", "text2"), []),
+    "several labels": (
+        "classification/ngrams",
+        ("labels", "text"),
+        ["train_data.columns={label: 0, text: 1}", "labels.multiple=true"],
+    ),
+    "dense": (
+        "classification/ngrams",
+        ("label", "text", "dense"),
+        ["train_data.columns=[label, text, dense]", "dense.type=fitted"],
+    ),
+    "weights": ("classification/ngrams", ("label", "text"), ["task.loss.weights={spam: 3}"]),
+    "one label": (
+        "classification/ngrams",
+        ("score", "text"),
+        ["train_data.columns={label: 0, text: 1}"],
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_row_is_solved(kind, tmp_path):
+    name, columns, words = KINDS[kind]
+    for part in ("train", "valid"):
+        write(tmp_path / f"{part}.tsv", columns, count=40)
+    run = train([*ONE, *words], name=name)
+    assert run.result["best"]["accuracy"] > (0.6 if kind == "one label" else 0.9)
+
+
+def test_the_report_says_the_cost_and_how_it_did_in_folds(caplog):
+    with caplog.at_level("INFO", "textmill"):
+        run = train()
+    line = first_line()
+    assert line["cost"] in (0.3, 1)
+    assert 0.5 < line["folds/accuracy"] <= 1
+    assert line["examples"] == 60
+    told = [record.getMessage() for record in caplog.records if "cost" in record.getMessage()]
+    assert [text.partition(":")[0] for text in told] == ["LinearSVC, cost 0.3", "LinearSVC, cost 1"]
+    assert "in 5 folds of train_data" in told[0]
+    assert run.result["best"]["step"] == 1
+
+
+def test_valid_data_chooses_nothing(tmp_path):
+    train()
+    write(tmp_path / "valid.tsv", ("label", "text"), count=6, seed=5)
+    train(run="other")
+    found, wanted = weights(), weights("other")
+    assert all(torch.equal(found[name], wanted[name]) for name in wanted)
+    assert first_line()["cost"] == first_line("other")["cost"]
+
+
+def test_a_signal_between_two_costs_ends_the_run_and_the_same_command_goes_on(monkeypatch):
+    train(run="undisturbed")
+    solve = linear_trainer.solve
+
+    def stopped(rows, solver, *, tried, **options):
+        def told(cost, value):
+            os.kill(os.getpid(), signal.SIGTERM)
+            tried(cost, value)
+
+        return solve(rows, solver, tried=told, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(linear_trainer, "solve", stopped)
+        with pytest.raises(RunStoppedError, match="at step 0"):
+            train()
+    assert train().result["steps"] == 1
+    found, wanted = weights(), weights("undisturbed")
+    assert all(torch.equal(found[name], wanted[name]) for name in wanted)
+
+
+class Killed(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("saved", [False, True])
+def test_killed_before_or_after_its_checkpoint_a_run_ends_as_the_undisturbed_one(
+    saved, monkeypatch
+):
+    train(run="undisturbed")
+    record = RunCheckpoints.record
+
+    def killed(self, parts, *, best):
+        if saved:
+            record(self, parts, best=best)
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RunCheckpoints, "record", killed)
+        with pytest.raises(Killed):
+            train()
+    result = train().result
+    assert result == textmill.train("classification/ngrams", ONE, run_dir="undisturbed").result
+    found, wanted = weights(), weights("undisturbed")
+    assert all(torch.equal(found[name], wanted[name]) for name in wanted)
+    lines = [lines_of("run"), lines_of("undisturbed")]
+    for each in [*lines[0], *lines[1]]:
+        each.pop("time")
+    assert lines[0] == lines[1]
+
+
+REFUSED = {
+    "trainer.costs=[]": "trainer.costs is empty",
+    "trainer.costs=[1,0]": "trainer.costs must be positive",
+    "trainer.folds=1": "trainer.folds must be at least 2",
+    "trainer.max_epochs=3": "trainer has no setting 'max_epochs'",
+    "model.type=classifier": "solves linear models of n-grams, and the model is a Classifier",
+    "task.loss.type=focal": "task.loss.weights alone can be set",
+    "task.loss.label_smoothing=0.1": "task.loss.weights alone can be set",
+}
+
+
+@pytest.mark.parametrize("word", REFUSED)
+def test_what_it_cannot_do_is_refused(word):
+    with pytest.raises((PlanError, UserError), match=REFUSED[word].replace("[", r"\[")):
+        train([*ONE, word])
+
+
+def test_an_installation_without_scikit_learn_is_told_so(monkeypatch):
+    monkeypatch.setattr(linear_trainer, "find_spec", lambda name: None)
+    with pytest.raises(UserError, match=r"'scikit-learn'.*textmill\[train\]"):
+        train()
+
+
+def test_several_processes_are_refused():
+    train()
+    given = {"train_data": [], "reporters": [], "callbacks": [], "xp": None}
+    task, env = textmill.load("run").task, Env(rank=0, world_size=2)
+    with pytest.raises(UserError, match=r"in one process, and there are 2\. Leave --nproc out"):
+        LinearTrainer.Config().build(task=task, env=env, **given)
+
+
+def test_lightning_is_refused():
+    from textmill.interop.lightning import as_datamodule
+
+    with pytest.raises(UserError, match="solved in one step, by scikit-learn"):
+        as_datamodule("classification/ngrams", ONE)

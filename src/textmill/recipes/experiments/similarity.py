@@ -5,14 +5,14 @@ Rows are text1, text2 and a score, in any unit, which is higher the more alike t
 
 from textmill.config.recipe import Recipe
 from textmill.models.ngrams import NgramPairRegressor
-from textmill.recipes.experiments.ngrams import MOST, ngrams
+from textmill.recipes.experiments.ngrams import MOST, local_ngrams, ngrams
 from textmill.recipes.experiments.tiny import register_with_local
 from textmill.tasks.regression import PairRegression
 
 __all__ = ["similarity_ngrams"]
 
 
-@register_with_local("similarity/ngrams")
+@register_with_local("similarity/ngrams", local_ngrams)
 def similarity_ngrams() -> Recipe:
     """A ridge regression over the n-grams that two texts share, and those of each."""
     return ngrams(

@@ -242,12 +242,15 @@ class TextPairs(Component, Batched, AccountedRows):
                 continue
             place = f"position {at} (from 0)" if isinstance(at, int) else repr(at)
             empty = f"{self.name}: column {name!r}, at {place}, is empty in all rows."
+            setting = f"{'train_data' if self.is_held_out else ingredient}.columns"
             if name in layout.present:
+                keys = first_keys(self.files[0]) if isinstance(layout, JsonLinesFormat) else []
+                guess = columns_setting(proposed(layout.columns, keys), setting)
                 raise DataError(
-                    f"{empty} Correct it in {ingredient}.columns, or leave it out there: the task "
-                    "does not read it."
+                    f"{empty} Correct it{f': {guess}' if keys else f' in {setting}'}, or leave it "
+                    "out there: the task does not read it."
                 )
-            LOG.warning("%s If that is not its place, correct it in %s.columns.", empty, ingredient)
+            LOG.warning("%s If that is not its place, correct it in %s.", empty, setting)
 
     def require(self, columns: Collection[str], *, may_lack: Collection[str] = ()) -> None:
         """Lets rows have other columns empty; of no effect where they were read.

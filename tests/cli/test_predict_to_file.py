@@ -233,7 +233,7 @@ def test_a_terminal_shows_rows_rate_and_time_left(place, monkeypatch, capsys):
     command("--overwrite")
     said = capsys.readouterr().err
     assert "512 rows · " in said
-    assert "rows/s · eta 0s" in said
+    assert "rows/s · eta 1s" in said
     assert "writing out.csv" in said
     assert "reading the " not in said
     stopped(monkeypatch, 1200, "--overwrite")

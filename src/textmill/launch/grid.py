@@ -13,7 +13,7 @@ from typing import Protocol
 from textmill.errors import RunStoppedError, TextmillError
 from textmill.launch.cells import Cell, Named
 from textmill.launch.launcher import Job, Launcher
-from textmill.metrics.tables import format_duration, format_value
+from textmill.metrics.tables import format_duration, format_eta, format_value
 from textmill.run_folder.folder import RunFolder
 from textmill.run_folder.record import numbers
 from textmill.runtime.lock import owner_of
@@ -249,7 +249,7 @@ class Grid:
             now, mean = time.monotonic(), sum(self.seconds) / len(self.seconds)
             begun = sum(min(now - run.since, mean) for run in self.at_work)
             left = mean * (self.source.total - self.ended_cells) - begun
-            parts.append(f"eta {format_duration(left / self.launcher.jobs)}")
+            parts.append(format_eta(left / self.launcher.jobs))
         return " · ".join(parts)
 
 

@@ -10,6 +10,7 @@ from textmill.runtime.logging import printable
 __all__ = [
     "by_label",
     "format_duration",
+    "format_eta",
     "format_rate",
     "format_value",
     "is_count",
@@ -127,6 +128,16 @@ def format_duration(seconds: float) -> str:
     if hours < 24:
         return f"{hours}h {minutes % 60:02}m"
     return f"{hours // 24}d {hours % 24:02}h"
+
+
+def format_eta(seconds: float) -> str:
+    """The time that is left, in whole seconds that have begun: ``0s`` are not left.
+
+    Example:
+        >>> format_eta(0.3), format_eta(754.0)
+        ('eta 1s', 'eta 12m')
+    """
+    return f"eta {format_duration(math.ceil(seconds) if math.isfinite(seconds) else seconds)}"
 
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

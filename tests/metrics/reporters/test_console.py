@@ -113,7 +113,7 @@ def test_a_bar_and_a_row_fit_the_terminal(columns: int, monkeypatch: pytest.Monk
     lines = re.split(r"[\r\n]+", re.sub(r"\x1b\[[?0-9;]*[a-zA-Z]", "", screen.getvalue()))
     rows = [line for line in lines if not line.startswith("not shown: ")]
     assert max(map(len, rows)) <= columns
-    bars = [line for line in lines if "84/504 steps · eta 4s" in line]
+    bars = [line for line in lines if "84/504 steps · eta 5s" in line]
     assert bars
     assert all("━━━━" in line for line in bars)
     (row,) = (line for line in lines if line.startswith("valid"))

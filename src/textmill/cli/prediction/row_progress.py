@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Self
 
-from textmill.metrics.tables import format_duration
+from textmill.metrics.tables import format_eta
 
 __all__ = ["RowProgress"]
 
@@ -64,7 +64,7 @@ class RowProgress:
             parts.append(f"{(rows - rows_then) / (now - began):,.0f} rows/s")
         if self._total and done > done_then:
             left = (self._total - done) * (now - began) / (done - done_then)
-            parts.append(f"eta {format_duration(left)}")
+            parts.append(format_eta(left))
         self._draw(text=" · ".join(parts), completed=done)
 
     def say(self, text: str) -> None:

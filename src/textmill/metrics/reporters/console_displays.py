@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from textmill.metrics.metric import Direction
 from textmill.metrics.reporters.reporter import Progress, Reporter, RunInfo
-from textmill.metrics.tables import format_duration, format_rate, format_value
+from textmill.metrics.tables import format_eta, format_rate, format_value
 from textmill.runtime.logging import printable
 
 __all__ = [
@@ -94,7 +94,7 @@ def plain_line(split: str, progress: Progress, values: Mapping[str, float]) -> s
         parts.append(f"epoch {progress['epoch']:.1f}")
     parts += [*named_values(values), *rates(time)]
     if split == "train" and time.get("eta") is not None:
-        parts.append(f"eta {format_duration(time['eta'])}")
+        parts.append(format_eta(time["eta"]))
     return " · ".join(parts)
 
 
@@ -176,7 +176,7 @@ class BarDisplay(Display):
     def _draw(self, progress: Progress) -> None:
         self._drawn = clock.monotonic()
         eta = progress.get("time", {}).get("eta")
-        left = [] if eta is None else [f"eta {format_duration(eta)}"]
+        left = [] if eta is None else [format_eta(eta)]
         step, total = int(progress.get("step", 0)), progress.get("total", self._total)
         steps = f"{step:,}/{total:,} steps" if total else f"{step:,} steps"
         text = _joined([steps, *left, *self._notes], self._terminal.width - _BAR - 1)

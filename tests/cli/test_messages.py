@@ -135,6 +135,11 @@ WRONG = {
         "error: run is longer already (trainer.max_steps=2, finished). Ask for that length, or for "
         "a greater one. Its result: textmill train run --allow-code\n"
     ),
+    "train run max_steps=1 --allow-code": (
+        "max_steps=1 sets trainer.max_steps\n"
+        "error: run is longer already (trainer.max_steps=2, finished). Ask for that length, or for "
+        "a greater one. Its result: textmill train run --allow-code\n"
+    ),
     "train recipe.py --again --extend": (
         "error: --again trains anew, --extend goes on: leave one of them out.\n"
     ),

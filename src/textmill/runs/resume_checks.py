@@ -120,25 +120,26 @@ def is_finished(folder: RunFolder, planned: Planned, *, extend: bool = False) ->
     """Whether the run came to its end; a run of another length is named, not repeated.
 
     Raises:
-        UserError: The run exists with another length, and is not to ``extend``, or is longer.
+        UserError: The run exists with another length, and is neither named nor to ``extend``; or it
+            is finished, and longer.
     """
     info = folder.info
     if not info or not has_checkpoints(folder.path):
         return False
     before, now = info.get("length", {}), length_of(planned.plan)
-    if before != now and planned.run is None:
+    if before != now:
         changes = length_changes(folder, planned.plan)
         shorter = folder.finished and all(
             of["before"] and of["now"] and _size(of["now"]) < _size(of["before"])
             for of in changes.values()
         )
-        if shorter and extend:
+        if shorter and (extend or planned.run is not None):
             had = " ".join(f"{name}={of['before']}" for name, of in changes.items())
             raise UserError(
                 f"{folder.path} is longer already ({had}, finished). Ask for that length, or for a "
                 f"greater one. {_named_again(folder, planned, 'Its result: ', [])}"
             )
-        if not extend:
+        if not extend and planned.run is None:
             raise _other_length(folder, planned, changes, shorter=shorter)
     if folder.finished and before != now:
         _refuse_ended(folder, before, now)

@@ -113,14 +113,7 @@ def test_without_shuffling_and_of_fewer_rows_an_epoch_is_planned_at_once():
 
 def test_a_place_of_another_order_or_beyond_the_end_is_refused():
     batches = make(Batching(batch_size=3))
-    with pytest.raises(DataError) as caught:
-        batches.load_state_dict({"epoch": 0, "position": 5})
-    assert str(caught.value) == (
-        "The saved place {'epoch': 0, 'position': 5} is of an order that this textmill no longer "
-        "makes: of more than 524,288 rows it is planned in windows. Go on with the textmill that "
-        "began the run, or train anew."
-    )
-    for wrong in ({"window": 5, "at": 0}, {"window": 0, "at": 4}, {"window": 0, "at": -1}):
+    for wrong in ({}, {"window": 5, "at": 0}, {"window": 0, "at": 4}, {"window": 0, "at": -1}):
         with pytest.raises(DataError, match="does not exist: an epoch has 14 batches of 41 rows"):
             batches.load_state_dict({"epoch": 0, "position": 5, **wrong})
     with pytest.raises(DataError, match="does not exist"):

@@ -17,7 +17,7 @@ from textmill.data.batching import (
     plan_statistics,
     split,
 )
-from textmill.data.windows import WHOLE_ROWS, permuted, window_of
+from textmill.data.windows import permuted, window_of
 from textmill.errors import DataError
 from textmill.text.ragged import Ragged
 
@@ -207,18 +207,11 @@ class EpochBatches(Generic[B]):
         self.epoch, self.position = int(state["epoch"]), int(state["position"])
         self._window = int(state.get("window", 0))
         self._at = int(state.get("at", self.position))
-        in_windows = self.num_windows > 1
+        same = (self.num_windows > 1) == ("window" in state)
         exists = self.epoch >= 0 and 0 <= self._window < self.num_windows
-        if exists and in_windows == ("window" in state) and 0 <= self._at <= len(self.plan):
+        if same and exists and 0 <= self._at <= len(self.plan):
             return
         self.epoch, self.position, self._window, self._at = before
-        if in_windows and "window" not in state:
-            raise DataError(
-                f"The saved place {dict(state)} is of an order that this textmill no longer "
-                "makes: of "
-                f"more than {WHOLE_ROWS:,} rows it is planned in windows. Go on with the textmill "
-                "that began the run, or train anew."
-            )
         raise DataError(
             f"The saved place {dict(state)} does not exist: an epoch has {len(self)} batches of "
             f"{self.num_rows} rows. The data or its batching has changed since it was saved."

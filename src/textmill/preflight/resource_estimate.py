@@ -157,7 +157,7 @@ def recorded_estimate(
     """
     kinds = {field.name: field.type for field in fields(ResourceEstimate)}
     if not record or {name: type(value) for name, value in record.items()} != kinds:
-        return None  # of another version
+        return None  # not one that a run writes
     return ResourceEstimate(**record) if record["device"] == device.type else None
 
 

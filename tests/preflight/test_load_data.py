@@ -242,3 +242,15 @@ def test_plain_text_has_no_columns_to_name(tmp_path):
     (tmp_path / "a.txt").write_text("one line\nand another\n")
     data = TextLines.Config(path=tmp_path / "a.txt").build()
     assert load_data("train_data", data, RowUse(["text"])).good == 2
+
+
+def test_where_a_shipped_recipe_has_its_data_is_no_part_of_an_error(files):
+    words = ["train_data.path=train.csv", "train_data.header=true"]
+    with pytest.raises(UserError, match=r"^train_data: holdout: wanted a share") as caught:
+        textmill.train(LOCAL, [*words, "train_data.holdout=2"])
+    assert not caught.value.__notes__
+    assert len(check(LOCAL, [*words, "train_data.holdout=2"]).problems) == 1
+    run = textmill.train(LOCAL, [*words, "valid_data.path=train.csv", "trainer.max_steps=1"])
+    with pytest.raises(UserError, match=r"there is no file none\.csv") as caught:
+        textmill.evaluate(run.folder, ["valid_data.path=none.csv"])
+    assert caught.value.__notes__ == ["in the ingredient 'valid_data'"]

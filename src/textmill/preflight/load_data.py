@@ -211,17 +211,20 @@ def _built(session: Session, names: Sequence[str]) -> dict[str, Any]:
             load_data(name, data, use, session.nodes.get(name))
         except DataError as error:
             errors[name] = error
-    for name, one in errors.items():
+    told = dict[str, UserError]()
+    for name in (name for name in names if name in errors):
+        one, text = errors[name], str(errors[name])
+        if text in told:
+            continue  # valid_data, which follows train_data
+        told[text] = one
         notes = getattr(one, "__notes__", [])
         own = f"in the ingredient '{name}'"
         if name in made or any(note.startswith(own) for note in notes):
-            one.args = (f"{name}: {one}",)  # else it is of what the data is made from
+            text = f"{name}: {text}"  # else it is of what the data is made from
             notes[:] = [note for note in notes if note != own]
-        one.args = (f"{one}{offered_holdout(name, one, session)}",)
-    texts = dict.fromkeys(str(errors[name]) for name in names if name in errors)
-    if len(texts) > 1:
-        raise DataError("\n".join(texts))
-    raise next(iter(errors.values()))
+        one.args = (f"{text}{offered_holdout(name, one, session)}",)
+    first, *more = told.values()
+    raise DataError("\n".join(map(str, (first, *more)))) if more else first
 
 
 def offered_holdout(name: str, error: Exception, session: Session) -> str:

@@ -8,6 +8,7 @@ from textmill.data import text_pairs
 from textmill.data.bad_rows import BadRowsError
 from textmill.data.formats.by_suffix import column_format
 from textmill.data.input_files import input_layout, piped_layout
+from textmill.data.pipeline.row_sources import read_csv, read_tsv
 from textmill.data.readers import read_table
 from textmill.data.text_lines import TextLines
 from textmill.data.text_rows import TextRows
@@ -141,3 +142,11 @@ def test_rows_to_predict_are_read_as_the_training_data_or_as_the_utf8_that_they_
         layout = piped_layout(content, config, ["text"], {}, said={"format"})
         assert layout is not None
         assert layout.encoding == encoding
+
+
+def test_pipelines_read_another_encoding(tmp_path):
+    for name, read in (("a.tsv", read_tsv), ("a.csv", read_csv)):
+        path = tmp_path / name
+        path.write_bytes(FILES[name].encode("cp1252"))
+        found = read(path, ("label", "text"), encoding="cp1252").and_return()
+        assert [(row["label"], row["text"]) for row in found] == ROWS

@@ -86,7 +86,8 @@ def _note_ingredient(error: Exception, name: str, place: Place | None) -> None:
     A setting of a shipped experiment was typed elsewhere, and a message that begins with the
     ingredient needs no note.
     """
-    shipped = place is None or Path(place.source).is_relative_to(LIBRARY)
+    own_script = place is not None and place.source.endswith(".py")
+    shipped = place is None or not own_script or Path(place.source).is_relative_to(LIBRARY)
     if shipped and isinstance(error, UserError) and str(error).startswith((f"{name}:", f"{name}.")):
         return
     is_ours = shipped and isinstance(error, TextmillError)

@@ -33,6 +33,8 @@ _KEY = re.compile(
 )
 _DIGITS = 0.9
 """Share of the cells of dates, numbers and identifiers that have a digit."""
+NEAR = 0.7
+"""How like a mistyped name is: ``stras`` is 0.8 of ``stars``, ``text`` 0.6 of ``target``."""
 FEW_ROWS = 10
 """Of fewer rows nothing is guessed by their cells."""
 
@@ -72,7 +74,7 @@ def proposed(
     for name in (name for name in at if name not in found):
         wanted = at[name]
         near = difflib.get_close_matches(
-            plain_name(wanted if isinstance(wanted, str) else name), left, n=1
+            plain_name(wanted if isinstance(wanted, str) else name), left, n=1, cutoff=NEAR
         )
         near = near or [other for other in OTHER_NAMES.get(name, ()) if other in left]
         if near:

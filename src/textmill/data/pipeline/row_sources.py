@@ -17,6 +17,7 @@ from textmill.data.pipeline.builder import PipelineBuilder
 from textmill.data.pipeline.node import Cursor, PipelineNode, State
 from textmill.data.pipeline.sources import check_size
 from textmill.errors import DataError
+from textmill.text.encodings import UTF8
 
 __all__ = [
     "read_arrow",
@@ -78,7 +79,7 @@ def _begin(verb: str, path: Path | str, layout: RowFormat) -> PipelineBuilder[di
 
 
 def read_tsv(
-    path: Path | str, columns: Columns = PAIR, *, header: bool = False
+    path: Path | str, columns: Columns = PAIR, *, header: bool = False, encoding: str = UTF8
 ) -> PipelineBuilder[dict[str, str]]:
     """The rows of a TSV file, as dicts.
 
@@ -89,19 +90,26 @@ def read_tsv(
         path: The file.
         columns: As for ``tsv_format``.
         header: The first line names the columns.
+        encoding: What the file is in, as ``"cp1252"``.
 
     Raises:
         UserError: When iterated: the file cannot be read.
         DataError: When iterated: a row is bad; it names file, line, byte and reason.
     """
-    return _begin("read_tsv", path, tsv_format(columns, header=header))
+    return _begin("read_tsv", path, tsv_format(columns, header=header, encoding=encoding))
 
 
 def read_csv(
-    path: Path | str, columns: Columns = PAIR, *, header: bool = False, separator: str = ","
+    path: Path | str,
+    columns: Columns = PAIR,
+    *,
+    header: bool = False,
+    separator: str = ",",
+    encoding: str = UTF8,
 ) -> PipelineBuilder[dict[str, str]]:
     """The rows of a CSV file (RFC 4180), as dicts; see ``read_tsv`` and ``csv_format``."""
-    return _begin("read_csv", path, csv_format(columns, header=header, separator=separator))
+    layout = csv_format(columns, header=header, separator=separator, encoding=encoding)
+    return _begin("read_csv", path, layout)
 
 
 def read_jsonl(path: Path | str, columns: Columns = PAIR) -> PipelineBuilder[dict[str, str]]:

@@ -5,6 +5,7 @@ from pathlib import Path
 from textmill.data.line_blocks import refuse_binary
 from textmill.pipelines.documents.document import Document, DocumentError, Line
 from textmill.runtime.bounded_files import read_all
+from textmill.text.encodings import WINDOWS
 
 __all__ = ["read_text"]
 
@@ -31,8 +32,8 @@ def read_text(source: str | Path | bytes, *, name: str | None = None) -> Documen
         ['D. Knuth. 1984.', '', 'E. Dijkstra.']
         >>> read_text(b"Caf\xe9", name="refs.txt")  # doctest: +NORMALIZE_WHITESPACE
         Traceback (most recent call last):
-        textmill.pipelines.documents.document.DocumentError: refs.txt: line 1 is not UTF-8: save it
-        so
+        textmill.pipelines.documents.document.DocumentError: refs.txt: line 1 is not UTF-8. Make
+        UTF-8 of it, as from Windows: iconv -f cp1252 -t utf-8 FILE > OTHER
     """
     if isinstance(source, bytes):
         name = name or "the text"
@@ -52,7 +53,8 @@ def read_text(source: str | Path | bytes, *, name: str | None = None) -> Documen
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         at = content.count(b"\n", 0, error.start) + 1
-        raise DocumentError(name, f"line {at} is not UTF-8: save it so") from error
+        remedy = f"Make UTF-8 of it, as from Windows: iconv -f {WINDOWS} -t utf-8 FILE > OTHER"
+        raise DocumentError(name, f"line {at} is not UTF-8. {remedy}") from error
     lines = text.replace("\r\n", "\n").split("\n")
     if lines and not lines[-1]:
         lines.pop()

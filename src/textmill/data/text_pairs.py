@@ -265,7 +265,7 @@ class TextPairs(Component, Batched, AccountedRows):
 
     def check_rows(self, check: RowCheck) -> None:
         """Counts rows that do not pass as bad ones; of no effect where they were read."""
-        if self._table is None:
+        if self._table is None and not getattr(self.config, "spans", None):  # they are no tags yet
             self._layout = replace(self._layout, check=check)
 
     @property

@@ -96,7 +96,7 @@ def use_by_plan(session: Session) -> RowUse:
 
     Example:
         >>> use_by_plan(Session({}, {}))
-        RowUse(columns=None, check=None)
+        RowUse(columns=None, check=None, may_lack=set())
     """
     others = [node for name, node in session.nodes.items() if name not in DATA]
     parts = [node.config if node.is_config else node.value for node in others]
@@ -109,17 +109,23 @@ def use_by_plan(session: Session) -> RowUse:
         for config in (node.config for node in others)
         if isinstance(config, FittedLabels.Config) and config.multiple
     }
-    return RowUse(known if task and ours else None, _check_of(task and task.config), several)
+    labels = session.nodes.get("labels")
+    check = _check_of(task and task.config, labels and labels.config)
+    return RowUse(known if task and ours else None, check, several)
 
 
 def use_by_task(task: Task) -> RowUse:
     """What a built task reads of rows; one of the recipe's own may read any column."""
     ours = type(task).__module__.startswith("textmill.")
-    return RowUse(task.text.columns if ours else None, _check_of(getattr(task, "config", None)))
+    labels = task.text.ingredients.get("labels")
+    check = _check_of(getattr(task, "config", None), labels)
+    return RowUse(task.text.columns if ours else None, check)
 
 
-def _check_of(config: object) -> RowCheck | None:
-    return config.row_check() if isinstance(config, ColumnsTask.Config) else None
+def _check_of(config: object, labels: object) -> RowCheck | None:
+    if not isinstance(config, ColumnsTask.Config):
+        return None
+    return config.row_check(labels if hasattr(labels, "column") else None)
 
 
 def _texts(value: Any) -> Iterator[str]:

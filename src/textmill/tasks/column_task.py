@@ -62,10 +62,14 @@ class ColumnsTask(Task):
         """What becomes of a row with more tokens than the model takes: it is cut, in prediction
         too; or left out of training and evaluation, and counted; or an error."""
 
-        def row_check(self) -> RowCheck | None:
+        def row_check(self, labels: Any = None) -> RowCheck | None:
             """Check that a row of data must pass, else it counts as a bad row; None: there is none.
 
-            It knows these settings alone, not what is fitted on rows, such as the labels.
+            It knows settings alone, not what is fitted on rows, such as which labels there are.
+
+            Args:
+                labels: What says by ``column`` where labels are, and by ``separator`` what is
+                    between two; None where there are none.
             """
             return None
 

@@ -75,7 +75,7 @@ class TextEmbedding(ColumnsTask):
             require(self, "task", sizes=["max_length"])
 
         @override
-        def row_check(self) -> NumberCheck | None:
+        def row_check(self, labels: Any = None) -> NumberCheck | None:
             scored = getattr(self.loss.owner, "scored", False)
             return NumberCheck(self.score, self.span) if scored else None
 

@@ -46,7 +46,7 @@ class NumberConfig(ColumnsTask.Config):
         require(self, "task", sizes=["max_length"])
 
     @override
-    def row_check(self) -> NumberCheck:
+    def row_check(self, labels: Any = None) -> NumberCheck:
         return NumberCheck(self.number, self.span)
 
 

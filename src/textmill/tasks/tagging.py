@@ -37,7 +37,7 @@ from textmill.text.features.dictionaries import Dictionary
 from textmill.text.features.labels import Labels
 from textmill.text.features.spelling import Affixes, Characters
 from textmill.text.features.word_pieces import WordPieces
-from textmill.text.processors.tagging import Tagged, TaggingText
+from textmill.text.processors.tagging import Tagged, TaggingText, TagsCheck
 from textmill.text.tokenizers.tokenizer import Tokenizer
 
 __all__ = ["WordTagging"]
@@ -72,6 +72,10 @@ class WordTagging(ColumnsTask):
 
         def __post_init__(self) -> None:
             require(self, "task", sizes=["max_length"])
+
+        @override
+        def row_check(self, labels: Any = None) -> TagsCheck | None:
+            return labels and TagsCheck(self.column, labels.column, labels.separator)
 
     text: TaggingText
 

@@ -35,7 +35,7 @@ from textmill.text.features.labels import Labels
 from textmill.text.features.spelling import Affixes, Characters
 from textmill.text.features.tree_tags import TreeTags, tree_of_tags
 from textmill.text.features.word_pieces import WordPieces
-from textmill.text.processors.trees import Parsed, TreesText
+from textmill.text.processors.trees import Parsed, TreeCheck, TreesText
 from textmill.text.tokenizers.tokenizer import Tokenizer
 
 __all__ = ["TreeTagging"]
@@ -64,6 +64,10 @@ class TreeTagging(ColumnsTask):
 
         def __post_init__(self) -> None:
             require(self, "task", sizes=["max_length"])
+
+        @override
+        def row_check(self, labels: Any = None) -> TreeCheck | None:
+            return labels and TreeCheck(self.column, labels.column)
 
     config: Config
     text: TreesText

@@ -19,6 +19,7 @@ __all__ = [
     "RowsByColumn",
     "joined_text",
     "no_column",
+    "of_one_row",
     "placed_errors",
     "split_answers",
     "training_cell",
@@ -161,6 +162,15 @@ def training_cells(
     """The number of each row and its value of a column; as :func:`training_cell`."""
     for row, values in enumerate(rows):
         yield row, training_cell(values, column, row, purpose=purpose, remedy=remedy)
+
+
+def of_one_row(error: DataError) -> str:
+    """What is wrong with a row that was looked at by itself: it is no row 0 of its file.
+
+    >>> of_one_row(DataError("Row 0, column 'score': wanted a number."))
+    "column 'score': wanted a number"
+    """
+    return re.sub(r"^Row 0(?:, |: | (?=has ))", "", str(error)).removesuffix(".")
 
 
 NUMBERED = re.compile(r"Row (\d+)(?:, | (?=has \d))")

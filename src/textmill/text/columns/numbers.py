@@ -16,7 +16,7 @@ from textmill.config.component import Component
 from textmill.config.component import Config as BaseConfig
 from textmill.errors import DataError, UserError
 from textmill.text import registries
-from textmill.text.cells import placed_errors, training_cells, unlisted
+from textmill.text.cells import of_one_row, placed_errors, training_cells, unlisted
 from textmill.text.columns.column import Column, columns
 from textmill.text.ragged import Ragged
 
@@ -126,7 +126,7 @@ class NumberCheck:
             try:
                 NumberColumn(self.column, span=self.span).encode([row[self.column]])
             except DataError as error:
-                return str(error).removeprefix("Row 0, ").removesuffix(".")
+                return of_one_row(error)
         return None
 
 

@@ -10,9 +10,10 @@ from typing_extensions import override
 
 from textmill.errors import DataError
 from textmill.text.answer_rows import MarkedRow, TaggedRow
-from textmill.text.cells import Rows
+from textmill.text.cells import Rows, of_one_row, words_in
 from textmill.text.columns.inputs import BESIDE_WORDS, WORD_KINDS
 from textmill.text.columns.labels import TagsColumn
+from textmill.text.features.labels import split_labels
 from textmill.text.features.slots import places_of, text_of
 from textmill.text.features.tag_spans import Scheme, tag_spans
 from textmill.text.processors.column_processor import ColumnsText
@@ -91,6 +92,43 @@ class Tagged:
         }
 
 
+@dataclass(frozen=True)
+class TagsCheck:
+    """A row has as many tags as words.
+
+    Example:
+        >>> TagsCheck("words", "tags")({"words": "Ann met Bob", "tags": "B O"})
+        "has 3 words in 'words', but 2 tags in 'tags': wanted one for each word"
+    """
+
+    words: str
+    """The column of the words."""
+    tags: str
+    separator: str | None = None
+    """Between two tags; None: white space."""
+
+    def __call__(self, row: Mapping[str, Any]) -> str | None:
+        """What is wrong with a row; None: nothing, or it does not have the columns."""
+        if self.words not in row or self.tags not in row:
+            return None
+        try:
+            words = words_in(row[self.words], self.words, 0)
+            tags = split_labels(row[self.tags], self.separator, column=self.tags, row=0)
+            if len(words) != len(tags):
+                raise _other_number(0, {self.words: len(words)}, {self.tags: len(tags)})
+        except DataError as error:
+            return of_one_row(error)
+        return None
+
+
+def _other_number(row: int, words: Mapping[str, int], tags: Mapping[str, int]) -> DataError:
+    (name, count), (column, found) = *words.items(), *tags.items()
+    return DataError(
+        f"Row {row} has {count} words in '{name}', but {found} tags in '{column}': wanted one for "
+        "each word."
+    )
+
+
 @text_processors.register("tagging")
 class TaggingText(ColumnsText):
     """Words, and what stands beside them, to a label for each."""
@@ -125,10 +163,8 @@ class TaggingText(ColumnsText):
             words, tags = found["words"].lengths, found["tags"].lengths
             if len(wrong := np.flatnonzero(words != tags)):
                 row = int(wrong[0])
-                raise DataError(
-                    f"Row {row} has {words[row]} words in '{self.inputs['words'].name}', but "
-                    f"{tags[row]} tags in '{self.tags.name}': wanted one for each word."
-                )
+                name = self.inputs["words"].name
+                raise _other_number(row, {name: words[row]}, {self.tags.name: tags[row]})
         return self.cut(found) if truncate else found
 
     @override

@@ -1,6 +1,6 @@
 """The text processor of trees over words: a tag for each word, and the tree that they make."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
@@ -11,10 +11,10 @@ from typing_extensions import override
 
 from textmill.errors import DataError
 from textmill.text.answer_rows import TreeRow
-from textmill.text.cells import Rows, words_in
+from textmill.text.cells import Rows, of_one_row, unlisted, words_in
 from textmill.text.columns.inputs import BESIDE_WORDS, WORD_KINDS
 from textmill.text.columns.trees import TreesColumn
-from textmill.text.features.tree_tags import tree_of_tags
+from textmill.text.features.tree_tags import read_cell, tree_of_tags
 from textmill.text.processors.column_processor import ColumnsText
 from textmill.text.processors.text_processor import Encoded, text_processors
 
@@ -49,6 +49,47 @@ class Parsed:
     def row(self) -> TreeRow:
         """The same as plain data."""
         return {"prediction": self.tree, "score": round(self.score, 6)}
+
+
+@dataclass(frozen=True)
+class TreeCheck:
+    """A row has a tree, which is of the words of its sentence.
+
+    Example:
+        >>> TreeCheck("source", "target")({"source": "stop", "target": "[IN:STOP stop"})
+        "column 'target': A tree is written [IN:LABEL words [SL:LABEL words ] ], but 1 brackets \
+stay open: '[IN:STOP stop'"
+    """
+
+    words: str
+    """The column of the sentence."""
+    tree: str
+
+    def __call__(self, row: Mapping[str, Any]) -> str | None:
+        """What is wrong with a row; None: nothing, or it does not have the columns."""
+        if self.words not in row or self.tree not in row:
+            return None
+        try:
+            words = words_in(row[self.words], self.words, 0)
+            leaves, _ = read_cell(unlisted(row[self.tree]), column=self.tree, row=0)
+            _refuse_other_words(words, leaves, columns=(self.words, self.tree), number=0)
+        except DataError as error:
+            return of_one_row(error)
+        return None
+
+
+def _refuse_other_words(
+    words: Sequence[str], leaves: Sequence[str], *, columns: tuple[str, str], number: int
+) -> None:
+    """Refuses a tree that is not of its row's words."""
+    if words != leaves:
+        pairs = enumerate(zip_longest(words, leaves))
+        at, (word, leaf) = next((at, pair) for at, pair in pairs if pair[0] != pair[1])
+        raise DataError(
+            f"Row {number}: the tree in '{columns[1]}' is not of the words in '{columns[0]}': word "
+            f"{at} (from 0) is {word!r:.60}, but in the tree {leaf!r:.60}. Trees of other words "
+            "want task.type=semantic_parsing."
+        )
 
 
 @text_processors.register("trees")
@@ -91,14 +132,8 @@ class TreesText(ColumnsText):
     def _check(self, row: Mapping[str, Any], number: int) -> None:
         """Refuses a tree that is not of its row's words."""
         words, (leaves, _) = self.words(row, number), self.tags.parts(row[self.tags.name])
-        if words != leaves:
-            pairs = enumerate(zip_longest(words, leaves))
-            at, (word, leaf) = next((at, pair) for at, pair in pairs if pair[0] != pair[1])
-            raise DataError(
-                f"Row {number}: the tree in '{self.tags.name}' is not of the words in "
-                f"'{self.inputs['words'].name}': word {at} (from 0) is {word!r:.60}, but in the "
-                f"tree {leaf!r:.60}. Trees of other words want task.type=semantic_parsing."
-            )
+        columns = (self.inputs["words"].name, self.tags.name)
+        _refuse_other_words(words, leaves, columns=columns, number=number)
 
     @override
     def decode(self, outputs: Iterable[tuple[ArrayLike, ArrayLike]]) -> list[Parsed]:

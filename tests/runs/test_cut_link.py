@@ -17,12 +17,12 @@ MEET = ["--rdzv-backend=c10d", "--rdzv-endpoint=host-a:29500"]
 AGENT = ["-m", "torch.distributed.run", "--nnodes=2", "--nproc-per-node=1", "--max-restarts=3"]
 
 
-def started(hosts, way, folder):
+def started(hosts, way, folder, *more):
     """A process on each host: a rank, or torchrun for one."""
     processes = []
     for number in range(2):
         environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-        words = [sys.executable, *AGENT, *MEET, *TRAIN]
+        words = [sys.executable, *AGENT, *MEET, *more, *TRAIN]
         if way == "by hand":
             words = [sys.executable, *TRAIN]
             environment |= {"RANK": str(number), "WORLD_SIZE": "2"}
@@ -79,3 +79,24 @@ def test_a_link_that_is_cut_ends_all_and_the_run_goes_on(tmp_path, how, way):
                 process.kill()
                 process.wait()
     assert unlike(outcome(run_folder(tmp_path / "wanted")), outcome(run_folder(folder))) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["down", "silent"])
+def test_agents_of_torchrun_end_where_the_link_stays_cut(tmp_path, how):
+    """As docs/scale.md says, by torch's timeouts and the kernel's; shorter ones than there."""
+    folder = recipe(tmp_path / "cut")
+    with TwoHosts(tmp_path) as hosts:
+        hosts.give_up_after(5)
+        conf = "--rdzv-conf=join_timeout=30,read_timeout=15"
+        processes = started(hosts, "torchrun", folder, conf)
+        try:
+            while lines(folder) < 3:
+                assert all(process.poll() is None for process in processes)
+                time.sleep(0.001)
+            hosts.cut(how)
+            assert [process.wait(120) for process in processes] == [1, 1]
+        finally:
+            for process in processes:
+                process.kill()
+                process.wait()

@@ -79,10 +79,20 @@ VALUES = st.lists(st.sampled_from([1.0, 2.0, 3.0, 4.0, math.nan]), min_size=1, m
 PATIENCE = st.none() | st.integers(1, 4)
 
 
-@given(VALUES, st.sampled_from(["higher", "lower"]), PATIENCE, st.sampled_from([0.0, 0.6, 2.0]))
-def test_selection_is_brute_force(values, way, patience, error):
-    config = Selection.Config(patience=patience)
+@given(
+    VALUES,
+    st.sampled_from(["higher", "lower"]),
+    PATIENCE,
+    st.sampled_from([0.0, 0.6, 2.0]),
+    st.sampled_from([0.0, 1.0, 1.5]),
+)
+def test_selection_is_brute_force(values, way, patience, error, min_delta):
+    config = Selection.Config(patience=patience, min_delta=min_delta)
     selection, sign = config.build(directions={"loss": way}), 1 if way == "higher" else -1
+
+    def gain(value, other):
+        return sign * (value - other)
+
     for step, value in enumerate(values):
         is_best = selection.see(step, {"loss": value}, errors={"loss": error})
         numbers = [(n, v) for n, v in enumerate(values[: step + 1]) if not math.isnan(v)]
@@ -92,7 +102,10 @@ def test_selection_is_brute_force(values, way, patience, error):
         best = near[-1] if near else None
         assert (selection.best, selection.peak) == (best, peak)
         assert is_best == (best is not None and best[0] == step)
-        since = step - peak[0] if peak else step + 1
+        last = None
+        for number, seen in numbers:
+            last = number if last is None or gain(seen, values[last]) > min_delta else last
+        since = step + 1 if last is None else step - last
         assert selection.stalled() == (patience is not None and since >= patience)
         again = config.build(directions={"loss": way})
         again.load_state_dict(selection.state_dict())
@@ -121,11 +134,22 @@ def test_a_value_without_an_error_is_compared_as_it_is_and_saved_alone():
     assert plain.state_dict() == {"history": [[4, 2.0], [5, 2.0001]], "best": 4}
 
 
-def test_a_difference_that_min_delta_does_not_count_is_as_good_and_no_progress():
-    selection = Selection.Config(metric="f1", min_delta=0.1).build(directions={"f1": "higher"})
+def test_min_delta_is_of_patience_alone():
+    config = Selection.Config(metric="f1", min_delta=0.1, patience=2)
+    selection = config.build(directions={"f1": "higher"})
     for step, value in enumerate([0.5, 0.55, 0.45]):
         selection.see(step, {"f1": value})
-    assert (selection.best, selection.peak) == ((1, 0.55), (0, 0.5))
+    assert (selection.best, selection.peak) == ((1, 0.55), (1, 0.55))
+    assert selection.stalled()  # step 0 was the last that was better by more than .1
+
+
+def test_an_infinite_value_is_the_best_of_its_kind():
+    selection = Selection.Config().build(directions={"loss": "lower"})
+    assert [selection.see(n, {"loss": x}) for n, x in enumerate([math.inf, math.inf, 2.0])] == [
+        True,
+        True,
+        True,
+    ]
 
 
 def test_a_metric_that_is_not_measured_is_refused_before_training():

@@ -19,7 +19,7 @@ from textmill.checkpoint.layout import (
     tensor_file,
 )
 from textmill.errors import CheckpointError
-from textmill.runtime.bounded_files import read_all
+from textmill.runtime.bounded_files import VERSION, check_version, read_all
 from textmill.runtime.sealed import FileEntry, SealedFiles, is_count, seal, unseal
 from textmill.text.columns.dictionary import PHRASES
 
@@ -239,6 +239,8 @@ class Pointer:
         if not path.is_file() and not path.is_symlink():
             return None
         content = unseal(read_small(path), path.name, CheckpointError)
+        check_version(content, FORMAT, path.name, CheckpointError)
+        del content[VERSION]
         try:
             pointer = cls(**content)
         except TypeError:
@@ -267,4 +269,4 @@ class Pointer:
 
     def to_bytes(self) -> bytes:
         """The content of the file."""
-        return seal(asdict(self))
+        return seal({VERSION: FORMAT, **asdict(self)})

@@ -364,8 +364,8 @@ def is_ended(run: Path) -> bool:
 def best_of(run: Path) -> list[dict[str, Any]]:
     """The best of a run's evaluations by what the run selects by, one for each words they had.
 
-    Of equal ones the later is the better, as in a run's selection. Where the data has no such
-    value, the loss alone decides.
+    It is the best value itself, the later of equal ones: standard errors are not kept here. Where
+    the data has no such value, the loss alone decides.
     """
     metric, sign = selected_by(RunFolder(run).info)
     found: dict[tuple[str, ...], list[tuple[float, float, dict[str, Any]]]] = {}

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from textmill.config.planning.session import Session
-from textmill.config.values.raw_values import Entries, Scalar
 from textmill.errors import UserError, worded
 from textmill.exported.formats import ExportFormat, refuse_missing
 from textmill.exported.manifest import ExportError, read
 from textmill.inference.export.compare import Comparison
 from textmill.inference.export.folder import refuse_existing, write_export
-from textmill.inference.load import Predictor, saved_nodes
+from textmill.inference.load import Predictor
 from textmill.preflight.export_checks import read_rows, rows_of_run, rows_of_session
+from textmill.run_folder.diff import mapping
 from textmill.run_folder.folder import WRITTEN_FOLDERS, RunFolder
 from textmill.runs.load_run import load
 from textmill.runs.prediction_input import recorded_layout
@@ -167,10 +167,7 @@ def export_trained(folder: Path, forms: Iterable[ExportFormat], session: Session
 
 def _selected_metric(folder: Path) -> str:
     """The value by which the run's best checkpoint was selected."""
-    node: Any = saved_nodes(folder, "settings")
-    for name in ("trainer", "selection", "metric"):
-        node = node.entries.get(name) if isinstance(node, Entries) else None
-    return node.text if isinstance(node, Scalar) else "loss"
+    return str(mapping(RunFolder(folder).info, "selected_by").get("metric", "loss"))
 
 
 def _source(folder: Path, predictor: Predictor) -> dict[str, Any]:

@@ -10,14 +10,15 @@ from types import TracebackType
 from typing import Any, Self
 
 from textmill.errors import InUseError, UserError
-from textmill.runtime.bounded_files import VERSION
+from textmill.runtime.bounded_files import VERSION, check_version
 from textmill.runtime.disk import open_in_place, operations, storing, sync_folder
 from textmill.runtime.files import sha256
 from textmill.runtime.jsonl_log import JsonlLog
 
 __all__ = ["PartialPredictions", "finished_rows"]
 
-HEAD = {VERSION: 1, "written_by": "textmill predict"}
+HEAD = {"written_by": "textmill predict"}
+FORMAT = 1
 """What the first line of such a file begins with."""
 MAGIC = json.dumps(HEAD).removesuffix("}").encode()
 WHAT = {
@@ -82,7 +83,8 @@ class PartialPredictions:
                 self._log.truncate_to(0)
             self._read()
             if not self._log.size:
-                self._log.append({**HEAD, **self._made_of, "called": self._called})
+                begin = {**HEAD, VERSION: FORMAT}
+                self._log.append({**begin, **self._made_of, "called": self._called})
         except BaseException:
             os.close(self._lock)
             raise
@@ -170,6 +172,9 @@ class PartialPredictions:
         self._log.truncate_to(good)
 
     def _compare(self, found: Mapping[str, Any]) -> None:
+        check_version(
+            found, FORMAT, str(self.path), lambda why: UserError(f"{why}. Begin anew: --restart.")
+        )
         for name, what in WHAT.items():
             if found.get(name) != self._made_of[name]:
                 was, now = found["called"][name], self._called[name]

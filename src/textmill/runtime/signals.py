@@ -83,7 +83,7 @@ def stop_without_parent() -> None:
     def watch() -> None:
         while os.getppid() == parent:
             time.sleep(1.0)
-        LOG.error("The process that started this one (%d) has died: it is stopped.", parent)
+        LOG.warning("The process that started this one (%d) has died: it is stopped.", parent)
         os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=watch, name="textmill-parent", daemon=True).start()

@@ -26,6 +26,17 @@ class Seen(NamedTuple):
     error: float = 0.0
 
 
+class Standing(NamedTuple):
+    """What is best after an evaluation; None before the first value that is a number."""
+
+    best: Seen | None = None
+    """The latest evaluation that is as good as the peak: its weights are kept."""
+    peak: Seen | None = None
+    """The first of the highest value (or lowest, where lower is better)."""
+    progress: Seen | None = None
+    """The last that was better than the one before it by more than ``min_delta``."""
+
+
 class Selection(Component):
     """Compares one value of each evaluation; NaN never wins and never counts as a best.
 
@@ -33,7 +44,8 @@ class Selection(Component):
     highest value so far (or the lowest, where lower is better): what rows by chance make of an
     evaluation is not taken for progress, and of evaluations that are as good the later one has been
     trained for longer (Breiman et al. 1984, section 3.4.3, the rule of one standard error). Equal
-    values are as good, whatever the metric. Patience is counted from the peak.
+    values are as good, whatever the metric. Patience is counted from the last value that was better
+    by more than ``min_delta``.
 
     Its history is the whole state: a schedule that follows the metric reads it from here.
 
@@ -70,7 +82,7 @@ class Selection(Component):
         """Evaluations in which the metric was not better, after which the run stops; null never
         stops."""
         min_delta: float = 0.0
-        """Change smaller than this does not count as better."""
+        """Patience is counted on where a value is not better by more than this."""
 
         def __post_init__(self) -> None:
             """Refuses numbers that would end a run at once, or call what is worse better."""
@@ -125,21 +137,27 @@ class Selection(Component):
         return best
 
     @property
-    def _best(self) -> tuple[Seen | None, Seen | None]:
-        """The best evaluation, and the first that has the peak."""
-        *_, found = [(None, None), *self._bests()]
+    def _best(self) -> Standing:
+        """What is best after the last evaluation."""
+        *_, found = [Standing(), *self._bests()]
         return found
 
-    def _bests(self) -> Iterator[tuple[Seen | None, Seen | None]]:
-        """What :attr:`_best` was after each evaluation."""
-        best = peak = None
+    def _bests(self) -> Iterator[Standing]:
+        """What was best after each evaluation."""
+        best = peak = progress = None
         for seen in self.history:
-            gain = math.inf if peak is None else self.sign * (seen.value - peak.value)
-            if gain > self.config.min_delta and not math.isnan(seen.value):
-                peak = seen
-            if peak is not None and gain >= -self.config.standard_errors * peak.error:
-                best = seen
-            yield best, peak
+            if not math.isnan(seen.value):
+                peak = seen if peak is None or self._gain(seen, peak) > 0 else peak
+                if progress is None or self._gain(seen, progress) > self.config.min_delta:
+                    progress = seen
+                if self._gain(seen, peak) >= -self.config.standard_errors * peak.error:
+                    best = seen
+            yield Standing(best, peak, progress)
+
+    def _gain(self, seen: Seen, other: Seen) -> float:
+        """By how much a value is better than another."""
+        equal = seen.value == other.value  # both may be infinite
+        return 0.0 if equal else self.sign * (seen.value - other.value)
 
     @property
     def losses(self) -> list[float]:
@@ -149,13 +167,13 @@ class Selection(Component):
     @property
     def best(self) -> tuple[int, float] | None:
         """Step and value of the best evaluation; None before the first that is a number."""
-        best, _ = self._best
+        best = self._best.best
         return None if best is None else (best.step, best.value)
 
     @property
     def peak(self) -> tuple[int, float] | None:
         """Step and value of the highest value (or lowest, where lower is better); None as above."""
-        _, peak = self._best
+        peak = self._best.peak
         return None if peak is None else (peak.step, peak.value)
 
     def is_best(self, step: int) -> bool:
@@ -169,7 +187,7 @@ class Selection(Component):
             steps: Those of the whole run.
             longer: The settings of a longer run.
         """
-        best, peak = self._best
+        best, peak, _ = self._best
         if best is None or peak is None or len(self.history) < 2:
             return []
         lines = []
@@ -198,10 +216,10 @@ class Selection(Component):
         """The least patience, from 3 on, that keeps the best, and the step at which it ends."""
         waited = longest = needed = 0
         waits = []
-        for seen, (best, peak) in zip(self.history, self._bests(), strict=True):
+        for seen, (best, _, progress) in zip(self.history, self._bests(), strict=True):
             if seen is best:
                 needed = longest  # a shorter patience ends the run before this one
-            waited = 0 if seen is peak else waited + 1
+            waited = 0 if seen is progress else waited + 1
             longest = max(longest, waited)
             waits.append(waited)
         patience = max(3, needed + 1)
@@ -212,15 +230,15 @@ class Selection(Component):
         """Whether patience is spent."""
         if self.config.patience is None or not self.history:
             return False
-        _, peak = self._best
-        since = sum(1 for seen in self.history if peak is None or seen.step > peak.step)
+        last = self._best.progress
+        since = sum(1 for seen in self.history if last is None or seen.step > last.step)
         return since >= self.config.patience
 
     @property
     def patience_spent(self) -> str:
         """Why the run ends, in words, where patience is spent."""
-        metric, (_, peak) = self.config.metric, self._best
-        since = f"since step {peak.step:,}" if peak else "at all"
+        metric, last = self.config.metric, self._best.progress
+        since = f"since step {last.step:,}" if last else "at all"
         return (
             f"{metric} was not better {since}, and trainer.selection.patience="
             f"{self.config.patience} evaluations are spent"

@@ -272,7 +272,8 @@ class TaskModule:
         values = self._values("valid")
         if self.trainer.sanity_checking or self.trainer.state.fn != "fit":
             return
-        self.selection.see(self.trainer.global_step, values)
+        errors = self.task.errors(self._metrics)
+        self.selection.see(self.trainer.global_step, values, errors=errors)
         groups = self._rates.optimizer.param_groups
         for group, base in zip(groups, self._rates.base_lrs, strict=True):
             group["lr"] = base * self._factor(self.trainer.global_step)

@@ -458,6 +458,7 @@ UNREADABLE = {
     "score": ("n/a", "found 'n/a'"),
     "tags": ("O", "has 2 words in 'words', but 1 tags in 'tags'"),
     "target": ("[IN:STOP stop", "A tree is written"),
+    "answer_starts": ("[5]", "'the cat' is not at 5 of 'context', where 'at sat' is"),
 }
 """A target that only its task knows to be none, with what is said."""
 

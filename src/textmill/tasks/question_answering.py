@@ -22,7 +22,12 @@ from textmill.tasks.task import Loss, Metrics, Row
 from textmill.text.cells import Rows
 from textmill.text.features.passages import read_passages
 from textmill.text.features.spelling import Characters
-from textmill.text.processors.question_answering import Answer, AnswerTokens, QuestionText
+from textmill.text.processors.question_answering import (
+    Answer,
+    AnswerTokens,
+    GoldAnswers,
+    QuestionText,
+)
 from textmill.text.tokenizers.tokenizer import Tokenizer
 
 __all__ = ["QuestionAnswering"]
@@ -108,6 +113,10 @@ class QuestionAnswering(ColumnsTask):
                     f"task.stride must be at most task.max_length ({self.max_length}), or what is "
                     f"between two windows is never read; it is {self.stride}."
                 )
+
+        @override
+        def row_check(self, labels: Any = None) -> GoldAnswers:
+            return GoldAnswers(self.context, self.answers, self.answer_starts)
 
     text: QuestionText
     length_settings = "task.max_question_length"

@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from textmill.errors import DataError, UserError
 from textmill.text.answer_rows import FoundAnswerRow
-from textmill.text.cells import Rows, no_column, split_answers, unlisted
+from textmill.text.cells import Rows, no_column, of_one_row, split_answers, unlisted
 from textmill.text.columns.column import Column
 from textmill.text.columns.question import AnswersColumn, MatchesColumn, PassageColumn
 from textmill.text.columns.words import CharactersColumn
@@ -23,7 +23,7 @@ from textmill.text.processors.column_processor import ColumnsText
 from textmill.text.processors.text_processor import Encoded, text_processors
 from textmill.text.tokenizers.tokenizer import Tokenizer
 
-__all__ = ["Answer", "AnswerTokens", "QuestionText"]
+__all__ = ["Answer", "AnswerTokens", "GoldAnswers", "QuestionText"]
 
 CHUNK = 4096
 """Rows whose equal contexts are read once in a check, and whose texts it holds."""
@@ -79,6 +79,72 @@ class AnswerTokens:
     """As of `Answer`."""
     no_answer: float
     """As of `Answer`."""
+
+
+@dataclass(frozen=True)
+class GoldAnswers:
+    """Columns of right answers; as a check of rows: the answers can be read and are in the context.
+
+    Example:
+        >>> row = {"context": "In 1066.", "answers": '["1066"]', "answer_starts": "[2]"}
+        >>> GoldAnswers("context", "answers", "answer_starts")(row)
+        "column 'answer_starts': '1066' is not at 2 of 'context', where ' 106' is; it is at 3"
+    """
+
+    context: str
+    answers: str
+    starts: str
+
+    def __call__(self, row: Mapping[str, Any]) -> str | None:
+        """What is wrong with a row; None: nothing, or it does not have the columns."""
+        if self.context in row and self.answers in row:
+            try:
+                self.read(row, number=0)
+            except DataError as error:
+                return of_one_row(error)
+            except KeyError:
+                return None  # of the column of places, which an object of both makes needless
+        return None
+
+    def read(self, row: Mapping[str, Any], *, number: int) -> list[tuple[str, int]]:
+        """The right answers of a row with the characters they begin at.
+
+        Raises:
+            DataError: They cannot be read, or are not in the context; names the row and the column.
+        """
+        texts, starts = self._answers(row, number)
+        if len(texts) != len(starts):
+            raise DataError(
+                f"Row {number} has {len(texts)} texts in '{self.answers}', but {len(starts)} "
+                f"numbers in '{self.starts}': wanted where each begins."
+            )
+        context = text_of(row[self.context], self.context, number)
+        for text, start in zip(texts, starts, strict=True):
+            if not text.strip():
+                raise DataError(
+                    f"Row {number}, column '{self.answers}': an answer is empty. A question "
+                    "without an answer has an empty list."
+                )
+            there = context[start : start + len(text)] if start >= 0 else ""
+            if there != text:
+                near = context.find(text)
+                raise DataError(
+                    f"Row {number}, column '{self.starts}': {text!r:.80} is not at {start} "
+                    f"of '{self.context}', where {there!r:.80} is; "
+                    + (f"it is at {near}." if near >= 0 else "it is nowhere there.")
+                )
+        return list(zip(texts, starts, strict=True))
+
+    def _answers(self, row: Mapping[str, Any], number: int) -> tuple[list[str], list[int]]:
+        """The texts of a row's answers and where they begin, of two columns or of one with both."""
+        value = row[self.answers]
+        if not isinstance(value, Mapping):
+            texts = _listed(row, self.answers, str, number=number)
+            return texts, _listed(row, self.starts, int, number=number)
+        found = split_answers(value)
+        if isinstance(found, str):
+            raise DataError(f"Row {number}, column '{self.answers}': {found}.")
+        return found
 
 
 @text_processors.register("question")
@@ -205,39 +271,8 @@ class QuestionText(ColumnsText):
         Raises:
             DataError: They cannot be read, or are not in the context; names the row and the column.
         """
-        texts, starts = self._answers(row, number)
-        if len(texts) != len(starts):
-            raise DataError(
-                f"Row {number} has {len(texts)} texts in '{self.answers.name}', but {len(starts)} "
-                f"numbers in '{self.answers.starts}': wanted where each begins."
-            )
-        context = text_of(row[self.context], self.context, number)
-        for text, start in zip(texts, starts, strict=True):
-            if not text.strip():
-                raise DataError(
-                    f"Row {number}, column '{self.answers.name}': an answer is empty. A question "
-                    "without an answer has an empty list."
-                )
-            there = context[start : start + len(text)] if start >= 0 else ""
-            if there != text:
-                near = context.find(text)
-                raise DataError(
-                    f"Row {number}, column '{self.answers.starts}': {text!r:.80} is not at {start} "
-                    f"of '{self.context}', where {there!r:.80} is; "
-                    + (f"it is at {near}." if near >= 0 else "it is nowhere there.")
-                )
-        return list(zip(texts, starts, strict=True))
-
-    def _answers(self, row: Mapping[str, Any], number: int) -> tuple[list[str], list[int]]:
-        """The texts of a row's answers and where they begin, of two columns or of one with both."""
-        value = row[self.answers.name]
-        if not isinstance(value, Mapping):
-            texts = _listed(row, self.answers.name, str, number=number)
-            return texts, _listed(row, self.answers.starts, int, number=number)
-        found = split_answers(value)
-        if isinstance(found, str):
-            raise DataError(f"Row {number}, column '{self.answers.name}': {found}.")
-        return found
+        answers = GoldAnswers(self.context, self.answers.name, self.answers.starts)
+        return answers.read(row, number=number)
 
     def off_tokens(self, rows: Rows) -> tuple[int, int, int]:
         """Answers that begin or end within a token.

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from textmill.data import file_rows, text_pairs
+from textmill.data import file_rows, first_row, text_pairs
 from textmill.data.file_rows import FileRows
 from textmill.data.formats import json_lines
 from textmill.data.formats.cells import CellError
@@ -114,6 +114,7 @@ def test_a_later_run_reads_nothing(both, monkeypatch, caplog):
     assert said.startswith(f"Reading {config.path}, once (")
     assert f" rows of {config.path} are bad and left out" in left_out
     monkeypatch.setattr(text_pairs, "first_cells", lambda path, layout: None)
+    monkeypatch.setattr(first_row, "first_rows", lambda *_: [])
     monkeypatch.setattr(type(first._layout), "scan", None)
     again = config.build()
     assert (again.count, again.fingerprint()) == (first.count, first.fingerprint())
@@ -159,6 +160,7 @@ def test_a_file_that_is_changed_while_it_is_indexed_is_refused(both, cache, monk
 
     with monkeypatch.context() as patch:
         patch.setattr(text_pairs, "first_cells", lambda path, layout: None)
+        patch.setattr(first_row, "first_rows", lambda *_: [])
         patch.setattr(type(config.build()._layout), "scan", growing)
         with pytest.raises(DataError) as error:
             config.build().read()

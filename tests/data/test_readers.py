@@ -208,7 +208,7 @@ def test_columns_by_header_name():
         (
             b"id\tfr\n",
             "<stream>:1: wanted the columns 'en', 'de', found the header 'id', 'fr'. If it has "
-            "them by other names: 'columns={source: id, target: fr}'",
+            "them by other names: 'columns={source: ..., target: ...}'",
         ),
         (
             b"\xff\n",

@@ -79,7 +79,7 @@ def exports(exported, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         write_data("classification/ngrams/local")
-        words = ["trainer.max_steps=2", "reporters.console=false"]
+        words = ["reporters.console=false"]
         textmill.run_experiment("classification/ngrams/local", "train", "run", words)
         export("run", "onnx", out="out")
     return {"ctranslate2": exported, "onnx": folder / "out"}

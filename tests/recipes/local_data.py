@@ -77,6 +77,13 @@ def content(path, columns):
     return a_table(columns)
 
 
+def short(name, steps=2):
+    """Settings of a training of a few steps; a model that is solved takes one in any case."""
+    if "/ngrams" in name:
+        return []
+    return [f"trainer.max_steps={steps}", f"trainer.evaluate_every={steps} steps"]
+
+
 def write_data(name):
     """Writes the files that an experiment names by default; gives its settings."""
     settings = plan_recipe(name, targets=["trainer"]).plan.settings

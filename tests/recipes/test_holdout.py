@@ -8,7 +8,7 @@ import datasets
 import pytest
 
 import textmill
-from tests.recipes.local_data import ROWS, write_data
+from tests.recipes.local_data import ROWS, short, write_data
 from tests.runs.tiny import write_recipe
 from textmill.config.values.yaml_files import read_yaml
 from textmill.data.text_rows import TextRows
@@ -57,7 +57,7 @@ def test_a_file_and_a_share_are_enough_for_every_task(experiment):
         words = (f"Ann{n}\tB-per\nsaw\tO\nBob{n}\tB-per\n" for n in range(ROWS))
         path.write_text("\n".join(words), encoding="utf-8")
     Path(settings["valid_data"]["path"]).unlink(missing_ok=True)
-    run = textmill.train(experiment, ["train_data.holdout=0.5", STEPS]).folder
+    run = textmill.train(experiment, ["train_data.holdout=0.5", *short(experiment)]).folder
     train, valid = rows_of(run)
     assert train + valid == ROWS
     (found,) = textmill.evaluate(run).values()

@@ -7,7 +7,7 @@ from pydantic import TypeAdapter
 from starlette.testclient import TestClient
 
 import textmill
-from tests.recipes.local_data import write_data
+from tests.recipes.local_data import short, write_data
 from textmill.serving.app import Service, make_app
 from textmill.serving.examples import examples_of
 from textmill.serving.limits import Limits
@@ -34,7 +34,7 @@ TEXTS = ["wake me at [MASK]", "Rollo met Bob and led the [MASK]", "wake [MASK]"]
 def test_the_server_answers_as_the_predictor_does(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     settings = write_data(name)
-    words = ["trainer.max_steps=2", "trainer.evaluate_every=2 steps", "reporters.console=false"]
+    words = [*short(name), "reporters.console=false"]
     words += ["task.decoding.max_length_a=0"] * ("decoding" in settings["task"])
     words += ["task.decoding.max_length_b=5"] * ("decoding" in settings["task"])
     folder = textmill.train(name, words, run_dir="run").folder

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 import textmill
-from tests.recipes.local_data import write_data
+from tests.recipes.local_data import short, write_data
 from tests.serving.browser import Browser, missing
 from tests.serving.served import reversing, started
 
@@ -273,7 +273,7 @@ def test_texts_to_search_come_from_a_file(browser, tmp_path, monkeypatch):
 def test_the_answers_of_a_run_are_shown(browser, name, selector, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_data(name)
-    words = ["trainer.max_steps=2", "trainer.evaluate_every=2 steps", "reporters.console=false"]
+    words = [*short(name), "reporters.console=false"]
     run = textmill.train(name, words, run_dir="run").folder
     with started(serve(run)) as served:
         columns = served.get("model").json()["columns"]

@@ -106,10 +106,14 @@ class LabelSolver(Solver):
     def factor(self, decisions: Numbers | None) -> float:
         if decisions is None:
             return USUAL_FACTOR
+        # As if each label had been right once more (Platt 1999): where folds are without an error
+        # no answer is certain.
+        others = self.size / (len(decisions) + self.size)
         own = decisions[np.arange(len(decisions)), self.targets]
+        wanted = (1 - others) * own + others * decisions.mean(axis=1)
 
         def cross_entropy(factor: float) -> float:
-            behind = (decisions - own[:, None]) * factor  # of each label, behind the right one
+            behind = (decisions - wanted[:, None]) * factor
             most = behind.max(axis=1)
             sums = np.log(np.exp(behind - most[:, None]).sum(axis=1)) + most
             return float(self.counts @ sums)
@@ -162,8 +166,13 @@ class SeveralLabelsSolver(Solver):
     def factor(self, decisions: Numbers | None) -> float:
         if decisions is None:
             return USUAL_FACTOR
-        signs = 1 - 2 * self.targets
-        return _lowest(lambda factor: float(np.logaddexp(0, decisions * signs * factor).sum()))
+        wanted = (self.targets * len(decisions) + 1) / (len(decisions) + 2)  # Platt's, too
+
+        def cross_entropy(factor: float) -> float:
+            scores = decisions * factor
+            return float((np.logaddexp(0, scores) - wanted * scores).sum())
+
+        return _lowest(cross_entropy)
 
 
 class NumberSolver(Solver):

@@ -16,7 +16,7 @@ import pytest
 from starlette.testclient import TestClient
 
 import textmill
-from tests.recipes.local_data import write_data
+from tests.recipes.local_data import short, write_data
 from textmill.errors import DataError, UserError
 from textmill.exported import load
 from textmill.exported.formats import ExportFormat
@@ -61,8 +61,7 @@ def runs(tmp_path_factory):
             with pytest.MonkeyPatch.context() as patch:
                 patch.chdir(folder)
                 settings = write_data(name)
-                words = ["trainer.max_steps=2", "trainer.evaluate_every=2 steps"]
-                words += ["reporters.console=false", "reporters.html=false"]
+                words = [*short(name), "reporters.console=false", "reporters.html=false"]
                 if "decoding" in settings["task"]:
                     words += ["task.decoding.max_length_a=0", "task.decoding.max_length_b=5"]
                 run = textmill.run_experiment(name, "train_and_evaluate", "run", words)
@@ -283,7 +282,7 @@ def test_what_stands_beside_texts_is_in_the_graph(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     experiment, prepare = BESIDE[name]
     write_data(experiment)
-    words = [*prepare(tmp_path), "trainer.max_steps=2", "reporters.console=false"]
+    words = [*prepare(tmp_path), *short(experiment), "reporters.console=false"]
     words += ["dictionary.column=words"] * experiment.startswith("tagging")
     textmill.run_experiment(experiment, "train", "run", words)
     export("run", "onnx", out="out")

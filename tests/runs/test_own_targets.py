@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 import textmill
+import textmill.runs  # the default reporters name one of its own, html
 from textmill.errors import CodeNotAllowedError
 from textmill.preflight.check import check
 

@@ -85,17 +85,26 @@ def _sessions(planned: Planned, session: Session, saved: Path) -> Callable[[], S
         by_data = saved_plan(folder.path, "built", ("module", "task"), provided=tuple(given))
         return partial(by_data.start, given)
     except NeedsCodeError:
-        kept = {name: session.get(name) for name in plan.order if not _needs_module(session, name)}
+        kept = {name: session.get(name) for name in _needed_without_module(session, "task")}
         device = str(session.get("env").device)
         return partial(planned.start, folder.path, "predict", device, {**kept, **given})
 
 
+def _needed_without_module(session: Session, name: str) -> set[str]:
+    """What an ingredient is built from, at any depth, that is not itself built from the module."""
+    found = set[str]()
+    for needed in session.nodes[name].needs if name in session.nodes else ():
+        found |= _needed_without_module(session, needed)
+        if not _needs_module(session, needed):
+            found.add(needed)
+    return found
+
+
 def _needs_module(session: Session, name: str) -> bool:
-    """Whether an ingredient is built anew when a run is loaded, or is none that loading needs."""
-    if name in ("module", "task", "trainer", "optimizer", "lr_scheduler"):
-        return True
+    """Whether an ingredient is the module or is built from it."""
     node = session.nodes.get(name)
-    return node is not None and any(_needs_module(session, needed) for needed in node.needs)
+    needs = node.needs if node is not None else ()
+    return name == "module" or any(_needs_module(session, needed) for needed in needs)
 
 
 def built_sizes(session: Session, plan: Plan) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from textmill.data.bad_rows import RowCount
 from textmill.data.text_rows import TextRows
 from textmill.errors import DataError, UserError
 from textmill.recipes import registries
+from textmill.text.columns.numbers import NumberCheck
 
 
 @pytest.fixture
@@ -401,6 +402,27 @@ def test_rows_that_are_left_out_are_told_once(file, caplog):
         f"1 of the 3 rows of {path} are bad and left out, as valid_data.max_bad_rows allows; the "
         f"first: {path}:2 (byte 11): wanted 2 columns, found 1"
     ]
+
+
+@pytest.mark.parametrize(
+    ("first", "rest", "names"),
+    [(("human", "alice"), ("bot", "user"), ("label", "text")), (("great", "NA"), ("ok", ""), None)],
+)
+def test_a_first_row_that_looks_like_a_header_is_a_row(tmp_path, caplog, first, rest, names):
+    path = tmp_path / "a.tsv"
+    rows = [first, *((rest[0], f"{rest[1]}{at}") for at in range(12))]
+    path.write_text("".join("\t".join(row) + "\n" for row in rows))
+    data = TextRows.Config(path=path, columns=names or ("text", "score"), max_bad_rows=2).build()
+    if names is None:
+        data.check_rows(NumberCheck("score"))
+    assert len(data.read(ingredient="train_data").rows()) == 12 + (names is not None)
+    shown = ", ".join(map(repr, first))
+    assert caplog.messages[0].startswith(
+        f"{path}:1: read as a row; it may be names of columns, {shown}. If that is a header: "
+        "train_data.header=true"
+    )
+    data.read()
+    assert sum("read as a row" in message for message in caplog.messages) == 1
 
 
 def test_where_most_rows_are_bad_it_is_not_proposed_to_leave_them_out(tmp_path):

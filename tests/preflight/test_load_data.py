@@ -234,6 +234,11 @@ def test_an_empty_cell_of_several_labels_is_told_of_optional(files):
     (problem,) = check(LOCAL, [*words, "labels.multiple=true"]).problems[:1]
     assert problem.endswith("none of the labels: train_data.optional=[label]")
     assert "max_bad_rows" not in problem
+    noted = [*words, "train_data.columns={label: 0, text: 1, note: 2}"]
+    (problem,) = check(
+        LOCAL, [*noted, "labels.multiple=true", "train_data.optional=[note]"]
+    ).problems[:1]
+    assert problem.endswith("none of the labels: train_data.optional=[note,label]")
     words += ["train_data.optional=[label]", "valid_data.optional=[label]"]
     assert not check(LOCAL, [*words, "labels.multiple=true"]).problems
 

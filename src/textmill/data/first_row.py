@@ -22,6 +22,7 @@ __all__ = [
     "first_rows",
     "has_names",
     "is_header",
+    "may_be_names",
     "other_delimiter",
     "places_by_cells",
 ]
@@ -118,7 +119,7 @@ def other_delimiter(path: Path, layout: RowFormat, prefix: str = "") -> str | No
             right = replace(layout, separator=other)
             words = [shlex.quote(prefix + word), *as_it_is(path, right, prefix)]
             right = replace(right, encoding=file_encoding(path, right) or right.encoding)
-            named = right.header or has_names(*_head(path, right))
+            named = right.header or may_be_names(*_head(path, right))
             names = f" ({', '.join(map(repr, first_cells(path, right) or ()))[:SHOWN]})"
             return (
                 f"wanted {wanted} columns ({', '.join(layout.required)}) between "
@@ -160,7 +161,7 @@ def as_it_is(path: Path, layout: RowFormat, prefix: str = "") -> list[str]:
         words.append(f"{prefix}encoding={likely}")
     cells, rows, _ = _head(path, layout)
     columns, required = layout.columns, layout.required
-    if not (layout.has_header or has_names(cells, rows, layout)):
+    if not (layout.has_header or may_be_names(cells, rows, layout)):
         return words
     words += [] if layout.has_header else [f"{prefix}header=true"]
     names = {*map(plain_name, cells)}
@@ -173,7 +174,7 @@ def as_it_is(path: Path, layout: RowFormat, prefix: str = "") -> list[str]:
 
 
 def _head(path: Path, layout: RowFormat) -> tuple[Row, list[Row], RowFormat]:
-    """The first line, some that follow it, and the layout: what `has_names` looks at."""
+    """The first line, some that follow it, and the layout: what `may_be_names` looks at."""
     cells, rows = first_cells(path, layout) or (), first_rows(path, layout)[1:]
     return cells, [row[: len(cells)] for row in rows], layout
 
@@ -202,26 +203,18 @@ def _sizes(lines: Sequence[str], delimiter: str, *, quoted: bool) -> list[int]:
         return []
 
 
-def has_names(cells: Row, rows: Sequence[Row], layout: RowFormat) -> bool:
-    """Whether a first line has the names of the columns: at their places, or of several anywhere.
+def has_names(cells: Row, layout: RowFormat) -> bool:
+    """Whether a first line certainly is a header: it names the columns, in their places or others.
 
-    Names that columns usually have are names, too, where all cells of several columns are such; and
-    so are words over a column of numbers, dates or identifiers.
-
-    Args:
-        cells: The first line.
-        rows: Some that follow.
-        layout: How they are read.
+    A line of several cells is a header, too, if each is a name that columns usually have.
 
     Example:
         >>> from textmill.data.formats.lines import tsv_format
         >>> layout = tsv_format(("label", "text"))
-        >>> has_names(("text", "Label", "id"), [], layout), has_names(("spam", "text"), [], layout)
+        >>> has_names(("text", "Label", "id"), layout), has_names(("spam", "text"), layout)
         (True, False)
-        >>> has_names(("Category", "Message"), [], layout)
-        True
-        >>> has_names(("class", "it is"), [], layout)
-        False
+        >>> has_names(("Category", "Message"), layout), has_names(("class", "it is"), layout)
+        (True, False)
     """
     names = [plain_name(cell) for cell in cells]
     if isinstance(layout, ConllFormat):
@@ -229,16 +222,41 @@ def has_names(cells: Row, rows: Sequence[Row], layout: RowFormat) -> bool:
     places = [at for at in layout.columns.values() if isinstance(at, int)]
     if is_header(tuple(cells[at] if at < len(cells) else "" for at in places), (*layout.columns,)):
         return True
-    differ = len(names) > 1 and len({*names}) == len(names)
-    if differ and USUAL.issuperset(names):
-        return True
-    if differ and all(map(_NAME.fullmatch, names)) and _are_over_numbers(cells, rows):
+    if len(names) > 1 and len({*names}) == len(names) and USUAL.issuperset(names):
         return True
     return len(layout.required) > 1 and {*map(plain_name, layout.required)} <= {*names}
 
 
+def may_be_names(cells: Row, rows: Sequence[Row], layout: RowFormat) -> bool:
+    """Whether a first line is likely a header: `has_names`, or words over a column of numbers.
+
+    A first row may look like that, too (``bot`` over ``user1``, ``NA`` over scores), so this is a
+    reason to propose ``header=true``, and not to refuse a file.
+
+    Args:
+        cells: The first line.
+        rows: Some of the lines after it; fewer than 10 show nothing.
+        layout: How they are read.
+
+    Example:
+        >>> from textmill.data.formats.lines import tsv_format
+        >>> rows = [("T1", "Hi."), ("T2", "Win!")] * 5
+        >>> may_be_names(("Ticket", "Body text"), rows, tsv_format(("label", "text")))
+        True
+    """
+    if has_names(cells, layout):
+        return True
+    names = [plain_name(cell) for cell in cells]
+    return (
+        len(names) > 1
+        and len({*names}) == len(names)
+        and all(map(_NAME.fullmatch, names))
+        and _are_over_numbers(cells, rows)
+    )
+
+
 def _are_over_numbers(cells: Row, rows: Sequence[Row]) -> bool:
-    """Whether a cell without a digit stands over a column whose cells all have one."""
+    """Whether a cell without a digit is above a column whose cells are single words with digits."""
     columns = [*zip(*rows, strict=False)] if len(rows) >= FEW_ROWS else []
     return any(
         not _DIGIT.search(cell)

@@ -4,6 +4,7 @@ Targets may be there or not, so its columns are where those of the training data
 has nothing else.
 """
 
+import logging
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -16,15 +17,18 @@ from typing import Any
 from textmill.data.bad_rows import BadRow
 from textmill.data.data_files import first_file
 from textmill.data.first_row import first_cells, other_delimiter
+from textmill.data.formats.advice import utf8_warning
 from textmill.data.formats.by_suffix import HAVING, FileFormat, column_format, format_name
 from textmill.data.formats.header import columns_setting, plain_name
-from textmill.data.formats.row_format import Row, RowFormat, numbered
+from textmill.data.formats.row_format import LinesFormat, Row, RowFormat, numbered
 from textmill.data.text_pairs import TextPairs
 from textmill.errors import DataError, UserError
-from textmill.text.encodings import HEAD_BYTES, UTF8, is_utf8
+from textmill.text.encodings import HEAD_BYTES, UTF8, checked_encoding, is_utf8
 from textmill.text.features.labels import Labels
 
 __all__ = ["CLEARLY", "InputFile", "input_layout", "piped_layout"]
+
+LOG = logging.getLogger("textmill")
 
 POSITIONS: tuple[FileFormat, ...] = ("tsv", "csv", "conll")
 """Formats whose columns have positions; those of the others have names."""
@@ -70,7 +74,15 @@ def input_layout(
         >>> [row for _, row in layout.scan(io.BytesIO(path.read_bytes()), "new.tsv")]
         [('Ok, see you.',), ('You won!',)]
     """
-    return InputFile(path, config, tuple(inputs), frozenset(said)).layout()
+    return _layout_of(InputFile(path, config, tuple(inputs), frozenset(said)), str(path))
+
+
+def _layout_of(file: "InputFile", name: str) -> RowFormat:
+    """The layout of a file, with a warning if its encoding may be another."""
+    layout = file.layout()
+    if warning := file.encoding_warning(layout):
+        LOG.warning("%s", warning.replace(str(file.path), name))
+    return layout
 
 
 @dataclass(frozen=True)
@@ -188,11 +200,35 @@ class InputFile:
         if not cells or "columns" in self.said or kind not in TABLES or not data.is_file():
             return False
         delimiter = None if "delimiter" in self.said else self.config.delimiter
-        encoding = UTF8 if _is_utf8(data) else self.config.encoding
+        encoding = self._encoding_of(data)
         how: Any = {"header": True, "delimiter": delimiter, "encoding": encoding}
         layout = column_format(kind, self.config.columns, **how)
         header = first_cells(data, layout) or ()
         return [*map(plain_name, header)] == [*map(plain_name, cells)]
+
+    @cached_property
+    def _encoding(self) -> str:
+        return self._encoding_of(self.path)
+
+    def _encoding_of(self, path: Path) -> str:
+        """UTF-8 if a file certainly is; else the training data's encoding."""
+        own = self.config.encoding
+        if own == UTF8:
+            return own
+        return UTF8 if is_utf8(_head(path), checked_encoding(own)) else own
+
+    def encoding_warning(self, layout: RowFormat) -> str:
+        """A warning if the file may be in another encoding than it is read in; else empty."""
+        if "encoding" in self.said:
+            return utf8_warning(self.path, layout)
+        own = self.config.encoding
+        if own == UTF8 or not isinstance(layout, LinesFormat) or not is_utf8(_head(self.path)):
+            return ""
+        if layout.encoding == UTF8:
+            read, other = "as UTF-8", f"in {own}, as the run's data is: encoding={own}"
+        else:
+            read, other = f"in {own}, as the run's data is", "UTF-8: encoding=utf-8"
+        return f"{self.path} is read {read}. If it is {other}"
 
     def read(self, places: Places, *, header: bool, strict: bool = False) -> RowFormat:
         """The layout, by those settings that go with the format."""
@@ -204,8 +240,8 @@ class InputFile:
             fits = fits and (name != "delimiter" or self.kind == self._kind_of_data)
             kept = fits or name in self.said
             settings[name] = getattr(self.config, name) if kept else defaults[name]
-        if "encoding" not in self.said and _is_utf8(self.path):
-            settings["encoding"] = UTF8  # whatever the training data was in
+        if "encoding" not in self.said and settings["encoding"] != UTF8:
+            settings["encoding"] = self._encoding
         if "lists" not in self.said:
             settings["lists"] = [name for name in settings["lists"] if name in places]
         if self.kind in TABLES:
@@ -249,10 +285,10 @@ class InputFile:
             return {line for line, row in rows if not isinstance(row, BadRow)}
 
 
-def _is_utf8(path: Path) -> bool:
-    """Whether a file is certainly UTF-8."""
+def _head(path: Path) -> bytes:
+    """The bytes of a file that show its encoding."""
     with path.open("rb") as file:
-        return is_utf8(file.read(HEAD_BYTES))
+        return file.read(HEAD_BYTES)
 
 
 def _by_name(places: Places, cells: Row) -> dict[str, int | str]:
@@ -303,7 +339,7 @@ def piped_layout(
             file = InputFile(path, config, tuple(config.columns), frozenset())
             if {*said} <= {"encoding"} and not _are_rows(file, head, inputs, labels, name=name):
                 return None
-            return input_layout(path, config, inputs, said=said)
+            return _layout_of(InputFile(path, config, tuple(inputs), frozenset(said)), name)
         except DataError as error:
             raise DataError(str(error).replace(str(path), name)) from None
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import BinaryIO
 
 from textmill.errors import DataError
-from textmill.text.encodings import BOM, UTF8, refuse_utf8
+from textmill.text.encodings import BOM, UTF8
 
 __all__ = [
     "BEGINNINGS",
@@ -177,14 +177,12 @@ class LineBlocks:
         stream: Open for reading bytes. Pipes are read as they deliver: a line typed is given.
         name: What errors call the file.
         max_line_bytes: The longest line that is held in memory.
-        encoding: What the text is in; UTF-8 that is to be another is refused.
     """
 
     stream: BinaryIO
     name: str
     max_line_bytes: int = MAX_LINE_BYTES
     block_bytes: int = BLOCK_BYTES
-    encoding: str = UTF8
     notes: FileNotes = field(default_factory=FileNotes)
     lines: int = 0
     _offset: int = 0
@@ -226,7 +224,6 @@ class LineBlocks:
         ):
             head += more
         refuse_binary(head, self.name)
-        refuse_utf8(head, self.encoding, self.name)
         if not head.startswith(BOM):
             return head
         self.notes.bom = True

@@ -25,10 +25,11 @@ from textmill.data.first_row import (
     first_rows,
     has_names,
     is_header,
+    may_be_names,
     other_delimiter,
     places_by_cells,
 )
-from textmill.data.formats.advice import advice_on, encoding_advice
+from textmill.data.formats.advice import advice_on, encoding_advice, utf8_warning
 from textmill.data.formats.by_suffix import (
     HAVING,
     SUFFIXES,
@@ -193,6 +194,8 @@ class TextPairs(Component, Batched, AccountedRows):
         """
         owner = "train_data" if self.is_held_out else ingredient  # whose files they are
         for file in self.files:
+            if self._table is None and (warning := utf8_warning(file, self._layout, f"{owner}.")):
+                LOG.warning("%s", warning)
             self._check_header(file, owner)
         table = self._table or read_files(self.files, self._whole_format(), held=HELD_BYTES)
         bad_in = Path(table.bad_rows[0].file) if table.bad_rows else None
@@ -387,12 +390,8 @@ class TextPairs(Component, Batched, AccountedRows):
                 raise DataError(f"{path}:1: the header cannot be read. {advice}")
             return
         rows = first_rows(path, self._layout)[1:]
-        if not self.config.header and has_names(cells, rows, self._layout):
-            raise DataError(
-                f"{path}:1: wanted a row, found names of columns, {_shown(cells)}. "
-                f"{self._header_setting(path, ingredient)}"
-            )
         if not self.config.header:
+            self._check_first_row(path, cells, rows, ingredient)
             return
         setting, columns = f"{ingredient}.columns", self._layout.columns
         header_places(self._layout, cells, str(path), setting)
@@ -408,6 +407,24 @@ class TextPairs(Component, Batched, AccountedRows):
                 f"{path}:1: wanted a header with {', '.join(map(repr, self._layout.required))}, "
                 f"found {_shown(cells)}. If that is a row: {ingredient}.header=false. If it is a "
                 f"header of other names: {columns_setting(proposed(columns, cells, rows), setting)}"
+            )
+
+    def _check_first_row(
+        self, path: Path, cells: Row, rows: Sequence[Row], ingredient: str
+    ) -> None:
+        """Refuses a first line that is a header; warns of one that may be."""
+        if has_names(cells, self._layout):
+            raise DataError(
+                f"{path}:1: wanted a row, found names of columns, {_shown(cells)}. "
+                f"{self._header_setting(path, ingredient)}"
+            )
+        if self._table is None and may_be_names(cells, rows, self._layout):
+            words = " ".join(as_it_is(path, self._layout, f"{ingredient}."))
+            LOG.warning(
+                "%s:1: read as a row; it may be names of columns, %s. If that is a header: %s",
+                path,
+                _shown(cells),
+                words,
             )
 
     def _check_same_header(self, path: Path) -> None:

@@ -5,8 +5,10 @@ A file is UTF-8 where nobody says otherwise. What is not is told; no encoding is
 
 import codecs
 import re
+import unicodedata
+from contextlib import suppress
 
-from textmill.errors import DataError, UserError
+from textmill.errors import UserError
 
 __all__ = [
     "BOM",
@@ -19,7 +21,6 @@ __all__ = [
     "is_undecodable",
     "is_utf8",
     "likely_encoding",
-    "refuse_utf8",
 ]
 
 UTF8 = "utf-8"
@@ -28,14 +29,17 @@ WINDOWS = "cp1252"
 BOM = b"\xef\xbb\xbf"
 HEAD_BYTES = 1 << 24
 """Bytes of a file that say which encoding it has."""
+BEYOND_ASCII = "éяあ中한"
+"""Characters of which an encoding that is more than ASCII has one."""
 _UNDECODABLE = re.compile(r"bad [\w-]+: 0x")
 
 
 def checked_encoding(name: str) -> str:
-    """An encoding by the name that Python has for it; lines and commas are those of ASCII in it.
+    """Python's name for an encoding in which the bytes below 128 mean what they do in ASCII.
 
     Raises:
-        UserError: There is no such encoding, or none of its bytes below 128 is ASCII, as in UTF-16.
+        UserError: There is no such encoding; or bytes below 128 are other characters in it, or
+            begin them, as in UTF-16 and ISO-2022-JP.
 
     Example:
         >>> checked_encoding("UTF8"), checked_encoding("latin1"), checked_encoding("Windows-1252")
@@ -44,13 +48,16 @@ def checked_encoding(name: str) -> str:
     ascii_bytes = bytes(range(128))
     try:
         found = codecs.lookup(name).name
-        is_ascii = ascii_bytes.decode(found) == ascii_bytes.decode("ascii")
+        others = [character.encode(found, "ignore") for character in BEYOND_ASCII]
+        is_ascii = all(beyond[0] >= 128 for beyond in others if beyond)
+        is_ascii = is_ascii and ascii_bytes.decode(found) == ascii_bytes.decode("ascii")
     except (LookupError, UnicodeError):
         found = name.lower().replace("_", "-")
         is_ascii = False
     if is_ascii:
         return UTF8 if found == "utf-8-sig" else found
-    if found.startswith(("utf-16", "utf-32")):
+    if found.startswith(("utf-16", "utf-32", "iso2022")):
+        found = found.replace("iso2022_", "iso-2022-")
         raise UserError(
             f"encoding: files in {found} are not read. Make UTF-8 of it: "
             f"iconv -f {found} -t utf-8 FILE > OTHER"
@@ -91,14 +98,19 @@ def decoded(raw: bytes, encoding: str, *, first: bool = False) -> tuple[str, str
 
 
 def is_part(character: str, encoding: str) -> bool:
-    """Whether the byte of an ASCII character also ends a character of two bytes.
+    """Whether the byte of an ASCII character is also the second byte of another character.
 
     Example:
         >>> is_part("|", "shift_jis"), is_part(",", "shift_jis"), is_part("|", "cp1252")
         (True, False, False)
+        >>> is_part(",", "euc_jp")
+        False
     """
-    pairs = (bytes([first, ord(character)]) for first in range(128, 256))
-    return any(len(pair.decode(encoding, "replace")) == 1 for pair in pairs)
+    for first in range(128, 256):
+        with suppress(UnicodeDecodeError):
+            if len(bytes([first, ord(character)]).decode(encoding)) == 1:
+                return True
+    return False
 
 
 def is_undecodable(reason: str) -> bool:
@@ -106,15 +118,43 @@ def is_undecodable(reason: str) -> bool:
     return _UNDECODABLE.match(reason) is not None
 
 
-def is_utf8(head: bytes) -> bool:
-    """Whether bytes are certainly UTF-8: they have a mark, or characters that no chance makes so.
+def is_utf8(head: bytes, other: str = UTF8) -> bool:
+    r"""Whether bytes are UTF-8, and hardly text in another encoding.
+
+    A byte order mark says so. Else all lines must be UTF-8, and not be words in the other encoding:
+    a short text in an encoding of two bytes a character is now and then UTF-8 by chance.
+
+    Args:
+        head: The first bytes of a file.
+        other: The encoding that it has if it is not UTF-8; utf-8: any.
 
     Example:
         >>> is_utf8("Größe".encode()), is_utf8("Größe".encode("cp1252")), is_utf8(b"size")
         (True, False, False)
+        >>> is_utf8("Größe".encode(), "cp1252"), is_utf8("模".encode("gbk"), "gbk")
+        (True, False)
     """
     good, bad = _lines(head)
-    return head.startswith(BOM) or (good > 0 and not bad)
+    if head.startswith(BOM):
+        return True
+    return good > 0 and not bad and (other == UTF8 or not _are_words(head, other))
+
+
+def _are_words(head: bytes, encoding: str) -> bool:
+    """Whether bytes are text in an encoding, all of it beyond ASCII letters that are not Latin.
+
+    UTF-8 that is read in an encoding of Latin letters has symbols and Latin letters: "GrÃ¶ÃŸe".
+    """
+    try:
+        text = codecs.getincrementaldecoder(encoding)().decode(head)  # its end may be cut
+    except UnicodeDecodeError:
+        return False
+    return all(
+        unicodedata.category(character)[0] in "LM"
+        and not unicodedata.name(character, "").startswith("LATIN")
+        for character in {*text}
+        if not character.isascii()
+    )
 
 
 def likely_encoding(head: bytes) -> str | None:
@@ -132,18 +172,6 @@ def likely_encoding(head: bytes) -> str | None:
     except UnicodeDecodeError:
         return None
     return WINDOWS
-
-
-def refuse_utf8(head: bytes, encoding: str, name: str) -> None:
-    """Refuses UTF-8 that is to be read in another encoding: each umlaut would be two characters.
-
-    Raises:
-        DataError: It is UTF-8.
-    """
-    if encoding != UTF8 and is_utf8(head):
-        raise DataError(
-            f"{name}: wanted text in {encoding}, found UTF-8. Read it by encoding=utf-8."
-        )
 
 
 def _lines(head: bytes) -> tuple[int, int]:

@@ -92,11 +92,47 @@ def test_a_few_bad_rows_of_a_file_in_utf8_are_no_other_encoding(rows, tmp_path):
 
 
 @pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
-def test_utf8_is_not_read_as_another_encoding(tmp_path, mark):
+def test_utf8_that_is_read_as_another_encoding_is_told_once(tmp_path, caplog, mark):
     path = tmp_path / "a.tsv"
-    path.write_bytes(mark + FILES["a.tsv"].encode())
-    with pytest.raises(DataError, match=r"a.tsv: wanted text in cp1252, found UTF-8"):
-        TextRows.Config(path=path, encoding="cp1252").build().read()
+    path.write_bytes(mark + FILES["a.tsv"].encode().replace("à".encode(), b"a"))
+    data = TextRows.Config(path=path, encoding="latin-1").build()
+    assert data.read(ingredient="valid_data").rows()[0]["label"] == "GrÃ¶Ã\x9fe"
+    data.read(ingredient="valid_data")
+    assert caplog.messages == [
+        f"{path} is read in iso8859-1, but seems to be UTF-8. If it is: valid_data.encoding=utf-8"
+    ]
+
+
+def test_utf8_is_told_wherever_a_large_file_is_cut(tmp_path, caplog):
+    path = tmp_path / "a.tsv"
+    for shift in range(3):
+        caplog.clear()
+        path.write_text(f"{'x' * shift}a\tb\n" + "ä\t„ö“\n" * 200_000)
+        TextRows.Config(path=path, encoding="latin-1").build().read()
+        assert len(caplog.messages) == 1
+
+
+def test_words_of_two_bytes_a_character_are_not_taken_for_utf8(tmp_path, caplog):
+    path = tmp_path / "new.tsv"
+    path.write_bytes("模\n模\n模\n".encode("gbk"))
+    config = TextRows.Config(path=tmp_path / "train.tsv", encoding="gbk")
+
+    def read(said=()):
+        caplog.clear()
+        found = read_table(path, input_layout(path, config, ["text"], said=said))
+        return found.columns["text"], caplog.messages
+
+    assert read() == (
+        ["模"] * 3,
+        [f"{path} is read in gbk, as the run's data is. If it is UTF-8: encoding=utf-8"],
+    )
+    assert read(said=["encoding"]) == (["模"] * 3, [])
+    assert next(iter(TextLines.Config(path=path, encoding="gbk").build()))["text"] == "模"
+    path.write_text("这是模型。\n")
+    assert read()[0] == ["这是模型。"]
+    assert caplog.messages[0].endswith(
+        "is read as UTF-8. If it is in gbk, as the run's data is: encoding=gbk"
+    )
 
 
 @pytest.mark.parametrize(
@@ -105,6 +141,10 @@ def test_utf8_is_not_read_as_another_encoding(tmp_path, mark):
         ("cp1525", "csv", "wanted the name of an encoding, as utf-8, cp1252"),
         ("rot13", "csv", "wanted the name of an encoding"),
         ("utf-16", "csv", "iconv -f utf-16 -t utf-8 FILE > OTHER"),
+        ("iso2022_jp", "csv", "iconv -f iso-2022-jp -t utf-8 FILE > OTHER"),
+        ("unicode_escape", "csv", "wanted the name of an encoding"),
+        ("raw_unicode_escape", "csv", "wanted the name of an encoding"),
+        ("idna", "csv", "wanted the name of an encoding"),
         ("cp1252", "parquet", "the text of parquet files is always UTF-8"),
     ],
 )
@@ -117,6 +157,7 @@ def test_a_delimiter_that_is_a_part_of_characters_is_refused():
     with pytest.raises(UserError, match="is a part of characters in shift_jis"):
         column_format("csv", ("label", "text"), encoding="shift_jis", delimiter="|")
     assert column_format("csv", ("label", "text"), encoding="shift_jis", delimiter=";")
+    assert column_format("csv", ("label", "text"), encoding="euc_jp")
 
 
 def test_a_record_that_is_not_text_has_all_its_fields(tmp_path):

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from textmill.data.bad_rows import BadRow
 from textmill.data.formats.row_format import LinesFormat, RowFormat
-from textmill.text.encodings import HEAD_BYTES, UTF8, is_undecodable, likely_encoding
+from textmill.text.encodings import HEAD_BYTES, UTF8, is_undecodable, is_utf8, likely_encoding
 
-__all__ = ["advice_on", "encoding_advice", "file_encoding"]
+__all__ = ["advice_on", "encoding_advice", "file_encoding", "utf8_warning"]
 
 SHOWN = 30
 """Characters before what is not UTF-8, and after it, that are shown."""
@@ -34,7 +34,8 @@ def advice_on(
     empty = {reasons[row.reason] for row in bad_rows if row.reason in reasons}
     if not empty or any(row.reason not in reasons for row in bad_rows):
         return ""
-    names = ",".join(sorted(empty))
+    before = [name for name in layout.columns if name not in layout.must_exist]
+    names = ",".join([*before, *sorted(empty)])
     return f"If an empty cell is a row that has none of the labels: {ingredient}.optional=[{names}]"
 
 
@@ -66,6 +67,27 @@ def encoding_advice(path: Path, layout: RowFormat, prefix: str = "") -> str:
     return (
         f"{path} is not UTF-8: 0x{head[at]:02x} is at byte {at}. In {likely}, as Windows and Excel "
         f"save it, line {number} has {shown!r}. If that is right: {prefix}encoding={likely}"
+    )
+
+
+def utf8_warning(path: Path, layout: RowFormat, prefix: str = "") -> str:
+    """A warning of a file that is UTF-8 and is read in another encoding; else empty.
+
+    Each letter beyond ASCII becomes two or three others then.
+
+    Args:
+        path: The file.
+        layout: How it is read.
+        prefix: What stands before the setting's name.
+    """
+    if not isinstance(layout, LinesFormat) or layout.encoding == UTF8:
+        return ""
+    with path.open("rb") as file:
+        if not is_utf8(file.read(HEAD_BYTES), layout.encoding):
+            return ""
+    return (
+        f"{path} is read in {layout.encoding}, but seems to be UTF-8. If it is: "
+        f"{prefix}encoding=utf-8"
     )
 
 

@@ -231,13 +231,6 @@ class LinesFormat(RowFormat):
         super().__post_init__()
         object.__setattr__(self, "encoding", checked_encoding(self.encoding))
 
-    @override
-    def scan_part(self, stream: BinaryIO, name: str) -> Scan[Any]:
-        scan = self.scan(stream, name)
-        if isinstance(scan, LineScan):
-            scan.blocks.encoding = UTF8  # the whole file was not refused: a part is not looked at
-        return scan
-
     longest_called: ClassVar[str] = "max_line_bytes"
     """What errors call the bound of a line."""
 
@@ -275,7 +268,7 @@ class LineScan(Scan[L]):
     def __init__(self, stream: BinaryIO, name: str, layout: L) -> None:
         super().__init__(stream, name, layout)
         self.longest = layout.max_line_bytes
-        self.blocks = LineBlocks(stream, name, self.longest, encoding=layout.encoding)
+        self.blocks = LineBlocks(stream, name, self.longest)
         self.notes = self.blocks.notes
 
     def lines(self) -> Iterator[RawLine]:

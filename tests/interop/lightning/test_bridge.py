@@ -1,7 +1,6 @@
 """Tasks of textmill under Lightning's Trainer: accumulation, schedules, resuming, saving."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,9 +12,10 @@ from torch.utils.data import DataLoader
 
 import textmill
 from tests.recipes.local_data import TEXTS, write_data
+from textmill import Recipe, like
 from textmill.errors import MissingExtraError, NonFiniteError, UserError
 from textmill.interop.lightning import as_datamodule, as_module, as_trainer
-from textmill.recipes.new_recipe import new_recipe
+from textmill.recipes import registries
 from textmill.training import SGD, Constant
 from textmill.training.trainer_config import TrainerConfig
 
@@ -187,12 +187,9 @@ def test_the_best_weights_are_kept_and_patience_stops():
 
 
 def test_test_data_is_tested_where_there_is_some():
-    folder = new_recipe("stars", template="classification")
-    lines = (folder / "data" / "valid.tsv").read_text()
-    for part in ("train", "test"):
-        (folder / "data" / f"{part}.tsv").write_text(lines)
-    os.chdir(folder)
-    data = as_datamodule("stars.py", QUIET)
+    made = registries.experiments.get(NAME)().ingredients
+    recipe = Recipe("With a test part.", **{**made, "test_data": like("valid_data")})
+    data = as_datamodule(recipe, WORDS)
     trainer, module = as_trainer(data, enable_checkpointing=False, **SILENT), as_module(data)
     (tested,) = trainer.test(module, data, verbose=False)
     (valid,) = trainer.validate(module, data, verbose=False)

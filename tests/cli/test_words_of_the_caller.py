@@ -83,7 +83,7 @@ def test_a_module_that_is_not_imported(capsys, tmp_path, monkeypatch):
 
 def test_names_of_other_frameworks(capsys, trained):
     called = refused(textmill.train, EXPERIMENT, ["accelerator=gpu"])
-    assert "In textmill it is the argument device." in called
+    assert "In textmill it is the argument device='cuda'." in called
     typed = printed(capsys, "train", EXPERIMENT, "output_dir=out")
     assert "In textmill it is the option --run-dir." in typed
 

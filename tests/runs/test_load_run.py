@@ -159,7 +159,8 @@ def test_a_folder_that_is_no_run(tmp_path):
     (tmp_path / "run.json").write_text('{"format_version": 1, "recipe": "r", "key": "k"}')
     with pytest.raises(UserError) as caught:
         textmill.load(tmp_path)
-    assert str(caught.value) == f"{tmp_path} has no checkpoint yet; {wanted}"
+    way = f"textmill.train({str(tmp_path)!r})"
+    assert str(caught.value) == f"{tmp_path} has no checkpoint yet; train it first: {way}"
 
 
 def test_a_run_of_a_newer_layout_is_refused(run):

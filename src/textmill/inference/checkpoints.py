@@ -79,8 +79,9 @@ def use_checkpoint(run: Path, name: str, use: Callable[[Opened], T]) -> T:
             or ``config.yaml`` is not as the run wrote it.
     """
     if not has_checkpoints(run):
-        started = (run / "run.json").is_file()
-        what = "has no checkpoint yet" if started else "is not a run folder"
+        if (run / "run.json").is_file():
+            raise _no_checkpoint(run)
+        what = "is not a run folder"
         if is_export(run):
             what = (
                 "is an export, which only answers (textmill predict, serve, textmill.exported.load)"
@@ -105,9 +106,13 @@ def use_checkpoint(run: Path, name: str, use: Callable[[Opened], T]) -> T:
         refused=refused,
     )
     if used is None:
-        way = worded(f"textmill train {run}", f"textmill.train({str(run)!r})")
-        raise UserError(f"{run} has no checkpoint yet; train it first: {way}")
+        raise _no_checkpoint(run)
     return used[0]
+
+
+def _no_checkpoint(run: Path) -> UserError:
+    way = worded(f"textmill train {run}", f"textmill.train({str(run)!r})")
+    return UserError(f"{run} has no checkpoint yet; train it first: {way}")
 
 
 def _named(saved: SavedCheckpoints, name: str) -> Path:

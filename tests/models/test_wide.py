@@ -9,7 +9,7 @@ from torch import nn
 from textmill.errors import UserError
 from textmill.models.classifier import Classifier
 from textmill.models.tagger import IntentSlotModel
-from textmill.models.wide import LEAD, RARE, SCALE, TOLD, FittedScores, WideScores
+from textmill.models.wide import ANSWER_SCALE, MARGIN_SCALE, RARE, SCALE, FittedScores, WideScores
 from textmill.text.tokenizers.ngram_tokenizer import NgramTokenizer
 
 NGRAMS = NgramTokenizer({"wake": 90, "up": 10, "now": 1}, {"wa": 40}, rows=99)
@@ -46,7 +46,7 @@ def test_fitted_scores_are_those_of_scikit_learns_machine():
         rows = torch.zeros(6, 6).scatter_add_(1, ids, wide.values.padded(ids)).numpy()
         machine = LinearSVC(random_state=0).fit(rows, labels.numpy())
         expected = torch.from_numpy(machine.decision_function(rows)).float()
-        found = wide(ids) / LEAD
+        found = wide(ids) / MARGIN_SCALE
         if expected.ndim == 1:  # of two labels it has one score
             torch.testing.assert_close(found[:, :2], torch.stack([-expected, expected], 1))
             assert found[:, 2:].eq(-1).all(), "a label without a row is never the answer"
@@ -91,7 +91,7 @@ def test_the_encoder_adds_its_scores_of_intents_to_those_that_are_fitted():
     deep, wide = model(text, lengths)[0], model.wide(ids)
     torch.testing.assert_close(model(text, lengths, ngrams=ids)[0], deep + wide)
     model.eval()
-    torch.testing.assert_close(model(text, lengths, ngrams=ids)[0], TOLD * (deep + wide))
+    torch.testing.assert_close(model(text, lengths, ngrams=ids)[0], ANSWER_SCALE * (deep + wide))
     assert not any("values" in name for name in model.state_dict())
 
 

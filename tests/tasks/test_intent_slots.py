@@ -1,5 +1,6 @@
 """Intents and slots: loss, frames, slots off words, answers with offsets, and what is refused."""
 
+import itertools
 import math
 
 import pytest
@@ -128,6 +129,30 @@ def test_a_linear_classifier_of_ngrams_is_fitted_to_ready_batches_too():
     other.initialize()
     task.initialize()
     assert torch.allclose(other.module.wide.table, task.module.wide.table, atol=1e-3)
+
+
+def test_a_linear_classifier_of_ngrams_reads_a_bounded_part_of_batches_without_an_end(monkeypatch):
+    monkeypatch.setattr("textmill.tasks.intent_slots.MOST_FITTED", 20)
+    ready = list(make(ngrams=True).batches(Data(), train=True, seed=1))
+    task = make(ngrams=True)
+
+    class Endless:
+        def __iter__(self):
+            return itertools.cycle(ready)
+
+    batches = task.batches(Endless(), train=True, seed=1)
+    (line,) = [line for line in task.initialize() if "linear" in line]
+    assert line == "A linear classifier of intents is fitted to the n-grams of 20 rows."
+    assert len(next(iter(batches))["label"])
+
+
+def test_a_task_that_is_initialized_without_data_says_that_nothing_is_fitted():
+    task = make(ngrams=True)
+    (line,) = [line for line in task.initialize() if "linear" in line]
+    assert line == (
+        "The linear classifier of intents is not fitted: the task was initialized before it made "
+        "training batches."
+    )
 
 
 def test_the_loss_is_that_of_the_frame():

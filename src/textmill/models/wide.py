@@ -22,11 +22,11 @@ RARE = 10
 or two would be learned by heart."""
 
 
-LEAD = 10.0
+MARGIN_SCALE = 10.0
 """What a margin of 1 counts as a logit in training. The training rows have such margins by then, so
 what learns beside it is left with the rows that n-grams do not tell. With 4 it learned more of the
 others by heart, and 1 point of intents was lost on 450 rows; with 1.5 it was 9 points."""
-TOLD = 0.5
+ANSWER_SCALE = 0.5
 """Factor on all scores in answers: rows that the classifier was not fitted to have lower margins.
 On five held-out sets the mean probability of answers is within 2 points of their accuracy by it;
 without it, it was 5 to 9 points above where a tenth of the answers are wrong."""
@@ -82,7 +82,7 @@ class WideScores(nn.Module):
 
 
 class FittedScores(nn.Module):
-    """A linear classifier of a text's n-grams that is fitted before the first step and then stays.
+    """A linear classifier of a text's n-grams, fitted once before the first step.
 
     It is the support vector machine of ``classification/ngrams``, by scikit-learn's LinearSVC with
     its cost of 1. What is added to its scores, and learns by gradients, begins where n-grams alone
@@ -152,12 +152,12 @@ class FittedScores(nn.Module):
             scores = (self.table[ids] * values[..., None]).sum(dim=1)
         else:
             scores = F.embedding_bag(ids, self.table, per_sample_weights=values, mode="sum")
-        return LEAD * (self.bias + scores)
+        return MARGIN_SCALE * (self.bias + scores)
 
     def added(self, others: Tensor, ids: Tensor) -> Tensor:
         """Other scores and these as one. *Shape:* :math:`(B,L)` and :math:`(B,N)` to (B,L)."""
         both: Tensor = others + self(ids)
-        return both if self.training else TOLD * both
+        return both if self.training else ANSWER_SCALE * both
 
 
 def _check(ngrams: object) -> None:

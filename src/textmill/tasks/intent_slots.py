@@ -42,6 +42,9 @@ from textmill.text.tokenizers.tokenizer import Tokenizer
 
 __all__ = ["IntentSlots"]
 
+MOST_FITTED = 200_000
+"""Rows that the linear classifier is fitted to: ready batches may have no end."""
+
 
 @registries.tasks.register("intent_slots")
 class IntentSlots(ColumnsTask):
@@ -117,13 +120,21 @@ class IntentSlots(ColumnsTask):
         """Fits the intents' scores of n-grams, where the module has such, to the training rows."""
         lines = super().initialize()
         wide = getattr(self.module, "wide", None)
-        if not isinstance(wide, FittedScores) or self._train_batches is None:
+        if not isinstance(wide, FittedScores):
             return lines
+        if self._train_batches is None:
+            why = "the task was initialized before it made training batches"
+            return [*lines, f"The linear classifier of intents is not fitted: {why}."]
         start = self._train_batches.state_dict()
-        parts = [(batch["ngrams"], batch["label"]) for batch in self._train_batches]
+        ids, labels, rows = list[Tensor](), list[Tensor](), 0
+        for batch in self._train_batches:
+            ids.append(batch["ngrams"])
+            labels.append(batch["label"])
+            rows += len(batch["label"])
+            if rows >= MOST_FITTED:
+                break
         self._train_batches.load_state_dict(start)
-        wide.fit([ids for ids, _ in parts], [labels for _, labels in parts])
-        rows = sum(len(labels) for _, labels in parts)
+        wide.fit(ids, labels)
         return [
             *lines,
             f"A linear classifier of intents is fitted to the n-grams of {rows:,} rows.",

@@ -1,7 +1,5 @@
 """The token store gives what encoding gives, whatever happened while it was written."""
 
-import hashlib
-import json
 import logging
 import subprocess
 import sys
@@ -308,18 +306,6 @@ def test_a_damaged_store_is_made_again(text, rows, encoded, cache, caplog, name,
     assert warning.startswith(str(path))
     assert warning.endswith(". The tokens are made again.")
     assert same(store.open(whole=True)[1], encoded)
-
-
-def test_a_store_that_was_sealed_in_the_older_way_is_used(text, rows, encoded, cache, caplog):
-    encoded_rows(text, rows, MARK)
-    path = TokenStore.of(text, MARK).folder / "manifest.json"
-    content = json.loads(path.read_bytes())
-    del content["digest"]
-    body = json.dumps(content)
-    path.write_text(f"{body}\n{hashlib.sha256(body.encode()).hexdigest()}\n")
-    caplog.clear()
-    assert same(encoded_rows(text, rows, MARK), encoded)
-    assert caplog.records == []
 
 
 def test_a_copied_store_is_read_whole_once_and_used(text, rows, encoded, cache, caplog):

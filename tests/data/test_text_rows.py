@@ -9,7 +9,7 @@ import pytest
 from textmill.data.bad_rows import BadRowsError
 from textmill.data.text_rows import TextRows
 from textmill.errors import DataError, UserError
-from textmill.text.columns.numbers import NumberCheck
+from textmill.text.columns.numbers import NumberCheck, NumberColumn
 
 CONLL = "Al NNP B\nZaman NNP I\n\nsays VBZ O\n"
 ROWS = [{"words": "Al Zaman", "tags": "B I"}, {"words": "says", "tags": "O"}]
@@ -240,3 +240,18 @@ def test_a_row_that_does_not_pass_the_check_of_its_task_is_a_bad_row(
     plain = TextRows.Config(**config).build().read()
     assert len(plain.rows()) == 5, "an index that was made with a check is not taken"
     assert plain.fingerprint() == data.fingerprint(), "a task's settings are none of the data's"
+
+
+def test_rows_are_checked_by_whole_blocks(tmp_path, monkeypatch):
+    path = tmp_path / "a.tsv"
+    path.write_text("".join(f"text {n}\t{n % 5}\n" for n in range(1000)))
+    calls = []
+    encode = NumberColumn.encode
+    monkeypatch.setattr(
+        NumberColumn, "encode", lambda self, cells: calls.append(len(cells)) or encode(self, cells)
+    )
+    data = TextRows.Config(path=path, columns=("text", "score")).build()
+    data.check_rows(NumberCheck("score", span=(0, 5)))
+    assert len(data.read().rows()) == 1000
+    assert max(calls) == 1000
+    assert len(calls) < 5

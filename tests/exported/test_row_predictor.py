@@ -137,6 +137,8 @@ def test_what_is_no_rows_is_refused_before_it_is_answered():
             None,
             r"found one dict with the names text\. .* goes into a list: \[row\]",
         ),
+        ({1: 2}, "'text' is missing. Found: 1", "found one dict with the names 1"),
+        (pandas.Series(["ab"], index=["a"]), r"list\(texts\)", r"list\(texts\)"),
         ("ab", None, "Wanted a list of rows, found one str. Put it into a list"),
         ({"ab", "c"}, "found a set, which has no", "found a set, which has no"),
         (lazy, "found a LazyFrame, which cannot", "found a LazyFrame, which cannot"),

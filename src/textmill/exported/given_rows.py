@@ -63,10 +63,8 @@ def rows_in(given: Any) -> Iterable[Any]:
         raise DataError("Wanted a list of rows, found one str. Put it into a list.")
     if (row := as_mapping(given)) is not None:
         raise DataError(
-            f"Wanted a list of rows, found one {kind} with {_some(row)}. A single row goes into a "
-            f"list: [row].{columns_hint(row, [*row])}"
-            + " Of a Series of texts make a list: list(texts)."
-            * (kind == "Series")
+            f"Wanted a list of rows, found one {kind} with {_names_of(row)}. A single row goes "
+            f"into a list: [row].{columns_hint(given, [*row])}"
         )
     if isinstance(given, set | frozenset):
         raise DataError(f"Wanted rows in an order, found a {kind}, which has none. Make it a list.")
@@ -80,8 +78,10 @@ def rows_in(given: Any) -> Iterable[Any]:
     return given
 
 
-def columns_hint(row: Mapping[str, Any], names: Sequence[str]) -> str:
-    """What to write, as a sentence after a space, if a mapping seems to hold columns of many rows.
+def columns_hint(given: Any, names: Sequence[str]) -> str:
+    """What to write, as a sentence after a space, if one row seems to hold many.
+
+    A mapping may hold the columns of a table, and a Series the texts of many rows.
 
     Example:
         >>> columns_hint({"text": ["Hi.", "Run!"]}, ["text"])
@@ -89,6 +89,9 @@ def columns_hint(row: Mapping[str, Any], names: Sequence[str]) -> str:
         >>> columns_hint({"text": "Hi."}, ["text"])
         ''
     """
+    if type(given).__name__ == "Series":
+        return " Of a Series of texts make a list: list(texts)."
+    row = as_mapping(given) or {}
     values = [row.get(name) for name in names]
     if all(isinstance(value, Iterable) and not isinstance(value, str) for value in values):
         return " If these are columns of several rows, give a table: pyarrow.table(columns)."
@@ -115,6 +118,6 @@ def _rows_of_table(table: Any) -> Iterator[dict[str, Any]]:
     )
 
 
-def _some(row: Mapping[str, Any]) -> str:
-    names = [*row]
+def _names_of(row: Mapping[str, Any]) -> str:
+    names = [*map(str, row)]
     return f"the names {', '.join(names[:5])}{' ...' if len(names) > 5 else ''}"

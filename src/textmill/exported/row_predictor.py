@@ -89,7 +89,7 @@ class RowPredictor(ABC):
         try:
             return self.answers([self.row(one)])[0]
         except DataError as error:
-            hint = "" if isinstance(one, str) else columns_hint(one, self.columns)
+            hint = "" if isinstance(row, str) else columns_hint(row, self.columns)
             if not hint:
                 raise
             raise DataError(f"{error}{hint}") from error

@@ -11,6 +11,7 @@ from textmill.errors import DataError
 
 __all__ = [
     "NESTED",
+    "ColumnCheck",
     "Fingerprinted",
     "ListCell",
     "PlacedRows",
@@ -190,6 +191,14 @@ class RowCheck(Protocol):
 
     def __call__(self, row: Mapping[str, Any], /) -> str | None:
         """What is wrong with a row; None: nothing."""
+
+
+@runtime_checkable
+class ColumnCheck(RowCheck, Protocol):
+    """A check that is fast for many rows at once."""
+
+    def passes(self, columns: Mapping[str, Sequence[Any]], /) -> bool:
+        """Whether nothing is wrong with any of many rows, given by column."""
 
 
 @runtime_checkable

@@ -18,7 +18,7 @@ from textmill.data.line_blocks import (
     excerpt,
 )
 from textmill.errors import UserError
-from textmill.text.cells import RowCheck
+from textmill.text.cells import ColumnCheck, RowCheck
 from textmill.text.encodings import BOM, UTF8, checked_encoding, decoded
 
 __all__ = [
@@ -177,6 +177,8 @@ class RowFormat(ABC):
         for name, values in zip(self.columns, columns, strict=True):
             if name in self.required and not all(map(str.strip, values)):
                 return True
+        if isinstance(self.check, ColumnCheck):
+            return not self.check.passes(dict(zip(self.columns, columns, strict=True)))
         return self.check is not None and any(map(self.problem, zip(*columns, strict=True)))
 
 

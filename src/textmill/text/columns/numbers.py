@@ -5,6 +5,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -124,10 +125,22 @@ class NumberCheck:
         """What is wrong with a row; None: nothing, or it does not have the column."""
         if self.column in row:
             try:
-                NumberColumn(self.column, span=self.span).encode([row[self.column]])
+                self._encoder.encode([row[self.column]])
             except DataError as error:
                 return of_one_row(error)
         return None
+
+    def passes(self, columns: Mapping[str, Sequence[Any]]) -> bool:
+        """Whether nothing is wrong with any of many rows, given by column."""
+        try:
+            self._encoder.encode(columns.get(self.column, ()))
+        except DataError:
+            return False
+        return True
+
+    @cached_property
+    def _encoder(self) -> NumberColumn:
+        return NumberColumn(self.column, span=self.span)
 
 
 class Numbers:

@@ -30,7 +30,7 @@ payload("manifest: files are a list")(manifest_says(files=[1]))
 payload("manifest: many files")(manifest_says(files={f"f{i}": ENTRY for i in range(20_000)}))
 payload("manifest: a negative step")(manifest_says(step=-1))
 payload("manifest: a huge serial")(manifest_says(serial=10**400))
-payload("manifest: another format")(manifest_says(format=[1]))
+payload("manifest: another format")(manifest_says(format_version=[1]))
 payload("manifest: a huge size")(
     manifest_says(
         files=lambda files: {k: {**v, "size": 10**18} for k, v in files.items()},
@@ -185,10 +185,12 @@ for _name, _plain in {
         state_says(lambda document, plain=_plain: document["parts"].update(model=plain))
     )
 payload("state.json: no parts")(state_says(lambda document: {"format_version": 1}))
-payload("state.json: another format")(state_says(lambda document: document.update(format=2)))
+payload("state.json: another format")(
+    state_says(lambda document: document.update(format_version=2))
+)
 payload("state.json: deep")(lambda run: in_each(run, "state.json", b'{"a":' * 200_000))
 payload("state.json: a digit bomb")(
-    lambda run: in_each(run, "state.json", b'{"format":' + b"9" * 1_000_000 + b"}")
+    lambda run: in_each(run, "state.json", b'{"format_version":' + b"9" * 1_000_000 + b"}")
 )
 payload("state.json: huge")(lambda run: in_each(run, "state.json", b" " * (80 << 20)))
 payload("state.json: 63 MB of lists")(

@@ -82,7 +82,7 @@ FACTS: dict[str, dict[str, Any]] = {
     "a size without end": {"files": {"text/text.json": {"size": 10**80, "sha256": "0" * 64}}},
     "a digest that is none": {"files": {"text/text.json": {"size": 1, "sha256": "x"}}},
     "another format": {"format_version": 2},
-    "a format that is a list": {"format": [[]]},
+    "a format that is a list": {"format_version": [[]]},
     "another graph": {"graph": "@os.system"},
     "a graph that is a path": {"graph": "../../graph"},
     "a graph that is a list": {"graph": ["onnx"]},

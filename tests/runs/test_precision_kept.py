@@ -2,16 +2,13 @@
 
 import json
 import logging
-from pathlib import Path
 
 import pytest
 import torch
 
 import textmill
 from tests.runs.tiny import write_recipe
-from textmill.config.planning.key import run_key
 from textmill.errors import UserError
-from textmill.recipes.planning import plan_recipe
 from textmill.run_folder.folder import RunFolder
 from textmill.training.precision import TYPES
 
@@ -43,17 +40,6 @@ def info(run) -> dict:
     return json.loads((run.folder / "run.json").read_text())
 
 
-def test_the_key_of_a_recipe_is_that_of_before_there_was_auto():
-    keys = {
-        precision: run_key(plan_recipe("tiny.py", words, targets=["trainer"]).plan)
-        for precision, words in {
-            None: [], "auto": ["trainer.precision=auto"], "fp32": ["trainer.precision=fp32"],
-            "bf16": ["trainer.precision=bf16"],
-        }.items()
-    }  # fmt: skip
-    assert keys[None] == keys["auto"] == keys["fp32"] != keys["bf16"]
-
-
 def test_half_precision_on_a_processor_is_said_to_be_slow(caplog):
     textmill.train("tiny.py", [*SHORT, "trainer.precision=fp16"])
     assert "compute so slower than in fp32" in caplog.text
@@ -77,27 +63,9 @@ def test_a_run_that_began_in_bf16_goes_on_in_it_on_a_cpu(kinds, caplog):
     assert info(run)["precision"] == "bf16"
 
 
-def test_a_run_of_before_there_was_auto_stays_in_float32(kinds, monkeypatch):
-    run = textmill.train("tiny.py", SHORT)
-    path = Path(run.folder, "run.json")
-    record = json.loads(path.read_text())
-    del record["precision"]
-    path.write_text(json.dumps({**record, "finished": False}))
-    monkeypatch.setattr("textmill.training.precision.settled", lambda *_, **__: "bf16")
-    monkeypatch.setattr(
-        "textmill.training.updates.settled", lambda *_, **__: "bf16"
-    )  # a GPU has it
-    textmill.train(run.folder, ["trainer.max_steps=4"], allow_code=True)
-    assert info(run)["precision"] == "fp32"
-
-
 def test_another_precision_than_a_run_began_with_is_refused():
     run = textmill.train("tiny.py", SHORT)
     RunFolder(run.folder).write_info(finished=False, precision="bf16")
     with pytest.raises(UserError) as caught:
-        textmill.train("tiny.py", [*SHORT, "trainer.precision=fp32"])
-    assert str(caught.value) == (
-        "trainer.precision is fp32, but this run began with bf16, which auto was on its device: "
-        "fp32 would be another run. Leave it at auto to go on; to train anew: the same call with "
-        "again=True."
-    )
+        textmill.train(run.folder, ["trainer.precision=fp32"], allow_code=True)
+    assert "cannot go on with another trainer.precision: that is another run" in str(caught.value)

@@ -195,7 +195,7 @@ def test_hostile_texts_of_a_run_folder_stay_texts(tmp_path, word):
         {"result": {"best": [], "test": 3}},
         {"result": {"best": {"step": "x", "bleu": None}, "test": {"loss": "NaN", "x": [1]}}},
         {"starts": [None, 3]},
-        {"starts": [{"command": "x", "versions": 3, "git": [], "hardware": None}]},
+        {"starts": [{"command": "x", "git": [], "hardware": None}]},
         {"data_summary": {"train_data": 3, "valid_data": {"lengths": [], "rows": None}}},
         {"data_summary": []},
     ],

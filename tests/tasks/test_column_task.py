@@ -22,7 +22,6 @@ from tests.tasks.rows import Row, Rows
 from textmill.errors import CheckpointError
 from textmill.inference import Predictor
 from textmill.recipes import registries
-from textmill.tasks import column_task as columns
 from textmill.tasks import evaluate
 from textmill.tasks.column_task import ColumnsTask
 from textmill.text import load_text_processor
@@ -128,20 +127,6 @@ def test_evaluation_is_that_of_one_batch_whatever_the_batching(case, task):
         found = {**parts.values, **others}
         assert found == pytest.approx(whole.values, rel=1e-4, nan_ok=True)
         assert close(parts.rows, whole.rows)
-
-
-def test_batches_of_one_order_are_made_once_while_there_is_room(case, task, monkeypatch):
-    def epochs(**batching):
-        batches = task.batches(case.data(batch_size=3, **batching), train=True, seed=1)
-        return list(batches), list(batches)
-
-    for one, two in (epochs(shuffle=False), epochs(shuffle=True)):
-        assert len(one) == len(two) > 1
-    one, two = epochs(shuffle=False)
-    assert all(a is b for a, b in zip(one, two, strict=True))
-    assert not any(a is b for a, b in zip(*epochs(shuffle=True), strict=True))
-    monkeypatch.setattr(columns, "KEPT_NUMBERS", 1)
-    assert not any(a is b for a, b in zip(*epochs(shuffle=False), strict=True))
 
 
 def test_the_predictor_answers_as_the_evaluation_did(case, task):

@@ -1,13 +1,16 @@
 """Whether what a run saves could be loaded, tried before the run and without memory for weights."""
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import torch
 from torch import nn
 
 from textmill.checkpoint.parts import check_fit
+from textmill.config.ingredient import BuiltFrom
 from textmill.config.planning.plan import Plan
 from textmill.config.planning.session import Session
 from textmill.errors import CheckpointError, TextmillError, UserError
@@ -22,6 +25,9 @@ __all__ = ["built_sizes", "refuse_unloadable"]
 
 UNBOUNDED = Budget(size=1 << 60, keys=1 << 30)
 """For modules of one's own recipe, which need no bound."""
+PLAIN = (bool, int, float, str, tuple, type(None))
+_OF_TRAINING = ("training",)
+"""What tells a module in training from one that answers."""
 SMALL = 50_000_000
 """Numbers of a module that is built a second time if it cannot be built without memory."""
 
@@ -118,5 +124,40 @@ def built_sizes(session: Session, plan: Plan) -> dict[str, Any]:
     return {
         name: config
         for name, config in session.built.items()
-        if config != plan.settings.get(name) and name not in held
+        if config != plan.settings.get(name) and name not in held and _follows(session, name)
     }
+
+
+def _follows(session: Session, name: str) -> bool:
+    """Whether an ingredient is what its Config builds; a function may have changed a module."""
+    node, made = session.nodes[name], session.get(name)
+    if node.is_config or isinstance(node.value, BuiltFrom) or not isinstance(made, nn.Module):
+        return True
+    names = inspect.signature(type(made).__init__).parameters
+    given = {each: session.get(each) for each in names if each != "config" and session.has(each)}
+    again, config = list[nn.Module](), cast("Any", made).config
+
+    def build() -> nn.Module:
+        again.append(config.build(**given))
+        return again[0]
+
+    try:
+        with torch.random.fork_rng(devices=[]):
+            shape_of(build, UNBOUNDED)
+    except (TypeError, ValueError, UserError):
+        return False  # it was built from other ingredients, or cannot be without numbers
+    return bool(again) and list(_facts(made)) == list(_facts(again[0]))
+
+
+def _facts(module: nn.Module) -> Iterator[tuple[Any, ...]]:
+    """What a module is, but for the numbers of its tensors."""
+    for name, part in module.named_modules():
+        tensors = {**dict(part.named_parameters()), **dict(part.named_buffers())}
+        shapes = {each: tensor.shape for each, tensor in tensors.items()}
+        held = {each: len(value) for each, value in vars(part).items() if each.endswith("_hooks")}
+        plain = {
+            each: value if isinstance(value, PLAIN) or inspect.isroutine(value) else type(value)
+            for each, value in vars(part).items()
+            if each not in _OF_TRAINING
+        }
+        yield name, type(part), part.extra_repr(), shapes, held, plain

@@ -70,9 +70,7 @@ class Session:
 
     def _configs(self) -> Iterator[tuple[str, Config]]:
         for name in self._order:
-            node, made = self.nodes[name], self._objects[name]
-            if not (node.is_config or isinstance(node.value, BuiltFrom)):
-                continue  # a function may have changed what it has built
+            made = self._objects[name]
             config = made if isinstance(made, Config) else getattr(made, "config", None)
             if not isinstance(config, Config):  # a class of a person's own need not keep it
                 config = self._built_from.get(name)

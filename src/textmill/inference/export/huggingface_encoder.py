@@ -153,7 +153,7 @@ def _most(task: ColumnsTask, encoder: PretrainedEncoder) -> int:
     if words or "question" in task.text.inputs:  # the limits are of words, and of questions
         return MOST if positions is None else positions + (2 if words else 0)
     limit = min(task.text.limits.values())  # all are alike
-    return 2 * limit if getattr(task.module.config, "together", False) else limit
+    return 2 * limit if getattr(task.module, "together", False) else limit
 
 
 def _tokenizer(task: ColumnsTask) -> Any:

@@ -149,7 +149,7 @@ def _texts(module: Scored, task: Any, kind: str) -> Form:
 
 
 def _reads_texts(task: Any, text: TextVector) -> bool:
-    together = getattr(task.module.config, "together", False)
+    together = getattr(task.module, "together", False)
     pair = len(task.text.input_columns) == 2
     return set(task.text.inputs) <= {"text", "text1", "text2"} and together == pair
 

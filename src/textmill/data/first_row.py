@@ -51,7 +51,7 @@ USUAL = frozenset(_USUAL.split())
 
 
 def first_rows(path: Path, layout: RowFormat, count: int = HEAD_LINES) -> list[Row]:
-    """All cells of the first lines, up to one that is no row; the first may be a header.
+    """The cells of the first rows, up to the first bad one; the first may be a header.
 
     Of CoNLL they are the columns of the first tokens of sentences.
 

@@ -159,7 +159,7 @@ class LongLine:
 
 
 def excerpt(raw: bytes, encoding: str = UTF8) -> str:
-    r"""The first 80 characters; bytes that are none as escapes.
+    r"""The first 80 characters; bytes that cannot be decoded are escaped.
 
     >>> print(excerpt(b"caf\xc3\xa9 \xff"))
     café \xff

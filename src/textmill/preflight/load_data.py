@@ -51,7 +51,7 @@ FIXED = ("source", "target", "references")
 
 @dataclass(frozen=True)
 class RowUse:
-    """What a task reads of rows, as far as that is known before they are read."""
+    """The columns that a task reads, as far as they are known before any row is read."""
 
     columns: Collection[str] | None = None
     """The columns that may be read: all others may be empty. None: any may be."""

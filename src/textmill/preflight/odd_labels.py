@@ -1,4 +1,4 @@
-"""Labels that are likely none: numbers, labels of one row, or several labels taken for one."""
+"""Warnings about columns that are likely no labels: amounts, ids, several labels in a cell."""
 
 import math
 import shlex

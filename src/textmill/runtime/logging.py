@@ -65,7 +65,7 @@ class _LastResort(_Stderr):
 
 
 class _ToFolder(logging.StreamHandler):  # type: ignore[type-arg]  # not generic at run time
-    """Writes a run's ``log.txt``, which nobody sees who has called from Python."""
+    """Writes a run's ``log.txt``; it does not count as a handler that shows warnings."""
 
 
 class _Printable(logging.Formatter):

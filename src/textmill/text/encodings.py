@@ -71,7 +71,7 @@ def checked_encoding(name: str) -> str:
 def decoded(raw: bytes, encoding: str, *, first: bool = False) -> tuple[str, str | None]:
     r"""The text of a line, and what is wrong with its bytes; NUL is.
 
-    Bytes that are of no character are escaped in the text.
+    Bytes that cannot be decoded are escaped in the text.
 
     Args:
         raw: The line.
@@ -114,7 +114,7 @@ def is_part(character: str, encoding: str) -> bool:
 
 
 def is_undecodable(reason: str) -> bool:
-    """Whether a row is bad since its bytes are of no character, as `decoded` says it."""
+    """Whether a row is bad because its bytes cannot be decoded, as `decoded` says it."""
     return _UNDECODABLE.match(reason) is not None
 
 

@@ -1,4 +1,4 @@
-"""What to do about bad rows that have one cause, where it is not to leave them out."""
+"""Advice on bad rows that one setting mends, such as another encoding."""
 
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -92,7 +92,7 @@ def utf8_warning(path: Path, layout: RowFormat, prefix: str = "") -> str:
 
 
 def _undecodable_at(data: bytes) -> int:
-    """The first byte that is of no character of UTF-8."""
+    """The first byte that is not UTF-8."""
     try:
         data.decode(UTF8)
     except UnicodeDecodeError as error:

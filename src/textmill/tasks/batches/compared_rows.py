@@ -46,8 +46,8 @@ class ComparedRows:
     def loss(self, compare: Callable[..., Any], vectors: Tensor, targets: Tensor) -> Loss:
         """The loss that ``compare(vectors, targets)`` gives of all rows.
 
-        Each rank computes all of it from the vectors of all, of which its own alone have a graph:
-        the sum of the ranks' gradients is that of the whole. The value and the count are those of
+        Each rank computes all of it from the vectors of all ranks. Only its own have a graph: the
+        sum of the ranks' gradients is that of the whole. The value and the count are those of
         the first rank that has rows, and 0 on the others.
 
         Args:

@@ -44,7 +44,6 @@ def question(
         train_data=TextRows.Config(
             path=Path("data/train.json"),
             columns=("id", "question", "context", "answers", "answer_starts"),
-            optional=("id",),
             batch_size=32,
         ),
         valid_data=like("train_data", path=Path("data/dev.json"), shuffle=False),

@@ -30,8 +30,8 @@ ROWS = {
     "joint": "a\tthe cat sat\tO B-x O\nb\tdogs bark\tB-y O\n",
     "ner": WORDS,
     "pairs": "yes\tthe cat sat\tthe cat\nno\tdogs bark\tthe moon\n",
-    "question": '{"id": "a", "question": "who sat", "context": "the cat sat", "answers": ["the cat"], '
-    '"answer_starts": [0]}\n',
+    "question": '{"id": "a", "question": "who sat", "context": "the cat sat", "answers": '
+    '["the cat"], "answer_starts": [0]}\n',
     "ranking": "the cat sat\tthe cat\tdogs bark\nmoon\tthe moon\tfilms are rare\n",
     "regression": "1.5\tthe cat sat\n0.3\tdogs bark\n",
     "similarity": "the cat sat\tthe cat\t4.5\ndogs bark\tthe moon\t0.5\n",

@@ -36,7 +36,7 @@ FEATURES = (linear.BOTH[0], {"ngram_range": (3, 5), "analyzer": "char"})
 CODE = (
     "textmill.models.ngrams",
     "textmill.text.tokenizers.ngram_tokenizer",
-    "textmill.training.linear_solver",
+    "textmill.models.linear_solver",
     "textmill.training.linear_trainer",
 )
 """The modules on which textmill's figures rest: those of other code are made anew."""

@@ -10,6 +10,7 @@ from torch.nn import functional as F
 from typing_extensions import override
 
 from textmill.errors import UserError
+from textmill.models.linear_solver import LabelSolver
 from textmill.models.ngrams import HasNgrams, NgramWeights
 
 __all__ = ["FittedScores", "HasCountedNgrams", "WideScores"]
@@ -84,9 +85,9 @@ class WideScores(nn.Module):
 class FittedScores(nn.Module):
     """A linear classifier of a text's n-grams, fitted once before the first step.
 
-    It is the support vector machine of ``classification/ngrams``, by scikit-learn's LinearSVC with
-    its cost of 1. What is added to its scores, and learns by gradients, begins where n-grams alone
-    have come: it learns from the rows that they leave. Before :meth:`fit` all scores are 0.
+    It is the support vector machine of ``classification/ngrams``, with a cost of 1. What is added
+    to its scores, and learns by gradients, begins where n-grams alone have come: it learns from the
+    rows that they leave. Before :meth:`fit` all scores are 0.
 
     Raises:
         UserError: They are no n-grams.
@@ -119,28 +120,20 @@ class FittedScores(nn.Module):
         """
         import numpy as np
         from scipy.sparse import csr_matrix
-        from sklearn.svm import LinearSVC
 
         right = torch.cat([*labels]).cpu().numpy()
-        known = np.unique(right)
-        if len(known) < 2:
+        if (right == right[:1]).all():
             return
-        device, size = self.table.device, len(self.table)
+        device, (size, out) = self.table.device, self.table.shape
         parts = [(batch, self.values.padded(batch)) for batch in (b.to(device) for b in ids)]
         lengths = torch.cat([(values > 0).sum(dim=1) for _, values in parts]).cpu().numpy()
         places = torch.cat([batch[values > 0] for batch, values in parts]).cpu().numpy()
         numbers = torch.cat([values[values > 0] for _, values in parts]).double().cpu().numpy()
         starts = np.concatenate([[0], np.cumsum(lengths)])
         rows = csr_matrix((numbers, places, starts), shape=(len(right), size))
-        machine = LinearSVC(random_state=0).fit(rows, right)
-        weights, biases = machine.coef_, machine.intercept_
-        if len(known) == 2:  # one line parts two labels
-            weights, biases = np.concatenate([-weights, weights]), np.concatenate([-biases, biases])
-        self.table.zero_()
-        self.bias.fill_(-1.0)
-        at = torch.from_numpy(known).to(device)
-        self.table[:, at] = torch.from_numpy(weights.T).to(self.table)
-        self.bias[at] = torch.from_numpy(biases).to(self.bias)
+        weights, bias = LabelSolver(right, out, {}).fit(rows, right, cost=1.0, seed=0)
+        self.table.copy_(torch.from_numpy(weights))
+        self.bias.copy_(torch.from_numpy(bias))
 
     @override
     def forward(self, ids: Tensor) -> Tensor:

@@ -21,6 +21,13 @@ from textmill.exported.formats import ExportFormat, Format
 from textmill.metrics.reporters import Reporter
 from textmill.metrics.tables import format_value
 from textmill.models.label_losses import BinaryCrossEntropy, CrossEntropyLoss, LabelLoss, multi_hot
+from textmill.models.linear_solver import (
+    LabelSolver,
+    NumberSolver,
+    SeveralLabelsSolver,
+    Solver,
+    solve,
+)
 from textmill.models.ngrams import NgramScores
 from textmill.runtime.devices import Env
 from textmill.runtime.run_context import Experiment
@@ -30,13 +37,6 @@ from textmill.tasks.task import Task
 from textmill.text.columns.labels import LabelColumn, LabelsColumn
 from textmill.text.columns.numbers import NumberColumn
 from textmill.text.features.labels import Labels
-from textmill.training.linear_solver import (
-    LabelSolver,
-    NumberSolver,
-    SeveralLabelsSolver,
-    Solver,
-    solve,
-)
 from textmill.training.loop import Trainer
 from textmill.training.observers import Callback
 from textmill.training.progress import Progress

@@ -6,7 +6,7 @@ from scipy.sparse import csr_matrix
 from sklearn.linear_model import Ridge
 from sklearn.svm import LinearSVC
 
-from textmill.training.linear_solver import (
+from textmill.models.linear_solver import (
     LabelSolver,
     NumberSolver,
     SeveralLabelsSolver,

@@ -104,7 +104,7 @@ def train_on_ray(given: Mapping[str, Any], ray: Ray, *, ranks: int, include: Seq
         RunStoppedError: A signal came; the ranks have saved.
     """
     engine = _connected(ray, ranks)
-    told = ray.folder.absolute() / f"stop-{secrets.token_hex(8)}.txt"
+    stop_file = ray.folder.absolute() / f"stop-{secrets.token_hex(8)}.txt"
     train, by_torch = import_module("ray.train"), import_module("ray.train.torch")
     trainer = by_torch.TorchTrainer(
         _rank,
@@ -112,7 +112,7 @@ def train_on_ray(given: Mapping[str, Any], ray: Ray, *, ranks: int, include: Seq
             "given": given,
             "include": [*include],
             "folder": os.getcwd(),
-            "told": str(told),
+            "stop_file": str(stop_file),
         },
         scaling_config=train.ScalingConfig(
             num_workers=ranks, use_gpu=ray.gpus > 0, resources_per_worker=ray.resources
@@ -123,17 +123,17 @@ def train_on_ray(given: Mapping[str, Any], ray: Ray, *, ranks: int, include: Seq
         ),
     )
     try:
-        _fit(trainer.fit, told)
+        _fit(trainer.fit, stop_file)
     except train.TrainingFailedError as error:
         last = str(error).strip().splitlines()[-1]
         raise RunError(f"The ranks failed, as is said above: {last}") from None
     finally:
-        told.unlink(missing_ok=True)
+        stop_file.unlink(missing_ok=True)
         engine.shutdown()
 
 
-def _fit(fit: Callable[[], object], told: Path) -> None:
-    """Waits for the ranks. A signal is handed to them by the file ``told``, so that they save.
+def _fit(fit: Callable[[], object], stop_file: Path) -> None:
+    """Waits for the ranks. A signal is handed to them by ``stop_file``, so that they save.
 
     Ray Train has handlers of its own, in the main thread only, which end the ranks as they are.
 
@@ -153,13 +153,15 @@ def _fit(fit: Callable[[], object], told: Path) -> None:
         waiting.start()
         while waiting.is_alive():
             waiting.join(LOOK_SECONDS)
-            if stop.received is not None and not told.exists():
-                told.parent.mkdir(parents=True, exist_ok=True)
-                write_atomic(told, str(stop.received).encode())
+            if stop.received is not None and not stop_file.exists():
+                stop_file.parent.mkdir(parents=True, exist_ok=True)
+                write_atomic(stop_file, str(stop.received).encode())
                 LOG.info("The ranks are asked to save and end. Ctrl-C again ends them at once.")
         if failed:
             raise failed[0]
-        if stop.received is not None and not (said := told.read_text(encoding="utf-8")).isdecimal():
+        # No file: the ranks had ended before the signal could be handed to them.
+        said = stop_file.read_text(encoding="utf-8") if stop_file.exists() else ""
+        if stop.received is not None and said and not said.isdecimal():
             raise RunStoppedError(stop.received, said)
 
 
@@ -168,25 +170,25 @@ def _rank(asked: Mapping[str, Any]) -> None:
     from textmill.runs.train import train
 
     os.chdir(asked["folder"])
-    rank, told = Env.detect("cpu").rank, Path(asked["told"])
+    rank, stop_file = Env.detect("cpu").rank, Path(asked["stop_file"])
     log_to_stderr(rank)
-    with including(asked["include"]), _listening(told):
+    with including(asked["include"]), _listening(stop_file):
         try:
             train(**asked["given"])
         except RunStoppedError as error:  # no failure, after which Ray would start the ranks again
             if rank == 0:
-                write_atomic(told, str(error).encode())
+                write_atomic(stop_file, str(error).encode())
 
 
 @contextmanager
-def _listening(told: Path) -> Iterator[None]:
+def _listening(stop_file: Path) -> Iterator[None]:
     """Asks the run of the block to stop once the file holds the number of a signal."""
     ended = threading.Event()
 
     def listen() -> None:
         while not ended.wait(LOOK_SECONDS):
             with suppress(OSError, ValueError):
-                ask_to_stop(int(told.read_text(encoding="utf-8")))
+                ask_to_stop(int(stop_file.read_text(encoding="utf-8")))
 
     threading.Thread(target=listen, daemon=True).start()
     try:

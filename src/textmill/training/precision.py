@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from textmill.checkpoint.parts import Stateful
-from textmill.errors import UserError, worded
+from textmill.errors import UserError
 
 __all__ = ["LossScale", "Numbers", "Precision", "autocast", "settled"]
 
@@ -26,10 +26,9 @@ AMPERE = (8, 0)
 def settled(
     precision: Precision, device: str | torch.device, *, recorded: Numbers | None = None
 ) -> Numbers:
-    """What a run computes with: what it began with, else what is set, else what its device has.
+    """What a run computes with: what is set; of ``auto`` what it began with, else the best there is.
 
-    Raises:
-        UserError: It began with something else than what is set.
+    Another setting than a run began with is another run: it is in the key.
 
     Example:
         >>> settled("auto", "cpu"), settled("auto", "cpu", recorded="bf16"), settled("fp16", "cpu")
@@ -39,12 +38,6 @@ def settled(
         place = torch.device(device)
         has_it = place.type == "cuda" and torch.cuda.get_device_capability(place) >= AMPERE
         return recorded or ("bf16" if has_it else "fp32")
-    if recorded not in (None, precision):
-        raise UserError(
-            f"trainer.precision is {precision}, but this run began with {recorded}, which auto was "
-            f"on its device: {precision} would be another run. Leave it at auto to go on; to train "
-            f"anew: {worded('the same command with --again', 'the same call with again=True')}."
-        )
     return precision
 
 

@@ -106,7 +106,7 @@ def open_recipe(
         table = _named_table(file, named, saved=saved, allow_code=allow_code)
         layer = _settings(node, file, _SAVED_OUTER if saved else _OUTER)
         if saved:
-            layer = _without_places(_as_it_was(layer, table), left_out)
+            layer = _without_places(layer, left_out)
             swaps = _saved_swaps(node, table, allow_code=allow_code)
             table = replace(table, swaps={**table.swaps, **swaps})
             closed = closed if allow_code else (str(file), *closed)
@@ -124,18 +124,6 @@ def _unnamed(path: Path, *, saved: bool) -> str:
         f"the call that began it, with run_dir='{path.parent}'; or register the recipe as an "
         "experiment."
     )
-
-
-def _as_it_was(layer: Entries, table: IngredientTable) -> Entries:
-    """The settings of a run, which had no ingredient that its experiment has only had since.
-
-    A script is the run's own copy: what it has, the run had.
-    """
-    if table.path is not None:
-        return layer
-    none = Scalar("null", layer.place)
-    since = {name: none for name in table.ingredients if name not in layer.entries}
-    return replace(layer, entries={**layer.entries, **since})
 
 
 def _without_places(layer: Entries, left_out: dict[str, Scalar]) -> Entries:

@@ -26,7 +26,7 @@ AMPERE = (8, 0)
 def settled(
     precision: Precision, device: str | torch.device, *, recorded: Numbers | None = None
 ) -> Numbers:
-    """What a run computes with: what is set; of ``auto`` what it began with, else the best there is.
+    """What a run computes with: what is set; of ``auto`` what it began with, else the best one.
 
     Another setting than a run began with is another run: it is in the key.
 

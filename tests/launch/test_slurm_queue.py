@@ -203,6 +203,14 @@ def test_a_job_that_was_cancelled_while_it_waited_has_ended(slurm, tmp_path, mon
     assert job.poll() == 128 + signal.SIGTERM
 
 
+def test_a_look_at_the_queue_from_before_a_job_does_not_end_it(slurm, tmp_path):
+    jobs = SlurmJobs(Slurm())
+    assert jobs.left(None, "other") is None  # a look that is not repeated for half a minute
+    job = jobs.start(["train", "tiny.py"], tmp_path / "log.txt", "a")
+    job._stopped = True
+    assert job.poll() is None, "it still waits or runs"
+
+
 def test_a_watch_asks_for_the_jobs_of_one_before(slurm, tmp_path, caplog):
     caplog.set_level(logging.INFO, logger="textmill")
     run = made_run(tmp_path / "here" / "runs" / "a", steps=(10, 20))

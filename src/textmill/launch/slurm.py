@@ -32,7 +32,8 @@ __all__ = [
 
 SAVE_SECONDS = 120
 """Before the end of its time a job is asked to stop, so that it saves and is queued again."""
-LEFT = "has left Slurm's queue without a result: it was cancelled, or its node was lost."
+GONE = "has left Slurm's queue without a result: it was cancelled, or its node was lost."
+"""What the log of a job says that Slurm no longer has, where it keeps no account of jobs."""
 HEARD_SECONDS = 5
 """How much later than another one a task may hear that the time is nearly over."""
 MOST_JOBS = 100
@@ -173,6 +174,7 @@ class SlurmJob:
         self._job, self._log, self._queue = job, log, queue
         self._code: int | None = None
         self._stopped = False
+        self._since = time.monotonic()
         self._missed: float | None = None
 
     @property
@@ -198,7 +200,7 @@ class SlurmJob:
             self._code = (128 + signal.SIGTERM if self._stopped else 1) if failed else 0
             if self._log is not None:
                 told = [self._job.stderr(), self._job.stdout()]
-                told += [f"error: job {self.id} {LEFT}\n"] if lost else []
+                told += [f"error: job {self.id} {GONE}\n"] if lost else []
                 self._log.write_text("".join(text or "" for text in told), encoding="utf-8")
         return self._code
 
@@ -212,11 +214,12 @@ class SlurmJob:
             return False
         with suppress(UserError):
             self._queue.look()
-        if self._queue.answered is None or self.id in self._queue.names:
-            self._missed = None
+        answered = self._queue.answered
+        if answered is None or answered < self._since or self.id in self._queue.names:
+            self._missed = None  # a look at the queue from before the job says nothing of it
             return False
-        self._missed = self._missed or self._queue.answered
-        return self._stopped or self._queue.answered > self._missed
+        self._missed = self._missed or answered
+        return self._stopped or answered > self._missed
 
     def stop(self) -> bool:
         """Asks Slurm to end it, which a run hears: it saves first."""

@@ -18,8 +18,8 @@ from textmill.runtime.jsonl_log import JsonlLog
 __all__ = ["PartialPredictions", "finished_rows"]
 
 HEAD = {"written_by": "textmill predict"}
-FORMAT = 1
 """What the first line of such a file begins with."""
+FORMAT = 1
 MAGIC = json.dumps(HEAD).removesuffix("}").encode()
 WHAT = {
     "model": "answers of {}, which was another model than {} is now",

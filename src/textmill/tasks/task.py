@@ -291,7 +291,11 @@ class Task(Component):
         }
 
     def errors(self, metrics: Metrics) -> dict[str, float]:
-        """The standard errors of the values of an evaluation, by name, where they are known."""
+        """The standard errors of the values of an evaluation, by name, where they are known.
+
+        They are those of the metrics: a task whose :meth:`reduce` gives another value under the
+        name of one overrides this, too.
+        """
         return {
             name: error for metric in metrics.values() for name, error in metric.errors().items()
         }

@@ -1,7 +1,6 @@
 import logging
 import re
-import subprocess
-import sys
+from pathlib import Path
 
 import pytest
 
@@ -11,9 +10,10 @@ from textmill.runtime.logging import log_to_folder, log_to_stderr
 
 @pytest.fixture(autouse=True)
 def restored_logger():
-    logger = logging.getLogger("textmill")
-    before = logger.handlers[:], logger.level
+    root, logger = logging.getLogger(), logging.getLogger("textmill")
+    level, before = root.level, (logger.handlers[:], logger.level)
     yield
+    root.setLevel(level)
     logger.handlers[:], level = before
     logger.setLevel(level)
 
@@ -48,43 +48,70 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
         pass
 
 
-CALLER = """
-import logging
-from pathlib import Path
-from textmill.runtime.logging import log_to_folder, log_to_stderr
+def configure(*, of_root=None, of_textmill=None, handler=False):
+    """A caller's own logging: levels, and a handler above textmill's logger."""
+    if of_root:
+        logging.getLogger().setLevel(of_root)
+    if of_textmill:
+        logging.getLogger("textmill").setLevel(of_textmill)
+    if handler:
+        logging.basicConfig(format="mine %(levelno)d")
 
-{configured}
-logger = logging.getLogger("textmill.train")
-logger.warning("before")
-with log_to_folder(Path("."), rank={rank}), log_to_folder(Path("."), rank={rank}):
-    logger.info("quiet")
-    logger.warning("warned")
-    logger.warning("by the console", extra={{"to_file": True}})
-    logger.error("failed")
-logger.warning("after")
-"""
+
+def handle_by(handler):
+    handler.setFormatter(logging.Formatter("mine %(levelno)d"))
+    logging.getLogger("textmill").addHandler(handler)
+
+
 MINE = [f"mine {level}" for level in (30, 20, 30, 30, 40, 30)]
-NOWHERE = "logging.getLogger('textmill').addHandler(logging.NullHandler())"
+WARNINGS = [line for line in MINE if line != "mine 20"]
 
 
 @pytest.mark.parametrize(
     ("configured", "rank", "said"),
     [
-        ("", 0, ["before", "warned", "failed", "after"]),
-        ("", 1, ["before", "failed", "after"]),
-        ("log_to_stderr()", 0, ["before", "quiet", "warned", "failed", "after"]),
-        (NOWHERE, 0, []),
-        ("logging.getLogger('textmill').setLevel(logging.ERROR)", 0, ["failed"]),
-        ("logging.getLogger('textmill').setLevel(logging.CRITICAL)", 0, []),
-        ("logging.basicConfig(format='mine %(levelno)d')", 0, MINE),
-        ("logging.basicConfig(filename='own.log')", 0, []),
+        (lambda: None, 0, ["before", "warned", "failed", "after"]),
+        (lambda: None, 1, ["before", "failed", "after"]),
+        (log_to_stderr, 0, ["before", "quiet", "warned", "failed", "after"]),
+        (lambda: handle_by(logging.NullHandler()), 0, []),
+        (lambda: handle_by(logging.StreamHandler()), 0, WARNINGS),
+        (lambda: configure(of_textmill=logging.ERROR), 0, ["failed"]),
+        (lambda: configure(of_root=logging.ERROR), 0, ["failed"]),
+        (lambda: configure(of_textmill=logging.CRITICAL), 0, []),
+        (lambda: configure(handler=True), 0, WARNINGS),
+        (lambda: configure(handler=True, of_root=logging.INFO), 0, MINE),
+        (lambda: configure(handler=True, of_textmill=logging.INFO), 0, MINE),
+        (
+            lambda: configure(handler=True, of_root=logging.INFO, of_textmill=logging.WARNING),
+            0,
+            WARNINGS,
+        ),
+        (lambda: configure(handler=True, of_root=logging.ERROR), 0, ["mine 40"]),
+        (lambda: logging.basicConfig(filename="own.log"), 0, []),
     ],
 )
-def test_a_python_caller_sees_each_warning_once_unless_logging_is_configured(
-    tmp_path, configured, rank, said
+def test_a_python_caller_sees_each_line_once_of_the_level_he_set(
+    tmp_path, monkeypatch, capsys, configured, rank, said
 ):
-    code = CALLER.format(configured=configured, rank=rank)
-    found = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
-    assert found.stderr.splitlines() == said
+    """What he sees is the same before, within and after a run; the run's file has all."""
+    monkeypatch.chdir(tmp_path)
+    root, textmill = logging.getLogger(), logging.getLogger("textmill")
+    with monkeypatch.context() as patch:  # pytest's own handlers are back when it takes them
+        patch.setattr(root, "handlers", [])
+        configured()
+        before = [(logger.level, logger.handlers[:]) for logger in (root, textmill)]
+        logger = logging.getLogger("textmill.train")
+        logger.warning("before")
+        with log_to_folder(Path(), rank=rank) as path, log_to_folder(Path(), rank=rank):
+            logger.debug("unseen")
+            logger.info("quiet")
+            logger.warning("warned")
+            logger.warning("by the console", extra={"to_file": True})
+            logger.error("failed")
+        logger.warning("after")
+        assert before == [(logger.level, logger.handlers) for logger in (root, textmill)]
+        for handler in root.handlers:
+            handler.close()
+    assert capsys.readouterr().err.splitlines() == said
+    lines = [line.split(": ")[1] for line in path.read_text().splitlines()]
+    assert lines[::2] == ["quiet", "warned", "by the console", "failed"]

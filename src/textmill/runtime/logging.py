@@ -56,16 +56,35 @@ class _LastResort(_Stderr):
 
     @override
     def emit(self, record: logging.LogRecord) -> None:
-        logger: logging.Logger | None = logging.getLogger(record.name)
-        while logger is not None:
-            if any(not isinstance(each, _LastResort | _ToFolder) for each in logger.handlers):
-                return
-            logger = logger.parent if logger.propagate else None
-        super().emit(record)
+        if not any(_handlers_of_user(logging.getLogger(record.name))):
+            super().emit(record)
 
 
 class _ToFolder(logging.StreamHandler):  # type: ignore[type-arg]  # not generic at run time
     """Writes a run's ``log.txt``; it does not count as a handler that shows warnings."""
+
+
+class _UserLevel(logging.Filter):
+    """Keeps the user's level at a handler while textmill's logger lets more through to a file."""
+
+    def __init__(self, level: int) -> None:
+        super().__init__("textmill")
+        self._level = level
+
+    @override
+    def filter(self, record: logging.LogRecord) -> bool:
+        return record.levelno >= self._level or not super().filter(record)
+
+
+def _handlers_of_user(logger: logging.Logger) -> Iterator[logging.Handler]:
+    """The handlers that a logger's lines reach, but for those that exist while a run lasts."""
+    while True:
+        for handler in logger.handlers:
+            if not isinstance(handler, _LastResort | _ToFolder):
+                yield handler
+        if not logger.propagate or logger.parent is None:
+            return
+        logger = logger.parent
 
 
 class _Printable(logging.Formatter):
@@ -102,8 +121,10 @@ def log_to_stderr(rank: int = 0) -> None:
 def log_to_folder(folder: Path, *, rank: int = 0) -> Iterator[Path]:
     r"""While the block runs, appends textmill's lines, dated, to the folder's ``log.txt``.
 
-    Other ranks than 0 write ``log-<rank>.txt``. Where no logging is configured, warnings go to
-    stderr, too; of other ranks errors. Yields the file's path.
+    Other ranks than 0 write ``log-<rank>.txt``. The file has all lines from ``INFO`` on. Handlers
+    of the caller get those of the level that he set on the logger ``textmill`` or above it. If no
+    logging is configured, warnings go to stderr, too; of other ranks errors. Yields the file's
+    path.
 
     Raises:
         StorageError: the file cannot be opened.
@@ -123,23 +144,28 @@ def log_to_folder(folder: Path, *, rank: int = 0) -> Iterator[Path]:
     handler.setLevel(logging.INFO)
     handler.setFormatter(_Printable(_FORMAT, datefmt="%Y-%m-%d %H:%M:%S"))
     logger = logging.getLogger("textmill")
-    before = logger.level
-    shown.setLevel(max(before, logging.WARNING if rank == 0 else logging.ERROR))
+    before, wanted = logger.level, logger.getEffectiveLevel()
+    of_user, filtered = list(_handlers_of_user(logger)), _UserLevel(wanted)
+    shown.setLevel(max(wanted, logging.WARNING if rank == 0 else logging.ERROR))
     shown.setFormatter(_Printable("%(message)s"))
     is_shown = any(isinstance(each, _LastResort) for each in logger.handlers)
     for each in (handler,) if is_shown else (handler, shown):
         logger.addHandler(each)
+    for users in of_user:
+        users.addFilter(filtered)
     _let_through(logger)
     try:
         yield path
     finally:
         for each in (handler, shown):
             logger.removeHandler(each)
+        for users in of_user:
+            users.removeFilter(filtered)
         logger.setLevel(before)
         handler.close()
         stream.close()
 
 
 def _let_through(logger: logging.Logger) -> None:
-    if logger.level == logging.NOTSET or logger.level > logging.INFO:
+    if logger.getEffectiveLevel() > logging.INFO:
         logger.setLevel(logging.INFO)

@@ -125,6 +125,12 @@ def test_an_import_of_a_foreign_name_says_textmill_s(tmp_path):
         ("distributed_world_size=2", "In textmill it is textmill train --nproc N, a process for"),
         ("trainer.num_nodes=2", "In textmill it is textmill train --launcher slurm slurm.nodes=N"),
         ("trainer.strategy=fsdp", "In textmill it is trainer.data_parallelism."),
+        ("trainer.recovery_max_trials=3", "In textmill it is trainer.max_nonfinite."),
+        (
+            "slurm.time=2h",
+            "'slurm' is no ingredient of this recipe. In textmill it is for --launcher slurm, "
+            "which the command does not have.",
+        ),
     ],
 )
 def test_a_setting_of_another_framework_is_told_textmill_s_name(word, text):

@@ -363,6 +363,29 @@ def test_a_parameter_that_no_gradient_reaches_is_noted(recipe):
     )
 
 
+@pytest.mark.parametrize(
+    ("row", "valid", "note"),
+    [
+        ("same", "same", "Every label in column 'label' of train_data is 'same'"),
+        ("1.{}", "1.{}", "90 rows of train_data have 90 different labels, all of them numbers"),
+        ("my label {}", "my label {}", "90 rows of train_data have 90 different labels"),
+        ("same", "other", "Every label in column 'label' of train_data is 'same'"),
+    ],
+)
+def test_a_warning_about_labels_is_said_once(row, valid, note, tmp_path, monkeypatch, caplog):
+    """Notes are printed at the end; the log had those of the task, too. A fault loses none."""
+    monkeypatch.chdir(tmp_path)
+    for name, label in (("train", row), ("valid", valid)):
+        lines = [f"{label.format(number + 10)}\tsome words\n" for number in range(90)]
+        Path(f"{name}.tsv").write_text("".join(lines))
+    found = check(
+        "classification/docnn/local", ["train_data.path=train.tsv", "valid_data.path=valid.tsv"]
+    )
+    assert bool(found.problems) == (row != valid)
+    assert sum(note in line for line in found.notes) == 1
+    assert note not in caplog.text
+
+
 def test_ready_batches_are_compared_with_the_text_path(recipe):
     said = []
     found = check(recipe(READY), device="cpu", say=said.append)

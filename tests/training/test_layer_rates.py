@@ -143,6 +143,9 @@ WRONG = [
     ({"rates": {"decodr.*": 2.0}},
      "optimizer.rates names 'decodr.*', which no parameter of the module matches. "
      "Did you mean 'decoder.*'"),
+    ({"freeze": ("*.layer.*",)},
+     "optimizer.freeze names '*.layer.*', which no parameter of the module matches. "
+     "Did you mean '*.layers.*'"),
     ({"freeze": ("zzz",)},
      "optimizer.freeze names 'zzz', which no parameter of the module matches. "
      "Names are: output_weight, source.tokens.weight, "),

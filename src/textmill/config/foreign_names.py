@@ -50,6 +50,7 @@ SETTINGS = _inverted({
     "trainer.clip_norm": "gradient_clip_val gradient_clip_norm max_clip_norm max_grad_norm",
     "trainer.precision": "mixed_precision_dtype fp16 bf16 mixed_precision "
     "use_fp16 fp16_args",
+    "trainer.max_nonfinite": "recovery_max_trials",
     "trainer.compile": "torch_compile",
     "trainer.activation_checkpointing": "gradient_checkpointing checkpoint_activations",
     "trainer.seed": "random_seed seed_everything",
@@ -71,6 +72,9 @@ SETTINGS = _inverted({
     "reporters.also": "report_to",
     "the option --run-dir": "model_dir output_dir default_root_dir workdir modules_save_dir "
     "save_snapshot_path save_dir",
+    "the option --config": "config_file",
+    "a word for each setting, without dashes: name.setting=value": "params_override gin_params "
+    "gin_bindings",
     "the option --device": "accelerator device gpus no_cuda use_cuda_if_available "
     "use_cpu",
     "the command textmill check": "fast_dev_run",
@@ -90,6 +94,8 @@ SETTINGS = _inverted({
     "nproc_per_node distribution_strategy distributed_world_size",
     "textmill train --launcher slurm slurm.nodes=N, or torchrun": "num_nodes nnodes",
     "trainer.data_parallelism": "strategy",
+    "for --launcher slurm, which the command does not have": "slurm",
+    "for --launcher ray, which the command does not have": "ray",
 })  # fmt: skip
 """Settings and ingredients, by their names there."""
 

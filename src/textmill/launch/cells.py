@@ -183,9 +183,9 @@ def place_cell(named: Named, fixed: Sequence[str], chosen: tuple[str, ...]) -> C
 
 def _same_run(label: str) -> str:
     return (
-        f"this is the same run as that of {label}: what tells the two apart decides no result, as "
-        "length, saving and reporting do not. Give one value; a value that is a list is written "
-        "in brackets, [a,b]."
+        f"this is the same run as that of {label}: they differ only in settings that change no "
+        "result, such as length, saving and reporting. Give one value; write a list in brackets: "
+        "[a,b]."
     )
 
 

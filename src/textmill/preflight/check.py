@@ -1,11 +1,12 @@
 """Checking a recipe before it runs: the plan, every row, one real batch to its answer."""
 
 import itertools
+import logging
 import math
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -55,6 +56,7 @@ from textmill.training.progress import Every
 
 __all__ = ["Check", "check"]
 
+LOG = logging.getLogger("textmill")
 Say = Callable[[str], None]
 
 
@@ -244,14 +246,28 @@ class _Walk:
 
     def encode(self) -> str:
         made = partial(self.task.batches_of, seed=seed_of(self.plan))
-        self.train = made("train_data", self.session.get("train_data"), train=True)
-        self.few = self.held_out = _FirstBatches(self.train, 2, "train_data")
-        for name in reversed([n for n in DATA[1:] if n in self.plan.order]):
-            batches = made(name, self.session.get(name), train=False)
-            self.held_out = _FirstBatches(batches, 1, name)
-        self.notes += self.task.notes
+        with self.task_notes():
+            self.train = made("train_data", self.session.get("train_data"), train=True)
+            self.few = self.held_out = _FirstBatches(self.train, 2, "train_data")
+            for name in reversed([n for n in DATA[1:] if n in self.plan.order]):
+                batches = made(name, self.session.get(name), train=False)
+                self.held_out = _FirstBatches(batches, 1, name)
         sized: Any = self.train
         return f"{len(sized):,} batches an epoch" if hasattr(sized, "__len__") else ""
+
+    @contextmanager
+    def task_notes(self) -> Iterator[None]:
+        """Lists what the task notes of its data, and keeps it out of the log: it is said once."""
+
+        def unnoted(record: logging.LogRecord) -> bool:
+            return record.getMessage() not in self.task.notes
+
+        LOG.addFilter(unnoted)
+        try:
+            yield
+        finally:
+            LOG.removeFilter(unnoted)
+            self.notes += self.task.notes
 
     def ready_batches(self) -> str:
         """Ids of a recipe's own batches must be those the text processor gives to their text."""

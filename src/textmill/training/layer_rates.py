@@ -113,6 +113,8 @@ def _nearest(glob: str, names: Sequence[str]) -> str:
     parts = {".".join(name.split(".")[:end]) for name in names for end in range(1, name.count("."))}
     parts |= {name.partition(".")[0] for name in names if "." in name}
     known = [*(f"{part}.*" for part in sorted(parts)), *names]
+    if glob.startswith("*."):  # compared with what stands between two dots, not with whole names
+        known = [f"*.{word}.*" for word in sorted({w for part in parts for w in part.split(".")})]
     near = difflib.get_close_matches(glob, known, n=3)
     if near:
         return f"Did you mean {' or '.join(repr(name) for name in near)}?"

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import textmill
+import textmill.runs  # the default reporters name one of its own, html
 from textmill.config.planning.session import Session
 from textmill.data import TextPairs
 from textmill.data.text_lines import TextLines
@@ -130,6 +131,43 @@ def test_all_files_that_are_missing_are_named(files):
     with pytest.raises(UserError, match=r"^train_data: path: there is no file data/none") as caught:
         textmill.create_task(LOCAL, ["train_data.path=data/none.tsv"])
     assert not Path("runs").exists() or not any(Path("runs").rglob("run.json"))
+
+
+OWN_TASK = """
+from pathlib import Path
+
+from textmill.data.text_rows import TextRows
+from textmill.models.classifier import Regressor
+from textmill.tasks.regression import DocumentRegression
+from textmill.text.columns.numbers import NumberCheck
+from textmill.text.tokenizers.word_tokenizer import FittedWords
+from textmill.training import Trainer
+
+
+class OwnTask(DocumentRegression):
+    class Config(DocumentRegression.Config):
+        def row_check(self, labels=None):
+            return {check}
+
+
+train_data = TextRows.Config(path=Path("t.tsv"), columns=("score", "text"), max_bad_rows=1)
+tokenizer = FittedWords.Config()
+model = Regressor.Config()
+task = OwnTask.Config()
+trainer = Trainer.Config(max_steps=1)
+"""
+
+
+def test_a_task_of_its_own_says_which_rows_are_bad_before_it_is_built(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("t.tsv").write_text("n/a\tsee you\n1.5\tsee you\n2\twin cash\n")
+    Path("own.py").write_text(OWN_TASK.replace("{check}", 'NumberCheck("score")'))
+    said = []
+    assert check("own.py", say=said.append).problems == []
+    assert any(line.startswith("train_data: 2 rows, 1 bad") for line in said)
+    Path("without.py").write_text(OWN_TASK.replace("{check}", "None"))
+    (problem,) = check("without.py").problems
+    assert "t.tsv:1: column 'score': wanted a number, found 'n/a'" in problem
 
 
 def test_an_unknown_label_is_said_to_be_of_its_data(files):

@@ -129,8 +129,9 @@ def test_a_file_of_another_making_is_left_alone(place, capsys):
         for words in ((), ("--restart",)):
             assert command(*words) == 2
             assert capsys.readouterr().err == (
-                "error: out.csv.part is no unfinished file of textmill predict, which would write "
-                "its answers there until they are whole. Move it away, or give another --output.\n"
+                "error: out.csv.part is not an unfinished file of textmill predict, which would "
+                "write its answers there until they are complete. Move it away, or give another "
+                "--output.\n"
             )
             assert part.read_bytes() == content
     part.unlink()

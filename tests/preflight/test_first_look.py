@@ -22,8 +22,8 @@ from textmill.text.tokenizers.word_tokenizer import WordTokenizer
 WARNING = (
     "labels: 60 rows of train_data have 60 different labels in their column 'label', such as "
     "'a soup that is good, number 0'. If another column has the labels, correct the order in "
-    "train_data.columns, or name it by labels.column. If these are the labels, labels.names may "
-    "declare them, and this is not said."
+    "train_data.columns, or name it by labels.column. If these are the labels, declare them in "
+    "labels.names, and this warning goes away."
 )
 
 
@@ -178,8 +178,8 @@ def test_labels_that_differ_by_case_or_spaces_are_said_with_their_counts():
     labels = Labels(dict.fromkeys(names))
     text = text_of(labels)
     ending = (
-        " If they are one, write it in one way in all data; if not, labels.names may declare them, "
-        "and this is not said."
+        " If they are one, write it in one way in all data; if not, declare them in labels.names, "
+        "and this warning goes away."
     )
     said = "labels: labels of the column 'label' that differ by case or spaces alone are different "
     assert odd_labels(text, rows, {}) == [

@@ -14,7 +14,7 @@ from textmill.preflight.check import check
 LOCAL = "classification/docnn/local"
 ROWS = [f"{('ham', 'spam')[n % 2]}\ttext {n}\n" for n in range(100)]
 OTHER = [row.replace("text", "other") for row in ROWS]
-ADVICE = ": its values say more of what is known by heart than of other texts. Take other rows"
+ADVICE = ": its values say more about memorized rows than about new texts. Take other rows"
 HOLDOUT = (
     ", or leave some of train_data to valid_data: train_data.holdout=0.1, and no file of its own."
 )
@@ -47,9 +47,9 @@ def words(valid, train=ROWS):
 def test_rows_that_are_shared_in_bulk_are_said_by_check_and_training(valid, said, caplog):
     given = words(valid)
     textmill.train(LOCAL, given)
-    lines = [line for line in caplog.messages if "known by heart" in line]
+    lines = [line for line in caplog.messages if "memorized rows" in line]
     assert lines == ([said + ADVICE + HOLDOUT] if said else [])
-    notes = [note for note in check(LOCAL, given).notes if "known by heart" in note]
+    notes = [note for note in check(LOCAL, given).notes if "memorized rows" in note]
     assert notes == lines
 
 
@@ -57,7 +57,7 @@ def test_the_test_data_is_looked_at_and_a_holdout_is_not_the_training_data(caplo
     words(OTHER)
     given = ["train_data.path=train.tsv", "train_data.holdout=0.2", "trainer.max_steps=2"]
     textmill.train(LOCAL, [*given, "test_data.path=train.tsv"])
-    lines = [line for line in caplog.messages if "known by heart" in line]
+    lines = [line for line in caplog.messages if "memorized rows" in line]
     assert lines == [f"85 of 100 rows of test_data are in train_data{ADVICE}."], "those not left"
 
 
@@ -69,7 +69,7 @@ def test_blank_lines_of_a_text_are_not_looked_for(same):
         "".join(f"line {n} of a {kind}\n\n" for n, kind in enumerate(kinds))
     )
     words = ["train_data.path=play.txt", "valid_data.path=song.txt"]
-    notes = [note for note in check("language/lstm/local", words).notes if "by heart" in note]
+    notes = [note for note in check("language/lstm/local", words).notes if "memorized rows" in note]
     said = f"40 of 60 rows of valid_data are in train_data (looked for: 60 of 120){ADVICE}{HOLDOUT}"
     assert notes == ([said] if same else [])
 
@@ -88,7 +88,7 @@ def test_rows_are_told_by_all_their_columns_and_not_by_one(caplog):
     given = words(ROWS[:50] + OTHER[50:], train=relabelled + ROWS)
     assert "50 of 100 rows of valid_data" in "".join(check(LOCAL, given).notes)
     given = words([row.replace("ham", "x").replace("spam", "ham") for row in ROWS[:50]])
-    assert "known by heart" not in "".join(check(LOCAL, given).notes)
+    assert "memorized rows" not in "".join(check(LOCAL, given).notes)
 
 
 @pytest.mark.parametrize("held", [1 << 20, 0])
@@ -123,7 +123,7 @@ def test_of_rows_that_stay_in_their_file_the_first_are_looked_at_and_that_is_sai
     assert any(line.startswith(said) for line in caplog.messages), caplog.text
     counted = " (Counted in its first 60 rows.)"
     assert "'ham' (30), 'Ham' (1). If they are one" in caplog.text
-    assert f"and this is not said.{counted}" in caplog.text
+    assert f"and this warning goes away.{counted}" in caplog.text
 
 
 @pytest.mark.parametrize(

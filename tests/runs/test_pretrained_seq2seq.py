@@ -104,7 +104,7 @@ def test_a_model_that_is_none_is_refused(tmp_path: Path) -> None:
         textmill.run_experiment("translation/pretrained", "train", str(tmp_path / "a"), words)
     save_encoder(tmp_path / "bert", "bert")
     words += [f"model.path={tmp_path / 'bert'}"]
-    with pytest.raises(UserError, match="which is no encoder-decoder of texts"):
+    with pytest.raises(UserError, match="which is not an encoder-decoder of"):
         textmill.run_experiment("translation/pretrained", "train", str(tmp_path / "a"), words)
 
 

@@ -51,7 +51,7 @@ def test_an_unseen_label_is_counted_where_rows_are_evaluated_and_said_once(train
     error = r"dev\.tsv:2: column 'label': 'eggs' is no label. The 2 labels are 'ham', 'spam'."
     with pytest.raises(DataError, match=error):
         train("task.unseen_labels=error", valid=rows)
-    said = "1 of 3 rows have a label in column 'label' that training has not ('eggs' 1): they "
+    said = "1 of 3 rows have a label in column 'label' that training has not seen ('eggs' 1): they "
     folder = train("labels.names=[ham, spam]", valid=rows).folder
     assert caplog.text.count(said) == 1
     caplog.clear()

@@ -77,7 +77,7 @@ def test_one_label_a_text(loss):
         task.notes[-1:]
         == [found.details["unseen_labels"]]
         == [
-            "3 of 7 rows have a label in column 'label' that training has not "
+            "3 of 7 rows have a label in column 'label' that training has not seen "
             "('eggs' 2, 'toast' 1): "
             "they count as wrong, and are left out of the loss."
         ]
@@ -100,7 +100,8 @@ def test_several_labels_a_text():
     # home 1, 1; money 1/2, 1; time 0, 0; garden 0, 0; roof 0, 0.
     assert values_of(found, "macro_precision", "macro_recall") == [(1 + 1 / 2) / 5, 2 / 5]
     assert found.details["unseen_labels"].startswith(
-        "2 of 3 rows have a label in column 'topics' that training has not ('garden' 2, 'roof' 1):"
+        "2 of 3 rows have a label in column 'topics' that training has not seen "
+        "('garden' 2, 'roof' 1):"
     )
     known = [
         {**row, "topics": topics} for row, topics in zip(rows, ("home", "", "money"), strict=True)
@@ -164,7 +165,7 @@ def test_labels_of_words(crf):
     assert found.values["span_macro_f1"] == pytest.approx((1 + 0 + 0) / 3)  # of per, loc and org
     assert values_of(found, "label/per/f1", "label/loc/precision") == [1, 0]
     assert found.details["unseen_labels"].startswith(
-        "2 of 3 rows have a label in column 'tags' that training has not ('B-org' 2):"
+        "2 of 3 rows have a label in column 'tags' that training has not seen ('B-org' 2):"
     )
     batches = task.batches(tagging.Data(TAGS, batch_size=9), train=False, seed=1)
     (batch,) = batches
@@ -216,8 +217,8 @@ def test_intents_and_slots(form, crf):
     ) == [2 / 4, 1 / 4, 2 / 4, 2 / 4]
     assert found.values["bracket/overall_f1"] == pytest.approx(4 / 8)
     assert found.details["unseen_labels"].count("of 4 rows have a label in column") == 2
-    assert "'label' that training has not ('weather' 2)" in found.details["unseen_labels"]
-    assert "'slots' that training has not ('mood' 2)" in found.details["unseen_labels"]
+    assert "'label' that training has not seen ('weather' 2)" in found.details["unseen_labels"]
+    assert "'slots' that training has not seen ('mood' 2)" in found.details["unseen_labels"]
     alone = evaluated(task, joint.Data(rows[:1])).values["loss"]
     assert found.values["loss"] == pytest.approx(alone), "of frames that training has"
 

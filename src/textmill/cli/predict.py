@@ -60,7 +60,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def add_rows(parser: argparse.ArgumentParser) -> None:
-    """Rows to answer, how they are read, and what becomes of an output that is there."""
+    """Adds the options for rows, for how they are read, and for an output file that exists."""
     parser.add_argument("file", nargs="?", default="-", help="a file of rows; - is stdin")
     parser.add_argument(
         "words",
@@ -150,7 +150,7 @@ def _rows(predictor: Any, args: argparse.Namespace, source: IO[bytes]) -> Column
     head = Peeked(source)
     if args.model is None:
         refuse_pdf(head.lines[:HEAD], args.file, args.run)
-    data = _said(predictor, args)
+    data = _recorded_layout(predictor, args)
     words = _columns_words(args)
     if data == {} and words:
         raise _no_columns(args)
@@ -179,8 +179,8 @@ def _is_no_run(args: argparse.Namespace) -> bool:
     return args.model is not None or is_export(Path(args.run))
 
 
-def _said(predictor: Any, args: argparse.Namespace) -> Mapping[str, Any] | None:
-    """How what is no run says that rows are read; nothing where it says nothing. None: a run."""
+def _recorded_layout(predictor: Any, args: argparse.Namespace) -> Mapping[str, Any] | None:
+    """The column layout recorded in an export ({} if there is none); None for a run."""
     if args.model is not None:
         return {"columns": list(predictor.columns)}
     return predictor.data or {} if _is_no_run(args) else None
@@ -215,7 +215,7 @@ def _is_json(path: Path) -> bool:
 
 
 def _refuse_pdf(args: argparse.Namespace) -> None:
-    """Refuses a PDF before a model is loaded; another file that cannot be read is told later."""
+    """Refuses a PDF before a model is loaded; other unreadable files are refused on reading."""
     path = Path(args.file)
     if path.is_file() and os.access(path, os.R_OK):
         with path.open("rb") as file:
@@ -249,7 +249,7 @@ def _no_columns(args: argparse.Namespace) -> UserError:
 
 def _column_rows(predictor: Any, args: argparse.Namespace, source: IO[bytes]) -> ColumnRows:
     """The rows of a file, read by the run's settings of its data."""
-    data = _said(predictor, args)
+    data = _recorded_layout(predictor, args)
     if data == {}:
         raise _no_columns(args)
     if data is not None:

@@ -1,4 +1,4 @@
-"""Names that other frameworks have for textmill's things: who writes one is told textmill's.
+"""Other frameworks' names for textmill's settings, commands and hooks: errors name textmill's.
 
 They are PyText's, Model Garden's, fairseq2's, Lightning's and transformers'.
 """
@@ -395,7 +395,7 @@ def _is_abstract(hook: Any) -> bool:
 
 @lru_cache
 def missing_hooks(kind: type[Any]) -> tuple[str, ...]:
-    """What textmill calls and a class of a person's own has not, each with what it is.
+    """The abstract methods that a user's class lacks, each with its first line of documentation.
 
     A method whose callers in its class are all overridden is not needed.
     """

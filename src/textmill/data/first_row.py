@@ -1,4 +1,4 @@
-"""What the top of a file of columns says: whether its names are there, and were said to be."""
+"""The top of a file of columns: whether it has a header, and whether the settings say so."""
 
 import csv
 import itertools
@@ -80,7 +80,7 @@ def first_rows(path: Path, layout: RowFormat, count: int = HEAD_LINES) -> list[R
 
 
 def first_cells(path: Path, layout: RowFormat) -> Row | None:
-    """The first of `first_rows`, without empty cells at its end; None where there is none."""
+    """The first of `first_rows`, without empty cells at its end; None for an empty file."""
     row = next(iter(first_rows(path, layout, 1)), None)
     if row is None or isinstance(layout, ConllFormat):
         return row

@@ -375,9 +375,9 @@ class TextPairs(Component, Batched, AccountedRows):
         return cells, header_places(self._layout, cells, str(path))
 
     def _check_header(self, path: Path, ingredient: str) -> None:
-        """A header that nobody spoke of would be one more row, and its label one more label.
+        """Refuses a header that no setting names: it would be a row, and its label a label.
 
-        One that says otherwise than positions that are given makes one column another.
+        A header that contradicts the given positions would swap columns.
         """
         if self.config.delimiter is None and not self._other_format(path, ingredient):
             other = other_delimiter(path, self._layout, f"{ingredient}.")
@@ -437,7 +437,7 @@ class TextPairs(Component, Batched, AccountedRows):
             )
 
     def _header_setting(self, path: Path, ingredient: str) -> str:
-        """What to do about a header that nobody spoke of."""
+        """What to do about a header that no setting names."""
         if isinstance(self._layout, ConllFormat):
             return "If that is a header, take it out: a conll file has none."
         words = " ".join(as_it_is(path, self._layout, f"{ingredient}."))

@@ -235,7 +235,7 @@ class WindowForward(Forward):
     def _answer(
         self, start: NDArray[Any], last: NDArray[Any], odds: float
     ) -> tuple[int, int, float, float]:
-        """First and last token of the best answer, its probability, and that there is none.
+        """First and last token of the best answer, its probability, and that of no answer.
 
         Args:
             start: Of each token, unnormalized. *Shape:* ``[L]``.

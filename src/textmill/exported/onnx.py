@@ -68,7 +68,9 @@ class OnnxGraph:
             given = {name: arrays[name] for name in self.inputs}
         except KeyError as missing:
             name = missing.args[0]
-            raise ExportError(f"{self.path}: wants '{name:.80}', which the text has not") from None
+            raise ExportError(
+                f"{self.path}: needs '{name:.80}', which the text processor does not give"
+            ) from None
         try:
             outputs = self.session.run(self.outputs, given)
         except Exception as error:

@@ -18,7 +18,7 @@ _B = TypeVar("_B")
 def check_state(
     metric: Metric, state: Mapping[str, Any], settings: Mapping[str, Any], *keys: str
 ) -> None:
-    """Refuses a state that has not the ``settings``, or not exactly ``keys`` beside them."""
+    """Refuses a state without the ``settings``, or with other ``keys`` beside them."""
     if set(state) != {"settings", *keys} or state["settings"] != settings:
         raise MetricError(
             f"A {type(metric).__name__} counts with the settings {_brief(dict(settings))}, but the "

@@ -79,7 +79,7 @@ class WordVocabInfo(ModelVocabInfo, Protocol):
 
     @property
     def unk_idx(self) -> int:
-        """Id of the words that it has not."""
+        """Id of unknown words."""
 
 
 class HasWordVocabInfo(Protocol):

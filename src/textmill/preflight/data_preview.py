@@ -153,7 +153,7 @@ def _shared(train: Sequence[Any], other: Sequence[Any], name: str) -> str:
     first = "" if every else f"the first {LOOKED_AT:,} rows of "
     return (
         f"{found:,} of {count:,} rows of {name} are in {first}train_data{of_all}: its values say "
-        "more of what is known by heart than of other texts. Take other rows"
+        "more about memorized rows than about new texts. Take other rows"
     )
 
 

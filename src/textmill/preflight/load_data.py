@@ -51,12 +51,12 @@ FIXED = ("source", "target", "references")
 
 @dataclass(frozen=True)
 class RowUse:
-    """The columns that a task reads, as far as they are known before any row is read."""
+    """What is known before any row is read about the columns that a task reads."""
 
     columns: Collection[str] | None = None
     """The columns that may be read: all others may be empty. None: any may be."""
     check: RowCheck | None = None
-    """What a row must have beside them."""
+    """What else a row must pass."""
     may_lack: Collection[str] = ()
     """Columns that a row may have empty, as it has several labels or none."""
 
@@ -137,7 +137,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def refuse_other_header(name: str, data: object, first: object) -> None:
-    """Refuses data whose first line, which is no row, has not the names of the training data.
+    """Rejects data whose header does not match the training data's.
 
     Data that follows ``train_data`` has its ``header=true``: of a file without one a row is lost.
 
@@ -199,7 +199,7 @@ def read_all(
 
 
 def _built(session: Session, names: Sequence[str]) -> dict[str, Any]:
-    """All data, by its name; what cannot be made, as a file is missing, is told with what is read.
+    """All data by its name; data that cannot be made is reported with the errors of reading.
 
     A person who has a file with a header, and no second one, hears of both at once.
     """

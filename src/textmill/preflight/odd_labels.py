@@ -1,4 +1,4 @@
-"""Warnings about columns that are likely no labels: amounts, ids, several labels in a cell."""
+"""Warnings about columns that are likely not labels: amounts, ids, several labels in a cell."""
 
 import math
 import shlex
@@ -32,9 +32,9 @@ MARKS = "|;,"
 def odd_labels(
     text: TextProcessor, data: object, settings: Mapping[str, Mapping[str, Any]]
 ) -> list[str]:
-    """Warnings of labels, taken from ``train_data``, that are likely none.
+    """Warnings about labels found in ``train_data`` that are likely not labels.
 
-    Labels that the settings of the plan declare are as they were meant.
+    Labels declared in the settings are taken as meant.
     """
     rows, found = rows_at_hand(data, text.columns), list[str]()
     first = "" if isinstance(rows, Rows) or len(rows) <= LOOKED_AT else f"{LOOKED_AT:,} rows"
@@ -64,7 +64,7 @@ def odd_labels(
 
 
 def _many(name: str, labels: Labels, count: int) -> str:
-    """A warning of labels that are as many as texts or amounts; empty where they are not."""
+    """A warning if there are as many labels as texts or amounts would be; else empty."""
     numbers = len(labels) > RATINGS and all(map(_is_number, labels))
     numbers &= count < RATINGS * len(labels) or not all(map(str.isdecimal, labels))
     few = 2 if labels.multiple else FEW  # rows have several each, as words have tags
@@ -76,7 +76,7 @@ def _many(name: str, labels: Labels, count: int) -> str:
         f"{name}: {count:,} rows of train_data have {len(labels):,} {what} in their column "
         f"'{labels.column}', such as {shortened(labels[0])}. If another column has the labels, "
         f"correct the order in train_data.columns, or name it by {name}.column.{learn * numbers} "
-        f"If these are the labels, {name}.names may declare them, and this is not said."
+        f"If these are the labels, declare them in {name}.names, and this warning goes away."
     )
 
 
@@ -105,8 +105,8 @@ def _several_in_one(name: str, labels: Labels, text: TextProcessor) -> list[str]
             f"{name}: {len(joined):,} of the {len(labels):,} labels in the column "
             f"'{labels.column}', such as {shortened(joined[0])}, seem to be several with "
             f"{separator!r} between them. A cell is read as {now}. If a row has several labels: "
-            f"{setting}. If they are each one, {name}.names may declare the labels, "
-            "and this is not said."
+            f"{setting}. If each is one label, declare the labels in {name}.names, and this "
+            "warning goes away."
         ]
     return []
 
@@ -124,7 +124,7 @@ def _is_joined(label: str, separator: str, labels: Labels) -> bool:
 
 
 def _counts(labels: Labels, rows: Sequence[Mapping[str, Any]]) -> Counter[str]:
-    """How many rows each label has; of several in a row each counts."""
+    """How many rows each label has; each of several labels of a row counts."""
     column = labels.column
     looked = islice(rows, LOOKED_AT)
     values = rows.column(column) if isinstance(rows, Rows) else [row[column] for row in looked]
@@ -144,5 +144,5 @@ def _one_label(name: str, labels: Labels, group: Sequence[str], counts: Counter[
     return (
         f"{name}: labels of the column '{labels.column}' that differ by case or spaces alone are "
         f"different labels: {listed}. If they are one, write it in one way in all data; if not, "
-        f"{name}.names may declare them, and this is not said."
+        f"declare them in {name}.names, and this warning goes away."
     )

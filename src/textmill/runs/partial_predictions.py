@@ -147,12 +147,12 @@ class PartialPredictions:
             head = file.read(len(MAGIC))
         if not MAGIC.startswith(head):
             raise UserError(
-                f"{self.path} is no unfinished file of textmill predict, which would write its "
-                "answers there until they are whole. Move it away, or give another --output."
+                f"{self.path} is not an unfinished file of textmill predict, which would write "
+                "its answers there until they are complete. Move it away, or give another --output."
             )
 
     def _read(self) -> None:
-        """Counts the blocks, and cuts off what is none: a power cut may leave anything."""
+        """Counts the whole blocks and cuts off the rest: a power cut may leave anything."""
         good = 0
         with self.path.open("rb") as file:
             for line in file:

@@ -95,7 +95,9 @@ class PretrainedFolder:
                 "does not read. Save it dequantized, or use the model that it was made of."
             )
         if not isinstance(found.get("model_type"), str):
-            raise UserError(f"{self.path / CONFIG} says no model_type: it is no model's settings.")
+            raise UserError(
+                f"{self.path / CONFIG} has no model_type: it is not the config of a model."
+            )
         generation = self._json(GENERATION) if (self.path / GENERATION).is_file() else {}
         found |= {
             name: generation[name]

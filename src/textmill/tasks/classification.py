@@ -85,7 +85,7 @@ def _label_criterion(config: LabelConfig, labels: Labels) -> LabelLoss:
 
 
 def _label_loss(self: _LabelTask, scores: Tensor, batch: ColumnBatch) -> Loss:
-    """The loss of a batch of rows with labels, of those that training has."""
+    """The loss of the rows of a batch whose labels training has seen."""
     targets = batch["label"]
     if self.text.multiple:
         targets = multi_hot(targets, scores.shape[1]).to(scores.dtype)

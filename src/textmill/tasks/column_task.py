@@ -63,7 +63,7 @@ class ColumnsTask(Task):
         too; or left out of training and evaluation, and counted; or an error."""
 
         def row_check(self, labels: Any = None) -> RowCheck | None:
-            """Check that a row of data must pass, else it counts as a bad row; None: there is none.
+            """The check that a row must pass, or it counts as a bad row; None for no check.
 
             It knows settings alone, not what is fitted on rows, such as which labels there are.
 
@@ -153,7 +153,7 @@ class ColumnsTask(Task):
 
     @property
     def exported_forward(self) -> Forward:
-        """What becomes of :meth:`exported_outputs` where there is no torch."""
+        """How an export answers from :meth:`exported_outputs`, without torch."""
         return RowForward()
 
     def exported_outputs(self, batch: ColumnBatch) -> tuple[Tensor, ...]:
@@ -187,7 +187,7 @@ class ColumnsTask(Task):
         return [{} for _ in range(self.batch_size(batch))]
 
     def row_notes(self, rows: Sequence[Row], *, train: bool) -> dict[str, str]:
-        """What is to know of rows that are trained on or evaluated, by a name for it.
+        """Notes on the rows that are trained on or evaluated, by a name for each.
 
         Raises:
             DataError: They cannot be used.
@@ -217,14 +217,14 @@ class ColumnsTask(Task):
 
     @property
     def counts_unseen(self) -> bool:
-        """Whether rows that are evaluated may have labels that training has not."""
+        """Whether rows that are evaluated may have labels that training has not seen."""
         config = self.config
         return isinstance(config, UnseenLabelsConfig) and config.unseen_labels == "wrong"
 
     def _with_labels(
         self, data: Iterable[Row], rows: Sequence[Row], details: dict[str, str], *, counted: bool
     ) -> Encoded:
-        """Encodes rows; labels that training has not are counted, or refused as any bad value.
+        """Encodes rows; labels that training has not seen are counted, or refused as bad values.
 
         They are refused, too, where no row has another: it is another column, most likely.
         """
@@ -260,7 +260,7 @@ class ColumnsTask(Task):
         )
 
     def _warn(self, note: str, details: dict[str, str], name: str) -> None:
-        """Says what is to know of rows: in the log, in a run's notes, and beside its values."""
+        """Notes something about rows: in the log, in the run's notes, and beside its values."""
         details[name] = note
         self.note(note)
 

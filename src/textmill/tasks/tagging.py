@@ -132,9 +132,10 @@ class WordTagging(ColumnsTask):
 
     @override
     def loss(self, scores: Tensor, batch: ColumnBatch) -> Loss:
-        """The loss of a batch: a sum over its words, which padding is none of.
+        """The loss of a batch: a sum over its words, without padding.
 
-        Words with a label that training has not are left out; of a random field, whole sentences.
+        Words with a label that training has not seen are left out; with a random field, whole
+        sentences.
         """
         return word_loss(scores, batch, self.crf, self.criterion, training=self.module.training)
 

@@ -54,7 +54,7 @@ class Loss:
 
     @classmethod
     def of(cls, made: Any, by: Any) -> "Loss":
-        """What a component of losses gives: the sum, and what it is divided by.
+        """Makes a loss of what a loss component returns: the sum, and what it is divided by.
 
         Raises:
             UserError: It gives anything else.
@@ -107,11 +107,11 @@ class Batches(Protocol):
 
 @runtime_checkable
 class DetailedBatches(Batches, Protocol):
-    """Batches of which an evaluation has something to say."""
+    """Batches with notes for an evaluation."""
 
     @property
     def details(self) -> Mapping[str, str]:
-        """What is to know of a value, by its name: rows that do not count in it, as an example."""
+        """Notes on values, by name: for example, how many rows do not count."""
 
 
 @runtime_checkable
@@ -142,7 +142,7 @@ class Task(Component):
     _reused: tuple[type[Any], dict[tuple[int, bool, int], tuple[Batches, Any]]] | None = None
 
     def note(self, text: str, level: int = logging.WARNING) -> None:
-        """Says what is to know of the data that is read: in the log and in the run's notes."""
+        """Notes something about the data that is being read, in the log and in the run's notes."""
         said = f"{self._reading}: {text}" if self._reading else text
         self.notes = [*self.notes, said]
         LOG.log(level, said)
@@ -171,7 +171,7 @@ class Task(Component):
         """Makes batches of what a data ingredient gives: rows, or ready batches."""
 
     def batches_of(self, name: str, data: Iterable[Any], *, train: bool, seed: int) -> Batches:
-        """The :meth:`batches` of some data; what is to know of it, or wrong, is said to be its."""
+        """The :meth:`batches` of some data; notes and errors are prefixed with the data's name."""
         key = id(data), train, seed
         kind, made = self._reused or (None, {})
         if key in made:
@@ -311,7 +311,7 @@ class Task(Component):
         return {name: way for metric in metrics for name, way in metric.directions().items()}
 
     def remarks(self, metrics: Metrics) -> list[str]:
-        """What a person should know of an evaluation, and what to do about it; often nothing."""
+        """Remarks on an evaluation, each with what to do about it; often none."""
         return []
 
     @abstractmethod

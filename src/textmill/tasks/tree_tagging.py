@@ -101,7 +101,7 @@ class TreeTagging(ColumnsTask):
 
     @override
     def loss(self, scores: Tensor, batch: ColumnBatch) -> Loss:
-        """The loss of a batch: a sum over its words, which padding is none of."""
+        """The loss of a batch: a sum over its words, without padding."""
         return word_loss(scores, batch, self.crf, self.criterion, training=self.module.training)
 
     @override

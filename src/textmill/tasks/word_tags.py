@@ -80,14 +80,14 @@ def tag_outputs(
 
 
 def tag_forward(crf: LinearChainCrf | None) -> Forward:
-    """What becomes of :func:`tag_outputs` where there is no torch."""
+    """How an export answers from :func:`tag_outputs`, without torch."""
     if crf is None:
         return TagForward()
     return CrfForward(crf.answering_transitions().detach().cpu().numpy())
 
 
 def seen_rows(*targets: Tensor) -> Tensor:
-    """Which rows have no label that training has not. *Shape:* :math:`(B)`.
+    """Mask of the rows whose labels were all seen in training. *Shape:* :math:`(B)`.
 
     Args:
         targets: Labels of rows or of words, ``UNSEEN`` where training has none such.
@@ -126,9 +126,9 @@ def word_loss(
     *,
     training: bool,
 ) -> Loss:
-    """The loss of a batch: a sum over its words, which padding is none of.
+    """The loss of a batch: a sum over its words, without padding.
 
-    In an evaluation words with a label that training has not are left out; of a random field,
+    In an evaluation words with a label that training has not seen are left out; of a random field,
     whole sentences.
 
     Args:

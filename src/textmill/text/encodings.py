@@ -1,6 +1,6 @@
 """The encodings that files of text may be in: which are read, and which one a file has.
 
-A file is UTF-8 where nobody says otherwise. What is not is told; no encoding is guessed in silence.
+A file is read as UTF-8 unless a setting names another encoding; a guess is always reported.
 """
 
 import codecs
@@ -25,7 +25,7 @@ __all__ = [
 
 UTF8 = "utf-8"
 WINDOWS = "cp1252"
-"""What Windows and Excel save in western Europe and America; Latin-1 but for 27 characters more."""
+"""What Windows and Excel save in western Europe and America: Latin-1 with 27 more characters."""
 BOM = b"\xef\xbb\xbf"
 HEAD_BYTES = 1 << 24
 """Bytes of a file that say which encoding it has."""
@@ -114,7 +114,7 @@ def is_part(character: str, encoding: str) -> bool:
 
 
 def is_undecodable(reason: str) -> bool:
-    """Whether a row is bad because its bytes cannot be decoded, as `decoded` says it."""
+    """Whether a row's error, as `decoded` words it, is about bytes that cannot be decoded."""
     return _UNDECODABLE.match(reason) is not None
 
 
@@ -158,7 +158,7 @@ def _are_words(head: bytes, encoding: str) -> bool:
 
 
 def likely_encoding(head: bytes) -> str | None:
-    """The encoding that a file which is not UTF-8 likely has; None where it is, or none is likely.
+    """The likely encoding of a file that is not UTF-8; None if it is UTF-8 or none is likely.
 
     Example:
         >>> likely_encoding("Größe".encode("cp1252")), likely_encoding("Größe".encode())

@@ -148,7 +148,7 @@ def _load_weights(path: Path, *, module: nn.Module) -> int:
 
 
 def check_modules(module: nn.Module, names: Sequence[str]) -> None:
-    """Refuses names that the module has not, or no file can have, before anything is trained.
+    """Refuses names that the module lacks or that no file can have, before anything is trained.
 
     Example:
         >>> check_modules(

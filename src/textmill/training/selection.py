@@ -75,14 +75,13 @@ class Selection(Component):
         """Which way is better; ``auto`` asks the metric, so a value that a task's ``reduce`` adds
         needs one of the others."""
         standard_errors: float = 1.0
-        """So many standard errors of the best value may a later evaluation be worse and still be
-        taken; 0 takes the best value alone. Metrics of shares (accuracy, F1, exact match) and
-        correlations know theirs, a loss, perplexity, BLEU or ROUGE have none."""
+        """A later evaluation is taken if it is worse than the best by no more than this many
+        standard errors; 0 takes the best value alone. Shares (accuracy, F1, exact match) and
+        correlations have a standard error; a loss, perplexity, BLEU and ROUGE have none."""
         patience: int | None = None
-        """Evaluations in which the metric was not better, after which the run stops; null never
-        stops."""
+        """The run stops after this many evaluations without an improvement; null never stops it."""
         min_delta: float = 0.0
-        """Patience is counted on where a value is not better by more than this."""
+        """An improvement of no more than this does not reset the patience."""
 
         def __post_init__(self) -> None:
             """Refuses numbers that would end a run at once, or call what is worse better."""
@@ -111,7 +110,7 @@ class Selection(Component):
         self.config, self.sign = config, (1.0 if way == "higher" else -1.0)
         self.history: list[Seen] = []
         self.remarks: tuple[str, ...] = ()
-        """What a person should know of the best evaluation."""
+        """Remarks on the best evaluation."""
 
     def see(
         self,
@@ -181,7 +180,7 @@ class Selection(Component):
         return self.best is not None and self.best[0] == step
 
     def advice(self, steps: int, *, longer: str) -> list[str]:
-        """What the best step says of itself and of the run's length; often nothing.
+        """Advice about the best step and the length of the run; often none.
 
         Args:
             steps: Those of the whole run.
@@ -236,7 +235,7 @@ class Selection(Component):
 
     @property
     def patience_spent(self) -> str:
-        """Why the run ends, in words, where patience is spent."""
+        """Why the run ends, as a message, once patience is spent."""
         metric, last = self.config.metric, self._best.progress
         since = f"since step {last.step:,}" if last else "at all"
         return (

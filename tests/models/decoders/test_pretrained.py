@@ -283,7 +283,7 @@ def test_what_is_no_such_decoder_is_refused(saved: Saved, family: str) -> None:
     tokenizer = PretrainedTokenizer.Config(path=saved("gpt2") / "tokenizer.json").build()
     told = {"model_type": family, **OTHERS[family], "vocab_size": 300}
     with pytest.raises(
-        UserError, match=f"The run is a '{family}', which is no decoder that textmill"
+        UserError, match=f"The run is a '{family}', which is not a decoder that textmill"
     ):
         PretrainedLanguageModel.Config(architecture=told).build(tokenizer=tokenizer)
 

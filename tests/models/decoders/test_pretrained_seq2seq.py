@@ -212,7 +212,7 @@ def test_what_is_no_encoder_decoder_is_refused(tmp_path: Path) -> None:
     save_file({}, tmp_path / "prophetnet/model.safetensors")
     for family in ("bert", "gpt2", "prophetnet"):
         config = PretrainedSeq2Seq.Config(path=str(tmp_path / family))
-        with pytest.raises(UserError, match="which is no encoder-decoder of texts"):
+        with pytest.raises(UserError, match="which is not an encoder-decoder of"):
             config.build(tokenizer=tokenizer)
     with pytest.raises(UserError, match=r"model\.path is not set"):
         PretrainedSeq2Seq.Config().build(tokenizer=tokenizer)

@@ -171,10 +171,10 @@ def test_weights_that_do_not_fit_are_refused(saved: Saved, tmp_path: Path) -> No
     [
         ({"auto_map": {"AutoModel": "theirs.Model"}}, "names code of its own"),
         ({"model_type": "of_nobody"}, "which transformers does not have"),
-        ({"model_type": "gpt2"}, "which is no encoder of texts"),
+        ({"model_type": "gpt2"}, "which is not an encoder of texts"),
         ({"model_type": "t5"}, "makes no t5"),
         ({"hidden_size": "wide"}, "makes no bert"),
-        ({"model_type": None}, "says no model_type"),
+        ({"model_type": None}, "has no model_type"),
     ],
 )
 def test_what_is_no_encoder_is_refused(

@@ -112,7 +112,7 @@ def test_phrases_of_a_file(tmp_path):
     [
         (b"city\tUr\nNew York\n", r"names.tsv:2: wanted a kind, a tab and a phrase, found 'New Yo"),
         (b"\tUr\n", r"names.tsv:1: wanted a kind, a tab"),
-        (b"a\tb\nc\t\xff\n", r"names.tsv:2: the line is no UTF-8"),
+        (b"a\tb\nc\t\xff\n", r"names.tsv:2: the line is not UTF-8"),
         (b" \n\n", r"names.tsv has no phrase: wanted a kind, a tab and a phrase in each line"),
     ],
 )

@@ -72,7 +72,7 @@ def test_vectors_of_another_size_are_refused_and_the_size_is_named(file, text):
         ("the 1 two\n", "line 1: wanted 2 finite numbers for 'the', found '1 two'"),
         ("to 1 2\nthe 1 nan\n", "line 2: wanted 2 finite numbers for 'the', found '1 nan'"),
         ("5 2\nthe 1 2\n", "its first line says 5 vectors, but it has 1. Get the"),
-        (b"to 1 2\n\xffthe 1 2\n", r"line 2: is no UTF-8 \(byte 0 of the line\)"),
+        (b"to 1 2\n\xffthe 1 2\n", r"line 2: not UTF-8 \(byte 0 of the line\)"),
         ("der 1 2\ndie 3 4\n", "none of its 2 words is among the 4 of the vocabulary"),
         ("", "none of its 0 words"),
     ],

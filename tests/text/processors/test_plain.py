@@ -113,5 +113,7 @@ def test_saved_columns_that_cannot_stand_beside_one_another_are_refused(tmp_path
 
 def test_a_dictionary_of_words_that_no_column_has_is_refused():
     kinds = GivenKindsColumn(GivenKinds(["act"], column="found"), text="words")
-    with pytest.raises(UserError, match="The known is of the words of 'words', which is no text"):
+    with pytest.raises(
+        UserError, match="The known belongs to the words of 'words', which is not a text column"
+    ):
         PlainColumns({"known": kinds}, {})

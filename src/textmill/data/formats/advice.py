@@ -1,4 +1,4 @@
-"""Advice on bad rows that one setting mends, such as another encoding."""
+"""Advice on bad rows that one setting would fix, such as another encoding."""
 
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -16,7 +16,7 @@ SHOWN = 30
 def advice_on(
     bad_rows: Sequence[BadRow], layout: RowFormat, ingredient: str, may_lack: Collection[str] = ()
 ) -> str:
-    """The setting that reads bad rows, most of which are not UTF-8 or lack what they may lack.
+    """The setting with which most of the bad rows can be read; empty if there is none.
 
     Args:
         bad_rows: Those of a file, or of several.
@@ -25,7 +25,7 @@ def advice_on(
         may_lack: Columns of which the task takes an empty cell.
 
     Returns:
-        A sentence; empty for rows of other causes.
+        A sentence, for rows that are not UTF-8 or have empty cells where these are allowed.
     """
     undecodable = [row for row in bad_rows if is_undecodable(row.reason)]
     if 2 * len(undecodable) > len(bad_rows):
@@ -48,7 +48,7 @@ def file_encoding(path: Path, layout: RowFormat) -> str | None:
 
 
 def encoding_advice(path: Path, layout: RowFormat, prefix: str = "") -> str:
-    """How a file reads that is not UTF-8, and the setting that reads it so; else empty.
+    """How a file that is not UTF-8 reads in its likely encoding, and the setting; else empty.
 
     Args:
         path: The file.
@@ -73,7 +73,7 @@ def encoding_advice(path: Path, layout: RowFormat, prefix: str = "") -> str:
 def utf8_warning(path: Path, layout: RowFormat, prefix: str = "") -> str:
     """A warning of a file that is UTF-8 and is read in another encoding; else empty.
 
-    Each letter beyond ASCII becomes two or three others then.
+    Each character beyond ASCII would be read as two or three others.
 
     Args:
         path: The file.

@@ -91,7 +91,7 @@ def proposed(
 
 
 def _words(name: str) -> str:
-    """A name with its words parted, as ``ticketId`` has none between."""
+    """A name in lower case, with ``_`` between its words (``ticketId`` is ``ticket_id``)."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name.strip()).casefold()
 
 

@@ -14,7 +14,7 @@ __all__ = ["ReturnedLoss", "not_logged"]
 
 
 def not_logged(trainer: Trainer) -> list[str]:
-    """The names of values of the validation data that callbacks monitor and nobody has logged."""
+    """The names of validation values that callbacks monitor but nothing logs."""
     names = [getattr(callback, "monitor", None) for callback in trainer.callbacks]  # type: ignore[attr-defined]
     return sorted(
         {
@@ -28,7 +28,7 @@ def not_logged(trainer: Trainer) -> list[str]:
 
 
 class ReturnedLoss(Callback):
-    """Logs the loss that ``validation_step`` returns where callbacks monitor it and nobody logs it.
+    """Logs the loss that ``validation_step`` returns if callbacks monitor it and nothing logs it.
 
     Lightning itself has no use for what ``validation_step`` returns.
     """

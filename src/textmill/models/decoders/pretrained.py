@@ -279,11 +279,10 @@ def _bends(made: Any) -> tuple[float, float | None]:
 
 def _refusal(made: Any, path: str) -> UserError:
     return UserError(
-        f"{path or 'The run'} is a {made.model_type!r:.40}, which is no decoder that textmill "
-        "goes on "
-        "with texts by: one that scores a token from the keys and values of those before it, in a "
-        "way that textmill knows. GPT-2, OPT, Llama, Mistral, Qwen, Gemma and GPT-NeoX are such; "
-        "an encoder as BERT is for classification/pretrained, one with a decoder as T5 for "
+        f"{path or 'The run'} is a {made.model_type!r:.40}, which is not a decoder that textmill "
+        "can continue texts with: it must keep keys and values, and score tokens in a way that "
+        "textmill knows. GPT-2, OPT, Llama, Mistral, Qwen, Gemma and GPT-NeoX do. For an encoder "
+        "such as BERT take classification/pretrained, for an encoder-decoder such as T5 "
         "translation/pretrained."
     )
 

@@ -287,8 +287,8 @@ def _model(made: Any, told: Mapping[str, Any]) -> Any:
 
 def _refusal(made: Any, path: str) -> UserError:
     return UserError(
-        f"{path or 'The run'} is a {made.model_type!r:.40}, which is no encoder-decoder of texts "
-        "that scores a token by a matrix. BART, T5, FLAN-T5, mT5, Marian, M2M-100 and NLLB are "
-        "such; an encoder as BERT is for classification/pretrained, a decoder as GPT-2 for "
-        "language/pretrained."
+        f"{path or 'The run'} is a {made.model_type!r:.40}, which is not an encoder-decoder of "
+        "texts that scores a token by a matrix, such as BART, T5, FLAN-T5, mT5, Marian, M2M-100 or "
+        "NLLB. For an encoder such as BERT take classification/pretrained, for a decoder such as "
+        "GPT-2 language/pretrained."
     )

@@ -181,9 +181,10 @@ def _encoder(told: Mapping[str, Any], path: str) -> Any:
     masked = transformers.MODEL_FOR_MASKED_LM_MAPPING  # what reads a text from both sides
     if type(made) not in masked or made.is_encoder_decoder or getattr(made, "is_decoder", False):
         raise UserError(
-            f"{path or 'The run'} is a {made.model_type!r:.40}, which is no encoder of texts. "
-            "BERT, RoBERTa, DeBERTa, ELECTRA and ModernBERT are such; a decoder as GPT-2 is for "
-            "language/pretrained, an encoder-decoder as T5 for translation/pretrained."
+            f"{path or 'The run'} is a {made.model_type!r:.40}, which is not an encoder of "
+            "texts such as BERT, RoBERTa, DeBERTa, ELECTRA or ModernBERT. For a decoder such as "
+            "GPT-2 take language/pretrained, for an encoder-decoder such as T5 "
+            "translation/pretrained."
         )
     kind: Any = transformers.MODEL_MAPPING[type(made)]
     accepts = inspect.signature(kind).parameters

@@ -29,7 +29,7 @@ class SequenceEncoder(VectorModule):
         """Whether it reads the ids of tokens, and not their vectors: it has such of its own."""
 
         def default_pooling(self) -> "Pooling.Config":
-            """How a text's vectors become one where nobody says it."""
+            """The default pooling: how a text's vectors become one."""
             return MeanPooling.Config()
 
     max_length: int | None = None

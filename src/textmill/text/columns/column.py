@@ -70,7 +70,7 @@ class Column(ABC):
     shares: ClassVar[bool] = False
     """Whether it reads a column of the rows that another one may read too."""
     unseen: bool = False
-    """Whether a label that training has not is encoded, as ``UNSEEN``, and not refused."""
+    """Whether a label that training has not seen is encoded, as ``UNSEEN``, and not refused."""
 
     def __init__(self, name: str, **fitted: Any) -> None:
         self.name, self._fitted = name, fitted
@@ -111,17 +111,17 @@ class Column(ABC):
         """
 
     def with_unseen(self) -> Self:
-        """The same for rows that are evaluated, which may have labels that training has not."""
+        """The same column for evaluated rows, whose labels training may not have seen."""
         other = copy.copy(self)
         other.unseen = True
         return other
 
     def unseen_in(self, value: Any) -> list[str]:
-        """The labels of one cell that training has not; most columns have no labels."""
+        """The labels in one cell that training has not seen; empty for columns without labels."""
         return []
 
     def check_beside(self, role: str, columns: Mapping[str, "Column"]) -> None:  # noqa: B027
-        """Refuses other columns of the rows that this one cannot stand beside.
+        """Refuses other columns of the rows that do not go with this one.
 
         Raises:
             UserError: It cannot; says which setting makes it fit.
@@ -137,7 +137,7 @@ class Column(ABC):
         """
 
     def cut(self, encoded: Ragged, limit: int) -> Ragged:
-        """Encoded rows without what is behind the first ``limit`` places of each."""
+        """Encoded rows, each cut after its first ``limit`` places."""
         lengths, most = encoded.lengths, limit * self.width
         position = np.arange(len(encoded.values)) - np.repeat(encoded.offsets[:-1], lengths)
         offsets = np.concatenate([[0], np.cumsum(np.minimum(lengths, most))]).astype(np.int64)

@@ -55,12 +55,14 @@ class DictionaryColumn(Column):
     def check_beside(self, role: str, columns: Mapping[str, Column]) -> None:
         words = columns.get(self.text)
         if not isinstance(words, IdsColumn):
-            raise UserError(f"The {role} is of the words of '{self.text}', which is no text.")
+            raise UserError(
+                f"The {role} belongs to the words of '{self.text}', which is not a text column."
+            )
         check_words(words.name, words.tokenizer)
 
     @override
     def check(self, encoded: Mapping[str, Ragged], kinds: Mapping[str, Column]) -> None:
-        """Refuses what is known of a word behind the last one of its row."""
+        """Refuses kinds of a word after the last one of its row."""
         own = next(role for role, column in kinds.items() if column is self)
         words = encoded[self.text].lengths
         rows, places = self._places(encoded[own])
@@ -90,7 +92,7 @@ class DictionaryColumn(Column):
 
     @override
     def cut(self, encoded: Ragged, limit: int) -> Ragged:
-        """Without what is known of words behind the limit."""
+        """Encoded rows without the kinds of words after the limit."""
         table = encoded.values.reshape(-1, self.width)
         kept = table[:, 0] < limit
         before = np.concatenate([[0], np.cumsum(kept)])

@@ -316,7 +316,7 @@ def read_phrases(path: Path) -> list[tuple[str, str]]:
 
     Raises:
         UserError: The file cannot be read, or has no phrase.
-        DataError: A line is none of a kind and a phrase, or the file is no UTF-8; names the line,
+        DataError: A line is not a kind and a phrase, or the file is not UTF-8; names the line,
             from 1.
 
     Example:
@@ -337,7 +337,7 @@ def read_phrases(path: Path) -> list[tuple[str, str]]:
         try:
             text = line.decode()
         except UnicodeDecodeError:
-            raise DataError(f"{path}:{number}: the line is no UTF-8.") from None
+            raise DataError(f"{path}:{number}: the line is not UTF-8.") from None
         kind, _, phrase = (part.strip() for part in text.partition("\t"))
         if kind and phrase:
             pairs.append((kind, phrase))

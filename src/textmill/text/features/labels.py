@@ -16,7 +16,7 @@ from textmill.text.cells import ListCell, placed_errors, training_cell, unlisted
 __all__ = ["UNSEEN", "FittedLabels", "Labels", "one_label", "split_labels"]
 
 UNSEEN = -2
-"""The number of a label that training has not, in rows that are evaluated; padding is -1."""
+"""The number of a label that training has not seen, in rows that are evaluated; padding is -1."""
 
 SHOWN = 12
 """Names that an error lists."""

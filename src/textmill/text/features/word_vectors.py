@@ -60,7 +60,7 @@ def read_word_vectors(
         UserError: There is no such file, its vectors have another number of numbers, or it has none
             of the words.
         DataError: A line has too few numbers, or of a word that is wanted something that is none;
-            the file is shorter than its header says, or is no UTF-8. Names the line, from 1.
+            the file is shorter than its header says, or is not UTF-8. Names the line, from 1.
 
     Example:
         >>> import tempfile
@@ -117,7 +117,7 @@ def _lines(path: Path, *, longest: int) -> Iterator[tuple[int, str]]:
                 line = raw.decode().strip("\r\n \t")
             except UnicodeDecodeError as error:
                 raise DataError(
-                    f"{path}, line {number}: is no UTF-8 (byte {error.start} of the line)."
+                    f"{path}, line {number}: not UTF-8 (byte {error.start} of the line)."
                 ) from None
             if line:
                 yield number, line

@@ -116,13 +116,13 @@ class ColumnsText(TextProcessor):
         return ""
 
     def with_unseen(self) -> Self:
-        """The same for rows that are evaluated: labels that training has not are ``UNSEEN``."""
+        """The same for evaluated rows: labels that training has not seen are ``UNSEEN``."""
         other = copy.copy(self)
         other.targets = {role: column.with_unseen() for role, column in self.targets.items()}
         return other
 
     def unseen_in(self, row: Mapping[str, Any], role: str) -> list[str]:
-        """The labels that a row has in the column of a role, and training has not."""
+        """The labels of a row in a role's column that training has not seen."""
         column = self.targets[role]
         return column.unseen_in(row[column.name])
 
@@ -255,7 +255,7 @@ MOST = 100
 
 @text_processors.register("columns")
 class PlainColumns(ColumnsText):
-    """Any columns by their roles: for a task of one's own, without a text processor of its own.
+    """Any columns by their roles, for a task that has no text processor of its own.
 
     It saves and loads itself like any other, so that a run's tokenizer and labels come back by data
     alone. What an answer is says the task, in its method ``answers``.

@@ -82,7 +82,7 @@ class Schedule(Component):
         """The factor for a step after the warm-up."""
 
     def check(self, total: int | None, *, measured: bool) -> None:
-        """Refuses a run that has not what the shape after the warm-up needs.
+        """Refuses a run that lacks what the shape after the warm-up needs.
 
         Args:
             total: Steps of the whole run; None where its length is not known in steps.

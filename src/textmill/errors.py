@@ -58,7 +58,7 @@ def worded(typed: str, called: str) -> str:
 
 @contextmanager
 def typed_command() -> Iterator[None]:
-    """Lets all that is said until its end be in the words of the command line."""
+    """While it is open, messages name options of the command line, not arguments of Python."""
     _TYPED.append(True)
     try:
         yield
@@ -225,7 +225,7 @@ class RunStoppedError(RunError):
 
 
 def refuse_all(errors: Sequence[TextmillError]) -> None:
-    """Raises what was found wrong: nothing of none, a single error as it is.
+    """Raises the errors, if there are any; a single error as it is.
 
     Example:
         >>> refuse_all([])

@@ -225,7 +225,7 @@ def test_a_model_of_another_task_is_refused_before_it_is_read(kind, tmp_path):
     run = shutil.copytree(library_run(), tmp_path / "run")
     for weights in run.glob("checkpoints/*/*.safetensors"):
         weights.unlink()
-    with pytest.raises(UserError, match=r"is a model for the task translation; .* wants one for"):
+    with pytest.raises(UserError, match=r"is a model for the task translation; .* needs one for"):
         made(run)
     with pytest.raises(UserError, match="there is no such folder"):
         made(tmp_path / "none")

@@ -46,7 +46,7 @@ def test_mentions_of_a_paper_have_pages(find):
 
 
 def test_a_model_whose_labels_mark_no_spans_is_refused():
-    with pytest.raises(UserError, match="wants a model whose labels mark spans"):
+    with pytest.raises(UserError, match="needs a model whose labels mark spans"):
         DatasetMentions(reference_run(), device="cpu")
 
 

@@ -64,7 +64,7 @@ def test_what_textmill_does_not_do_is_refused(tmp_path: Path) -> None:
             sentence_settings(write(tmp_path, said))
     with pytest.raises(UserError, match=r"found Transformer, Pooling, Dense\. Say yourself"):
         sentence_settings(write(tmp_path, mean, kinds="Transformer Pooling Dense"))
-    with pytest.raises(UserError, match=r"wants texts in lower case, or with a prompt"):
+    with pytest.raises(UserError, match=r"needs texts in lower case, or with a prompt"):
         sentence_settings(write(tmp_path, mean, do_lower_case=True))
     folder = write(tmp_path, [])
     with pytest.raises(UserError, match=r"config.json: wanted dict, found \[\]"):

@@ -1,4 +1,4 @@
-"""What an ingredient or a Config asks for: names, annotations, defaults, what is said of each."""
+"""The parameters of an ingredient or a Config: names, annotations, defaults, documentation."""
 
 import dataclasses
 import inspect
@@ -19,7 +19,7 @@ MISSING: Any = StandIn("MISSING")
 
 @dataclass(frozen=True)
 class Parameter:
-    """One thing an ingredient asks for, whoever is to give it."""
+    """One parameter of an ingredient."""
 
     name: str
     annotation: Any = inspect.Parameter.empty

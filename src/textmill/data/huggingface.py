@@ -108,13 +108,13 @@ class HuggingFacePairs(Component, Batched, AccountedRows):
         max_bad_rows: int = 0
         """How many rows may be left out because they are no text; decided before step 1."""
         holdout: float = 0.0
-        """Share of the rows that training leaves to valid_data, where that has no data of its own:
-        by a hash of each row, so that rows keep their side as others are added."""
+        """Share of the rows held out for valid_data, if that has no data of its own: chosen by a
+        hash of each row, so that rows keep their side as others are added."""
         held_out: bool = False
         """Whether these are the rows that holdout leaves to valid_data, and not all others."""
         stratify: str | None = None
-        """Column of which every value keeps a row for training, whatever holdout takes; null: that
-        of the labels, where a row has one label."""
+        """Column whose every value keeps a row for training, whatever holdout takes; null: the
+        column of the labels, if a row has one label."""
 
     def __init__(self, config: "HuggingFacePairs.Config", *, dataset: Any = None) -> None:
         self.config = config

@@ -28,7 +28,7 @@ DRAW = 0x4D41534B
 @typed_construction
 @dataclass(frozen=True, kw_only=True)
 class Masking:
-    """How many tokens are to be found, and what stands in their place.
+    """How many tokens are masked, and what replaces them.
 
     Source: Devlin et al. 2019 ("BERT"), section 3.1; drawn anew in each epoch as by Liu et al. 2019
     ("RoBERTa"), section 4.1.

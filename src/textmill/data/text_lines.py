@@ -73,8 +73,8 @@ class TextLines(TextPairs):
         """Shares by the number of lines of each entry to the power of 1 / temperature: 1 as many as
         there are, 5 usual where the small ones are to be seen more often."""
         holdout: float = 0.0
-        """Share of the text that training leaves to valid_data, where that has no file of its own:
-        whole passages between blank lines, or lines where there is none, by a hash of each."""
+        """Share of the text held out for valid_data, if that has no file of its own: whole
+        passages between blank lines, or lines if none is blank, chosen by a hash of each."""
         held_out: bool = False
         """Whether these are the passages that holdout leaves to valid_data, and not all others."""
         keep_tokens: bool = setting(default=True, in_key=False)

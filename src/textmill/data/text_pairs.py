@@ -104,16 +104,16 @@ class TextPairs(Component, Batched, AccountedRows):
         """What a text file is in, where it is not UTF-8: cp1252 as Windows and Excel save it in
         western Europe, latin-1, shift_jis, ...; not UTF-16."""
         delimiter: str | None = None
-        """What stands between the columns of a TSV or CSV file where it is neither a tab nor a
-        comma: one character, as ";", or tab. In a TSV file there are no quotes."""
+        """Delimiter of the columns of a TSV or CSV file, if it is neither a tab nor a comma: one
+        character, as ";", or tab. In a TSV file there are no quotes."""
         extra_columns: Literal["ignore", "error"] = "ignore"
-        """What a further column is: nothing (Tatoeba has its attribution there), or a bad row."""
+        """Whether more columns are ignored (Tatoeba has its attribution there) or are an error."""
         separator: TokenSeparator = "any"
-        """What stands between the columns of a CoNLL file: any white space, one tab, or one space.
+        """Delimiter of the columns of a CoNLL file: any white space, one tab, or one space.
         Other formats have their own."""
         comment: str | None = None
-        """How lines of a CoNLL file begin that are no tokens, before a sentence's first. null:
-        with "# ", where they are not columns as the sentence's are; "": there are none."""
+        """Prefix of a CoNLL file's comment lines, which stand before a sentence. null: "# ", if
+        such a line does not have the columns of the sentence; "": there are no comments."""
         lists: tuple[str, ...] = ()
         """Columns of JSON lines, Parquet and Arrow where a text is a list of one, as several right
         answers may be one alone; what is a list is one anyway."""
@@ -137,13 +137,13 @@ class TextPairs(Component, Batched, AccountedRows):
         max_bad_rows: int = 0
         """How many rows may be left out because they cannot be read; decided before step 1."""
         holdout: float = 0.0
-        """Share of the rows that training leaves to valid_data, where that has no file of its own:
-        by a hash of each row, so that rows keep their side as others are added."""
+        """Share of the rows held out for valid_data, if that has no file of its own: chosen by a
+        hash of each row, so that rows keep their side as others are added."""
         held_out: bool = False
         """Whether these are the rows that holdout leaves to valid_data, and not all others."""
         stratify: str | None = None
-        """Column of which every value keeps a row for training, whatever holdout takes; null: that
-        of the labels, where a row has one label."""
+        """Column whose every value keeps a row for training, whatever holdout takes; null: the
+        column of the labels, if a row has one label."""
         max_line_bytes: int = MAX_LINE_BYTES
         """Longest line, in bytes; a longer one is a bad row (a lost line end, most likely)."""
 

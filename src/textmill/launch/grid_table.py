@@ -1,4 +1,4 @@
-"""What came of a grid: a line for each combination of settings, and over its seeds, the best."""
+"""The results of a grid: a line for each combination of settings, over its seeds, best first."""
 
 import csv
 import io

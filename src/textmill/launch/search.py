@@ -145,7 +145,7 @@ class OptunaSearch:
         return ""
 
     def ended(self, cell: Cell, /) -> None:
-        """Tells the study what came of a cell; one that was killed stays open."""
+        """Reports a finished cell to the study; one that was killed stays open."""
         states = self._optuna.trial.TrialState
         for number in self._trials[cell.folder]:
             if self._frozen(number).state.is_finished() or cell.killed:
@@ -167,7 +167,7 @@ class OptunaSearch:
 
 
 class NoLock:
-    """The journal's lock is none: one process at a time is here, and a file would outlive it."""
+    """No lock: only one process at a time uses the journal, and a lock file would outlive it."""
 
     def acquire(self) -> bool:
         """It is had at once."""

@@ -1,4 +1,4 @@
-"""Classifier and regressor of texts: vectors of tokens, an encoder, a pooling, layers behind."""
+"""Classifier and regressor of texts: vectors of tokens, an encoder, a pooling, layers."""
 
 import dataclasses
 import itertools
@@ -94,7 +94,7 @@ class TextVector(nn.Module):
 
 
 def score_layers(size: int, hidden: Sequence[int], out: int, *, dropout: float) -> nn.Sequential:
-    """Layers behind a text's vector, with a ReLU between two and dropout before each.
+    """Layers after a text's vector, with a ReLU between two and dropout before each.
 
     Example:
         >>> layers = score_layers(4, [3], 2, dropout=0.1)
@@ -120,7 +120,7 @@ class TextConfig(BaseConfig):
     hidden: tuple[int, ...] = ()
     """Features of layers between the text's vector and the scores, each with a ReLU."""
     dropout: float = 0.4
-    """Probability of dropping a feature before each layer behind the pooling, in training."""
+    """Probability of dropping a feature before each layer after the pooling, in training."""
 
     def __post_init__(self) -> None:
         if any(size < 1 for size in self.hidden):
@@ -132,7 +132,7 @@ class TextConfig(BaseConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class TextInfo:
-    """What a model needs to know of what stands beside a text; None: nothing does."""
+    """Sizes of the features beside a text; None: the recipe has no such feature."""
 
     dense: HasDim | None = None
     """How many numbers."""
@@ -178,7 +178,7 @@ class TextScores(Component, nn.Module):
         dictionary: Tensor | None = None,
         ngrams: Tensor | None = None,
     ) -> Tensor:
-        """Scores texts; what stands beside them is given where the model was made for it.
+        """Scores texts, with the features beside them that the model was made for.
 
         Args:
             text: Token ids. *Shape:* :math:`(B,T)`.

@@ -134,7 +134,7 @@ class LstmLanguageModel(LanguageModel):
         num_layers: int = 2
         """Layers, one over the other."""
         dropout: float = 0.2
-        """Probability of dropping a feature of the vectors, between layers and behind the last, in
+        """Probability of dropping a feature of the vectors, between layers and after the last, in
         training."""
         tie: bool = True
         """Whether a token is scored by its own vector; where ``hidden_dim`` is not ``dim``, states

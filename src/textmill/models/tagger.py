@@ -40,7 +40,7 @@ __all__ = ["IntentSlotModel", "Tagger", "WordEncoder", "WordInfo"]
 
 @dataclass(frozen=True, kw_only=True)
 class WordInfo:
-    """What a model needs to know of what stands beside words; None: nothing does."""
+    """Sizes of the features beside words; None: the recipe has no such feature."""
 
     characters: ModelVocabInfo | None = None
     affixes: AffixInfo | None = None
@@ -71,7 +71,7 @@ class WordEncoder(Component, nn.Module):
         encoder: SequenceEncoder.Config = LstmEncoder.Config()
         """What makes each word's vector know its text."""
         dropout: float = 0.4
-        """Probability of dropping a feature before and behind the encoder, in training."""
+        """Probability of dropping a feature before and after the encoder, in training."""
         word_dropout: float = 0.0
         """Probability of taking a word for the unknown one in training: what is left of it are its
         characters and its neighbours, as of a word that training never saw."""

@@ -1,4 +1,4 @@
-"""What models need to know of a vocabulary; any tokenizer has it."""
+"""Protocols of the vocabulary sizes and ids that models need; any tokenizer has them."""
 
 from typing import Protocol
 
@@ -16,7 +16,7 @@ __all__ = [
 
 
 class HasDim(Protocol):
-    """What a model needs to know of numbers beside a text."""
+    """The size of the numbers beside a text, as a model needs it."""
 
     @property
     def dim(self) -> int:
@@ -25,7 +25,7 @@ class HasDim(Protocol):
 
 
 class HasSize(Protocol):
-    """What a model needs to know of a dictionary."""
+    """The size of a dictionary, as a model needs it."""
 
     @property
     def size(self) -> int:
@@ -33,7 +33,7 @@ class HasSize(Protocol):
 
 
 class ModelVocabInfo(Protocol):
-    """What a model needs to know of a vocabulary."""
+    """The size and special ids of a vocabulary, as a model needs them."""
 
     @property
     def size(self) -> int:

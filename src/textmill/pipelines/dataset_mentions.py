@@ -121,12 +121,12 @@ class DatasetMentions(Pipeline[MentionedDatasets]):
         assert isinstance(text, TaggingText), "another is refused"
         if text.scheme is None:
             raise UserError(
-                f"{self.name} wants a model whose labels mark spans, as B, I and O; those of "
+                f"{self.name} needs a model whose labels mark spans, as B, I and O; those of "
                 f"{model} are {', '.join(text.tags.labels.names[:5])}, ..."
             )
         if len(kinds := marked_kinds(text)) > 1:
             raise UserError(
-                f"{self.name} wants a model that marks mentions of data sets alone; that of "
+                f"{self.name} needs a model that marks mentions of data sets alone; that of "
                 f"{model} marks {len(kinds)} kinds: {', '.join(kinds[:5])}, ... Name "
                 f"another with {worded('--model FOLDER', 'model=')}."
             )

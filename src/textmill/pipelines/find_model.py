@@ -62,7 +62,7 @@ def find_model(wanted: ModelWanted, model: str | Path | None = None) -> Path:
     known = wanted.tasks.get(str(task))
     if (known is None and task in _library_tasks()) or (kind and kind not in wanted.tasks.values()):
         raise UserError(
-            f"{folder} is a model for the task {task or kind}; {wanted.name} wants one for "
+            f"{folder} is a model for the task {task or kind}; {wanted.name} needs one for "
             f"{' or '.join(wanted.tasks)}. Train one: {_command(wanted, models_home())}"
         )
     return folder

@@ -172,7 +172,7 @@ class ReferenceParser(Pipeline[ParsedReference]):
         self._kinds = marked_kinds(text)
         if len(self._kinds) < 2:
             raise UserError(
-                f"{self.name} wants a model whose labels are fields, as author and title; those of "
+                f"{self.name} needs a model whose labels are fields, as author and title; those of "
                 f"{model} are {', '.join(text.tags.labels.names)}. Name another with "
                 f"{worded('--model FOLDER', 'model=')}."
             )

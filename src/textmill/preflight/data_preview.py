@@ -68,7 +68,7 @@ def mixed_sources(batches: object) -> str:
 
 
 def nothing_selected(plan: Plan) -> str:
-    """What becomes of the selection where there is no ``valid_data``; else empty."""
+    """A note that without ``valid_data`` nothing is selected; empty if there is such data."""
     selection = plan.settings.get("trainer", {}).get("selection")
     if "valid_data" in plan.order or not isinstance(selection, Mapping):
         return ""
@@ -119,7 +119,7 @@ def shared_rows(session: Session) -> list[str]:
 
 
 def _shared(train: Sequence[Any], other: Sequence[Any], name: str) -> str:
-    """What is to be said of evaluated rows; empty where few of them are trained on.
+    """A note about evaluated rows that are also trained on; empty if there are few.
 
     Blank lines of a text are rows, but tell nothing.
 

@@ -59,7 +59,7 @@ class Kept:
 
 @dataclass(frozen=True)
 class PrunePlan:
-    """What is to go, and which runs are not touched."""
+    """The files to delete, and the runs that are not touched."""
 
     doomed: tuple[Doomed, ...]
     """What goes."""

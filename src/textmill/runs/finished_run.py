@@ -1,4 +1,4 @@
-"""A run that has ended: where it is, what came of it, and how it went."""
+"""A run that has ended: its folder, its result, and how it went."""
 
 import html
 import logging

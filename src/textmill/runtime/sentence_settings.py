@@ -63,7 +63,7 @@ def sentence_settings(folder: PretrainedFolder) -> SentenceSettings | None:
     told, prompts = (_read_if_there(folder, name) for name in (LENGTHS, PROMPTS))
     if told.get("do_lower_case") or prompts.get("default_prompt_name"):
         raise UserError(
-            f"{folder.path} wants texts in lower case, or with a prompt before each, which "
+            f"{folder.path} needs texts in lower case, or with a prompt before each, which "
             f"textmill does not do. Write them in that way. {SET_BOTH}."
         )
     return SentenceSettings(_pooling(folder), "Normalize" in kinds)

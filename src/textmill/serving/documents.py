@@ -31,7 +31,7 @@ class ServedResult(Protocol):
 
 
 class ServedPipeline(Protocol):
-    """What a server has to know of a pipeline, as those of ``textmill.pipelines`` are."""
+    """What a server needs of a pipeline; those of ``textmill.pipelines`` have it."""
 
     @property
     def name(self) -> str:

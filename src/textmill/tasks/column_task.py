@@ -351,8 +351,9 @@ class UnseenLabelsConfig(ColumnsTask.Config):
     """Settings of tasks whose answers are labels."""
 
     unseen_labels: Literal["wrong", "error"] = setting("wrong", in_key=False)
-    """A row to evaluate whose label or slot training has not seen: it counts as wrong, is left out
-    of the loss, and a line says how many there are; or it is an error, as it is in training."""
+    """What becomes of an evaluated row with a label or slot that training has not seen: it counts
+    as wrong and is left out of the loss, and a line gives the number of such rows; or it is an
+    error, as in training."""
 
 
 def _varies(kind: Column) -> bool:

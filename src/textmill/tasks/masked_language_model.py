@@ -57,7 +57,7 @@ class MaskedLanguageModeling(Task):
         block: int = 128
         """Tokens that are read together."""
         masking: Masking = Masking()
-        """Which tokens are to be found, and what stands in their place."""
+        """Which tokens are masked, and what replaces them."""
         top_k: int = 5
         """How many tokens an answer has for each mask."""
 

@@ -42,7 +42,7 @@ class SemanticParsing(Seq2Seq):
         """How answers are searched. Logical forms are many times as long as their sentences."""
         trees: bool = False
         """Whether targets are trees, written ``[IN:LABEL words [SL:LABEL words ] ]`` (Gupta et al.
-        2018), whose intents and slots are scored; a target that is none is an error."""
+        2018), whose intents and slots are scored; a target that is not a tree is an error."""
         copy_unknown: bool = False
         """Whether an answer's unknown words are those of its sentence, in their order: for parses
         that repeat the sentence's words. The tokenizer must be one of words."""

@@ -57,7 +57,7 @@ class SaysNoAnswer(Protocol):
 
 @registries.tasks.register("question_answering")
 class QuestionAnswering(ColumnsTask):
-    """Finds the answer to a question in a context, or says that it has none.
+    """Finds the answer to a question in a context, or abstains.
 
     A long context is read in windows that overlap; the scores of a token are those of the window
     in which it has most around it, and the most probable span of the whole context is the answer.
@@ -80,8 +80,9 @@ class QuestionAnswering(ColumnsTask):
         context: str = "context"
         """The column of the text that has the answer."""
         answers: str = "answers"
-        """The column of the right answers: a list of texts, or one as JSON; empty: there is
-        none. Or an object with both lists, text and answer_start, as Hugging Face has them."""
+        """The column of the right answers: a list of texts, or a list as JSON; empty if the
+        question has no answer. Or an object with the lists text and answer_start, as Hugging Face
+        has them."""
         answer_starts: str = "answer_starts"
         """The column of the characters they begin at in the context, from 0: a list likewise."""
         max_question_length: int = 64

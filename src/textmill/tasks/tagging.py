@@ -60,8 +60,8 @@ class WordTagging(ColumnsTask):
         """Most words of a text."""
         over_length: Literal["truncate", "skip", "error"] = "error"
         """What becomes of a text with more words than that: it is an error; or left out of training
-        and evaluation, and counted; or cut, and then the words behind have no label and count in no
-        value."""
+        and evaluation, and counted; or cut, and then the words after the limit get no label and
+        count in no metric."""
         scheme: Literal["auto", "bio", "bilou", "io", "none"] = "auto"
         """How labels mark spans. auto: bio or bilou, where all labels are such, else none; io:
         neighbouring words with one label are a span, but for the label O. The answers of a random

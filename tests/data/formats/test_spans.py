@@ -50,7 +50,7 @@ def test_spans_of_every_format_are_tags(path, monkeypatch, held, name):
     (bad,) = data.bad_rows
     assert bad.line == len(ROWS) + 1 + header
     assert bad.reason == (
-        "column 'tags': '7:99:person' ends behind the text, which has 6 characters."
+        "column 'tags': '7:99:person' ends after the text, which has 6 characters."
     )
 
 
@@ -118,5 +118,5 @@ def test_a_bad_row_says_what_is_wrong_with_its_cell_whatever_the_cell_says():
     assert [row.reason for row in rows] == [
         "column 'tags': wanted spans of characters, as 16:24:time,39:57:day, found "
         "'0:4:a. Tags of words are x'",
-        "column 'tags': '0:9:day' ends behind the text, which has 7 characters.",
+        "column 'tags': '0:9:day' ends after the text, which has 7 characters.",
     ]

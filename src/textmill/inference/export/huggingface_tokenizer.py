@@ -276,7 +276,7 @@ def _from_sentencepiece(raw: bytes) -> tuple[dict[str, Any], dict[int, str]]:
     if any(of == USER_DEFINED for _, _, of in pieces):
         raise UserError("tokenizer.pieces are cut out of texts otherwise there")
     if trained.get(24):
-        raise UserError("the tokenizer's model writes spaces behind words, not before them")
+        raise UserError("the tokenizer's model writes spaces after words, not before them")
     unknown, names, written = f" {UNKNOWN} ", dict[int, str](), list[tuple[str, float]]()
     for i, (piece, score, of) in enumerate(pieces):
         if of == UNK:

@@ -30,7 +30,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class RunInfo:
-    """What a reporter is told before the first value.
+    """Facts about the run that a reporter gets before the first value.
 
     Example:
         >>> RunInfo(recipe="tatoeba.py", facts={"parameters": 6_120_000}).step

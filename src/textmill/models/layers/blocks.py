@@ -21,7 +21,7 @@ class BlockConfig(Config):
     """Base of the settings of a block."""
 
     inherits: ClassVar[Mapping[str, str]] = {}
-    """Which setting of the model fills which field, where the field is None."""
+    """The setting of the model that fills each field that is None."""
 
 
 def inherit(config: C, shared: Mapping[str, Any], *, where: str = "model") -> C:

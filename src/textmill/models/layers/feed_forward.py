@@ -62,8 +62,8 @@ class Mlp(FeedForward):
         """Settings of the two projections."""
 
         activation: Activation | None = None
-        """What stands between them: relu, gelu (exact, by erf), gelu_tanh (GPT-2's) or silu; None
-        takes ``model.activation``."""
+        """The activation between them: relu, gelu (exact, by erf), gelu_tanh (GPT-2's) or silu;
+        None takes ``model.activation``."""
 
         inherits = {"ffn_dim": "ffn_dim", "activation": "activation"}  # noqa: RUF012
 

@@ -212,7 +212,7 @@ class CharacterCnn(Component, nn.Module):
 
 
 class AffixInfo(ModelVocabInfo, Protocol):
-    """What a model needs to know of affixes."""
+    """The sizes of affixes, as a model needs them."""
 
     @property
     def length(self) -> int:
@@ -221,7 +221,7 @@ class AffixInfo(ModelVocabInfo, Protocol):
 
 @final
 class AffixEmbedding(Component, nn.Module):
-    """A vector of each word: those of its affixes, one behind the other.
+    """A vector of each word: the concatenated vectors of its affixes.
 
     Source: Collobert et al. 2011, "Natural Language Processing (Almost) from Scratch", section 6.1
     (suffixes and capitals as features of words, each with a table of its own).

@@ -49,13 +49,14 @@ class Reader(Component, nn.Module):
         """The vectors made of their characters, in a recipe that has an ingredient
         ``characters``."""
         dropout: float = 0.4
-        """Probability of dropping a feature of a word's vector, before and behind the encoders, in
+        """Probability of dropping a feature of a word's vector, before and after the encoders, in
         training."""
         word_dropout: float = 0.0
         """Probability of taking a word for the unknown one in training: what is left of it are its
         characters, its neighbours, and whether the question has it."""
         matches: bool = True
-        """Whether a word of the context is told how far it is one of the question's."""
+        """Whether a word of the context has features that say how it matches words of the
+        question."""
         no_answer: bool = False
         """Whether a question can have no answer in its context."""
 
@@ -155,7 +156,7 @@ class Reader(Component, nn.Module):
 
 @registries.models.register("joined_reader")
 class JoinedReader(Reader):
-    """Finds answers by one encoder over the question and, behind it, the context.
+    """Finds answers by one encoder over the question followed by the context.
 
     A word's vector is the sum of its own, of one that says which text it is in, and of one of how
     far it is a word of the question's. Each encoded word of the context has two scores; that there

@@ -112,7 +112,7 @@ class FittedKinds(Component):
 
         column: str = "dictionary"
         """The column: ``[{"tokenIdx": 1, "features": {"drink": 0.8, "song": 0.2}}]``, a word's
-        place from 0 and its kinds with their weights; empty where nothing is known."""
+        place from 0 and its kinds with their weights; empty if nothing is known."""
         min_count: int = 1
         """How often a kind must occur; a rarer one says nothing."""
 

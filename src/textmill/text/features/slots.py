@@ -228,7 +228,7 @@ def _span(cell: str, text: str, column: str, row: int) -> SlotSpan:
         raise SpansError(problem, column=column, row=row, other=other)
     start, end = int(match[1]), int(match[2])
     if end > len(text):
-        problem = f"{cell!r:.80} ends behind the text, which has {len(text)} characters."
+        problem = f"{cell!r:.80} ends after the text, which has {len(text)} characters."
         raise SpansError(problem, column=column, row=row)
     if not text[start:end].strip():
         raise SpansError(f"{cell!r:.80} holds no word of the text.", column=column, row=row)

@@ -183,7 +183,7 @@ def _template(raw: bytes, path: Path) -> tuple[str | None, str | None]:
     except (ValueError, RecursionError, AttributeError, LookupError, TypeError):
         raise UserError(
             f"{path}: its post_processor is not understood. Wanted one that puts at most one token "
-            "before a text and one behind it."
+            "before a text and one after it."
         ) from None
     return found
 

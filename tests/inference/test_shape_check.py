@@ -12,10 +12,15 @@ PROGRAM = """
 import sys
 from types import SimpleNamespace
 from textmill.inference.shape_check import Budget, shape_of
+from textmill.models.layers.positions import SinusoidalPositions
 from textmill.models.tagger import Tagger
 tokenizer = SimpleNamespace(vocab_info=SimpleNamespace(size=49, pad_idx=0, unk_idx=1))
 given = {"tokenizer": tokenizer, "labels": ["O", "B-x", "I-x"]}
 module = shape_of(lambda: Tagger.Config(crf=True).build(**given), Budget(size=1 << 20, keys=99))
+positions = SinusoidalPositions.Config()
+assert shape_of(
+    lambda: positions.build(dim=8, head_dim=4, max_length=12), Budget(size=1 << 20, keys=9)
+)
 print(next(module.parameters()).device, [m for m in ("torch._dynamo",) if m in sys.modules])
 """
 

@@ -45,6 +45,9 @@ def sinusoids(count: int, dim: int, *, variant: Literal["vaswani", "tensor2tenso
     """
     if dim % 2 or dim < 4:
         raise UserError(f"Sinusoidal positions need an even dim of at least 4, but dim is {dim}.")
+    if torch.get_default_device().type == "meta":
+        # Its shape alone is asked for; computing on meta imports torch's compiler, which takes 1 s.
+        return torch.empty(count, dim)
     half = dim // 2
     last = half if variant == "vaswani" else half - 1
     # float64, so that late positions do not lose the digits a phase of thousands of radians takes.

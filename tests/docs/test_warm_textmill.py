@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -90,3 +91,30 @@ def test_what_textmill_uses_must_not_be_deprecated(
     warn = f'warnings.warn_explicit("old", DeprecationWarning, "a.py", 1, module="{module}")\n'
     (tmp_path / "warns.py").write_text(f'"""W."""\nimport warnings\n{warn}')
     assert run("textmill help warns.py").returncode == code
+
+
+@pytest.mark.parametrize(
+    ("words", "printed"),
+    [
+        ("-c 'import sys, one; print(sys.argv, one.X, __name__)' a", "['-c', 'a'] 1 __main__\n"),
+        ("-m one b", "['{folder}/one.py', 'b'] __main__\n"),
+        ("one.py c", "['one.py', 'c'] __main__\n"),
+        ("-c 'import two; print(two.Y)'", "2\n"),
+    ],
+)
+def test_a_warm_python_takes_what_python_takes(
+    run, tmp_path: Path, words: str, printed: str
+) -> None:
+    (tmp_path / "one.py").write_text(
+        "import sys\nX = 1\nif __name__ != 'one':\n    print(sys.argv, __name__)\n"
+    )
+    (tmp_path / "far").mkdir()
+    (tmp_path / "far" / "two.py").write_text("Y = 2\n")
+    for python in (sys.executable, "warm-python"):
+        done = run(f"{python} {words}", PYTHONPATH=str(tmp_path / "far"))
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout == printed.format(folder=tmp_path)
+        assert run(f"{python} -c 'raise SystemExit(3)'").returncode == 3
+        failed = run(f"{python} -c 'import nowhere'")
+        assert failed.returncode == 1
+        assert failed.stderr.endswith("Error: No module named 'nowhere'\n")

@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import sys
 import tomllib
 from math import floor
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import textmill
+from tests.warm_textmill import warm_programs
 from textmill.cli.main import main
 from textmill.errors import CodeNotAllowedError, StorageError, UserError
 from textmill.recipes.example_reviews import WORDS
@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 def run(folder, *words):
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     return subprocess.run(
-        [sys.executable, "-m", *words],
+        [warm_programs() / "warm-python", "-m", *words],
         cwd=folder,
         env=environment,
         capture_output=True,

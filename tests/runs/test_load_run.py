@@ -12,6 +12,7 @@ import pytest
 
 import textmill
 from tests.trained_run import PAIRS, copy_of, data_in, edited, library_run, train_script
+from tests.warm_textmill import warm_programs
 from textmill.config import Recipe, register_experiment
 from textmill.errors import CheckpointError, CodeNotAllowedError, UserError
 
@@ -62,7 +63,11 @@ def test_a_moved_run_answers_from_another_folder_in_another_process(run, tmp_pat
     shutil.move(run, tmp_path / "far" / "away")
     code = f"import textmill; print(textmill.load({'far/away'!r})('Go.').text)"
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+        [warm_programs() / "warm-python", "-c", code],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert done.stdout == textmill.load(library_run())("Go.").text + "\n"
     assert done.stderr == ""
@@ -306,7 +311,11 @@ print(textmill.load({str(run)!r})("Go.").text)
 """
     path = {**os.environ, "PYTHONPATH": os.pathsep.join([str(package), *filter(None, sys.path)])}
     done = subprocess.run(
-        [sys.executable, "-c", code], env=path, capture_output=True, text=True, check=True
+        [warm_programs() / "warm-python", "-c", code],
+        env=path,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert done.stdout.splitlines() == [
         f"NeedsCodeError The module of {run} is of type 'tests_deep', which nothing imported here "

@@ -11,6 +11,7 @@ import pytest
 from torch import nn
 
 import textmill
+from tests.warm_textmill import warm_programs
 from textmill.config import Component
 from textmill.config import Config as BaseConfig
 from textmill.data.text_rows import TextRows
@@ -145,7 +146,7 @@ def loss_in_training(run: Path) -> float:
 def in_new_process(code: str, *folders: Path, cwd: Path) -> str:
     places = [*map(str, folders), *[path for path in sys.path if path]]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(places)}
-    words = [sys.executable, "-c", code]
+    words = [warm_programs() / "warm-python", "-c", code]
     done = subprocess.run(words, env=env, cwd=cwd, capture_output=True, text=True, check=True)
     return done.stdout
 
@@ -266,7 +267,7 @@ def test_a_class_of_the_program_that_was_started_is_found_by_that_program_alone(
         "print(textmill.evaluate('run')['valid_data'].values['loss'])\n"
     )
     (tmp_path / "program.py").write_text(program)
-    words = [sys.executable, "program.py"]
+    words = [warm_programs() / "warm-python", "program.py"]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     done = subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True, check=True)
     found = done.stdout

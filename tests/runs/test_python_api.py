@@ -1,7 +1,6 @@
 """Experiments from Python: the modes, what comes back, and what is refused."""
 
 import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import pytest
 import torch
 
 import textmill
+from tests.warm_textmill import warm_programs
 from textmill.data.text_rows import TextRows
 from textmill.errors import CodeNotAllowedError, PlanError, UserError
 from textmill.models.classifier import Classifier
@@ -294,6 +294,10 @@ def test_warnings_of_a_training_are_seen_by_who_calls_it(recipe, tmp_path):
     Path("recipe.py").write_text(SCRIPT)
     Path("call.py").write_text("import textmill\ntextmill.train('recipe.py', run_dir='run')\n")
     found = subprocess.run(
-        [sys.executable, "call.py"], capture_output=True, text=True, check=True, cwd=tmp_path
+        [warm_programs() / "warm-python", "call.py"],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
     )
     assert found.stderr.count("12 of 12 rows of valid_data are in train_data: its values") == 1

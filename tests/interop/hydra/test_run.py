@@ -10,6 +10,7 @@ import torch
 from safetensors.torch import load_file
 
 from tests.interop.project import FILES, write_project
+from tests.warm_textmill import warm_programs
 from textmill.errors import MissingExtraError, RunStoppedError, UserError
 from textmill.interop.hydra.config import ConfigError
 from textmill.interop.hydra.targets import importable
@@ -199,18 +200,9 @@ def test_a_killed_process_goes_on_by_the_same_command(train, project):
     """Of a process that is gone without a word."""
     (project / "src/stops.py").write_text(STOPPING)
     words = [*WITH_STOP, "+callbacks.stop.at=6", "+callbacks.stop.by=SIGKILL"]
-    command = [
-        sys.executable,
-        "-m",
-        "textmill",
-        "train",
-        "--hydra",
-        "configs/",
-        "train.yaml",
-        *words,
-    ]
+    command = [warm_programs() / "textmill", "train", "--hydra", "configs/", "train.yaml", *words]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ)
-    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert done.returncode == 128 + signal.SIGKILL, done.stderr
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ)
     assert done.returncode == 0, done.stderr
     assert "Going on from step 4" in done.stderr

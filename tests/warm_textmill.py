@@ -114,6 +114,8 @@ def python():
         else:
             runpy.run_path(what, run_name="__main__")
     except SystemExit as ended:
+        if isinstance(ended.code, str):
+            print(ended.code, file=sys.stderr)
         return ended.code if isinstance(ended.code, int) else int(bool(ended.code))
     return 0
 

@@ -4,10 +4,11 @@ import json
 import os
 import random
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.warm_textmill import warm_programs
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "language.py"
 
@@ -24,7 +25,17 @@ def text(tmp_path):
 def measured(text, *words):
     """What the benchmark prints of a text."""
     done = subprocess.run(
-        [sys.executable, str(SCRIPT), "--data", str(text), "--batch", "4", "--block", "7", *words],
+        [
+            warm_programs() / "warm-python",
+            str(SCRIPT),
+            "--data",
+            str(text),
+            "--batch",
+            "4",
+            "--block",
+            "7",
+            *words,
+        ],
         env={**os.environ, "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,

@@ -11,12 +11,19 @@ from types import SimpleNamespace
 import pytest
 
 from tests.pretrained_checkpoints import save_encoder
+from tests.warm_textmill import warm_programs
 
 RUN = Path(__file__).parents[2] / "benchmarks" / "run.py"
 
 
 def bench(folder, *words):
-    command = [sys.executable, str(RUN), "--out", str(folder / "out.jsonl"), *words]
+    command = [
+        warm_programs() / "warm-python",
+        str(RUN),
+        "--out",
+        str(folder / "out.jsonl"),
+        *words,
+    ]
     environment = {k: v for k, v in os.environ.items() if k != "TEXTMILL_TEST_DATA"}
     return subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, check=False

@@ -115,6 +115,8 @@ def test_a_warm_python_takes_what_python_takes(
         assert (done.returncode, done.stderr) == (0, "")
         assert done.stdout == printed.format(folder=tmp_path)
         assert run(f"{python} -c 'raise SystemExit(3)'").returncode == 3
+        done = run(f"{python} -c 'raise SystemExit(\"no\")'")
+        assert (done.returncode, done.stderr) == (1, "no\n")
         failed = run(f"{python} -c 'import nowhere'")
         assert failed.returncode == 1
         assert failed.stderr.endswith("Error: No module named 'nowhere'\n")

@@ -1,5 +1,6 @@
 """Runs of one rank or several, forked from a process that has imported all, and what they say."""
 
+import atexit
 import json
 import os
 import random
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +113,14 @@ class RankedRuns:
             os.kill(child, send)
         (code,), (log,) = self.end()
         return Ended(code, time.monotonic() - start, log)
+
+
+@cache
+def ranked_runs() -> RankedRuns:
+    """One server of all tests of a process: what it imports takes 3 s."""
+    runs = RankedRuns()
+    atexit.register(runs.__exit__)
+    return runs
 
 
 def free_port() -> int:

@@ -8,16 +8,15 @@ import time
 import pytest
 import torch
 
-from tests.runs.many_ranks import RankedRuns
+from tests.runs.many_ranks import ranked_runs
 from tests.runs.tiny import STEPS, outcome, run_folder, unlike, write_recipe
 
 SEED = 20261120
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def trainings():
-    with RankedRuns() as server:
-        yield server
+    return ranked_runs()
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import textmill
-from tests.runs.many_ranks import RankedRuns, largest_difference, lines_of
+from tests.runs.many_ranks import largest_difference, lines_of, ranked_runs
 from tests.runs.tiny import write_recipe
 from textmill.checkpoint.parts import load_part
 
@@ -35,10 +35,9 @@ def callbacks(env):
 """
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def runs():
-    with RankedRuns() as server:
-        yield server
+    return ranked_runs()
 
 
 def recipe_in(folder, more=STOPPING):

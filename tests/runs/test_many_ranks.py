@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.runs.many_ranks import RankedRuns, largest_difference, lines_of, write_data
+from tests.runs.many_ranks import largest_difference, lines_of, ranked_runs, write_data
 from tests.runs.tiny import alive, run_folder, unlike, write_recipe
 from tests.runs.tiny import outcome as whole
+from tests.warm_textmill import warm_programs
 
 COMPARED = [
     *("train_data.path=data/train-pairs.tsv", "valid_data.path=data/dev-pairs.tsv"),
@@ -38,10 +39,9 @@ OFF = {
 LONGER = ["trainer.max_steps=20", "--allow-code"]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def runs():
-    with RankedRuns() as server:
-        yield server
+    return ranked_runs()
 
 
 def outcome(folder):
@@ -236,7 +236,7 @@ def test_processes_of_ones_own(tmp_path):
         url = f"tcp://127.0.0.1:{free.getsockname()[1]}"
     processes = [
         subprocess.Popen(
-            [sys.executable, "-c", OWN_PROCESS, url, str(rank)],
+            [warm_programs() / "warm-python", "-c", OWN_PROCESS, url, str(rank)],
             cwd=folder,
             env={**os.environ, "OMP_NUM_THREADS": "1"},
             stdout=subprocess.PIPE,

@@ -2,18 +2,19 @@
 
 import json
 import signal
+import subprocess
 import time
 
 import pytest
 
-from tests.runs.many_ranks import RankedRuns
+from tests.runs.many_ranks import ranked_runs
 from tests.runs.tiny import outcome, run_folder, unlike, write_recipe
+from tests.warm_textmill import warm_programs
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def trainings():
-    with RankedRuns() as server:
-        yield server
+    return ranked_runs()
 
 
 @pytest.fixture(scope="module")
@@ -199,19 +200,19 @@ def test_one_process_at_a_time(trainings, tmp_path):
         recipe.write(WAITS)
     answers = []
 
-    with RankedRuns() as others:
-        assert others.train(folder, "--version").code == 0  # it has imported everything
+    def meanwhile():
+        try:
+            after(folder, 2)()
+            words = [warm_programs() / "textmill", "train", "tiny.py"]
+            answers.append(
+                subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+            )
+        finally:
+            (folder / "go").touch()
 
-        def meanwhile():
-            try:
-                after(folder, 2)()
-                answers.append(others.train(folder))
-            finally:
-                (folder / "go").touch()
-
-        first = trainings.train(folder, when=meanwhile)
+    first = trainings.train(folder, when=meanwhile)
     (second,) = answers
     assert first.code == 0, first.log
-    assert second.code == 1, second.log
-    assert f"{run_folder(folder)}".removeprefix(f"{folder}/") in second.log
-    assert " is in use by " in second.log
+    assert second.returncode == 1, second.stderr
+    assert f"{run_folder(folder)}".removeprefix(f"{folder}/") in second.stderr
+    assert " is in use by " in second.stderr

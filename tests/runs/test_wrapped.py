@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import textmill
-from tests.runs.many_ranks import RankedRuns, largest_difference, lines_of, write_data
+from tests.runs.many_ranks import largest_difference, lines_of, ranked_runs, write_data
 from textmill.checkpoint.parts import load_part
 
 RECIPE = """
@@ -53,10 +53,9 @@ trainer = Trainer.Config(
 """
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def runs():
-    with RankedRuns() as server:
-        yield server
+    return ranked_runs()
 
 
 def trained(runs, folder, *words, size):

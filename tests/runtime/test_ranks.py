@@ -1,10 +1,10 @@
 import os
 import socket
 import subprocess
-import sys
 
 import torch
 
+from tests.warm_textmill import warm_programs
 from textmill.runtime.devices import Env
 from textmill.runtime.ranks import Ranks
 
@@ -54,7 +54,7 @@ def test_two_processes_agree(tmp_path):
     shared = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
     processes = [
         subprocess.Popen(
-            [sys.executable, "-c", TWO, str(tmp_path)],
+            [warm_programs() / "warm-python", "-c", TWO, str(tmp_path)],
             env={**os.environ, **shared, "RANK": str(rank), "OMP_NUM_THREADS": "1"},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -14,6 +14,7 @@ import textmill
 from tests.pipelines import small_models
 from tests.serving.served import started
 from tests.trained_run import library_run
+from tests.warm_textmill import warm_programs
 from textmill.cli.main import main
 from textmill.pipelines import ReferenceParser
 from textmill.runs.export import export
@@ -93,8 +94,8 @@ def test_a_pipeline_s_own_model_is_served(tmp_path, monkeypatch):
     (tmp_path / "models").mkdir()
     (tmp_path / "models/reference-parser").symlink_to(small_models.reference_run())
     monkeypatch.setenv("TEXTMILL_HOME", str(tmp_path))
-    words = textmill_command("serve", "--pipeline", "reference-parser", "--port", "0")
-    with started(words) as served:
+    words = ["serve", "--pipeline", "reference-parser", "--port", "0"]
+    with started([warm_programs() / "textmill", *words]) as served:
         found = served.ask(REFERENCES.splitlines()[0]).json()["results"][0]
         assert found["fields"]["author"] == "A. Lee."
 

@@ -1,7 +1,6 @@
 """The page, in a browser: a person types, submits and reads, with a mouse or without."""
 
 import json
-import sys
 
 import pytest
 
@@ -9,6 +8,7 @@ import textmill
 from tests.recipes.local_data import short, write_data
 from tests.serving.browser import Browser, missing
 from tests.serving.served import reversing, started
+from tests.warm_textmill import warm_programs
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=f"not installed: {', '.join(missing())}")
 
@@ -204,8 +204,7 @@ def test_a_token_is_asked_for_and_taken(browser):
 
 def serve(run, *words):
     """The command that serves a run."""
-    code = "import sys; from textmill.cli.main import main; sys.exit(main())"
-    return [sys.executable, "-c", code, "serve", str(run.resolve()), "--port", "0", *words]
+    return [warm_programs() / "textmill", "serve", str(run.resolve()), "--port", "0", *words]
 
 
 def test_the_texts_nearest_to_a_vector_are_shown(browser, tmp_path, monkeypatch):

@@ -1,13 +1,12 @@
 """Each pipeline as it is served: a PDF is sent, and its results are those of Python."""
 
-import sys
-
 import httpx
 import pytest
 
 from tests.pipelines import small_models
 from tests.serving.browser import Browser, missing
 from tests.serving.served import started
+from tests.warm_textmill import warm_programs
 from textmill.pipelines.registries import pipelines
 
 MODELS = {
@@ -33,9 +32,8 @@ def paper(tmp_path_factory):
 @pytest.mark.parametrize("name", MODELS)
 def test_a_pdf_is_answered_as_in_python(name, paper):
     model = MODELS[name]()
-    code = "import sys; from textmill.cli.main import main; sys.exit(main())"
-    words = ["serve", str(model), "--pipeline", name, "--port", "0"]
-    with started([sys.executable, "-c", code, *words]) as served:
+    words = [warm_programs() / "textmill", "serve", str(model), "--pipeline", name, "--port", "0"]
+    with started(words) as served:
         content = paper.read_bytes()
         found = httpx.post(f"{served.url}predict", content=content, headers=FILE, timeout=60)
         wanted = [result.row() for result in pipelines.get(name)(model).predict(paper)]

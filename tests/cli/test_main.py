@@ -164,8 +164,8 @@ def test_a_full_disk_behind_standard_output_is_said(where):
         )
     assert done.returncode == 1
     assert done.stderr.decode() == (
-        "error: standard output cannot be written: No space left on device. What it has is not "
-        "whole. Make room, or send it elsewhere, then start again with the same command.\n"
+        "error: standard output cannot be written: No space left on device. The output is "
+        "incomplete. Make room, or send it elsewhere, then start again with the same command.\n"
     )
 
 

@@ -160,7 +160,7 @@ def test_auto_is_a_number_that_is_still_to_be_found():
     assert batching.is_auto
     lengths = [np.array([2, 3])]
     message = (
-        "max_tokens=auto is found when textmill train starts a run, and no run does here. Give a "
+        "max_tokens=auto is found when textmill train starts a run, and this is not a run. Give a "
         "number."
     )
     with pytest.raises(UserError) as caught:

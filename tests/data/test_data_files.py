@@ -149,7 +149,7 @@ def test_a_folder_is_the_files_directly_in_it_whose_names_are_not_hidden(folder)
         (folder / name).unlink()
     with pytest.raises(UserError) as caught:
         TextRows.Config(path=".").build()
-    assert str(caught.value) == "path: the folder . has no file; of folders in it none is read."
+    assert str(caught.value) == "path: the folder . has no files; folders in it are not read."
 
 
 def test_an_empty_or_unreadable_file_of_several_is_refused_by_its_name(folder, monkeypatch):

@@ -165,8 +165,8 @@ def test_a_file_that_is_changed_while_it_is_indexed_is_refused(both, cache, monk
         with pytest.raises(DataError) as error:
             config.build().read()
     assert str(error.value) == (
-        f"{config.path} was changed while it was read: where its rows are is not known. Start "
-        "again when it is whole."
+        f"{config.path} was changed while it was read, so the places of its rows are "
+        "unknown. Start again when it is whole."
     )
     assert [path for path in cache.glob("rows/*/places") if path.parent.suffix != ".part"] == []
 

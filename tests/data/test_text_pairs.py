@@ -124,8 +124,8 @@ def test_the_text_shows_twenty_bad_rows(file):
     assert lines[20:] == [
         f"  {path}:21 (byte 80): wanted 2 columns, found 1",
         "  ... and 13 more",
-        "Most rows are bad: the file is likely another than it is read as. How it is read, "
-        "train_data.columns, train_data.header and train_data.format say.",
+        "Most rows are bad, so the file is likely in another format than expected. Check "
+        "train_data.columns, train_data.header and train_data.format.",
     ]
 
 
@@ -162,7 +162,7 @@ def test_a_missing_file_is_an_error_at_once(tmp_path, monkeypatch):
     assert message(tmp_path / "data" / "zz.tsv") == (
         f"path: there is no file {tmp_path}/data/zz.tsv. The folder {tmp_path}/data is empty."
     )
-    assert message("data") == "path: the folder data has no file; of folders in it none is read."
+    assert message("data") == "path: the folder data has no files; folders in it are not read."
 
 
 def test_the_fingerprint_is_of_bytes_and_layout(file, tmp_path):
@@ -431,8 +431,8 @@ def test_where_most_rows_are_bad_it_is_not_proposed_to_leave_them_out(tmp_path):
     with pytest.raises(DataError) as caught:
         TextRows.Config(path=path).build().read()
     assert str(caught.value).splitlines()[3:] == [
-        "Most rows are bad: the file is likely another than it is read as. How it is read, "
-        "train_data.columns, train_data.header and train_data.format say.",
+        "Most rows are bad, so the file is likely in another format than expected. Check "
+        "train_data.columns, train_data.header and train_data.format.",
         "If they have them by other keys: 'train_data.columns={label: stars, text: review}'",
     ]
     assert "max_bad_rows" not in str(caught.value)

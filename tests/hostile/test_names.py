@@ -57,5 +57,5 @@ def test_a_run_folder_named_so_is_made(tmp_path, monkeypatch, capsys):
 def test_data_named_so_are_refused_in_words(tmp_path):
     path = tmp_path / ODD
     shutil.copy(data() / "train.tsv", path)
-    with pytest.raises(UserError, match="not UTF-8 text, and settings are written to files"):
+    with pytest.raises(UserError, match="not UTF-8 text, but files of settings are UTF-8"):
         textmill.train("classification/averaging", words(**{"train_data.path": path}))

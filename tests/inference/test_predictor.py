@@ -54,7 +54,7 @@ def test_a_list_is_answered_in_its_order_as_one_by_one(predictor):
 @pytest.mark.parametrize(
     ("given", "error"),
     [
-        ("a\0b", "Column 'source': NUL at character 1, which no text has. Leave it out."),
+        ("a\0b", "Column 'source': NUL at character 1. Take it out."),
         (
             {"text": "Go.", "id": "1"},
             "A row needs the columns source; 'source' is missing. Found: text, id.",

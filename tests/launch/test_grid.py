@@ -209,7 +209,7 @@ def test_two_cells_that_are_one_run_are_refused(folder, capfd):
 def test_a_run_is_no_recipe_of_a_grid(folder, capfd):
     made_run(folder / "one")
     assert main(["grid", "one", LR]) == 2
-    assert "one is a run, which is gone on with by textmill train." in capfd.readouterr().err
+    assert "one is a run, which textmill train continues." in capfd.readouterr().err
 
 
 def test_a_cell_that_fails_is_told_at_once_and_tried_again_by_the_same_command(folder, capfd):

@@ -225,8 +225,8 @@ def test_a_space_that_is_none_is_refused(word, message):
     [
         (["lr=log(1,2)"], "'lr=log(1,2)' is a space to search in. Add --search optuna --trials N."),
         (["lr=1,2", "--search", "optuna"], "a search wants its length: --trials 30."),
-        (["lr=1,2", "--trials", "3"], "--trials is of a search. Add --search optuna, or leave it"),
-        (["--search", "optuna", "--trials", "3", "--seeds", "2"], "--seeds is of a grid."),
+        (["lr=1,2", "--trials", "3"], "--trials is for a search. Add --search optuna, or leave it"),
+        (["--search", "optuna", "--trials", "3", "--seeds", "2"], "--seeds is for a grid."),
         (
             ["lr=log(1,2)", "valid_data=null", "--search", "optuna", "--trials", "3"],
             "a search compares runs by trainer.selection.metric, which is measured on valid_data",

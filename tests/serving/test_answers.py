@@ -48,7 +48,7 @@ def test_it_answers_one_row_or_each_of_a_list(server, rows, answers):
         (b"[true]", 422, "row 1, column 'text'", "found true or false."),
         (b'{"text": {}}', 422, "row 1, column 'text'", "found an object."),
         (b'["a", {"txt": "b"}]', 422, "row 2", "A row needs the columns text; 'text' is missing."),
-        (rb'"a\u0000"', 422, "row 1", "Column 'text': NUL at character 1, which no text has."),
+        (rb'"a\u0000"', 422, "row 1", "Column 'text': NUL at character 1."),
         (
             b'["a", "no", "no"]',
             422,

@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     if args.search:
         _refuse_search(args)
     elif args.trials is not None:
-        raise UserError("--trials is of a search. Add --search optuna, or leave it out.")
+        raise UserError("--trials is for a search. Add --search optuna, or leave it out.")
     line = StatusLine()
     asked = {name: getattr(args, name) for name in ("seeds", "trials", "jobs", "fail_fast")}
     asked["elsewhere"] = elsewhere
@@ -77,7 +77,7 @@ def _refuse_search(args: argparse.Namespace) -> None:
 
     if args.seeds is not None:
         raise UserError(
-            "--seeds is of a grid. Search with one seed, then train the best again with several: "
+            "--seeds is for a grid. Search with one seed, then train the best again with several: "
             "textmill grid RECIPE lr=THE_BEST --seeds 5"
         )
     if args.trials is None or args.trials < 1:

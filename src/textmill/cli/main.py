@@ -123,7 +123,7 @@ def _of_stdout(error: Exception) -> Exception | None:
         return None
     _forget_stdout()
     return StorageError(
-        f"standard output cannot be written: {error.strerror}. What it has is not whole. Make "
+        f"standard output cannot be written: {error.strerror}. The output is incomplete. Make "
         "room, or send it elsewhere, then start again with the same command."
     )
 

@@ -113,7 +113,9 @@ def _pipeline(
     from textmill.serving.examples import examples_of
 
     if args.checkpoint != "best":
-        raise UserError("--checkpoint is of a run that is served by itself; a pipeline takes best.")
+        raise UserError(
+            "--checkpoint is for a run without a pipeline; a pipeline takes the best one."
+        )
     made = pipelines.get(args.pipeline)
     folder = find_model(made.wanted, args.run)
     pipeline = made(folder, device=args.device, allow_code=args.allow_code)

@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     if args.hydra is not None:
         return _by_lightning(args)
     if args.multirun:
-        raise UserError("--multirun is for --hydra. Of a recipe: textmill grid RECIPE name=a,b")
+        raise UserError("--multirun is for --hydra. For a recipe: textmill grid RECIPE name=a,b")
     elsewhere, args.words = asked_launcher(args)
     if elsewhere is not None or args.nproc is not None:
         log_to_stderr()

@@ -207,8 +207,8 @@ def check_bad_rows(
     elif 2 * bad > total:
         name = setting.rpartition(".")[0]
         lines.append(
-            "Most rows are bad: the file is likely another than it is read as. How it is read, "
-            f"{name}.columns, {name}.header and {name}.format say."
+            "Most rows are bad, so the file is likely in another format than expected. Check "
+            f"{name}.columns, {name}.header and {name}.format."
         )
     else:
         lines.append(f"Correct the file, or leave such rows out with {setting}={bad}.")

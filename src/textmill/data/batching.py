@@ -198,7 +198,7 @@ def over_budget(lengths: Sequence[NDArray[np.int64]], batching: Batching) -> Ind
 def _number(batching: Batching) -> int:
     if not isinstance(batching.max_tokens, int):
         raise UserError(
-            "max_tokens=auto is found when textmill train starts a run, and no run does here. "
+            "max_tokens=auto is found when textmill train starts a run, and this is not a run. "
             "Give a number."
         )
     return batching.max_tokens

@@ -100,7 +100,7 @@ def _checked(path: Path) -> Path:
     if path.is_file():
         return path
     if path.is_dir():
-        raise UserError(f"path: the folder {path} has no file; of folders in it none is read.")
+        raise UserError(f"path: the folder {path} has no files; folders in it are not read.")
     if path.exists() or path.is_symlink():
         kind = "pipe or device" if path.exists() else "broken link"
         raise UserError(f"path: wanted a file, found the {kind} {path}.")

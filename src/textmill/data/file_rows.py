@@ -164,8 +164,8 @@ def _make(folder: Path, facts: Mapping[str, Any], path: Path, layout: RowFormat)
                 writer.append(arrays, None)
         if _stamp(path) != (facts["size"], facts["mtime_ns"]):
             raise DataError(
-                f"{path} was changed while it was read: where its rows are is not known. Start "
-                "again when it is whole."
+                f"{path} was changed while it was read, so the places of its rows are "
+                "unknown. Start again when it is whole."
             )
         summary = {
             "head": head or 0 if layout.has_header else 0,

@@ -160,7 +160,9 @@ def load_columns(
         or not isinstance(numbers, dict)
         or over_length not in ("cut", "error")
     ):
-        raise ExportError("what becomes of the graph's outputs is not said as this textmill does")
+        raise ExportError(
+            "another version of textmill wrote the export and described its answers otherwise"
+        )
     if set(settings) != set(text.answer_settings):
         listed = ", ".join(text.answer_settings) or "none"
         raise ExportError(f"wanted the settings {listed} of answers, found {[*settings]!r:.80}")

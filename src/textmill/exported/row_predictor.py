@@ -255,9 +255,7 @@ def returned_type(method: Callable[..., Any]) -> Any:
 def _refuse_nul(value: object, column: str) -> None:
     if isinstance(value, str) and "\0" in value:
         at = value.index("\0")
-        raise DataError(
-            f"Column '{column}': NUL at character {at}, which no text has. Leave it out."
-        )
+        raise DataError(f"Column '{column}': NUL at character {at}. Take it out.")
     for part in value if isinstance(value, list | tuple) else ():
         _refuse_nul(part, column)
 

@@ -51,7 +51,7 @@ class Named:
         """
         if run_named(self.recipe) is not None:
             raise UserError(
-                f"{self.recipe} is a run, which is gone on with by textmill train. A grid trains "
+                f"{self.recipe} is a run, which textmill train continues. A grid trains "
                 f"anew: name its recipe, or {Path(self.recipe) / 'config.yaml'}."
             )
 

@@ -143,8 +143,8 @@ def test_the_type_decides_what_a_word_means(text, kind, wanted):
         (
             "null",
             Path,
-            "a.b: wanted pathlib.Path, found null. What is to have no file is null as a whole, as "
-            "valid_data=null; a file of that name is ./null.",
+            "a.b: wanted pathlib.Path, found null. For no file set the whole ingredient to null, "
+            "as valid_data=null; a file of that name is ./null.",
         ),
         ("{width: x}", Inner, "a.b.width: wanted int, found 'x'."),
         (

@@ -111,6 +111,6 @@ def test_a_setting_that_cannot_be_written_to_a_file_is_refused():
     with pytest.raises(UserError) as caught:
         parse_word("train_data.path=d\udcff.tsv")
     assert str(caught.value) == (
-        "overrides: train_data.path=d\udcff.tsv: not UTF-8 text, and settings are written to "
-        "files that are. Give what it names another name."
+        "overrides: train_data.path=d\udcff.tsv: not UTF-8 text, but files of settings are "
+        "UTF-8. Rename what it names."
     )

@@ -526,7 +526,7 @@ def test_sentences_are_parted_by_blank_lines_and_comments_come_before_them():
         ),
         (
             lambda: conll_format(separator=""),
-            "separator: wanted what stands between columns of a line, found ''; leave it out for "
+            "separator: wanted the delimiter of a line's columns, found ''; leave it out for "
             "any white space.",
         ),
     ],

@@ -229,7 +229,7 @@ def test_a_model_it_cannot_express_is_refused_by_its_settings(translator, tmp_pa
     with pytest.raises(UserError) as caught:
         exported(translator(**settings), tmp_path)
     head, *lines, end = str(caught.value).splitlines()
-    assert head == "This model cannot be exported to ctranslate2, which has no word for:"
+    assert head == "This model cannot be exported to ctranslate2, which cannot express:"
     assert f"  {error}" in lines
     assert end == "Train it without these, or use the run itself: textmill predict RUN."
     assert list(tmp_path.iterdir()) == []

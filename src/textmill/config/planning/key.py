@@ -54,8 +54,8 @@ def run_key(plan: Plan) -> str:
     if not is_utf8(text):
         odd = sorted(n for n, item in content["settings"].items() if not is_utf8(str(item)))
         raise UserError(
-            f"{', '.join(odd) or 'A setting'}: it has text that is not UTF-8, such as a name of a "
-            "file, and settings are written to files that are. Give what it names another name."
+            f"{', '.join(odd) or 'A setting'}: it has text that is not UTF-8, such as the name "
+            "of a file, but files of settings are UTF-8. Rename what it names."
         )
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 

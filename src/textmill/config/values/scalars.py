@@ -148,7 +148,7 @@ def _path(node: Node, _: type[Any]) -> Path:
     text = _text(node)
     if text and is_null(node):
         raise WrongTypeError(
-            f"wanted pathlib.Path, found {text}. What is to have no file is null as a whole, as "
+            f"wanted pathlib.Path, found {text}. For no file set the whole ingredient to null, as "
             f"valid_data=null; a file of that name is ./{text}."
         )
     return Path(expect(text, text != ""))

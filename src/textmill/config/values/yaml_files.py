@@ -161,8 +161,7 @@ def parse_word(word: str) -> Word:
     place = Place(typed_place(word))
     if not is_utf8(word):
         raise UserError(
-            f"{place}: not UTF-8 text, and settings are written to files that are. Give what it "
-            "names another name."
+            f"{place}: not UTF-8 text, but files of settings are UTF-8. Rename what it names."
         )
     name, equals, text = word.partition("=")
     path = tuple(part.strip() for part in name.removeprefix("--").split("."))

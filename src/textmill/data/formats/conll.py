@@ -169,7 +169,7 @@ class ConllFormat(LinesFormat):
         super().__post_init__()
         if self.separator == "" or "\n" in (self.separator or ""):
             raise UserError(
-                f"separator: wanted what stands between columns of a line, found "
+                f"separator: wanted the delimiter of a line's columns, found "
                 f"{self.separator!r}; leave it out for any white space."
             )
         for name, at in self.columns.items():

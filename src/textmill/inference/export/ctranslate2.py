@@ -1,6 +1,6 @@
 """Textmill's Transformer as CTranslate2 runs it: the same weights under CTranslate2's names.
 
-What CTranslate2 has no word for is refused, by the name of the setting.
+A setting that CTranslate2 cannot express is refused by its name.
 """
 
 from collections.abc import Iterator

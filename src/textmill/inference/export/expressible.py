@@ -1,4 +1,4 @@
-"""What an export can say of a task: its search as data, and what it has no word for."""
+"""What an export can say of a task: its search as data, and what it cannot express."""
 
 from dataclasses import fields
 
@@ -77,7 +77,7 @@ def refuse_inexpressible(task: Task, name: str) -> None:
                 f"place of drawn ones (textmill export RUN --format {name} --greedy)"
             )
         raise UserError(
-            f"This model cannot be exported to {name}, which has no word for:\n{lines}\n"
+            f"This model cannot be exported to {name}, which cannot express:\n{lines}\n"
             f"{way}, or use the run itself: textmill predict RUN."
         )
 

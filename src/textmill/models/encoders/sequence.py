@@ -79,5 +79,5 @@ def refuse_vectors(embedding: WordEmbedding.Config, *, beside: Iterable[object])
     if any(given is not None for given in beside):
         raise UserError(
             "The recipe has characters, affixes or a dictionary beside the tokens, but "
-            "model.encoder has vectors of its own, beside which none can stand. Leave them out."
+            "model.encoder has vectors of its own and takes no others. Leave them out."
         )

@@ -12,7 +12,7 @@ from textmill.errors import DataError, UserError
 from textmill.text.columns.token_ids import TextColumn
 from textmill.text.metadata import SavedTextError
 from textmill.text.tokenizers import ngram_tokenizer as ngrams
-from textmill.text.tokenizers.ngram_tokenizer import FittedNgrams, NgramTokenizer
+from textmill.text.tokenizers.ngram_tokenizer import FittedNgrams, NgramTokenizer, Orders
 from textmill.text.tokenizers.tokenizer import VocabInfo, load_tokenizer
 from textmill.text.tokenizers.word_tokenizer import FittedWords
 
@@ -32,16 +32,39 @@ def known(tokenizer, text):
 
 
 def test_words_and_marks_and_what_begins_a_text_are_ngrams():
-    tokenizer = fit(characters=(1, 0))
+    tokenizer = fit(characters=(1, 0), shapes=0)
     assert sorted(known(tokenizer, "WAKE up, him")) == [" wake", ",", "up", "up ,", "wake"]
     assert tokenizer.words == tokenizer.vocab_info.size - 2
-    assert sorted(known(fit(characters=(1, 0), words=3), "us up and")) == [
+    assert sorted(known(fit(characters=(1, 0), words=3, shapes=0), "us up and")) == [
         *("and", "up", "up and", "us", "us up"),
     ]
 
 
+def test_shapes_tell_how_words_are_written_but_small_letters_alone():
+    rows = [
+        {"text": text} for text in ["Ann met NATO in B52 on", "Tom met", "\u65e5\u672c \u05d0 ok"]
+    ]
+    settings = {"words": 1, "characters": (1, 0)}
+
+    def shapes(text, most):
+        found = known(fit(rows, shapes=most, **settings), text)
+        return sorted(each for each in found if each.strip(" ") != each.lower())
+
+    assert shapes("Ann met NATO", 2) == [" UL", "L U", "U", "UL", "UL L"]
+    assert shapes("in B52 on", 2) == ["L UN", "UN", "UN L"]
+    assert shapes("ann met nato \u65e5\u672c", 2) == []
+    assert shapes("Ann met NATO", 1) == ["U", "UL"]
+    assert {" UL L", "UL L U"} < {*shapes("Ann met NATO", 3)}
+
+
+def test_without_shapes_small_and_capital_letters_are_the_same():
+    cased = known(fit(), "Wake ME up")
+    assert cased != known(fit(), "wake me up")
+    assert known(fit(shapes=0), "Wake ME up") == known(fit(shapes=0), "wake me up")
+
+
 def test_characters_do_not_cross_words():
-    tokenizer = fit(words=0, characters=(2, 3))
+    tokenizer = fit(words=0, shapes=0, characters=(2, 3))
     assert tokenizer.words == 0
     assert sorted(known(tokenizer, "up wa")) == [" u", " up", " w", " wa", "p ", "up", "up ", "wa"]
 
@@ -60,7 +83,7 @@ def test_ids_go_from_words_to_characters_each_from_the_frequent_to_the_rare():
 
 
 def test_words_and_weights_are_those_of_scikit_learn():
-    tokenizer = fit(characters=(1, 0), words=1)
+    tokenizer = fit(characters=(1, 0), words=1, shapes=0)
     wanted = TfidfVectorizer(token_pattern=r"\w+|[^\w\s]").fit(TEXTS)
     ids = range(2, tokenizer.vocab_info.size)
     found = dict(zip(tokenizer.create_decoder().batch([[i] for i in ids]), ids, strict=True))
@@ -70,7 +93,7 @@ def test_words_and_weights_are_those_of_scikit_learn():
 
 
 def test_characters_are_those_of_scikit_learn():
-    tokenizer = fit(words=0, characters=(2, 4))
+    tokenizer = fit(words=0, shapes=0, characters=(2, 4))
     wanted = TfidfVectorizer(
         analyzer="char_wb",
         ngram_range=(2, 4),
@@ -117,6 +140,7 @@ def test_what_has_no_ngram_is_refused():
         ({"min_count": 0}, "^min_count must be at least 1, but is 0"),
         ({"words": -1}, "^words must be at least 0, but is -1"),
         ({"characters": (0, 3)}, r"^characters must be the fewest .* but is \[0, 3\]"),
+        ({"shapes": -1}, "^shapes must be at least 0, but is -1"),
         ({"words": 0, "characters": (1, 0)}, r"\[1,0\] is for none, where there are n-grams of"),
         ({"vocab_size": 2}, "^vocab_size must be 3 or more"),
     ],
@@ -127,12 +151,13 @@ def test_settings_that_cannot_be_are_refused(settings, message):
 
 
 def test_saved_ngrams_come_back(tmp_path):
-    tokenizer = fit(words=3, characters=(1, 2), vocab_size=40)
+    tokenizer = fit(words=3, shapes=1, characters=(1, 2), vocab_size=40)
     tokenizer.save(tmp_path)
     loaded = load_tokenizer(tmp_path)
     assert isinstance(loaded, NgramTokenizer)
     assert loaded.vocab_info == tokenizer.vocab_info == VocabInfo(40, 1, -1, -1, 0)
     assert (loaded.words, loaded.rows) == (tokenizer.words, 4)
+    assert loaded.orders == Orders(words=3, shapes=1, characters=(1, 2))
     assert loaded.weights.tolist() == tokenizer.weights.tolist()
     for text in TEXTS:
         assert known(loaded, text) == known(tokenizer, text)
@@ -186,13 +211,20 @@ PIECES = st.lists(
 
 
 @pytest.mark.parametrize(
-    "orders", [(2, (2, 5)), (0, (1, 2)), (1, (1, 0)), (3, (3, 3)), (2, (1, 0))]
+    "orders",
+    [
+        Orders(2, 2, (2, 5)),
+        Orders(0, 0, (1, 2)),
+        Orders(1, 3, (1, 0)),
+        Orders(3, 1, (3, 3)),
+        Orders(2, 0, (1, 0)),
+        Orders(0, 2, (1, 1)),
+    ],
 )
 @given(texts=st.lists(PIECES.map("".join), max_size=6), size=st.integers(0, 3))
 def test_a_vocabulary_gives_what_counting_finds(orders, texts, size):
-    words, characters = orders
-    rows = [{"text": text} for text in ["a b up", "ab, b!", "\u00e9a a"]]
-    tokenizer = fit(rows, words=words, characters=characters, vocab_size=12)
+    rows = [{"text": text} for text in ["a B Up", "ab, B!", "\u00e9a a"]]
+    tokenizer = fit(rows, **orders._asdict(), vocab_size=12)
     of_words, of_characters = tokenizer.numbers()
     numbers = (lambda ngram: of_words.get(ngram, -1)), (lambda ngram: of_characters.get(ngram, -1))
     encoder = tokenizer.create_encoder()

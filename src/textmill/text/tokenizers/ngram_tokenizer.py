@@ -1,16 +1,17 @@
-"""Tokens that are the n-grams of a text, each once: of its words, and of characters in each word.
+"""Tokens that are the n-grams of a text, each once: of words and their shapes, and of characters.
 
 Their order in the text is lost, which is what a linear model reads. Ids are pad 0, unk 1, then the
-n-grams of words, then those of characters, each from the frequent to the rare; a text's are rising.
+n-grams of words and shapes, then those of characters, each from the frequent to the rare; a text's
+are rising.
 """
 
 import logging
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import count, islice
+from itertools import count, groupby, islice
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,12 +38,12 @@ from textmill.text.tokenizers.tokenizer import (
 )
 from textmill.text.tokenizers.word_tokenizer import LARGEST, NONE, PAD, UNK, WORD, fitted_text
 
-__all__ = ["FittedNgrams", "NgramTokenizer"]
+__all__ = ["FittedNgrams", "NgramTokenizer", "Orders"]
 
 FIRST = 2
 """The id of the first n-gram."""
 NGRAMS = "ngrams.txt"
-SAVED = ("rows", "words", "longest", "least_characters", "most_characters")
+SAVED = ("rows", "words", "longest", "shapes", "least_characters", "most_characters")
 _READ_FOR = {"purpose": "to take n-grams from", "where": ", or by ngrams.columns"}
 ROWS = 10_000
 """Rows whose n-grams are counted together."""
@@ -53,27 +54,45 @@ MOST = 4_000_000
 
 KEPT, LONGEST_KEPT = 1 << 14, 128
 """Words whose n-grams an encoder remembers, and characters of one: some 6 MB of ordinary text."""
+SMALL = "L"
+"""The shape of a word in small letters, or in a script that has no others."""
 
 Ids = NDArray[np.int64]
 Number = Callable[[str], int]
-Orders = tuple[int, tuple[int, int]]
-"""Most words of an n-gram; fewest and most characters of one."""
+T = TypeVar("T")
+
+
+class Orders(NamedTuple):
+    """How long n-grams are."""
+
+    words: int
+    """Most words of one; 0 for none."""
+    shapes: int
+    """Most shapes of words; 0 for none."""
+    characters: tuple[int, int]
+    """Fewest and most characters of one inside a word; (1, 0) for none."""
+
+
+ORDERS = Orders(words=2, shapes=2, characters=(2, 5))
 
 
 @registries.tokenizers.register("ngrams")
 class NgramTokenizer(Tokenizer):
-    """The known n-grams of texts in small letters.
+    """The known n-grams of texts.
 
-    A word is letters and digits, or one mark of punctuation. The n-grams of two words and more
-    have one with the text's beginning as its first word, an empty one. Those of characters have a
-    space for the beginning and the end of their word.
+    A word is letters and digits, or one mark of punctuation. It is read in small letters; how it
+    was written is in its shape, as ``UL`` of "Paris" and ``UN`` of "B52": one ``U`` for capitals
+    that follow each other, ``L`` for other letters, ``N`` for digits. Shapes have n-grams as words
+    have. Those that are of small letters alone are left out: every text has them.
+
+    The n-grams of two words and more have one with the text's beginning as its first word, an empty
+    one. Those of characters have a space for the beginning and the end of their word.
 
     Args:
-        words: Known n-grams of words with the number of rows that have each.
+        words: Known n-grams of words, and of shapes, with the number of rows that have each.
         characters: Known n-grams of characters, likewise.
         rows: Number of all rows.
-        longest: Most words of an n-gram.
-        lengths: Fewest and most characters of one.
+        orders: How long n-grams are.
 
     Raises:
         UserError: An n-gram is too long or has no row, or more rows than there are.
@@ -93,17 +112,17 @@ class NgramTokenizer(Tokenizer):
         characters: Mapping[str, int],
         *,
         rows: int,
-        longest: int = 2,
-        lengths: tuple[int, int] = (2, 5),
+        orders: Orders = ORDERS,
     ) -> None:
         self._counts = (dict(words), dict(characters))
-        self.rows, self.longest, self.lengths = rows, longest, lengths
+        self.rows, self.orders = rows, orders
         self.words = len(words)
-        """How many n-grams are of words; those of characters follow them."""
-        if longest < 0 or not 0 < lengths[0] <= lengths[1] + 1:
+        """How many n-grams are of words and shapes; those of characters follow them."""
+        longest, shapes, (least, most) = orders
+        if min(longest, shapes) < 0 or not 0 < least <= most + 1:
             raise UserError(
-                f"N-grams cannot have at most {longest} words and {lengths[0]} to {lengths[1]} "
-                "characters."
+                f"N-grams cannot have at most {longest} words, {shapes} shapes, and {least} to "
+                f"{most} characters."
             )
         known = [*words.values(), *characters.values()]
         if known and not (min(known) > 0 and max(known) <= rows):
@@ -133,7 +152,7 @@ class NgramTokenizer(Tokenizer):
         return []
 
     def numbers(self) -> tuple[dict[str, int], dict[str, int]]:
-        """The ids of the n-grams of words, and of those of characters."""
+        """The ids of the n-grams of words and shapes, and of those of characters."""
         ids = count(FIRST)
         words, characters = (dict(zip(part, ids, strict=False)) for part in self._counts)
         return words, characters
@@ -142,14 +161,15 @@ class NgramTokenizer(Tokenizer):
     def save_files(self, folder: Path) -> dict[str, Any]:
         lines = (f"{n} {ngram}\n" for part in self._counts for ngram, n in part.items())
         write_file(folder / NGRAMS, "".join(lines))
-        found = (self.rows, self.words, self.longest, *self.lengths)
+        longest, shapes, lengths = self.orders
+        found = (self.rows, self.words, longest, shapes, *lengths)
         return dict(zip(SAVED, found, strict=True))
 
     @classmethod
     @override
     def from_files(cls, folder: Path, settings: dict[str, Any]) -> "NgramTokenizer":
         settings_of(folder / DESCRIPTION, settings, dict.fromkeys(SAVED, int))
-        rows, size, longest, least, most = (settings[name] for name in SAVED)
+        rows, size, longest, shapes, least, most = (settings[name] for name in SAVED)
         path = folder / NGRAMS
         try:
             lines = read_bytes(path, largest=LARGEST).decode().split("\n")[:-1]
@@ -157,7 +177,7 @@ class NgramTokenizer(Tokenizer):
             words, characters = dict(found[:size]), dict(found[size:])
             if not len(words) == size or len(words) + len(characters) < len(found):
                 raise ValueError(f"wanted {size} n-grams of words, each n-gram once.")
-            return cls(words, characters, rows=rows, longest=longest, lengths=(least, most))
+            return cls(words, characters, rows=rows, orders=Orders(longest, shapes, (least, most)))
         except (OverflowError, ValueError, UserError) as error:
             raise SavedTextError(f"{path}: {error} Save the text processor again.") from None
 
@@ -165,8 +185,8 @@ class NgramTokenizer(Tokenizer):
 class _NgramEncoder(Encoder):
     def __init__(self, tokenizer: NgramTokenizer) -> None:
         self._words, self._characters = tokenizer.numbers()
-        self._orders = tokenizer.longest, tokenizer.lengths
-        self._known: dict[str, bytes] = {}
+        self._orders = tokenizer.orders
+        self._known: dict[str, tuple[bytes, str, str]] = {}
 
     @override
     def batch(self, texts: Sequence[str]) -> Ragged:
@@ -184,37 +204,31 @@ class _NgramEncoder(Encoder):
 
     def _ids(self, text: str) -> NDArray[np.int32]:
         """Those that :func:`ngrams_of` finds; of a vocabulary that is known this is faster."""
-        words = WORD["punctuation"].findall(text.lower())
+        written = WORD["punctuation"].findall(text)
         known, get = self._known, self._words.get
-        parts = [
-            self._of_word(word) if (kept := known.get(word)) is None else kept for word in words
-        ]
-        for size in range(2, self._orders[0] + 1):
-            numbers = map(get, _of_words(words, size))
-            parts.append(_bytes(number for number in numbers if number is not None))
+        found = [known.get(word) or self._of_word(word) for word in written]
+        parts = [each[0] for each in found]
+        sizes = range(2, self._orders.words + 1), range(2, self._orders.shapes + 1)
+        joined = [_joined([word for _, word, _ in found], size) for size in sizes[0]]
+        joined += [_joined([shape for _, _, shape in found], size) for size in sizes[1]]
+        numbers = (number for row in joined for number in map(get, row))
+        parts.append(_bytes(number for number in numbers if number is not None))
         ids = np.frombuffer(bytearray().join(parts), np.int32)
         ids.sort()
         new = np.ones(len(ids), np.bool_)
         np.not_equal(ids[1:], ids[:-1], out=new[1:])
         return ids[new]
 
-    def _of_word(self, word: str) -> bytes:
-        """The ids of what one word has, kept for the next text: few words are most of any text."""
-        (longest, (least, most)), marked = self._orders, f" {word} "
-        size = len(marked) + 1
-        found = {
-            self._characters.get(marked[i : i + n])
-            for n in range(least, most + 1)
-            for i in range(size - n)
-        }
-        if longest:
-            found.add(self._words.get(word))
-        ids = _bytes(number for number in found if number is not None)
-        if size <= LONGEST_KEPT:
+    def _of_word(self, written: str) -> tuple[bytes, str, str]:
+        """The ids of what one word has, the word and its shape; kept, since words come again."""
+        word, shape = written.lower(), shape_of(written)
+        numbers = _of_word(word, shape, (self._words.get, self._characters.get), self._orders)
+        found = _bytes(number for number in numbers if number is not None), word, shape
+        if len(written) <= LONGEST_KEPT:
             if len(self._known) >= KEPT:
                 self._known = {}  # another thread may be reading those
-            self._known[word] = ids
-        return ids
+            self._known[written] = found
+        return found
 
 
 def _bytes(ids: Iterable[int]) -> bytes:
@@ -243,24 +257,29 @@ def ngrams_of(
         The row of each n-gram, and its id; rising. *Shape:* ``[n]`` each.
 
     Example:
-        >>> known = {"a": 0, "b": 1, " a": -1, " b": 2, "a b": -1, "b a": 3}
+        >>> known = {"a": 0, "b": 1, " a": -1, " b": 2, "a b": -1, "b a": 3, "U": 4}
         >>> numbers = known.__getitem__, len
-        >>> rows, ids = ngrams_of(["b a b", "a"], numbers, (2, (1, 0)))
+        >>> rows, ids = ngrams_of(["b A b", "a"], numbers, Orders(2, 1, (1, 0)))
         >>> list(zip(rows.tolist(), ids.tolist()))
-        [(0, 0), (0, 1), (0, 2), (0, 3), (1, 0)]
+        [(0, 0), (0, 1), (0, 2), (0, 3), (0, 4), (1, 0)]
     """
-    split = [WORD["punctuation"].findall(text.lower()) for text in texts]
+    split = [WORD["punctuation"].findall(text) for text in texts]
     # What one word has is found once for each different word: a corpus has ten times as many words.
     places: dict[str, int] = {}
-    at = [places.setdefault(word, len(places)) for row in split for word in row]
-    single = [_of_word(word, numbers, orders) for word in places]
-    lists = Ragged.from_lists(single).take(np.array(at, dtype=np.int64))
-    row_of = np.repeat(np.arange(len(texts)), np.fromiter(map(len, split), np.int64, len(split)))
+    at = [[places.setdefault(word, len(places)) for word in row] for row in split]
+    words, shapes = [word.lower() for word in places], [shape_of(word) for word in places]
+    single = [_of_word(*each, numbers, orders) for each in zip(words, shapes, strict=True)]
+    rows = Ragged.from_lists(at)
+    lists = Ragged.from_lists(single).take(rows.values)
+    row_of = np.repeat(np.arange(len(texts)), rows.lengths)
     found = [(np.repeat(row_of, lists.lengths), lists.values.astype(np.int64))]
-    for size in range(2, orders[0] + 1):
-        rows = [[*map(numbers[0], _of_words(row, size))] for row in split]
-        more = Ragged.from_lists(rows)
-        found.append((np.repeat(np.arange(len(texts)), more.lengths), more.values.astype(np.int64)))
+    for parts, longest in ((words, orders.words), (shapes, orders.shapes)):
+        for size in range(2, longest + 1):
+            joined = (_joined([parts[i] for i in row], size) for row in at)
+            more = Ragged.from_lists(
+                [[numbers[0](each) for each in row if each.strip(f" {SMALL}")] for row in joined]
+            )
+            found.append((np.repeat(np.arange(len(texts)), more.lengths), more.values))
     all_rows, ids = (np.concatenate(part) for part in zip(*found, strict=True))
     # One number for both, sorted: np.unique takes three times as long.
     span = int(ids.max(initial=0)) + 1
@@ -270,15 +289,40 @@ def ngrams_of(
     return both // span, both % span
 
 
-def _of_word(word: str, numbers: tuple[Number, Number], orders: Orders) -> list[int]:
-    longest, (least, most) = orders
+def shape_of(word: str) -> str:
+    """How a word is written.
+
+    Example:
+        >>> [shape_of(word) for word in ("up", "Paris", "NATO", "B52", "iPhone", "1984", "!")]
+        ['L', 'UL', 'U', 'UN', 'LUL', 'N', '!']
+    """
+    if word.isalpha() and word == word.lower():  # most words
+        return SMALL
+    return "".join(kind for kind, _ in groupby(map(_shape_of, word)))
+
+
+def _shape_of(character: str) -> str:
+    if character.isalpha():
+        return SMALL if character == character.lower() else "U"
+    return "N" if character.isalnum() else character
+
+
+def _of_word(
+    word: str, shape: str, numbers: tuple[Callable[[str], T], Callable[[str], T]], orders: Orders
+) -> list[T]:
+    """The numbers of what one word has."""
+    longest, shapes, (least, most) = orders
     words, characters = numbers
     marked = f" {word} "
     parts = {marked[i : i + n] for n in range(least, most + 1) for i in range(len(marked) - n + 1)}
-    return [*([words(word)] if longest else []), *map(characters, sorted(parts))]
+    whole = [word] if longest else []
+    if shapes and shape != SMALL:
+        whole.append(shape)
+    return [*map(words, whole), *map(characters, sorted(parts))]
 
 
-def _of_words(row: Sequence[str], size: int) -> list[str]:
+def _joined(row: Sequence[str], size: int) -> list[str]:
+    """The n-grams of so many words, or shapes, of a text."""
     begun = ["", *row]
     if size == 2:  # by far the most asked for, and twice as fast
         return [f"{a} {b}" for a, b in zip(begun, row, strict=False)]
@@ -287,7 +331,7 @@ def _of_words(row: Sequence[str], size: int) -> list[str]:
 
 @registries.tokenizers.register("fitted_ngrams")
 class FittedNgrams(Component):
-    """The n-grams of words and of characters that occur in columns of ``train_data``."""
+    """The n-grams of words, shapes and characters that occur in columns of ``train_data``."""
 
     class Config(BaseConfig):
         """Which n-grams are known."""
@@ -296,6 +340,9 @@ class FittedNgrams(Component):
         """The columns of the rows whose n-grams are taken."""
         words: int = 2
         """Most words of an n-gram; 0 for none of words."""
+        shapes: int = 2
+        """Most shapes of words in an n-gram, which tell capitals and digits, as ``UL`` of "Paris"
+        does; with 0 none is known, and small and capital letters are the same."""
         characters: tuple[int, int] = (2, 5)
         """Fewest and most characters of an n-gram inside one word; ``[1,0]`` for none."""
         min_count: int = 1
@@ -304,7 +351,7 @@ class FittedNgrams(Component):
         """Most ids, those of padding and the unknown included: the n-grams of the most rows."""
 
         def __post_init__(self) -> None:
-            require(self, "", sizes=["min_count"], not_negative=["words"])
+            require(self, "", sizes=["min_count"], not_negative=["words", "shapes"])
             least, most = self.characters
             if not 0 < least <= most + 1 or (most < least and not self.words):
                 raise UserError(
@@ -318,6 +365,11 @@ class FittedNgrams(Component):
                     f"vocab_size must be {FIRST + 1} or more: {FIRST} ids stand for "
                     f"padding and the unknown; it is {self.vocab_size}."
                 )
+
+        @property
+        def orders(self) -> Orders:
+            """How long n-grams are."""
+            return Orders(self.words, self.shapes, self.characters)
 
         @override
         def build(  # type: ignore[override]  # what is built of is named, for the planner
@@ -336,7 +388,7 @@ class FittedNgrams(Component):
                         texts = [
                             fitted_text(values, name, row, **_READ_FOR) for row, values in some
                         ]
-                        counting.add(texts, (self.words, self.characters))
+                        counting.add(texts, self.orders)
                     rows += len(some) * len(self.columns)
             kept = counting.most(self.vocab_size - FIRST, self.min_count)
             if not any(kept):
@@ -344,7 +396,7 @@ class FittedNgrams(Component):
                     f"No n-gram of train_data is known: its {' and '.join(self.columns)} has none "
                     f"that {self.min_count} rows have. Lower min_count."
                 )
-            return NgramTokenizer(*kept, rows=rows, longest=self.words, lengths=self.characters)
+            return NgramTokenizer(*kept, rows=rows, orders=self.orders)
 
 
 class _Counting:

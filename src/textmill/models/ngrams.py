@@ -40,7 +40,7 @@ class HasNgrams(Protocol):
     weights: NDArray[Any]
     """How much each id counts, 0 for none. *Shape:* ``[size]``."""
     words: int
-    """How many n-grams are of words; they come first."""
+    """How many n-grams are of words and their shapes; they come first."""
 
 
 class NgramWeights(nn.Module):
@@ -49,8 +49,8 @@ class NgramWeights(nn.Module):
     .. math::
         x_i = w_i \big/ \sqrt{\textstyle\sum_{j \in k(i)} w_j^2}
 
-    where :math:`k(i)` is the text's n-grams of the same kind: of words, or of characters. So both
-    kinds count alike, however many more there are of one.
+    where :math:`k(i)` is the text's n-grams of the same kind: of words and their shapes, or of
+    characters. So both kinds count alike, however many more there are of one.
 
     Raises:
         UserError: Its tokens are no n-grams.

@@ -135,7 +135,7 @@ def test_nothing_is_found_in_nothing(pipeline, tmp_path):
 @pytest.mark.parametrize(
     ("given", "type", "said"),
     [
-        ("paper.txt", None, "may be a text or a file. Of a file say its type"),
+        ("paper.txt", None, "may be a text or a file. For a file give its type"),
         (" paper.PDF\n", None, "may be a text or a file"),
         ("none.txt", "txt", "none.txt cannot be read: No such file"),
         ("a text", "docx", "type is 'docx'; wanted one of 'str', 'txt', 'pdf'"),
@@ -154,7 +154,7 @@ def test_what_is_no_input_is_refused(pipeline, given, type, said):
 
 
 def test_a_password_is_of_a_pdf(pipeline):
-    with pytest.raises(UserError, match="password is of a PDF, and what is given are texts"):
+    with pytest.raises(UserError, match="password is for a PDF, but texts were given"):
         pipeline.predict(TEXTS, password="secret")
 
 

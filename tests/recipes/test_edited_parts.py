@@ -20,7 +20,7 @@ from textmill.config.values.yaml_files import dump_yaml
 EDITS = {"x.transpose(1, 2)).transpose(1, 2)": "x.transpose(1, 2)).transpose(1, 2) * 3"}
 TELL = "import logging, sys; logging.basicConfig(stream=sys.stdout, format='%(message)s')\n"
 SAID = (
-    "named_parts.Named, or code it uses, is not as run was trained with it: the answers may be "
+    "named_parts.Named, or code it uses, has changed since run was trained: the answers may be "
     "those of another model. Restore it, or train anew."
 )
 
@@ -91,8 +91,8 @@ def test_a_run_does_not_go_on_with_an_edited_module(home):
     )
     edit(home / "named_parts.py")
     assert in_new_process(go_on, home, cwd=home).splitlines() == [
-        "run cannot go on: named_parts.Named, or code it uses, is not as the run was trained with "
-        "it. Restore it; or train anew with it: name the recipe itself."
+        "run cannot go on: named_parts.Named, or code it uses, has changed since the run was "
+        "trained. Restore it; or train anew with it: name the recipe itself."
     ]
     (home / "named_parts.py").write_text(PARTS)
     assert in_new_process(go_on, home, cwd=home).splitlines()[-1].isdigit()
@@ -110,7 +110,7 @@ def test_a_script_that_is_imported_in_place_of_the_runs_copy_is_compared_too(tmp
     assert in_new_process(load, tmp_path, cwd=tmp_path) == ""
     edit(path)
     assert in_new_process(load, tmp_path, cwd=tmp_path) == (
-        "own.Named, or code it uses, is not as run was trained with it. Restore it, or let the "
+        "own.Named, or code it uses, has changed since run was trained. Restore it, or let the "
         "run's own copy be used, if you trust it: --allow-code on the command line, "
         "allow_code=True in Python.\n"
     )
@@ -133,7 +133,7 @@ def test_a_module_that_the_runs_copy_of_a_script_imports_is_compared_too(tmp_pat
     assert in_new_process(load, away, cwd=home) == ""
     (away / "far_factor.py").write_text("FACTOR = 3\n")
     assert in_new_process(load, away, cwd=home) == (
-        "First, or code it uses, is not as run was trained with it: the answers may be those of "
+        "First, or code it uses, has changed since run was trained: the answers may be those of "
         "another model. Restore it, or train anew.\n"
     )
 

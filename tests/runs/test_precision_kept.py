@@ -42,7 +42,7 @@ def info(run) -> dict:
 
 def test_half_precision_on_a_processor_is_said_to_be_slow(caplog):
     textmill.train("tiny.py", [*SHORT, "trainer.precision=fp16"])
-    assert "compute so slower than in fp32" in caplog.text
+    assert "compute it more slowly than fp32" in caplog.text
 
 
 def test_it_is_in_the_record_of_the_run():

@@ -258,7 +258,7 @@ def test_a_run_has_one_folder_and_its_own_settings(recipe):
         with pytest.raises(UserError) as error:
             textmill.run_experiment("run", mode, "other")
         assert str(error.value) == (
-            "run is a run that is gone on with, so run_dir=other cannot be. "
+            "run is a run, which continues in its own folder, so run_dir=other cannot be. "
             "Leave one of them out, or train anew there with again=True."
         )
     with pytest.raises(UserError) as error:

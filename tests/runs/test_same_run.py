@@ -257,7 +257,7 @@ def test_going_on_elsewhere_is_refused(folder):
     with pytest.raises(UserError) as failure:
         textmill.train("r", ["trainer.max_steps=3"], run_dir="other", allow_code=True)
     assert str(failure.value) == (
-        "r is a run that is gone on with, so run_dir=other cannot be. "
+        "r is a run, which continues in its own folder, so run_dir=other cannot be. "
         "Leave one of them out, or train anew there with again=True."
     )
 

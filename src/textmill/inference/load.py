@@ -243,12 +243,12 @@ def refuse_edited(run: Path, parts: Iterable[Any], *, wanted: bool) -> None:
     names = _edited_names(run, parts)
     if names and (run / "recipe.py").is_file():
         raise NeedsCodeError(
-            f"{names} is not as {run} was trained with it. Restore it, or let the run's own copy "
+            f"{names} has changed since {run} was trained. Restore it, or let the run's own copy "
             "be used, if you trust it: --allow-code on the command line, allow_code=True in Python."
         )
     if names and wanted:
         raise UserError(
-            f"{names} is not as {run} was trained with it, and this process has imported it "
+            f"{names} has changed since {run} was trained, and this process has imported it "
             "already. Use the run in a process of its own, which imports what it was trained with."
         )
     _warn(run, names)
@@ -257,7 +257,7 @@ def refuse_edited(run: Path, parts: Iterable[Any], *, wanted: bool) -> None:
 def _warn(run: Path, names: str) -> None:
     if names:
         LOG.warning(
-            "%s is not as %s was trained with it: the answers may be those of another model. "
+            "%s has changed since %s was trained: the answers may be those of another model. "
             "Restore it, or train anew.",
             names,
             run,

@@ -243,7 +243,7 @@ class Pipeline(ABC, Generic[R]):
         kind = _type_of(given, type)
         if kind == "str":
             if password is not None:
-                raise UserError("password is of a PDF, and what is given are texts. Leave it out.")
+                raise UserError("password is for a PDF, but texts were given. Leave it out.")
             texts = [given] if isinstance(given, str) else rows_in(given)
             yield from self.answer(map(_given, texts))
             return
@@ -355,8 +355,8 @@ def _type_of(given: Any, said: str | None) -> InputType:
         return "pdf" if said == "pdf" or (not said and given.suffix.lower() == ".pdf") else "txt"
     if said is None and isinstance(given, str) and _FILE_NAME.fullmatch(given.strip()):
         raise UserError(
-            f"{given!r:.200} may be a text or a file. Of a file say its type, as type='pdf', or "
-            "give a pathlib.Path; of a text, type='str'."
+            f"{given!r:.200} may be a text or a file. For a file give its type, as type='pdf', or "
+            "give a pathlib.Path; for a text, type='str'."
         )
     if not isinstance(given, str) and said not in (None, "str"):
         raise UserError(f"type is {said!r}: wanted the path of one file, found a list.")

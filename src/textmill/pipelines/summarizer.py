@@ -134,8 +134,8 @@ class Summarizer(Pipeline[Summary]):
             text = self.processor
             if not isinstance(text, ExtractText):
                 raise UserError(
-                    f"sentences is {sentences}, but the model writes its summaries itself: how "
-                    "long they are, its training decides. Leave it out."
+                    f"sentences is {sentences}, but the model writes its summaries itself: "
+                    "its training decides their length. Leave it out."
                 )
             if not 0 < sentences <= MOST:
                 raise UserError(f"sentences is {sentences}; wanted 1 to {MOST}.")

@@ -58,8 +58,8 @@ def allowed_changes(
     assert now.run is not None
     if edited := edited_parts(now.run, plan_parts(now.plan, observers=False)):
         raise UserError(
-            f"{now.run} cannot go on: {' and '.join(edited)}, or code it uses, is not as the run "
-            "was trained with it. Restore it; or train anew with it: name the recipe itself."
+            f"{now.run} cannot go on: {' and '.join(edited)}, or code it uses, has changed since "
+            "the run was trained. Restore it; or train anew with it: name the recipe itself."
         )
     refused = {
         **_changed(before.plan.swaps, now.plan.swaps),
@@ -234,7 +234,7 @@ def settle_precision(trainer: Any, folder: RunFolder) -> dict[str, str]:
         since = "" if before is None else ", as when this run began"
         LOG.info("trainer.precision=auto: %s on %s%s.", precision, device, since)
     if (precision, device) == ("fp16", "cpu"):
-        LOG.warning("trainer.precision=fp16: most processors compute so slower than in fp32.")
+        LOG.warning("trainer.precision=fp16: most processors compute it more slowly than fp32.")
     return {"precision": precision}
 
 
@@ -272,6 +272,6 @@ def warn_of_versions(folder: RunFolder) -> None:
     changed = [f"{n} {before[n]} -> {now[n]}" for n in now if n in before and before[n] != now[n]]
     if changed:
         LOG.warning(
-            "This run goes on under other versions (%s): it may end in other bits.",
+            "This run goes on under other versions (%s): its result may differ in the last bits.",
             ", ".join(changed),
         )

@@ -47,9 +47,9 @@ def refuse_other(run: Path, run_dir: str | Path | None) -> None:
     """Refuses a second folder for a run that is named by its own."""
     if run_dir is not None and Path(run_dir).resolve() != run.resolve():
         raise UserError(
-            f"{run} is a run that is gone on with, so {worded('--run-dir ', 'run_dir=')}{run_dir} "
-            "cannot be. Leave one of them out, or train anew there with "
-            f"{worded('--again', 'again=True')}."
+            f"{run} is a run, which continues in its own folder, so "
+            f"{worded('--run-dir ', 'run_dir=')}{run_dir} cannot be. Leave one of them out, or "
+            f"train anew there with {worded('--again', 'again=True')}."
         )
 
 

@@ -101,9 +101,9 @@ def test_the_best_run_is_named_and_loads(trained):
     assert textmill.load(folder / best["run"])("the cat sees tea")
 
 
-def test_the_page_draws_each_combination_and_needs_nothing_else(trained):
+def test_the_page_has_each_combination_and_needs_nothing_else(trained):
     page = (grid_folder(trained[0]) / "report.html").read_text()
-    assert page.count("<path") == 2
+    assert all(f"<td>{lr}</td>" in page for lr in ("1e-2", "2e-2"))
     assert "<script" not in page
     assert "http" not in page.replace("http-equiv", "")
 

@@ -1,4 +1,4 @@
-"""What a run that has ended tells in Python: its history, its curves; and of another length."""
+"""What a run that has ended tells in Python: its history; and of another length."""
 
 import math
 
@@ -32,26 +32,6 @@ def test_the_history_is_a_line_for_each_report_with_flat_values(run):
 def test_a_run_without_the_file_has_no_history(run):
     (run.folder / "metrics.jsonl").unlink()
     assert run.history == []
-
-
-def test_a_plot_is_shown_by_a_notebook_and_saved_as_a_page(run, tmp_path):
-    plot = run.plot("loss")
-    page = plot.save(tmp_path / "curves.html").read_text()
-    assert page.count("<svg") == 1
-    assert "<script" not in page
-    assert "<path" in page
-    shown = plot._repr_html_()
-    assert shown.startswith("<iframe srcdoc=")
-    assert "&lt;svg" in shown
-    assert run.plot().html.count("<svg") == 1  # the only value there is
-
-
-def test_a_value_that_was_not_measured_is_refused(run):
-    with pytest.raises(UserError) as caught:
-        run.plot("blue")
-    assert str(caught.value) == (
-        f"{run.folder} has no values blue to draw; its metrics.jsonl has: loss."
-    )
 
 
 def test_another_length_is_said_in_the_words_of_who_asks(tmp_path, monkeypatch, capsys):

@@ -1,6 +1,5 @@
 """A run that has ended: its folder, its result, and how it went."""
 
-import html
 import logging
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,17 +7,14 @@ from typing import Any
 
 from textmill.checkpoint.layout import module_file
 from textmill.errors import UserError
-from textmill.metrics.reporters.html_page import Markup, page, section
 from textmill.recipes.planning import Planned, exports_of
 from textmill.run_folder.diff import mapping
 from textmill.run_folder.folder import RunFolder
 from textmill.run_folder.record import numbers
-from textmill.runs.report import curves
 from textmill.runs.resume_checks import same_again
-from textmill.runtime.files import write_atomic
 from textmill.runtime.jsonl_log import read_lines
 
-__all__ = ["Plot", "Run", "ended_run"]
+__all__ = ["Run", "ended_run"]
 
 LOG = logging.getLogger("textmill")
 
@@ -47,23 +43,6 @@ class Run:
             lines.append({**place, **numbers(line, ()), **counted})
         return lines
 
-    def plot(self, *names: str) -> "Plot":
-        """Drawings of values, by default all: a notebook shows them, ``save`` writes a page.
-
-        Raises:
-            UserError: Nothing of these names was measured.
-        """
-        lines = list(read_lines(self.folder / "metrics.jsonl"))
-        drawn = curves(lines, names)
-        if not drawn.html:
-            known = {name for line in lines for name in numbers(line)}
-            listed = ", ".join(sorted(name for name in known if "/" not in name))
-            raise UserError(
-                f"{self.folder} has no values {', '.join(names)} to draw; its metrics.jsonl has: "
-                f"{listed or 'none'}."
-            )
-        return Plot(str(self.folder), drawn)
-
 
 def ended_run(folder: RunFolder, planned: Planned | None = None) -> Run:
     """A run that is finished, which is said; of one that is ``planned`` anew all must be there.
@@ -89,28 +68,3 @@ def ended_run(folder: RunFolder, planned: Planned | None = None) -> Run:
             )
     LOG.info("This run is finished: %s", folder.path)
     return Run(folder.path, folder.result)
-
-
-@dataclass(frozen=True)
-class Plot:
-    """Drawings of a run's values."""
-
-    title: str
-    """Above them."""
-    drawings: Markup
-    """One for each value."""
-
-    @property
-    def html(self) -> str:
-        """A whole page, without scripts."""
-        return page(self.title, "", section("Curves", self.drawings))
-
-    def save(self, path: str | Path) -> Path:
-        """Writes the page to a file, which a browser shows."""
-        write_atomic(Path(path), self.html)
-        return Path(path)
-
-    def _repr_html_(self) -> str:
-        """What a notebook shows: a page of its own, so that no style reaches the notebook's."""
-        inner = html.escape(self.html, quote=True)
-        return f'<iframe srcdoc="{inner}" width="100%" height="600" frameborder="0"></iframe>'

@@ -117,15 +117,13 @@ MOST_CURVES = 24
 """Drawings; a run has some ten values."""
 
 
-def curves(lines: Iterable[Mapping[str, Any]], names: Sequence[str] = ()) -> Markup:
-    """A drawing per value of ``metrics.jsonl``; the splits that have it are lines of the same one.
-
-    Without names of values all are drawn, and the speed.
+def curves(lines: Iterable[Mapping[str, Any]]) -> Markup:
+    """A drawing per value of ``metrics.jsonl``, and of the speed; a line for each split.
 
     Example:
         >>> lines = [{"split": "valid", "step": n, "loss": 1 / n, "f1": 0.5} for n in (1, 2)]
-        >>> curves(lines).html.count("<svg"), curves(lines, ["loss"]).html.count("<svg")
-        (2, 1)
+        >>> curves(lines).html.count("<svg")
+        2
     """
     drawn: dict[str, dict[str, list[tuple[float, float]]]] = {}
     speed: dict[str, list[tuple[float, float]]] = {}
@@ -136,10 +134,10 @@ def curves(lines: Iterable[Mapping[str, Any]], names: Sequence[str] = ()) -> Mar
         for name, value in numbers(line).items():
             if split == "test":  # one point, and of the best weights: it is on no curve
                 continue
-            if name in names or ("/" not in name and not names):
+            if "/" not in name:
                 drawn.setdefault(name, {}).setdefault(split, []).append((step, value))
         for name, value in numbers(mapping(line, "time"), ()).items():
-            if name.endswith("_per_second") and split == "train" and not names:
+            if name.endswith("_per_second") and split == "train":
                 speed.setdefault(name, []).append((step, value))
     steps = [step for splits in drawn.values() for p in splits.values() for step, _ in p]
     last = max(steps, default=1)

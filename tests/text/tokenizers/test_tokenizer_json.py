@@ -1,12 +1,9 @@
-"""A stranger's tokenizer.json: what could take all time or memory is refused before it is run."""
+"""A tokenizer.json that is damaged or cannot be used is refused, with the reason."""
 
-import base64
 import copy
 import json
 import random
 import re
-import struct
-import time
 
 import pytest
 
@@ -26,19 +23,6 @@ def content(**changes):
     return {"version": "1.0", "added_tokens": [SPECIAL], "model": BPE} | changes
 
 
-def replace(pattern, text):
-    return {"type": "Replace", "pattern": pattern, "content": text}
-
-
-def sequence(steps, name="normalizers"):
-    return {"type": "Sequence", name: steps}
-
-
-def rules(longest: int, trie: int = 4) -> str:
-    raw = struct.pack("<I", trie) + b"\0" * 4 + b"x" * longest + b"\0y\0"
-    return base64.b64encode(raw).decode()
-
-
 def model(**changes):
     return content(model=BPE | changes)
 
@@ -49,223 +33,46 @@ def unigram(**changes):
     )
 
 
-BOMB = {"Regex": "(a+)+$"}
+WRONG = "is not a tokenizer.json of the package 'tokenizers': "
 REFUSED = [
-    (model(type="Wizard"), "its model is 'Wizard', not one of BPE, Unigram, WordPiece, WordLevel"),
-    (model(vocab=[["a", 0]]), "its vocabulary must be a mapping of pieces to ids"),
+    (model(type="Wizard"), "the package 'tokenizers' says"),
+    (content(normalizer={"type": "Python"}), "the package 'tokenizers' says"),
+    (model(vocab={"a": -1, "<s>": 3}), "the package 'tokenizers' says"),
+    (model(vocab=[["a", 0]]), "the package 'tokenizers' says"),
     (model(vocab={"a": 0, "b": 0, "<s>": 3}), "two of its pieces have the same id"),
-    (model(vocab={"a": -1, "<s>": 3}), "the id of 'a' is -1, not a number from 0"),
-    (model(vocab={"a": 0.5, "<s>": 3}), "the id of 'a' is 0.5, not a number from 0"),
-    (model(vocab={"a": True, "<s>": 3}), "the id of 'a' is True, not a number from 0"),
-    (
-        model(vocab={"a": 2_000_000_000, "<s>": 3}),
-        "it has an id of 2,000,000,000, but only 2 pieces",
-    ),
     (content(added_tokens=[SPECIAL | {"id": 0}]), "the added token '<s>' has two ids"),
-    (
-        content(added_tokens=[{"id": 10**12, "content": "x"}]),
-        "it has an id of 1,000,000,000,000, but only 5 pieces",
-    ),
-    (
-        content(added_tokens=[{"id": "9", "content": "x"}]),
-        "each of its added_tokens must have a content and an id from 0",
-    ),
-    (
-        content(added_tokens=[{"id": 9, "content": ""}]),
-        "each of its added_tokens must have a content and an id from 0",
-    ),
-    (content(added_tokens={"a": 1}), "each of its added_tokens must have a content and an id"),
+    (content(added_tokens=[{"content": "x"}]), f"{WRONG}KeyError('id')"),
+    (content(added_tokens={"a": 1}), WRONG),
     (content(added_tokens=[], model=BPE | {"vocab": {}}), "its vocabulary is empty"),
     (
         model(dropout=0.1),
         "its dropout is 0.1, with which the same text has other ids each time; set it to null",
     ),
-    (
-        content(
-            model={"type": "WordPiece", "vocab": {"<s>": 3}, "max_input_chars_per_word": 10**9}
-        ),
-        "its max_input_chars_per_word is 1000000000, but may be 1,000 at most",
-    ),
-    (unigram(vocab=["a"]), "the vocabulary of a Unigram must be a list of [piece, score]"),
-    (unigram(vocab=[["a", "b"]]), "the vocabulary of a Unigram must be a list of [piece, score]"),
+    (unigram(vocab=["a"]), WRONG),
     (unigram(vocab=[["a", 0], ["a", 0]]), "a piece is in its vocabulary twice"),
-    (unigram(unk_id=5), "its unk_id is 5, which no piece has"),
-    (
-        content(pre_tokenizer={"type": "Split", "pattern": BOMB, "behavior": "Isolated"}),
-        "its expression '(a+)+$' has a repeated group that holds a repeat or alternatives",
-    ),
-    (content(normalizer=replace(BOMB, "x")), "its expression '(a+)+$' has a repeated group"),
-    (content(decoder=replace(BOMB, "x")), "its expression '(a+)+$' has a repeated group"),
-    (
-        content(normalizer=sequence([sequence([replace(BOMB, "x")])])),
-        "its expression '(a+)+$' has a repeated group",
-    ),
-    (
-        content(normalizer=sequence([replace({"String": "a"}, "aa")] * 31)),
-        "its normalizer can make a text 1,000 times longer",
-    ),
-    (
-        content(decoder=sequence([replace({"String": "a"}, "aa")] * 31, "decoders")),
-        "its decoder can make a text 1,000 times longer",
-    ),
-    (
-        content(normalizer=sequence([replace({"Regex": "x*"}, "x")] * 31)),
-        "its normalizer can make a text 1,000 times longer",
-    ),
-    (
-        content(normalizer=sequence([replace({"String": ""}, "x")] * 31)),
-        "its normalizer can make a text 1,000 times longer",
-    ),
-    (
-        content(normalizer={"type": "Prepend", "prepend": "x" * 5_000}),
-        "its normalizer can make a text 1,000 times longer",
-    ),
-    (
-        content(
-            normalizer=sequence([{"type": "ByteLevel"}] * 3),
-            pre_tokenizer=sequence([{"type": "ByteLevel"}] * 3, "pretokenizers"),
-        ),
-        "its pre_tokenizer can make a text 1,000 times longer",
-    ),
-    (
-        content(normalizer={"type": "Precompiled", "precompiled_charsmap": rules(5_000)}),
-        "its normalizer can make a text 1,000 times longer",
-    ),
-    (
-        content(normalizer={"type": "Precompiled", "precompiled_charsmap": rules(9, 10**6)}),
-        "its precompiled_charsmap is damaged",
-    ),
-    (
-        content(normalizer={"type": "Precompiled", "precompiled_charsmap": "not base64"}),
-        "its precompiled_charsmap is damaged",
-    ),
-    (
-        content(normalizer=sequence([{"type": "NFC"}] * 40)),
-        "its normalizer has more than 32 steps",
-    ),
-    (
-        content(normalizer={"type": "Python"}),
-        "its normalizer has a step 'Python', which is unknown",
-    ),
-    (content(pre_tokenizer={"type": "FixedLength", "length": 0}), "a step 'FixedLength', which is"),
-    (content(decoder=[1]), "a step must be a mapping with a type, but is [1]"),
-    (content(normalizer={"type": ["x"]}), "its normalizer has a step ['x'], which is unknown"),
+    (unigram(unk_id=5), WRONG),
+    ([], WRONG),
+    ({"model": []}, WRONG),
 ]
-
-
-SPACES = {"Regex": " {2,}"}
-CLIP = {"Regex": r"'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"}
-PUBLISHED = {
-    "albert": {
-        "normalizer": sequence(
-            [
-                replace({"String": "``"}, '"'),
-                replace({"String": "''"}, '"'),
-                {"type": "NFKD"},
-                {"type": "StripAccents"},
-                {"type": "Lowercase"},
-                {"type": "Precompiled", "precompiled_charsmap": rules(33)},
-                replace(SPACES, " "),
-            ]
-        ),
-        "pre_tokenizer": sequence(
-            [
-                {"type": "WhitespaceSplit"},
-                {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always"},
-            ],
-            "pretokenizers",
-        ),
-    },
-    "llama 2": {
-        "normalizer": sequence(
-            [{"type": "Prepend", "prepend": "▁"}, replace({"String": " "}, "▁")]
-        ),
-        "decoder": sequence(
-            [
-                replace({"String": "▁"}, " "),
-                {"type": "ByteFallback"},
-                {"type": "Fuse"},
-                {"type": "Strip", "content": " ", "start": 1, "stop": 0},
-            ],
-            "decoders",
-        ),
-    },
-    "clip": {
-        "normalizer": sequence(
-            [{"type": "NFC"}, replace({"Regex": r"\s+"}, " "), {"type": "Lowercase"}]
-        ),
-        "pre_tokenizer": sequence(
-            [
-                {"type": "Split", "pattern": CLIP, "behavior": "Removed", "invert": True},
-                {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True},
-            ],
-            "pretokenizers",
-        ),
-        "decoder": {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True},
-    },
-    "bert": {
-        "normalizer": {
-            "type": "BertNormalizer",
-            "clean_text": True,
-            "handle_chinese_chars": True,
-            "strip_accents": None,
-            "lowercase": True,
-        },
-        "pre_tokenizer": {"type": "BertPreTokenizer"},
-        "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True},
-    },
-}
-
-
-@pytest.mark.parametrize("name", PUBLISHED)
-def test_the_steps_of_published_files_are_known(name, tmp_path):
-    raw = json.dumps(content(**PUBLISHED[name])).encode()
-    parsed = parse_tokenizer_json(raw, tmp_path / "t.json")
-    for step, value in PUBLISHED[name].items():
-        assert parsed.content[step] == value
-    if name != "albert":  # whose rules of normalization are made up here
-        path = tmp_path / "t.json"
-        path.write_bytes(raw)
-        assert HuggingFaceTokenizer.from_file(path).create_encoder()("ab")[-2] in (0, 1, 2)
 
 
 @pytest.mark.parametrize(("made", "message"), REFUSED, ids=range(len(REFUSED)))
 def test_what_is_refused_and_why(made, message, tmp_path):
     path = tmp_path / "tokenizer.json"
     path.write_text(json.dumps(made))
-    start = time.process_time()
-    with pytest.raises(SavedTextError, match=f"^{re.escape(str(path))} is not used: .*") as caught:
+    with pytest.raises(SavedTextError, match=f"^{re.escape(str(path))} is not ") as caught:
         HuggingFaceTokenizer.from_file(path)
     assert message in str(caught.value)
-    assert time.process_time() - start < 5
 
 
-@pytest.mark.parametrize(
-    ("raw", "message"),
-    [
-        (b"{", "is not JSON: "),
-        (b"\xff\xfe", "is not JSON: "),
-        (b"[" * 100_000, "is not JSON: "),
-        (b"[]", "is not a tokenizer.json of the package 'tokenizers': it has no 'model'."),
-        (b'{"model": []}', "it has no 'model'."),
-    ],
-)
-def test_what_is_no_such_file(raw, message, tmp_path):
+@pytest.mark.parametrize("raw", [b"{", b"\xff\xfe", b"[" * 100_000], ids=range(3))
+def test_what_is_no_such_file(raw, tmp_path):
     path = tmp_path / "tokenizer.json"
     path.write_bytes(raw)
-    with pytest.raises(SavedTextError, match=re.escape(message)):
+    with pytest.raises(SavedTextError, match="is not JSON: "):
         HuggingFaceTokenizer.from_file(path)
     path.unlink()
     with pytest.raises(SavedTextError, match=re.escape(f"{path}: missing.")):
-        HuggingFaceTokenizer.from_file(path)
-
-
-def test_the_number_of_pieces_is_limited(tmp_path, monkeypatch):
-    monkeypatch.setattr("textmill.text.tokenizers.tokenizer_json.LARGEST_VOCABULARY", 4)
-    path = tmp_path / "tokenizer.json"
-    path.write_text(json.dumps(content()))
-    message = f"{path} is not used: it has 5 pieces, but 4 are the most that are read."
-    with pytest.raises(SavedTextError, match=f"^{re.escape(message)}$"):
         HuggingFaceTokenizer.from_file(path)
 
 
@@ -299,20 +106,21 @@ def test_special_tokens_get_names_that_nobody_can_guess(tmp_path):
     assert "<s>" not in json.dumps(first.content)
 
 
-def test_a_panic_of_the_library_is_an_error_of_the_data(tmp_path, monkeypatch, capfd):
-    """Were an expression to pass that explodes after all, the library gives up with a panic."""
-    monkeypatch.setattr("textmill.text.tokenizers.tokenizer_json.danger", lambda expression: None)
+def test_a_panic_of_the_library_is_an_error_of_the_data(tmp_path, capfd):
+    """An expression whose time explodes: the library gives up after ten million steps."""
+    bomb = {"Regex": "(a+)+$"}
     path = tmp_path / "tokenizer.json"
-    split = {"type": "Split", "pattern": BOMB, "behavior": "Isolated", "invert": False}
-    decoders = sequence([{"type": "Fuse"}, replace(BOMB, "x")], "decoders")
+    split = {"type": "Split", "pattern": bomb, "behavior": "Isolated", "invert": False}
+    replaced = {"type": "Replace", "pattern": bomb, "content": "x"}
+    decoders = {"type": "Sequence", "decoders": [{"type": "Fuse"}, replaced]}
     shout = BPE | {"vocab": BPE["vocab"] | {"!": 4}}
     path.write_text(json.dumps(content(pre_tokenizer=split, decoder=decoders, model=shout)))
     one = HuggingFaceTokenizer.from_file(path)
     encode, decode = one.create_encoder(), one.create_decoder()
-    bomb = "a" * 40 + "!"
+    text = "a" * 40 + "!"
     for what, call in [
-        ("encode a text", lambda: encode(bomb)),
-        ("encode one of 2 texts", lambda: encode.batch(["a", bomb])),
+        ("encode a text", lambda: encode(text)),
+        ("encode one of 2 texts", lambda: encode.batch(["a", text])),
         ("decode one of 2 rows", lambda: decode.batch([[0], [0] * 40 + [4]])),
     ]:
         message = (

@@ -92,7 +92,7 @@ class HuggingFaceTokenizer(Component, TaggedTokenizer):
         """Loads a file tokenizer.json; of languages in a set the order is sorted.
 
         Raises:
-            SavedTextError: The file is missing, or cannot be run safely.
+            SavedTextError: The file is missing, or cannot be used.
             UserError: A default language is not among its side's languages.
         """
         return cls(cls.Config(path=Path(path), **in_order(languages)))
@@ -174,7 +174,6 @@ def _by_word(content: Mapping[str, Any]) -> bool:
         and changes <= {"NFC", "NFD", "NFKC", "NFKD", "Lowercase"}
         and {each.get("type") for each in rest} <= {"Split", "Digits", "Punctuation"}
         and all(token.get("special") for token in content.get("added_tokens") or ())
-        and not content["model"].get("dropout")
     )
 
 

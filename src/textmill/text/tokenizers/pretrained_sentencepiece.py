@@ -20,7 +20,7 @@ from textmill.text.tokenizers.base_tokenizer import LanguageConfig, Marks, Piece
 from textmill.text.tokenizers.sentencepiece import LARGEST_MODEL, parse_sentencepiece
 from textmill.text.tokenizers.started_tokenizer import StartedTokenizer
 from textmill.text.tokenizers.tokenizer import Mode
-from textmill.text.tokenizers.tokenizer_json import LARGEST_FILE, LARGEST_VOCABULARY, MOST_HOLES
+from textmill.text.tokenizers.tokenizer_json import LARGEST_FILE
 
 __all__ = ["PretrainedSentencePiece"]
 
@@ -225,12 +225,10 @@ def _parsed(path: Path) -> dict[str, Any]:
 
 
 def _size(ids: Mapping[str, Any], path: Path) -> int:
-    """Number of ids: each once, and few that no piece has."""
+    """Number of ids, each given once."""
     numbers = [i for i in ids.values() if isinstance(i, int) and not isinstance(i, bool) and i >= 0]
-    size = max(numbers, default=-1) + 1
-    wrong = len({*numbers}) < len(ids) or not ids
-    if wrong or len(ids) > LARGEST_VOCABULARY or size > len(ids) + MOST_HOLES:
+    if len({*numbers}) < len(ids) or not ids:
         raise SavedTextError(
             f"{path}: its vocabulary must give each piece an id of its own from 0."
         )
-    return size
+    return max(numbers) + 1

@@ -117,7 +117,7 @@ def _check_size(kind: JsonKind, vocab_size: int) -> None:
 
 
 def _untrained(kind: str, *, lowercase: bool) -> tokenizers.Tokenizer:
-    """The steps around the model; the regular expressions are among those that are read again."""
+    """The steps around the model."""
     model: tokenizers.models.Model
     if kind == "words":
         model = tokenizers.models.WordLevel({UNK: 0}, unk_token=UNK)

@@ -6,7 +6,7 @@ from textmill.config.component import Component
 from textmill.config.component import Config as BaseConfig
 from textmill.config.help import outline
 from textmill.config.recipe import Recipe, like
-from textmill.training.optimizers import AdamW, Lion, Optimizer
+from textmill.training.optimizers import AdamW, Muon, Optimizer
 
 
 @dataclass(frozen=True)
@@ -43,17 +43,17 @@ def test_structures_have_dotted_names_and_another_type_its_name():
         names=("a", "b"),
         search=Search(deep=True),
         inner=AdamW.Config(lr=0.5),
-        other=Lion.Config(betas=(0.5, 0.9)),
+        other=Muon.Config(betas=(0.5, 0.9)),
     )
     assert shown(model=config) == [
-        "model  Stack: size=2 names=[a, b] search.deep=true inner.lr=0.5 other.type=lion "
+        "model  Stack: size=2 names=[a, b] search.deep=true inner.lr=0.5 other.type=muon "
         "other.betas=[0.5, 0.9]"
     ]
 
 
 def test_a_component_of_another_type_is_compared_with_its_own_defaults():
-    assert shown(model=Stack.Config(size=1, inner=Lion.Config())) == [
-        "model  Stack: size=1 inner.type=lion"
+    assert shown(model=Stack.Config(size=1, inner=Muon.Config())) == [
+        "model  Stack: size=1 inner.type=muon"
     ]
 
 

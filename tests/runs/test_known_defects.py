@@ -25,7 +25,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture(scope="module")
 def stopped(shared_data, tmp_path_factory):
-    """PyText's case of its trainer: two batches a step, warm-up of 2, then half, patience of 2."""
+    """PyText's case of its trainer: two batches a step, warm-up of 2, patience of 2."""
     tiny = shared_data / "pytext-tiny"
     words = [
         f"train_data.path={tiny / 'train_data_tiny.tsv'}",
@@ -40,9 +40,7 @@ def stopped(shared_data, tmp_path_factory):
         "trainer.selection.metric=accuracy",
         "trainer.selection.patience=2",
         "optimizer.lr=0.001",
-        "lr_scheduler.type=step",
-        "lr_scheduler.milestones=[2]",
-        "lr_scheduler.decay=0.5",
+        "lr_scheduler.type=inverse_square_root",
         "lr_scheduler.warmup_steps=2",
         "ngrams=null",
         "model.embedding.dropout=0",
@@ -64,7 +62,9 @@ def of_split(lines, split):
 
 def test_warm_up_clipping_accumulation_and_patience_are_those_of_pytexts_case(stopped):
     run, lines = stopped
-    assert [line["lr"] for line in of_split(lines, "train")] == pytest.approx([5e-4, 1e-3, 5e-4])
+    assert [line["lr"] for line in of_split(lines, "train")] == pytest.approx(
+        [5e-4, 1e-3, 1e-3 * (2 / 3) ** 0.5]
+    )
     assert [line["step"] for line in of_split(lines, "valid")] == [1, 2, 3]
     assert (run.result["steps"], run.result["best"]["step"]) == (3, 1)
 

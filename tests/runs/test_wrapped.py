@@ -101,11 +101,13 @@ def test_a_wrapped_module_is_trained_as_by_one_process(runs, alone, tmp_path, wr
 
 
 def test_what_cannot_be_divided_is_said_to_be_divided_by_the_recipe(runs, tmp_path):
-    words = "module.wrap=fully_shard", "optimizer.type=lamb"
+    words = "module.wrap=fully_shard", "optimizer.type=adafactor"
     codes, said = trained(runs, tmp_path, *words, size=2)
     assert 0 not in codes, said
     text = " ".join("".join(said).split())
-    assert "With the recipe's fully_shard a rank has a share of each parameter, and LAMB" in text
+    assert (
+        "With the recipe's fully_shard a rank has a share of each parameter, and Adafactor" in text
+    )
     assert "or a module without fully_shard." in text
     assert "data_parallelism" not in text
 

@@ -16,15 +16,11 @@ from textmill.training import (
     Constant,
     Cosine,
     Every,
-    Exponential,
     InverseSquareRoot,
     Linear,
-    OneCycle,
     Plateau,
-    Polynomial,
     Schedule,
     Selection,
-    Step,
 )
 
 LRS = torch.optim.lr_scheduler
@@ -42,18 +38,8 @@ def rates_of_torch(make, steps):
 
 
 SAME = [
-    (Polynomial.Config(power=2.0), lambda o: LRS.PolynomialLR(o, 20, power=2.0)),
-    (Polynomial.Config(power=0.5), lambda o: LRS.PolynomialLR(o, 20, power=0.5)),
-    (Exponential.Config(decay=0.5, every=4), lambda o: LRS.ExponentialLR(o, 0.5 ** (1 / 4))),
-    (Exponential.Config(decay=0.3, every=4, staircase=True), lambda o: LRS.StepLR(o, 4, gamma=0.3)),
-    (Step.Config(milestones=(3, 9), decay=0.2), lambda o: LRS.MultiStepLR(o, [3, 9], gamma=0.2)),
-    (OneCycle.Config(), lambda o: LRS.OneCycleLR(o, 1.0, 20, cycle_momentum=False)),
-    (
-        OneCycle.Config(rise=0.55, start=0.1, end=0.01),
-        lambda o: LRS.OneCycleLR(
-            o, 1.0, 20, pct_start=0.55, cycle_momentum=False, div_factor=10, final_div_factor=10
-        ),
-    ),
+    (Linear.Config(), lambda o: LRS.LinearLR(o, 1.0, 0.0, 20)),
+    (Cosine.Config(end=0.1), lambda o: LRS.CosineAnnealingLR(o, 20, eta_min=0.1)),
 ]
 
 
@@ -95,29 +81,24 @@ def test_the_plateau_goes_the_selections_way(higher):
     assert factor == (1.0 if higher else 0.125)
 
 
-MILESTONES = {"step": {"milestones": (7, 15)}}
 NAMES = sorted(registries.schedules._modules)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_schedule_warms_up_and_stays_between_0_and_1(name):
     kind = registries.schedules.get(name)
-    schedule = kind.Config(warmup_steps=5, **MILESTONES.get(name, {})).build()
+    schedule = kind.Config(warmup_steps=5).build()
     assert isinstance(schedule, Schedule)
     factors = [schedule(step, 20, [1.0, 2.0, 3.0]) for step in range(1, 31)]
     assert all(0 <= factor <= 1 for factor in factors)
-    if name != "one_cycle":
-        assert factors[:5] == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0])
-    else:
-        assert factors[0] == pytest.approx(0.04)
-    assert factors[3] < factors[4] == 1.0
+    assert factors[:5] == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0])
     assert factors[4:] == sorted(factors[4:], reverse=True)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_schedule_is_a_function_of_its_arguments(name):
     kind = registries.schedules.get(name)
-    schedule = kind.Config(**MILESTONES.get(name, {})).build()
+    schedule = kind.Config().build()
     calls = [(step, 20, [1.0, 2.0, 3.0, 0.5][: step // 4]) for step in range(1, 21)]
     forwards = [schedule(*call) for call in calls]
     random.Random(1).shuffle(calls)
@@ -127,8 +108,8 @@ def test_every_schedule_is_a_function_of_its_arguments(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_run_of_unknown_length_is_refused_before_it_starts_where_it_matters(name):
-    schedule = registries.schedules.get(name).Config(**MILESTONES.get(name, {})).build()
-    if name in ("constant", "exponential", "inverse_square_root", "plateau", "step"):
+    schedule = registries.schedules.get(name).Config().build()
+    if name in ("constant", "inverse_square_root", "plateau"):
         schedule.check(None, measured=True)
         return
     with pytest.raises(UserError) as caught:
@@ -139,35 +120,7 @@ def test_a_run_of_unknown_length_is_refused_before_it_starts_where_it_matters(na
     )
 
 
-def test_the_rise_of_one_cycle_can_be_given_in_steps():
-    schedule = OneCycle.Config(warmup_steps=4).build()
-    assert [schedule(step, 20) for step in (1, 4)] == pytest.approx([0.04, 1.0])
-    assert schedule(20, 20) == pytest.approx(4e-6)
-    assert OneCycle.Config(warmup_steps=50).build()(20, 20) == 1.0  # a run shorter than its rise
-    assert OneCycle.Config(rise=0.0).build()(1, 20) == 1.0
-    assert OneCycle.Config().build()(1, 1) == 1.0
-
-
 REFUSED = [
-    (lambda: Polynomial.Config(power=0.0), "lr_scheduler.power must be positive, but is 0.0."),
-    (
-        lambda: Exponential.Config(decay=1.5),
-        "lr_scheduler.decay must be above 0 and at most 1, but is 1.5.",
-    ),
-    (lambda: Exponential.Config(every=0), "lr_scheduler.every must be at least 1, but is 0."),
-    (
-        lambda: Step.Config(milestones=(5, 5)),
-        "lr_scheduler.milestones must be steps that grow, the first at least 1, but is [5, 5].",
-    ),
-    (
-        lambda: Step.Config(milestones=()),
-        "lr_scheduler.milestones must be steps that grow, the first at least 1, but is [].",
-    ),
-    (
-        lambda: Step.Config(milestones=(1,), decay=0.0),
-        "lr_scheduler.decay must be above 0 and at most 1, but is 0.0.",
-    ),
-    (lambda: OneCycle.Config(rise=1.2), "lr_scheduler.rise must be from 0 to 1, but is 1.2."),
     (
         lambda: Plateau.Config(decay=1.0),
         "lr_scheduler.decay must be above 0 and below 1, but is 1.0.",
@@ -178,13 +131,9 @@ REFUSED = [
             lambda kind=kind, end=end: kind.Config(end=end),
             f"lr_scheduler.end must be from 0 to 1, but is {end}.",
         )
-        for kind in (Linear, Cosine, Polynomial, Exponential, Plateau, OneCycle)
+        for kind in (Linear, Cosine, Plateau)
         for end in (-1.0, 5.0, float("nan"))
     ],
-    (
-        lambda: Polynomial.Config(power=float("inf")),
-        "lr_scheduler.power must be positive, but is inf.",
-    ),
     (
         lambda: Constant.Config(warmup_steps=-1),
         "lr_scheduler.warmup_steps must be at least 0, but is -1.",

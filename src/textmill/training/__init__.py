@@ -8,8 +8,6 @@ if TYPE_CHECKING:
     from textmill.training.linear_trainer import LinearTrainer as LinearTrainer
     from textmill.training.loop import Trainer as Trainer
     from textmill.training.observers import Callback as Callback
-    from textmill.training.optimizers.foreach_optimizer import LAMB as LAMB
-    from textmill.training.optimizers.foreach_optimizer import Lion as Lion
     from textmill.training.optimizers.muon import Muon as Muon
     from textmill.training.optimizers.optimizer import Optimizer as Optimizer
     from textmill.training.optimizers.torch_optimizers import SGD as SGD
@@ -21,13 +19,9 @@ if TYPE_CHECKING:
     from textmill.training.progress import Until as Until
     from textmill.training.schedules.decay import Constant as Constant
     from textmill.training.schedules.decay import Cosine as Cosine
-    from textmill.training.schedules.decay import Exponential as Exponential
     from textmill.training.schedules.decay import InverseSquareRoot as InverseSquareRoot
     from textmill.training.schedules.decay import Linear as Linear
-    from textmill.training.schedules.decay import OneCycle as OneCycle
     from textmill.training.schedules.decay import Plateau as Plateau
-    from textmill.training.schedules.decay import Polynomial as Polynomial
-    from textmill.training.schedules.decay import Step as Step
     from textmill.training.schedules.schedule import Schedule as Schedule
     from textmill.training.selection import Selection as Selection
 

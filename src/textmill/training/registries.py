@@ -5,7 +5,6 @@ from textmill.config.registry import Registry
 optimizers = Registry(
     "optimizer",
     {
-        "textmill.training.optimizers.foreach_optimizer": ["lamb", "lion"],
         "textmill.training.optimizers.muon": ["muon"],
         "textmill.training.optimizers.torch_optimizers": ["adafactor", "adam", "adamw", "sgd"],
     },
@@ -17,13 +16,9 @@ schedules = Registry(
         "textmill.training.schedules.decay": [
             "constant",
             "cosine",
-            "exponential",
             "inverse_square_root",
             "linear",
-            "one_cycle",
             "plateau",
-            "polynomial",
-            "step",
         ],
     },
     plural="schedules",

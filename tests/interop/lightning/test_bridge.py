@@ -72,7 +72,7 @@ SETTINGS = {
     "not clipped": ["trainer.clip_norm=null"],
     "scheduled": ["lr_scheduler.type=cosine", "lr_scheduler.warmup_steps=3"],
     "plateau": ["lr_scheduler.type=plateau", "lr_scheduler.patience=1", "optimizer.lr=1"],
-    "lion": ["optimizer.type=lion", "trainer.evaluate_every=2 steps"],
+    "adafactor": ["optimizer.type=adafactor", "trainer.evaluate_every=2 steps"],
     "muon": ["optimizer.type=muon"],
     "computed again": ["trainer.activation_checkpointing=true"],
 }

@@ -8,7 +8,7 @@ from textmill.errors import UserError
 from textmill.training import registries
 from textmill.training.data_parallel.fsdp import check_elementwise
 
-MOVE_SHARES = {"adam", "adamw", "lion", "sgd"}
+MOVE_SHARES = {"adam", "adamw", "sgd"}
 
 
 @pytest.mark.parametrize("name", sorted(registries.optimizers.names()))
@@ -20,6 +20,16 @@ def test_every_optimizer_is_taken_or_refused(name):
         return
     with pytest.raises(UserError, match=f"{type(optimizer).__name__} looks at whole ones"):
         check_elementwise(optimizer)
+
+
+def test_an_optimizer_of_ones_own_says_that_it_moves_shares():
+    class Signs(torch.optim.Optimizer):
+        elementwise = True
+
+    check_elementwise(Signs(nn.Linear(1, 1).parameters(), {}))
+    Signs.elementwise = False
+    with pytest.raises(UserError, match="Signs looks at whole ones"):
+        check_elementwise(Signs(nn.Linear(1, 1).parameters(), {}))
 
 
 def moved(kind, parts, **settings):

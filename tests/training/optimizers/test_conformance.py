@@ -11,8 +11,7 @@ from textmill.checkpoint.parts import check_fit
 from textmill.checkpoint.state import join_state, split_state
 from textmill.checkpoint.tensors import read_tensors, write_tensors
 from textmill.runtime.disk import HashingFile
-from textmill.training import LAMB, SGD, Adafactor, Adam, AdamW, Lion, Muon, registries
-from textmill.training.optimizers import foreach_optimizer as stepping
+from textmill.training import SGD, Adafactor, Adam, AdamW, Muon, registries
 
 
 class Tiny(nn.Module):
@@ -73,21 +72,6 @@ def adafactor_reference(p, g, s, t, c):
     return p - alpha * u / max(1.0, u.pow(2).mean().sqrt().item() / c.clip)
 
 
-def lion_reference(p, g, s, t, c):
-    """Chen et al. 2023, algorithm 2."""
-    b1, b2 = c.betas
-    m, decay = s.get("m", torch.zeros_like(p)), c.weight_decay if p.ndim > 1 else 0
-    s["m"] = b2 * m + (1 - b2) * g
-    return p - c.lr * ((b1 * m + (1 - b1) * g).sign() + decay * p)
-
-
-def lamb_reference(p, g, s, t, c):
-    """You et al. 2020, algorithm 2, with phi the identity."""
-    u = adam_direction(g, s, t, c) + (c.weight_decay if p.ndim > 1 else 0) * p
-    size, length = p.norm().item(), u.norm().item()
-    return p - c.lr * (size / length if size and length else 1) * u
-
-
 def muon_reference(p, g, s, t, c):
     """Jordan et al. 2024 with the scale of Liu et al. 2025; ``s`` says what is in the layers."""
     if not s["hidden"]:
@@ -108,8 +92,6 @@ ALL = {
     "sgd, momentum": (SGD.Config(lr=0.03, momentum=0.9), sgd_reference),
     "sgd, nesterov": (SGD.Config(lr=0.03, momentum=0.9, nesterov=True), sgd_reference),
     "adafactor": (Adafactor.Config(lr=0.05, weight_decay=0.1), adafactor_reference),
-    "lion": (Lion.Config(lr=0.01, weight_decay=0.1), lion_reference),
-    "lamb": (LAMB.Config(lr=0.05, weight_decay=0.1), lamb_reference),
     "muon": (Muon.Config(lr=0.05, weight_decay=0.1), muon_reference),
     "muon, plain": (Muon.Config(lr=0.05, nesterov=False), muon_reference),
 }
@@ -286,22 +268,3 @@ def test_a_tensor_of_no_gradient_anywhere_is_no_error(name):
     before = job.weights()
     job.optimizer.step()
     assert all(torch.equal(weight, before[key]) for key, weight in job.weights().items())
-
-
-@pytest.mark.parametrize("name", ["lion", "lamb"])
-@pytest.mark.parametrize("numbers", [1, 20])
-def test_how_many_numbers_are_moved_at_once_changes_nothing(name, numbers, monkeypatch):
-    whole, parts = Job(ALL[name][0]), Job(ALL[name][0])
-    calls = []
-    move = type(parts.optimizer).move
-    monkeypatch.setattr(
-        type(parts.optimizer), "move", lambda *a: (calls.append(len(a[1])), move(*a))
-    )
-    whole.step()
-    assert calls == [4, 3]
-    calls.clear()
-    monkeypatch.setattr(stepping, "CPU_NUMBERS", numbers)
-    parts.step()
-    assert calls == ([1] * 7 if numbers == 1 else [1, 1, 1, 1, 3])
-    for one, other in zip(whole.module.parameters(), parts.module.parameters(), strict=True):
-        assert torch.equal(one, other)

@@ -3,7 +3,7 @@
 import pytest
 
 from textmill.errors import UserError
-from textmill.training import LAMB, SGD, Adafactor, Adam, AdamW, Lion, Muon
+from textmill.training import SGD, Adafactor, Adam, AdamW, Muon
 
 REFUSED = [
     (lambda: Adam.Config(lr=float("nan")), "optimizer.lr must be positive, but is nan."),
@@ -25,11 +25,11 @@ REFUSED = [
         "optimizer.beta2_decay must be at most 0, but is 0.8.",
     ),
     (
-        lambda: Lion.Config(betas=(1.0, 0.9)),
+        lambda: Muon.Config(betas=(1.0, 0.9)),
         "optimizer.betas must be from 0 to below 1, but is (1.0, 0.9).",
     ),
     (
-        lambda: LAMB.Config(weight_decay=-1.0),
+        lambda: AdamW.Config(weight_decay=-1.0),
         "optimizer.weight_decay must be at least 0, but is -1.0.",
     ),
     (

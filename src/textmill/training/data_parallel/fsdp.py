@@ -51,7 +51,7 @@ def check_elementwise(
     by, instead = divided
     raise UserError(
         f"With {by} a rank has a share of each parameter, and {type(optimizer).__name__} looks at "
-        "whole ones. Use optimizer.type=adamw, adam, sgd or lion (of your own: a class with "
+        "whole ones. Use optimizer.type=adamw, adam or sgd (of your own: a class with "
         f"elementwise = True, if each number is moved by its own gradient alone), or {instead}."
     )
 

@@ -1,6 +1,7 @@
 """Muon for the matrices of the layers, AdamW for all else, as one optimizer."""
 
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar, overload
 
 import torch
 from torch import nn
@@ -9,13 +10,12 @@ from typing_extensions import override
 from textmill.errors import UserError
 from textmill.training import registries
 from textmill.training.layer_rates import hidden_matrices
-from textmill.training.optimizers.foreach_optimizer import ForeachOptimizer
 from textmill.training.optimizers.optimizer import AlgorithmConfig, Optimizer, without_compiler
 
 __all__ = ["Muon"]
 
 
-class MuonAndAdamW(ForeachOptimizer):
+class MuonAndAdamW(torch.optim.Optimizer):
     """Two optimizers over the groups and the state of one; ``by`` says whose a group is."""
 
     def __init__(
@@ -28,15 +28,27 @@ class MuonAndAdamW(ForeachOptimizer):
             self._parts["muon"] = without_compiler(torch.optim.Muon)(own["muon"], **muon)
         if own["adamw"]:
             self._parts["adamw"] = without_compiler(torch.optim.AdamW)(own["adamw"], **adamw)
-        super().__init__(groups)
+        super().__init__(groups, {})
 
+    @overload
+    def step(self, closure: None = None) -> None: ...
+
+    @overload
+    def step(self, closure: Callable[[], float]) -> float: ...
+
+    @torch.no_grad()
     @override
-    def move_groups(self) -> None:
-        """Takes one step with each."""
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:
+        """Takes one step with each, after the closure if one computes the gradients anew."""
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
         for by, part in self._parts.items():
             part.param_groups = [group for group in self.param_groups if group["by"] == by]
             part.state = self.state
             part.step()
+        return loss
 
 
 @registries.optimizers.register("muon")

@@ -105,7 +105,7 @@ class AlgorithmConfig(Optimizer.Config):
     """Base of the settings of an optimizer that is one class, called with the settings."""
 
     algorithm: ClassVar[type[torch.optim.Optimizer]]
-    """Torch's optimizer, or one on ``ForeachOptimizer``."""
+    """A class of torch's kind of optimizers."""
 
     def arguments(self) -> dict[str, Any]:
         """What the algorithm is called with: the settings but those of the groups."""

@@ -1,10 +1,8 @@
 """The schedules, by the step and the length of the run, or (``plateau``) by a metric."""
 
 import math
-from bisect import bisect_left
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import pairwise
 from typing import ClassVar
 
 from typing_extensions import override
@@ -16,13 +14,9 @@ from textmill.training.schedules.schedule import Schedule
 __all__ = [
     "Constant",
     "Cosine",
-    "Exponential",
     "InverseSquareRoot",
     "Linear",
-    "OneCycle",
     "Plateau",
-    "Polynomial",
-    "Step",
 ]
 
 
@@ -66,36 +60,6 @@ class Linear(Schedule):
         return self.config.end + (1 - self.config.end) * self._left(step, total)
 
 
-@registries.schedules.register("polynomial")
-class Polynomial(Schedule):
-    """Falls as a power of the share of the run that is left, to ``end`` at the end.
-
-    ``end + (1 - end) * left ** power``: power 1 is the straight line, 2 falls early, 0.5 late.
-
-    Example:
-        >>> schedule = Polynomial.Config(power=2.0).build()
-        >>> [schedule(step, 4) for step in (1, 2, 3, 4)]
-        [1.0, 0.5625, 0.25, 0.0625]
-    """
-
-    class Config(Schedule.Config):
-        """Settings of the polynomial schedule."""
-
-        power: float = 2.0
-        """Power of the share that is left."""
-        end: float = 0.0
-        """Factor that the curve reaches after the last step."""
-
-        limits: ClassVar = {"positive": ["power"]}
-
-    config: Config
-
-    @override
-    def after_warmup(self, step: int, total: int | None, history: Sequence[float]) -> float:
-        left: float = self._left(step, total) ** self.config.power
-        return self.config.end + (1 - self.config.end) * left
-
-
 @registries.schedules.register("cosine")
 class Cosine(Schedule):
     """Falls along half a cosine to ``end`` (Loshchilov and Hutter 2017, without restarts).
@@ -118,86 +82,6 @@ class Cosine(Schedule):
     def after_warmup(self, step: int, total: int | None, history: Sequence[float]) -> float:
         height = (1 - math.cos(math.pi * self._left(step, total))) / 2
         return self.config.end + (1 - self.config.end) * height
-
-
-@registries.schedules.register("exponential")
-class Exponential(Schedule):
-    """Falls by the factor ``decay`` every ``every`` steps, smoothly or in steps; needs no length.
-
-    Example:
-        >>> schedule = Exponential.Config(decay=0.5, every=100).build()
-        >>> [schedule(step, None) for step in (1, 101, 201)]
-        [1.0, 0.5, 0.25]
-    """
-
-    class Config(Schedule.Config):
-        """Settings of the exponential schedule."""
-
-        decay: float = 0.5
-        """Factor on the rate after every so many steps."""
-        every: int = 1000
-        """Steps after which the rate has fallen by that factor."""
-        staircase: bool = False
-        """Whether it falls only then, at once."""
-        end: float = 0.0
-        """Factor below which the rate does not fall."""
-
-        limits: ClassVar = {"sizes": ["every"]}
-
-        @override
-        def __post_init__(self) -> None:
-            super().__post_init__()
-            _check_decay(self.decay)
-
-    config: Config
-
-    @override
-    def after_warmup(self, step: int, total: int | None, history: Sequence[float]) -> float:
-        taken, every = step - 1 - self.warmup(total), self.config.every
-        times = taken // every if self.config.staircase else taken / every
-        return max(self.config.end, self.config.decay**times)
-
-
-def _check_decay(decay: float) -> None:
-    if not 0 < decay <= 1:
-        raise UserError(f"lr_scheduler.decay must be above 0 and at most 1, but is {decay}.")
-
-
-@registries.schedules.register("step")
-class Step(Schedule):
-    """Falls by the factor ``decay`` after each of the steps ``milestones``; needs no length.
-
-    Example:
-        >>> schedule = Step.Config(milestones=(100, 200)).build()
-        >>> [round(schedule(step, None), 3) for step in (100, 101, 200, 201)]
-        [1.0, 0.1, 0.1, 0.01]
-    """
-
-    class Config(Schedule.Config):
-        """Settings of the step schedule."""
-
-        milestones: tuple[int, ...]
-        """Steps after which the rate falls, counted from the start of the run, each once."""
-        decay: float = 0.1
-        """Factor on the rate at each."""
-
-        @override
-        def __post_init__(self) -> None:
-            super().__post_init__()
-            rising = all(a < b for a, b in pairwise((0, *self.milestones)))
-            if not self.milestones or not rising:
-                raise UserError(
-                    "lr_scheduler.milestones must be steps that grow, the first at least 1, "
-                    f"but is {list(self.milestones)}."
-                )
-            _check_decay(self.decay)
-
-    config: Config
-
-    @override
-    def after_warmup(self, step: int, total: int | None, history: Sequence[float]) -> float:
-        factor: float = self.config.decay ** bisect_left(self.config.milestones, step)
-        return factor
 
 
 @registries.schedules.register("inverse_square_root")
@@ -236,55 +120,6 @@ class InverseSquareRoot(Schedule):
         if self.config.cooldown > 0:
             factor *= min(1.0, self._left(step, total) / self.config.cooldown)
         return factor
-
-
-@registries.schedules.register("one_cycle")
-class OneCycle(Schedule):
-    """Rises from ``start`` to the peak and falls to ``end`` at the last step, both along a cosine.
-
-    From Smith and Topin 2018, in the two phases of Howard's fastai and torch's ``OneCycleLR``; the
-    momentum is left as it is.
-
-    Example:
-        >>> schedule = OneCycle.Config(rise=0.5).build()
-        >>> [round(schedule(step, 10), 3) for step in (1, 3, 5, 7, 10)]
-        [0.04, 0.52, 1.0, 0.655, 0.0]
-    """
-
-    class Config(Schedule.Config):
-        """Settings of the one-cycle schedule."""
-
-        warmup_steps: int = 0
-        """Steps of the rise; 0 takes ``warmup_ratio``, or where that is 0 too ``rise``."""
-        rise: float = 0.3
-        """Share of the run over which the rate rises to its peak."""
-        start: float = 0.04
-        """Factor of the first step (1 / 25)."""
-        end: float = 4e-6
-        """Factor of the last step (a ten-thousandth of the first)."""
-
-        factors = ("end", "rise", "start")
-
-    config: Config
-
-    @override
-    def __call__(self, step: int, total: int | None, history: Sequence[float] = ()) -> float:
-        """The factor for one step; its rise is the warm-up."""
-        return self.after_warmup(step, total, history)
-
-    @override
-    def after_warmup(self, step: int, total: int | None, history: Sequence[float]) -> float:
-        length = self._length(total)
-        peak = min(length, max(1.0, self.warmup(total) or self.config.rise * length))
-        if step < peak:
-            return _between(self.config.start, 1.0, (step - 1) / (peak - 1))
-        down = 1.0 if length == peak else (step - peak) / (length - peak)
-        return _between(1.0, self.config.end, min(1.0, down)) if step > peak else 1.0
-
-
-def _between(one: float, other: float, share: float) -> float:
-    """Half a cosine from one to the other."""
-    return other + (one - other) * (1 + math.cos(math.pi * share)) / 2
 
 
 @registries.schedules.register("plateau")

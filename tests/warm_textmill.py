@@ -35,6 +35,7 @@ import atexit, gc, io, marshal, os, runpy, select, signal, socket, sys, threadin
 import warnings
 import pydantic, sacrebleu, sentencepiece, sklearn.svm, tokenizers, torch
 pydantic.TypeAdapter  # it is imported when it is asked for
+import transformers.models.t5.modeling_t5
 import textmill.preflight.check, textmill.runs.report, textmill.runs.train
 import textmill.inference.load, textmill.recipes.corpus.data
 import textmill.recipes.experiments.translation

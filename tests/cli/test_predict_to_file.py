@@ -249,7 +249,7 @@ def test_a_terminal_shows_rows_rate_and_time_left(place, monkeypatch, capsys):
 def test_memory_does_not_grow_with_the_rows(place, monkeypatch):
     monkeypatch.setattr(prediction_file, "ROWS", 256)
     peaks = []
-    for count in (5_000, 15_000):  # of 1 MB, which is read at once, each has more
+    for count in (4_000, 8_000):  # of 1 MB, which is read at once, each has more
         rows = (f"row {n} {'x' * 300}\n" for n in range(count))
         Path("rows.txt").write_text("".join(rows))
         tracemalloc.start()

@@ -1,6 +1,7 @@
 """Payloads in the text processor: its settings, its tokenizers, SentencePiece models."""
 
 import json
+from functools import cache
 from pathlib import Path
 
 from tests.hostile.folder import (
@@ -89,6 +90,12 @@ def _(run: Path) -> None:
         (step / "text" / "setup.py").write_text(CANARY_CODE)
 
 
+@cache
+def many_words() -> bytes:
+    """Ten million, which take a second to write down."""
+    return b"".join(b"%011d\n" % i for i in range(10_000_000))
+
+
 @payload("words: 120 MB for weights of some thousand bytes")
 def _(run: Path) -> None:
     for step in steps(run):
@@ -98,7 +105,7 @@ def _(run: Path) -> None:
         settings = {"lowercase": "yes", "marks": "yes"}
         content = {"format_version": 1, "type": "words", "settings": settings}
         (folder / "tokenizer.json").write_text(json.dumps(content))
-        (folder / "words.txt").write_bytes(b"".join(b"%011d\n" % i for i in range(10_000_000)))
+        (folder / "words.txt").write_bytes(many_words())
         manifest = json.loads((step / "manifest.json").read_text())
         manifest.pop("digest")
         kept = {n: e for n, e in manifest["files"].items() if not n.startswith("text/tokenizer/")}

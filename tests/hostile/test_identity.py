@@ -321,26 +321,33 @@ GOING_ON: dict[str, tuple[Damage, str]] = {
 }
 
 
+LONGER = ["trainer.max_steps=8", "trainer.keep=1"]
+
+
+@pytest.fixture(scope="module")
+def undisturbed(begun, tmp_path_factory):
+    run = copy_of(begun, tmp_path_factory.mktemp("undisturbed") / "run")
+    textmill.train(run, LONGER, allow_code=True)
+    return run
+
+
 @pytest.mark.parametrize("by", ["the run", "the command that began it"])
 @pytest.mark.parametrize("name", GOING_ON)
 def test_going_on_falls_back_and_ends_as_if_nothing_had_been(
-    run, begun, other, name, by, tmp_path, caplog
+    run, undisturbed, begun, other, name, by, caplog
 ):
     damage, line = GOING_ON[name]
-    undisturbed = copy_of(run, tmp_path / "undisturbed")
-    words = ["trainer.max_steps=8", "trainer.keep=1"]
-    textmill.train(undisturbed, words, allow_code=True)
     damage(run, other)
     caplog.clear()
     if by == "the run":
-        textmill.train(run, words, allow_code=True)
+        textmill.train(run, LONGER, allow_code=True)
     else:
         info = json.loads((run / "run.json").read_text())
         (run / "run.json").write_text(
             json.dumps({**info, "length": {**info["length"], "max_steps": 8}, "finished": False})
         )
         script = begun.parent / "tiny.py"
-        textmill.train(script, [*WORDS, *words, "reporters.console=false"], run_dir=run)
+        textmill.train(script, [*WORDS, *LONGER, "reporters.console=false"], run_dir=run)
     if line:
         assert any(message.startswith(named(run, other, line)) for message in caplog.messages)
     assert weights_of(run) == weights_of(undisturbed)

@@ -448,6 +448,7 @@ def test_saves_by_the_clock_leave_a_rollback_what_it_is(recipe):
     assert not [note for note in check(recipe(), words, device="cpu").notes if "clock" in note]
 
 
+@pytest.mark.slow
 def test_tatoeba_is_checked_in_ten_seconds(shared_data, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     data = shared_data / "tatoeba-en-fr"

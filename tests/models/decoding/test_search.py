@@ -22,8 +22,8 @@ def sources(rows=6):
     return torch.randint(0, 5, (rows, 5)), lengths
 
 
-def enumerated(model, source, length, *, limit, penalty, prefix=(BOS,)):
-    """Every sequence of one source with its score, the best first: no search, no cache."""
+def enumerated(model, source, length, *, limit, prefix=(BOS,)):
+    """Every sequence of one source with its log probability: no search, no cache."""
     vocabulary = range(5)
     others = [token for token in vocabulary if token != EOS]
     sequences = [
@@ -34,18 +34,38 @@ def enumerated(model, source, length, *, limit, penalty, prefix=(BOS,)):
         target = torch.tensor([[*prefix, *sequence]])
         logits = model(source[None, :length], None, target[:, :-1])[0, len(prefix) - 1 :]
         steps = logits.log_softmax(-1).gather(1, target[0, len(prefix) :, None])
-        ids = [token for token in sequence if token != EOS]
-        found.append((steps.sum().item() / len(sequence) ** penalty, ids))
-    return sorted(found, reverse=True)
+        found.append((steps.sum().item(), sequence))
+    return found
 
 
-@pytest.mark.parametrize("penalty", [0.0, 1.0, 1.7, -0.5])
+def best_first(sequences, penalty):
+    """Scores and ids of sequences, the best first."""
+    scored = [
+        (total / len(sequence) ** penalty, [token for token in sequence if token != EOS])
+        for total, sequence in sequences
+    ]
+    return sorted(scored, reverse=True)
+
+
 @pytest.mark.parametrize("prefix", [[BOS], [EOS, 3]])
 @torch.no_grad()
-def test_a_wide_beam_finds_the_best_of_all_sequences(model, penalty, prefix):
+def test_a_wide_beam_finds_the_best_of_all_sequences(model, prefix):
     source, lengths = sources(3)
+    every = [
+        enumerated(model, source[row], lengths[row], limit=4, prefix=prefix) for row in range(3)
+    ]
+    for penalty in (0.0, 1.0, 1.7, -0.5):
+        found = decode(model, source, lengths, wide(penalty), prefix=prefix, eos_idx=EOS)
+        for row in range(3):
+            wanted = best_first(every[row], penalty)[:10]
+            assert [h.ids for h in found[row]] == [ids for _, ids in wanted]
+            scores = [score for score, _ in wanted]
+            assert [h.score for h in found[row]] == pytest.approx(scores, rel=1e-4, abs=1e-5)
+
+
+def wide(penalty):
     # 4 + 16 + 64 prefixes of up to 3 ids: a beam of 100 drops none; "never" stops for no guess.
-    decoding = Decoding(
+    return Decoding(
         beam_size=100,
         n_best=10,
         length_penalty=penalty,
@@ -53,14 +73,6 @@ def test_a_wide_beam_finds_the_best_of_all_sequences(model, penalty, prefix):
         max_length_a=0,
         max_length_b=4,
     )
-    found = decode(model, source, lengths, decoding, prefix=prefix, eos_idx=EOS)
-    for row in range(3):
-        wanted = enumerated(
-            model, source[row], lengths[row], limit=4, penalty=penalty, prefix=prefix
-        )
-        assert [h.ids for h in found[row]] == [ids for _, ids in wanted[:10]]
-        scores = [score for score, _ in wanted[:10]]
-        assert [h.score for h in found[row]] == pytest.approx(scores, rel=1e-4, abs=1e-5)
 
 
 @torch.no_grad()

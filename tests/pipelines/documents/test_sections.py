@@ -195,8 +195,8 @@ def test_an_empty_document_has_nothing() -> None:
     assert (find_references(empty), find_abstract(empty), find_body(empty).text) == ([], None, "")
 
 
-LONG = 60_000
-"""Characters. Of a search that is quadratic in them, minutes."""
+LONG = 20_000
+"""Characters. Of a search that is quadratic in them, tens of seconds."""
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_a_long_line_takes_no_more_than_its_length(unit: str) -> None:
         found = document("References", "Knuth, D. 1984.", line + end, line, "Lee, K. 1999.")
         assert find_references(found)
         without_running_heads([paper.lines, [replace(each, page=2) for each in paper.lines]])
-    assert time.process_time() - start < 8
+    assert time.process_time() - start < 3
 
 
 def test_many_lines_take_no_more_than_their_number() -> None:

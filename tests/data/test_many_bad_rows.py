@@ -3,16 +3,14 @@
 import logging
 from pathlib import Path
 
-import datasets
 import pytest
 
 import textmill
-from textmill.data.huggingface import HuggingFacePairs
 from textmill.data.text_pairs import TextPairs
 from textmill.errors import DataError
 
 SPLITS = ("train", "valid", "test")
-MODULES = ("bad_rows", "readers", "file_rows", "data_files", "huggingface")
+MODULES = ("bad_rows", "readers", "file_rows", "data_files")
 
 
 @pytest.fixture
@@ -41,12 +39,6 @@ def test_of_a_file_in_memory_and_of_one_that_stays_on_disk(file, monkeypatch, he
         "  ... and 6 more",
         "Correct the file, or leave such rows out with train_data.max_bad_rows=9.",
     ]
-
-
-def test_of_a_data_set(file):
-    rows = {"source": ["a"] * 5 + [" "] * 5, "target": ["b"] * 10}
-    pairs = HuggingFacePairs.of(datasets.Dataset.from_dict(rows), max_bad_rows=5)
-    assert (pairs.count.good, pairs.count.bad, len(pairs.bad_rows)) == (5, 5, 3)
 
 
 def test_a_run_keeps_the_first_in_its_folder(file, caplog):

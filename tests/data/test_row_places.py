@@ -1,9 +1,8 @@
 """An error of a row of a file names the file and the line, wherever the row is read."""
 
-import datasets
 import pytest
 
-from textmill.data import HuggingFacePairs, Rows, text_pairs
+from textmill.data import Rows, text_pairs
 from textmill.data.store import tokens
 from textmill.data.store.tokens import encoded_rows, kept_fingerprint
 from textmill.data.text_rows import TextRows
@@ -39,14 +38,6 @@ def test_a_row_that_cannot_be_encoded_is_named_by_its_line(tmp_path, monkeypatch
     with pytest.raises(DataError) as caught:
         encoded_rows(PATH, data.rows(), kept_fingerprint(data, PATH))
     assert str(caught.value) == f"{tmp_path / 'a.tsv'}:4: {WRONG}"
-
-
-def test_a_row_of_a_data_set_is_named_by_its_number():
-    rows = datasets.Dataset.from_dict({"label": ["ham", None, "eggs"]})
-    data = HuggingFacePairs.of(rows, columns=("label",), max_bad_rows=1)
-    with pytest.raises(DataError) as caught:
-        encoded_rows(PATH, data.rows(), None)
-    assert str(caught.value) == f"<Dataset>:3: {WRONG}"
 
 
 def test_rows_of_no_file_keep_their_number():

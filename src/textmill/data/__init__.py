@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from textmill.data.formats.conll import conll_format as conll_format
     from textmill.data.formats.json_lines import json_lines_format as json_lines_format
     from textmill.data.formats.squad import squad_format as squad_format
-    from textmill.data.huggingface import HuggingFacePairs as HuggingFacePairs
     from textmill.data.pipeline import DataPipeline as DataPipeline
     from textmill.data.pipeline import PipelineBuilder as PipelineBuilder
     from textmill.data.pipeline import concat_pipelines as concat_pipelines

@@ -40,7 +40,8 @@ __all__ = [
 LOG = logging.getLogger("textmill")
 
 DataPath = tuple[Path, ...] | Path
-"""A file, a folder of files, a pattern as ``data/*.csv``, or several of these."""
+"""A file, a folder of files or of one Hugging Face data set, a pattern as ``data/*.csv``, or
+several of these."""
 
 SHOWN_NAMES = 10  # files of the folder where a path's own name is like none of them
 
@@ -48,7 +49,8 @@ SHOWN_NAMES = 10  # files of the folder where a path's own name is like none of 
 def data_files(path: DataPath) -> tuple[Path, ...]:
     """The files that a path means: those of a list in its order, all others by their names.
 
-    A folder's are those directly in it whose names begin with neither a dot nor an underscore.
+    A folder's are those directly in it whose names begin with neither a dot nor an underscore; of
+    one that ``save_to_disk`` of Hugging Face ``datasets`` wrote, the files of rows.
 
     Raises:
         UserError: There is no such file, one is there twice, one cannot be opened, or one of
@@ -87,6 +89,11 @@ def first_file(path: DataPath) -> Path:
 
 def _named_as(path: Path) -> list[Path]:
     """The files of a folder, or of a pattern; one of that very name is no pattern."""
+    if (path / "dataset_dict.json").is_file():
+        splits = sorted(p.name for p in path.iterdir() if p.is_dir())
+        raise UserError(f"path: {path} has the splits {', '.join(splits)}: name the folder of one.")
+    if (path / "dataset_info.json").is_file():
+        return sorted(path.glob("data-*.arrow"))
     if path.is_dir():
         return sorted(p for p in path.iterdir() if p.is_file() and p.name[0] not in "._")
     if path.exists() or path.is_symlink() or not glob.has_magic(str(path)):

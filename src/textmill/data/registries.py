@@ -5,7 +5,6 @@ from textmill.config.registry import Registry
 datasets = Registry(
     "data",
     {
-        "textmill.data.huggingface": ["huggingface_pairs"],
         "textmill.data.text_lines": ["text_lines"],
         "textmill.data.text_pairs": ["text_pairs"],
         "textmill.data.text_rows": ["text_rows"],

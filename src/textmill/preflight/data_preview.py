@@ -14,7 +14,6 @@ from textmill.config.planning.plan import Plan
 from textmill.config.planning.session import Session
 from textmill.data.bad_rows import AccountedRows
 from textmill.data.batches import EpochBatches
-from textmill.data.huggingface import HuggingFacePairs
 from textmill.data.rows import Rows
 from textmill.data.text_pairs import TextPairs
 from textmill.preflight.load_data import DATA
@@ -175,7 +174,7 @@ def data_summary(session: Session, trainer: object) -> dict[str, dict[str, Any]]
         data = session.get(name)
         if isinstance(data, AccountedRows):
             facts |= {"rows": data.count.good, "bad_rows": data.count.bad}
-        if isinstance(data, TextPairs | HuggingFacePairs) and data.holdout is not None:
+        if isinstance(data, TextPairs) and data.holdout is not None:
             facts["holdout"] = data.holdout.rule
         if facts:
             found[name] = facts

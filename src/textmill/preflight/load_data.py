@@ -21,7 +21,6 @@ from textmill.data.bad_rows import (
 from textmill.data.first_row import first_cells, is_header
 from textmill.data.formats.column_guess import proposed
 from textmill.data.formats.header import columns_setting
-from textmill.data.huggingface import HuggingFacePairs
 from textmill.data.text_pairs import TextPairs
 from textmill.errors import DataError, UserError
 from textmill.tasks.column_task import ColumnsTask
@@ -81,10 +80,11 @@ def load_data(
     """
     if isinstance(data, TextPairs) and hasattr(data.config, "columns"):  # plain text has one
         _refuse_other_columns(name, data, use, node)
-    if use.columns is not None and isinstance(data, TextPairs):
-        data.require((*use.columns, *FIXED), may_lack=use.may_lack)
-    if use.check is not None and isinstance(data, TextPairs | HuggingFacePairs):
-        data.check_rows(use.check)
+    if isinstance(data, TextPairs):
+        if use.columns is not None:
+            data.require((*use.columns, *FIXED), may_lack=use.may_lack)
+        if use.check is not None:
+            data.check_rows(use.check)
     return data.read(ingredient=name).count if isinstance(data, AccountedRows) else None
 
 

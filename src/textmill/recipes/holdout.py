@@ -8,7 +8,6 @@ from textmill.config.ingredient import Ingredient, IngredientTable, Like
 from textmill.config.planning.plan import Plan
 from textmill.config.values.raw_values import Entries
 from textmill.config.values.yaml_files import typed_place
-from textmill.data.huggingface import HuggingFacePairs
 from textmill.data.text_lines import TextLines
 from textmill.data.text_pairs import TextPairs
 from textmill.errors import Place, PlanError, Problem
@@ -106,7 +105,7 @@ def _is_held_out(plan: Plan) -> bool:
 def _config(plan: Plan, name: str) -> Any:
     """The settings of some data, if they can hold rows out."""
     config = plan.nodes[name].config if name in plan.nodes else None
-    kinds = TextPairs.Config | TextLines.Config | HuggingFacePairs.Config
+    kinds = TextPairs.Config | TextLines.Config
     return config if isinstance(config, kinds) else None
 
 

@@ -16,7 +16,6 @@ from textmill.config.sources.include import include_of_file
 from textmill.config.sources.script import table_of_recipe
 from textmill.config.values.raw_values import Scalar, is_null
 from textmill.config.values.yaml_files import read_yaml
-from textmill.data.huggingface import HuggingFacePairs
 from textmill.data.text_pairs import TextPairs
 from textmill.errors import UserError
 from textmill.inference.checkpoints import Opened, use_checkpoint
@@ -139,8 +138,8 @@ def evaluate(
             _made, folder, name, model, provided=provided, device=device, allow_code=allow_code
         )
         data, use = made(mine), use_by_task(task)
-        named = any(word.startswith((f"{name}.path=", f"{name}.split=")) for word in mine)
-        if named and isinstance(data, TextPairs | HuggingFacePairs) and data.holdout is not None:
+        named = any(word.startswith(f"{name}.path=") for word in mine)
+        if named and isinstance(data, TextPairs) and data.holdout is not None:
             whole = made([f"{name}.holdout=0", *mine])
             load_data(name, whole, use)
             if whole.side_fingerprint(data.holdout) == recorded.get(model):

@@ -90,12 +90,11 @@ def test_a_row_is_the_same_however_its_answers_are_nested(write, make, tmp_path)
     assert [tuple(row[name] for name in COLUMNS) for row in data.rows()] == WANTED
 
 
-def test_hugging_face_data_sets_have_the_same_rows():
+def test_hugging_face_data_sets_have_the_same_rows(tmp_path):
     datasets = pytest.importorskip("datasets")
-    from textmill.data.huggingface import HuggingFacePairs
-
     rows = datasets.Dataset.from_list([nested(*question) for question in QUESTIONS])
-    data = HuggingFacePairs.of(rows, columns=COLUMNS)
+    rows.save_to_disk(str(tmp_path / "saved"))
+    data = read(tmp_path / "saved")
     assert [tuple(row[name] for name in COLUMNS) for row in data.rows()] == WANTED
 
 

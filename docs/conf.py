@@ -46,6 +46,14 @@ def prepare(_app, what, _name, _obj, _options, lines):
     lines[:] = [line.replace("*Shape:*", "Shape") for line in lines]
 
 
+def skip_constants(_app, what, _name, obj, _skip, _options):
+    """Leaves constants of modules out of the reference: they are for who reads the code."""
+    if what == "module" and not (isinstance(obj, type) or callable(obj)):
+        return True
+    return None
+
+
 def setup(app):
     """Called by Sphinx."""
+    app.connect("autodoc-skip-member", skip_constants)
     app.connect("autodoc-process-docstring", prepare, priority=400)  # napoleon's is 500

@@ -13,32 +13,6 @@ from typing import ClassVar
 
 from typing_extensions import override
 
-__all__ = [
-    "CheckpointError",
-    "CodeNotAllowedError",
-    "DataError",
-    "InUseError",
-    "MissingExtraError",
-    "NonFiniteError",
-    "OtherRankError",
-    "Place",
-    "PlanError",
-    "Problem",
-    "RankLostError",
-    "RunError",
-    "RunStoppedError",
-    "SeveralError",
-    "StorageError",
-    "TextmillError",
-    "UserError",
-    "missing_training_extra",
-    "raised_at",
-    "refuse_all",
-    "try_all",
-    "typed_command",
-    "worded",
-]
-
 _TYPED = [False]
 """Whether a command runs that a person typed."""
 

@@ -16,8 +16,6 @@ from tools.corpus.lexicon.nouns import nouns_of
 from tools.corpus.lexicon.verbs import Verb, verbs_of
 from tools.corpus.phrases import person, thing
 
-__all__ = ["TENSES", "After", "draw_clause", "draw_negation", "draw_time"]
-
 After = tuple[tuple[str, ...], tuple[str, ...]]
 
 TENSES = ("present", "past", "future")

@@ -7,8 +7,6 @@ from tools.corpus.lexicon.adjectives import ADJECTIVES
 from tools.corpus.lexicon.nouns import NAMES, NOUNS
 from tools.corpus.lexicon.verbs import VERBS, Verb
 
-__all__ = ["DICTIONARY"]
-
 # An empty translation leaves the word out: French has no word for "do" in a question.
 _FUNCTION_WORDS = """
 the: le, a: un, an: un, some: des, any: de, this: ce, these: ces, my: mon, your: votre, his: son

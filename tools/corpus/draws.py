@@ -6,8 +6,6 @@
 from collections.abc import MutableSequence, Sequence
 from typing import TypeVar
 
-__all__ = ["Draws"]
-
 T = TypeVar("T")
 
 _MASK = 2**64 - 1

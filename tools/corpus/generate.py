@@ -5,8 +5,6 @@ from tools.corpus.dictionary import DICTIONARY
 from tools.corpus.draws import Draws
 from tools.corpus.sentences import draw_pair
 
-__all__ = ["generate", "table"]
-
 _EXTRA = 100  # spare held-out pairs, for the five new sentences
 
 

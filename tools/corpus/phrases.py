@@ -11,8 +11,6 @@ from tools.corpus.grammar.noun_phrases import (
 from tools.corpus.lexicon.adjectives import Adjective, adjectives_of
 from tools.corpus.lexicon.nouns import NAMES, Noun, nouns_of
 
-__all__ = ["actor", "adjectives_for", "named", "person", "thing"]
-
 _NAMES = tuple(NAMES)
 # Where the two French words together mean something else: un grand homme is a great man.
 _OTHER_MEANING = {

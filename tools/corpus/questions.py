@@ -10,8 +10,6 @@ from tools.corpus.lexicon.nouns import nouns_of
 from tools.corpus.lexicon.verbs import verbs_of
 from tools.corpus.phrases import actor
 
-__all__ = ["question_pair", "what_pair", "who_pair"]
-
 Pair = tuple[str, str]
 
 # What one asks about things: what does she read? Not of animals fed or cars washed.

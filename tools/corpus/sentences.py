@@ -18,8 +18,6 @@ from tools.corpus.statements import (
     there_is_pair,
 )
 
-__all__ = ["draw_pair"]
-
 Pair = tuple[str, str]
 
 _KINDS: tuple[tuple[int, Callable[[Draws], Pair]], ...] = (  # shares of 100

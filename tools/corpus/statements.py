@@ -17,19 +17,6 @@ from tools.corpus.lexicon.nouns import nouns_of
 from tools.corpus.lexicon.verbs import Verb, verbs_of
 from tools.corpus.phrases import actor, named, person, thing
 
-__all__ = [
-    "age_pair",
-    "comparison_pair",
-    "modal_pair",
-    "nothing_pair",
-    "price_pair",
-    "pronoun_pair",
-    "says_pair",
-    "state_pair",
-    "statement_pair",
-    "there_is_pair",
-]
-
 Pair = tuple[str, str]
 
 _OBJECT = verbs_of("object")

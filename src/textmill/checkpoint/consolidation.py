@@ -18,8 +18,6 @@ from textmill.runtime.disk import HashingFile
 from textmill.runtime.files import make_folder, new_folder
 from textmill.runtime.sealed import FileEntry
 
-__all__ = ["consolidate"]
-
 CHUNK = 4 << 20
 """Bytes that are held at once."""
 

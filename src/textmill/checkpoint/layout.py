@@ -3,13 +3,6 @@
 import re
 from pathlib import Path
 
-__all__ = [
-    "BEST", "CHECKPOINTS", "LAST", "MANIFEST", "MODULES", "STATE", "TENSORS", "TEXT",
-    "deciding_files", "folder_name", "has_checkpoints", "is_checkpoint",
-    "is_folder_name", "module_file", "shard_file", "sharded_part", "step_of",
-    "tensor_file", "text_folder",
-]  # fmt: skip
-
 CHECKPOINTS = "checkpoints"
 """The folder of a run's checkpoints, in the run folder."""
 MODULES = "modules"

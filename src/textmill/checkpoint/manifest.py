@@ -23,8 +23,6 @@ from textmill.runtime.bounded_files import VERSION, check_version, read_all
 from textmill.runtime.sealed import FileEntry, SealedFiles, is_count, seal, unseal
 from textmill.text.columns.dictionary import PHRASES
 
-__all__ = ["FORMAT", "RUN_NAME", "Manifest", "Pointer", "digest_of", "read_small", "verify"]
-
 FORMAT = 1
 """Version of the layout of a checkpoint folder."""
 RUN_NAME = re.compile(r"[0-9a-f]{16}")

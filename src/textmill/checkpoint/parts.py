@@ -16,17 +16,6 @@ from textmill.checkpoint.tensors import read_tensors
 from textmill.errors import CheckpointError
 from textmill.runtime.bounded_files import check_version, parse_json
 
-__all__ = [
-    "LARGEST_STATE",
-    "Stateful",
-    "check_fit",
-    "load_into",
-    "load_part",
-    "load_parts",
-    "plain_parts",
-    "read_part",
-]
-
 LARGEST_STATE = 64 << 20
 """Bytes of ``state.json``; that of a model with 10,000 tensors has 3 million."""
 _REFUSALS = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)

@@ -16,8 +16,6 @@ from textmill.checkpoint.manifest import read_small
 from textmill.errors import CheckpointError, worded
 from textmill.runtime.files import sha256
 
-__all__ = ["RunSeal", "sealed_config"]
-
 CONFIG = "config.yaml"
 LARGEST_CODE = 16 << 20
 """Bytes of a file of code that is read; a person's own has some thousand."""

@@ -21,8 +21,6 @@ from textmill.checkpoint.parts import plain_parts
 from textmill.checkpoint.run_seal import CONFIG, RunSeal
 from textmill.errors import CheckpointError
 
-__all__ = ["PART", "FoundCheckpoint", "SavedCheckpoints", "refuse_changed", "selected_step"]
-
 PART = "selection"
 """The part whose state may have ``best``, the step of the best evaluation up to then."""
 LIMIT = 10**18

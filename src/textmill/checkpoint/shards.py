@@ -23,8 +23,6 @@ from textmill.runtime.bounded_files import opened, parse_json
 from textmill.runtime.disk import HashingFile
 from textmill.runtime.sealed import FileEntry, is_count
 
-__all__ = ["Piece", "RowsOf", "TensorRows", "pieces_of", "read_shards", "shards_of", "write_shards"]
-
 LARGEST_HEADER = 64 << 20
 """Bytes of a header; 10,000 tensors have 2 million."""
 

@@ -20,8 +20,6 @@ from torch import Tensor
 
 from textmill.errors import CheckpointError
 
-__all__ = ["MAX_DEPTH", "join_state", "split_state"]
-
 MAX_DEPTH = 64
 """No optimizer nests deeper than 5; a deeper state is one that contains itself."""
 

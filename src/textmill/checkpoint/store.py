@@ -28,8 +28,6 @@ from textmill.runtime.files import clean_leftovers, make_folder, remove_folder, 
 from textmill.runtime.ranks import Ranks
 from textmill.runtime.sealed import FileEntry
 
-__all__ = ["Checkpoints", "FoundCheckpoint", "Stateful"]
-
 STATES = 16
 """Times the module's bytes that a part may have: Adam's has four for weights of 16 bits."""
 OTHER_STATES = 256 << 20

@@ -15,17 +15,6 @@ from torch import Tensor
 from textmill.errors import CheckpointError
 from textmill.runtime.disk import HashingFile
 
-__all__ = [
-    "DTYPES",
-    "OFFSETS",
-    "SHARDING",
-    "header",
-    "order",
-    "read_tensors",
-    "tensors_size",
-    "write_tensors",
-]
-
 SHARDING, OFFSETS = "DCP_SHARDING_INFO", "saved_offsets"
 """Names in the header of a file of shards, as torch writes them."""
 

@@ -20,15 +20,6 @@ from textmill.runtime.disk import HashingFile, operations, storing
 from textmill.runtime.files import new_folder
 from textmill.runtime.sealed import FileEntry
 
-__all__ = [
-    "PART_NAME",
-    "check_room",
-    "split_parts",
-    "write_checkpoint",
-    "write_parts",
-    "write_text_processor",
-]
-
 PART_NAME = re.compile(r"[a-z][a-z0-9_.-]{0,63}")
 """What the name of a part must look like."""
 _SLACK = 64 << 10

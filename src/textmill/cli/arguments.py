@@ -11,16 +11,6 @@ from textmill.errors import UserError
 from textmill.runs.registries import all_registries as all_registries  # all that words can name
 from textmill.runtime.memory import few_kernels
 
-__all__ = [
-    "add_device_and_code",
-    "add_include",
-    "add_recipe",
-    "add_run",
-    "add_words",
-    "load_predictor",
-    "typed_lines",
-]
-
 
 def typed_lines(what: str) -> Iterator[bytes]:
     """The lines that a person types, as bytes, until an empty one; ``what`` is asked for."""

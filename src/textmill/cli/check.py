@@ -7,8 +7,6 @@ import textwrap
 from textmill.cli.arguments import add_recipe, recipe_options
 from textmill.runtime.logging import printable
 
-__all__ = ["add", "run"]
-
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Describes the command."""

@@ -9,8 +9,6 @@ from textmill.cli.predict import add_rows, answer
 from textmill.errors import UserError
 from textmill.runtime.sentence_settings import POOLINGS
 
-__all__ = ["add", "run"]
-
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Describes the command."""

@@ -10,8 +10,6 @@ from textmill.cli.arguments import add_run, add_words, run_options
 from textmill.errors import UserError
 from textmill.runtime.logging import log_to_stderr, printable
 
-__all__ = ["add", "run"]
-
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Describes the command."""

@@ -5,8 +5,6 @@ import argparse
 from textmill.cli.arguments import add_run, run_options
 from textmill.runtime.logging import log_to_stderr, printable
 
-__all__ = ["add", "run"]
-
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Describes the command."""

@@ -6,8 +6,6 @@ import sys
 from textmill.errors import OtherRankError, TextmillError, raised_at
 from textmill.runtime.logging import printable
 
-__all__ = ["report"]
-
 
 def report(error: Exception) -> int:
     """Prints the error to stderr without a traceback and returns the exit code."""

@@ -12,8 +12,6 @@ from textmill.cli.launchers import add_launcher, asked_launcher, named_recipe
 from textmill.errors import UserError
 from textmill.runtime.logging import log_to_stderr, printable
 
-__all__ = ["add", "run"]
-
 LOG = logging.getLogger("textmill")
 
 

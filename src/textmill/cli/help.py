@@ -4,8 +4,6 @@ import argparse
 
 from textmill.cli.arguments import add_recipe
 
-__all__ = ["add", "run"]
-
 ABOUT_RECIPES = ("help", "check", "test", "train")
 ABOUT_RUNS = ("help", "train", "evaluate")
 

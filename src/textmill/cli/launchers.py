@@ -14,8 +14,6 @@ from textmill.launch.slurm import Slurm
 if TYPE_CHECKING:
     from textmill.launch.cells import Named
 
-__all__ = ["add_launcher", "asked_launcher", "named_recipe"]
-
 LAUNCHERS: dict[str, Any] = {"slurm": Slurm, "ray": Ray}
 """What ``--launcher`` can name, with its settings."""
 

@@ -7,8 +7,6 @@ from textmill.cli.arguments import add_include, all_registries
 from textmill.config.docstrings import first_lines
 from textmill.errors import UserError
 
-__all__ = ["add", "run"]
-
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Describes the command."""

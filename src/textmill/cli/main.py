@@ -17,8 +17,6 @@ from typing import Any
 
 from typing_extensions import override
 
-__all__ = ["COMMANDS", "main"]
-
 COMMANDS: dict[str, tuple[str, str]] = {
     "help": ("textmill.cli.help", "show a recipe's ingredients and settings"),
     "new": ("textmill.cli.new", "write a recipe to begin with: script, test, README and data"),

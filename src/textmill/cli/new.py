@@ -2,8 +2,6 @@
 
 import argparse
 
-__all__ = ["add", "run"]
-
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Describes the command."""

@@ -24,8 +24,6 @@ from textmill.errors import UserError
 from textmill.runtime.logging import printable
 from textmill.text.cells import unlisted
 
-__all__ = ["add", "add_rows", "answer", "run"]
-
 ENCODING = "encoding="
 HEAD = 1024
 """Bytes that say whether a file is a PDF."""

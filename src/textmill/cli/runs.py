@@ -9,8 +9,6 @@ from textmill.cli import runs_list
 from textmill.errors import CheckpointError, TextmillError, UserError
 from textmill.runtime.logging import printable
 
-__all__ = ["add", "run"]
-
 TITLES = {
     "setting": "Settings",
     "code": "Code",

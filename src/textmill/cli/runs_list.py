@@ -15,8 +15,6 @@ from textmill.errors import TextmillError, UserError
 if TYPE_CHECKING:
     from textmill.launch.slurm import QueuedJob
 
-__all__ = ["add", "run"]
-
 LOG = logging.getLogger("textmill")
 
 WRITTEN = ("run.json", "metrics.jsonl")

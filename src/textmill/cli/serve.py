@@ -16,8 +16,6 @@ from textmill.serving.limits import Limits
 if TYPE_CHECKING:
     from textmill.exported.row_predictor import RowPredictor
 
-__all__ = ["add", "run"]
-
 PACKAGES = ("fastapi", "uvicorn", "httptools", "prometheus_client")
 
 

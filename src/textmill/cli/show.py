@@ -5,8 +5,6 @@ import argparse
 from textmill.cli.arguments import add_include
 from textmill.config.help import describe
 
-__all__ = ["add", "run"]
-
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Describes the command."""

@@ -5,8 +5,6 @@ import argparse
 from textmill.cli.arguments import add_recipe, recipe_options
 from textmill.runtime.logging import log_to_stderr
 
-__all__ = ["add", "run"]
-
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Describes the command."""

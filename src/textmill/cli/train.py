@@ -14,8 +14,6 @@ from textmill.runtime.devices import Env
 from textmill.runtime.logging import log_to_stderr, printable
 from textmill.runtime.signals import stop_without_parent
 
-__all__ = ["add", "run"]
-
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Describes the command."""

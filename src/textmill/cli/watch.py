@@ -10,8 +10,6 @@ from textmill.config.values.scalars import parse_duration
 from textmill.errors import UserError
 from textmill.runtime.logging import log_to_stderr, printable
 
-__all__ = ["add", "run"]
-
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Describes the command."""

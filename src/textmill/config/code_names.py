@@ -16,19 +16,6 @@ from typing import Any
 from textmill.config.registry import find_name
 from textmill.errors import Place, UserError
 
-__all__ = [
-    "MAIN",
-    "SCRIPT_MODULE",
-    "CodeNames",
-    "UnknownCodeError",
-    "code_name",
-    "import_module",
-    "import_named",
-    "is_code",
-    "is_component",
-    "type_word",
-]
-
 SCRIPT_MODULE = "textmill_recipe_"
 """What the name of a script's module begins with."""
 

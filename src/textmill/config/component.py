@@ -25,16 +25,6 @@ from textmill.config.values.raw_values import Entries, Value
 from textmill.config.values.typed_values import plain
 from textmill.errors import Place, UserError, refuse_all
 
-__all__ = [
-    "Component",
-    "Config",
-    "Given",
-    "config_fields",
-    "runtime_parameters",
-    "setting",
-    "typed_construction",
-]
-
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 @dataclass(frozen=True, kw_only=True)

@@ -14,8 +14,6 @@ from weakref import WeakKeyDictionary
 
 from textmill.config.registry import Registry
 
-__all__ = ["argument_docs", "field_docs", "first_line", "first_lines", "without_markup"]
-
 
 def without_markup(text: str) -> str:
     """A docstring's text as a terminal shows it: roles and double backticks are left out.

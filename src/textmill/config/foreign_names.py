@@ -12,16 +12,6 @@ from typing import Any
 
 from textmill.errors import UserError, refuse_all, worded
 
-__all__ = [
-    "attribute_here",
-    "class_here",
-    "missing_hooks",
-    "option_here",
-    "refuse_foreign_attribute",
-    "refuse_foreign_hooks",
-    "setting_here",
-]
-
 
 def _inverted(table: Mapping[str, str]) -> dict[str, str]:
     return {theirs: ours for ours, names in table.items() for theirs in names.split()}

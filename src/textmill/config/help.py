@@ -28,8 +28,6 @@ from textmill.config.values.raw_values import Entries
 from textmill.config.values.typed_values import INVALID, plain
 from textmill.errors import Problem, UserError
 
-__all__ = ["TARGETS", "USAGE", "describe", "outline", "recipe_help", "setting_lines", "written"]
-
 TARGETS = (
     "tokenizer", "module", "task", "optimizer", "lr_scheduler", "trainer",
     "train_data", "valid_data", "test_data", "reporters", "callbacks",

@@ -14,21 +14,6 @@ from textmill.config.parameters import MISSING, Parameter
 from textmill.config.values.annotations import hints
 from textmill.errors import Place
 
-__all__ = [
-    "EVALUATION_DATA",
-    "REPLACEABLE",
-    "STANDARD",
-    "WITH_DEFAULT",
-    "BuiltFrom",
-    "Ingredient",
-    "IngredientTable",
-    "Like",
-    "as_config",
-    "dependencies_of",
-    "is_ingredient",
-    "parameters_of",
-]  # fmt: skip
-
 STANDARD = (
     "tokenizer", "labels", "model", "module", "task", "optimizer", "lr_scheduler", "trainer",
     "train_data", "valid_data", "test_data", "reporters", "callbacks", "env", "xp", "entry_point",

@@ -39,8 +39,6 @@ from textmill.config.values.raw_values import (
 from textmill.config.values.typed_values import INVALID, Values, torch_value
 from textmill.errors import Place, UserError
 
-__all__ = ["Settings", "concept_of", "suggest", "to_torch", "without_type"]
-
 UNSUITED = {"holdout": "These rows are not divided: give valid_data rows of its own. "}
 """Settings that not every component of a kind has, with what to do without."""
 

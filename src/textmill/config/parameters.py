@@ -10,9 +10,6 @@ from textmill.config.docstrings import field_docs
 from textmill.config.values.annotations import hints
 from textmill.config.values.typed_values import StandIn, plain
 
-__all__ = ["MISSING", "Parameter", "deciding", "settings_of"]
-
-
 MISSING: Any = StandIn("MISSING")
 """Where a value would be and nobody gives one."""
 

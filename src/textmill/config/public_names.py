@@ -10,8 +10,6 @@ from typing import Any
 from textmill.config.foreign_names import refuse_foreign_attribute
 from textmill.errors import missing_training_extra
 
-__all__ = ["on_first_use", "public_name", "public_names"]
-
 
 @cache
 def public_names(package: str) -> dict[str, str]:

@@ -6,8 +6,6 @@ from typing import Any
 from textmill.config.ingredient import Like
 from textmill.config.registry import Registry
 
-__all__ = ["Recipe", "experiments", "like", "register_experiment"]
-
 
 class Recipe:
     """A table of ingredients by name: Configs, components, functions, classes, ``like(...)``.

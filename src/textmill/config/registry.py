@@ -21,16 +21,6 @@ from typing import Any
 
 from textmill.errors import UserError
 
-__all__ = [
-    "Registry",
-    "UnknownNameError",
-    "all_registries",
-    "find_name",
-    "for_ingredient",
-    "suggest",
-    "suggest_path",
-]
-
 
 def suggest(name: str, known: Iterable[str], suits: Callable[[str], bool] | None = None) -> str:
     """'Did you mean ...? ' or nothing; of several near names the first that suits, if one does.

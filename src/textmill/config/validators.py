@@ -5,8 +5,6 @@ from collections.abc import Callable, Iterable, Iterator
 
 from textmill.errors import DataError, UserError
 
-__all__ = ["read_once", "refuse_read_once", "require"]
-
 
 def require(
     config: object,

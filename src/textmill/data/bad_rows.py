@@ -17,17 +17,6 @@ from typing_extensions import override
 from textmill.errors import DataError
 from textmill.runtime.files import write_atomic
 
-__all__ = [
-    "KEPT",
-    "AccountedRows",
-    "BadRow",
-    "BadRowsError",
-    "RowCount",
-    "check_bad_rows",
-    "tell_left_out",
-    "write_bad_rows",
-]
-
 LOG = logging.getLogger("textmill")
 
 SHOWN = 20  # rows in an error's text: a screenful; a run keeps more in its bad_rows.jsonl

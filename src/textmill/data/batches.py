@@ -21,8 +21,6 @@ from textmill.data.windows import permuted, window_of
 from textmill.errors import DataError
 from textmill.text.ragged import Ragged
 
-__all__ = ["EpochBatches"]
-
 B = TypeVar("B")
 
 OF_ROWS = 1

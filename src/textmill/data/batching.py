@@ -17,21 +17,6 @@ from textmill.config.validators import refuse_read_once
 from textmill.data.mixture import Mixture
 from textmill.errors import UserError
 
-__all__ = [
-    "Batched",
-    "BatchedRows",
-    "Batching",
-    "Filler",
-    "MaxTokens",
-    "PlanStatistics",
-    "TakesMaxTokens",
-    "largest_batch",
-    "over_budget",
-    "plan_epoch",
-    "plan_statistics",
-    "split",
-]
-
 Indices = NDArray[np.int64]
 
 MaxTokens: TypeAlias = int | Literal["auto"] | None

@@ -19,8 +19,6 @@ from textmill.data.mixture import Mixture
 from textmill.errors import DataError, UserError
 from textmill.text.ragged import Ragged, offsets_of
 
-__all__ = ["BlockBatch", "Blocking", "TextBlocks"]
-
 Places = NDArray[np.int64]
 
 

@@ -13,8 +13,6 @@ from textmill.text.columns.column import Column
 from textmill.text.columns.padding import padded_columns
 from textmill.text.ragged import Ragged
 
-__all__ = ["ColumnBatch", "collate_columns"]
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ColumnBatch:

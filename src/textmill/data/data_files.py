@@ -27,16 +27,6 @@ from textmill.data.readers import Table, read_table
 from textmill.data.rows import Rows, StoredRows
 from textmill.errors import StorageError, UserError
 
-__all__ = [
-    "DataPath",
-    "JoinedRows",
-    "ReadFiles",
-    "data_files",
-    "first_file",
-    "mixture_of",
-    "read_files",
-]
-
 LOG = logging.getLogger("textmill")
 
 DataPath = tuple[Path, ...] | Path

@@ -31,8 +31,6 @@ from textmill.data.store.arrays import (
 )
 from textmill.errors import DataError
 
-__all__ = ["FileRows", "RowIndex", "index_file"]
-
 LOG = logging.getLogger("textmill")
 
 CHUNK_ROWS = 1 << 20

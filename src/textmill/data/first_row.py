@@ -16,17 +16,6 @@ from textmill.data.formats.header import columns_setting, plain_name, proposed
 from textmill.data.formats.lines import LineFormat
 from textmill.data.formats.row_format import LinesFormat, Row, RowFormat
 
-__all__ = [
-    "as_it_is",
-    "first_cells",
-    "first_rows",
-    "has_names",
-    "is_header",
-    "may_be_names",
-    "other_delimiter",
-    "places_by_cells",
-]
-
 WIDEST = 1000
 """Columns of a first line that are looked at."""
 TAB = "\t"

@@ -17,8 +17,6 @@ from typing_extensions import override
 
 from textmill.errors import DataError, UserError
 
-__all__ = ["Holdout", "PassageHoldout", "holdout_of"]
-
 LOG = logging.getLogger("textmill")
 
 HASH = "textmill holdout"

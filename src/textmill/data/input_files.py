@@ -26,8 +26,6 @@ from textmill.errors import DataError, UserError
 from textmill.text.encodings import HEAD_BYTES, UTF8, checked_encoding, is_utf8
 from textmill.text.features.labels import Labels
 
-__all__ = ["CLEARLY", "InputFile", "input_layout", "piped_layout"]
-
 LOG = logging.getLogger("textmill")
 
 POSITIONS: tuple[FileFormat, ...] = ("tsv", "csv", "conll")

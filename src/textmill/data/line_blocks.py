@@ -13,17 +13,6 @@ from typing import BinaryIO
 from textmill.errors import DataError
 from textmill.text.encodings import BOM, UTF8
 
-__all__ = [
-    "BEGINNINGS",
-    "MAX_LINE_BYTES",
-    "Block",
-    "FileNotes",
-    "LineBlocks",
-    "LongLine",
-    "excerpt",
-    "refuse_binary",
-]
-
 PACKED = "unpack it first"
 BEGINNINGS: Mapping[bytes, tuple[str, str]] = {
     b"%PDF-": ("a PDF", "make text of it first, as `pdftotext FILE.pdf` does"),

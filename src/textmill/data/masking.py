@@ -19,8 +19,6 @@ from textmill.errors import DataError, UserError
 from textmill.text.ragged import Ragged
 from textmill.text.tokenizers.tokenizer import PieceKinds
 
-__all__ = ["Masked", "MaskedBlocks", "Masking", "mask_text", "words_of"]
-
 DRAW = 0x4D41534B
 """Sets these draws apart from those of the order of the blocks."""
 

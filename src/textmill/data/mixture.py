@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 from textmill.data.windows import permuted
 from textmill.errors import UserError
 
-__all__ = ["Mixture", "is_mixed"]
-
 Numbers = NDArray[np.int64]
 OF_SOURCES = 3
 """Tells the orders of sources from what else a seed and an epoch decide."""

@@ -21,8 +21,6 @@ from textmill.data.formats.row_format import RowFormat
 from textmill.data.line_blocks import FileNotes
 from textmill.errors import UserError
 
-__all__ = ["ReadFile", "Table", "read_rows", "read_table"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ReadFile:

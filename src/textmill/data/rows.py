@@ -8,8 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-__all__ = ["ChosenRows", "Rows", "StoredRows"]
-
 NEAR = 4096
 """Rows that are read at once when they are asked for one after the other."""
 

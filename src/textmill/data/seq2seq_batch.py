@@ -11,8 +11,6 @@ from torch import Tensor
 from textmill.errors import DataError
 from textmill.text.ragged import Ragged
 
-__all__ = ["Seq2SeqBatch", "collate_seq2seq"]
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Seq2SeqBatch:

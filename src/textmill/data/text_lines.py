@@ -18,8 +18,6 @@ from textmill.data.holdout import PassageHoldout
 from textmill.data.line_blocks import MAX_LINE_BYTES
 from textmill.data.text_pairs import TextPairs
 
-__all__ = ["TextLines"]
-
 LOG = logging.getLogger("textmill")
 
 COLUMN = "text"

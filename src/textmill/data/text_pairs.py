@@ -58,8 +58,6 @@ from textmill.data.rows import ChosenRows, Rows, StoredRows
 from textmill.errors import DataError, UserError
 from textmill.text.cells import RowCheck
 
-__all__ = ["TextPairs"]
-
 LOG = logging.getLogger("textmill")
 
 HELD_BYTES = 64 << 20

@@ -10,8 +10,6 @@ from textmill.data.formats.spans import spans_format
 from textmill.data.text_pairs import TextPairs
 from textmill.errors import UserError
 
-__all__ = ["TextRows"]
-
 
 @registries.datasets.register("text_rows")
 class TextRows(TextPairs):

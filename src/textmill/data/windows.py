@@ -10,8 +10,6 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["WHOLE_ROWS", "WINDOW_ROWS", "permuted", "window_of"]
-
 Places = NDArray[np.int64]
 
 WHOLE_ROWS = 1 << 19

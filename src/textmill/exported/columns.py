@@ -21,16 +21,6 @@ from textmill.text.processors.column_processor import ColumnsText
 from textmill.text.processors.embedding import EmbeddingText
 from textmill.text.processors.text_processor import Encoded
 
-__all__ = [
-    "ARRAYS",
-    "MISFITS",
-    "MODEL",
-    "ExportedColumns",
-    "answers_of",
-    "load_columns",
-    "save_arrays",
-]
-
 TOKENS = 4096
 """Padded tokens answered together, as the trained model does."""
 MODEL, ARRAYS = "model.onnx", "arrays.safetensors"

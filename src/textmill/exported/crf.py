@@ -6,8 +6,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["decode_with_chances"]
-
 Floats = NDArray[np.float32]
 
 

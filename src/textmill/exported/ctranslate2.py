@@ -17,8 +17,6 @@ from textmill.runtime.bounded_files import parse_json, read_all
 from textmill.runtime.devices import usable_cores
 from textmill.text.tokenizers.tokenizer import VocabInfo
 
-__all__ = ["CTranslate2Graph", "CTranslate2Texts", "names_of"]
-
 SHORT = 1 << 16
 """Bytes of a file beside the graph, besides 64 for each word of the vocabulary."""
 LEAST_ROWS = 8

@@ -6,8 +6,6 @@ from typing import Any, Literal
 
 from textmill.errors import MissingExtraError, UserError
 
-__all__ = ["FORMATS", "WRITERS", "ExportFormat", "Format", "refuse_missing"]
-
 Format = Literal["ctranslate2", "huggingface", "onnx"]
 """Names of formats; the extra that brings what writes a format is called the same."""
 FORMATS: dict[str, tuple[str, ...]] = {"ctranslate2": ("ctranslate2",), "onnx": ("onnxruntime",)}

@@ -13,17 +13,6 @@ from typing_extensions import override
 
 from textmill.exported.crf import decode_with_chances
 
-__all__ = [
-    "FORWARDS",
-    "ColumnGraph",
-    "CrfForward",
-    "Forward",
-    "RowForward",
-    "TagForward",
-    "WindowForward",
-    "graph_inputs",
-]
-
 Arrays = Mapping[str, NDArray[Any]]
 LARGEST = 1 << 20
 """Of numbers: no model reads as many tokens."""

@@ -5,8 +5,6 @@ from typing import Any
 
 from textmill.errors import DataError
 
-__all__ = ["as_mapping", "columns_hint", "rows_in"]
-
 SLICE = 256
 """Rows of a table that become Python objects at once."""
 

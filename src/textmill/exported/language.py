@@ -20,8 +20,6 @@ from textmill.text.answer_rows import ContinuedRow, FilledRow
 from textmill.text.processors.language_model import Continued, LanguageText
 from textmill.text.processors.masked_language_model import Filled, MaskedText
 
-__all__ = ["ExportedLanguageModel", "ExportedMaskedModel"]
-
 CARRIED = "state.carried"
 """The array that a recurrent model carries from token to token."""
 

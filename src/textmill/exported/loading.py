@@ -18,8 +18,6 @@ from textmill.text.processors.masked_language_model import MaskedText
 from textmill.text.processors.text_processor import Seq2SeqText, load_text_processor
 from textmill.text.tokenizers.word_tokenizer import WordTokenizer
 
-__all__ = ["GRAPH", "TEXT", "load", "open_graph"]
-
 GRAPH, TEXT = "graph", "text"
 """Folders of an export."""
 

@@ -17,8 +17,6 @@ from textmill.runtime.files import write_file
 from textmill.runtime.sealed import SealedFiles
 from textmill.text.columns.dictionary import PHRASES
 
-__all__ = ["MANIFEST", "ExportError", "ExportManifest", "is_export", "read", "seal_folder"]
-
 MANIFEST = "export.json"
 """The file that lists all others."""
 TEXT_OF_GRAPH, SHORT_TEXT = 32, 4 << 20

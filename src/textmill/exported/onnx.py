@@ -12,8 +12,6 @@ from textmill.exported.manifest import ExportError
 from textmill.exported.onnx_nodes import GraphError, check_graph
 from textmill.runtime.bounded_files import read_all
 
-__all__ = ["LARGEST_GRAPH", "OnnxGraph"]
-
 LARGEST_GRAPH = (1 << 31) - 1
 """Bytes of a graph: protobuf has no longer messages."""
 MOST_MEMORY = 4 << 30

@@ -9,8 +9,6 @@ from collections.abc import Iterator
 
 from textmill.runtime.protobuf import message_fields
 
-__all__ = ["MOST_NODES", "GraphError", "check_graph"]
-
 MOST_NODES = 20_000
 """Nodes of a graph; the largest textmill writes has some thousand. onnxruntime takes a second to
 begin with so many, and time with their square."""

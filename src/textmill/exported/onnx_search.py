@@ -15,8 +15,6 @@ from textmill.exported.seq2seq import Forced, Found, Search, by_length
 from textmill.exported.target_search import Target, search
 from textmill.text.tokenizers.tokenizer import VocabInfo
 
-__all__ = ["ENCODE", "STEP", "OnnxDecoder", "OnnxSearch", "find_targets"]
-
 ENCODE, STEP = "encode.onnx", "step.onnx"
 """Files of the graphs."""
 

@@ -12,8 +12,6 @@ from typing_extensions import override
 from textmill.errors import DataError, UserError
 from textmill.exported.given_rows import as_mapping, columns_hint, rows_in
 
-__all__ = ["CHUNK_CHARACTERS", "Row", "RowPredictor", "characters", "returned_type", "row_chunks"]
-
 Row = Mapping[str, Any]
 T = TypeVar("T")
 

@@ -17,19 +17,6 @@ from textmill.text.processors.answer_prefix import prefix_ids, prefix_of
 from textmill.text.processors.text_processor import CHARACTERS_A_TOKEN, Seq2SeqText, source_text
 from textmill.text.tokenizers.word_tokenizer import WordTokenizer, unknown_words, with_unknown
 
-__all__ = [
-    "ExportedSeq2Seq",
-    "Forced",
-    "Found",
-    "Graph",
-    "ScoredIds",
-    "Search",
-    "Translated",
-    "by_length",
-    "translated",
-    "with_copied",
-]
-
 
 @dataclass(frozen=True)
 class Translated:

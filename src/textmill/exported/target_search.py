@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from textmill.exported.seq2seq import Found, Search
 
-__all__ = ["Target", "TokenReader", "search"]
-
 Ids = NDArray[np.int64]
 Floats = NDArray[np.float32]
 DROP_SHARE = 0.25

@@ -16,8 +16,6 @@ from textmill.inference.shape_check import Budget
 from textmill.text.metadata import SavedTextError
 from textmill.text.processors.text_processor import TextProcessor, load_text_processor
 
-__all__ = ["Opened", "open_checkpoint", "use_checkpoint"]
-
 T = TypeVar("T")
 MODEL = "model"
 

@@ -32,20 +32,6 @@ from textmill.tasks.embedding import text_vectors
 from textmill.tasks.task import Row, Task
 from textmill.text.processors.text_processor import TextProcessor
 
-__all__ = [
-    "NeedsCodeError",
-    "Predictor",
-    "edited_parts",
-    "fitted_parts",
-    "load_run",
-    "predictor_of",
-    "refuse_edited",
-    "saved_nodes",
-    "saved_plan",
-    "text_parts",
-    "warn_of_edited",
-]
-
 LOG = logging.getLogger("textmill")
 
 
@@ -58,7 +44,7 @@ class Predictor(RowPredictor):
 
     Example:
         ``textmill.load("runs/demo/0a1b")("Good morning.")`` gives a
-        :class:`textmill.tasks.seq2seq.Translated`.
+        :class:`textmill.exported.seq2seq.Translated`.
     """
 
     def __init__(self, task: Task, *, checkpoint: str = "") -> None:

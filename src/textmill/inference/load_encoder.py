@@ -11,8 +11,6 @@ from textmill.runtime.sentence_settings import POOLINGS, longest_text
 from textmill.tasks.embedding import LONGEST, TextEmbedding
 from textmill.text.tokenizers.pretrained import PretrainedTokenizer
 
-__all__ = ["load_encoder"]
-
 
 def load_encoder(
     name: str,

@@ -20,8 +20,6 @@ from typing_extensions import override
 
 from textmill.errors import CheckpointError
 
-__all__ = ["Budget", "shape_of"]
-
 SLACK = 1 << 20
 """Numbers a module may make beyond twice its checkpoint: tables that are replaced meanwhile."""
 BUFFERS = 1 << 23

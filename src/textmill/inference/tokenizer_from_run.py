@@ -14,8 +14,6 @@ from textmill.runtime.run_context import Experiment
 from textmill.text.processors.text_processor import TextProcessor
 from textmill.text.tokenizers.tokenizer import Tokenizer
 
-__all__ = ["RunTokenizer"]
-
 
 @registries.tokenizers.register("of_run")
 class RunTokenizer(Component):

@@ -29,8 +29,6 @@ from textmill.runs.resume_checks import is_finished, length_of
 from textmill.runs.run_lock import choose_folder
 from textmill.runtime.lock import owner_of
 
-__all__ = ["Cell", "Named", "check_cells", "place_cell", "plan_cells"]
-
 
 @dataclass(frozen=True)
 class Named:

@@ -19,8 +19,6 @@ from textmill.run_folder.record import numbers
 from textmill.runtime.lock import owner_of
 from textmill.runtime.signals import StopSignals
 
-__all__ = ["AllCells", "CellRun", "CellSource", "Grid", "Show"]
-
 LOG = logging.getLogger("textmill")
 PAUSE = 0.05
 """Seconds between two looks at the processes."""

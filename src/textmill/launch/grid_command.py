@@ -26,8 +26,6 @@ from textmill.runtime.devices import usable_cores
 from textmill.runtime.files import write_atomic
 from textmill.runtime.lock import Lock, owner_of
 
-__all__ = ["GridDone", "run_grid"]
-
 LOG = logging.getLogger("textmill")
 
 

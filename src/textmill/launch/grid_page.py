@@ -6,8 +6,6 @@ from textmill.launch.grid_table import GridTable
 from textmill.metrics.reporters.html_page import Markup, cards, details, page, section, table
 from textmill.metrics.tables import format_value
 
-__all__ = ["grid_html"]
-
 MOST_LINES = 500
 """Rows of a table: the best ones."""
 

@@ -17,8 +17,6 @@ from textmill.run_folder.diff import mapping
 from textmill.run_folder.folder import RunFolder
 from textmill.run_folder.record import numbers
 
-__all__ = ["Combination", "GridTable", "Outcome", "selected_by"]
-
 
 @dataclass(frozen=True)
 class Outcome:

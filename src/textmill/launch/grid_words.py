@@ -9,8 +9,6 @@ from typing import Literal
 
 from textmill.errors import UserError
 
-__all__ = ["SEEDS", "Axis", "GridWords", "split_values"]
-
 SEEDS = "trainer.seed"
 MOST_CELLS = 100_000
 """Of a grid: to plan each takes 27 ms, so these take three quarters of an hour."""

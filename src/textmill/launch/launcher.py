@@ -9,8 +9,6 @@ from textmill.launch.local import Local
 from textmill.launch.ray import Ray, RayJobs
 from textmill.launch.slurm import Slurm, SlurmJobs
 
-__all__ = ["Job", "Launcher", "launcher_of", "option_words"]
-
 
 def option_words(
     *,

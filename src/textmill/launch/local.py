@@ -13,8 +13,6 @@ from typing import BinaryIO
 
 from textmill.runtime.devices import usable_cores
 
-__all__ = ["LeftProcess", "Local", "LocalJob", "left_process", "opened_log"]
-
 
 def opened_log(path: Path) -> BinaryIO:
     """The file for what a command prints, locked for as long as any process has it open.

@@ -14,8 +14,6 @@ from textmill.errors import RankLostError
 from textmill.runtime.devices import usable_cores
 from textmill.runtime.ranks import LAST_END
 
-__all__ = ["launch"]
-
 LOG = logging.getLogger("textmill")
 TORCH_LOGS = ("multiprocessing.api", "agent.server.api")
 """Logs of torch's launcher in words for a developer: which process failed, what signal came."""

@@ -24,8 +24,6 @@ from textmill.runtime.files import write_atomic
 from textmill.runtime.logging import log_to_stderr
 from textmill.runtime.signals import StopSignals, ask_to_stop
 
-__all__ = ["Ray", "RayJob", "RayJobs", "train_on_ray"]
-
 LOG = logging.getLogger("textmill")
 LOOK_SECONDS = 0.5
 """Between two looks at what was said to the ranks, and at whether they have ended."""

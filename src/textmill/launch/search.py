@@ -16,8 +16,6 @@ from textmill.run_folder.folder import RunFolder
 from textmill.run_folder.record import numbers
 from textmill.runtime.jsonl_log import JsonlLog, read_lines
 
-__all__ = ["JOURNAL", "OptunaSearch", "refuse_no_optuna"]
-
 JOURNAL = "trials.jsonl"
 """Everything the search knows, in the folder of the grid: Optuna's journal, JSON and no pickle."""
 FIRST = 5

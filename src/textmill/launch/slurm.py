@@ -19,17 +19,6 @@ from textmill.config.component import typed_construction
 from textmill.errors import MissingExtraError, RunError, UserError
 from textmill.launch.local import LeftProcess, left_process, opened_log
 
-__all__ = [
-    "Command",
-    "QueuedJob",
-    "Slurm",
-    "SlurmJob",
-    "SlurmJobs",
-    "SlurmQueue",
-    "queued_jobs",
-    "recorded_jobs",
-]
-
 SAVE_SECONDS = 120
 """Before the end of its time a job is asked to stop, so that it saves and is queued again."""
 GONE = "has left Slurm's queue without a result: it was cancelled, or its node was lost."

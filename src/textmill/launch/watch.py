@@ -30,8 +30,6 @@ from textmill.runtime.jsonl_log import JsonlLog, read_lines
 from textmill.runtime.lock import Lock, owner_of
 from textmill.runtime.signals import StopSignals
 
-__all__ = ["EVALUATIONS", "Checkpoint", "Evaluating", "Watch"]
-
 LOG = logging.getLogger("textmill")
 EVALUATIONS = "evaluations"
 """The folder in a run where its evaluations are; its lock is the watcher's, not the run's."""

@@ -15,8 +15,6 @@ from textmill.metrics.checks import aligned, with_references
 from textmill.metrics.metric import Direction, MetricError, RowMetric
 from textmill.metrics.streaming import Averaged
 
-__all__ = ["ExactMatch", "SquadScores", "TextMetric", "normalized_answer"]
-
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _NAMES = ("exact_match", "f1")

@@ -7,10 +7,6 @@ from typing import Any, TypeVar
 
 from textmill.metrics.metric import Metric, MetricError
 
-__all__ = [
-    "aligned", "check_state", "distinct_labels", "nan_without", "share_error", "with_references",
-]  # fmt: skip
-
 _A = TypeVar("_A")
 _B = TypeVar("_B")
 

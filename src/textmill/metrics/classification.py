@@ -15,17 +15,6 @@ from textmill.metrics.metric import MetricError
 from textmill.metrics.streaming import Counted
 from textmill.metrics.tables import format_value, text_table
 
-__all__ = [
-    "Classification",
-    "ConfusionCounts",
-    "LabelCounted",
-    "MultiLabel",
-    "label_values",
-    "macro",
-    "micro",
-    "tally_table",
-]
-
 _OTHER = "other"  # the group of gold labels outside of the label set
 _UNSEEN = "unseen"  # how often there was each of these, by its name
 

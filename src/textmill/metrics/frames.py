@@ -12,18 +12,6 @@ from textmill.metrics.classification import ConfusionCounts, micro, tally_table
 from textmill.metrics.metric import Direction, MetricError
 from textmill.metrics.streaming import Counted
 
-__all__ = [
-    "INVALID_TREE",
-    "FrameCounts",
-    "Frames",
-    "Node",
-    "Slot",
-    "Trees",
-    "flat_tree",
-    "nodes",
-    "read_tree",
-]
-
 INVALID_TREE = "IN:INVALID_TREE"
 """The intent that stands for a prediction that is no tree, as in PyText."""
 

@@ -13,8 +13,6 @@ from textmill.metrics.checks import aligned, check_state, distinct_labels
 from textmill.metrics.metric import Direction, Metric, MetricError, State
 from textmill.metrics.streaming import Averaged
 
-__all__ = ["LabelScores", "Ranking"]
-
 _PRECISIONS = (0.2, 0.4, 0.6, 0.8, 0.9)
 
 Floats = NDArray[np.float64]

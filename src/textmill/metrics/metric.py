@@ -15,8 +15,6 @@ from textmill.config.component import Config as BaseConfig
 from textmill.config.foreign_names import refuse_foreign_hooks
 from textmill.errors import UserError
 
-__all__ = ["Direction", "Metric", "MetricError", "RowMetric", "State"]
-
 Direction = Literal["higher", "lower"]
 """Which values are better."""
 

@@ -14,8 +14,6 @@ from textmill.metrics.checks import aligned, check_state, nan_without
 from textmill.metrics.metric import Direction, Metric, MetricError, State
 from textmill.metrics.streaming import rounded
 
-__all__ = ["Regression"]
-
 _SUMS = ("gold", "predicted", "gold_gold", "predicted_predicted", "gold_predicted", "absolute")
 
 

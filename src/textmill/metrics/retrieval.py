@@ -14,8 +14,6 @@ from typing_extensions import override
 from textmill.metrics.checks import check_state, nan_without
 from textmill.metrics.metric import Direction, Metric, MetricError, State
 
-__all__ = ["Retrieval"]
-
 BLOCK = 1024
 """Questions that are compared with all texts at a time."""
 Kept = tuple[tuple[str, ...], bytes]

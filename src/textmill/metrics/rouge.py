@@ -20,8 +20,6 @@ from textmill.metrics.checks import with_references
 from textmill.metrics.metric import MetricError
 from textmill.metrics.streaming import Averaged
 
-__all__ = ["Rouge", "RougeKind", "stem"]
-
 _IRREGULAR = {
     **{"skies": "sky", "dying": "die", "lying": "lie", "tying": "tie"},
     **{f"{word}s": word for word in ("inning", "outing", "canning")},

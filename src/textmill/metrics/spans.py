@@ -15,9 +15,7 @@ from textmill.metrics.classification import (
     micro,
 )
 from textmill.metrics.metric import MetricError
-from textmill.text.features.tag_spans import MARKS, NO_KIND, Scheme, Span, tag_spans
-
-__all__ = ["NO_KIND", "Scheme", "Span", "Spans", "read_spans"]
+from textmill.text.features.tag_spans import MARKS, Scheme, Span, tag_spans
 
 
 def read_spans(tags: Sequence[str], scheme: Scheme = "bio") -> list[Span]:

@@ -21,18 +21,6 @@ from typing_extensions import override
 from textmill.metrics.checks import check_state, share_error
 from textmill.metrics.metric import Direction, Metric, MetricError, State
 
-__all__ = [
-    "Accuracy",
-    "Averaged",
-    "BitsPerByte",
-    "Counted",
-    "ExactSum",
-    "Mean",
-    "Perplexity",
-    "SumCount",
-    "rounded",
-]
-
 _FRACTION = re.compile(r"-?\d+(/\d+)?")
 _MOST_PENDING = 1024  # 0-d tensors that wait; 512 bytes each on CUDA, so at most 0.5 MB
 

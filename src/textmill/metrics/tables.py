@@ -7,20 +7,6 @@ from collections.abc import Mapping, Sequence
 from textmill.metrics.metric import Direction
 from textmill.runtime.logging import printable
 
-__all__ = [
-    "by_label",
-    "format_duration",
-    "format_eta",
-    "format_rate",
-    "format_value",
-    "is_count",
-    "is_of_label",
-    "is_share",
-    "labels_table",
-    "text_table",
-    "values_table",
-]
-
 _SHARES = re.compile(
     r"(^|[_/.])(accuracy|padding|share|precision|recall|f1|exact_match|whole_sentence|roc_auc"
     r"|rouge(1|2|L|Lsum)|invalid_trees)(/[0-9.]+)?$"

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from sacrebleu.metrics.base import Metric as Scorer
     from sacrebleu.metrics.base import Score
 
-__all__ = ["Bleu", "ChrF", "CorpusScore", "plain_spaces"]
-
 _SPACES = str.maketrans({"\u202f": " ", "\u00a0": " ", "\u2009": " "})
 
 

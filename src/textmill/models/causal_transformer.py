@@ -21,8 +21,6 @@ from textmill.models.layers.word_embeddings import Embedding, token_table
 from textmill.models.pretrained.architecture import PretrainedSource
 from textmill.models.vocabulary import HasVocabInfo
 
-__all__ = ["CausalTransformer"]
-
 
 @registries.models.register("transformer_language_model")
 @final

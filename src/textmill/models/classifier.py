@@ -24,17 +24,6 @@ from textmill.models.poolings import Pooling
 from textmill.models.vocabulary import HasDim, HasSize, HasVocabInfo, ModelVocabInfo
 from textmill.models.wide import HasCountedNgrams, WideScores
 
-__all__ = [
-    "Classifier",
-    "Regressor",
-    "TextConfig",
-    "TextInfo",
-    "TextScores",
-    "TextVector",
-    "score_layers",
-]
-
-
 C = TypeVar("C", bound="TextConfig")
 
 

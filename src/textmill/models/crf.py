@@ -10,8 +10,6 @@ from typing_extensions import override
 
 from textmill.models.tag_schemes import TagScheme, allowed_transitions, tag_scheme
 
-__all__ = ["LEAST_LOG", "MOST_SPREAD", "LinearChainCrf", "log_partition", "spread"]
-
 LEAST_LOG = -64.0
 """What is less than e^-64 of its word's greatest counts as that. On a CPU the exponential of less
 than -87 takes 10 to 100 times as long as others, and products of its results several times."""

@@ -10,8 +10,6 @@ from torch.nn import functional as F
 
 from textmill.errors import UserError
 
-__all__ = ["DecoderMemory", "DecoderState", "length_mask"]
-
 FIRST_CAPACITY: Final = 32
 """Positions a cache starts with; it doubles when full."""
 

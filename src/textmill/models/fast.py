@@ -16,8 +16,6 @@ import torch
 
 from textmill.config.component import Config as BaseConfig
 
-__all__ = ["Fast", "has_fast_onednn", "linear_library", "now", "using"]
-
 
 class Fast(BaseConfig):
     """Settings of the faster paths: ``trainer.fast``."""

@@ -16,16 +16,6 @@ from textmill.errors import UserError
 from textmill.models import registries
 from textmill.models.losses import cross_entropy
 
-__all__ = [
-    "AutoLoss",
-    "BinaryCrossEntropy",
-    "CrossEntropyLoss",
-    "FocalLoss",
-    "HingeLoss",
-    "LabelLoss",
-    "multi_hot",
-]
-
 
 class LabelLoss(Component, nn.Module):
     """Base of losses between the scores of labels and the labels that are right."""

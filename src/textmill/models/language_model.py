@@ -18,8 +18,6 @@ from textmill.models.layers.lstm import lstm_layers, run_layers
 from textmill.models.layers.word_embeddings import token_table
 from textmill.models.vocabulary import HasVocabInfo
 
-__all__ = ["LanguageModel", "LstmLanguageModel", "LstmState"]
-
 
 class LanguageModel(Component, nn.Module):
     """Base of models that score the next token of a text from those before it.

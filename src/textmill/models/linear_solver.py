@@ -10,8 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-__all__ = ["LabelSolver", "NumberSolver", "SeveralLabelsSolver", "Solution", "Solver", "solve"]
-
 Numbers = NDArray[np.float64]
 Indices = NDArray[np.int64]
 FACTORS = (0.05, 50.0)

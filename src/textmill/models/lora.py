@@ -13,8 +13,6 @@ from textmill.config.component import Config as BaseConfig
 from textmill.config.validators import require
 from textmill.errors import MissingExtraError, UserError
 
-__all__ = ["Lora", "add_adapters", "check_adapters_learn", "merged", "own_name", "own_weights"]
-
 
 class Lora(BaseConfig):
     r"""Settings of low-rank adapters, as ``model.encoder.lora.rank=8``.

@@ -15,8 +15,6 @@ from typing_extensions import override
 from textmill.errors import UserError
 from textmill.models.layers.linear import linear
 
-__all__ = ["CrossEntropy", "cross_entropy", "num_correct", "projected_cross_entropy"]
-
 
 @dataclass(frozen=True)
 class CrossEntropy:

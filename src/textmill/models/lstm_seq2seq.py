@@ -21,8 +21,6 @@ from textmill.models.layers.lstm import lstm_layers, run_layers
 from textmill.models.layers.word_embeddings import token_table
 from textmill.models.vocabulary import HasVocabInfo
 
-__all__ = ["LstmDecoder", "LstmDecoderState", "LstmMemory", "LstmSeq2Seq"]
-
 
 @final
 class LstmDecoderState:

@@ -17,8 +17,6 @@ from textmill.models.layers.linear import LinearLayer, linear
 from textmill.models.layers.word_embeddings import WordEmbedding
 from textmill.models.vocabulary import HasVocabInfo
 
-__all__ = ["MaskedLanguageModel"]
-
 
 @registries.models.register("masked_language_model")
 @final

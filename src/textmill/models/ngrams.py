@@ -16,19 +16,6 @@ from textmill.errors import UserError
 from textmill.models import registries
 from textmill.models.vocabulary import HasDim
 
-__all__ = [
-    "HasNgrams",
-    "NgramClassifier",
-    "NgramPairClassifier",
-    "NgramPairRegressor",
-    "NgramPairScores",
-    "NgramRegressor",
-    "NgramScores",
-    "NgramTextScores",
-    "NgramWeights",
-]
-
-
 Values = tuple[Tensor, Tensor, Tensor]
 """The row, the place in a row, and the value of numbers that are not 0. *Shape:* (N) each."""
 

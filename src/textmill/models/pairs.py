@@ -17,8 +17,6 @@ from textmill.models.encoders.sequence import SequenceEncoder
 from textmill.models.layers.dropout import Dropout
 from textmill.models.vocabulary import HasVocabInfo, ModelVocabInfo
 
-__all__ = ["PairClassifier", "PairRegressor", "PairScores", "Ranker", "ranking_hinge"]
-
 
 class PairScores(Component, nn.Module):
     r"""Base of models that give two texts some numbers.

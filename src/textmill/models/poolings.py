@@ -15,17 +15,6 @@ from textmill.errors import UserError
 from textmill.models import registries
 from textmill.models.layers.dropout import Dropout
 
-__all__ = [
-    "AttentionPooling",
-    "FirstPooling",
-    "LastPooling",
-    "MaxPooling",
-    "MeanPooling",
-    "Pooler",
-    "Pooling",
-    "VectorModule",
-]
-
 
 class VectorModule(Component, nn.Module):
     """Base of modules over vectors of ``dim`` features, made from a config.

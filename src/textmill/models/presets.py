@@ -11,8 +11,6 @@ from typing import Any, Final
 from textmill.config.registry import UnknownNameError
 from textmill.models.transformer import Transformer
 
-__all__ = ["PRESETS", "preset", "preset_names"]
-
 Config = Transformer.Config
 
 

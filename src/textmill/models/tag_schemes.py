@@ -7,8 +7,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-__all__ = ["TagScheme", "allowed_transitions", "tag_scheme"]
-
 TagScheme = Literal["bio", "bilou"]
 """``B-`` begins a span and ``I-`` goes on; in ``bilou``, ``L-`` ends one and ``U-`` is one, which
 IOBES writes ``E-`` and ``S-``."""

@@ -35,8 +35,6 @@ from textmill.models.vocabulary import (
 )
 from textmill.models.wide import FittedScores
 
-__all__ = ["IntentSlotModel", "Tagger", "WordEncoder", "WordInfo"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class WordInfo:

@@ -24,8 +24,6 @@ from textmill.models.layers.word_embeddings import Embedding, token_table
 from textmill.models.pretrained.architecture import PretrainedSource
 from textmill.models.vocabulary import HasVocabInfo, ModelVocabInfo
 
-__all__ = ["Transformer"]
-
 
 @registries.models.register("transformer")
 @final

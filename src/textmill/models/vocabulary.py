@@ -2,18 +2,6 @@
 
 from typing import Protocol
 
-__all__ = [
-    "FramedVocabInfo",
-    "HasDim",
-    "HasFramedVocabInfo",
-    "HasSize",
-    "HasVocabInfo",
-    "HasWordVocabInfo",
-    "ModelVocabInfo",
-    "WordVocabInfo",
-    "rows_needed",
-]
-
 
 class HasDim(Protocol):
     """The size of the numbers beside a text, as a model needs it."""

@@ -13,8 +13,6 @@ from textmill.errors import UserError
 from textmill.models.linear_solver import LabelSolver
 from textmill.models.ngrams import HasNgrams, NgramWeights
 
-__all__ = ["FittedScores", "HasCountedNgrams", "WideScores"]
-
 SCALE = 20.0
 """Length of a text's values. Adam moves every weight by its rate, whatever the gradient: with a
 rate for deep layers and values of length 1 these scores would lag behind."""

@@ -18,8 +18,6 @@ from textmill.text.features.sentences import sentence_places
 from textmill.text.features.tag_spans import NO_KIND
 from textmill.text.processors.tagging import TaggingText
 
-__all__ = ["DatasetMentions", "MentionedDatasets", "MentionsRow", "word_places"]
-
 DATASET = "dataset"
 """The kind of a mention whose tags name none."""
 LONGEST = 200

@@ -15,8 +15,6 @@ from textmill.exported.manifest import ExportManifest, is_export
 from textmill.exported.row_predictor import RowPredictor
 from textmill.text.metadata import read_description
 
-__all__ = ["HOME", "ModelWanted", "find_model", "load_model", "models_home", "task_of"]
-
 HOME = "TEXTMILL_HOME"
 """The variable of the environment that says where models lie."""
 DESCRIPTION = "text.json"

@@ -16,8 +16,6 @@ from textmill.errors import DataError, UserError
 if TYPE_CHECKING:
     from textmill.pipelines.documents import Passage
 
-__all__ = ["GivenText", "is_pdf", "joined_passages", "open_file", "text_lines", "whole_text"]
-
 LONGEST_LINE = 1_000_000
 """Bytes: of a reference, of an abstract on one line."""
 LARGEST = 10_000_000

@@ -40,8 +40,6 @@ from textmill.text.processors.text_processor import TextProcessor
 if TYPE_CHECKING:
     from textmill.pipelines.documents import Document
 
-__all__ = ["Answered", "InputType", "Pipeline", "PipelineResult", "ResultRow"]
-
 InputType = Literal["str", "txt", "pdf"]
 """What an input is: a string or a list of strings; the path of a text file; that of a PDF."""
 

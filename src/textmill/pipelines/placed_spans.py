@@ -11,8 +11,6 @@ from textmill.text.answer_rows import SpanRow
 from textmill.text.features.tag_spans import Scheme, tag_spans
 from textmill.text.processors.tagging import Tagged, TaggingText
 
-__all__ = ["PlacedSpan", "PlacedSpanRow", "marked_kinds", "placed_spans"]
-
 
 class PlacedSpanRow(SpanRow):
     """A span as plain data."""

@@ -22,8 +22,6 @@ from textmill.text.processors.tagging import TaggingText
 if TYPE_CHECKING:
     from textmill.pipelines.documents import Document
 
-__all__ = ["ParsedReference", "ReferenceParser", "ReferenceRow", "field_text"]
-
 NAMES = ("author", "editor")
 """Fields whose last full stop is that of an initial."""
 PAIRS = {"(": ")", "[": "]", '"': '"', "\u201c": "\u201d", "\u2018": "\u2019"}

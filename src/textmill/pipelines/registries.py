@@ -5,8 +5,6 @@ from typing import Any
 
 from textmill.config.registry import Registry
 
-__all__ = ["pipelines", "register_pipeline"]
-
 pipelines = Registry(
     "pipeline",
     {

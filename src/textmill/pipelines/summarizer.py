@@ -21,8 +21,6 @@ from textmill.text.processors.tagging import MarkedText
 if TYPE_CHECKING:
     from textmill.pipelines.documents import Document
 
-__all__ = ["Part", "Summarizer", "Summary", "SummaryRow"]
-
 Part = Literal["abstract", "body", "all"]
 """What of a PDF is summarized."""
 

@@ -54,8 +54,6 @@ from textmill.training.loop import Trainer
 from textmill.training.own_trainer import check_takes_task, check_trainer
 from textmill.training.progress import Every
 
-__all__ = ["Check", "check"]
-
 LOG = logging.getLogger("textmill")
 Say = Callable[[str], None]
 

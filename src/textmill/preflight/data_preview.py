@@ -21,17 +21,6 @@ from textmill.tasks.batches.row_batches import MixedBatches, RowBatches, RowSour
 from textmill.text.processors.text_processor import TextProcessor
 from textmill.training.loop import Trainer
 
-__all__ = [
-    "data_summary",
-    "first_row",
-    "mixed_sources",
-    "nothing_selected",
-    "rows_at_hand",
-    "shared_rows",
-    "shortened",
-    "summary_of_batches",
-]
-
 SHOWN_CHARACTERS = 60
 """Of a value; a whole row then fits on a line or two."""
 LOOKED_AT = 200_000

@@ -19,8 +19,6 @@ from textmill.runtime.jsonl_log import read_lines
 from textmill.tasks.batches.row_batches import is_row, peek_first, rows_of
 from textmill.tasks.task import Row, Task
 
-__all__ = ["read_rows", "refuse_exports", "rows_of_run", "rows_of_session"]
-
 LARGEST_ROWS = 64 << 20
 """Bytes of a file of rows to compare on; some hundred rows are enough."""
 

@@ -22,8 +22,6 @@ from textmill.tasks.batches.row_batches import peek
 from textmill.tasks.task import Task
 from textmill.text.tokenizers.tokenizer import Tokenizer
 
-__all__ = ["describe_batch", "try_ingredient"]
-
 SHOWN_IDS = 30
 """Ids of a sequence that fit on a line or two; 99 of 100 sentences have fewer."""
 

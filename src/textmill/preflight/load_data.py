@@ -28,18 +28,6 @@ from textmill.tasks.task import Task
 from textmill.text.cells import Fingerprinted, RowCheck
 from textmill.text.features.labels import FittedLabels
 
-__all__ = [
-    "DATA",
-    "RowUse",
-    "fingerprint_of",
-    "load_data",
-    "offered_holdout",
-    "read_all",
-    "refuse_other_header",
-    "use_by_plan",
-    "use_by_task",
-]
-
 DATA = ("train_data", "valid_data", "test_data")
 
 

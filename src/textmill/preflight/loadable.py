@@ -21,8 +21,6 @@ from textmill.recipes.planning import Planned
 from textmill.run_folder.folder import RunFolder
 from textmill.tasks.task import Task
 
-__all__ = ["built_sizes", "refuse_unloadable"]
-
 UNBOUNDED = Budget(size=1 << 60, keys=1 << 30)
 """For modules of one's own recipe, which need no bound."""
 PLAIN = (bool, int, float, str, tuple, type(None))

@@ -30,8 +30,6 @@ from textmill.training.data_parallel.fsdp import is_sharded
 from textmill.training.data_parallel.wrapped import is_wrapped
 from textmill.training.precision import autocast, settled
 
-__all__ = ["Trials", "auto_data", "largest_that_pays", "settle_max_tokens", "take_max_tokens"]
-
 FIRST = 1024
 """Cells of the first batch that is tried."""
 GAIN = 1.05

@@ -14,8 +14,6 @@ from textmill.text.features.labels import Labels, split_labels
 from textmill.text.processors.column_processor import ColumnsText
 from textmill.text.processors.text_processor import TextProcessor
 
-__all__ = ["odd_labels"]
-
 LEAST_ROWS = 50
 """Of fewer rows, half may well have labels of their own."""
 FEW = 4

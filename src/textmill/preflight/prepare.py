@@ -17,8 +17,6 @@ from textmill.runtime.seeds import fold, seed_everything
 from textmill.tasks.batches.row_batches import is_row, peek_first, rows_of
 from textmill.text.processors.text_processor import TextProcessor
 
-__all__ = ["prepare"]
-
 
 def prepare(
     recipe: str | Path,

@@ -30,15 +30,6 @@ from textmill.training.data_parallel.fsdp import is_sharded
 from textmill.training.linear_trainer import LinearTrainer
 from textmill.training.loop import Trainer
 
-__all__ = [
-    "ResourceEstimate",
-    "as_size",
-    "estimate_resources",
-    "recorded_estimate",
-    "room_for",
-    "within_memory",
-]
-
 LOG = logging.getLogger("textmill")
 
 CHECKPOINT_REST = 64 << 10

@@ -21,18 +21,6 @@ from textmill.runtime.seeds import HostRandom, seed_all
 from textmill.tasks.task import Task, loss_of
 from textmill.training.blocks import checkpointed
 
-__all__ = [
-    "LiveBytes",
-    "StepBytes",
-    "apart",
-    "largest_rows",
-    "middle_rows",
-    "optimizer_bytes",
-    "step_bytes",
-    "step_without_update",
-    "weight_bytes",
-]
-
 FEW_ROWS = 8
 """A batch of so few rows is tried whole. Of more, half as many are tried at least: what one to
 three rows hold is not on the line of the others on some processors."""

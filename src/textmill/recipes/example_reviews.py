@@ -3,8 +3,6 @@
 import random
 from collections.abc import Mapping
 
-__all__ = ["generate_reviews"]
-
 THINGS = ("soup", "bread", "service", "room", "view", "music", "coffee", "fish", "wine", "price")
 WORDS: Mapping[int, tuple[str, ...]] = {
     -2: ("awful", "terrible", "inedible"),

@@ -12,8 +12,6 @@ from textmill.data.text_lines import TextLines
 from textmill.data.text_pairs import TextPairs
 from textmill.errors import Place, PlanError, Problem
 
-__all__ = ["check_held_out", "holdout_words", "holds_out", "with_held_out"]
-
 PATH = "valid_data.path"
 
 

@@ -14,8 +14,6 @@ from textmill.recipes.corpus.parts import load_corpus
 from textmill.recipes.example_reviews import generate_reviews
 from textmill.runtime.files import new_folder, write_file
 
-__all__ = ["TEMPLATES", "new_recipe"]
-
 TEMPLATES = ("classification", "lightning", "task", "translation")
 """What ``--template`` takes: the folders beside this module in ``templates``."""
 

@@ -29,16 +29,6 @@ from textmill.run_folder.lightning_run import refuse_lightning
 from textmill.runtime.devices import Env
 from textmill.runtime.run_context import Experiment
 
-__all__ = [
-    "Planned",
-    "exports_of",
-    "library_defaults",
-    "open_named",
-    "plan_recipe",
-    "run_named",
-    "seed_of",
-]
-
 BESIDE = ("characters", "affixes", "pieces", "dictionary", "dense", "ngrams")
 """What can stand beside words, and by default does not."""
 

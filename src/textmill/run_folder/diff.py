@@ -9,8 +9,6 @@ from typing import Any
 from textmill.metrics.tables import format_value, is_share
 from textmill.run_folder.record import Record, flat
 
-__all__ = ["Difference", "compare", "mapping", "plain_text", "previous_run"]
-
 ABSENT = "-"
 """What stands where a run does not have something."""
 

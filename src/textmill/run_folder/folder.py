@@ -34,22 +34,6 @@ from textmill.runtime.devices import usable_cores
 from textmill.runtime.disk import refuse_outward_folder
 from textmill.runtime.files import LEFTOVER, sha256, write_atomic
 
-__all__ = [
-    "FORMAT",
-    "PRETRAINED",
-    "SCRIPT",
-    "WRITTEN_FOLDERS",
-    "RunFolder",
-    "hardware",
-    "is_run_folder",
-    "refuse_collision",
-    "remember_place",
-    "remembered_places",
-    "runs_in",
-    "versions",
-    "wrote_in",
-]
-
 
 def hardware() -> dict[str, Any]:
     """Host, processor, cores that this process may use, and memory.

@@ -5,8 +5,6 @@ from pathlib import Path
 from textmill.errors import TextmillError, UserError
 from textmill.run_folder.folder import RunFolder
 
-__all__ = ["is_of_lightning", "refuse_lightning"]
-
 
 def is_of_lightning(run: Path) -> bool:
     """Whether ``textmill train --hydra`` made a run; not of a folder that cannot be read."""

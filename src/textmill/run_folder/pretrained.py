@@ -10,8 +10,6 @@ from textmill.run_folder.folder import PRETRAINED, RunFolder
 from textmill.runtime.files import make_folder, write_atomic
 from textmill.runtime.pretrained import KEPT, PretrainedFolder, finding, look_up
 
-__all__ = ["PretrainedOfRun", "pretrained_of"]
-
 
 class PretrainedOfRun:
     """The models that a run asks for, each looked up once.

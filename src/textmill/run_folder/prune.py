@@ -19,8 +19,6 @@ from textmill.runtime.disk import outward_links
 from textmill.runtime.files import LEFTOVER, clean_leftovers, leftovers, remove_folder, size_of
 from textmill.runtime.lock import Lock, owner_of
 
-__all__ = ["Doomed", "Kept", "PrunePlan", "age", "plan_prune", "prune"]
-
 LOG = logging.getLogger("textmill")
 
 _AGE = re.compile(r"(\d+)\s*([dhw])")

@@ -15,8 +15,6 @@ from textmill.run_folder.folder import RunFolder, is_run_folder
 from textmill.runtime.files import sha256
 from textmill.runtime.jsonl_log import read_lines
 
-__all__ = ["Record", "flat", "saved_settings", "state_of", "used_step"]
-
 MOST_LINES = 1 << 20
 """Evaluations and reports of a run; one every 100 steps of a hundred million steps."""
 

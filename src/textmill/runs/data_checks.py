@@ -26,17 +26,6 @@ from textmill.runs.resume_checks import is_finished, same_again
 from textmill.runtime.files import sha256
 from textmill.runtime.seeds import fold, seed_everything
 
-__all__ = [
-    "changed_data",
-    "compare_data",
-    "data_fingerprints",
-    "fingerprints",
-    "moved_settings",
-    "named_paths",
-    "read_data",
-    "run_of_data",
-]
-
 LOG = logging.getLogger("textmill")
 
 FILES = ".files."

@@ -22,8 +22,6 @@ from textmill.runtime.disk import refuse_outward_links
 from textmill.runtime.files import clean_leftovers
 from textmill.tasks.registries import tasks
 
-__all__ = ["Exported", "export", "export_trained", "tell_older_exports"]
-
 LOG = logging.getLogger("textmill")
 
 

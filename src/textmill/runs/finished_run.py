@@ -14,8 +14,6 @@ from textmill.run_folder.record import numbers
 from textmill.runs.resume_checks import same_again
 from textmill.runtime.jsonl_log import read_lines
 
-__all__ = ["Run", "ended_run"]
-
 LOG = logging.getLogger("textmill")
 
 

@@ -20,8 +20,6 @@ from textmill.runs.report import report_html
 from textmill.runtime.files import write_atomic
 from textmill.runtime.run_context import Experiment
 
-__all__ = ["FILE", "Html", "write_report"]
-
 FILE = "report.html"
 SHARE = 0.01
 """Of a run's time that may go into the report; a run's last report is written in any case."""

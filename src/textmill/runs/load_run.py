@@ -40,8 +40,6 @@ from textmill.runtime.devices import Env
 from textmill.tasks.evaluation import Evaluation
 from textmill.tasks.evaluation import evaluate as evaluate_task
 
-__all__ = ["EVALUATED", "evaluate", "file_plan", "load", "read_settled"]
-
 LOG = logging.getLogger("textmill")
 
 EVALUATED = ("valid_data", "test_data")

@@ -15,8 +15,6 @@ from textmill.runtime.disk import open_in_place, operations, storing, sync_folde
 from textmill.runtime.files import sha256
 from textmill.runtime.jsonl_log import JsonlLog
 
-__all__ = ["PartialPredictions", "finished_rows"]
-
 HEAD = {"written_by": "textmill predict"}
 """What the first line of such a file begins with."""
 FORMAT = 1

@@ -17,8 +17,6 @@ from textmill.errors import DataError, UserError
 from textmill.exported.row_predictor import characters, row_chunks
 from textmill.runtime.disk import HashingFile
 
-__all__ = ["PredictionFile", "check_output"]
-
 ROWS, CHARACTERS = 8192, 8_000_000
 """What is written together at most: a row group of Parquet."""
 NUMBERS = 1_000_000

@@ -20,8 +20,6 @@ from textmill.runs.load_run import file_plan
 from textmill.runtime.devices import Env
 from textmill.text.features.labels import Labels
 
-__all__ = ["input_layout_of", "input_pipe_of", "recorded_layout", "table_format"]
-
 FIRST = ("valid_data", "test_data", "train_data")
 """Whose settings say how a file is read, where the words do not."""
 PREFIXES = tuple(f"{name}." for name in FIRST)

@@ -30,8 +30,6 @@ from textmill.tasks.evaluation import evaluate as evaluate_task
 from textmill.tasks.task import Task
 from textmill.training.warm_start.initial_weights import Initial
 
-__all__ = ["ExperimentRun", "Mode", "create_task", "run_experiment", "train_model"]
-
 LOG = logging.getLogger("textmill")
 
 Mode = Literal["train", "evaluate", "train_and_evaluate"]

@@ -16,8 +16,6 @@ from textmill.run_folder.diff import compare, mapping, plain_text
 from textmill.run_folder.record import Record, flat, numbers, state_of, used_step
 from textmill.runtime.jsonl_log import read_lines
 
-__all__ = ["curves", "default_settings", "report_html"]
-
 
 def default_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The default of each of a run's nested settings that has one, by its dotted name.

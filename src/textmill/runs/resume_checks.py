@@ -24,20 +24,6 @@ from textmill.text.processors.text_processor import TextProcessor
 from textmill.training.loop import Trainer
 from textmill.training.precision import settled
 
-__all__ = [
-    "LENGTH",
-    "allowed_changes",
-    "compare_built",
-    "compare_text",
-    "is_finished",
-    "length_changes",
-    "length_of",
-    "record_changes",
-    "same_again",
-    "settle_precision",
-    "warn_of_versions",
-]
-
 LOG = logging.getLogger("textmill")
 
 

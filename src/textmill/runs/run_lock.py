@@ -20,8 +20,6 @@ from textmill.runtime.files import clean_leftovers
 from textmill.runtime.lock import LOCK_FILE, Lock
 from textmill.runtime.logging import LOG_FILE, log_to_folder
 
-__all__ = ["choose_folder", "clean", "entered", "recorded", "refuse_other"]
-
 LOG = logging.getLogger("textmill")
 
 

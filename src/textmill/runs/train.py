@@ -67,8 +67,6 @@ from textmill.tasks.batches.row_batches import MixedBatches
 from textmill.training.loop import Trainer
 from textmill.training.own_trainer import check_takes_task, check_trainer, fit
 
-__all__ = ["Run", "train"]
-
 LOG = logging.getLogger("textmill")
 
 

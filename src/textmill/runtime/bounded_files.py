@@ -15,18 +15,6 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
-__all__ = [
-    "MOST_DEPTH",
-    "MOST_ITEMS",
-    "VERSION",
-    "check_version",
-    "count_items",
-    "is_sparse",
-    "opened",
-    "parse_json",
-    "read_all",
-]
-
 MOST_DEPTH = 256
 """Levels of a JSON document; the state of a run has some 10, and may have 64 of its own."""
 MOST_ITEMS = 1 << 20

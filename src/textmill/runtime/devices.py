@@ -5,8 +5,6 @@ from dataclasses import dataclass
 
 from textmill.errors import UserError
 
-__all__ = ["Env", "usable_cores"]
-
 
 @dataclass(frozen=True)
 class Env:

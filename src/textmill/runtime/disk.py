@@ -18,20 +18,6 @@ from pathlib import Path
 
 from textmill.errors import StorageError
 
-__all__ = [
-    "HashingFile",
-    "Operations",
-    "open_in_place",
-    "operations",
-    "outward_links",
-    "refuse_outward_folder",
-    "refuse_outward_links",
-    "storage_error",
-    "storing",
-    "sync_folder",
-    "write_all",
-]
-
 _BUFFER = 1 << 20
 """Small writes are gathered up to this many bytes: a module of 1,000 tensors is not 1,000 system
 calls.

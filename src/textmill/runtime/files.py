@@ -25,20 +25,6 @@ from textmill.runtime.disk import (
     sync_path,
 )
 
-__all__ = [
-    "LEFTOVER",
-    "clean_leftovers",
-    "leftovers",
-    "make_folder",
-    "new_folder",
-    "remove_folder",
-    "replacing",
-    "sha256",
-    "size_of",
-    "write_atomic",
-    "write_file",
-]
-
 LEFTOVER = re.compile(r"\.(?P<final>.+)\.(tmp|old)-(?P<owner>\d{1,10})", re.DOTALL)
 """The name of what is half-written, half-deleted or moved aside; with the id of the process."""
 _STORAGE_ERRNOS = frozenset({EDQUOT, EFBIG, EIO, ENOSPC, EROFS})

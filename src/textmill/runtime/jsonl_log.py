@@ -13,8 +13,6 @@ from textmill.errors import RunError
 from textmill.runtime.bounded_files import MOST_ITEMS, count_items
 from textmill.runtime.disk import open_in_place, operations, storing, sync_folder, write_all
 
-__all__ = ["JsonlLog", "is_read", "read_lines"]
-
 LONGEST_LINE = 64 << 20
 """Bytes of a line that is read."""
 _LOGGER = logging.getLogger("textmill")

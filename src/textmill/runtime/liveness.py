@@ -20,8 +20,6 @@ from typing import Any
 from textmill.errors import OtherRankError, RankLostError
 from textmill.runtime.devices import Env
 
-__all__ = ["GRACE", "SILENCE", "Liveness"]
-
 LOG = logging.getLogger("textmill")
 
 SILENCE = 15

@@ -17,8 +17,6 @@ from textmill.runtime.disk import (
     write_all,
 )
 
-__all__ = ["LOCK_FILE", "Lock", "owner_of"]
-
 LOCK_FILE = "lock"
 """Its name in the run folder."""
 _FILE_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK

@@ -12,8 +12,6 @@ from typing_extensions import override
 
 from textmill.runtime.disk import open_in_place
 
-__all__ = ["LOG_FILE", "log_to_folder", "log_to_stderr", "printable"]
-
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 """All but tab and line feed: a carriage return hides what stands before it."""
 

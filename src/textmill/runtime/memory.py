@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["few_kernels", "host_room", "keep_memory", "peak_resident", "resident", "room"]
-
 NO_LIMIT = 1 << 60
 """A limit of a control group from here on is none: version 1 has some 2**63 for it."""
 

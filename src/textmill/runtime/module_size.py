@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["at_most"]
-
 SLACK = 1 << 20
 """Numbers of parameters beyond two for each byte of their file: rows of tokens that it lacks."""
 TABLES = 1 << 23

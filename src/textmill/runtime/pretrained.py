@@ -15,16 +15,6 @@ from textmill.runtime.bounded_files import opened, parse_json
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = [
-    "COMPUTED",
-    "KEPT",
-    "SENTENCE_FILES",
-    "PretrainedFolder",
-    "find_pretrained",
-    "finding",
-    "look_up",
-]
-
 CONFIG, TOKENIZER = "config.json", "tokenizer.json"
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 SENTENCE_FILES = (

@@ -6,8 +6,6 @@ Source: https://protobuf.dev/programming-guides/encoding.
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["message_fields"]
-
 NUMBER, BYTES, WIDTHS = 0, 2, {1: 8, 5: 4}
 """Kinds of values: a number, so many bytes, and those of a fixed width."""
 LONGEST_NUMBER = 10

@@ -14,8 +14,6 @@ from textmill.runtime.liveness import GRACE, SILENCE, Liveness
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["LAST_END", "Ranks"]
-
 LAST_END = "TEXTMILL_LAST_END"
 """The variable in which ``textmill train --nproc`` tells ranks how an earlier one was killed."""
 

@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Experiment"]
-
 
 @dataclass(frozen=True)
 class Experiment:

@@ -24,8 +24,6 @@ from textmill.runtime.bounded_files import (
 )
 from textmill.runtime.files import sha256
 
-__all__ = ["FileEntry", "SealedFiles", "is_count", "seal", "unseal"]
-
 _TAIL = re.compile(rb',\n "digest": "([0-9a-f]{64})"\n}\n')
 _TAIL_SIZE = len(b',\n "digest": ""\n}\n') + 64
 _SHA256 = re.compile(r"[0-9a-f]{64}")

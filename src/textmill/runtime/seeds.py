@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["HostRandom", "fold", "seed_all", "seed_everything"]
-
 
 def fold(seed: int, *parts: int | str) -> int:
     """A new seed from a seed and what it is for, the same in every process and on every machine.

@@ -8,16 +8,6 @@ from textmill.errors import UserError
 from textmill.runtime.bounded_files import parse_json, read_all
 from textmill.runtime.pretrained import SENTENCE_FILES, PretrainedFolder
 
-__all__ = [
-    "LENGTHS",
-    "MODULES",
-    "POOLING",
-    "POOLINGS",
-    "SentenceSettings",
-    "longest_text",
-    "sentence_settings",
-]
-
 MODULES, POOLING, LENGTHS, PROMPTS = SENTENCE_FILES
 TOKENIZER_CONFIG = "tokenizer_config.json"
 UNLIMITED = 1 << 30

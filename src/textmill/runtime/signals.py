@@ -8,8 +8,6 @@ import time
 from types import FrameType
 from typing import Any
 
-__all__ = ["StopSignals", "ask_to_stop", "stop_without_parent"]
-
 LOG = logging.getLogger("textmill")
 _LISTENING: "list[StopSignals]" = []
 

@@ -24,8 +24,6 @@ from textmill.serving.questions import read_body, read_rows, request_schema
 from textmill.serving.telemetry import Telemetry
 from textmill.text.answer_rows import EmbeddedRow
 
-__all__ = ["Service", "make_app"]
-
 OPEN = {"/", "/page.css", "/page.js", "/health", "/ready"}
 """What needs no token: the page without what the model knows, and what watches the server."""
 PAGE = {"/": "text/html", "/page.css": "text/css", "/page.js": "text/javascript"}

@@ -19,8 +19,6 @@ from textmill.exported.row_predictor import CHUNK_CHARACTERS, ITSELF, RowPredict
 from textmill.serving.limits import Limits, RefusedError
 from textmill.serving.telemetry import Telemetry
 
-__all__ = ["Batcher", "Question"]
-
 LOG = logging.getLogger("textmill")
 FEW = 10
 """Rows that a refusal names, of many that are wrong."""

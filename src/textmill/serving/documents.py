@@ -11,8 +11,6 @@ from typing_extensions import TypedDict, override
 from textmill.errors import DataError
 from textmill.exported.row_predictor import Row, RowPredictor, returned_type
 
-__all__ = ["PipelineRows", "ServedPipeline", "ServedResult"]
-
 TEXT, FILE = "text", "file"
 """The columns of a row: it has one of them."""
 MOST = 10_000

@@ -9,8 +9,6 @@ from textmill.exported.manifest import ExportError, ExportManifest, is_export
 from textmill.exported.row_predictor import RowPredictor
 from textmill.runtime.bounded_files import opened, parse_json, read_all
 
-__all__ = ["examples_of"]
-
 RUN = "run.json"
 SHOWN = 6
 LONGEST = 20_000

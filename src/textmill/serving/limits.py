@@ -8,8 +8,6 @@ from typing_extensions import override
 
 from textmill.errors import UserError
 
-__all__ = ["Limits", "RefusedError"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:

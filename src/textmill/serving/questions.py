@@ -9,8 +9,6 @@ from starlette.requests import Request as HttpRequest
 
 from textmill.serving.limits import Limits, RefusedError
 
-__all__ = ["measured", "read_body", "read_rows", "request_schema"]
-
 
 async def read_body(request: HttpRequest, most: int) -> bytes:
     """The whole body, of so many bytes at most.

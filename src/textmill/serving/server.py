@@ -21,8 +21,6 @@ from textmill.errors import UserError
 from textmill.serving.app import Service, make_app
 from textmill.serving.limits import RefusedError
 
-__all__ = ["bound", "serve"]
-
 MOST_HEAD = 1 << 16
 """Bytes of a request's line and headers; a browser sends some two thousand."""
 BACKLOG = 2048

@@ -7,8 +7,6 @@ from pathlib import Path
 from textmill.errors import UserError
 from textmill.runtime.bounded_files import opened
 
-__all__ = ["read_token"]
-
 LONGEST, SHORTEST = 4096, 16
 TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")
 """What a header can carry (RFC 6750)."""

@@ -32,8 +32,6 @@ from textmill.text.processors.classification import (
 )
 from textmill.text.tokenizers.tokenizer import Tokenizer
 
-__all__ = ["DocumentClassification", "LabelConfig", "PairClassification"]
-
 
 class LabelConfig(UnseenLabelsConfig):
     """Settings of tasks whose answer is a label, or several."""

@@ -37,8 +37,6 @@ from textmill.text.columns.token_ids import IdsColumn
 from textmill.text.processors.column_processor import ColumnsText
 from textmill.text.processors.text_processor import Encoded, TextProcessor
 
-__all__ = ["ColumnsTask", "UnseenLabelsConfig"]
-
 LOG = logging.getLogger("textmill")
 
 PREDICTION_TOKENS = 4096

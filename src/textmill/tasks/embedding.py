@@ -31,8 +31,6 @@ from textmill.text.columns.token_ids import IdsColumn, TextColumn, one_limit
 from textmill.text.processors.embedding import ComparedTexts, Embedded, EmbeddingText
 from textmill.text.tokenizers.tokenizer import Tokenizer
 
-__all__ = ["TextEmbedding", "text_vectors"]
-
 LONGEST = 512
 """Tokens of a text, where another task has no limit."""
 FACTOR = 6364136223846793005

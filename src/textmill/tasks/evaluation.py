@@ -12,8 +12,6 @@ from textmill.metrics.metric import Direction, Metric
 from textmill.runtime.ranks import Ranks
 from textmill.tasks.task import Batches, DetailedBatches, Metrics, Task, outputs_of
 
-__all__ = ["Evaluation", "answer_batches", "evaluate"]
-
 A = TypeVar("A")
 B = TypeVar("B")
 

@@ -40,8 +40,6 @@ from textmill.text.features.word_pieces import WordPieces
 from textmill.text.processors.intent_slots import Frame, IntentSlotText
 from textmill.text.tokenizers.tokenizer import Tokenizer
 
-__all__ = ["IntentSlots"]
-
 MOST_FITTED = 200_000
 """Rows that the linear classifier is fitted to: ready batches may have no end."""
 

@@ -15,8 +15,6 @@ from textmill.text.features.labels import SHOWN, UNSEEN, shown
 from textmill.text.processors.column_processor import ColumnsText
 from textmill.text.processors.text_processor import Encoded
 
-__all__ = ["label_notes", "never_predicted", "unseen_note", "unseen_rows"]
-
 
 def label_notes(text: ColumnsText, encoded: Encoded) -> Iterator[str]:
     """A warning for each column whose labels cannot all be learnt from the rows.

@@ -41,8 +41,6 @@ from textmill.text.processors.language_model import Continued, LanguageText, Mea
 from textmill.text.ragged import Ragged
 from textmill.text.tokenizers.tokenizer import Tokenizer
 
-__all__ = ["LanguageModeling"]
-
 LOG = logging.getLogger("textmill")
 
 PREDICTION_TOKENS = 4096

@@ -29,8 +29,6 @@ from textmill.text.cells import Rows
 from textmill.text.processors.masked_language_model import MASK, Filled, FoundTokens, MaskedText
 from textmill.text.tokenizers.tokenizer import Tokenizer
 
-__all__ = ["MaskedLanguageModeling"]
-
 LABELS = 256
 """Targets scored at once in an evaluation: 34 MB over a vocabulary of 33,000."""
 

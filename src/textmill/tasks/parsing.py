@@ -20,8 +20,6 @@ from textmill.text.cells import Rows, placed_errors
 from textmill.text.tokenizers.tokenizer import Tokenizer
 from textmill.text.tokenizers.word_tokenizer import WordTokenizer
 
-__all__ = ["SemanticParsing"]
-
 
 @registries.tasks.register("semantic_parsing")
 class SemanticParsing(Seq2Seq):

@@ -19,8 +19,6 @@ from textmill.text.processors.text_processor import TextProcessor
 from textmill.text.tokenizers.huggingface import HuggingFaceTokenizer
 from textmill.text.tokenizers.word_tokenizer import WordTokenizer
 
-__all__ = ["begin_pretrained", "check_own_ids"]
-
 
 def check_own_ids(module: nn.Module, text: TextProcessor) -> None:
     """Refuses a pretrained encoder that would be given the ids of another tokenizer.

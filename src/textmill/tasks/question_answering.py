@@ -30,8 +30,6 @@ from textmill.text.processors.question_answering import (
 )
 from textmill.text.tokenizers.tokenizer import Tokenizer
 
-__all__ = ["QuestionAnswering"]
-
 WINDOWS = 64
 """Windows read together in prediction: memory does not grow with a context."""
 

@@ -20,8 +20,6 @@ from textmill.text.columns.token_ids import one_limit
 from textmill.text.processors.ranking import Ranked, RankingText
 from textmill.text.tokenizers.tokenizer import Tokenizer
 
-__all__ = ["QueryDocumentRanking"]
-
 
 @registries.tasks.register("query_document_ranking")
 class QueryDocumentRanking(ColumnsTask):

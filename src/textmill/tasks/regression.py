@@ -28,8 +28,6 @@ from textmill.text.processors.regression import (
 )
 from textmill.text.tokenizers.tokenizer import Tokenizer
 
-__all__ = ["DocumentRegression", "NumberConfig", "PairRegression"]
-
 
 class NumberConfig(ColumnsTask.Config):
     """Settings of tasks whose answer is a number."""

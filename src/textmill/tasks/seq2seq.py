@@ -36,8 +36,6 @@ from textmill.text.processors.text_processor import (
 )
 from textmill.text.tokenizers.tokenizer import Tokenizer
 
-__all__ = ["GenerationConfig", "Seq2Seq", "Translated"]
-
 PREDICTION_TOKENS = 4096
 """Padded source tokens answered together."""
 

@@ -8,8 +8,6 @@ from textmill.errors import UserError
 from textmill.models.decoding.search_state import Generator
 from textmill.tasks.batches.real_places import at_places
 
-__all__ = ["HiddenStates", "LinearOutput", "generator_of", "label_logits", "longest_input"]
-
 _GENERATES = {
     "max_length": "max_length",
     "encode": "encode(source, source_lengths) -> memory",

@@ -23,8 +23,6 @@ from textmill.text.features.references import REFERENCES, references_of
 from textmill.text.features.word_pieces import WordPieces
 from textmill.text.processors.extract import MOST, Extract, ExtractText
 
-__all__ = ["ExtractiveSummarization", "Summarization"]
-
 
 @registries.tasks.register("summarization")
 class Summarization(Seq2Seq):

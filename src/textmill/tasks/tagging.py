@@ -14,7 +14,7 @@ from textmill.errors import UserError
 from textmill.exported.forward import Forward
 from textmill.metrics.classification import Classification
 from textmill.metrics.metric import Metric, MetricError
-from textmill.metrics.spans import Scheme, Spans, read_spans
+from textmill.metrics.spans import Spans, read_spans
 from textmill.metrics.streaming import Accuracy
 from textmill.models.label_losses import AutoLoss, LabelLoss
 from textmill.models.tag_schemes import tag_scheme
@@ -36,11 +36,10 @@ from textmill.text.columns.labels import TagsColumn
 from textmill.text.features.dictionaries import Dictionary
 from textmill.text.features.labels import Labels
 from textmill.text.features.spelling import Affixes, Characters
+from textmill.text.features.tag_spans import Scheme
 from textmill.text.features.word_pieces import WordPieces
 from textmill.text.processors.tagging import Tagged, TaggingText, TagsCheck
 from textmill.text.tokenizers.tokenizer import Tokenizer
-
-__all__ = ["WordTagging"]
 
 
 @registries.tasks.register("word_tagging")

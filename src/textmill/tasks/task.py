@@ -23,11 +23,6 @@ from textmill.tasks.pretrained_parts import begin_pretrained
 from textmill.text.cells import Rows
 from textmill.text.processors.text_processor import TextProcessor
 
-__all__ = [
-    "AnsweredConfig", "Batches", "DetailedBatches", "HasRow", "Loss", "Metrics", "Outputs", "Row",
-    "Task", "loss_of", "outputs_of",
-]  # fmt: skip
-
 T = TypeVar("T")
 LOG = logging.getLogger("textmill")
 

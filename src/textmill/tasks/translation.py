@@ -12,8 +12,6 @@ from textmill.tasks.seq2seq import GenerationConfig, Seq2Seq
 from textmill.tasks.task import Metrics, Row
 from textmill.text.cells import Rows, joined_text
 
-__all__ = ["Translation"]
-
 
 @registries.tasks.register("translation")
 class Translation(Seq2Seq):

@@ -38,8 +38,6 @@ from textmill.text.features.word_pieces import WordPieces
 from textmill.text.processors.trees import Parsed, TreeCheck, TreesText
 from textmill.text.tokenizers.tokenizer import Tokenizer
 
-__all__ = ["TreeTagging"]
-
 
 @registries.tasks.register("tree_tagging")
 class TreeTagging(ColumnsTask):

@@ -17,17 +17,6 @@ from textmill.tasks.task import Loss
 from textmill.text.features.labels import UNSEEN, Labels
 from textmill.text.processors.column_processor import ColumnsText
 
-__all__ = [
-    "random_field",
-    "seen_rows",
-    "tag_chances",
-    "tag_forward",
-    "tag_outputs",
-    "word_criterion",
-    "word_loss",
-    "words_of",
-]
-
 
 def random_field(module: nn.Module) -> LinearChainCrf | None:
     """A module's random field, its submodule ``crf``; None: each word is for itself.

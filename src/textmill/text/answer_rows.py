@@ -8,12 +8,6 @@ from typing import Any, NotRequired
 
 from typing_extensions import TypedDict
 
-__all__ = [
-    "AlternativeRow", "ClassifiedRow", "ComparedRow", "ContinuedRow", "EmbeddedRow", "ExtractRow",
-    "FillRow", "FilledRow", "FoundAnswerRow", "FrameRow", "MarkedRow", "NumberRow",
-    "RankedRow", "SlotRow", "SpanRow", "TaggedRow", "TextRow", "TreeRow",
-]  # fmt: skip
-
 
 class ClassifiedRow(TypedDict):
     """Of a classifier."""

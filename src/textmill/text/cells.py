@@ -9,27 +9,6 @@ from typing_extensions import override
 
 from textmill.errors import DataError
 
-__all__ = [
-    "NESTED",
-    "ColumnCheck",
-    "Fingerprinted",
-    "ListCell",
-    "PlacedRows",
-    "RowCheck",
-    "Rows",
-    "RowsByColumn",
-    "joined_text",
-    "no_column",
-    "of_one_row",
-    "placed_errors",
-    "split_answers",
-    "training_cell",
-    "training_cells",
-    "unlisted",
-    "values_of",
-    "words_in",
-]
-
 
 class ListCell(str):
     """A list of texts as the text of them with one space between two; ``parts`` has them.

@@ -10,19 +10,6 @@ from contextlib import suppress
 
 from textmill.errors import UserError
 
-__all__ = [
-    "BOM",
-    "HEAD_BYTES",
-    "UTF8",
-    "WINDOWS",
-    "checked_encoding",
-    "decoded",
-    "is_part",
-    "is_undecodable",
-    "is_utf8",
-    "likely_encoding",
-]
-
 UTF8 = "utf-8"
 WINDOWS = "cp1252"
 """What Windows and Excel save in western Europe and America: Latin-1 with 27 more characters."""

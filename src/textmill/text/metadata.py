@@ -13,15 +13,6 @@ from textmill.errors import UserError
 from textmill.runtime.bounded_files import VERSION, check_version, opened, parse_json
 from textmill.runtime.files import write_file
 
-__all__ = [
-    "SavedTextError",
-    "read_bytes",
-    "read_description",
-    "read_registered",
-    "settings_of",
-    "write_description",
-]
-
 FORMAT = 1
 LARGEST_DESCRIPTION = 16 << 20
 """Bytes. Most descriptions have some hundred, one of 400,000 labels 16 MB; a larger one is not

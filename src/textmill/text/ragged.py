@@ -13,8 +13,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from typing_extensions import override
 
-__all__ = ["Ragged", "offsets_of"]
-
 
 @dataclass(frozen=True, eq=False)
 class Ragged:

@@ -11,8 +11,6 @@ from textmill.tasks.batches.transfer import Transfer
 from textmill.tasks.task import Batches
 from textmill.training.progress import Progress
 
-__all__ = ["Group", "Groups"]
-
 _END = object()
 
 

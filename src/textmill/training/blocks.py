@@ -18,15 +18,6 @@ from torch.utils.checkpoint import checkpoint
 
 from textmill.errors import UserError
 
-__all__ = [
-    "blocks_of",
-    "check_blocks",
-    "check_compiler",
-    "checkpointed",
-    "compiled",
-    "eager",
-]
-
 BACKEND = "inductor"
 VARIANTS = 64
 """Times that torch compiles one function before it gives up: blocks of one class share theirs, and

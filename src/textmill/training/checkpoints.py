@@ -21,8 +21,6 @@ from textmill.training.nonfinite import NonFinite, Untouched
 from textmill.training.progress import Clock, Progress
 from textmill.training.selection import Selection
 
-__all__ = ["RunCheckpoints", "check_modules"]
-
 LOG = logging.getLogger("textmill")
 
 GOING_ON = ("data", "nonfinite", "random")

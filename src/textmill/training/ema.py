@@ -9,8 +9,6 @@ from torch import Tensor, nn
 
 from textmill.checkpoint.parts import Stateful
 
-__all__ = ["Weights"]
-
 
 class Weights:
     """The weights of a module with their exponential moving average, where one is asked for.

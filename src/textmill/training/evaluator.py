@@ -13,8 +13,6 @@ from textmill.training.blocks import eager
 from textmill.training.stopping import Stops
 from textmill.training.trainer_config import TrainerConfig
 
-__all__ = ["Evaluator", "evaluation_rng", "isolated_rng"]
-
 
 class Evaluator:
     """Evaluates a run's module, which has the weights that are ``served`` meanwhile.

@@ -11,18 +11,6 @@ from torch import nn
 
 from textmill.errors import UserError
 
-__all__ = [
-    "depths",
-    "freeze",
-    "hidden_matrices",
-    "input_parameters",
-    "layer_width",
-    "matching",
-    "present_rate",
-    "rate_factors",
-    "split_by_rate",
-]
-
 SHOWN_NAMES = 5
 """Names of parameters in an error; a model has hundreds."""
 

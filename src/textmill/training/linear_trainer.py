@@ -44,8 +44,6 @@ from textmill.training.schedules.decay import Constant
 from textmill.training.selection import Selection
 from textmill.training.stopping import StopAsked
 
-__all__ = ["LinearTrainer"]
-
 SKLEARN = 170 << 20
 """Bytes of scikit-learn and what it imports."""
 NUMBER, WEIGHT = 40, 28

@@ -22,8 +22,6 @@ from textmill.training.stopping import StopAsked, Stops
 from textmill.training.trainer_config import TrainerConfig
 from textmill.training.updates import Updates
 
-__all__ = ["Trainer"]
-
 LOG = logging.getLogger("textmill")
 
 

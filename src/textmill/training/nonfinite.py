@@ -10,8 +10,6 @@ from torch import Tensor
 from textmill.checkpoint.parts import Stateful
 from textmill.errors import DataError, NonFiniteError
 
-__all__ = ["NonFinite", "Policy", "Untouched"]
-
 LOG = logging.getLogger("textmill")
 
 Policy = Literal["stop", "skip", "rollback"]

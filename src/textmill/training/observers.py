@@ -17,8 +17,6 @@ from textmill.tasks.task import Task
 from textmill.training.accumulation import Groups
 from textmill.training.progress import Clock, Progress
 
-__all__ = ["Callback", "Observers"]
-
 ASKING = ("start", "step", "evaluated")
 """What a callback may answer with a request to stop."""
 

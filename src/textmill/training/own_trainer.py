@@ -21,8 +21,6 @@ from textmill.tasks.task import Task
 from textmill.training.loop import Trainer
 from textmill.training.progress import Progress
 
-__all__ = ["check_takes_task", "check_trainer", "fit"]
-
 LOG = logging.getLogger("textmill")
 
 

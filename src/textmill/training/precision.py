@@ -11,8 +11,6 @@ from torch import Tensor
 from textmill.checkpoint.parts import Stateful
 from textmill.errors import UserError
 
-__all__ = ["LossScale", "Numbers", "Precision", "autocast", "settled"]
-
 Numbers = Literal["fp32", "bf16", "fp16"]
 Precision = Literal["auto", "fp32", "bf16", "fp16"]
 

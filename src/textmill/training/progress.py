@@ -12,8 +12,6 @@ from typing_extensions import override
 from textmill.config.values.scalars import format_duration
 from textmill.errors import UserError
 
-__all__ = ["Clock", "Every", "Progress", "Until"]
-
 _COUNTED = {"step": "steps", "epoch": "epochs", "example": "examples"}
 _TIMED = {"s": "s", "sec": "s", "second": "s", "m": "min", "min": "min", "minute": "min"}
 _UNITS = {**_COUNTED, **_TIMED, "h": "h", "hour": "h"}

@@ -30,8 +30,6 @@ from textmill.training.trainer_config import TrainerConfig
 from textmill.training.updates import Updates
 from textmill.training.warm_start.initial_weights import Initial
 
-__all__ = ["RunData", "checked_start", "kernels", "selection_for", "total_steps"]
-
 
 class RunData:
     """The batches of a run, which the task makes of what the ingredients give.

@@ -12,8 +12,6 @@ from textmill.config.validators import require
 from textmill.errors import UserError
 from textmill.metrics.tables import format_value, is_of_label, is_share
 
-__all__ = ["Selection"]
-
 
 class Seen(NamedTuple):
     """What is kept of an evaluation: its step, the selected value, and its standard error.

@@ -6,8 +6,6 @@ from textmill.errors import RunStoppedError
 from textmill.runtime.ranks import Ranks
 from textmill.runtime.signals import StopSignals
 
-__all__ = ["StopAsked", "Stops", "stopped"]
-
 
 class StopAsked(Exception):  # noqa: N818  # no error: it leads out of an evaluation
     """A signal came during an evaluation, which is left at once."""

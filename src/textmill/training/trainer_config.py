@@ -13,8 +13,6 @@ from textmill.training.precision import Precision
 from textmill.training.progress import Every, Until
 from textmill.training.selection import Selection
 
-__all__ = ["DEFAULT_EPOCHS", "TrainerConfig"]
-
 DEFAULT_EPOCHS = 10
 MAX_NONFINITE = 5
 

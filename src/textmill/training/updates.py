@@ -31,8 +31,6 @@ from textmill.training.progress import Progress
 from textmill.training.schedules.schedule import Schedule
 from textmill.training.trainer_config import TrainerConfig
 
-__all__ = ["Gradient", "RunningLoss", "Updates"]
-
 MOST_PENDING = 1024
 """Batches whose sums wait; 512 bytes each on CUDA."""
 

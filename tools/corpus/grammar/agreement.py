@@ -3,8 +3,6 @@
 from tools.corpus.grammar.elision import starts_with_vowel
 from tools.corpus.lexicon.plurals import plural_fr
 
-__all__ = ["adjective_form", "feminine"]
-
 _FEMININE = {
     "beau": "belle",
     "blanc": "blanche",

@@ -8,8 +8,6 @@ from tools.corpus.grammar.elision import join
 from tools.corpus.grammar.noun_phrases import NounPhrase
 from tools.corpus.lexicon.verbs import Verb
 
-__all__ = ["FREQUENCY", "NEGATION", "OBJECTS", "Clause", "be_en", "be_fr", "sentence"]
-
 NEGATION = {"not": "pas", "never": "jamais", "no longer": "plus", "nothing": "rien"}
 FREQUENCY = {"often": "souvent", "always": "toujours", "sometimes": "parfois"}
 

@@ -5,8 +5,6 @@ Persons are counted 0 to 5: je, tu, il, nous, vous, ils.
 
 from dataclasses import dataclass
 
-__all__ = ["IMPERFECT", "Conjugation", "conjugate"]
-
 IMPERFECT = {
     "être": ("étais", "étais", "était", "étions", "étiez", "étaient"),
     "avoir": ("avais", "avais", "avait", "avions", "aviez", "avaient"),

@@ -3,8 +3,6 @@
 import unicodedata
 from collections.abc import Iterable
 
-__all__ = ["contract", "join", "starts_with_vowel"]
-
 # Words with h aspiré, by their beginning: le hibou, la hache. Every other h here is silent.
 _ASPIRATE = ("hach", "hamster", "haricot", "harpe", "haut", "hibou", "homard", "héros", "hériss")
 _ELIDED = frozenset({"le", "la", "je", "me", "te", "se", "ne", "de", "que"})

@@ -8,8 +8,6 @@ from tools.corpus.grammar.numbers import number_en, number_fr
 from tools.corpus.lexicon.adjectives import Adjective
 from tools.corpus.lexicon.nouns import NAMES, Noun
 
-__all__ = ["PRONOUNS", "NounPhrase", "both", "name_phrase", "noun_phrase"]
-
 
 @dataclass(frozen=True)
 class NounPhrase:

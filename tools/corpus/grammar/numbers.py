@@ -1,7 +1,5 @@
 """Whole numbers in words, 0 to 100, in both languages."""
 
-__all__ = ["number_en", "number_fr"]
-
 
 def _words(text: str) -> list[str]:
     return text.split()

@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-__all__ = ["ADJECTIVES", "Adjective", "adjectives_of"]
-
 # English[/comparative] : French classes. "more" is the comparative where none is written.
 _BEFORE = """
 small/smaller: petit AOLCVTBFN, big/bigger: grand AOLVTBN, tall/taller: grand PK

@@ -1,7 +1,5 @@
 """Where and when: phrases that translate as a whole."""
 
-__all__ = ["HOURS", "INSTRUMENTS", "PLACES", "REGIONS", "ROOMS", "WHEN"]
-
 WHEN = {
     "present": {
         "every day": "tous les jours",

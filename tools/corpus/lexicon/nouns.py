@@ -9,8 +9,6 @@ from dataclasses import dataclass
 
 from tools.corpus.lexicon.plurals import plural_en, plural_fr
 
-__all__ = ["NAMES", "NOUNS", "Noun", "nouns_of"]
-
 # English[/plural] : French[/plural] gender; one class for each line's first word.
 _TABLE = """
 K brother: frère m, sister: sœur f, uncle: oncle m, aunt: tante f

@@ -1,7 +1,5 @@
 """The regular plurals of both languages; the irregular ones are written in the lexicon."""
 
-__all__ = ["plural_en", "plural_fr"]
-
 
 def plural_fr(word: str) -> str:
     """The regular plural of a French noun or masculine adjective.

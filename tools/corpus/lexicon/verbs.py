@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-__all__ = ["VERBS", "Verb", "verbs_of"]
-
 # kind: base/past[/third person] = French infinitive, what may follow.
 # object: classes of nouns; person: a person, after à; about: classes, after de; give: classes;
 # self: reflexive; alone: nothing; move: to a place (à, de, dans), with être.

@@ -4,8 +4,6 @@ import argparse
 
 from textmill.cli.pipelines.pipeline_command import add_command, run_command
 
-__all__ = ["add", "run"]
-
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Describes the command."""

@@ -4,8 +4,6 @@ from pathlib import Path
 
 from textmill.errors import UserError
 
-__all__ = ["COMMANDS_OF", "refuse_pdf"]
-
 COMMANDS_OF = {
     "reference-parser": "parse-references",
     "dataset-mentions": "find-datasets",

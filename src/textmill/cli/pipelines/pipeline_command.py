@@ -13,8 +13,6 @@ from textmill.cli.prediction.row_progress import RowProgress
 from textmill.errors import DataError, UserError
 from textmill.runtime.logging import log_to_stderr, printable
 
-__all__ = ["add_command", "run_command"]
-
 
 def add_command(parser: argparse.ArgumentParser, about: str) -> None:
     """Describes a pipeline's command, with what all have.

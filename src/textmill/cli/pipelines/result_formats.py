@@ -8,16 +8,6 @@ from typing_extensions import override
 
 from textmill.runtime.logging import printable
 
-__all__ = [
-    "FORMATS",
-    "SUFFIXES",
-    "Format",
-    "ResultFormat",
-    "ResultJson",
-    "ResultLines",
-    "ResultTable",
-]
-
 Format = Literal["text", "json", "csv"]
 SUFFIXES: dict[str, Format] = {".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json"}
 """The format that the name of a file asks for."""

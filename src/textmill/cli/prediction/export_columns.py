@@ -14,8 +14,6 @@ from textmill.data.input_files import input_layout, piped_layout
 from textmill.data.text_pairs import TextPairs
 from textmill.errors import UserError
 
-__all__ = ["file_layout", "pipe_layout"]
-
 DATA = "valid_data"
 READ = ("format", "columns", *HAVING)
 """The settings that say how a file is read."""

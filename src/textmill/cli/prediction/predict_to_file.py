@@ -24,8 +24,6 @@ from textmill.runtime.files import sha256
 from textmill.runtime.logging import printable
 from textmill.runtime.pretrained import KEPT, find_pretrained
 
-__all__ = ["checked_output", "write_file"]
-
 
 def checked_output(args: argparse.Namespace) -> int | None:
     """Refuses an output that cannot be written; the exit code where it has just been written."""

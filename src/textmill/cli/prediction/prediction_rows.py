@@ -9,16 +9,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-__all__ = [
-    "Asked",
-    "ColumnRows",
-    "LineRows",
-    "Peeked",
-    "answers",
-    "begins_as_json",
-    "encoding_hint",
-]
-
 HEAD_LINES, HEAD_BYTES = 100, 1 << 20
 """What is looked at of a stream: as many rows as of a file, of which some may be long."""
 LONGEST = 100_000_000

@@ -7,8 +7,6 @@ from typing import Any, Self
 
 from textmill.metrics.tables import format_eta
 
-__all__ = ["RowProgress"]
-
 SECONDS_BETWEEN = 0.1
 
 

@@ -23,15 +23,6 @@ from textmill.config.values.typed_values import INVALID
 from textmill.config.values.yaml_files import is_utf8
 from textmill.errors import UserError
 
-__all__ = [
-    "OBSERVERS",
-    "deciding_names",
-    "key_settings",
-    "plan_parts",
-    "reached_code",
-    "run_key",
-]
-
 OBSERVERS = ("reporters", "callbacks")
 """Ingredients that see a run and do not decide what it computes."""
 

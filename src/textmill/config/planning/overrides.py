@@ -20,8 +20,6 @@ from textmill.config.values.typed_values import plain
 from textmill.config.values.yaml_files import Word, parse_word, typed_place
 from textmill.errors import Place, Problem, UserError
 
-__all__ = ["Names", "Overrides", "words_of"]
-
 Overrides: TypeAlias = Sequence[str] | Mapping[str, Any]
 """Settings that go over a recipe's: words of a command line, or values by their dotted names."""
 

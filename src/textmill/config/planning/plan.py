@@ -18,8 +18,6 @@ from textmill.config.values.raw_values import Entries
 from textmill.config.values.typed_values import INVALID, plain
 from textmill.errors import PlanError, Problem
 
-__all__ = ["ALWAYS", "Plan", "make_plan"]
-
 ALWAYS = ("env", "xp", "entry_point")
 
 

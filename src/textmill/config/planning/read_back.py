@@ -15,8 +15,6 @@ from textmill.config.values.raw_values import Entries, Value, shown
 from textmill.config.values.typed_values import INVALID, plain
 from textmill.config.values.yaml_files import dump_yaml, yaml_nodes
 
-__all__ = ["lost"]
-
 _LEAVES = (bool, int, float, str, enum.Enum, timedelta, PurePath, type(None))
 
 

@@ -20,8 +20,6 @@ from textmill.config.values.typed_values import INVALID
 from textmill.config.values.yaml_files import typed_place
 from textmill.errors import Place, Problem, SeveralError, UserError, worded
 
-__all__ = ["Resolver"]
-
 
 class Resolver:
     """Resolves ingredients by name, each once."""

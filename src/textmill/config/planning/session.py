@@ -13,8 +13,6 @@ from textmill.config.validators import refuse_read_once
 from textmill.config.values.typed_values import plain
 from textmill.errors import Place, TextmillError, UserError
 
-__all__ = ["Session"]
-
 LIBRARY = Path(__file__).parents[2]
 READ_AGAIN = ("train_data", "valid_data", "test_data", "reporters", "callbacks")
 """Ingredients that several others read, or one of them again and again."""

@@ -18,8 +18,6 @@ from textmill.config.ingredient import (
 from textmill.config.parameters import MISSING, Parameter, settings_of
 from textmill.config.values.annotations import PLAIN, hints, is_settable, is_value_type, unwrapped
 
-__all__ = ["IngredientNode", "Wiring", "produced", "wire"]
-
 _EMPTY = inspect.Parameter.empty
 
 

@@ -9,17 +9,6 @@ from types import ModuleType
 
 from textmill.errors import Place, UserError
 
-__all__ = [
-    "file_of",
-    "imported_names",
-    "is_local",
-    "is_own_file",
-    "local_files",
-    "own_files",
-    "parsed",
-    "refuse_others",
-]
-
 _TEXTMILL = Path(__file__).resolve().parents[2]
 _STANDARD = Path(sysconfig.get_paths()["stdlib"]).resolve()
 _INSTALLED = ("site-packages", "dist-packages")

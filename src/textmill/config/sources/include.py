@@ -12,8 +12,6 @@ from textmill.config.sources.imports import file_of
 from textmill.config.values.raw_values import Entries, Items, Scalar, is_null
 from textmill.errors import CodeNotAllowedError, Place, UserError
 
-__all__ = ["include", "include_of_file", "included", "including", "is_includable"]
-
 _TYPED: list[str] = []
 """What ``--include`` names, while that command runs."""
 

@@ -16,8 +16,6 @@ from textmill.config.values.raw_values import Entries, Scalar, untyped
 from textmill.config.values.yaml_files import read_yaml
 from textmill.errors import CodeNotAllowedError, Place, UserError, worded
 
-__all__ = ["Source", "open_recipe"]
-
 _SUFFIXES = (".yaml", ".yml")
 _OUTER = ("recipe", "include", "settings", "built")
 _SHOWN = 12

@@ -22,8 +22,6 @@ from textmill.config.code_names import MAIN, SCRIPT_MODULE, is_code
 from textmill.config.sources.imports import file_of, imported_names, is_own_file, own_files, parsed
 from textmill.errors import UserError
 
-__all__ = ["code_in", "names_in", "normalized", "own_code", "own_parts", "top_level"]
-
 
 def code_in(value: Any) -> Iterator[Any]:
     """The classes and functions that a value holds, at any depth."""

@@ -29,8 +29,6 @@ from textmill.config.validators import read_once
 from textmill.config.values.source_files import read_source
 from textmill.errors import Place, SeveralError, UserError, worded
 
-__all__ = ["load_script", "table_of_module", "table_of_recipe"]
-
 
 def load_script(path: Path) -> IngredientTable:
     """Executes a script and lists its ingredients.

@@ -12,8 +12,6 @@ from typing import Any
 from textmill.config.values.raw_values import Entries, Items, Node, Scalar, is_null
 from textmill.errors import UserError
 
-__all__ = ["differing", "without_places"]
-
 PLACES = ("cache_dir", "tracking_uri")
 """The settings by name; a URI may be one of a file."""
 

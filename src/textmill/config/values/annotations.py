@@ -10,21 +10,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-__all__ = [
-    "DEVICE",
-    "DTYPE",
-    "PLAIN",
-    "fits",
-    "hints",
-    "is_code_type",
-    "is_of",
-    "is_settable",
-    "is_value_type",
-    "torch_kind",
-    "type_name",
-    "unwrapped",
-]
-
 PLAIN = (int, float, bool, str, Path)
 DTYPE, DEVICE = "dtype", "device"
 _NONE = type(None)

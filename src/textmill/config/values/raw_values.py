@@ -6,18 +6,6 @@ from typing import Any
 
 from textmill.errors import Place
 
-__all__ = [
-    "Entries",
-    "Items",
-    "Node",
-    "Scalar",
-    "Value",
-    "as_entries",
-    "merged",
-    "shown",
-    "untyped",
-]
-
 
 @dataclass(frozen=True)
 class Scalar:

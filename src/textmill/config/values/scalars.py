@@ -12,18 +12,6 @@ from typing import Any
 from textmill.config.values.annotations import DEVICE
 from textmill.config.values.raw_values import Node, Scalar, Value, is_null, shown
 
-__all__ = [
-    "SCALARS",
-    "WrongTypeError",
-    "expect",
-    "format_duration",
-    "from_word",
-    "is_quoted",
-    "one_of",
-    "parse_duration",
-    "torch_name",
-]
-
 _UNITS = {
     "d": 86_400_000_000, "h": 3_600_000_000, "m": 60_000_000, "s": 1_000_000, "ms": 1_000, "us": 1,
 }  # fmt: skip

@@ -6,8 +6,6 @@ from stat import S_ISREG
 from textmill.config.registry import suggest_path
 from textmill.errors import UserError
 
-__all__ = ["read_source"]
-
 
 def read_source(path: Path, most: int | None = None) -> bytes:
     """The bytes of a regular file, or of a pipe that the shell hands over (``<(command)``).

@@ -48,8 +48,6 @@ from textmill.config.values.scalars import (
 )
 from textmill.errors import Place, Problem
 
-__all__ = ["INVALID", "StandIn", "Values", "plain", "torch_value"]
-
 
 class StandIn:
     """What stands where a value would be."""

@@ -15,18 +15,6 @@ from textmill.config.values.raw_values import Entries, Items, Node, Scalar, unty
 from textmill.config.values.source_files import read_source
 from textmill.errors import Place, UserError, worded
 
-__all__ = [
-    "MAX_BYTES",
-    "MAX_DEPTH",
-    "Word",
-    "dump_yaml",
-    "is_utf8",
-    "parse_word",
-    "read_yaml",
-    "typed_place",
-    "yaml_nodes",
-]
-
 MAX_BYTES = 256_000  # a run's own has about 5,000; so many are read in under half a second
 MAX_DEPTH = 50
 LONGEST_WORD = 200

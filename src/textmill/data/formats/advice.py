@@ -7,8 +7,6 @@ from textmill.data.bad_rows import BadRow
 from textmill.data.formats.row_format import LinesFormat, RowFormat
 from textmill.text.encodings import HEAD_BYTES, UTF8, is_undecodable, is_utf8, likely_encoding
 
-__all__ = ["advice_on", "encoding_advice", "file_encoding", "utf8_warning"]
-
 SHOWN = 30
 """Characters before what is not UTF-8, and after it, that are shown."""
 

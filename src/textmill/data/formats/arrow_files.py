@@ -17,8 +17,6 @@ from textmill.data.formats.header import columns_setting, proposed
 from textmill.data.formats.row_format import NumberedScan, Row
 from textmill.errors import DataError
 
-__all__ = ["ColumnarScan", "is_readable", "num_rows", "plain", "record_batches"]
-
 BATCH_ROWS = 8192
 BLOCK_BYTES = 1 << 20
 SHOWN = 80  # characters of a bad row

@@ -17,15 +17,6 @@ from textmill.data.line_blocks import MAX_LINE_BYTES
 from textmill.errors import UserError
 from textmill.text.encodings import UTF8
 
-__all__ = [
-    "SUFFIXES",
-    "FileFormat",
-    "FormatChoice",
-    "TokenSeparator",
-    "column_format",
-    "format_name",
-]
-
 FileFormat = Literal["auto", "tsv", "csv", "jsonl", "conll", "parquet", "arrow", "squad"]
 
 TokenSeparator = Literal["any", "tab", "space"]

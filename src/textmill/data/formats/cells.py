@@ -7,17 +7,6 @@ from typing import Any
 
 from textmill.text.cells import ListCell, split_answers
 
-__all__ = [
-    "ANSWERS",
-    "KINDS",
-    "CellError",
-    "as_list",
-    "cell_of",
-    "json_answers",
-    "json_of",
-    "text_problem",
-]
-
 KINDS = {
     dict: "an object",
     list: "a list",

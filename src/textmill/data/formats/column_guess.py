@@ -8,8 +8,6 @@ import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ["plain_name", "proposed"]
-
 UNKNOWN = "..."
 """What stands where nothing is likely."""
 _LABELS = (

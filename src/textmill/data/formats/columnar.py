@@ -9,8 +9,6 @@ from typing_extensions import override
 from textmill.data.formats.json_lines import named_places
 from textmill.data.formats.row_format import PAIR, Columns, NumberedFormat, Scan
 
-__all__ = ["ColumnarFormat", "arrow_format", "parquet_format"]
-
 NAMED = "columns of Parquet and Arrow files"
 
 

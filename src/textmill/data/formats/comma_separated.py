@@ -18,8 +18,6 @@ from textmill.data.formats.row_format import PAIR, Columns, RawLine, Row, number
 from textmill.errors import UserError
 from textmill.text.encodings import decoded, is_part
 
-__all__ = ["CsvFormat", "csv_format"]
-
 
 class _CsvScan(DelimitedScan["CsvFormat"]):
     def __init__(self, stream: BinaryIO, name: str, layout: "CsvFormat") -> None:

@@ -15,8 +15,6 @@ from textmill.data.line_blocks import MAX_LINE_BYTES
 from textmill.errors import UserError
 from textmill.text.encodings import UTF8
 
-__all__ = ["ConllFormat", "conll_format"]
-
 HASH = b"# "
 DOCUMENT = b"-DOCSTART-"
 _KEY_VALUE = re.compile(rb"# \S+ = ")

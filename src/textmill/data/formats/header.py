@@ -16,19 +16,6 @@ from textmill.data.formats.column_guess import proposed as proposed
 from textmill.data.formats.row_format import LineScan, LinesFormat, Row, RowFormat
 from textmill.errors import DataError, UserError
 
-__all__ = [
-    "DelimitedFormat",
-    "DelimitedScan",
-    "DelimitedSettings",
-    "columns_setting",
-    "free_name",
-    "header_places",
-    "misplaced",
-    "plain_name",
-    "proposed",
-    "refuse_twice",
-]
-
 ABSENT = sys.maxsize
 """The position of an optional column that a file does not have."""
 _PLAIN = re.compile(r"(?!(?i:true|false|null|yes|no|on|off)\Z)[^\W\d][\w.-]*(?: [\w.-]+)*")

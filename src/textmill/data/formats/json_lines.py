@@ -14,8 +14,6 @@ from textmill.data.line_blocks import MAX_LINE_BYTES
 from textmill.errors import UserError
 from textmill.text.encodings import UTF8
 
-__all__ = ["JsonLinesFormat", "first_keys", "json_lines_format", "pick_row"]
-
 
 class _JsonScan(LineScan["JsonLinesFormat"]):
     @override

@@ -19,8 +19,6 @@ from textmill.data.formats.row_format import PAIR, Columns, Row, numbered
 from textmill.data.line_blocks import MAX_LINE_BYTES, Block, LongLine
 from textmill.text.encodings import UTF8
 
-__all__ = ["LineFormat", "TableScan", "bare_lines", "text_format", "tsv_format"]
-
 
 class TableScan(DelimitedScan["LineFormat"]):
     """A pass over lines of columns: row by row, or (``parts``) whole blocks at once."""

@@ -21,20 +21,6 @@ from textmill.errors import UserError
 from textmill.text.cells import ColumnCheck, RowCheck
 from textmill.text.encodings import BOM, UTF8, checked_encoding, decoded
 
-__all__ = [
-    "PAIR",
-    "Columns",
-    "LineScan",
-    "LinesFormat",
-    "NumberedFormat",
-    "NumberedScan",
-    "RawLine",
-    "Row",
-    "RowFormat",
-    "Scan",
-    "numbered",
-]
-
 Row = tuple[str, ...]
 Columns = Sequence[str] | Mapping[str, int | str]
 """Names, or each name with its place in the file: a position (from 0) or a name there."""

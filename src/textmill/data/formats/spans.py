@@ -14,8 +14,6 @@ from textmill.data.line_blocks import excerpt
 from textmill.errors import UserError
 from textmill.text.features.slots import SpansError, places_of, read_slots, tags_of
 
-__all__ = ["SpansFormat", "spans_format"]
-
 
 class _SpansScan(Scan["SpansFormat"]):
     def __init__(self, stream: BinaryIO, name: str, layout: "SpansFormat") -> None:

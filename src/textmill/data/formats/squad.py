@@ -14,8 +14,6 @@ from textmill.data.formats.json_lines import no_key
 from textmill.data.formats.row_format import Columns, NumberedFormat, NumberedScan, Row
 from textmill.errors import DataError, UserError
 
-__all__ = ["SquadFormat", "squad_format"]
-
 KEYS = ("id", "title", "question", "context", "answers", "answer_starts", "impossible")
 """What a row can have."""
 BLOCK_BYTES = 1 << 20

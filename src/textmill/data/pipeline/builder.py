@@ -18,16 +18,6 @@ from textmill.data.pipeline.sources import SequenceSource, TextLinesSource, chec
 from textmill.data.pipeline.transforms import Apply, Repeat, Slice
 from textmill.errors import UserError
 
-__all__ = [
-    "PipelineBuilder",
-    "concat_pipelines",
-    "from_sequence",
-    "read_text",
-    "round_robin_pipelines",
-    "sample_pipelines",
-    "zip_pipelines",
-]
-
 T = TypeVar("T")
 U = TypeVar("U")
 

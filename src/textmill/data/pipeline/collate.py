@@ -8,8 +8,6 @@ import torch
 
 from textmill.errors import DataError
 
-__all__ = ["collate"]
-
 
 def collate(items: Sequence[Any], *, pad_idx: int | None = None) -> Any:
     """Examples to one batch.

@@ -10,8 +10,6 @@ from typing_extensions import override
 from textmill.data.pipeline.node import Cursor, PipelineNode, State
 from textmill.errors import DataError
 
-__all__ = ["Concat", "RoundRobin", "Sample", "Zip"]
-
 T = TypeVar("T")
 DRAWS = 1024  # random numbers made at once; part of what a seed means, so it stays
 

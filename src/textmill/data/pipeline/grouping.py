@@ -11,8 +11,6 @@ from typing_extensions import override
 from textmill.data.pipeline.node import Follower, State
 from textmill.errors import DataError
 
-__all__ = ["Bucket", "BucketByLength", "Pack", "Shuffle", "longest"]
-
 T = TypeVar("T")
 Ids = NDArray[np.int64]
 NONE: Ids = np.zeros(0, np.int64)

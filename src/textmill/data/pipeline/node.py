@@ -13,8 +13,6 @@ from typing_extensions import override
 
 from textmill.errors import DataError
 
-__all__ = ["Cursor", "DataPipeline", "Follower", "PipelineNode", "State"]
-
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 State = dict[str, Any]  # JSON; nested by verb

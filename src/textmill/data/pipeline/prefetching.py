@@ -11,8 +11,6 @@ from typing_extensions import override
 
 from textmill.data.pipeline.node import Cursor, PipelineNode, State
 
-__all__ = ["Prefetch"]
-
 T = TypeVar("T")
 WAIT = 0.1  # seconds until a thread that nobody reads from looks whether it should stop
 

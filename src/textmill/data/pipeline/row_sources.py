@@ -19,15 +19,6 @@ from textmill.data.pipeline.sources import check_size
 from textmill.errors import DataError
 from textmill.text.encodings import UTF8
 
-__all__ = [
-    "read_arrow",
-    "read_conll",
-    "read_csv",
-    "read_jsonl",
-    "read_parquet",
-    "read_tsv",
-]
-
 Columns = Sequence[str] | Mapping[str, int | str]
 PAIR = ("source", "target")
 

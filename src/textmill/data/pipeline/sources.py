@@ -10,8 +10,6 @@ from textmill.data.line_blocks import MAX_LINE_BYTES
 from textmill.data.pipeline.node import Cursor, State
 from textmill.errors import DataError, UserError
 
-__all__ = ["SequenceSource", "TextLinesSource", "check_count", "check_size"]
-
 T = TypeVar("T")
 BOM = b"\xef\xbb\xbf"
 

@@ -9,8 +9,6 @@ from typing_extensions import override
 from textmill.data.pipeline.node import Follower, State
 from textmill.errors import DataError
 
-__all__ = ["Apply", "Repeat", "Slice"]
-
 T = TypeVar("T")
 _END = object()
 

@@ -28,16 +28,6 @@ from textmill.runtime.jsonl_log import JsonlLog
 from textmill.runtime.lock import Lock
 from textmill.runtime.sealed import FileEntry, SealedFiles, unseal
 
-__all__ = [
-    "ArrayWriter",
-    "DamagedStoreError",
-    "StoreManifest",
-    "StoredFile",
-    "locked",
-    "open_arrays",
-    "store_root",
-]
-
 LOG = logging.getLogger("textmill")
 
 MANIFEST = "manifest.json"

@@ -28,8 +28,6 @@ from textmill.text.cells import ListCell
 from textmill.text.processors.text_processor import Encoded, TextProcessor
 from textmill.text.ragged import Ragged
 
-__all__ = ["encode_chunks", "workers_for"]
-
 LOG = logging.getLogger("textmill")
 
 MOST_WORKERS = 8  # this process reads and writes for them: it feeds about ten

@@ -12,8 +12,6 @@ from textmill.data.store.arrays import DamagedStoreError, StoreManifest, open_ar
 from textmill.text.processors.text_processor import Encoded
 from textmill.text.ragged import Ragged
 
-__all__ = ["KeptRows", "kept_elsewhere", "open_ids", "part_of"]
-
 
 class KeptRows(NamedTuple):
     """Rows whose ids are known."""

@@ -39,8 +39,6 @@ from textmill.text.cells import Fingerprinted, placed_errors
 from textmill.text.processors.text_processor import Encoded, TextProcessor
 from textmill.text.ragged import Ragged, offsets_of
 
-__all__ = ["LEAST_CHARACTERS", "TokenStore", "encoded_rows", "kept_fingerprint", "text_fingerprint"]
-
 LOG = logging.getLogger("textmill")
 
 LEAST_CHARACTERS = 4_000_000

@@ -16,16 +16,6 @@ from textmill.inference.load import Predictor
 from textmill.tasks.seq2seq import Seq2Seq
 from textmill.tasks.task import Row
 
-__all__ = [
-    "MOST_DIFFERENT",
-    "NUMBER_TOLERANCE",
-    "TOLERANCE",
-    "Comparison",
-    "compare",
-    "difference",
-    "shown",
-]
-
 TOLERANCE = 1e-3
 """Most by which a log-probability may differ, as a mean over the tokens of an answer, in nats.
 Sums in another order differ by some 1e-6; a wrong weight by tenths."""

@@ -28,8 +28,6 @@ from textmill.models.layers.word_embeddings import Embedding
 from textmill.models.transformer import Transformer
 from textmill.text.tokenizers.tokenizer import VocabInfo
 
-__all__ = ["kind_of", "refusals", "write", "write_causal"]
-
 
 def refusals(module: nn.Module) -> list[str]:
     """What of a module CTranslate2 cannot compute, a line each; empty where it can all.

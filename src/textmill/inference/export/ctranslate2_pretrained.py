@@ -14,8 +14,6 @@ from textmill.models.decoders.pretrained_seq2seq import PretrainedSeq2Seq
 from textmill.models.lora import merged
 from textmill.text.tokenizers.tokenizer import VocabInfo
 
-__all__ = ["refusals", "write", "write_seq2seq"]
-
 
 def refusals(module: PretrainedLanguageModel | PretrainedSeq2Seq) -> list[str]:
     """What of a module CTranslate2 cannot compute, a line each; empty where it can all."""

@@ -10,8 +10,6 @@ from textmill.models.decoders.pretrained_seq2seq import PretrainedSeq2Seq
 from textmill.models.transformer import Transformer
 from textmill.text.tokenizers.tokenizer import VocabInfo
 
-__all__ = ["NEVER", "save_seq2seq"]
-
 NEVER: Final = -1e9
 """A score of a token that is never answered, in graphs, and what is added to it."""
 

@@ -22,9 +22,6 @@ from textmill.tasks.seq2seq_protocols import longest_input
 from textmill.tasks.task import Task
 from textmill.text.processors.column_processor import PlainColumns
 
-__all__ = ["refuse_inexpressible", "search_of", "searched"]
-
-
 _OFF = {
     "sample": False,
     "repetition_penalty": 1.0,

@@ -38,8 +38,6 @@ from textmill.tasks.seq2seq import Seq2Seq
 from textmill.tasks.task import Row, Task
 from textmill.text.tokenizers.tokenizer import VocabInfo
 
-__all__ = ["ROWS", "refuse_existing", "refuse_untraceable", "write_export"]
-
 T = TypeVar("T", bound=Task)
 
 ROWS = 64

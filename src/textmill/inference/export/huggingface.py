@@ -26,8 +26,6 @@ from textmill.models.pretrained.architecture import silent_transformers
 from textmill.models.transformer import Transformer
 from textmill.runtime.disk import HashingFile
 
-__all__ = ["refusals", "write_model"]
-
 EPS: Final = 1e-5
 """Of the normalizations of architectures that have no setting for it."""
 

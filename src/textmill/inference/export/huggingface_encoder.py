@@ -32,8 +32,6 @@ from textmill.text.columns.token_ids import TextColumn
 from textmill.text.tokenizers.pretrained import PretrainedTokenizer
 from textmill.text.tokenizers.single_thread import tokenizers
 
-__all__ = ["compare", "refusals", "write"]
-
 HEAD = "head.safetensors"
 """The weights behind an encoder, where transformers has no model for them."""
 FORMAT = "The export format 'huggingface'"

@@ -32,8 +32,6 @@ from textmill.tasks.task import Row
 from textmill.text.processors.text_processor import source_text
 from textmill.text.tokenizers.pretrained_sentencepiece import PretrainedSentencePiece
 
-__all__ = ["GenerativeTask", "compare", "loaded", "refusals", "write"]
-
 GenerativeTask = Seq2Seq | LanguageModeling
 """The tasks whose models are written."""
 CARD = """# {title}, {model_type}

@@ -23,8 +23,6 @@ from textmill.tasks.column_task import ColumnsTask
 from textmill.tasks.regression import DocumentRegression, PairRegression
 from textmill.tasks.tagging import WordTagging
 
-__all__ = ["Form", "encoder_of", "form_of"]
-
 _BERTS: Final = ("bert.pooler.dense", "classifier", "tanh")
 _ROBERTAS: Final = ("classifier.dense", "classifier.out_proj", "tanh")
 _DEBERTAS: Final = ("pooler.dense", "classifier", "")

@@ -25,8 +25,6 @@ from textmill.text.tokenizers.single_thread import tokenizers
 from textmill.text.tokenizers.tokenizer import UNKNOWN, Tokenizer
 from textmill.text.tokenizers.word_tokenizer import WordTokenizer
 
-__all__ = ["tokenizer_json", "write_tokenizer"]
-
 MARKS = {"pad": "<pad >", "bos": "<s >", "eos": "</s >", "unk": "<unk >"}
 """Names of marks that a vocabulary has no name for."""
 NAMES = {0: MARKS["pad"], 2: MARKS["bos"], 3: MARKS["eos"]}

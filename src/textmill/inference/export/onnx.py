@@ -16,8 +16,6 @@ from torch import Tensor, nn
 
 from textmill.errors import UserError
 
-__all__ = ["is_user_code", "quantize", "write_graph"]
-
 
 def write_graph(
     module: nn.Module,

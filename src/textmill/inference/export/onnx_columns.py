@@ -17,8 +17,6 @@ from textmill.tasks.column_task import ColumnsTask
 from textmill.tasks.task import Row
 from textmill.text.columns.padding import padded_columns
 
-__all__ = ["write"]
-
 LEAST = 3
 """Places of each example column at least: of one place torch makes a graph of one place alone."""
 

@@ -12,8 +12,6 @@ from textmill.inference.export.onnx import write_graph
 from textmill.models.masked_language_model import MaskedLanguageModel
 from textmill.tasks.masked_language_model import MaskedLanguageModeling
 
-__all__ = ["write"]
-
 
 class _Masks(nn.Module):
     def __init__(self, model: MaskedLanguageModel) -> None:

@@ -20,8 +20,6 @@ from textmill.models.language_model import LstmLanguageModel, LstmState
 from textmill.models.lstm_seq2seq import LstmDecoderState, LstmSeq2Seq
 from textmill.models.transformer import Transformer
 
-__all__ = ["STATES", "StateTensors", "write"]
-
 ROWS, PLACES, READ = 3, 5, 4
 """Of the examples: sources, their tokens, tokens of targets read before the step."""
 

@@ -22,8 +22,6 @@ from textmill.tasks.language_model import LanguageModeling
 from textmill.tasks.masked_language_model import MaskedLanguageModeling
 from textmill.tasks.task import Row, Task
 
-__all__ = ["ROWS", "Quality", "measure_quality"]
-
 ROWS = 1_000
 """Rows that are measured at most: a share of them is known to a hundredth or two."""
 

@@ -16,8 +16,6 @@ from textmill.checkpoint.writing import split_parts, write_checkpoint
 from textmill.errors import CheckpointError
 from textmill.runtime.files import make_folder, remove_folder
 
-__all__ = ["FolderCheckpointIO", "read_checkpoint", "refuse_no_checkpoint"]
-
 LOG = logging.getLogger("textmill")
 HYPER = ("hyper_parameters", "datamodule_hyper_parameters")
 """What ``save_hyperparameters`` keeps of the module and of the data: a record for a reader."""

@@ -16,8 +16,6 @@ from textmill.interop.hydra.stand_ins import register_stand_ins
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
-__all__ = ["ComposedConfig", "ConfigError", "WrittenConfigs", "compose_config", "not_an_override"]
-
 MOST_FILES = 2_000
 """Files of a folder of configs that are read; the template has sixty."""
 

@@ -36,8 +36,6 @@ from textmill.runs.html_reporter import Html
 from textmill.runtime.run_context import Experiment
 from textmill.runtime.signals import StopSignals
 
-__all__ = ["Described", "fit", "is_main"]
-
 LOG = logging.getLogger("textmill")
 FOUND_BY_LIGHTNING = ("last", "hpc")
 """Names of checkpoints that are no paths."""

@@ -9,8 +9,6 @@ from typing import Any
 
 from textmill.config.sources.own_code import own_code
 
-__all__ = ["LENGTH", "key_of", "length_of"]
-
 LENGTH = ("max_epochs", "max_steps", "max_time", "min_epochs", "min_steps")
 """The arguments of a Trainer that say how long a run is."""
 

@@ -2,8 +2,6 @@
 
 import re
 
-__all__ = ["split_and_name"]
-
 _SPLITS = {
     "train": "train", "training": "train",
     "val": "valid", "valid": "valid", "validation": "valid",

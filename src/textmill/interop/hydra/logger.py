@@ -11,8 +11,6 @@ from typing_extensions import override
 from textmill.interop.hydra.logged_names import split_and_name
 from textmill.metrics.reporters import Reporters
 
-__all__ = ["ReportingLogger", "place_of"]
-
 _STAGES = {"train": "train", "validate": "valid", "sanity_check": "valid", "test": "test"}
 
 

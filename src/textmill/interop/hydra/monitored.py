@@ -10,8 +10,6 @@ from typing_extensions import override
 
 from textmill.interop.hydra.logged_names import split_and_name
 
-__all__ = ["ReturnedLoss", "not_logged"]
-
 
 def not_logged(trainer: Trainer) -> list[str]:
     """The names of validation values that callbacks monitor but nothing logs."""

@@ -18,8 +18,6 @@ from textmill.runtime.seeds import HostRandom
 from textmill.runtime.signals import StopSignals
 from textmill.training.stopping import stopped
 
-__all__ = ["GoingOn"]
-
 
 def random_state() -> dict[str, Any]:
     """The state of all global generators: torch's on each device, Python's and numpy's."""

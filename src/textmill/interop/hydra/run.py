@@ -31,8 +31,6 @@ from textmill.runs.run_lock import clean, entered, recorded
 from textmill.runtime.disk import refuse_outward_folder
 from textmill.runtime.files import write_atomic
 
-__all__ = ["HydraRun", "train_hydra"]
-
 LOG = logging.getLogger("textmill")
 
 DATA = ("datamodule", "data")

@@ -32,8 +32,6 @@ from textmill.runs.finished_run import Run
 from textmill.runs.run_lock import entered
 from textmill.runtime.jsonl_log import JsonlLog, read_lines
 
-__all__ = ["HydraSearch", "sweeps_in"]
-
 LOG = logging.getLogger("textmill")
 JOURNAL = "trials.jsonl"
 """Everything a study knows, in the folder of the search: Optuna's journal, JSON and no pickle."""

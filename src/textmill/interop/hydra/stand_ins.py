@@ -5,8 +5,6 @@ The Optuna sweeper wants Optuna below 3, and colorlog colours a log that textmil
 
 from typing import Any
 
-__all__ = ["SWEEPER", "register_stand_ins"]
-
 SAMPLERS = ("tpe", "random", "cmaes", "nsgaii", "motpe", "grid")
 
 SWEEPER: dict[str, Any] = {

@@ -8,8 +8,6 @@ from textmill.errors import Problem
 from textmill.interop.hydra.config import WrittenConfigs
 from textmill.interop.hydra.stand_ins import SWEEPER
 
-__all__ = ["kind_of", "wrong_settings"]
-
 _SPACES = ("float", "int", "categorical")
 """The types of a space that is written out."""
 

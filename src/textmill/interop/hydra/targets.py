@@ -14,8 +14,6 @@ from textmill.config.registry import suggest
 from textmill.errors import Problem, UserError, raised_at
 from textmill.interop.hydra.config import WrittenConfigs
 
-__all__ = ["PASSED", "Targets", "importable"]
-
 PASSED = ("callbacks", "logger", "plugins")
 """Arguments of the Trainer that textmill passes, whatever a config has."""
 _SPECIAL = ("_target_", "_partial_", "_recursive_", "_convert_", "_args_")

@@ -6,8 +6,6 @@ from typing import Any
 
 from textmill.interop.lightning.older_names import NEW, OLD, refuse_no_lightning
 
-__all__ = ["lightning_class", "made_from"]
-
 
 def lightning_class(name: str) -> type[Any]:
     """A class of ``lightning.pytorch``; of ``pytorch_lightning`` where that alone is imported.

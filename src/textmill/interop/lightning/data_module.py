@@ -13,8 +13,6 @@ from textmill.interop.lightning.prepared import Prepared, prepare
 from textmill.tasks.task import Batches, Task
 from textmill.text.cells import Rows
 
-__all__ = ["HeldOutBatch", "RecipeData", "TestedRecipeData", "TrainingBatches", "as_datamodule"]
-
 _END = object()
 
 

@@ -13,8 +13,6 @@ from typing_extensions import override
 
 from textmill.errors import MissingExtraError
 
-__all__ = ["NEW", "OLD", "as_lightning", "modern_trainer", "older_names", "refuse_no_lightning"]
-
 OLD, NEW = "pytorch_lightning", "lightning.pytorch"
 
 

@@ -22,8 +22,6 @@ from textmill.runtime.devices import Env
 from textmill.training.linear_trainer import LinearTrainer
 from textmill.training.loop import Trainer
 
-__all__ = ["Prepared", "prepare", "refuse_ranks"]
-
 LOG = logging.getLogger("textmill")
 
 

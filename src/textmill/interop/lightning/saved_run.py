@@ -17,8 +17,6 @@ from textmill.training.checkpoints import RunCheckpoints
 from textmill.training.progress import Progress
 from textmill.training.selection import Selection
 
-__all__ = ["save_run"]
-
 
 def save_run(prepared: Prepared, place: Path, progress: Progress, *, selection: Selection) -> Path:
     """Writes a run folder with the weights of a prepared recipe as they are now.

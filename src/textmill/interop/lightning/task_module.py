@@ -28,8 +28,6 @@ from textmill.training.schedules.schedule import Schedule
 from textmill.training.selection import Selection
 from textmill.training.trainer_config import TrainerConfig
 
-__all__ = ["TaskModule", "as_module"]
-
 STATE = "textmill"
 """What a checkpoint of Lightning has of textmill's beside the weights."""
 

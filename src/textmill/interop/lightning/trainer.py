@@ -11,8 +11,6 @@ from textmill.training.precision import settled
 from textmill.training.selection import Selection
 from textmill.training.trainer_config import TrainerConfig
 
-__all__ = ["as_trainer", "trainer_arguments"]
-
 PRECISIONS = {"fp32": "32-true", "bf16": "bf16-mixed", "fp16": "16-mixed"}
 """textmill's names of the types of matrix products, and Lightning's."""
 

@@ -24,8 +24,6 @@ from textmill.metrics.reporters.reporter import Progress, Reporter, RunInfo
 from textmill.metrics.tables import is_of_label, labels_table
 from textmill.runtime.jsonl_log import read_lines
 
-__all__ = ["Console"]
-
 
 @final
 @registries.reporters.register("console")

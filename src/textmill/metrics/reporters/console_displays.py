@@ -16,17 +16,6 @@ from textmill.metrics.reporters.reporter import Progress, Reporter, RunInfo
 from textmill.metrics.tables import format_eta, format_rate, format_value
 from textmill.runtime.logging import printable
 
-__all__ = [
-    "BarDisplay",
-    "Display",
-    "LinesDisplay",
-    "ValuesTable",
-    "opening",
-    "plain_line",
-    "rates",
-    "summary_line",
-]
-
 _SECONDS_BETWEEN_DRAWINGS = 0.1
 _BAR = 16
 """Characters of the bar."""

@@ -8,8 +8,6 @@ from typing import NamedTuple
 from textmill.metrics.reporters.html_page import Markup, text
 from textmill.metrics.tables import format_value, is_share
 
-__all__ = ["Curve", "figure", "thinned", "ticks"]
-
 WIDTH, HEIGHT = 460, 210
 LEFT, RIGHT, TOP, BOTTOM = 64, 10, 10, 24
 MOST_POINTS = 400

@@ -11,8 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["LONGEST", "STYLE", "Markup", "cards", "details", "page", "section", "table", "text"]
-
 STYLE = """
 :root{color-scheme:light dark;--page:#f6f7f9;--card:#fff;--text:#1c2128;--dim:#626c78;
   --line:#dfe3e8;

@@ -19,8 +19,6 @@ from textmill.runtime.jsonl_log import JsonlLog, is_read
 from textmill.runtime.run_context import Experiment
 from textmill.text.cells import unlisted
 
-__all__ = ["JsonLines", "json_value"]
-
 _PLACE = ("step", "epoch", "examples")
 _RESERVED = frozenset(("split", "time", *_PLACE))
 

@@ -21,8 +21,6 @@ from textmill.runtime.disk import storing
 from textmill.runtime.files import make_folder, replacing
 from textmill.runtime.run_context import Experiment
 
-__all__ = ["Predictions", "spread"]
-
 LOG = logging.getLogger("textmill")
 DIGITS = 16
 """Hexadecimal digits of a sha256 that tell two files apart; no stranger gains by a false one."""

@@ -21,8 +21,6 @@ from textmill.metrics.reporters.reporter import Progress, Reporter, RunInfo
 from textmill.runtime.jsonl_log import JsonlLog, read_lines
 from textmill.runtime.run_context import Experiment
 
-__all__ = ["RemoteReporter", "Report", "Sent", "digest_of"]
-
 LOG = logging.getLogger("textmill")
 
 PAUSE = 60.0

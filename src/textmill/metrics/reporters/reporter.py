@@ -12,8 +12,6 @@ from typing_extensions import override
 from textmill.metrics import registries
 from textmill.metrics.metric import Direction
 
-__all__ = ["Progress", "Reporter", "Reporters", "Row", "RunInfo"]
-
 Progress = Mapping[str, Any]
 """Where a run stands, a plain mapping; every key may be missing.
 

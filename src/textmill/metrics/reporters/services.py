@@ -19,8 +19,6 @@ from textmill.metrics.reporters.remote_reporter import RemoteReporter, Sent, dig
 from textmill.metrics.reporters.reporter import RunInfo
 from textmill.runtime.run_context import Experiment
 
-__all__ = ["Mlflow", "Trackio", "Wandb", "metric_name"]
-
 LOG = logging.getLogger("textmill")
 
 MOST_METRICS = 1_000

@@ -18,8 +18,6 @@ from textmill.metrics.reporters.reporter import Progress, Reporter, RunInfo
 from textmill.runtime.disk import open_in_place, operations, storing, sync_folder, write_all
 from textmill.runtime.run_context import Experiment
 
-__all__ = ["EventFile", "TensorBoard"]
-
 _NAME = re.compile(r"events\.out\.tfevents\.(\d{10})\.textmill")
 
 

@@ -27,11 +27,6 @@ from textmill.models.pretrained.architecture import (
 from textmill.models.pretrained.weights import copy_weights
 from textmill.models.vocabulary import HasFramedVocabInfo, rows_needed
 
-__all__ = [
-    "PretrainedGeneratorConfig", "PretrainedLanguageModel", "PretrainedState", "cache_of",
-    "keys_values_of",
-]  # fmt: skip
-
 _PROBE, _LOUD = 3, 1024
 """Tokens of which the scores of a new model are looked at, and what these are multiplied by: small
 scores would not show what bends large ones."""

@@ -27,8 +27,6 @@ from textmill.models.pretrained.architecture import (
 from textmill.models.pretrained.weights import copy_weights
 from textmill.models.vocabulary import HasVocabInfo
 
-__all__ = ["PretrainedSeq2Seq", "PretrainedSeq2SeqState"]
-
 _POSITIONS = (
     "max_position_embeddings",
     *("max_encoder_position_embeddings", "max_decoder_position_embeddings"),  # LED

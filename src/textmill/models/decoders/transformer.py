@@ -10,8 +10,6 @@ from textmill.models.layers.attention import Attention, CrossAttention, MultiHea
 from textmill.models.layers.layer import Layer, LayerStack, SelfAttentionLayer
 from textmill.models.layers.positions import RotaryPositions
 
-__all__ = ["CausalDecoder", "TransformerDecoder", "TransformerDecoderLayer"]
-
 
 @final
 class TransformerDecoderLayer(Layer):

@@ -15,8 +15,6 @@ from textmill.models.decoding.search_state import (
 )
 from textmill.models.decoding.topk import best_successors, log_sums
 
-__all__ = ["beam_search"]
-
 
 @torch.inference_mode()
 def beam_search(model: Generator, request: Request) -> list[list[Hypothesis]]:

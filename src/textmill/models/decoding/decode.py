@@ -11,8 +11,6 @@ from textmill.models.decoding.search_settings import Decoding
 from textmill.models.decoding.search_state import Generator, Hypothesis, Request
 from textmill.models.decoding.token_loop import greedy
 
-__all__ = ["decode"]
-
 
 def decode(
     model: Generator,

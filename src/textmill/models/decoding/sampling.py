@@ -14,8 +14,6 @@ from textmill.models.decoding.search_settings import Decoding
 from textmill.models.decoding.search_state import Generator, Hypothesis, Request
 from textmill.models.decoding.token_loop import grow
 
-__all__ = ["draw", "likely", "sample", "source_keys", "uniforms"]
-
 
 def likely(scores: Tensor, decoding: Decoding) -> tuple[Tensor, Tensor | None]:
     """Probabilities of the tokens that the settings leave, which do not sum to 1, and their ids.

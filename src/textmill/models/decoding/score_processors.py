@@ -9,8 +9,6 @@ from torch import Tensor
 from textmill.errors import UserError
 from textmill.models.decoding.search_settings import Decoding
 
-__all__ = ["Scores", "ban_repeated_ngrams", "penalize_repetition"]
-
 
 def penalize_repetition(scores: Tensor, ids: Tensor, penalty: float) -> Tensor:
     r"""Makes tokens that occurred less likely, in place (CTRL, Keskar et al. 2019, section 4.1).

@@ -11,8 +11,6 @@ from textmill.config.component import typed_construction
 from textmill.config.validators import require
 from textmill.errors import UserError
 
-__all__ = ["Decoding"]
-
 LARGEST_BEAM = 1_000
 """Over this no search of text has gained, and a typing error would take all memory."""
 LARGEST_PENALTY = 5

@@ -15,8 +15,6 @@ from textmill.models.decoding.search_state import (
 )
 from textmill.models.decoding.topk import argmax, log_sums
 
-__all__ = ["Choose", "greedy", "grow"]
-
 Choose = Callable[[Tensor, Tensor, int], Tensor]
 """A token of each row from its scores :math:`(N,V)`, the rows' numbers :math:`(N)`, and how many
 ids were generated."""

@@ -10,8 +10,6 @@ us and the one here 330.
 import torch
 from torch import Tensor
 
-__all__ = ["argmax", "best_successors", "log_sums"]
-
 BLOCK = 50
 """Elements of a block; of 25 to 100 the fastest at 5,000 scores a row."""
 

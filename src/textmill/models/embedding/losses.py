@@ -13,8 +13,6 @@ from textmill.config.component import Config as BaseConfig
 from textmill.config.validators import require
 from textmill.models import registries
 
-__all__ = ["CoSent", "CosineSimilarity", "EmbeddingLoss", "MultipleNegativesRanking"]
-
 
 class EmbeddingLoss(Component, nn.Module):
     """Base of losses of the vectors of rows of two texts or more, compared by their cosine."""

@@ -20,8 +20,6 @@ from textmill.models.vocabulary import HasVocabInfo
 from textmill.runtime.pretrained import find_pretrained
 from textmill.runtime.sentence_settings import SentenceSettings, sentence_settings
 
-__all__ = ["SentenceEncoder"]
-
 
 @registries.models.register("sentence_encoder")
 class SentenceEncoder(Component, nn.Module):

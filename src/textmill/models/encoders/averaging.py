@@ -10,8 +10,6 @@ from textmill.config.validators import require
 from textmill.models import registries
 from textmill.models.encoders.sequence import SequenceEncoder
 
-__all__ = ["AveragingEncoder"]
-
 
 @registries.encoders.register("averaging")
 @final

@@ -15,8 +15,6 @@ from textmill.models.layers.feed_forward import ACTIVATIONS
 from textmill.models.layers.linear import ROWS, LinearLayer, linear
 from textmill.models.layers.norms import LayerNorm
 
-__all__ = ["BertModel", "is_bert"]
-
 _PREFIXES = {
     "bert": "bert",
     "camembert": "roberta",

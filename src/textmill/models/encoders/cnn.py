@@ -12,8 +12,6 @@ from textmill.models import registries
 from textmill.models.encoders.sequence import SequenceEncoder, real_tokens
 from textmill.models.poolings import MaxPooling, Pooling
 
-__all__ = ["CnnEncoder"]
-
 
 @registries.encoders.register("cnn")
 @final

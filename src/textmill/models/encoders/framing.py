@@ -6,8 +6,6 @@ from torch import Tensor
 from textmill.models.encoders.sequence import real_tokens
 from textmill.models.vocabulary import FramedVocabInfo
 
-__all__ = ["framed_pairs", "framed_words"]
-
 
 def framed_words(
     pieces: Tensor, lengths: Tensor, info: FramedVocabInfo, *, most: int | None = None

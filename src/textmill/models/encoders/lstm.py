@@ -14,8 +14,6 @@ from textmill.models.layers.dropout import Dropout
 from textmill.models.layers.lstm import lstm_layers
 from textmill.models.poolings import AttentionPooling, Pooling
 
-__all__ = ["LstmEncoder"]
-
 
 @registries.encoders.register("lstm")
 @final

@@ -28,8 +28,6 @@ from textmill.models.pretrained.architecture import (
 from textmill.models.pretrained.weights import copy_weights
 from textmill.models.vocabulary import FramedVocabInfo
 
-__all__ = ["PretrainedEncoder"]
-
 Reads: TypeAlias = Literal["texts", "words", "pairs"]
 """What an encoder reads: framed texts, words of which labels are, or two texts as one."""
 

@@ -16,8 +16,6 @@ from textmill.models.layers.feed_forward import Activation
 from textmill.models.layers.layer import LayerStack, NormOrder, SelfAttentionLayer
 from textmill.models.layers.positions import PositionEncoding, PositionName, named_positions
 
-__all__ = ["SelfAttentionEncoder", "TransformerEncoder"]
-
 
 @final
 class TransformerEncoder(LayerStack):

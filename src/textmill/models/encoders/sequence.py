@@ -13,8 +13,6 @@ from textmill.errors import UserError
 from textmill.models.layers.word_embeddings import WordEmbedding
 from textmill.models.poolings import MeanPooling, Pooling, VectorModule
 
-__all__ = ["SequenceEncoder", "real_tokens", "refuse_vectors"]
-
 
 class SequenceEncoder(VectorModule):
     """Base of encoders: from each token's vector to one that knows its text.

@@ -37,8 +37,6 @@ from textmill.models.transformer import Transformer
 from textmill.models.vocabulary import HasVocabInfo, rows_needed
 from textmill.runtime.pretrained import COMPUTED, find_pretrained
 
-__all__ = ["PretrainedTransformer", "own_config", "take_weights"]
-
 OwnConfig = Transformer.Config | CausalTransformer.Config
 
 SEQ2SEQ: Final[Mapping[str, Mapping[str, Any]]] = {

@@ -19,8 +19,6 @@ from textmill.models.layers.positions import PositionTable
 from textmill.models.layers.word_embeddings import Embedding
 from textmill.models.transformer import Transformer
 
-__all__ = ["ACTIVATIONS", "named_tensors"]
-
 ACTIVATIONS: Final[dict[str, Activation]] = {
     "gelu": "gelu",
     "gelu_new": "gelu_tanh",

@@ -23,8 +23,6 @@ from textmill.models.layers.dropout import Dropout, dropout, has_cheap_masks
 from textmill.models.layers.linear import LinearLayer, init_xavier
 from textmill.models.layers.positions import RotaryPositions
 
-__all__ = ["Attention", "CrossAttention", "MultiHead", "SelfAttention", "TalkingHeads"]
-
 
 class Attention(Component, nn.Module):
     """Base of the kinds of attention.

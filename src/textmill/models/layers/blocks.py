@@ -12,8 +12,6 @@ from typing import Any, ClassVar, TypeVar
 from textmill.config.component import Config, config_fields
 from textmill.errors import UserError
 
-__all__ = ["BlockConfig", "inherit", "needed"]
-
 C = TypeVar("C", bound=Config)
 
 

@@ -10,8 +10,6 @@ from typing_extensions import override
 
 from textmill.models import fast
 
-__all__ = ["Dropout", "dropout", "has_cheap_masks", "keep_mask"]
-
 STEPS = 2**16
 """A feature is kept by 16 random bits: its probability is right to half of ``1 / STEPS``."""
 

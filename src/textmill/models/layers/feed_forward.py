@@ -14,8 +14,6 @@ from textmill.models import registries
 from textmill.models.layers.blocks import BlockConfig, needed
 from textmill.models.layers.linear import LinearLayer, init_xavier
 
-__all__ = ["ACTIVATIONS", "Activation", "FeedForward", "Gated", "Mlp"]
-
 Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
 ACTIVATIONS: Final[dict[str, Callable[[Tensor], Tensor]]] = {
     "relu": F.relu,

@@ -15,8 +15,6 @@ from textmill.models.layers.feed_forward import FeedForward, Mlp
 from textmill.models.layers.norms import LayerNorm, Norm
 from textmill.models.layers.positions import PositionEncoding, RotaryPositions
 
-__all__ = ["Layer", "LayerStack", "NormOrder", "Residual", "SelfAttentionLayer"]
-
 NormOrder = Literal["pre", "post"]
 
 

@@ -10,8 +10,6 @@ from typing_extensions import override
 
 from textmill.models import fast
 
-__all__ = ["ROWS", "LinearLayer", "init_xavier", "linear"]
-
 ROWS = 64
 """oneDNN prepares itself for every number of rows it meets (2 ms and more each, and it keeps 1,024
 preparations): batches of any size come to it in multiples of this."""

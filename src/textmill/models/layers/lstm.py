@@ -7,8 +7,6 @@ from torch import Tensor, nn
 
 from textmill.models.layers.dropout import Dropout
 
-__all__ = ["lstm_layers", "run_layers"]
-
 
 def lstm_layers(
     dim: int, hidden_dim: int, num_layers: int, *, bidirectional: bool = False

@@ -9,8 +9,6 @@ from textmill.config.component import Config as BaseConfig
 from textmill.errors import UserError
 from textmill.models import registries
 
-__all__ = ["LayerNorm", "Norm", "RMSNorm"]
-
 
 class Norm(Component):
     """Base of the normalizations; a subclass is also an ``nn.Module``.

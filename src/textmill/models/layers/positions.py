@@ -14,17 +14,6 @@ from textmill.config.validators import require
 from textmill.errors import UserError
 from textmill.models import registries
 
-__all__ = [
-    "LearnedPositions",
-    "PositionEncoding",
-    "PositionName",
-    "PositionTable",
-    "RotaryPositions",
-    "SinusoidalPositions",
-    "named_positions",
-    "sinusoids",
-]
-
 PositionName = Literal["sinusoidal", "learned", "rotary"]
 
 

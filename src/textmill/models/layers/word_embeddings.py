@@ -16,17 +16,6 @@ from textmill.models.layers.dropout import Dropout
 from textmill.models.layers.positions import PositionEncoding
 from textmill.models.vocabulary import ModelVocabInfo
 
-__all__ = [
-    "AffixEmbedding",
-    "AffixInfo",
-    "CharacterCnn",
-    "DictionaryEmbedding",
-    "Embedding",
-    "WordEmbedding",
-    "hide_words",
-    "token_table",
-]
-
 
 def token_table(vocabulary_size: int, dim: int, *, pad_idx: int | None) -> nn.Embedding:
     """A table of token vectors with standard deviation ``dim ** -0.5``; a padding's is zero.

@@ -10,18 +10,6 @@ from textmill.errors import MissingExtraError, TextmillError, UserError
 from textmill.runtime.module_size import at_most
 from textmill.runtime.pretrained import find_pretrained
 
-__all__ = [
-    "PretrainedSource",
-    "architecture_of",
-    "banned_ids",
-    "building",
-    "dropout_settings",
-    "plain_architecture",
-    "pretrained_config",
-    "silent_transformers",
-    "vocabulary_of",
-]
-
 _LEFT_OUT = (
     *("architectures", "dtype", "torch_dtype", "transformers_version"),
     *("attn_implementation", "auto_map", "experts_implementation", "quantization_config"),

@@ -14,8 +14,6 @@ from textmill.models.lora import own_weights
 from textmill.models.pretrained.architecture import silent_transformers
 from textmill.runtime.pretrained import COMPUTED, find_pretrained
 
-__all__ = ["copy_weights"]
-
 _RENAMED = (
     ("LayerNorm.gamma", "LayerNorm.weight"),  # in checkpoints of TensorFlow's time
     ("LayerNorm.beta", "LayerNorm.bias"),

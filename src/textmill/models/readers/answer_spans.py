@@ -6,8 +6,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-__all__ = ["BestSpans", "SpanScores", "best_spans", "right_spans"]
-
 
 class SpanScores(NamedTuple):
     """What a reader makes of questions and their contexts."""

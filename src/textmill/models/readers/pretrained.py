@@ -21,8 +21,6 @@ from textmill.models.layers.word_embeddings import WordEmbedding
 from textmill.models.readers.answer_spans import SpanScores
 from textmill.models.vocabulary import HasFramedVocabInfo, ModelVocabInfo
 
-__all__ = ["PretrainedReader"]
-
 MARKS = 4
 """Of a question with its context, at most: one before each, and one behind."""
 

@@ -22,8 +22,6 @@ from textmill.models.poolings import AttentionPooling, MeanPooling
 from textmill.models.readers.answer_spans import SpanScores
 from textmill.models.vocabulary import HasWordVocabInfo, ModelVocabInfo
 
-__all__ = ["LEVELS", "DrqaReader", "JoinedReader", "Reader", "Texts"]
-
 LEVELS = 4
 """How a word of the context can match one of the question, from not at all to letter by letter."""
 

@@ -17,8 +17,6 @@ from textmill.models.layers.dropout import Dropout
 from textmill.models.layers.word_embeddings import CharacterCnn
 from textmill.models.vocabulary import HasFramedVocabInfo
 
-__all__ = ["SentenceScorer"]
-
 SENTENCE_CNN = CharacterCnn.Config(dim=100, filters=100, widths=(1, 2, 3), dropout=0.2)
 
 

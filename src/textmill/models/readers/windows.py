@@ -5,8 +5,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-__all__ = ["Windows", "windows_of"]
-
 
 @dataclass(frozen=True, eq=False)
 class Windows:

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 
 from textmill.errors import DataError
 
-__all__ = ["Document", "DocumentError", "Line", "Parts", "Passage"]
-
 
 class DocumentError(DataError):
     """A document that cannot be read.

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 from textmill.pipelines.documents.document import Line
 
-__all__ = ["HeadingStyle", "dominant_size", "heading_key", "is_reference_heading"]
-
 REFERENCES = frozenset(
     re.sub(r"\s", "", name)
     for name in """

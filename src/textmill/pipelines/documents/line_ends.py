@@ -6,8 +6,6 @@ from collections.abc import Iterable, Sequence
 
 from textmill.pipelines.documents.document import Line, Passage
 
-__all__ = ["Vocabulary", "join_lines", "vocabulary_of"]
-
 Vocabulary = Counter[str]
 """How often a word, or a compound with its hyphens, stands unbroken in a document."""
 

@@ -7,8 +7,6 @@ from itertools import pairwise
 
 from textmill.pipelines.documents.placed_word import PlacedWord
 
-__all__ = ["without_line_numbers"]
-
 FEWEST = 4
 STEPS = {1, 2, 5, 10}
 SHARE = 0.9

@@ -14,8 +14,6 @@ from textmill.pipelines.documents.document import Line
 from textmill.pipelines.documents.line_numbers import without_line_numbers
 from textmill.pipelines.documents.placed_word import PlacedWord
 
-__all__ = ["page_lines", "written"]
-
 BIN = 2.0
 """Points: how finely white is looked for."""
 MOST_CELLS = 1 << 22

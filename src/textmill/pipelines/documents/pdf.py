@@ -18,8 +18,6 @@ from textmill.errors import MissingExtraError, UserError, worded
 from textmill.pipelines.documents.document import Document, DocumentError, Line, Parts, Passage
 from textmill.runtime.bounded_files import opened
 
-__all__ = ["PdfLimits", "read_pdf"]
-
 MIB = 1 << 20
 HEAD = 1024
 """Bytes within which a PDF says that it is one, as readers of PDFs take them."""

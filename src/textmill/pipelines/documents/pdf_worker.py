@@ -23,8 +23,6 @@ from textmill.pipelines.documents.placed_word import PlacedWord
 from textmill.pipelines.documents.running_heads import without_running_heads
 from textmill.pipelines.documents.sections import find_parts
 
-__all__ = ["HYPHEN", "page_words"]
-
 HYPHEN = 2
 """What PDFium gives for a hyphen that ends a line."""
 SAME_LINE = 0.1

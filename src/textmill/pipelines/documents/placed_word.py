@@ -2,8 +2,6 @@
 
 from typing import NamedTuple
 
-__all__ = ["PlacedWord"]
-
 
 class PlacedWord(NamedTuple):
     """Characters without white between them; lengths are in points, y grows downwards.

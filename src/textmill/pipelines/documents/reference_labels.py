@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 
 from textmill.pipelines.documents.document import Line
 
-__all__ = ["labelled_starts", "leading_label"]
-
 FORMS: Mapping[str, re.Pattern[str]] = {
     "bracket": re.compile(r"(\[ ?(\d{1,4}) ?\])\s*"),
     "parenthesis": re.compile(r"(\( ?(\d{1,4}) ?\))\s*"),

@@ -14,8 +14,6 @@ from statistics import median
 
 from textmill.pipelines.documents.document import Line
 
-__all__ = ["column_edges", "unlabelled_starts"]
-
 FLUSH = 0.3
 """Of the size: what begins farther from the edge of its column is indented."""
 INDENT_SHARE, SAME_INDENT = 0.6, 2.0

@@ -10,8 +10,6 @@ from statistics import median
 
 from textmill.pipelines.documents.document import Line
 
-__all__ = ["without_running_heads"]
-
 ROWS = 3
 """From the top and the bottom of a page, in which a running head can be."""
 SAME_HEIGHT = 3.0

@@ -16,8 +16,6 @@ from textmill.pipelines.documents.line_ends import Vocabulary, join_lines, vocab
 from textmill.pipelines.documents.reference_labels import FORMS, labelled_starts
 from textmill.pipelines.documents.reference_starts import column_edges, unlabelled_starts
 
-__all__ = ["find_abstract", "find_body", "find_parts", "find_references"]
-
 MOST_LINES = 50_000
 """Of a list of references: 1,000 pages of them."""
 MOST_LISTS = 10

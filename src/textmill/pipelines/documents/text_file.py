@@ -7,8 +7,6 @@ from textmill.pipelines.documents.document import Document, DocumentError, Line
 from textmill.runtime.bounded_files import read_all
 from textmill.text.encodings import WINDOWS
 
-__all__ = ["read_text"]
-
 MOST_BYTES = 64 << 20
 """Of a file: a million references."""
 MOST_LINES = 1 << 20

@@ -7,8 +7,6 @@ from itertools import pairwise
 
 import numpy as np
 
-__all__ = ["nearest_sentence", "word_for_word"]
-
 _TOKEN = re.compile(r"[^\W_]+(?:[-'][^\W_]+)*|[.,?!]")
 
 

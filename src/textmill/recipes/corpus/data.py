@@ -11,8 +11,6 @@ from textmill.data.rows import Rows
 from textmill.recipes import registries
 from textmill.recipes.corpus.parts import load_corpus
 
-__all__ = ["CorpusPairs"]
-
 
 @registries.datasets.register("corpus_pairs")
 class CorpusPairs(Component, Batched):

@@ -11,8 +11,6 @@ from types import MappingProxyType
 
 from textmill.runtime.files import write_atomic
 
-__all__ = ["Corpus", "five_new_sentences", "hold_out", "load_corpus", "words_of", "write_corpus"]
-
 Pair = tuple[str, str]
 
 FILE = "corpus.tsv.bz2"

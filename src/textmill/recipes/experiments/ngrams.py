@@ -9,8 +9,6 @@ from textmill.data.text_rows import TextRows
 from textmill.text.tokenizers.ngram_tokenizer import FittedNgrams
 from textmill.training import LinearTrainer, Selection
 
-__all__ = ["MOST", "local_ngrams", "ngrams"]
-
 MOST = 8192
 """N-grams of a text: those of a thousand words. A longer one loses its rarest."""
 

@@ -9,8 +9,6 @@ from textmill.recipes.experiments.ngrams import MOST, local_ngrams, ngrams
 from textmill.recipes.experiments.tiny import register_with_local
 from textmill.tasks.regression import PairRegression
 
-__all__ = ["similarity_ngrams"]
-
 
 @register_with_local("similarity/ngrams", local_ngrams)
 def similarity_ngrams() -> Recipe:

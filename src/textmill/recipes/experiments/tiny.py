@@ -12,8 +12,6 @@ from typing import Any, TypeAlias
 from textmill.config.recipe import Recipe, register_experiment
 from textmill.training import Every, Linear
 
-__all__ = ["register_with_local", "tiny"]
-
 STEPS = 20
 Make: TypeAlias = Callable[[], Recipe]
 

@@ -10,8 +10,6 @@ from torch import Tensor
 from textmill.runtime.ranks import Ranks
 from textmill.tasks.task import Loss
 
-__all__ = ["ComparedRows", "ComparesRows"]
-
 
 class ComparedRows:
     """Computes a loss that compares rows: those it is given, or also those of the other ranks.

@@ -3,8 +3,6 @@
 import torch
 from torch import Tensor
 
-__all__ = ["at_places", "real_places"]
-
 
 def real_places(real: Tensor, count: int) -> Tensor:
     """What :func:`at_places` takes for a mask of which the host knows how many are true.

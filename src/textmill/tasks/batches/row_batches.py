@@ -23,18 +23,6 @@ from textmill.errors import DataError
 from textmill.tasks.batches.user_batches import Resumable
 from textmill.tasks.task import Batches, Row, Task
 
-__all__ = [
-    "MixedBatches",
-    "RowBatches",
-    "RowSource",
-    "check_batch",
-    "is_row",
-    "peek",
-    "peek_first",
-    "rows_of",
-]
-
-
 MOST_ROWS = 5_000_000
 """Most rows of data without a length: some 2 GB as dictionaries, and seconds to read."""
 

@@ -15,8 +15,6 @@ from textmill.errors import DataError
 from textmill.text.processors.text_processor import Encoded, longest_texts
 from textmill.text.ragged import Ragged
 
-__all__ = ["Fitting", "seq2seq_batches"]
-
 
 @dataclass
 class Fitting:

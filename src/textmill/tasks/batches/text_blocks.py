@@ -13,8 +13,6 @@ from textmill.errors import DataError, UserError
 from textmill.tasks.batches.row_batches import is_row, peek_first, rows_of
 from textmill.tasks.task import Row
 
-__all__ = ["Carried", "RowSums", "blocks_of", "closed", "rows_with_text"]
-
 
 def rows_with_text(
     data: Iterable[Any], column: str, *, train: bool

@@ -11,8 +11,6 @@ from textmill.data.block_batches import BlockBatch
 from textmill.data.column_batch import ColumnBatch
 from textmill.data.seq2seq_batch import Seq2SeqBatch
 
-__all__ = ["Transfer"]
-
 
 class Transfer:
     """Copies batches from pinned memory on a stream of its own; the host waits for none of it.

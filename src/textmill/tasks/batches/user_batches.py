@@ -13,8 +13,6 @@ from typing_extensions import override
 
 from textmill.runtime.seeds import HostRandom, fold
 
-__all__ = ["ReadyBatches", "Resumable", "ready_batches"]
-
 LOG = logging.getLogger("textmill")
 Drawn = TypeVar("Drawn")
 

@@ -15,8 +15,6 @@ from textmill.errors import DataError, UserError
 from textmill.text.metadata import SavedTextError, read_registered, settings_of, write_description
 from textmill.text.ragged import Ragged
 
-__all__ = ["Column", "ColumnKind", "columns", "load_column", "texts_of"]
-
 columns = Registry(
     "column",
     {

@@ -17,8 +17,6 @@ from textmill.text.features.dictionaries import Dictionary, GivenKinds, Phrases
 from textmill.text.metadata import SavedTextError, read_bytes
 from textmill.text.ragged import Ragged
 
-__all__ = ["DictionaryColumn", "GivenKindsColumn", "PhrasesColumn"]
-
 PHRASES = "phrases.tsv"
 LARGEST = 1 << 28
 """Bytes of saved phrases: some 10 million."""

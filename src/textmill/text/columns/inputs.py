@@ -20,11 +20,6 @@ from textmill.text.features.spelling import Affixes, Characters
 from textmill.text.features.word_pieces import WordPieces
 from textmill.text.tokenizers.tokenizer import Tokenizer
 
-__all__ = [
-    "BESIDE_TEXT", "BESIDE_WORDS", "TEXT_KINDS", "WORD_KINDS", "TextFeatures", "WordFeatures",
-    "text_columns", "word_columns",
-]  # fmt: skip
-
 
 @dataclass(frozen=True, kw_only=True)
 class TextFeatures:

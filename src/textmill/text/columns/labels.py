@@ -15,11 +15,6 @@ from textmill.text.features.labels import UNSEEN, Labels, one_label, split_label
 from textmill.text.features.slots import Format, Slots
 from textmill.text.ragged import Ragged
 
-__all__ = [
-    "LabelColumn", "LabelsColumn", "NamedLabels", "SeveralLabels", "SlotsColumn", "TagsColumn",
-    "label_column",
-]  # fmt: skip
-
 
 class NamedLabels(Column):
     """Base of columns of labels.

@@ -21,9 +21,6 @@ from textmill.text.cells import of_one_row, placed_errors, training_cells, unlis
 from textmill.text.columns.column import Column, columns
 from textmill.text.ragged import Ragged
 
-__all__ = ["FittedNumbers", "NumberCheck", "NumberColumn", "Numbers", "NumbersColumn", "numbers_in"]
-
-
 LARGEST = float(np.finfo(np.float32).max)
 """Of a number that a module is given, 3.4e38."""
 LEAST = 1e-30

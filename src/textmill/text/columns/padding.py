@@ -9,8 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 from textmill.text.columns.column import Column
 from textmill.text.ragged import Ragged
 
-__all__ = ["padded_columns"]
-
 
 def padded_columns(
     encoded: Mapping[str, Ragged],

@@ -14,8 +14,6 @@ from textmill.text.features.passages import TokenizedPassage, read_passages
 from textmill.text.features.slots import text_of
 from textmill.text.ragged import Ragged
 
-__all__ = ["AnswersColumn", "MatchesColumn", "PassageColumn"]
-
 STEM = 5
 """Letters that two words share where they are taken for forms of one; shorter words have none."""
 

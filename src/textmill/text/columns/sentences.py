@@ -14,8 +14,6 @@ from textmill.text.features.sentences import read_sentences
 from textmill.text.features.word_pieces import WordPieces
 from textmill.text.ragged import Ragged, offsets_of
 
-__all__ = ["OverlapsColumn", "SentencesColumn"]
-
 
 @columns.register("sentences")
 class SentencesColumn(PiecesColumn):

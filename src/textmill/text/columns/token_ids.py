@@ -19,8 +19,6 @@ from textmill.text.tokenizers.tokenizer import (
     load_tokenizer,
 )
 
-__all__ = ["IdsColumn", "TextColumn", "encoded_one", "one_limit"]
-
 
 class IdsColumn(Column):
     """Base of columns whose numbers are the ids of a tokenizer.

@@ -10,8 +10,6 @@ from textmill.text.columns.column import columns
 from textmill.text.columns.labels import TagsColumn
 from textmill.text.features.tree_tags import TreeTags, read_cell
 
-__all__ = ["TreesColumn"]
-
 
 @columns.register("trees")
 class TreesColumn(TagsColumn):

@@ -20,11 +20,6 @@ from textmill.text.tokenizers.ngram_tokenizer import NgramTokenizer
 from textmill.text.tokenizers.tokenizer import Tokenizer, encode_column, load_tokenizer
 from textmill.text.tokenizers.word_tokenizer import WordTokenizer
 
-__all__ = [
-    "MOST_NGRAMS", "AffixesColumn", "CharactersColumn", "NgramsColumn", "PiecesColumn",
-    "WordPartsColumn", "WordsColumn", "check_words", "joined_words",
-]  # fmt: skip
-
 KEPT, LONGEST_KEPT = 1 << 12, 128
 """Words whose parts a column remembers, each of some 200 bytes, and characters of one."""
 

@@ -14,17 +14,6 @@ from textmill.errors import DataError, UserError
 from textmill.text import registries
 from textmill.text.cells import training_cells, words_in
 
-__all__ = [
-    "Dictionary",
-    "Finding",
-    "FittedKinds",
-    "GivenKinds",
-    "Phrases",
-    "PhrasesOfFile",
-    "kinds_in",
-    "read_phrases",
-]
-
 MOST_KINDS = 1 << 20
 """Kinds that a dictionary may have: their vectors take 64 MB. Batches hold a kind's number in a
 float32, which is exact up to 16 times as many."""

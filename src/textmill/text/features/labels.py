@@ -13,8 +13,6 @@ from textmill.errors import DataError, UserError
 from textmill.text import registries
 from textmill.text.cells import ListCell, placed_errors, training_cell, unlisted
 
-__all__ = ["UNSEEN", "FittedLabels", "Labels", "one_label", "split_labels"]
-
 UNSEEN = -2
 """The number of a label that training has not seen, in rows that are evaluated; padding is -1."""
 

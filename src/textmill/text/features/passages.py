@@ -6,8 +6,6 @@ from itertools import pairwise
 from textmill.text.tokenizers.tokenizer import Tokenizer
 from textmill.text.tokenizers.word_tokenizer import WordTokenizer
 
-__all__ = ["Place", "RecentPlaces", "TokenizedPassage", "read_passages"]
-
 Place = tuple[int, int]
 
 LONGEST = 64

@@ -7,8 +7,6 @@ from typing import Any
 from textmill.errors import DataError
 from textmill.text.cells import unlisted
 
-__all__ = ["REFERENCES", "references_of"]
-
 REFERENCES = "references"
 """The column of all right summaries of a row."""
 

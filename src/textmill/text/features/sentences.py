@@ -10,8 +10,6 @@ from textmill.errors import DataError
 from textmill.text.cells import unlisted
 from textmill.text.tokenizers.tokenizer import not_text
 
-__all__ = ["Sentences", "overlap", "read_sentences", "sentence_places"]
-
 _MARKS = r"[\"'()\[\]\u2018\u2019\u201c\u201d]*+"
 # What ends in full stops is looked at once: a match begins at the first of them.
 _END = re.compile(

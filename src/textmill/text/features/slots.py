@@ -15,19 +15,6 @@ from textmill.text.cells import ListCell, placed_errors, training_cell, words_in
 from textmill.text.features.labels import SHOWN, shown
 from textmill.text.tokenizers.tokenizer import not_text
 
-__all__ = [
-    "FittedSlots",
-    "Format",
-    "SlotSpan",
-    "Slots",
-    "SpansError",
-    "places_of",
-    "read_slots",
-    "spans_of",
-    "tags_of",
-    "text_of",
-]
-
 Format = Literal["tags", "spans"]
 """How a cell has its slots: ``O B-time I-time``, a tag for each word; or ``16:24:time,39:57:day``,
 the first character of each and the one after its last, counted from 0, with its name."""

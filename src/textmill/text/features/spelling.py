@@ -15,8 +15,6 @@ from textmill.errors import UserError
 from textmill.text import registries
 from textmill.text.cells import training_cells, words_in
 
-__all__ = ["Affixes", "Characters", "FittedAffixes", "FittedCharacters", "word_shape"]
-
 PAD, UNK, BEGIN, END, FIRST = 0, 1, 2, 3, 4
 LEAST = 4
 """Places of a word: its two marks and two characters."""

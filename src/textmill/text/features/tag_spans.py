@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-__all__ = ["IOBES", "MARKS", "NO_KIND", "Scheme", "Span", "tag_spans"]
-
 Scheme = Literal["bio", "bilou", "io"]
 """How tags mark spans: ``B-`` begins one and ``I-`` goes on; with ``L-`` for its last token and
 ``U-`` for one of a single token, which IOBES writes ``E-`` and ``S-``; or ``I-``, or the bare kind,

@@ -22,8 +22,6 @@ from textmill.text import registries
 from textmill.text.cells import placed_errors, training_cell
 from textmill.text.features.labels import Labels
 
-__all__ = ["FittedTreeTags", "TreeTags", "tags_of_tree", "tree_of_tags"]
-
 NOTHING = "O"
 """The tag of a word before which nothing opens, and behind which nothing closes."""
 DEEPEST = 100

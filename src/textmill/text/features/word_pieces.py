@@ -16,8 +16,6 @@ from textmill.text.tokenizers.fitted_tokenizer import FittedTokenizer
 from textmill.text.tokenizers.pretrained import PretrainedTokenizer, tokenizer_of
 from textmill.text.tokenizers.tokenizer import Tokenizer, VocabInfo
 
-__all__ = ["FittedPieces", "PretrainedPieces", "WordPieces"]
-
 MOST = 64
 """Places of a word: every word has as many."""
 

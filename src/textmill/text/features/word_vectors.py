@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from textmill.errors import DataError, UserError
 from textmill.runtime.bounded_files import opened
 
-__all__ = ["WordVectors", "read_word_vectors"]
-
 LONGEST_WORD, LONGEST_NUMBER = 1 << 16, 64
 """Bytes of a word and of one of its numbers, with what is between them; many times the usual."""
 

@@ -7,8 +7,6 @@ from textmill.errors import DataError
 from textmill.text.processors.text_processor import CHARACTERS_A_TOKEN, Seq2SeqText
 from textmill.text.tokenizers.tokenizer import not_text
 
-__all__ = ["prefix_ids", "prefix_of"]
-
 
 def prefix_of(row: Mapping[str, Any], default: str) -> str:
     """What the answer to a row is to begin with: its own ``prefix``, else the default.

@@ -15,8 +15,6 @@ from textmill.text.columns.token_ids import TextColumn
 from textmill.text.processors.column_processor import ColumnsText
 from textmill.text.processors.text_processor import text_processors
 
-__all__ = ["ClassificationText", "Classified", "LabelText", "PairLabelText"]
-
 
 @dataclass(frozen=True)
 class Classified:

@@ -22,8 +22,6 @@ from textmill.text.processors.text_processor import (
     text_processors,
 )
 
-__all__ = ["ColumnsText", "PlainColumns", "fitted_with"]
-
 
 class ColumnsText(TextProcessor):
     """Rows of typed columns to arrays, and scores to answers.

@@ -14,8 +14,6 @@ from textmill.text.columns.token_ids import TextColumn
 from textmill.text.processors.column_processor import ColumnsText
 from textmill.text.processors.text_processor import text_processors
 
-__all__ = ["ComparedTexts", "Embedded", "EmbeddingText"]
-
 DIGITS = 9
 """Of numbers as data: from so many the same float32 is read back (C's ``FLT_DECIMAL_DIG``)."""
 

@@ -20,8 +20,6 @@ from textmill.text.processors.column_processor import ColumnsText
 from textmill.text.processors.tagging import MarkedText
 from textmill.text.processors.text_processor import Encoded, text_processors
 
-__all__ = ["Frame", "FrameSlot", "IntentSlotText"]
-
 
 @dataclass(frozen=True)
 class FrameSlot(MarkedText):

@@ -19,8 +19,6 @@ from textmill.text.processors.text_processor import Encoded, text_processors
 from textmill.text.ragged import Ragged
 from textmill.text.tokenizers.tokenizer import Tokenizer, not_text
 
-__all__ = ["Continued", "LanguageText", "MeasuredText", "TextOnly"]
-
 
 @dataclass(frozen=True)
 class Continued:

@@ -17,8 +17,6 @@ from textmill.text.processors.language_model import MeasuredText, TextOnly
 from textmill.text.processors.text_processor import text_processors
 from textmill.text.tokenizers.tokenizer import PieceKinds, pieces_of
 
-__all__ = ["MASK", "Fill", "Filled", "FoundTokens", "MaskedText"]
-
 MASK = "[MASK]"
 """What a text has in place of a token that is to be found, as BERT's texts do."""
 

@@ -23,8 +23,6 @@ from textmill.text.processors.column_processor import ColumnsText
 from textmill.text.processors.text_processor import Encoded, text_processors
 from textmill.text.tokenizers.tokenizer import Tokenizer
 
-__all__ = ["Answer", "AnswerTokens", "GoldAnswers", "QuestionText"]
-
 CHUNK = 4096
 """Rows whose equal contexts are read once in a check, and whose texts it holds."""
 TOGETHER = 32

@@ -12,8 +12,6 @@ from textmill.text.columns.token_ids import TextColumn
 from textmill.text.processors.column_processor import ColumnsText
 from textmill.text.processors.text_processor import text_processors
 
-__all__ = ["Ranked", "RankingText"]
-
 
 @dataclass(frozen=True)
 class Ranked:

@@ -14,8 +14,6 @@ from textmill.text.columns.token_ids import TextColumn
 from textmill.text.processors.column_processor import ColumnsText
 from textmill.text.processors.text_processor import text_processors
 
-__all__ = ["Estimated", "NumberText", "PairNumberText", "RegressionText"]
-
 
 @dataclass(frozen=True)
 class Estimated:

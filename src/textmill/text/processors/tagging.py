@@ -19,8 +19,6 @@ from textmill.text.features.tag_spans import Scheme, tag_spans
 from textmill.text.processors.column_processor import ColumnsText
 from textmill.text.processors.text_processor import Encoded, text_processors
 
-__all__ = ["MarkedText", "Tagged", "TaggedSpan", "TaggingText", "TagsCheck"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class MarkedText:

@@ -23,18 +23,6 @@ from textmill.text.tokenizers.tokenizer import (
     load_tokenizer,
 )
 
-__all__ = [
-    "CHARACTERS_A_TOKEN",
-    "Encoded",
-    "Mismatch",
-    "Seq2SeqText",
-    "TextProcessor",
-    "load_text_processor",
-    "longest_texts",
-    "source_text",
-    "text_processors",
-]
-
 text_processors = Registry(
     "text processor",
     {

@@ -18,8 +18,6 @@ from textmill.text.features.tree_tags import read_cell, tree_of_tags
 from textmill.text.processors.column_processor import ColumnsText
 from textmill.text.processors.text_processor import Encoded, text_processors
 
-__all__ = ["Parsed", "TreeCheck", "TreesText"]
-
 
 @dataclass(frozen=True)
 class Parsed:

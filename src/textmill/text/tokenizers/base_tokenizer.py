@@ -30,16 +30,6 @@ from textmill.text.tokenizers.tokenizer import (
     not_text,
 )
 
-__all__ = [
-    "LanguageConfig",
-    "LanguageSettings",
-    "MarkedEncoder",
-    "Marks",
-    "Pieces",
-    "TaggedTokenizer",
-    "in_order",
-]
-
 Tags = Literal["auto", "always", "never"]
 LANGUAGE_SETTINGS: dict[str, type] = {
     "source_langs": list,

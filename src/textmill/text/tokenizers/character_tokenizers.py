@@ -26,8 +26,6 @@ from textmill.text.tokenizers.base_tokenizer import (
 )
 from textmill.text.tokenizers.tokenizer import UNKNOWN
 
-__all__ = ["ByteTokenizer", "CharacterTokenizer", "covering"]
-
 
 def covering(texts: Iterable[str], coverage: float, min_count: int = 1) -> list[str]:
     """The most frequent characters that make up that share of the texts, most frequent first.

@@ -6,8 +6,6 @@ from pathlib import Path
 
 from textmill.runtime.files import make_folder, sha256, write_atomic
 
-__all__ = ["kept"]
-
 LOG = logging.getLogger("textmill")
 
 

@@ -22,8 +22,6 @@ from textmill.text.tokenizers.sentencepiece import ModelType, train_sentencepiec
 from textmill.text.tokenizers.tokenizer import Tokenizer, fit_at_most, refuse_huge
 from textmill.text.tokenizers.training_text import TrainingText, training_text
 
-__all__ = ["FittedTokenizer", "Kind"]
-
 Kind = Literal[
     "sentencepiece",
     "bpe",

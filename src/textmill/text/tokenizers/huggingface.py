@@ -31,8 +31,6 @@ from textmill.text.tokenizers.tokenizer_json import (
     parse_tokenizer_json,
 )
 
-__all__ = ["HuggingFaceTokenizer"]
-
 CHUNK = 16_384
 """Texts encoded at once: each is an object of some hundred bytes until its ids are copied."""
 KEPT, LONGEST_KEPT, LONGEST = 1 << 14, 128, 1 << 10

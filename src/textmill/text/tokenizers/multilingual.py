@@ -33,8 +33,6 @@ from textmill.text.tokenizers.sentencepiece import (
     train_sentencepiece,
 )
 
-__all__ = ["MultilingualTokenizer"]
-
 _TRAINED_BY = ("model_type", "character_coverage", "byte_fallback", "pieces")
 
 

@@ -38,8 +38,6 @@ from textmill.text.tokenizers.tokenizer import (
 )
 from textmill.text.tokenizers.word_tokenizer import LARGEST, NONE, PAD, UNK, WORD, fitted_text
 
-__all__ = ["FittedNgrams", "NgramTokenizer", "Orders"]
-
 FIRST = 2
 """The id of the first n-gram."""
 NGRAMS = "ngrams.txt"

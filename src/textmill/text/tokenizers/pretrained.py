@@ -19,8 +19,6 @@ from textmill.text.tokenizers.pretrained_sentencepiece import PretrainedSentence
 from textmill.text.tokenizers.started_tokenizer import StartedTokenizer
 from textmill.text.tokenizers.tokenizer_json import LARGEST_FILE
 
-__all__ = ["PretrainedTokenizer", "tokenizer_of"]
-
 _NLLB = re.compile(r"[a-z]{3}_[A-Z][a-z]{3}")
 """A language of NLLB: its files name one in their template, and each text has its own."""
 _EXAMPLES = {

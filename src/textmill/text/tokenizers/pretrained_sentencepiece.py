@@ -22,8 +22,6 @@ from textmill.text.tokenizers.started_tokenizer import StartedTokenizer
 from textmill.text.tokenizers.tokenizer import Mode
 from textmill.text.tokenizers.tokenizer_json import LARGEST_FILE
 
-__all__ = ["PretrainedSentencePiece"]
-
 CHUNK = 16_384
 """Texts encoded at once: each piece is a string until its id is looked up."""
 _MARKS = ("<pad>", "<unk>", "<s>", "</s>")

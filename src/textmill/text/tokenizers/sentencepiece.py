@@ -18,16 +18,6 @@ from textmill.text.metadata import SavedTextError, read_bytes
 from textmill.text.ragged import Ragged
 from textmill.text.tokenizers.tokenizer import TooLargeVocabularyError, not_text, refuse_huge
 
-__all__ = [
-    "DEFAULT_VOCAB_SIZE",
-    "ModelType",
-    "encode_pieces",
-    "load_sentencepiece",
-    "parse_sentencepiece",
-    "sentencepiece_model",
-    "train_sentencepiece",
-]
-
 ModelType = Literal["unigram", "bpe", "char", "word"]
 DEFAULT_VOCAB_SIZE = 5_000
 LARGEST_MODEL = 1 << 29

@@ -18,8 +18,6 @@ from textmill.text.tokenizers.base_tokenizer import (
 )
 from textmill.text.tokenizers.tokenizer import Encoder, Mode
 
-__all__ = ["StartedTokenizer"]
-
 
 class StartedTokenizer(TaggedTokenizer):
     """A tokenizer that frames texts as a pretrained model was trained to read and write them.

@@ -18,22 +18,6 @@ from textmill.text import registries
 from textmill.text.metadata import SavedTextError, read_registered, write_description
 from textmill.text.ragged import Ragged
 
-__all__ = [
-    "UNKNOWN",
-    "Decoder",
-    "Encoder",
-    "Mode",
-    "PieceKinds",
-    "Tokenizer",
-    "TooLargeVocabularyError",
-    "VocabInfo",
-    "fit_at_most",
-    "load_tokenizer",
-    "not_text",
-    "pieces_of",
-    "refuse_huge",
-]
-
 Mode = Literal["source", "target"]
 DESCRIPTION = "tokenizer.json"
 MOST = 1 << 22

@@ -17,8 +17,6 @@ from textmill.text.tokenizers.sentencepiece import sentencepiece_model
 from textmill.text.tokenizers.single_thread import tokenizers
 from textmill.text.tokenizers.tokenizer import TooLargeVocabularyError, not_text, refuse_huge
 
-__all__ = ["JsonKind", "fit_tokenizer_json"]
-
 JsonKind = Literal["bpe", "byte_bpe", "unigram", "wordpiece", "words"]
 SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
 """No kind can learn such a piece: all split words from punctuation."""

@@ -12,8 +12,6 @@ from typing import IO
 from textmill.errors import DataError, UserError
 from textmill.text.cells import Fingerprinted, training_cell
 
-__all__ = ["TrainingText", "training_text"]
-
 LOG = logging.getLogger("textmill")
 
 HELD_BYTES = 64 << 20

@@ -35,8 +35,6 @@ from textmill.text.tokenizers.tokenizer import (
     refuse_huge,
 )
 
-__all__ = ["FittedWords", "Split", "WordTokenizer", "unknown_words", "with_unknown"]
-
 Split = Literal["space", "punctuation"]
 """What divides words: white space; or each mark of punctuation, a word of its own, too."""
 WORD: Final[Mapping[Split, re.Pattern[str]]] = {

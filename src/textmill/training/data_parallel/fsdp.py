@@ -18,8 +18,6 @@ from textmill.runtime.ranks import Ranks
 from textmill.tasks.task import Loss
 from textmill.training.blocks import blocks_of
 
-__all__ = ["FullySharded", "Shards", "check_elementwise", "is_sharded"]
-
 ELEMENTWISE = (Adam, SGD, RMSprop, Adagrad, Adadelta, Adamax, NAdam, RAdam, Rprop)
 """Optimizers of torch that move each number by its own gradient alone; AdamW is an Adam."""
 HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_load_state_dict_post_hooks")

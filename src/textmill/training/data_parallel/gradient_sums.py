@@ -11,8 +11,6 @@ from textmill.errors import UserError
 from textmill.runtime.ranks import Ranks
 from textmill.tasks.task import Loss
 
-__all__ = ["GradientSums", "Replicated"]
-
 GROUP = 4 << 20
 """Bytes of gradients that are sent at once: one by one, small tensors would each wait for an
 answer, and of few large groups the last would be all that is waited for."""

@@ -9,16 +9,6 @@ from textmill.data.batching import Filler
 from textmill.runtime.ranks import Ranks
 from textmill.tasks.task import Batches, DetailedBatches
 
-__all__ = [
-    "Shared",
-    "SharedBatches",
-    "joined",
-    "shared_batches",
-    "shares_of",
-    "tell_idle",
-    "whole_batches",
-]
-
 LOG = logging.getLogger("textmill")
 
 

@@ -12,8 +12,6 @@ from textmill.runtime.ranks import Ranks
 from textmill.tasks.task import Loss, Task
 from textmill.training.data_parallel.gradient_sums import Replicated
 
-__all__ = ["WrappedModule", "is_wrapped"]
-
 
 def is_wrapped(module: nn.Module) -> bool:
     """Whether a module is a DistributedDataParallel.

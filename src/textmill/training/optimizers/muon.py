@@ -12,8 +12,6 @@ from textmill.training import registries
 from textmill.training.layer_rates import hidden_matrices
 from textmill.training.optimizers.optimizer import AlgorithmConfig, Optimizer, without_compiler
 
-__all__ = ["Muon"]
-
 
 class MuonAndAdamW(torch.optim.Optimizer):
     """Two optimizers over the groups and the state of one; ``by`` says whose a group is."""

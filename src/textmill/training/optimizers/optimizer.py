@@ -19,8 +19,6 @@ from textmill.errors import UserError
 from textmill.tasks.task import Task
 from textmill.training.layer_rates import freeze, layer_width, rate_factors, split_by_rate
 
-__all__ = ["AlgorithmConfig", "Optimizer", "without_compiler"]
-
 LOG = logging.getLogger("textmill")
 O = TypeVar("O", bound=torch.optim.Optimizer)  # noqa: E741  # an optimizer
 

@@ -10,8 +10,6 @@ from textmill.errors import UserError
 from textmill.training import registries
 from textmill.training.optimizers.optimizer import AlgorithmConfig, Optimizer
 
-__all__ = ["SGD", "Adafactor", "Adam", "AdamW", "FusedAdam"]
-
 
 class FusedAdam(Optimizer):
     """Base of optimizers that are one of torch's kinds of Adam, in its fused form."""

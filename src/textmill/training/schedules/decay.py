@@ -11,14 +11,6 @@ from textmill.errors import UserError
 from textmill.training import registries
 from textmill.training.schedules.schedule import Schedule
 
-__all__ = [
-    "Constant",
-    "Cosine",
-    "InverseSquareRoot",
-    "Linear",
-    "Plateau",
-]
-
 
 @registries.schedules.register("constant")
 class Constant(Schedule):

@@ -15,8 +15,6 @@ from textmill.config.component import Config as BaseConfig
 from textmill.config.validators import require
 from textmill.errors import UserError
 
-__all__ = ["Schedule"]
-
 
 class Schedule(Component):
     """Base of the schedules: a linear warm-up, then the shape of the subclass."""

@@ -29,8 +29,6 @@ from textmill.training.warm_start.run_differences import (
     text_of,
 )
 
-__all__ = ["Initial", "below", "fits", "moved", "moved_modules"]
-
 LOG = logging.getLogger("textmill")
 
 SHOWN = 8

@@ -30,20 +30,6 @@ from textmill.text.processors.column_processor import ColumnsText
 from textmill.text.processors.text_processor import TextProcessor, load_text_processor
 from textmill.text.tokenizers.tokenizer import Tokenizer
 
-__all__ = [
-    "FittedInput",
-    "belonging",
-    "built_without",
-    "changed",
-    "difference",
-    "ids_of",
-    "other_fitted",
-    "other_settings",
-    "standing_for",
-    "tables",
-    "text_of",
-]
-
 NAMED = ("known", "kinds", "names")
 """Where a fitted thing that is no sequence keeps the names of its ids, in their order."""
 PLACES = ("prefixes", "suffixes")

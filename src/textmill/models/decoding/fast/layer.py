@@ -16,8 +16,6 @@ from textmill.models.layers.layer import Residual
 from textmill.models.layers.linear import LinearLayer
 from textmill.models.layers.norms import LayerNorm
 
-__all__ = ["Affine", "FastLayer", "norm_of"]
-
 
 @final
 @dataclass(frozen=True)

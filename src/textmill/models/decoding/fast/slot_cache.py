@@ -14,8 +14,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-__all__ = ["LEAST_SLOTS", "SlotCache"]
-
 LEAST_SLOTS: Final = 16
 """Attention over fewer slots takes as many, the rest masked: torch's softmax and batched product
 leave their vector paths under it (32 rows of 4 heads: 54 us over 8 slots, 18 over 16)."""

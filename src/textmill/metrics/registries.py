@@ -17,8 +17,7 @@ reporters = Registry(
         "textmill.metrics.reporters.console": ["console"],
         "textmill.metrics.reporters.jsonl": ["jsonl"],
         "textmill.metrics.reporters.predictions": ["predictions"],
-        "textmill.metrics.reporters.services": ["mlflow", "trackio", "wandb"],
-        "textmill.metrics.reporters.tensorboard": ["tensorboard"],
+        "textmill.metrics.reporters.services": ["mlflow", "tensorboard", "trackio", "wandb"],
     },
     plural="reporters",
 )

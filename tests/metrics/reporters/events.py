@@ -7,7 +7,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 def scalars(folder: Path) -> dict[str, list[tuple[int, str]]]:
     """Step and value of every event by tag; rates are left out, since the clock decides them."""
-    reader = EventAccumulator(str(folder), purge_orphaned_data=False)
+    reader = EventAccumulator(str(folder))
     reader.Reload()
     return {
         tag: [(event.step, repr(event.value)) for event in reader.Scalars(tag)]

@@ -6,64 +6,72 @@ import time
 from pathlib import Path
 from typing import Any
 
+from tests.metrics.reporters.events import scalars
+
 BLOCK = 32_768
 
 
-def mlflow_values(folder: Path) -> dict[str, list[tuple[int, str]]]:
-    """Step and value by name, of the one run in a local store."""
+def tensorboard_values(folder: Path, run: str | None) -> dict[str, list[tuple[int, str]]]:
+    """Step and value by name, as TensorBoard shows them."""
+    return scalars(folder)
+
+
+def mlflow_values(folder: Path, run: str) -> dict[str, list[tuple[int, str]]]:
+    """Step and value by name, in a local store."""
     from mlflow.tracking import MlflowClient
 
     client = MlflowClient(tracking_uri=f"file:{folder / 'mlruns'}")
-    experiment = client.get_experiment_by_name("textmill")
-    (run,) = client.search_runs([experiment.experiment_id])
     return {
-        name: [(m.step, repr(m.value)) for m in client.get_metric_history(run.info.run_id, name)]
-        for name in sorted(run.data.metrics)
+        name: [(m.step, repr(m.value)) for m in client.get_metric_history(run, name)]
+        for name in sorted(client.get_run(run).data.metrics)
         if not name.startswith("time/")
     }
 
 
-def trackio_values(folder: Path) -> dict[str, list[tuple[int, str]]]:
-    """Step and value by name, of the run that a folder reports to trackio's local database."""
+def trackio_values(folder: Path, run: str) -> dict[str, list[tuple[int, str]]]:
+    """Step and value by name, in trackio's local database."""
     from trackio.sqlite_storage import SQLiteStorage
 
-    run = json.loads((folder / "trackio.jsonl").read_text().splitlines()[0])["run"]
-    found: dict[str, list[tuple[int, str]]] = {}
+    values: dict[str, list[tuple[int, str]]] = {}
     for row in SQLiteStorage.get_logs("textmill", run):
         for name, value in row.items():
             if "/" in name and not name.startswith("time/"):
-                found.setdefault(name, []).append((row["step"], repr(float(value))))
-    return dict(sorted(found.items()))
+                values.setdefault(name, []).append((row["step"], repr(float(value))))
+    return dict(sorted(values.items()))
 
 
-def wandb_values(folder: Path) -> dict[str, list[tuple[int, str]]]:
-    """Step and value by name, of all offline files of a folder, which are of one run.
+def wandb_values(folder: Path, run: str) -> dict[str, list[tuple[int, str]]]:
+    """Step and value by name, of all offline files of a run.
 
     A value that is in two of them counts once: W&B takes what it counts as a step once.
     """
-    found: dict[str, set[tuple[int, float]]] = {}
-    names = set()
-    for record in _wandb_records(folder):
-        if record.HasField("run"):
-            names.add(record.run.run_id)
+    values: dict[str, set[tuple[int, str]]] = {}
+    for record in _wandb_records(folder, run):
         if record.HasField("history"):
             items = {
                 item.key or ".".join(item.nested_key): json.loads(item.value_json)
                 for item in record.history.item
             }
             for name, value in items.items():
-                if name != "step" and not name.startswith(("time/", "_")):
-                    found.setdefault(name, set()).add((items["step"], repr(float(value))))
-    assert len(names) == 1
-    return {name: sorted(values) for name, values in sorted(found.items())}
+                if not name.startswith(("time/", "_")):
+                    values.setdefault(name, set()).add((items["_step"], repr(float(value))))
+    return {name: sorted(steps) for name, steps in sorted(values.items())}
 
 
-def _wandb_records(folder: Path) -> list[Any]:
+READ = {
+    "mlflow": mlflow_values,
+    "tensorboard": tensorboard_values,
+    "trackio": trackio_values,
+    "wandb": wandb_values,
+}
+
+
+def _wandb_records(folder: Path, run: str) -> list[Any]:
     """All records, once the newest file ends: wandb's own process writes it a moment later."""
     from wandb.proto.wandb_internal_pb2 import Record
 
     for _ in range(100):
-        files = sorted(folder.glob("wandb/offline-run-*/*.wandb"))
+        files = sorted(folder.glob(f"wandb/offline-run-*-{run}/*.wandb"))
         records = [
             [Record.FromString(data) for data in _records(path.read_bytes())] for path in files
         ]

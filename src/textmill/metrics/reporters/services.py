@@ -1,42 +1,187 @@
-"""Services that take the values of a run: MLflow, trackio, Weights & Biases."""
+"""Services that take the values of a run: MLflow, TensorBoard, trackio, Weights & Biases."""
 
+import importlib.util
 import io
 import logging
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, redirect_stdout
-from typing import Any, Literal, final
+import uuid
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from contextlib import redirect_stdout
+from typing import Any, ClassVar, Literal, final
 
 from typing_extensions import override
 
+from textmill.config.component import Component, setting
 from textmill.config.component import Config as BaseConfig
-from textmill.config.component import setting
-from textmill.errors import UserError
+from textmill.config.values.raw_values import untyped
+from textmill.config.values.yaml_files import read_yaml
+from textmill.errors import MissingExtraError, UserError
 from textmill.metrics import registries
-from textmill.metrics.reporters.remote_reporter import RemoteReporter, Sent, digest_of
-from textmill.metrics.reporters.reporter import RunInfo
+from textmill.metrics.reporters.reporter import Progress, Reporter, RunInfo
 from textmill.runtime.run_context import Experiment
 
 LOG = logging.getLogger("textmill")
 
-MOST_METRICS = 1_000
-"""In one call; the service refuses more."""
-WAITS = (0.5, 1.0, 2.0, 4.0, 8.0)
-"""Seconds between tries while the service of a killed process still holds the run."""
+
+class ServiceReporter(Component, Reporter):
+    """Base of the reporters that hand values to a service.
+
+    Checkpoints keep the name by which the service knows the run, so a resumed run goes on in the
+    same run there. A service that fails never ends a training: a warning says so once, and the
+    service gets nothing more until the run is resumed. The record of a run is ``metrics.jsonl``.
+
+    A subclass says how to open the run (:meth:`resume`), how to hand values over (:meth:`log`) and
+    how to close the run (:meth:`finish`); each may raise anything.
+
+    Raises:
+        MissingExtraError: The package is not installed.
+    """
+
+    service: ClassVar[str]
+    """Its name, for messages."""
+    package: ClassVar[str]
+    """The package to import, the reporter's registered name and the extra's name."""
+
+    config: Any
+
+    def __init__(self, config: BaseConfig, *, xp: Experiment) -> None:
+        if importlib.util.find_spec(self.package) is None:
+            what = f"The reporter '{self.package}'"
+            raise MissingExtraError(self.package, extra=self.package, what=what)
+        self.config, self._xp = config, xp
+        self.run: str | None = None
+        """The service's name for the run; None if the service has none yet, or chooses none."""
+        self._step, self._is_open, self._is_complete = 0, False, False
+
+    @override
+    def start(self, info: RunInfo) -> None:
+        self._step = info.step
+        self._is_open = True
+        self._try(self.resume, info.step)
+
+    @override
+    def report(self, split: str, progress: Progress, values: Mapping[str, float]) -> None:
+        self._step = int(progress.get("step") or 0)
+        named = {f"{split}/{name}": float(value) for name, value in values.items()}
+        rates = progress.get("time", {}).items() if split == "train" else ()
+        named |= {f"time/{name}": float(v) for name, v in rates if name.endswith("_per_second")}
+        self._try(self.log, self._step, named)
+
+    @override
+    def state_dict(self) -> dict[str, Any]:
+        """The service's name for the run, and the last step that was reported."""
+        return {"run": self.run, "step": self._step}
+
+    @override
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Goes on in the run of that name; what the service has, it keeps."""
+        self.run, self._step = state["run"], int(state["step"])
+
+    @override
+    def end(self, summary: Mapping[str, Any]) -> None:
+        self._is_complete = True
+        self.close()
+
+    @override
+    def close(self) -> None:
+        self._try(self.finish)
+        self._is_open = False
+
+    def _try(self, function: Callable[..., None], *args: Any) -> None:
+        """Calls ``function`` while the service is open; an error closes it, with a warning."""
+        if not self._is_open:
+            return
+        try:
+            function(*args)
+        except Exception as error:  # services' errors have no base of their own
+            self._is_open = False
+            LOG.warning(
+                "%s failed and is left out until the run is resumed; metrics.jsonl has all "
+                "values. It said: %s",
+                self.service,
+                " ".join(str(error).split()) or type(error).__name__,
+            )
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The run's resolved settings, nested; empty if there is no ``config.yaml``."""
+        file = self._xp.folder / "config.yaml"
+        settings = read_yaml(file).entries.get("settings") if file.is_file() else None
+        plain = None if settings is None else untyped(settings)
+        return plain if isinstance(plain, dict) else {}
+
+    @property
+    def title(self) -> str:
+        """What a person knows the run by: its recipe and key."""
+        return f"{self._xp.recipe} {self._xp.key}".strip()
+
+    @abstractmethod
+    def resume(self, step: int) -> None:
+        """Opens the run named :attr:`run` to go on after ``step``, or a new one, and names it."""
+
+    @abstractmethod
+    def log(self, step: int, values: Mapping[str, float]) -> None:
+        """Hands values over, by names such as ``valid/loss``."""
+
+    @abstractmethod
+    def finish(self) -> None:
+        """Closes the run; ``_is_complete`` says whether it reached its end."""
+
+
+@final
+@registries.reporters.register("tensorboard")
+class TensorBoard(ServiceReporter):
+    """Writes the values for TensorBoard into the run folder: ``tensorboard --logdir runs``.
+
+    Each start of a run writes a file of its own, which tells TensorBoard to forget the steps that
+    the run takes again.
+    """
+
+    class Config(BaseConfig):
+        """It has no settings."""
+
+    config: Config
+    service = "TensorBoard"
+    package = "tensorboard"
+    _writer: Any
+
+    @override
+    def resume(self, step: int) -> None:
+        from torch.utils.tensorboard import SummaryWriter
+
+        forgotten = step + 1 if step else 0  # a fresh run may have values at step 0
+        self._writer = SummaryWriter(str(self._xp.folder), purge_step=forgotten)
+
+    @override
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        super().load_state_dict(state)
+        if self._is_open:  # the run goes back while it is on
+            self._try(self.finish)
+            self._try(self.resume, self._step)
+
+    @override
+    def log(self, step: int, values: Mapping[str, float]) -> None:
+        for name, value in values.items():
+            self._writer.add_scalar(name, value, step)
+        self._writer.flush()
+
+    @override
+    def finish(self) -> None:
+        self._writer.close()
 
 
 @final
 @registries.reporters.register("mlflow")
-class Mlflow(RemoteReporter):
-    """Hands the values to MLflow. A resumed run goes on in the same run there.
+class Mlflow(ServiceReporter):
+    """Hands the values to MLflow; the settings are its artifact ``settings.json``.
 
-    The settings are its artifact ``settings.json``. What a run reported before it went back
-    (``trainer.on_nonfinite=rollback``) stays there; at the same step, what replaces it comes later.
+    Values of steps that a resumed run takes again are there twice, at the same step.
 
     Raises:
-        UserError: It is not said where to.
+        UserError: Neither the settings nor the environment say where to.
     """
 
     class Config(BaseConfig):
@@ -50,9 +195,7 @@ class Mlflow(RemoteReporter):
     config: Config
     service = "MLflow"
     package = "mlflow"
-    file = "mlflow.jsonl"
     _client: Any
-    _run: str
 
     def __init__(self, config: Config, *, xp: Experiment) -> None:
         super().__init__(config, xp=xp)
@@ -64,35 +207,32 @@ class Mlflow(RemoteReporter):
             )
 
     @override
-    def _begin(self, info: RunInfo, known: str | None) -> str:
+    def resume(self, step: int) -> None:
         from mlflow.tracking import MlflowClient
 
         self._client = MlflowClient(tracking_uri=self._uri)
-        if known is not None:
-            self._client.update_run(known, status="RUNNING")
-            self._run = known
-            return known
+        if self.run is not None:
+            self._client.update_run(self.run, status="RUNNING")
+            return
         name = self.config.experiment
-        found = self._client.get_experiment_by_name(name)
-        at = found.experiment_id if found else self._client.create_experiment(name)
-        self._run = self._client.create_run(at, run_name=self.title or None).info.run_id
+        experiment = self._client.get_experiment_by_name(name)
+        at = experiment.experiment_id if experiment else self._client.create_experiment(name)
+        self.run = str(self._client.create_run(at, run_name=self.title or None).info.run_id)
         if self.settings:
-            self._client.log_dict(self._run, self.settings, "settings.json")
-        return self._run
+            self._client.log_dict(self.run, self.settings, "settings.json")
 
     @override
-    def _send(self, step: int, values: Mapping[str, float]) -> None:
+    def log(self, step: int, values: Mapping[str, float]) -> None:
         from mlflow.entities import Metric
 
         now = int(time.time() * 1000)  # milliseconds, as the service counts
         batch = [Metric(metric_name(name), value, now, step) for name, value in values.items()]
-        for start in range(0, len(batch), MOST_METRICS):
-            some = batch[start : start + MOST_METRICS]
-            self._client.log_batch(self._run, metrics=some)  # all of these or none
+        self._client.log_batch(self.run, metrics=batch)
 
     @override
-    def _finish(self, *, complete: bool) -> None:
-        self._client.set_terminated(self._run, status="FINISHED" if complete else "KILLED")
+    def finish(self) -> None:
+        status = "FINISHED" if self._is_complete else "KILLED"
+        self._client.set_terminated(self.run, status=status)
 
 
 def metric_name(name: str) -> str:
@@ -107,10 +247,11 @@ def metric_name(name: str) -> str:
 
 @final
 @registries.reporters.register("trackio")
-class Trackio(RemoteReporter):
-    """Hands the values to trackio; ``trackio show`` draws them. A resumed run goes on there.
+class Trackio(ServiceReporter):
+    """Hands the values to trackio; ``trackio show`` draws them.
 
-    What trackio prints goes to the log. It measures nothing of the machine here.
+    Values of steps that a resumed run takes again are there twice. What trackio prints is
+    left out.
     """
 
     class Config(BaseConfig):
@@ -124,75 +265,39 @@ class Trackio(RemoteReporter):
     config: Config
     service = "trackio"
     package = "trackio"
-    file = "trackio.jsonl"
-    gathers = True
-    _run: Any
 
     @override
-    def _begin(self, info: RunInfo, known: str | None) -> str:
+    def resume(self, step: int) -> None:
         import trackio
 
-        name = known or f"{self.title} {self.new_name()[:8]}".strip()
-        with _to_the_log():
-            self._run = trackio.init(
-                project=self.config.project,
-                name=name,
-                space_id=self.config.space_id,
-                config=self.settings,
-                resume="allow",
-                embed=False,
-                auto_log_gpu=False,
-                auto_log_cpu=False,
-            )
-        return name
+        self.run = self.run or f"{self.title} {uuid.uuid4().hex[:8]}".strip()
+        where = {"project": self.config.project, "space_id": self.config.space_id}
+        unmeasured = {"auto_log_gpu": False, "auto_log_cpu": False, "embed": False}
+        with redirect_stdout(io.StringIO()):
+            trackio.init(name=self.run, resume="allow", config=self.settings, **where, **unmeasured)
 
     @override
-    def _has(self, run: str) -> Sent:
-        """What a killed process wrote, for its database takes everything once more."""
-        from trackio.sqlite_storage import SQLiteStorage
+    def log(self, step: int, values: Mapping[str, float]) -> None:
+        import trackio
 
-        found = Sent()
-        for row in SQLiteStorage.get_logs(self.config.project, run):
-            values = {name: value for name, value in row.items() if "/" in name}
-            tagged = {n: float(v) for n, v in values.items() if not n.startswith("time/")}
-            for split in {name.partition("/")[0] for name in tagged}:
-                found[split, int(row["step"])] = digest_of(tagged)
-        return found
+        trackio.log(dict(values), step=step)
 
     @override
-    def _send(self, step: int, values: Mapping[str, float]) -> None:
-        self._run.log(dict(values), step=step)
+    def finish(self) -> None:
+        import trackio
 
-    @override
-    def _finish(self, *, complete: bool) -> None:
-        from trackio import context_vars
-
-        with _to_the_log():
-            self._run.finish()
-        if context_vars.current_run.get() is self._run:  # it would be finished again at the exit
-            context_vars.current_run.set(None)
-
-
-@contextmanager
-def _to_the_log() -> Iterator[None]:
-    """Sends what is printed meanwhile to the log, a line each."""
-    printed = io.StringIO()
-    try:
-        with redirect_stdout(printed):
-            yield
-    finally:
-        for line in printed.getvalue().splitlines():
-            LOG.debug("trackio: %s", line.removeprefix("* "))
+        with redirect_stdout(io.StringIO()):
+            trackio.finish()
 
 
 @final
 @registries.reporters.register("wandb")
-class Wandb(RemoteReporter):
-    """Hands the values to Weights & Biases. A resumed run goes on in the same run there.
+class Wandb(ServiceReporter):
+    """Hands the values to Weights & Biases.
 
-    Offline, its files are in ``wandb`` in the run folder; ``wandb sync`` sends them later. Curves
-    are drawn over the value ``step``: the service's own counter only grows, so after a run went
-    back (``trainer.on_nonfinite=rollback``) it is ahead.
+    Offline, its files are in ``wandb`` in the run folder; ``wandb sync`` sends them later. The
+    service drops values of steps below the last one that it has: those that a resumed run takes
+    again, and those that replace abandoned ones (``trainer.on_nonfinite=rollback``).
     """
 
     class Config(BaseConfig):
@@ -208,41 +313,30 @@ class Wandb(RemoteReporter):
     config: Config
     service = "Weights & Biases"
     package = "wandb"
-    file = "wandb.jsonl"
-    gathers = True
-    _run: Any
+    _writer: Any
 
     @override
-    def _begin(self, info: RunInfo, known: str | None) -> str:
+    def resume(self, step: int) -> None:
         import wandb
 
-        name = known or self.new_name()
-        for wait in (*WAITS, None):
-            try:
-                self._run = wandb.init(
-                    project=self.config.project,
-                    entity=self.config.entity,
-                    mode=self.config.mode,
-                    id=name,
-                    resume="allow",
-                    reinit="create_new",
-                    name=self.title or None,
-                    dir=str(self._xp.folder),
-                    config=self.settings,
-                    settings=wandb.Settings(console="off", silent=True),
-                )
-                break
-            except Exception as error:  # its errors have no base of their own
-                if wait is None or "in use" not in str(error):
-                    raise
-                time.sleep(wait)
-        self._run.define_metric("*", step_metric="step")
-        return name
+        self.run = self.run or uuid.uuid4().hex[:16]
+        self._writer = wandb.init(
+            project=self.config.project,
+            entity=self.config.entity,
+            mode=self.config.mode,
+            id=self.run,
+            resume="allow",
+            reinit="create_new",
+            name=self.title or None,
+            dir=str(self._xp.folder),
+            config=self.settings,
+            settings=wandb.Settings(console="off", silent=True),
+        )
 
     @override
-    def _send(self, step: int, values: Mapping[str, float]) -> None:
-        self._run.log({**values, "step": step}, step=step + self.shift)
+    def log(self, step: int, values: Mapping[str, float]) -> None:
+        self._writer.log(dict(values), step=step)
 
     @override
-    def _finish(self, *, complete: bool) -> None:
-        self._run.finish(exit_code=0 if complete else 1)
+    def finish(self) -> None:
+        self._writer.finish(exit_code=0 if self._is_complete else 1)

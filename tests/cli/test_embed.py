@@ -13,7 +13,6 @@ import pytest
 import textmill
 from tests.recipes.local_data import write_data
 from tests.runs.test_embedding import sentence_encoder
-from textmill.cli import embed
 from textmill.cli.main import main
 from textmill.inference.load_encoder import load_encoder
 from textmill.runs.export import export
@@ -120,28 +119,6 @@ def test_many_rows_are_written_in_parts(place, monkeypatch):
     assert np.load("out.npy") == pytest.approx(wanted, abs=1e-5)
     assert pq.ParquetFile("out.parquet").num_row_groups == 7
     assert pq.read_table("out.parquet")["prediction"].to_pylist() == pytest.approx(wanted, abs=1e-5)
-
-
-def test_a_command_that_was_stopped_goes_on_and_the_model_is_the_same(place, monkeypatch, capsys):
-    texts = [f"the cat {number}" for number in range(600)]
-    Path("texts.txt").write_text("".join(f"{text}\n" for text in texts))
-    words = ["embed", "--model", "encoder", "texts.txt", "--output", "out.npy"]
-    with monkeypatch.context() as patch:
-        encoder = load_encoder("encoder")
-
-        def answers(rows, old=encoder.answers):
-            if any(row["text"] == "the cat 500" for row in rows):
-                raise KeyboardInterrupt
-            return old(rows)
-
-        patch.setattr(encoder, "answers", answers)
-        patch.setattr(embed, "_embedder", lambda args: encoder)
-        assert main(words) == 130
-    assert "out.npy.part has 256 answers" in capsys.readouterr().err
-    assert main([*words, "--pooling", "max"]) == 2
-    assert "was another model than encoder is now" in capsys.readouterr().err
-    assert main(words) == 0
-    assert np.load("out.npy") == pytest.approx(load_encoder("encoder").embed(texts), abs=1e-5)
 
 
 def test_pooling_and_normalization_can_be_said(place, capsys):

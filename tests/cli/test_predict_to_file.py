@@ -1,9 +1,9 @@
-"""``textmill predict --output`` goes on after any end, and writes what an undisturbed one does."""
+"""``textmill predict --output``: a whole file or none, in bounded memory, whatever happens."""
 
 import io
 import itertools
 import os
-import subprocess
+import signal
 import sys
 import tracemalloc
 from pathlib import Path
@@ -12,63 +12,108 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.cli.killed_prediction import Together, command, write_place
 from tests.cli.test_predict_formats import rows_of
 from textmill.cli import predict
 from textmill.cli.main import main
 from textmill.cli.prediction import row_progress
+from textmill.errors import DataError
+from textmill.exported.row_predictor import RowPredictor
 from textmill.runs import prediction_file
-from textmill.runs.partial_predictions import PartialPredictions
+
+
+class Together(RowPredictor):
+    """Answers each row with the first of those that are answered together, and their number."""
+
+    data = ()
+
+    def __init__(self):
+        super().__init__(["text"])
+
+    def answers(self, rows):
+        return [f"{row['text']}: one of {len(rows)} from {rows[0]['text']}" for row in rows]
+
+    def check(self, row):
+        if "bad" in row["text"]:
+            raise DataError("it is bad")
+
+    def answer_row(self, answer):
+        return {"prediction": answer, "score": len(answer) / 3}
+
+
+class Dying(Together):
+    """Ends its process, as it can, when it is asked about a row."""
+
+    def __init__(self, end):
+        super().__init__()
+        self.end = end
+
+    def answers(self, rows):
+        if any(row["text"] == "row 1200" for row in rows):
+            self.end()
+        return super().answers(rows)
+
+
+def command(*words, to="out.csv"):
+    return main(["predict", "run", "rows.txt", "--output", str(to), "--lines", *words])
 
 
 @pytest.fixture
 def place(tmp_path, monkeypatch):
     """A folder with a file of 2,000 rows, one in nine bad, and a predictor in a run's place."""
     monkeypatch.chdir(tmp_path)
-    write_place(tmp_path)
+    rows = ("bad" if n % 9 == 5 else f"row {n}" for n in range(2000))
+    Path("rows.txt").write_text("".join(f"{row}\n" for row in rows))
+    Path("run").mkdir()
+    Path("run", "export.json").write_text("{}")
     monkeypatch.setattr(predict, "load_predictor", lambda _: Together())
     return tmp_path
 
 
-def stopped(monkeypatch, row, *words, to="out.csv"):
-    """What the command says that is stopped before the rows with that one are answered."""
-    with monkeypatch.context() as patch:
-        patch.setattr(Together, "stop_at", row)
-        assert command(*words, to=to) == 130
-
-
 @pytest.mark.parametrize("to", ["out.csv", "out.jsonl", "out.parquet"])
-def test_a_command_that_was_stopped_goes_on_and_writes_the_same_bytes(
-    place, monkeypatch, capsys, to
-):
-    assert command(to=to) == 1
-    expected = Path(to).read_bytes()
-    Path(to).unlink()
-    for row, answers in ((300, 256), (1200, 1024), (1201, 1024), (1999, 1792)):
-        capsys.readouterr()
-        stopped(monkeypatch, row, to=to)
-        assert capsys.readouterr().err == (
-            f"\n{to}.part has {answers:,} answers; the same command goes on after them.\n\n"
-        )
-        assert not Path(to).exists()
-    asked = []
-    monkeypatch.setattr(
-        Together,
-        "check",
-        lambda self, row, old=Together.check: (asked.append(row["text"]), old(self, row)),
-    )
+def test_a_file_has_all_rows_and_bad_ones_in_their_places(place, capsys, to):
     assert command(to=to) == 1
     said = capsys.readouterr()
     assert said.out == f"{to}: 2,000 rows\n"
     assert said.err == "222 of 2,000 rows could not be answered: the column 'error' says why.\n"
-    assert Path(to).read_bytes() == expected
-    assert len(asked) == 2000 - 1792
-    assert not Path(f"{to}.part").exists()
+    rows = rows_of(Path(to))
+    assert [row["text"] for row in rows] == Path("rows.txt").read_text().splitlines()
+    assert [number for number, row in enumerate(rows) if row["error"]] == [*range(5, 2000, 9)]
+    assert rows[0]["prediction"] == "row 0: one of 228 from row 0"
+    assert {path.name for path in place.iterdir()} == {"rows.txt", "run", to}
 
 
-def test_what_is_stopped_before_its_first_answers_leaves_nothing(place, monkeypatch):
-    stopped(monkeypatch, 1)
+def test_what_is_stopped_leaves_nothing_and_begins_anew(place, monkeypatch):
+    def stop():
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(predict, "load_predictor", lambda _: Dying(stop))
+        assert command() == 130
     assert {path.name for path in place.iterdir()} == {"rows.txt", "run"}
+    assert command() == 1
+    assert len(rows_of(Path("out.csv"))) == 2000
+
+
+@pytest.mark.parametrize("moment", ["answering", "writing"])
+def test_what_is_killed_leaves_no_file_and_begins_anew(place, monkeypatch, moment):
+    assert command() == 1
+    expected = Path("out.csv").read_bytes()
+    Path("out.csv").unlink()
+
+    def die(*_):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    if (child := os.fork()) == 0:
+        if moment == "answering":
+            predict.load_predictor = lambda _: Dying(die)
+        else:
+            prediction_file.HashingFile.close = die
+        os._exit(command())
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    assert not Path("out.csv").exists()
+    assert command() == 1
+    assert Path("out.csv").read_bytes() == expected
+    assert {path.name for path in place.iterdir()} == {"rows.txt", "run", "out.csv"}
 
 
 def test_an_output_that_is_there_is_not_replaced_unasked(place, monkeypatch, capsys):
@@ -78,85 +123,15 @@ def test_an_output_that_is_there_is_not_replaced_unasked(place, monkeypatch, cap
         "error: --output out.csv: it is there already. Give another name, or let it be replaced: "
         "--overwrite.\n"
     )
-    stopped(monkeypatch, 1200, "--overwrite")
-    assert Path("out.csv").read_text() == "mine"
+    monkeypatch.setattr(Together, "check", None)
     assert command("--overwrite") == 1
+    assert Path("out.csv").read_text() == "mine"
+    monkeypatch.setattr(Together, "check", lambda *_: None)
+    assert command("--overwrite") == 0
     assert len(Path("out.csv").read_text().splitlines()) == 2001
 
 
-def test_another_model_setting_or_file_is_refused_and_restart_begins_anew(
-    place, monkeypatch, capsys
-):
-    stopped(monkeypatch, 300)
-    capsys.readouterr()
-    again = "Go on as it was begun, or begin anew: --restart.\n"
-
-    assert main(["predict", "run", "rows.txt", "--output", "out.csv"]) == 2
-    assert capsys.readouterr().err == (
-        "error: out.csv.part has rows that were read with --lines, and this command reads them "
-        f"with no settings. {again}"
-    )
-    Path("run", "export.json").write_text("{ }")
-    assert command() == 2
-    assert capsys.readouterr().err == (
-        f"error: out.csv.part has answers of run, which was another model than run is now. {again}"
-    )
-    Path("run", "export.json").write_text("{}")
-    text = Path("rows.txt").read_text()
-    for other in (text.replace("row 7\n", "row 8\n"), text[:1000]):
-        Path("rows.txt").write_text(other)
-        assert command() == 2
-        assert capsys.readouterr().err == (
-            "error: out.csv.part has answers to 256 rows that are not the first of rows.txt. Go on "
-            "with the file that they were read of, or begin anew: --restart.\n"
-        )
-    assert command("--restart") == 1
-    assert rows_of(Path("out.csv"))[0]["prediction"] == "row 0: one of 130 from row 0"
-
-
-def test_rows_that_were_added_are_answered_too(place, monkeypatch):
-    stopped(monkeypatch, 1200)
-    with Path("rows.txt").open("a") as file:
-        file.write("one more\n")
-    assert command() == 1
-    assert len(rows_of(Path("out.csv"))) == 2001
-
-
-def test_a_file_of_another_making_is_left_alone(place, capsys):
-    part = Path("out.csv.part")
-    for content in (b"mine\n", b"{}", b'{"format": "other"}\n'):
-        part.write_bytes(content)
-        for words in ((), ("--restart",)):
-            assert command(*words) == 2
-            assert capsys.readouterr().err == (
-                "error: out.csv.part is not an unfinished file of textmill predict, which would "
-                "write its answers there until they are complete. Move it away, or give another "
-                "--output.\n"
-            )
-            assert part.read_bytes() == content
-    part.unlink()
-    part.symlink_to("rows.txt")
-    assert command() == 1
-    assert "it is a symbolic link" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    "torn", [b"", b'{"digest": "12', b'{"digest"\n', b"\0" * 5000, b'\0\n{"rows": 1}\n']
-)
-def test_what_a_power_cut_leaves_is_cut_off(place, monkeypatch, torn):
-    stopped(monkeypatch, 1200)
-    with Path("out.csv.part").open("ab") as file:
-        file.write(torn)
-    assert command() == 1
-    found = Path("out.csv").read_bytes()
-    Path("out.csv").unlink()
-    assert command() == 1
-    assert Path("out.csv").read_bytes() == found
-
-
-def test_a_file_that_changes_meanwhile_is_refused(tmp_path, monkeypatch, capsys):
-    write_place(tmp_path)
-    monkeypatch.chdir(tmp_path)
+def test_a_file_that_changes_meanwhile_is_refused(place, monkeypatch, capsys):
     rows = [{"text": f"row {n}"} for n in range(300)]
     pq.write_table(pa.Table.from_pylist(rows), "rows.parquet")
 
@@ -170,20 +145,9 @@ def test_a_file_that_changes_meanwhile_is_refused(tmp_path, monkeypatch, capsys)
     monkeypatch.setattr(Together, "data", {"path": "rows.parquet", "columns": ["text"]})
     assert main(["predict", "run", "rows.parquet", "--output", "out.csv"]) == 2
     assert capsys.readouterr().err == (
-        "error: The file that is read was changed while its rows were answered. Begin anew: "
-        "--restart.\n"
+        "error: The file that is read was changed while its rows were answered. Start again.\n"
     )
     assert not Path("out.csv").exists()
-
-
-def test_one_process_at_a_time_writes_it(place, capsys):
-    made_of = {"model": ("", ""), "reading": ""}
-    with PartialPredictions(Path("out.csv"), **made_of):
-        assert command() == 1
-    assert capsys.readouterr().err == (
-        "error: out.csv.part is being written by another process. Wait for it to end or stop it, "
-        "or give another --output.\n"
-    )
 
 
 @pytest.mark.parametrize(
@@ -203,7 +167,6 @@ def test_one_process_at_a_time_writes_it(place, capsys):
             ["--output", "rows.csv", "--overwrite"],
             "--output rows.csv: it is the file that is read. Give it another name.",
         ),
-        (["--restart"], "--restart: is about the file of --output; name one, or leave it out."),
         (["--overwrite"], "--overwrite: is about the file of --output; name one, or leave it out."),
     ],
 )
@@ -236,14 +199,6 @@ def test_a_terminal_shows_rows_rate_and_time_left(place, monkeypatch, capsys):
     assert "512 rows · " in said
     assert "rows/s · eta 1s" in said
     assert "writing out.csv" in said
-    assert "reading the " not in said
-    stopped(monkeypatch, 1200, "--overwrite")
-    said = capsys.readouterr().err
-    assert said.endswith(
-        "\nout.csv.part has 1,024 answers; the same command goes on after them.\n\n"
-    )
-    command("--overwrite")
-    assert "reading the 1,024 rows that are answered" in capsys.readouterr().err
 
 
 def test_memory_does_not_grow_with_the_rows(place, monkeypatch):
@@ -259,7 +214,7 @@ def test_memory_does_not_grow_with_the_rows(place, monkeypatch):
     assert peaks[1] < 1.2 * peaks[0]
 
 
-def test_every_failure_of_the_disk_leaves_what_goes_on(place, failing_disk, capsys):
+def test_every_failure_of_the_disk_leaves_a_whole_file_or_none(place, failing_disk, capsys):
     assert command() == 1
     expected = Path("out.csv").read_bytes()
     for k in itertools.count(1):
@@ -273,30 +228,13 @@ def test_every_failure_of_the_disk_leaves_what_goes_on(place, failing_disk, caps
         assert not Path("out.csv").exists() or Path("out.csv").read_bytes() == expected
         assert command("--overwrite") == 1
         assert Path("out.csv").read_bytes() == expected
-        assert {path.name for path in place.iterdir()} == {"rows.txt", "run", "out.csv"}
-    assert k > 15
 
 
-def kill(folder, suffix, kills):
-    """Kills the command at every call that changes the disk, and at random moments."""
-    root = Path(__file__).parents[2]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(root), *sys.path])}
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.cli.killed_prediction", suffix, str(kills)],
-        **{"cwd": folder, "env": environment, "capture_output": True, "text": True},
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    calls, killed = map(int, done.stdout.split())
-    assert calls > 15
-    assert killed >= kills
+def test_a_disk_that_is_full_before_a_file_is_written_is_told(place, monkeypatch, capsys):
+    def full(**_):
+        return open("/dev/full", "wb+")  # as a temporary file is
 
-
-def test_killed_at_any_call_it_goes_on_and_writes_the_same_bytes(tmp_path):
-    kill(tmp_path, ".csv", 2)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
-def test_killed_at_random_moments_it_goes_on_and_writes_the_same_bytes(tmp_path, suffix):
-    kill(tmp_path, suffix, 20)
+    monkeypatch.setattr(prediction_file, "TemporaryFile", full)
+    assert command() == 1
+    assert "out.csv cannot be written: No space left on device" in capsys.readouterr().err
+    assert not Path("out.csv").exists()

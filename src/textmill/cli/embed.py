@@ -57,7 +57,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="FILE",
         help="write to a file, which is there when it is whole: .npy has the vectors alone, "
-        ".parquet, .jsonl and .csv all columns of the rows, too; stopped, the same command goes on",
+        ".parquet, .jsonl and .csv all columns of the rows, too",
     )
     parser.set_defaults(vectors=True)
 

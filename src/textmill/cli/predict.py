@@ -52,7 +52,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="FILE",
         help="write all columns of the rows, the answers beside them, to a file (.csv, .jsonl, "
-        ".parquet), which is there when it is whole; stopped, the same command goes on",
+        ".parquet), which is there when it is whole",
     )
     parser.set_defaults(model=None, vectors=False)
 
@@ -75,9 +75,6 @@ def add_rows(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--overwrite", action="store_true", help="replace the --output that there is"
-    )
-    parser.add_argument(
-        "--restart", action="store_true", help="begin an --output anew that was not finished"
     )
 
 
@@ -108,10 +105,9 @@ def answer(args: argparse.Namespace, load: Callable[[argparse.Namespace], Any]) 
         _check_one_column(predictor, json_lines=args.json)
         return _interactive(predictor, args)
     if args.output is not None:
-        from textmill.cli.prediction.predict_to_file import checked_output
+        from textmill.runs.prediction_file import check_output
 
-        if (code := checked_output(args)) is not None:
-            return code
+        check_output(args.output, args.file, overwrite=args.overwrite, vectors=args.vectors)
     with _opened(args.file) as source:
         predictor = load(args)
         rows = (_column_rows if by_columns else _rows)(predictor, args, source)
@@ -132,9 +128,8 @@ def _check_words(args: argparse.Namespace, *, typed: bool) -> None:
         raise UserError(f"{args.words[0]}: says how columns are read; name a file before it.")
     if typed and args.output is not None:
         raise UserError("--output: takes the answers to a file or a pipe; name a file of rows.")
-    for word, said in (("--overwrite", args.overwrite), ("--restart", args.restart)):
-        if said and args.output is None:
-            raise UserError(f"{word}: is about the file of --output; name one, or leave it out.")
+    if args.overwrite and args.output is None:
+        raise UserError("--overwrite: is about the file of --output; name one, or leave it out.")
 
 
 def _columns_words(args: argparse.Namespace) -> list[str]:

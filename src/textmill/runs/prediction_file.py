@@ -4,18 +4,20 @@ import csv
 import io
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryFile
+from typing import Any, Self
 
 import numpy as np
 
 from textmill.data.formats.header import free_name
 from textmill.errors import DataError, UserError
 from textmill.exported.row_predictor import characters, row_chunks
-from textmill.runtime.disk import HashingFile
+from textmill.runtime.disk import HashingFile, storing
+from textmill.runtime.files import clean_leftovers, replacing
 
 ROWS, CHARACTERS = 8192, 8_000_000
 """What is written together at most: a row group of Parquet."""
@@ -63,45 +65,88 @@ def check_output(output: Path, source: str, *, overwrite: bool, vectors: bool = 
 
 
 class PredictionFile:
-    """Rows and answers on their way to a file.
+    """Rows and answers on their way to a file, which appears when it is whole.
+
+    Which columns there are, and of which types, is known after the last row. Until then the rows
+    are in a file without a name in the folder of the output; nothing of it is left after a kill.
 
     Args:
-        blocks: Gives all pairs of a row's columns and its answer, in blocks, anew at each call.
-        batches: Gives the rows' columns as Arrow has them, where they are read of such a file:
+        output: The file; its suffix says the format.
+        batches: Gives the rows' columns as Arrow has them, if they are read from such a file:
             those of the pairs are empty then.
-        names: Columns of the rows that are there even where no row has them.
-        vector_size: How many numbers each answer is, where it is a vector.
+        vector_size: How many numbers each answer is, if answers are vectors.
+
+    Raises:
+        StorageError: Nothing can be written in the folder of the output.
+
+    Example:
+        >>> import tempfile
+        >>> output = Path(tempfile.mkdtemp()) / "answers.csv"
+        >>> with PredictionFile(output) as file:
+        ...     file.append([({"text": "Hi."}, {"prediction": "ham"})])
+        ...     file.finish()
+        >>> print(output.read_text(), end="")
+        text,prediction,error
+        Hi.,ham,
     """
 
     def __init__(
         self,
-        blocks: Callable[[], Iterable[Sequence[Any]]],
+        output: Path,
         batches: Callable[[], Iterator[Any]] | None = None,
-        names: Sequence[str] = (),
         *,
         vector_size: int | None = None,
     ) -> None:
-        self._blocks, self._batches = blocks, batches
-        self._size, self._count = vector_size, 0
-        self._names = dict.fromkeys(names)
-        self._kept: dict[str, Any] = dict(self._names)
+        self.output, self._batches, self._size = output, batches, vector_size
+        self._kept: dict[str, Any] = {}
         self._answers: dict[str, Any] = {FIRST: None}
+        self.rows = self.failed = 0
+        """Rows so far, and those of them that could not be answered."""
         self.renamed: dict[str, str] = {}
         """Columns of answers that the rows have, too, and what they are called in the file."""
         self.problems = list[str]()
         """What is wrong with the first rows of a file that has no column for it."""
+        with storing(output):
+            self._pairs = TemporaryFile(dir=output.parent)  # noqa: SIM115  # closed on exit
 
-    def write(self, path: Path) -> str:
-        """Writes the file in the format of its suffix; gives the sha256 of its bytes.
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with suppress(OSError):  # of a full disk, which was told
+            self._pairs.close()
+
+    def append(self, block: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> None:
+        """Adds rows: of each its columns, and its answer or ``error``.
+
+        Raises:
+            StorageError: The disk is full.
+        """
+        data = f"{json.dumps(block)}\n".encode()
+        with storing(self.output, len(data)):
+            self._pairs.write(data)
+        self.rows += len(block)
+        self.failed += sum(LAST in answer for _, answer in block)
+
+    def finish(self, names: Sequence[str] = ()) -> None:
+        """Writes the file in the format of its suffix, and puts it in its place.
+
+        A column of Parquet has the type of its first rows; it is text if later ones have another.
+
+        Args:
+            names: Columns that are there even if no row has them.
 
         Raises:
             DataError: The file of the rows is not as it was when they were answered.
             StorageError: It cannot be written.
         """
-        write = SUFFIXES[path.suffix.lower()]
+        with storing(self.output):
+            self._pairs.flush()
+        write = SUFFIXES[self.output.suffix.lower()]
         typed = write == PredictionFile._parquet
+        self._names = dict.fromkeys(names)
+        self._kept |= self._names
         for kept, answers in self._groups():
-            self._count += len(answers)
             if isinstance(kept, list):
                 _note(self._kept, kept, typed=typed)
             else:
@@ -114,11 +159,13 @@ class PredictionFile:
         for name in self._answers:
             final[name] = free_name(name, {*self._kept, *final.values()})
         self.renamed = {name: called for name, called in final.items() if name != called}
-        while True:
-            with suppress(_OtherTypeError), HashingFile(path) as file:
-                write(self, file, final)
-                break
-        return file.sha256
+        clean_leftovers(self.output.parent, of=self.output.name)
+        with replacing(self.output) as file:
+            write(self, file, final)
+
+    def _blocks(self) -> Iterator[list[Any]]:
+        self._pairs.seek(0)
+        return map(json.loads, self._pairs)
 
     def _groups(self) -> Iterator[tuple[Any, Rows]]:
         """What is written together: the columns, a list of rows or Arrow's, and the answers."""
@@ -137,7 +184,7 @@ class PredictionFile:
             if next(pairs, None) is None:
                 return
         raise DataError(
-            "The file that is read was changed while its rows were answered. Begin anew: --restart."
+            "The file that is read was changed while its rows were answered. Start again."
         )
 
     def _rows(self, final: Mapping[str, str]) -> Iterator[dict[str, Any]]:
@@ -166,7 +213,7 @@ class PredictionFile:
             text.truncate()
 
     def _npy(self, file: HashingFile, final: Mapping[str, str]) -> None:
-        shape = (self._count, self._size or 0)
+        shape = (self.rows, self._size or 0)
         head = {"descr": "<f4", "fortran_order": False, "shape": shape}
         np.lib.format.write_array_header_1_0(file, head)
         for _, answers in self._groups():
@@ -216,10 +263,6 @@ class _Unclosed:
         self.write = file.write
 
 
-class _OtherTypeError(Exception):
-    """A column has a value that is not of the type of the others, and is to be text."""
-
-
 def _note(columns: dict[str, Any], rows: Rows, *, typed: bool) -> None:
     """Adds the columns of some rows, each with its type where types are wanted; ``str`` is text."""
     for name in dict.fromkeys(chain.from_iterable(rows)):
@@ -240,14 +283,17 @@ def _type_of(values: Sequence[Any]) -> Any:
 
 
 def _common(one: Any, other: Any) -> Any:
-    """The type that has the values of both."""
+    """The type of both, text if they differ; of one that is null, or has null in it, the other's.
+
+    One that has all numbers of the two need not have their digits: 2**53 + 1 is no float.
+    """
     import pyarrow
 
     if one is None or other is None or str in (one, other):
         return one if other is None or one is str else other
     schemas = [pyarrow.schema([("", kind)]) for kind in (one, other)]
     try:
-        return pyarrow.unify_schemas(schemas, promote_options="permissive").field(0).type
+        return pyarrow.unify_schemas(schemas).field(0).type
     except pyarrow.ArrowException:
         return str
 
@@ -266,8 +312,8 @@ def _vectors(size: int) -> Any:
     return pyarrow.list_(pyarrow.float32(), size)
 
 
-def _arrays(types: dict[str, Any], rows: Rows) -> list[Any]:
-    """The columns of some rows, each of its type; one that has other values is text from now on."""
+def _arrays(types: Mapping[str, Any], rows: Rows) -> list[Any]:
+    """The columns of some rows, each of its type."""
     import pyarrow
 
     arrays = []
@@ -275,11 +321,7 @@ def _arrays(types: dict[str, Any], rows: Rows) -> list[Any]:
         values: list[Any] = [row.get(name) for row in rows]
         if kind is str:
             values = [None if value is None else _encodable(_text(value)) for value in values]
-        try:
-            arrays.append(pyarrow.array(values, type=_type(kind)))
-        except (pyarrow.ArrowException, ValueError, OverflowError):
-            types[name] = str
-            raise _OtherTypeError from None
+        arrays.append(pyarrow.array(values, type=_type(kind)))
     return arrays
 
 

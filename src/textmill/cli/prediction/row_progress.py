@@ -58,7 +58,7 @@ class RowProgress:
         self._first = self._first or (now, rows, done)
         began, rows_then, done_then = self._first
         self._drawn, parts = now, [f"{rows:,} rows"]
-        if rows > rows_then:  # those of an earlier process took none of this time
+        if rows > rows_then:  # the first rows took the time that a model needs to begin
             parts.append(f"{(rows - rows_then) / (now - began):,.0f} rows/s")
         if self._total and done > done_then:
             left = (self._total - done) * (now - began) / (done - done_then)

@@ -29,4 +29,7 @@ def test_the_values_are_written_by_the_names_of_their_data(tmp_path):
 
 def test_values_that_cannot_be_written_are_refused_before_anything_is_measured(tmp_path, capsys):
     assert main(["evaluate", "run", "--values", str(tmp_path)]) == 2
-    assert capsys.readouterr().err == f"error: --values {tmp_path}: it is a folder.\n"
+    assert (
+        capsys.readouterr().err
+        == f"error: --values {tmp_path}: it is a folder. Name a file in it.\n"
+    )

@@ -283,9 +283,11 @@ def test_verify_reads_the_pointers_too(use, tmp_path, place):
 def test_where_predictions_go_is_looked_at_first(use):
     code, out, err = use("evaluate", "run", "--predictions", "nowhere/p.jsonl")
     assert (code, out) == (2, "")
-    assert err == "error: --predictions nowhere/p.jsonl: there is no folder nowhere.\n"
+    assert (
+        err == "error: --predictions nowhere/p.jsonl: there is no folder nowhere. Make it first.\n"
+    )
     assert use("evaluate", "run", "--predictions", "empty")[2] == (
-        "error: --predictions empty: it is a folder.\n"
+        "error: --predictions empty: it is a folder. Name a file in it.\n"
     )
 
 

@@ -165,7 +165,7 @@ def test_a_file_that_changes_meanwhile_is_refused(place, monkeypatch, capsys):
         (["--output", "a.csv"], "--output a.csv: it is a folder. Name a file in it."),
         (
             ["--output", "rows.csv", "--overwrite"],
-            "--output rows.csv: it is the file that is read. Give it another name.",
+            "--output rows.csv: it is a file that is read. Give it another name.",
         ),
         (["--overwrite"], "--overwrite: is about the file of --output; name one, or leave it out."),
     ],

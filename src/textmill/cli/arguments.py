@@ -1,8 +1,9 @@
 """Arguments that several commands share, and the predictor that some of them name."""
 
 import argparse
+import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,37 @@ from textmill.config.registry import suggest_path
 from textmill.errors import UserError
 from textmill.runs.registries import all_registries as all_registries  # all that words can name
 from textmill.runtime.memory import few_kernels
+
+
+def check_output(
+    option: str, output: Path, sources: Iterable[str] = (), *, overwrite: bool = True
+) -> None:
+    """Refuses a file that cannot be written, before anything is computed for it.
+
+    Args:
+        option: What the command line calls it.
+        output: The file.
+        sources: The files that are read.
+        overwrite: Whether it may exist.
+
+    Raises:
+        UserError: Its folder does not exist or takes no files, or it is a folder, a file that is
+            read, or exists already.
+    """
+    folder = output.parent
+    if not folder.is_dir():
+        problem = f"there is no folder {folder}. Make it first."
+    elif output.is_dir():
+        problem = "it is a folder. Name a file in it."
+    elif not os.access(folder, os.W_OK):
+        problem = f"no file can be made in the folder {folder}. Name another."
+    elif output.exists() and any(Path(s).exists() and output.samefile(s) for s in sources):
+        problem = "it is a file that is read. Give it another name."
+    elif output.exists() and not overwrite:
+        problem = "it is there already. Give another name, or let it be replaced: --overwrite."
+    else:
+        return
+    raise UserError(f"{option} {output}: {problem}")
 
 
 def typed_lines(what: str) -> Iterator[bytes]:

@@ -2,12 +2,10 @@
 
 import argparse
 import json
-import os
 from pathlib import Path
 from typing import Any
 
-from textmill.cli.arguments import add_run, add_words, run_options
-from textmill.errors import UserError
+from textmill.cli.arguments import add_run, add_words, check_output, run_options
 from textmill.runtime.logging import log_to_stderr, printable
 
 
@@ -32,7 +30,7 @@ def run(args: argparse.Namespace) -> int:
     log_to_stderr()
     for option in ("predictions", "values"):
         if path := getattr(args, option):
-            _refuse_unwritable(f"--{option}", path)
+            check_output(f"--{option}", Path(path))
     from textmill.metrics.tables import is_of_label, labels_table, values_table
     from textmill.runs.load_run import evaluate
 
@@ -50,20 +48,6 @@ def run(args: argparse.Namespace) -> int:
     if args.values:
         _write_values(args.values, found)
     return 0
-
-
-def _refuse_unwritable(option: str, path: str) -> None:
-    """Says before minutes are spent that a file cannot be written."""
-    folder = Path(path).parent
-    if Path(path).is_dir():
-        why = "it is a folder"
-    elif not folder.is_dir():
-        why = f"there is no folder {folder}"
-    elif not os.access(folder, os.W_OK):
-        why = f"no file can be made in the folder {folder}"
-    else:
-        return
-    raise UserError(f"{option} {path}: {why}.")
 
 
 def _write(path: str, found: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
-from textmill.cli.arguments import add_run, load_predictor, typed_lines
+from textmill.cli.arguments import add_run, check_output, load_predictor, typed_lines
 from textmill.cli.pipelines.pdf_refusal import refuse_pdf
 from textmill.cli.prediction.prediction_rows import (
     ColumnRows,
@@ -105,9 +105,10 @@ def answer(args: argparse.Namespace, load: Callable[[argparse.Namespace], Any]) 
         _check_one_column(predictor, json_lines=args.json)
         return _interactive(predictor, args)
     if args.output is not None:
-        from textmill.runs.prediction_file import check_output
+        from textmill.runs.prediction_file import check_suffix
 
-        check_output(args.output, args.file, overwrite=args.overwrite, vectors=args.vectors)
+        check_suffix(args.output, vectors=args.vectors)
+        check_output("--output", args.output, [args.file], overwrite=args.overwrite)
     with _opened(args.file) as source:
         predictor = load(args)
         rows = (_column_rows if by_columns else _rows)(predictor, args, source)

@@ -33,35 +33,18 @@ TOLD = 20
 Rows = Sequence[Mapping[str, Any]]
 
 
-def check_output(output: Path, source: str, *, overwrite: bool, vectors: bool = False) -> None:
-    """Refuses a file that cannot be written, before anything is answered.
-
-    Args:
-        output: The file.
-        source: What is read.
-        overwrite: Whether it may be there.
-        vectors: Whether answers are vectors, which a file may have alone.
+def check_suffix(output: Path, *, vectors: bool = False) -> None:
+    """Refuses a file whose suffix is that of no format; vectors may also be a file of their own.
 
     Raises:
-        UserError: Its suffix is that of no format, its folder is not there, or it is there itself.
+        UserError: Says which suffixes there are.
     """
     *others, last = known = [name for name in SUFFIXES if vectors or name != VECTORS]
     if output.suffix.lower() not in known:
-        problem = (
-            "its suffix says how answers are written. Wanted "
+        raise UserError(
+            f"--output {output}: its suffix says how answers are written. Wanted "
             f"{', '.join(others)} or {last}, found {output.suffix or 'none'}."
         )
-    elif not output.parent.is_dir():
-        problem = f"there is no folder {output.parent}. Make it first."
-    elif output.is_dir():
-        problem = "it is a folder. Name a file in it."
-    elif output.exists() and Path(source).exists() and output.samefile(source):
-        problem = "it is the file that is read. Give it another name."
-    elif output.exists() and not overwrite:
-        problem = "it is there already. Give another name, or let it be replaced: --overwrite."
-    else:
-        return
-    raise UserError(f"--output {output}: {problem}")
 
 
 class PredictionFile:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from textmill.cli.arguments import add_device_and_code, typed_lines
+from textmill.cli.arguments import add_device_and_code, check_output, typed_lines
 from textmill.cli.pipelines.result_formats import FORMATS, SUFFIXES, Format, ResultFormat
 from textmill.cli.prediction.row_progress import RowProgress
 from textmill.errors import DataError, UserError
@@ -84,17 +84,7 @@ def _check(args: argparse.Namespace) -> None:
         if args.overwrite:
             raise UserError("--overwrite: is about the file of --output; name one.")
         return
-    if not output.parent.is_dir():
-        problem = f"there is no folder {output.parent}. Make it first."
-    elif output.is_dir():
-        problem = "it is a folder. Name a file in it."
-    elif output.exists() and any(Path(f).exists() and output.samefile(f) for f in args.files):
-        problem = "it is a file that is read. Give it another name."
-    elif output.exists() and not args.overwrite:
-        problem = "it is there already. Give another name, or let it be replaced: --overwrite."
-    else:
-        return
-    raise UserError(f"--output {output}: {problem}")
+    check_output("--output", output, args.files, overwrite=args.overwrite)
 
 
 @contextmanager

@@ -151,24 +151,6 @@ def test_a_closed_pipe_is_no_error_text():
     assert found.stderr == ""
 
 
-@pytest.mark.parametrize(
-    "where", ["list", "list encoders", "--version", "--help", "runs diff --help"]
-)
-def test_a_full_disk_behind_standard_output_is_said(where):
-    with open("/dev/full", "w") as full:
-        done = subprocess.run(
-            [sys.executable, "-m", "textmill", *where.split()],
-            check=False,
-            stdout=full,
-            stderr=subprocess.PIPE,
-        )
-    assert done.returncode == 1
-    assert done.stderr.decode() == (
-        "error: standard output cannot be written: No space left on device. The output is "
-        "incomplete. Make room, or send it elsewhere, then start again with the same command.\n"
-    )
-
-
 def test_standard_output_may_be_closed():
     line = f"exec {sys.executable} -m textmill list encoders >&-"
     done = subprocess.run(["sh", "-c", line], check=False, stderr=subprocess.PIPE)

@@ -267,12 +267,10 @@ def test_what_a_killed_prune_or_export_left_goes(tmp_path, capsys):
     made = [
         left_over(run / "checkpoints", "step-00000010"),
         left_over(run / "export", "ctranslate2"),
-        left_over(run.parent, "0123456789cd"),
     ]
-    whole = made_run(tmp_path / "runs" / "a" / "mine")
-    made.append(whole.rename(whole.with_name(f".mine.tmp-{2**22 + 1}")))
     (run / "checkpoints" / "note.tmp-1").write_text("mine")
-    theirs = left_over(tmp_path / "runs", "theirs")
+    hidden = made_run(tmp_path / "runs" / "a" / "mine")
+    hidden = hidden.rename(hidden.with_name(f".mine.tmp-{2**22 + 1}"))
     assert main(["runs", "list", str(tmp_path)]) == 0
     assert ".mine" not in capsys.readouterr().out
     assert main(["runs", "prune", str(tmp_path), "--dry-run"]) == 0
@@ -281,7 +279,7 @@ def test_what_a_killed_prune_or_export_left_goes(tmp_path, capsys):
     out = capsys.readouterr().out
     assert all(f"deletes  {path} (" in out for path in made)
     assert [path for path in made if path.exists()] == []
-    assert (steps_of(run), theirs.exists()) == ([20], True)
+    assert (steps_of(run), hidden.exists()) == ([20], True)
     assert (run / "checkpoints" / "note.tmp-1").exists()
     assert main(["runs", "prune", str(tmp_path), "--yes"]) == 0
     assert capsys.readouterr().out == "Nothing to delete.\n"

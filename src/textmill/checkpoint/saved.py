@@ -23,8 +23,6 @@ from textmill.errors import CheckpointError
 
 PART = "selection"
 """The part whose state may have ``best``, the step of the best evaluation up to then."""
-LIMIT = 10**18
-"""The name of a checkpoint has 18 digits at most."""
 
 
 def selected_step(path: Path) -> int | None:
@@ -38,7 +36,7 @@ def selected_step(path: Path) -> int | None:
     """
     state = plain_parts(path, Manifest.read(path)).get(PART)
     best = state.get("best") if isinstance(state, dict) else None
-    return best if type(best) is int and 0 <= best < LIMIT else None
+    return best if type(best) is int and best >= 0 else None
 
 
 T = TypeVar("T")

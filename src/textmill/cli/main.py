@@ -6,7 +6,6 @@ A command is a module here with ``add(parser)`` and ``run(args) -> int``, and a 
 import argparse
 import contextlib
 import difflib
-import errno
 import importlib
 import io
 import os
@@ -59,8 +58,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
 ALIASES = {"inference": "predict"}
 NEAR = 0.8
 """How like an option a word is that means it; ``--epochs`` and ``--nproc`` are 0.67."""
-FULL = (errno.EDQUOT, errno.EFBIG, errno.ENOSPC)
-"""What the system says where bytes cannot be written."""
 
 EPILOG = """\
 A recipe is a script (tatoeba.py), an experiment (translation/tatoeba) or a YAML file that names
@@ -89,7 +86,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         _forget_stdout()
         return 1
     except Exception as error:
-        error = _of_stdout(error) or error
         if debug:
             raise
         from textmill.cli.failures import report
@@ -108,22 +104,6 @@ def _speak_utf8() -> None:
     ):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors=errors)
-
-
-def _of_stdout(error: Exception) -> Exception | None:
-    """The failure to write to standard output in words, where an error is that.
-
-    An error that names a file is of that file, and one of a descriptor of ours is a StorageError.
-    """
-    from textmill.errors import StorageError
-
-    if not isinstance(error, OSError) or error.filename or error.errno not in FULL:
-        return None
-    _forget_stdout()
-    return StorageError(
-        f"standard output cannot be written: {error.strerror}. The output is incomplete. Make "
-        "room, or send it elsewhere, then start again with the same command."
-    )
 
 
 def _forget_stdout() -> None:

@@ -217,8 +217,5 @@ def _steps(path: Path, result: Mapping[str, Any]) -> str:
 
 
 def _time(seconds: float) -> str:
-    if not seconds:  # it has written nothing
-        return "-"
-    with suppress(ValueError, OverflowError, OSError):  # a date that no calendar has
-        return f"{datetime.fromtimestamp(seconds):%Y-%m-%d %H:%M}"
-    return "-"
+    """The minute of a time; a dash if nothing was written."""
+    return f"{datetime.fromtimestamp(seconds):%Y-%m-%d %H:%M}" if seconds else "-"

@@ -78,8 +78,6 @@ ROOT = Path("runs")
 """Where runs are unless a person names another folder."""
 PLACES = Path(".textmill") / "run_places.txt"
 """A line for each run folder elsewhere that was trained from this working directory."""
-LARGEST_PLACES = 1 << 20
-"""Bytes of it that are read: some ten thousand places."""
 
 LARGEST_INFO = 16 << 20
 """Bytes of ``run.json`` that are read; a run's own has some thousand."""
@@ -98,7 +96,6 @@ _FACTS: dict[str, type[Any]] = {
     "starts.*.versions.*": str,
     "changes": list,
     "max_tokens": int,
-    "need": dict,
     "pretrained": dict,
     "finished": bool,
     "result": dict,
@@ -324,8 +321,6 @@ def remember_place(folder: Path) -> None:
     if folder.is_relative_to(ROOT) or folder.absolute() in remembered_places():
         return
     with suppress(OSError):
-        if PLACES.exists() and PLACES.stat().st_size > LARGEST_PLACES:
-            return
         PLACES.parent.mkdir(exist_ok=True)
         with PLACES.open("a", encoding="utf-8", errors="surrogateescape") as file:
             file.write(f"{folder}\n")
@@ -334,8 +329,6 @@ def remember_place(folder: Path) -> None:
 def remembered_places() -> dict[Path, Path]:
     """The run folders that are still there, as they were named, by their absolute paths."""
     try:
-        if not PLACES.is_file() or PLACES.stat().st_size > LARGEST_PLACES:
-            return {}
         lines = PLACES.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     except OSError:
         return {}

@@ -3,7 +3,6 @@
 import logging
 import os
 import re
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -22,9 +21,6 @@ from textmill.runtime.lock import Lock, owner_of
 LOG = logging.getLogger("textmill")
 
 _AGE = re.compile(r"(\d+)\s*([dhw])")
-KEY = re.compile(r"[0-9a-f]{12}(-\d+)?")
-"""The name of a run's folder where the person gave it none."""
-OF_A_RUN = ("run.json", "config.yaml", "metrics.jsonl", CHECKPOINTS, "log.txt")
 _HOURS = {"h": 1, "d": 24, "w": 24 * 7}
 
 
@@ -134,7 +130,6 @@ def plan_prune(
         if why is not None:
             kept.append(Kept(run, why))
         doomed += [Doomed.of(path, run) for path in going]
-    doomed += [Doomed.of(path, path) for path in _half_deleted(root)]
     return PrunePlan(
         tuple(doomed), tuple(kept), {d.run: written[d.run] for d in doomed if d.run in written}
     )
@@ -194,17 +189,6 @@ def _going(run: Path, *, keep: int) -> list[Path]:
     ]
 
 
-def _half_deleted(root: Path) -> list[Path]:
-    """Runs that a prune was deleting when it was killed: by their key, or by what is left."""
-    found = []
-    for folder in {root, *(path.parent for path in root.glob("**/.*.tmp-*"))}:
-        for path, run in leftovers(folder).items():
-            known = KEY.fullmatch(run.name) or any((path / name).exists() for name in OF_A_RUN)
-            if path.is_dir() and not path.is_symlink() and known and ".tmp-" in path.name:
-                found.append(path)
-    return sorted(found)
-
-
 def prune(plan: PrunePlan) -> int:
     """Deletes what a plan says, run by run under its lock; gives the bytes that were freed.
 
@@ -216,12 +200,7 @@ def prune(plan: PrunePlan) -> int:
         StorageError: A folder cannot be deleted; it is then still whole.
     """
     freed = 0
-    for item in plan.doomed:
-        if item.path == item.run and LEFTOVER.fullmatch(item.path.name):
-            shutil.rmtree(item.path, ignore_errors=True)
-            freed += item.size
-    runs = dict.fromkeys(item.run for item in plan.doomed if not LEFTOVER.fullmatch(item.run.name))
-    for run in runs:
+    for run in dict.fromkeys(item.run for item in plan.doomed):
         with Lock(run, WRITTEN_FOLDERS):
             if not RunFolder(run).finished or _written(run) != plan.written.get(run):
                 LOG.warning("%s was gone on with meanwhile: it is left alone.", run)

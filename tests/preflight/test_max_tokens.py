@@ -1,7 +1,9 @@
 """``max_tokens=auto``: what is found, that it is found once, and what it is refused for."""
 
+import copy
 import json
 import logging
+import random
 
 import numpy as np
 import pytest
@@ -10,94 +12,64 @@ import torch
 from tests.runs.tiny import write_recipe
 from tests.training.bench import Rows, sentences
 from textmill.config.planning.session import Session
-from textmill.data import BatchedRows, Batching, EpochBatches, Seq2SeqBatch
+from textmill.data import BatchedRows, Batching, Seq2SeqBatch
+from textmill.data.batching import largest_batch, plan_epoch
 from textmill.errors import UserError
 from textmill.preflight import max_tokens
-from textmill.preflight.max_tokens import Trials, largest_that_pays, settle_max_tokens
-from textmill.preflight.step_memory import largest_rows, middle_rows, step_bytes
+from textmill.preflight.max_tokens import largest_that_fits, settle_max_tokens
 from textmill.runs.load_run import evaluate
 from textmill.runs.train import train
-from textmill.runtime import memory
 from textmill.runtime.devices import Env
-from textmill.text import Ragged
+from textmill.runtime.seeds import HostRandom
+from textmill.tasks import Translation
 
 
-class Faked:
-    """A machine where so many cells fit, and whose rate grows up to so many cells."""
+class Counting(Translation):
+    """Keeps count of its steps, draws from every generator, and has room for so many cells."""
 
-    def __init__(self, fitting, best, *, runs_out=10**9):
-        self.fitting, self.best, self.runs_out, self.tried = fitting, best, runs_out, []
+    room = 10**9
 
-    def fits(self, number):
-        self.tried.append(number)
-        return number <= self.fitting
-
-    def rate(self, number):
-        assert number <= self.fitting, "nothing is run that does not fit"
-        return 0.0 if number > self.runs_out else float(min(number, self.best))
+    def training_step(self, batch):
+        if batch.source.numel() + batch.target.numel() > self.room:
+            raise torch.OutOfMemoryError
+        self.steps = getattr(self, "steps", 0) + 1
+        random.random(), np.random.rand(), torch.rand(1)  # noqa: NPY002  # the global one
+        return super().training_step(batch)
 
 
 @pytest.mark.parametrize(
-    ("trials", "most", "found"),
+    ("room", "most", "found"),
     [
-        (Faked(10**9, 10_000), 10**9, 8192 * 2),  # 16,384 has 1.2 times the tokens of 8,192
-        (Faked(10**9, 8192), 10**9, 8192),
-        (Faked(10**9, 10**9), 5000, 5000),  # so that an epoch has batches
-        (Faked(10**9, 1), 10**9, 1024),
-        (Faked(6000, 10**9), 10**9, 5632),
-        (Faked(700, 10**9), 10**9, 640),
-        (Faked(1024, 10**9), 10**9, 1024),
-        (Faked(63, 10**9), 10**9, None),
-        (Faked(10**9, 10**9, runs_out=3000), 10**9, 2048),
+        (10**9, 5000, 5000),  # so that an epoch has batches
+        (2100, 10**9, 2048),
+        (1024, 10**9, 1024),
+        (700, 10**9, 512),
+        (63, 10**9, None),
     ],
 )
-def test_a_batch_doubles_while_it_fits_and_pays(trials, most, found):
-    assert largest_that_pays(trials, most=most) == found
-    assert len(trials.tried) < 16
-
-
-def trials_of(trainer, room, **settings):
-    return Trials(
-        trainer.task,
-        trainer.data.data.batches,
-        numbers=lambda: trainer.updates.autocast,
-        room=lambda device: room,
-        **settings,
-    )
-
-
-def test_the_largest_batch_of_what_is_found_fits_into_the_room_and_a_little_more_does_not(bench):
+def test_a_batch_doubles_until_memory_runs_out_and_leaves_no_trace(
+    bench, monkeypatch, room, most, found
+):
+    monkeypatch.setattr(Counting, "room", room)
     data = sentences() * 60
-    trainer = bench.but(train_data=lambda: Rows(data, max_tokens=2048)).make()
-    epoch = trainer.data.data.batches
-
-    def holds(number):
-        return step_bytes(
-            trainer.task, epoch.with_max_tokens(number), numbers=trainer.updates.autocast
-        )
-
-    room = int((holds(1700).whole + 50_000) / max_tokens.USED)
-    trials = trials_of(trainer, room, besides=50_000)
-    found = max_tokens._between(trials, 1024, 4096)
-    assert 1500 <= found <= 1800
-    assert holds(found).whole <= trials.limit < holds(int(1.25 * found)).whole
-    assert trials.rate(found) > 0
-    assert trainer.data.data.state_dict() == {"epoch": 0, "position": 0}
-    assert epoch.batching.max_tokens == 2048
-
-
-def test_a_device_whose_memory_runs_out_does_not_fit(bench, monkeypatch):
-    trainer = bench.but(train_data=lambda: Rows(sentences(), max_tokens=99)).make()
-    trials = trials_of(trainer, 10**9)
-    assert trials.fits(64)
-
-    def full(*_, **__):
-        raise torch.OutOfMemoryError
-
-    monkeypatch.setattr(max_tokens, "step_bytes", full)
-    monkeypatch.setattr(max_tokens, "step_without_update", full)
-    assert not trials.fits(64)
-    assert trials.rate(64) == 0
+    made = bench.but(train_data=lambda: Rows(data, max_tokens=99), task_class=Counting).make()
+    task, epoch = made.task, made.data.data.batches
+    before = copy.deepcopy(task.module.state_dict())
+    states = HostRandom().state_dict(), torch.get_rng_state().tolist()
+    assert found == largest_that_fits(
+        task,
+        epoch,
+        numbers=made.updates.autocast,
+        checkpointing=False,
+        besides=10**6,
+        most=most,
+    )
+    assert states == (HostRandom().state_dict(), torch.get_rng_state().tolist())
+    assert not hasattr(task, "steps")
+    assert all(p.grad is None for p in task.module.parameters())
+    assert all(torch.equal(v, before[n]) for n, v in task.module.state_dict().items())
+    assert made.data.data.state_dict() == {"epoch": 0, "position": 0}
+    assert epoch.batching.max_tokens == 99
 
 
 def session(bench, **data):
@@ -111,12 +83,11 @@ def test_without_auto_nothing_is_looked_for(bench):
     assert settle_max_tokens(session(bench, train_data=[{"source": "a"}]), {}, seed=1) is None
 
 
-def test_all_data_takes_what_is_found_for_train_data_or_what_is_recorded(bench, monkeypatch):
+def test_all_data_takes_what_is_found_for_train_data_or_what_is_recorded(bench):
     def rows():
         return BatchedRows(sentences(), max_tokens="auto")
 
-    monkeypatch.setattr(max_tokens, "largest_that_pays", lambda trials, most: 77)
-    for recorded, wanted in ((None, 77), (50, 50)):
+    for recorded, wanted in ((None, 1024), (50, 50)):
         train_data, valid_data = rows(), rows()
         made = session(bench, train_data=train_data, valid_data=valid_data)
         assert settle_max_tokens(made, {"ema": 0.9}, seed=1, recorded=recorded) == wanted
@@ -150,20 +121,6 @@ def test_what_auto_cannot_be_found_for_is_refused(bench, monkeypatch):
         "take_max_tokens(number). Add it, or give a number."
     )
     made = session(bench, train_data=auto)
-    monkeypatch.setattr(memory, "host_room", lambda: 1000)
-    with pytest.raises(UserError) as caught:
-        settle_max_tokens(made, {}, seed=1)
-    assert str(caught.value) == (
-        "train_data.max_tokens=auto: not even batches of 64 cells fit into the memory there is on "
-        "cpu; the longest row alone, 0 from 0, has 34. Take a smaller model, or shorter rows."
-    )
-    monkeypatch.setattr(memory, "host_room", lambda: None)
-    with pytest.raises(UserError) as caught:
-        settle_max_tokens(made, {}, seed=1)
-    assert str(caught.value) == (
-        "max_tokens=auto needs to know how much memory there is, and cpu does not say. Give a "
-        "number."
-    )
     task = made.get("task")
     monkeypatch.setattr(task, "batches", lambda data, *, train, seed: READY)
     with pytest.raises(UserError) as caught:
@@ -177,8 +134,7 @@ def test_what_auto_cannot_be_found_for_is_refused(bench, monkeypatch):
 def test_a_run_keeps_what_it_found_and_goes_on_with_it(tmp_path, monkeypatch, caplog):
     caplog.set_level(logging.INFO, logger="textmill")
     logging.getLogger("textmill").propagate = True
-    numbers = iter([90, 90])
-    monkeypatch.setattr(max_tokens, "largest_that_pays", lambda trials, most: next(numbers))
+    monkeypatch.setattr(max_tokens, "CELLS", 90)
     words = ["reporters.console=false", "reporters.html=false", "trainer.accumulate=1"]
     words += ["test_data=null", "train_data.batch_size=null", "train_data.max_tokens=auto"]
     monkeypatch.chdir(write_recipe(tmp_path))
@@ -196,15 +152,7 @@ def test_a_run_keeps_what_it_found_and_goes_on_with_it(tmp_path, monkeypatch, ca
     assert evaluate(whole, device="cpu")["valid_data"].values["loss"] > 0
 
 
-def test_one_long_row_does_not_stand_for_the_batches():
-    column = Ragged.from_lists([[1] * length for length in [*range(5, 40), 4000] * 1])
-    batching = Batching(max_tokens=200, shuffle=True)
-    epoch = EpochBatches({"source": column}, batching, lambda rows: rows, seed=1)
-    assert largest_rows(epoch).tolist() == [35]
-    rows = middle_rows(epoch)
-    assert len(rows) > 1
-    assert 35 not in rows
-    alone = EpochBatches(
-        {"source": column}, batching, lambda rows: rows, seed=1, rows=np.array([35])
-    )
-    assert middle_rows(alone).tolist() == [0]
+def test_the_largest_batch_has_the_most_cells_and_of_those_the_longest_rows():
+    lengths = [np.array([50, 10, 10, 10, 10, 10, 3]), np.array([50, 10, 10, 10, 10, 10, 3])]
+    plan = plan_epoch(lengths, Batching(max_tokens=100), seed=1, epoch=0)
+    assert plan[largest_batch(lengths, plan)].tolist() == [0]

@@ -15,7 +15,6 @@ from textmill.models.language_model import LstmLanguageModel
 from textmill.models.layers.attention import TalkingHeads
 from textmill.models.layers.feed_forward import Gated
 from textmill.models.transformer import Transformer
-from textmill.preflight.step_memory import step_bytes
 from textmill.training import blocks as blocks_module
 from textmill.training.blocks import blocks_of, check_blocks, checkpointed
 
@@ -149,18 +148,6 @@ def test_nothing_but_the_inputs_of_layers_is_kept(batch):
     deep = {"num_encoder_layers": 6, "num_decoder_layers": 6, "dropout": 0.1}
     plain = kept(translator(**deep).train(), batch, use=False)
     assert kept(translator(**deep).train(), batch, use=True) < plain / 3
-
-
-def test_what_a_step_needs_is_counted_without_what_is_computed_again(bench):
-    trainer = bench.but(dropout=0.3).make()
-    deep = translator(num_encoder_layers=6, num_decoder_layers=6, dropout=0.3)
-    trainer.task.module = deep
-    data, numbers = trainer.data.data.batches, trainer.updates.autocast
-    plain, again = (
-        step_bytes(trainer.task, data, numbers=numbers, checkpointing=use).whole
-        for use in (False, True)
-    )
-    assert again < 0.8 * plain
 
 
 def test_a_module_without_blocks_is_refused_before_the_run(bench, monkeypatch):

@@ -28,6 +28,7 @@ from textmill.preflight.data_preview import (
     shared_rows,
     shortened,
 )
+from textmill.preflight.disk_need import room_for
 from textmill.preflight.export_checks import refuse_exports
 from textmill.preflight.load_data import (
     DATA,
@@ -39,18 +40,17 @@ from textmill.preflight.load_data import (
 from textmill.preflight.loadable import refuse_unloadable
 from textmill.preflight.max_tokens import auto_data, settle_max_tokens
 from textmill.preflight.odd_labels import odd_labels
-from textmill.preflight.resource_estimate import estimate_resources, room_for, within_memory
 from textmill.recipes.planning import Planned, exports_of, plan_recipe, seed_of
 from textmill.run_folder.folder import RunFolder, refuse_collision
 from textmill.run_folder.pretrained import pretrained_of
 from textmill.runtime.files import size_of
+from textmill.runtime.memory import held_words
 from textmill.runtime.seeds import seed_all
 from textmill.tasks.batches.row_batches import RowBatches
 from textmill.tasks.batches.user_batches import ReadyBatches
 from textmill.tasks.evaluation import evaluate
 from textmill.tasks.task import Batches, Task, loss_of
 from textmill.text.processors.text_processor import Seq2SeqText
-from textmill.training.loop import Trainer
 from textmill.training.own_trainer import check_takes_task, check_trainer
 from textmill.training.progress import Every
 
@@ -203,8 +203,8 @@ class _Walk:
         if self.attempt("optimizer", self.optimizer):
             self.attempt("checkpoint", self.checkpoint)
         self.attempt("predict", self.predict)
-        if self.attempt("trainer", self.trainer):
-            self.attempt("memory", self.memory)
+        self.attempt("trainer", self.trainer)
+        self.attempt("memory", lambda: held_words(str(self.task.device)))
         if exports_of(self.plan):
             self.attempt("export", self.export)
 
@@ -220,8 +220,7 @@ class _Walk:
 
     def build(self) -> str:
         seed_all(seed_of(self.plan), 0)
-        with within_memory():
-            self.task = self.session.get("task")
+        self.task = self.session.get("task")
         module = self.task.module.to(self.session.get("env").device)
         # What a fresh start reads (pretrained weights, word vectors); a run has begun already.
         lines = self.task.initialize() if self.fresh else []
@@ -364,15 +363,6 @@ class _Walk:
         trainer = self.session.get("trainer")
         check_trainer(trainer)
         return type(trainer).__name__
-
-    def memory(self) -> str:
-        """Measures what a step will hold at most; the batches of the check are gone by now."""
-        trainer = self.session.get("trainer")
-        if not isinstance(trainer, Trainer):
-            return "not known of a trainer of the recipe's own"
-        words, short = estimate_resources(trainer).memory_words(trainer.task.device)
-        self.notes += [short] if short else []
-        return words
 
     def export(self) -> str:
         formats = exports_of(self.plan)

@@ -1,45 +1,40 @@
-"""``max_tokens=auto``: the batch that fits into memory, and beyond which a step gains nothing."""
+"""``max_tokens=auto``: the largest batch that fits on CUDA, elsewhere a fixed number."""
 
-import time
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+import copy
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
 
 from textmill.config.planning.session import Session
 from textmill.data.batches import EpochBatches
-from textmill.data.batching import TakesMaxTokens
+from textmill.data.batching import TakesMaxTokens, largest_batch
 from textmill.errors import UserError
+from textmill.preflight.disk_need import optimizer_bytes, weight_bytes
 from textmill.preflight.load_data import DATA
-from textmill.preflight.step_memory import (
-    apart,
-    middle_rows,
-    optimizer_bytes,
-    step_bytes,
-    step_without_update,
-    weight_bytes,
-)
 from textmill.runtime import memory
-from textmill.runtime.memory import keep_memory
+from textmill.runtime.seeds import HostRandom, seed_all
 from textmill.tasks.batches.row_batches import RowBatches, RowSource
-from textmill.tasks.task import Task
+from textmill.tasks.task import Task, loss_of
+from textmill.training.blocks import checkpointed
 from textmill.training.data_parallel.fsdp import is_sharded
 from textmill.training.data_parallel.wrapped import is_wrapped
 from textmill.training.precision import autocast, settled
 
+CELLS = 2048
+"""What ``auto`` stands for on other devices than CUDA: what the translation recipes have."""
 FIRST = 1024
 """Cells of the first batch that is tried."""
-GAIN = 1.05
-"""A batch of twice the cells must have this much more of the tokens a second."""
-USED = 0.9
-"""Share of the memory there is that batches may fill: other batches fall otherwise into place."""
+LEAST = 64
+"""Fewest cells that are tried: a sentence or two."""
+SPARE = 0.1
+"""Share of the free memory that is left: other batches fall otherwise into place."""
 LEAST_BATCHES = 100
 """Batches an epoch has at least: with fewer a small data set would have few updates."""
-TIMED = 2
-"""Passes of a batch that are timed, the faster of which counts, after one that is not."""
 
 
 def auto_data(session: Session) -> dict[str, Any]:
@@ -118,19 +113,21 @@ def _found(session: Session, settings: Mapping[str, Any], *, seed: int) -> int:
             "train_data.max_tokens=auto is found on rows, but this task makes batches of its own "
             f"of them ({type(batches).__name__}). Give a number."
         )
-    if (settings.get("fast") or {}).get("keep_memory", True):
-        keep_memory()  # as in training: larger batches else take longer than they will
+    cells = sum(int(column.sum()) for column in epoch.lengths.values())
+    most = max(FIRST, cells // LEAST_BATCHES)
+    if task.device.type != "cuda":
+        return min(CELLS, most)
     average = weight_bytes(task.module, trained=True) if settings.get("ema") else 0
-    trials = Trials(
+    besides = optimizer_bytes(session.get("optimizer")) + average
+    besides += int(SPARE * (memory.room(str(device)) or 0))
+    found = largest_that_fits(
         task,
         epoch,
-        numbers=lambda: autocast(settled(settings.get("precision", "auto"), device), device),
-        accumulate=settings.get("accumulate", 1),
+        numbers=autocast(settled(settings.get("precision", "auto"), device), device),
         checkpointing=settings.get("activation_checkpointing", False),
-        besides=optimizer_bytes(session.get("optimizer")) + average,
+        besides=besides,
+        most=most,
     )
-    cells = sum(int(column.sum()) for column in epoch.lengths.values())
-    found = largest_that_pays(trials, most=max(FIRST, cells // LEAST_BATCHES))
     if found is None:
         cells_of = np.sum([*epoch.lengths.values()], axis=0)
         longest = int(np.argmax(cells_of))
@@ -142,111 +139,87 @@ def _found(session: Session, settings: Mapping[str, Any], *, seed: int) -> int:
     return found
 
 
-LEAST = 64
-"""Fewest cells that are tried: a sentence or two."""
+def largest_that_fits(
+    task: Task,
+    epoch: EpochBatches[Any],
+    *,
+    numbers: AbstractContextManager[Any],
+    checkpointing: bool,
+    besides: int,
+    most: int,
+) -> int | None:
+    """Doubles a batch's cells until the device's memory runs out; leaves no trace.
 
-
-def largest_that_pays(trials: "Trials", *, most: int) -> int | None:
-    """Doubles a batch's cells while that pays, and halves the interval where memory ends it.
+    The largest batch of each number goes through forward and backward pass, on a copy of the task
+    with gradients, beside ``besides`` bytes for what a run also holds.
 
     Returns:
-        The cells, ``most`` at most: of the first batch whose double gains less than 5 %, else the
-        most that fit, to an eighth; None where not even LEAST fit.
+        The cells, ``most`` at most; None if not even LEAST fit.
     """
+
+    def fits(number: int) -> bool:
+        batches = epoch.with_max_tokens(number)
+        fitting = True
+        try:
+            _step(task, batches, numbers=numbers, checkpointing=checkpointing, besides=besides)
+        except torch.OutOfMemoryError:
+            fitting = False
+        if task.device.type == "cuda":
+            torch.cuda.empty_cache()
+        return fitting
+
     number = FIRST
-    while not trials.fits(number):
+    while not fits(number):
         number //= 2
         if number < LEAST:
             return None
-    if number < FIRST:
-        return _between(trials, number, 2 * number)
-    rate = trials.rate(number)
-    while number < most:
-        double = min(2 * number, most)
-        if not trials.fits(double):
-            return _between(trials, number, double)
-        faster = trials.rate(double)
-        if not faster or faster < GAIN * rate:
-            return number
-        number, rate = double, faster
+    while FIRST <= number < most and fits(min(2 * number, most)):
+        number = min(2 * number, most)
     return number
 
 
-def _between(trials: "Trials", fits: int, not_fits: int) -> int:
-    while not_fits - fits > fits // 8:
-        middle = (fits + not_fits) // 2
-        if trials.fits(middle):
-            fits = middle
-        else:
-            not_fits = middle
-    return fits
+def _step(
+    task: Task,
+    epoch: EpochBatches[Any],
+    *,
+    numbers: AbstractContextManager[Any],
+    checkpointing: bool,
+    besides: int,
+) -> None:
+    """Forward and backward pass of the largest batch, with all that is held in training."""
+    with apart(task, checkpointing=checkpointing) as tried:
+        # The copy of the weights is there now and not in training.
+        size = max(0, besides - weight_bytes(task.module))
+        held = torch.empty(size, dtype=torch.uint8, device=task.device)
+        for parameter in tried.module.parameters():
+            parameter.grad = torch.zeros_like(parameter) if parameter.requires_grad else None
+        seed_all(0, 0)
+        tried.module.train()
+        with numbers:
+            loss = loss_of(tried, epoch.gathered(largest_rows(epoch)))
+        loss.total.backward()  # type: ignore[no-untyped-call,unused-ignore]
+        del held
 
 
-@dataclass
-class Trials:
-    """Batches tried on a copy of a task: whether they fit, and how fast they go."""
+def largest_rows(epoch: EpochBatches[Any]) -> NDArray[np.int64]:
+    """The rows of the largest batch of the epoch at hand."""
+    return epoch.plan[largest_batch(list(epoch.lengths.values()), epoch.plan)]
 
-    task: Task
-    epoch: EpochBatches[Any]
-    """Of rows whose batching is ``auto``."""
-    numbers: Callable[[], AbstractContextManager[Any]]
-    """Types of the numbers in a forward pass."""
-    accumulate: int = 1
-    """Batches of an optimizer step."""
-    checkpointing: bool = False
-    """Whether blocks are computed again in the backward pass."""
-    besides: int = 0
-    """Bytes that a run has besides weights, gradients and a step: the optimizer's, an average."""
-    room: Callable[[str], int | None] = memory.room
-    """Bytes that can still be taken on a device."""
-    limit: int = field(init=False)
-    """Bytes that a step may hold."""
 
-    def __post_init__(self) -> None:
-        """Looks how much room there is.
+@contextmanager
+def apart(task: Task, *, checkpointing: bool = False) -> Iterator[Task]:
+    """A copy of a task with modules and containers of its own; what else it has is shared.
 
-        Raises:
-            UserError: The device does not say.
-        """
-        device = str(self.task.device)
-        room = self.room(device)
-        if room is None:
-            raise UserError(
-                f"max_tokens=auto needs to know how much memory there is, and {device} does not "
-                "say. Give a number."
-            )
-        self.limit = int(USED * room) - self.besides
-
-    def fits(self, number: int) -> bool:
-        """Whether the largest batch of so many cells fits, by what a part of it holds."""
-        epoch = self.epoch.with_max_tokens(number)
+    With ``checkpointing`` the copy's blocks are computed again in its backward passes.
+    The random generators are afterwards as they were, and so are the task and its module.
+    """
+    own = (nn.Module, Tensor, list, dict, set)
+    shared = {id(value): value for value in vars(task).values() if not isinstance(value, own)}
+    host, cuda = HostRandom().state_dict(), [task.device] if task.device.type == "cuda" else []
+    with torch.random.fork_rng(devices=cuda):
         try:
-            step = step_bytes(
-                self.task,
-                epoch,
-                numbers=self.numbers(),
-                accumulate=self.accumulate,
-                checkpointing=self.checkpointing,
-            )
-        except torch.OutOfMemoryError:
-            return False
-        return step.whole <= self.limit
-
-    def rate(self, number: int) -> float:
-        """Tokens a second of forward and backward pass; 0 where the device's memory ran out."""
-        epoch = self.epoch.with_max_tokens(number)
-        rows = middle_rows(epoch)  # one long row alone says nothing of what a larger batch gains
-        tokens = sum(int(column[rows].sum()) for column in epoch.lengths.values())
-        try:
-            with apart(self.task, checkpointing=self.checkpointing) as task:
-                seconds = [self._timed(task, epoch.gathered(rows)) for _ in range(TIMED + 1)]
-        except torch.OutOfMemoryError:
-            return 0.0
-        return tokens / min(seconds[1:])
-
-    def _timed(self, task: Task, batch: Any) -> float:
-        start = time.perf_counter()
-        step_without_update(task, batch, numbers=self.numbers())
-        if task.device.type == "cuda":
-            torch.cuda.synchronize(task.device)
-        return time.perf_counter() - start
+            own_task = copy.deepcopy(task, shared)
+            with checkpointed(own_task.module, use=checkpointing):
+                yield own_task
+        finally:
+            HostRandom().load_state_dict(host)

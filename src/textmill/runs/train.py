@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,15 +23,10 @@ from textmill.preflight.data_preview import (
     nothing_selected,
     shared_rows,
 )
+from textmill.preflight.disk_need import check_disk
 from textmill.preflight.loadable import built_sizes
 from textmill.preflight.max_tokens import settle_max_tokens
 from textmill.preflight.odd_labels import odd_labels
-from textmill.preflight.resource_estimate import (
-    ResourceEstimate,
-    estimate_resources,
-    recorded_estimate,
-    within_memory,
-)
 from textmill.recipes.planning import Planned, exports_of, plan_recipe, run_named, seed_of
 from textmill.run_folder.folder import (
     SCRIPT,
@@ -206,12 +200,12 @@ def _fit(
         with ranks.main_first():  # others find what it has fitted and encoded, and in run.json all
             trainer, built, found = build_trainer(session, planned.plan, folder, changes)
             if ranks.env.is_main:
-                need, facts = _facts(session, planned.plan, folder, trainer)
+                facts = _facts(session, planned.plan, folder, trainer)
                 record_changes(folder, changes)  # not before all that can refuse to go on
                 facts |= {**found, "pretrained": pretrained.keep()}
                 begin_run(planned, folder, session, built=built, facts=facts)
-                if need is not None:
-                    need.tell(trainer)
+                if isinstance(trainer, Trainer):  # another cannot say what it saves
+                    check_disk(trainer)
                 LOG.info("Run folder: %s", folder.path)  # not before all that can be refused
                 if ranks.size > 1:
                     LOG.info("%d ranks train together.", ranks.size)
@@ -228,24 +222,18 @@ def _fit(
     return Run(folder.path, result)
 
 
-def _facts(
-    session: Session, plan: Plan, folder: RunFolder, trainer: Any
-) -> tuple[ResourceEstimate | None, dict[str, Any]]:
+def _facts(session: Session, plan: Plan, folder: RunFolder, trainer: Any) -> dict[str, Any]:
     """What is known of a run before its first step, once its exports are found to be possible."""
     summary = folder.info.get("data_summary") or data_summary(session, trainer)
-    need = selected_by = None  # a trainer of the recipe's own cannot say it
-    if isinstance(trainer, Trainer):  # measured at the run's first start
-        need = recorded_estimate(folder.info.get("need"), trainer.task.device)
-        need = need or estimate_resources(trainer)
-        if (selection := trainer.selection) is not None:
-            better = "higher" if selection.sign > 0 else "lower"
-            selected_by = {"metric": selection.config.metric, "better": better}
+    selected_by = None  # a trainer of the recipe's own cannot say it
+    if isinstance(trainer, Trainer) and (selection := trainer.selection) is not None:
+        better = "higher" if selection.sign > 0 else "lower"
+        selected_by = {"metric": selection.config.metric, "better": better}
     if exports := exports_of(plan):  # else nothing of it is imported
         from textmill.preflight.export_checks import refuse_exports
 
         refuse_exports(exports, session)
-    facts = {"data_summary": summary, "need": need and asdict(need), "selected_by": selected_by}
-    return need, facts
+    return {"data_summary": summary, "selected_by": selected_by}
 
 
 def begin_run(
@@ -309,17 +297,16 @@ def build_trainer(
     data = read_data(session, plan, folder.path)
     compare_data(folder, data)
     seed_everything(fold(seed_of(plan), "weights"))
-    with within_memory():
-        # What max_tokens=auto stands for is found once, at the run's first start.
-        before, settings = folder.info.get("max_tokens"), plan.settings.get("trainer", {})
-        cells = settle_max_tokens(session, settings, seed=seed_of(plan), recorded=before)
-        if cells is not None:
-            since = "" if before is None else ", as when this run began"
-            LOG.info("max_tokens=auto: batches of %s cells%s.", f"{cells:,}", since)
-        try:
-            trainer = session.get("trainer")
-        finally:
-            _tell_first_look(session, plan, folder)
+    # What max_tokens=auto stands for is found once, at the run's first start.
+    before, settings = folder.info.get("max_tokens"), plan.settings.get("trainer", {})
+    cells = settle_max_tokens(session, settings, seed=seed_of(plan), recorded=before)
+    if cells is not None:
+        since = "" if before is None else ", as when this run began"
+        LOG.info("max_tokens=auto: batches of %s cells%s.", f"{cells:,}", since)
+    try:
+        trainer = session.get("trainer")
+    finally:
+        _tell_first_look(session, plan, folder)
     check_trainer(trainer)
     found = {"max_tokens": cells, **settle_precision(trainer, folder)}
     if isinstance(trainer, Trainer) and (said := mixed_sources(trainer.data.data)):

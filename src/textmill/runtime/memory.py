@@ -55,6 +55,34 @@ def room(device: str) -> int | None:
     return host_room() if kind == "cpu" else None
 
 
+def held_words(device: str) -> str:
+    """What has been held so far, and what can still be taken: on CUDA by torch, else by all.
+
+    Example:
+        >>> held_words("cpu")  # doctest: +ELLIPSIS
+        'at most ...B so far...'
+    """
+    held, of = peak_resident(), ""
+    if device.startswith("cuda"):
+        import torch
+
+        held, of = torch.cuda.max_memory_allocated(device), " of CUDA memory"
+    left = room(device if of else "cpu")
+    return f"at most {as_size(held)}{of} so far" + (
+        "" if left is None else f", {as_size(left)} free"
+    )
+
+
+def as_size(count: int) -> str:
+    """Bytes as people read them.
+
+    Example:
+        >>> as_size(1_500), as_size(2_340_000_000)
+        ('0.0 MB', '2.3 GB')
+    """
+    return f"{count / 1e9:,.1f} GB" if count >= 999_950_000 else f"{count / 1e6:,.1f} MB"
+
+
 def host_room(proc: Path = Path("/proc"), groups: Path = Path("/sys/fs/cgroup")) -> int | None:
     """Bytes that this process can still take without swapping or being killed.
 

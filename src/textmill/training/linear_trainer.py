@@ -14,7 +14,6 @@ from typing_extensions import override
 from textmill.config.component import Config as BaseConfig
 from textmill.config.component import setting
 from textmill.config.validators import require
-from textmill.data.batches import EpochBatches
 from textmill.data.column_batch import ColumnBatch
 from textmill.errors import MissingExtraError, UserError
 from textmill.exported.formats import ExportFormat, Format
@@ -31,7 +30,6 @@ from textmill.models.linear_solver import (
 from textmill.models.ngrams import NgramScores
 from textmill.runtime.devices import Env
 from textmill.runtime.run_context import Experiment
-from textmill.tasks.batches.row_batches import RowBatches
 from textmill.tasks.column_task import ColumnsTask
 from textmill.tasks.task import Task
 from textmill.text.columns.labels import LabelColumn, LabelsColumn
@@ -43,12 +41,6 @@ from textmill.training.progress import Progress
 from textmill.training.schedules.decay import Constant
 from textmill.training.selection import Selection
 from textmill.training.stopping import StopAsked
-
-SKLEARN = 170 << 20
-"""Bytes of scikit-learn and what it imports."""
-NUMBER, WEIGHT = 40, 28
-"""Bytes of a number of a row: 12 in the matrix, 10 in that of the other folds, 13 in liblinear's;
-and of a weight, in double precision, scaled and as it is saved."""
 
 LOG = logging.getLogger("textmill")
 
@@ -180,16 +172,6 @@ class LinearTrainer(Trainer):
                 targets.append(replace(batch, columns=wanted, lengths={}, counts={}))
             self.stops.poll()
         return vstack(parts, format="csr"), targets
-
-    @property
-    def solving_bytes(self) -> int | None:
-        """Bytes that the solver holds at most; None where the rows' numbers are not counted."""
-        data = self.data.data
-        if not (isinstance(data, RowBatches) and isinstance(data.batches, EpochBatches)):
-            return None
-        numbers = sum(int(lengths.sum()) for lengths in data.batches.lengths.values())
-        weights = self.module.width * len(self.module.bias)
-        return SKLEARN + NUMBER * numbers + WEIGHT * weights
 
     def _tried(self, solver: Solver) -> Callable[[float, float], None]:
         """Says what came of a cost."""

@@ -1,5 +1,6 @@
 """Who is told of a run: its reporters and callbacks. They see counters and values, not the loop."""
 
+import logging
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -10,12 +11,15 @@ from typing_extensions import override
 from textmill.config.foreign_names import refuse_foreign_hooks
 from textmill.errors import UserError
 from textmill.metrics.reporters import Reporter, Reporters, RunInfo
+from textmill.runtime.memory import held_words
 from textmill.runtime.ranks import Ranks
 from textmill.runtime.run_context import Experiment
 from textmill.tasks.evaluation import Evaluation
 from textmill.tasks.task import Task
 from textmill.training.accumulation import Groups
 from textmill.training.progress import Clock, Progress
+
+LOG = logging.getLogger("textmill")
 
 ASKING = ("start", "step", "evaluated")
 """What a callback may answer with a request to stop."""
@@ -128,7 +132,12 @@ class Observers:
             self.clock.asked_to_stop = self.ranks.any(self.clock.asked_to_stop)
 
     def tick(self, now: Progress) -> None:
-        """Tells the reporters that a step was taken; of quick steps not all."""
+        """Tells the reporters that a step was taken; of quick steps not all.
+
+        After the first step of this process a line says what memory was held.
+        """
+        if self.ticked == -math.inf and self.ranks.env.is_main:
+            LOG.info("Memory: %s.", held_words(str(self.ranks.env.device)))
         if now.seconds - self.ticked >= SECONDS_BETWEEN_TICKS:
             self.ticked = now.seconds
             self.reporters.tick(self.counters(now))

@@ -91,7 +91,7 @@ def model_cfg(
 ) -> models.Transformer.Config:
     """NLLB's architecture, made smaller"""
     return dataclasses.replace(
-        models.preset("nllb/dense_600m"),
+        models.NLLB_600M,
         vocabulary_size=tokenizer.vocab_info.size,
         pad_idx=tokenizer.vocab_info.pad_idx,
         dim=model_dim,

@@ -18,10 +18,18 @@ from textmill.models.layers.norms import RMSNorm
 from textmill.models.layers.positions import RotaryPositions
 from textmill.models.losses import cross_entropy
 from textmill.models.lstm_seq2seq import LstmSeq2Seq
-from textmill.models.presets import preset
+from textmill.models.presets import NLLB_600M
+from textmill.models.transformer import Transformer
 
 SIZE, PAD = 40, 1
-TINY = preset("tiny")
+TINY = Transformer.Config(
+    dim=16,
+    num_encoder_layers=2,
+    num_decoder_layers=2,
+    num_heads=2,
+    ffn_dim=32,
+    max_length=64,
+)
 
 
 def with_blocks(*, cross_attention=None, **blocks):
@@ -66,9 +74,9 @@ VARIANTS = {
             layer=SelfAttentionLayer.Config(norm_order="post"),
         ),
     ),
-    "small": preset("small"),
+    "small": Transformer.Config(),
     "nllb": dataclasses.replace(
-        preset("nllb/dense_600m"),
+        NLLB_600M,
         vocabulary_size=SIZE,
         dim=32,
         num_encoder_layers=2,

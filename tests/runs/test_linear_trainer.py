@@ -221,7 +221,7 @@ REFUSED = {
     "trainer.folds=1": "trainer.folds must be at least 2",
     "trainer.max_epochs=3": "trainer has no setting 'max_epochs'",
     "model.type=classifier": "solves linear models of n-grams, and the model is a Classifier",
-    "task.loss.type=focal": "task.loss.weights alone can be set",
+    "task.loss.type=binary_cross_entropy": "task.loss.weights alone can be set",
     "task.loss.label_smoothing=0.1": "task.loss.weights alone can be set",
 }
 

@@ -25,7 +25,6 @@ def write(folder: Path, pooling: object, *, kinds: str = "Transformer Pooling", 
         ({"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}, "first"),
         ({"pooling_mode_cls_token": False, "pooling_mode_mean_tokens": True}, "mean"),
         ({"pooling_mode_max_tokens": True}, "max"),
-        ({"pooling_mode_lasttoken": True}, "last"),
         ({"pooling_mode": "cls"}, "first"),
         ({"pooling_mode": ["mean"]}, "mean"),
     ],
@@ -58,9 +57,7 @@ def test_what_textmill_does_not_do_is_refused(tmp_path: Path) -> None:
         {},
         {"pooling_mode": 3},
     ):
-        with pytest.raises(
-            UserError, match=r"wanted one of the poolings cls, lasttoken, max, mean"
-        ):
+        with pytest.raises(UserError, match=r"wanted one of the poolings cls, max, mean"):
             sentence_settings(write(tmp_path, said))
     with pytest.raises(UserError, match=r"found Transformer, Pooling, Dense\. Say yourself"):
         sentence_settings(write(tmp_path, mean, kinds="Transformer Pooling Dense"))

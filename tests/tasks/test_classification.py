@@ -12,7 +12,6 @@ from textmill.inference import Predictor
 from textmill.metrics.classification import ConfusionCounts
 from textmill.models.classifier import Classifier
 from textmill.models.encoders.self_attention import SelfAttentionEncoder
-from textmill.models.label_losses import FocalLoss
 from textmill.models.layers.word_embeddings import WordEmbedding
 from textmill.tasks import evaluate
 from textmill.tasks.classification import DocumentClassification
@@ -51,7 +50,6 @@ VARIANTS = {
     "several labels": {"multiple": True},
     "dense": {"dense": True},
     "n-grams": {"ngrams": True},
-    "focal": {"loss": FocalLoss.Config()},
 }
 
 

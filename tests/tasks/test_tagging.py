@@ -10,7 +10,7 @@ from textmill.inference import Predictor
 from textmill.models.encoders.averaging import AveragingEncoder
 from textmill.models.encoders.lstm import LstmEncoder
 from textmill.models.encoders.self_attention import SelfAttentionEncoder
-from textmill.models.label_losses import FocalLoss
+from textmill.models.label_losses import BinaryCrossEntropy
 from textmill.models.layers.word_embeddings import WordEmbedding
 from textmill.models.tagger import Tagger
 from textmill.recipes import registries
@@ -54,7 +54,6 @@ def make(rows=ROWS, *, model=None, characters=False, affixes=False, separator=No
 
 VARIANTS = {
     "softmax": {},
-    "focal": {"loss": FocalLoss.Config()},
     "crf": {"model": {"crf": True}},
     "characters": {"characters": True, "model": {"crf": True}},
     "affixes": {"affixes": True},
@@ -279,7 +278,7 @@ def test_settings_that_cannot_be_are_refused():
     with pytest.raises(UserError, match=r"task.max_length must be at least 1"):
         WordTagging.Config(max_length=0)
     with pytest.raises(UserError, match=r"task.loss is the loss of each word .* model.crf=true"):
-        make(loss=FocalLoss.Config(), model={"crf": True})
+        make(loss=BinaryCrossEntropy.Config(), model={"crf": True})
     plain = [{"words": "a", "tags": "X"}]
     with pytest.raises(UserError, match=r"task.scheme=bio needs labels .* The 1 labels are 'X'"):
         make(plain, scheme="bio")

@@ -16,15 +16,13 @@ from tests.tasks.rows import learn
 from textmill.data.store import tokens
 from textmill.data.text_rows import TextRows
 from textmill.errors import DataError
-from textmill.models.label_losses import BinaryCrossEntropy, CrossEntropyLoss, FocalLoss, HingeLoss
+from textmill.models.label_losses import BinaryCrossEntropy, CrossEntropyLoss
 from textmill.tasks import evaluate
 
 DOCUMENTS = documents.ROWS[:4]
 LOSSES = {
     "auto": None,
     "weights": CrossEntropyLoss.Config(weights={"ham": 2.0}),
-    "focal": FocalLoss.Config(),
-    "hinge": HingeLoss.Config(),
     "binary": BinaryCrossEntropy.Config(),
 }
 

@@ -29,7 +29,7 @@ def load_encoder(
         name: A folder with config.json, tokenizer.json and model.safetensors, or a name on the
             Hugging Face hub.
         revision: A branch, tag or commit of the hub; None is the newest.
-        pooling: How tokens' vectors become one: ``first``, ``last``, ``max`` or ``mean``; None is
+        pooling: How tokens' vectors become one: ``first``, ``max`` or ``mean``; None is
             as the folder says.
         normalize: Whether a vector is divided by its length; None is as the folder says.
         device: ``auto`` or a device as torch names it.

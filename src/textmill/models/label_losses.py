@@ -78,8 +78,7 @@ class LabelLoss(Component, nn.Module):
     def probabilities(self, scores: Tensor) -> Tensor:
         """What answers show of scores. *Shape:* :math:`(B,L)` to :math:`(B,L)`, from 0 to 1.
 
-        Of several labels each has its own; of a hinge they are as of a model of probabilities,
-        though it was not trained for such.
+        Of several labels each has its own.
         """
 
 
@@ -108,7 +107,7 @@ class CrossEntropyLoss(LabelLoss):
         if multiple:
             raise UserError(
                 "task.loss.type=cross_entropy is for one label a row, but labels.multiple is true. "
-                "Use binary_cross_entropy, focal or hinge."
+                "Use binary_cross_entropy."
             )
         super().__init__(config, names=names, multiple=multiple)
 
@@ -188,86 +187,6 @@ class AutoLoss(LabelLoss):
             )
             built: LabelLoss = chosen.build(names=names, multiple=multiple)
             return built
-
-
-@registries.losses.register("focal")
-@final
-class FocalLoss(LabelLoss):
-    r"""Focal loss: what is already right counts less (Lin et al. 2017, "Focal Loss").
-
-    .. math::
-        \ell = -(1 - p_t)^\gamma \log p_t
-
-    Of one label a row :math:`p` is the softmax; of several, each label's own sigmoid.
-
-    Example:
-        >>> loss = FocalLoss.Config(gamma=2.0).build(names=["a", "b"], multiple=False)
-        >>> total, count = loss(torch.zeros(1, 2), torch.tensor([0]))
-        >>> round(total.item(), 4)  # 0.25 log 2
-        0.1733
-    """
-
-    class Config(LabelLoss.Config):
-        """Settings of the focal loss."""
-
-        gamma: float = 2.0
-        """How much less; 0 is the cross entropy."""
-
-        def __post_init__(self) -> None:
-            require(self, "task.loss", not_negative=["gamma"])
-
-    @override
-    def each(self, scores: Tensor, targets: Tensor) -> Tensor:
-        if self.multiple:
-            losses = F.binary_cross_entropy_with_logits(scores, targets, reduction="none")
-        else:
-            losses = F.cross_entropy(scores, targets, reduction="none")
-        missed = -torch.expm1(-losses)  # 1 - p, exact where p is near 1
-        # Not 0, where the gradient of a root is infinite.
-        missed = missed.clamp(min=torch.finfo(missed.dtype).tiny)
-        out: Tensor = missed**self.config.gamma * losses
-        return out
-
-    @override
-    def probabilities(self, scores: Tensor) -> Tensor:
-        return scores.float().sigmoid() if self.multiple else scores.float().softmax(dim=-1)
-
-
-@registries.losses.register("hinge")
-@final
-class HingeLoss(LabelLoss):
-    """Every wrong label's score is to be below the right one's by a margin.
-
-    Of one label a row it is the multi-class hinge of Weston and Watkins 1999, divided by the number
-    of labels (``torch.nn.functional.multi_margin_loss``); of several, each label's score is to be
-    over the margin or under its negative.
-
-    Example:
-        >>> loss = HingeLoss.Config().build(names=["a", "b"], multiple=False)
-        >>> loss(torch.tensor([[2.0, 0.0], [0.0, 0.0]]), torch.tensor([0, 0]))[0].item()
-        0.5
-    """
-
-    class Config(LabelLoss.Config):
-        """Settings of the hinge loss."""
-
-        margin: float = 1.0
-        """By how much a score is to be above."""
-
-        def __post_init__(self) -> None:
-            require(self, "task.loss", positive=["margin"])
-
-    @override
-    def each(self, scores: Tensor, targets: Tensor) -> Tensor:
-        margin = self.config.margin
-        if self.multiple:
-            missing: Tensor = margin - (2 * targets - 1) * scores
-            return missing.clamp(min=0)
-        return F.multi_margin_loss(scores, targets, margin=margin, reduction="none")
-
-    @override
-    def probabilities(self, scores: Tensor) -> Tensor:
-        return scores.float().sigmoid() if self.multiple else scores.float().softmax(dim=-1)
 
 
 def _hot(scores: Tensor, targets: Tensor) -> Tensor:

@@ -133,23 +133,6 @@ class FirstPooling(Pooling):
         return states[:, 0]
 
 
-@registries.poolings.register("last")
-@final
-class LastPooling(Pooling):
-    """The vector of the last token.
-
-    Example:
-        >>> states = torch.tensor([[[1.0, 5.0], [3.0, 2.0], [9.0, 9.0]]])
-        >>> LastPooling.Config().build(dim=2)(states, torch.tensor([[True, True, False]])).tolist()
-        [[3.0, 2.0]]
-    """
-
-    @override
-    def forward(self, states: Tensor, real: Tensor) -> Tensor:
-        rows = torch.arange(states.shape[0], device=states.device)
-        return states[rows, real.sum(dim=1) - 1]
-
-
 @registries.poolings.register("pooler")
 @final
 class Pooler(Pooling):

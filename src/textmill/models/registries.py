@@ -42,7 +42,7 @@ encoders = Registry(
 )
 poolings = Registry(
     "pooling",
-    {"textmill.models.poolings": ["attention", "first", "last", "max", "mean", "pooler"]},
+    {"textmill.models.poolings": ["attention", "first", "max", "mean", "pooler"]},
     plural="poolings",
 )
 losses = Registry(
@@ -57,8 +57,6 @@ losses = Registry(
             "auto",
             "binary_cross_entropy",
             "cross_entropy",
-            "focal",
-            "hinge",
         ],
     },
     plural="losses",

@@ -12,7 +12,7 @@ MODULES, POOLING, LENGTHS, PROMPTS = SENTENCE_FILES
 TOKENIZER_CONFIG = "tokenizer_config.json"
 UNLIMITED = 1 << 30
 """Tokens that a tokenizer without a limit says it takes, or more: 10 to the 30th."""
-POOLINGS = {"cls": "first", "lasttoken": "last", "max": "max", "mean": "mean"}
+POOLINGS = {"cls": "first", "max": "max", "mean": "mean"}
 """What poolings are called there, and here."""
 BEFORE = "pooling_mode_"
 LARGEST = 1 << 20

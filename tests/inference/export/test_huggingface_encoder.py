@@ -172,7 +172,7 @@ def test_else_it_is_the_encoder_with_the_other_weights_beside(
         ("bert", ("model.pooling.type=mean",)),
         ("roberta", ("model.pooling.type=first", "model.normalize=false")),
         ("modernbert", ("model.pooling.type=max",)),
-        ("deberta-v2", ("model.pooling.type=last",)),
+        ("deberta-v2", ("model.pooling.type=first",)),
     ],
 )
 def test_a_sentence_encoder_is_one_of_sentence_transformers(

@@ -14,7 +14,6 @@ from textmill.models.encoders.sequence import real_tokens
 from textmill.models.poolings import (
     AttentionPooling,
     FirstPooling,
-    LastPooling,
     MaxPooling,
     MeanPooling,
     Pooler,
@@ -52,7 +51,6 @@ ENCODERS = {
 POOLINGS = {
     "attention": AttentionPooling.Config(attention_dim=4),
     "first": FirstPooling.Config(),
-    "last": LastPooling.Config(),
     "max": MaxPooling.Config(),
     "mean": MeanPooling.Config(),
     "pooler": Pooler.Config(),

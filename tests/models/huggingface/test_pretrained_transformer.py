@@ -21,7 +21,7 @@ from textmill.models.huggingface.pretrained_transformer import (
     take_weights,
 )
 from textmill.models.huggingface.tensor_names import named_tensors
-from textmill.models.presets import preset
+from textmill.models.presets import NLLB_600M
 from textmill.models.transformer import Transformer
 
 SIZE, EOS = 30, 2
@@ -262,9 +262,14 @@ def test_dropout_may_be_another(tmp_path: Path) -> None:
     assert made(tmp_path, tokenizer_of(model)).config.attention_dropout == 0.1
 
 
-def test_the_preset_of_nllb_is_the_published_architecture() -> None:
-    wanted = dataclasses.replace(preset("nllb/dense_600m"), vocabulary_size=None)
+def test_the_size_of_nllb_is_the_published_one() -> None:
+    wanted = dataclasses.replace(NLLB_600M, vocabulary_size=None)
     assert own_config(PUBLISHED["nllb-200"], "nllb-200") == wanted
+    with torch.device("meta"):
+        model = NLLB_600M.build(
+            tokenizer=SimpleNamespace(vocab_info=SimpleNamespace(size=256_206, pad_idx=1))
+        )
+    assert round(sum(each.numel() for each in model.parameters()) / 1e6) == 615  # its model card
 
 
 def test_the_published_marian() -> None:

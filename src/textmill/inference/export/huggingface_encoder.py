@@ -121,12 +121,7 @@ def _write_sentence_files(
         {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
         for i, (kind, path) in enumerate(zip(kinds, paths, strict=True))
     ]
-    modes = {
-        "cls": "cls_token",
-        "lasttoken": "lasttoken",
-        "max": "max_tokens",
-        "mean": "mean_tokens",
-    }
+    modes = {"cls": "cls_token", "max": "max_tokens", "mean": "mean_tokens"}
     pooled = {f"pooling_mode_{mode}": name == pooling for name, mode in modes.items()}
     for path in paths[1:]:
         (folder / path).mkdir()

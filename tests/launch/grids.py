@@ -1,47 +1,56 @@
-"""Grids of a tiny recipe, whose cells are processes that start at once."""
+"""Grids of a tiny recipe, whose cells are processes that start at once, or none at all."""
 
-from concurrent.futures import Future
+import logging
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 from tests.runs.tiny import write_recipe
 from tests.warm_textmill import warm_programs
+from textmill.cli.main import main
+from textmill.launch.local import Local
 
 SHORT = ["trainer.max_steps=4", "trainer.evaluate_every=2", "reporters.html=false"]
 """Steps enough for two evaluations."""
 
 
-class Inline:
-    """A pool of processes that is none: what is asked is done at once, here."""
-
-    def __init__(self, *_: object, **__: object) -> None:
-        return
-
-    def __enter__(self) -> "Inline":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return
-
-    def submit(self, call, *arguments):
-        answer = Future()
-        try:
-            answer.set_result(call(*arguments))
-        except Exception as error:  # as a pool's
-            answer.set_exception(error)
-        return answer
-
-    def shutdown(self, **_: object) -> None:
-        return
-
-
 def quick(monkeypatch, folder: Path) -> Path:
-    """A folder with the tiny recipe, as the working folder; cells are warm, and so are checks."""
+    """A folder with the tiny recipe, as the working folder; what a grid starts is warm."""
     monkeypatch.chdir(folder if folder.exists() else write_recipe(folder))
-    monkeypatch.setattr("textmill.launch.cells.ProcessPoolExecutor", Inline)
     monkeypatch.setattr(
         "textmill.launch.local.program", lambda: [str(warm_programs() / "textmill")]
     )
     return folder
+
+
+class Ended:
+    """A command that has ended before anybody asked."""
+
+    def __init__(self, code: int) -> None:
+        self.code = code
+
+    def poll(self) -> int:
+        return self.code
+
+    def stop(self) -> bool:
+        return True
+
+    def kill(self) -> None:
+        return
+
+
+def in_process(monkeypatch, folder: Path) -> Path:
+    """As :func:`quick`; each cell is trained in this process, when it is started."""
+
+    def start(_, words, log, name):
+        logger = logging.getLogger("textmill")
+        handlers = list(logger.handlers)
+        with log.open("w") as file, redirect_stdout(file), redirect_stderr(file):
+            code = main(words)
+        logger.handlers[:] = handlers
+        return Ended(code)
+
+    monkeypatch.setattr(Local, "start", start)
+    return quick(monkeypatch, folder)
 
 
 def runs_of(folder: Path) -> list[Path]:

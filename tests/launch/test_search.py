@@ -3,6 +3,7 @@
 import json
 import logging
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,8 @@ from textmill.errors import UserError
 from textmill.launch.cells import Cell, Named
 from textmill.launch.grid import Grid
 from textmill.launch.grid_words import Axis, GridWords
-from textmill.launch.search import FIRST, JOURNAL, OptunaSearch
+from textmill.launch.search import FIRST, OptunaSearch
+from textmill.runs.study import JOURNAL
 
 AXES = GridWords.read(
     ["lr=log(1e-5,1e-2)", "drop=uniform(0,0.5)", "layers=int(1,6)", "kind=choice(a,b)", "dim=4,8"],
@@ -69,7 +71,7 @@ def lr_of(cell):
 
 
 def states(search):
-    return [trial.state.name for trial in search._study.get_trials()]
+    return [trial.state.name for trial in search._study.trials]
 
 
 def test_what_is_proposed_is_in_its_space_and_the_same_each_time(tmp_path):
@@ -108,13 +110,13 @@ def test_a_search_that_was_killed_goes_on_with_the_open_trial(tmp_path):
     third = OptunaSearch(AXES, tmp_path, place, 3)
     assert third.take().chosen not in (first.chosen, second.chosen)
     assert states(third) == ["COMPLETE", "COMPLETE", "RUNNING"]
-    assert third._study.best_value == 0.25
+    assert third._study.study.best_value == 0.25
     assert third.take() is None
 
 
 def test_a_trial_that_a_kill_left_without_all_its_settings_gets_the_rest(tmp_path):
     search = OptunaSearch(AXES, tmp_path, place_in(tmp_path), 1)
-    search._study.ask().suggest_float("lr", 1e-5, 1e-2, log=True)
+    search._study.study.ask().suggest_float("lr", 1e-5, 1e-2, log=True)
     again = OptunaSearch(AXES, tmp_path, place_in(tmp_path), 1)
     assert len(again.take().chosen) == len(AXES)
     assert again.take() is None
@@ -151,9 +153,6 @@ class Pruning(FakeLauncher):
     """Cells that measure ever the same, the later the worse, and end after three evaluations."""
 
     jobs = 1
-
-    def left(self, log, name):
-        return None
 
     def start(self, words, log, name):
         job = Measures(words[words.index("--run-dir") + 1], len(self.started))
@@ -245,7 +244,7 @@ def test_a_search_that_cannot_be_is_refused(monkeypatch, tmp_path, capfd, words,
 
 def test_the_extra_is_named_where_the_package_is_missing(monkeypatch, tmp_path, capfd):
     quick(monkeypatch, tmp_path / "grid")
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "optuna", None)
     assert main(["grid", "tiny.py", "lr=1,2", "--search", "optuna", "--trials", "3"]) == 2
     assert capfd.readouterr().err == (
         "error: textmill grid --search optuna needs the package 'optuna', which is not installed. "

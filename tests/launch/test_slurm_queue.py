@@ -12,17 +12,13 @@ import pytest
 
 from tests.launch.fake_slurm import FakeSlurm
 from tests.launch.grids import SHORT, quick, runs_of
-from tests.launch.test_grid import cells_in
 from tests.runs.made_runs import made_run
 from tests.warm_textmill import warm_programs
 from textmill.cli import runs_list
 from textmill.cli.main import main
 from textmill.errors import UserError
 from textmill.launch import slurm as slurm_module
-from textmill.launch.cells import Named
-from textmill.launch.grid import AllCells, Grid
 from textmill.launch.slurm import Slurm, SlurmJobs, queued_jobs, recorded_jobs
-from textmill.launch.watch import Watch
 from textmill.run_folder.folder import RunFolder
 
 TRAIN = ["train", "tiny.py", *SHORT, "--launcher", "slurm"]
@@ -125,11 +121,11 @@ def test_where_slurm_does_not_answer_nothing_is_handed_over(slurm, capsys, caplo
     (slurm.queue / "fails").unlink()
     monkeypatch.setattr(slurm_module, "QUEUE_SECONDS", 0)
     jobs = SlurmJobs(Slurm())
-    assert jobs.left(None, "a") is None
+    jobs.handed_over(["list"], "a")
     (slurm.queue / "fails").touch()
-    assert jobs.left(None, "b") is None  # it has answered: what waits is not ended for this
+    jobs.handed_over(["list"], "b")  # it has answered: what waits is not ended for this
     with pytest.raises(UserError, match=r"^squeue does not say"):
-        SlurmJobs(Slurm()).left(None, "a")
+        SlurmJobs(Slurm()).handed_over(["list"], "a")
 
 
 def test_a_job_whose_command_was_killed_too_early_is_handed_over_again(
@@ -149,40 +145,6 @@ def test_an_answer_that_does_not_come_is_not_waited_for(slurm, monkeypatch):
     monkeypatch.setattr(slurm_module, "ANSWER_SECONDS", 0.2)
     with pytest.raises(UserError, match=r"^squeue does not say .*: nothing within 0\.2 s\. Try"):
         queued_jobs()
-
-
-def test_a_grid_asks_for_the_jobs_of_one_before(slurm, tmp_path, caplog):
-    caplog.set_level(logging.INFO, logger="textmill")
-    names = [tmp_path / "here" / "runs", "a", "b"]
-
-    def begun():
-        cells = cells_in(*names)
-        grid = Grid(Named("tiny.py"), AllCells(cells), SlurmJobs(Slurm()), tmp_path / "grid")
-        grid.logs.mkdir(parents=True, exist_ok=True)
-        assert grid.fill()
-        return grid, cells
-
-    begun()
-    assert slurm.handed_over == ["4711", "4712"]
-    grid, cells = begun()  # the one before was killed
-    assert slurm.handed_over == ["4711", "4712"]
-    assert caplog.text.count("a grid before this one started it; it is waited for.") == 2
-    grid.look()
-    assert [cell.state for cell in cells] == ["at work"] * 2
-
-    # What has ended without finishing is handed over again; what is finished is not.
-    (_, cell), folder = cells, made_run(cells[1].folder)
-    cell.length = json.loads((folder / "run.json").read_text()).get("length", {})
-    for run in grid.at_work:
-        run.job._code = 1
-    grid.look()
-    assert slurm.handed_over == ["4711", "4712", "4713"]
-    assert [cell.state for cell in cells] == ["at work", "finished"]
-    assert "textmill " + str(cells[0].folder) in (slurm.queue / "4713.job").read_text()
-    grid, _ = begun()
-    for run in grid.at_work:
-        assert run.stop()
-    assert not list(slurm.queue.glob("471[23].job"))
 
 
 def test_a_job_that_was_cancelled_while_it_waited_has_ended(slurm, tmp_path, monkeypatch):
@@ -205,52 +167,16 @@ def test_a_job_that_was_cancelled_while_it_waited_has_ended(slurm, tmp_path, mon
 
 def test_a_look_at_the_queue_from_before_a_job_does_not_end_it(slurm, tmp_path):
     jobs = SlurmJobs(Slurm())
-    assert jobs.left(None, "other") is None  # a look that is not repeated for half a minute
+    jobs.handed_over(["list"], "other")  # with a look that is not repeated for half a minute
     job = jobs.start(["train", "tiny.py"], tmp_path / "log.txt", "a")
     job._stopped = True
     assert job.poll() is None, "it still waits or runs"
 
 
-def test_a_watch_asks_for_the_jobs_of_one_before(slurm, tmp_path, caplog):
-    caplog.set_level(logging.INFO, logger="textmill")
-    run = made_run(tmp_path / "here" / "runs" / "a", steps=(10, 20))
-
-    def begun():
-        watch = Watch(run, [], SlurmJobs(Slurm()), timeout=1.0)
-        for checkpoint in watch.pending()[0]:
-            watch.start(checkpoint)
-        for lock in watch._locks.values():
-            lock.__exit__()  # it was killed
-        return watch
-
-    first = begun()
-    assert slurm.handed_over == ["4711", "4712"]
-    second = begun()
-    assert slurm.handed_over == ["4711", "4712"]
-    assert caplog.text.count("is evaluated already; it is waited for.") == 2
-    assert "4711" not in str(sorted(_listed_names()))
-    for one in first.at_work[:1]:
-        one.checkpoint.values.write_text('{"valid_data": {"loss": 1.0}}')
-    for one in second.at_work:
-        one.job._code = 0
-    second.look()
-    assert second.failed == set()
-    (line,) = (run / "evaluations" / "evaluations.jsonl").read_text().splitlines()
-    assert json.loads(line)["values"] == {"valid_data": {"loss": 1.0}}
-    begun_again, _ = second.pending()
-    assert [checkpoint.path.name for checkpoint in begun_again] == ["step-00000020"]
-
-
-def _listed_names():
-    from textmill.cli.runs_list import _waiting
-
-    return _waiting([])
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_driver_that_is_killed_leaves_its_jobs_in_the_queue(slurm, tmp_path):
-    """Every cell is handed over once, and finished once."""
+    """They are handed over again; the second job of a cell finds it finished."""
     here = tmp_path / "here"
     command = ["grid", "tiny.py", "optimizer.lr=1e-2,2e-2,3e-2", *SHORT, "--launcher", "slurm"]
 
@@ -270,9 +196,9 @@ def test_a_driver_that_is_killed_leaves_its_jobs_in_the_queue(slurm, tmp_path):
         until(lambda count=count: len(slurm.handed_over) >= count)
         one.kill()
         one.wait()
+    before = len(slurm.handed_over)
     last = driver()
-    until(lambda: "a grid before" in (tmp_path / "log").read_text())
-    until(lambda: len(slurm.waiting) == 3)  # one that was killed too early is cancelled
+    until(lambda: len(slurm.handed_over) == before + 3)
     for number in slurm.waiting:
         slurm.run(number)
     assert last.wait(60) == 0, (tmp_path / "log").read_text()

@@ -1,6 +1,5 @@
 """Checkpoints are evaluated as they appear, each once, whatever vanishes, crashes or is killed."""
 
-import fcntl
 import json
 import logging
 import os
@@ -20,7 +19,6 @@ from textmill.checkpoint.store import Checkpoints
 from textmill.cli.main import main
 from textmill.errors import RunStoppedError, UserError
 from textmill.launch import watch as watch_module
-from textmill.launch.local import left_process
 from textmill.launch.watch import Watch
 from textmill.run_folder.folder import RunFolder
 from textmill.runtime.lock import Lock, owner_of
@@ -42,9 +40,6 @@ class Evaluations:
 
     def __init__(self, do=lambda run, step: {"bleu": float(step)}):
         self.do, self.asked = do, []
-
-    def left(self, log, name):
-        return left_process(log)
 
     def start(self, words, log, name):
         run, checkpoint = words[1], words[words.index("--checkpoint") + 1]
@@ -196,23 +191,14 @@ def test_checkpoints_and_runs_that_vanish_are_survived(tmp_path, caplog):
     assert len(lines_of(runs["b"])) == 3
 
 
-def test_values_that_a_killed_watch_left_are_taken_and_a_running_evaluation_is_waited_for(tmp_path):
+def test_values_that_a_killed_watch_left_are_taken(tmp_path):
     run = made_run(tmp_path / "a", steps=(10, 20), best=10)
-    first, second = watch(tmp_path, Evaluations()).pending()[0]
+    first, _ = watch(tmp_path, Evaluations()).pending()[0]
     first.folder.mkdir()
     first.values.write_text('{"valid_data": {"loss": 7.0}}')
-    launcher = Evaluations()
-    watched = watch(tmp_path, launcher)
-    with second.log.open("wb") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
-        watched.waiting, watched.known = watched.pending()
-        for checkpoint in watched.waiting:
-            watched.start(checkpoint)
-        watched.look()
-        assert len(watched.at_work) == 1
-        second.values.write_text('{"valid_data": {"loss": 8.0}}')
-    watched.run()
-    assert launcher.asked == []
+    launcher = Evaluations(lambda run, step: {"loss": 8.0})
+    watch(tmp_path, launcher).run()
+    assert launcher.asked == [("a", 20)]
     assert [line["values"]["valid_data"]["loss"] for line in lines_of(run)] == [7.0, 8.0]
 
 
@@ -259,7 +245,7 @@ def test_a_timeout_that_is_none_is_refused(tmp_path, capfd):
 @pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_killed_and_started_again_each_checkpoint_is_evaluated_once(monkeypatch, tmp_path, capfd):
-    """By real processes: what a killed watch left at work is waited for, and taken."""
+    """By real processes."""
     folder = quick(monkeypatch, tmp_path / "watched")
     steps = ["trainer.max_steps=4", "trainer.save_every=1", "trainer.keep=9"]
     assert main(["train", "tiny.py", *steps, "--run-dir", "runs/a"]) == 0

@@ -19,7 +19,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Describes the command."""
     parser.description = (
         "Trains a recipe with each combination of values: name.setting=VALUE,VALUE. Every cell is "
-        "a usual run, named by its key; all are checked before the first starts. The same command "
+        "a usual run, named by its key. All are planned, and the first is checked, before any "
+        "starts. The same command "
         "goes on with a grid that was interrupted, values can be added to it, and of one that is "
         "finished it prints the table. Exit code 1 where a cell failed."
     )
@@ -71,7 +72,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _refuse_search(args: argparse.Namespace) -> None:
     """Refuses a search that lacks its length or its package, or that is asked for seeds."""
-    from textmill.launch.search import refuse_no_optuna
+    from textmill.launch.search import COMMAND
+    from textmill.runs.study import import_optuna
 
     if args.seeds is not None:
         raise UserError(
@@ -80,7 +82,7 @@ def _refuse_search(args: argparse.Namespace) -> None:
         )
     if args.trials is None or args.trials < 1:
         raise UserError("a search wants its length: --trials 30.")
-    refuse_no_optuna()
+    import_optuna(COMMAND)
 
 
 class StatusLine(logging.Filter):

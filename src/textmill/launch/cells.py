@@ -1,16 +1,11 @@
-"""The cells of a grid: usual runs, each planned and checked before the first of them starts."""
+"""The cells of a grid: usual runs, all planned before the first of them starts."""
 
 import hashlib
 import json
-import multiprocessing
-import os
+import re
 import shlex
-import signal
-import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack
+import subprocess
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,16 +13,18 @@ from typing import Any
 from textmill.checkpoint.layout import has_checkpoints
 from textmill.config.planning.key import run_key
 from textmill.config.planning.plan import Plan
-from textmill.config.sources.include import including
-from textmill.errors import PlanError, TextmillError, UserError, typed_command
+from textmill.errors import PlanError, TextmillError, UserError
+from textmill.launch import local
 from textmill.launch.launcher import option_words
-from textmill.preflight.check import check
 from textmill.preflight.load_data import DATA
-from textmill.recipes.planning import Planned, plan_recipe, run_named
+from textmill.recipes.planning import Planned, plan_recipe
 from textmill.runs.data_checks import compare_data, data_fingerprints, named_paths, run_of_data
 from textmill.runs.resume_checks import is_finished, length_of
 from textmill.runs.run_lock import choose_folder
 from textmill.runtime.lock import owner_of
+
+Digests = dict[str, Mapping[str, str]]
+"""Fingerprints of data that was read, by all that decides what is read."""
 
 
 @dataclass(frozen=True)
@@ -41,27 +38,15 @@ class Named:
     include: tuple[str, ...] = ()
     debug: bool = False
 
-    def refuse_run(self) -> None:
-        """Refuses a run: its cells would be one run.
-
-        Raises:
-            UserError: It names one.
-        """
-        if run_named(self.recipe) is not None:
-            raise UserError(
-                f"{self.recipe} is a run, which textmill train continues. A grid trains "
-                f"anew: name its recipe, or {Path(self.recipe) / 'config.yaml'}."
-            )
-
     def plan(self, words: Sequence[str], *, draft: bool = False) -> Planned:
         """The plan of a run with these settings; that of a draft has its problems."""
         options: dict[str, Any] = {"configs": self.configs, "allow_code": self.allow_code}
         return plan_recipe(self.recipe, words, targets=["trainer"], draft=draft, **options)
 
-    def command(self, words: Sequence[str]) -> list[str]:
-        """What is typed after ``textmill`` to train it."""
+    def command(self, words: Sequence[str], *, command: str = "train") -> list[str]:
+        """What is typed after ``textmill`` to train or to check it."""
         options = {name: value for name, value in vars(self).items() if name != "recipe"}
-        return ["train", self.recipe, *words, *option_words(**options)]
+        return [command, self.recipe, *words, *option_words(**options)]
 
 
 @dataclass
@@ -95,37 +80,9 @@ class Cell:
         """Its values alone, in the order of the axes."""
         return [word.partition("=")[2] for word in self.chosen]
 
-    def typed(self, named: Named) -> str:
-        """The command that trains it, for a shell."""
-        return shlex.join(["textmill", *named.command(self.words)])
-
-
-class Problems:
-    """What is wrong with cells: each text once, with the cells it is said of."""
-
-    def __init__(self) -> None:
-        self.found: dict[str, list[str]] = {}
-
-    def add(self, label: str, texts: Sequence[str]) -> None:
-        """Notes what is wrong with one cell."""
-        for text in texts:
-            self.found.setdefault(text, []).append(label)
-
-    def refuse(self, count: int) -> None:
-        """Raises all of it.
-
-        Raises:
-            UserError: There is a problem; nothing was started.
-        """
-        if not self.found:
-            return
-        bad = {label for labels in self.found.values() for label in labels}
-        lines = [f"{len(bad)} of {count} cells cannot be trained; nothing was started."]
-        for text, labels in self.found.items():
-            more = f" and {len(labels) - 3} more" if len(labels) > 3 else ""
-            which = "all" if len(labels) == count > 1 else ", ".join(labels[:3]) + more
-            lines += [f"  {which}:", *(f"    {line}" for line in text.splitlines())]
-        raise UserError("\n".join(lines))
+    def typed(self, named: Named, *, command: str = "train") -> str:
+        """The command that trains or checks it, for a shell."""
+        return shlex.join(["textmill", *named.command(self.words, command=command)])
 
 
 def plan_cells(
@@ -134,76 +91,84 @@ def plan_cells(
     asked: Iterable[tuple[str, ...]],
     *,
     say: Callable[[str], None] = lambda line: None,
-) -> tuple[str, list[Cell]]:
+) -> list[Cell]:
     """Plans every cell, and finds its run: begun, finished, or still to be begun or gone on with.
 
     Data is read where a run exists, to see that it is still the run's: once for all cells of the
     same data.
 
-    Returns:
-        The recipe's name, and the cells.
+    Raises:
+        UserError: Some of them cannot be trained; each problem is told once, with its cells.
+    """
+    cells, wanted = list[Cell](), list(asked)
+    problems: dict[str, list[str]] = {}
+    keys, digests = dict[str, str](), Digests()
+    for number, chosen in enumerate(wanted, 1):
+        label = " ".join(chosen)
+        try:
+            key, cell = plan_cell(named, fixed, chosen, digests)
+            if (first := keys.setdefault(key, label)) is not label:
+                raise UserError(
+                    f"this is the same run as that of {first}: they differ only in settings that "
+                    "change no result, such as length, saving and reporting. Give one value; write "
+                    "a list in brackets: [a,b]."
+                )
+            cells.append(cell)
+        except TextmillError as error:
+            found = error.problems if isinstance(error, PlanError) else [error]
+            for problem in found:
+                problems.setdefault(str(problem), []).append(label)
+        say(f"planned {number} of {len(wanted)} cells")
+    if problems:
+        raise UserError("\n".join(_told(problems, len(wanted))))
+    return cells
+
+
+def _told(problems: Mapping[str, list[str]], count: int) -> list[str]:
+    """What is wrong with cells as lines: each text once, below the cells it is said of."""
+    bad = {label for labels in problems.values() for label in labels}
+    lines = [f"{len(bad)} of {count} cells cannot be trained; nothing was started."]
+    for text, labels in problems.items():
+        more = f" and {len(labels) - 3} more" if len(labels) > 3 else ""
+        which = "all" if len(labels) == count > 1 else ", ".join(labels[:3]) + more
+        lines += [f"  {which}:", *(f"    {line}" for line in text.splitlines())]
+    return lines
+
+
+def plan_cell(
+    named: Named, fixed: Sequence[str], chosen: tuple[str, ...], digests: Digests
+) -> tuple[str, Cell]:
+    """The key of a cell's run, and the cell.
 
     Raises:
-        UserError: Some of them cannot be; all that is wrong is listed.
+        TextmillError: It cannot be planned, or its run cannot go on.
     """
-    problems, found, keys = Problems(), list[Cell](), dict[str, str]()
-    cells = list(asked)
-    known: dict[str, Mapping[str, str]] = {}
-    name = ""
-    for number, chosen in enumerate(cells, 1):
-        label, words = " ".join(chosen), (*fixed, *chosen)
-        try:
-            planned = named.plan(words)
-            name, key = planned.name, run_key(planned.plan)
-            if key in keys:
-                problems.add(label, [_same_run(keys[key])])
-                continue
-            keys[key] = label
-            folder, finished = _placed(planned, named.device, known)
-        except TextmillError as error:
-            problems.add(label, _texts(error))
-            continue
-        state = "finished" if finished else "open"
-        found.append(Cell(chosen, words, folder, state, length=length_of(planned.plan)))
-        say(f"planned {number} of {len(cells)} cells")
-    problems.refuse(len(cells))
-    return name, found
-
-
-def place_cell(named: Named, fixed: Sequence[str], chosen: tuple[str, ...]) -> Cell:
-    """A single cell; one that cannot be planned has failed, and has no folder."""
-    try:
-        return plan_cells(named, fixed, [chosen])[1][0]
-    except UserError as error:
-        nowhere = Path("-", hashlib.sha256(" ".join(chosen).encode()).hexdigest()[:12])
-        return Cell(chosen, (*fixed, *chosen), nowhere, "failed", str(error))
-
-
-def _same_run(label: str) -> str:
-    return (
-        f"this is the same run as that of {label}: they differ only in settings that change no "
-        "result, such as length, saving and reporting. Give one value; write a list in brackets: "
-        "[a,b]."
-    )
-
-
-def _placed(
-    planned: Planned, device: str, known: dict[str, Mapping[str, str]]
-) -> tuple[Path, bool]:
-    """The folder of a run, and whether it is finished."""
+    words = (*fixed, *chosen)
+    planned = named.plan(words)
     folder = choose_folder(planned, run_dir=None, again=False)
 
     def read() -> Mapping[str, str]:
         said = _data_settings(planned.plan)
-        if said not in known:
-            known[said] = data_fingerprints(planned, device)
-        return known[said]
+        if said not in digests:
+            digests[said] = data_fingerprints(planned, named.device)
+        return digests[said]
 
     folder = run_of_data(folder, planned, named=False, changes=(), read=read, extend=True)
     finished = is_finished(folder, planned, extend=True)
     if has_checkpoints(folder.path) and not finished:
         compare_data(folder, read())
-    return folder.path, finished
+    state = "finished" if finished else "open"
+    cell = Cell(chosen, words, folder.path, state, length=length_of(planned.plan))
+    return run_key(planned.plan), cell
+
+
+def place_cell(named: Named, fixed: Sequence[str], chosen: tuple[str, ...]) -> Cell:
+    """A single cell; one that cannot be planned has failed, and has no folder."""
+    try:
+        return plan_cell(named, fixed, chosen, Digests())[1]
+    except TextmillError as error:
+        nowhere = Path("-", hashlib.sha256(" ".join(chosen).encode()).hexdigest()[:12])
+        return Cell(chosen, (*fixed, *chosen), nowhere, "failed", str(error))
 
 
 def _data_settings(plan: Plan) -> str:
@@ -218,75 +183,29 @@ def _data_settings(plan: Plan) -> str:
     return json.dumps([settings, named_paths(plan)], sort_keys=True, default=str)
 
 
-def _texts(error: Exception) -> list[str]:
-    if isinstance(error, PlanError):
-        return [str(problem) for problem in error.problems]
-    return [str(error)]
-
-
-def check_cells(
-    named: Named, cells: Sequence[Cell], *, jobs: int, say: Callable[[str], None]
-) -> list[str]:
-    """Checks every cell that is not begun as ``textmill check`` does, ``jobs`` at a time.
+def check_first(named: Named, cells: Sequence[Cell]) -> str:
+    """Checks the first cell that is not begun, by ``textmill check``: data, a batch, memory.
 
     Returns:
-        What a person should know of them, though it is not wrong; each once.
+        What a person should know of it, though it is not wrong.
 
     Raises:
-        UserError: Some of them cannot be trained; all that is wrong is listed.
+        UserError: It cannot be trained.
     """
-    fresh = [c for c in cells if c.state == "open" and not has_checkpoints(c.folder)]
-    fresh = [cell for cell in fresh if owner_of(cell.folder) is None]
-    problems, notes = Problems(), dict[str, None]()
-    for number, (cell, (wrong, noted)) in enumerate(_checked(named, fresh, jobs), 1):
-        problems.add(cell.label, wrong)
-        notes |= dict.fromkeys(noted)
-        say(f"checked {number} of {len(fresh)} cells")
-    problems.refuse(len(cells))
-    return list(notes)
-
-
-def _checked(
-    named: Named, cells: Sequence[Cell], jobs: int
-) -> Iterator[tuple[Cell, tuple[list[str], list[str]]]]:
-    # Apart from this process, which touches no accelerator, and which a check cannot end.
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([check.__module__])  # imported once for all of them
-    options: dict[str, Any] = {"mp_context": context, "initializer": _of_the_driver}
-    with ExitStack() as stack:
-        if not cells:
-            return
-        pool = stack.enter_context(ProcessPoolExecutor(min(jobs, len(cells)), **options))
-        stack.callback(pool.shutdown, wait=False, cancel_futures=True)
-        asked = [pool.submit(_check, named, cell.words) for cell in cells]
-        for cell, answer in zip(cells, asked, strict=True):
-            try:
-                yield cell, answer.result()
-            except BrokenProcessPool:
-                alone = cell.typed(named).replace("textmill train", "textmill check", 1)
-                raise UserError(
-                    f"the process that checked {cell.label}, or one beside it, was killed; maybe "
-                    f"memory ran out. Try it alone: {alone}"
-                ) from None
-
-
-def _of_the_driver() -> None:
-    """What a process that checks does first: it ends with the driver, and not before it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all: the driver decides
-    threading.Thread(target=_end_with_driver, daemon=True).start()
-
-
-def _end_with_driver() -> None:
-    if (driver := multiprocessing.parent_process()) is not None:
-        driver.join()
-        os._exit(1)  # it was killed: nobody would end this one
-
-
-def _check(named: Named, words: tuple[str, ...]) -> tuple[list[str], list[str]]:
-    """The problems and notes of one cell."""
-    with typed_command(), ExitStack() as stack:
-        if named.include:
-            stack.enter_context(including(list(named.include)))
-        options: dict[str, Any] = {"configs": named.configs, "device": named.device}
-        found = check(named.recipe, words, allow_code=named.allow_code, **options)
-    return found.problems, found.notes
+    fresh = (c for c in cells if c.state == "open" and not has_checkpoints(c.folder))
+    cell = next((cell for cell in fresh if owner_of(cell.folder) is None), None)
+    if cell is None:
+        return ""
+    # A process of its own: this one is to touch no accelerator, and a check may run out of memory.
+    words = [*local.program(), *named.command(cell.words, command="check")]
+    options: dict[str, Any] = {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True}
+    done = subprocess.run(words, check=False, **options)  # noqa: S603  # this program, no shell
+    if done.returncode:
+        said = re.split(r"^(?:\d+ problems?:\n  |error: )", done.stderr, flags=re.MULTILINE)
+        why = said[-1].rstrip() if len(said) > 1 else f"it ended with {done.returncode}"
+        alone = cell.typed(named, command="check")
+        raise UserError(
+            f"{cell.label} cannot be trained; nothing was started.\n  {why}\n  its check: {alone}"
+        )
+    _, _, notes = f"\n{done.stdout}".partition("\nnote: ")
+    return notes.removesuffix("\nReady to train.\n")

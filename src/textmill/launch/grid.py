@@ -1,4 +1,4 @@
-"""A grid of runs: started, watched and gone on with until every cell is finished or failed."""
+"""A grid of runs: a pool that calls ``textmill train`` for each cell until none is left."""
 
 import logging
 import re
@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from textmill.errors import RunStoppedError, TextmillError
 from textmill.launch.cells import Cell, Named
@@ -24,78 +23,66 @@ PAUSE = 0.05
 """Seconds between two looks at the processes."""
 MOST_REASON = 2_000
 """Characters of a failure that are told; all of it is in the cell's log."""
+STOPPED = {-signal.SIGTERM, 128 + signal.SIGTERM, -signal.SIGINT, 128 + signal.SIGINT}
+"""Exit codes of a run that was asked to save and end."""
 
 Show = Callable[[str], None]
 
 
+class Cells:
+    """The cells of a grid, in their order. A search is one that finds its cells as it goes."""
+
+    def __init__(self, cells: Sequence[Cell]) -> None:
+        self.cells = list(cells)
+        """Those that are known so far."""
+        self.total = len(cells)
+        """How many there will be."""
+
+    def take(self) -> Cell | None:
+        """The next cell to train; None if there is none now."""
+        return next((cell for cell in self.cells if cell.state == "open"), None)
+
+    def hopeless(self, cell: Cell) -> str:
+        """Why a cell at work is to be stopped; empty if it is not."""
+        return ""
+
+    def ended(self, cell: Cell) -> None:
+        """Takes note of what came of a cell."""
+
+    def those(self, *states: str) -> list[Cell]:
+        """The cells in one of these states."""
+        return [cell for cell in self.cells if cell.state in states]
+
+
 @dataclass
 class CellRun:
-    """A cell at work: by a job of this grid, or of one before; or another's, None."""
+    """A cell at work: by a job of this grid, or by another process (no job)."""
 
     cell: Cell
     job: Job | None
     since: float
-    hopeless: str = ""
-    """Why it was stopped before its end; empty of one that was not."""
-    left: bool = False
-    """Whether a grid before this one started it."""
+    asked: tuple[str, str] | None = None
+    """The state it gets, and why, as it was asked to save and end."""
 
-    def stop(self) -> bool:
-        """Asks it to save and end, if it can be asked; what another process trains cannot."""
-        return self.job is not None and self.job.stop()
-
-
-class CellSource(Protocol):
-    """Which cells are trained, and in which order."""
-
-    cells: list[Cell]
-    """Those that are known so far."""
-    total: int
-    """How many there will be."""
-
-    def take(self) -> Cell | None:
-        """The next cell to train; None where there is none now."""
-        ...
-
-    def hopeless(self, cell: Cell, /) -> str:
-        """Why a cell at work is to be stopped; empty where it is not."""
-        ...
-
-    def ended(self, cell: Cell, /) -> None:
-        """Takes note of what came of a cell."""
-        ...
-
-
-class AllCells:
-    """Cells that are known from the start, in their order; every one is trained to its end."""
-
-    def __init__(self, cells: Sequence[Cell]) -> None:
-        self.cells, self.total = list(cells), len(cells)
-        self._waiting = [cell for cell in self.cells if cell.state != "finished"]
-
-    def take(self) -> Cell | None:
-        """The next cell."""
-        return self._waiting.pop(0) if self._waiting else None
-
-    def hopeless(self, cell: Cell, /) -> str:
-        """Nothing stops a cell."""
-        return ""
-
-    def ended(self, cell: Cell, /) -> None:
-        """No cell depends on another."""
+    def stop(self, state: str, reason: str) -> None:
+        """Asks it to save and end; the same command goes on with it."""
+        if self.asked is None and self.job is not None:
+            self.asked = state, reason
+            self.job.stop()
 
 
 class Grid:
     """Trains cells, each by a command of its own, as many at a time as the launcher has places.
 
-    Killed at any moment and started again it goes on: what a cell is stands in its run folder
-    alone. A cell that another process trains is waited for, and no second one is started.
+    ``textmill train`` goes on with a run that was interrupted, and refuses one that another process
+    trains. So nothing is kept of a grid: killed at any moment and started again, it calls the same
+    commands. A cell that another process trains is waited for.
     """
 
     def __init__(
         self,
         named: Named,
-        source: CellSource,
+        source: Cells,
         launcher: Launcher,
         folder: Path,
         *,
@@ -106,6 +93,8 @@ class Grid:
         self.logs, self.fail_fast, self.show = folder / "logs", fail_fast, show
         self.at_work: list[CellRun] = []
         self.seconds: list[float] = []
+        self.stopping = ""
+        """Why no more cells are started; empty while they are."""
 
     def run(self) -> None:
         """Trains what is not finished.
@@ -114,7 +103,7 @@ class Grid:
             RunStoppedError: A signal came: the cells at work have saved.
         """
         self.logs.mkdir(parents=True, exist_ok=True)
-        told = f"{self.source.total} cells, {self.ended_cells} of them ended before"
+        told = f"{self.source.total} cells, {self.count} of them ended before"
         jobs, threads = self.launcher.jobs, self.launcher.threads
         plural = "s" * (threads > 1)
         LOG.info("%s; %s at a time, %s thread%s each", told, jobs, threads, plural)
@@ -122,12 +111,10 @@ class Grid:
             try:
                 while self.fill():
                     self.look()
-                    if self.fail_fast and self.failed:
-                        self.give_up("a cell failed (--fail-fast)")
-                        break
                     if stop.received is not None:
-                        self.give_up("stopped")
-                        raise RunStoppedError(stop.received, self.stopped_by(stop.received))
+                        self.stop("stopped")
+                    elif self.fail_fast and self.source.those("failed"):
+                        self.stop("a cell failed (--fail-fast)")
                     self.show(self.progress())
                     time.sleep(PAUSE)
             except BaseException:  # no process of ours outlives a driver that ends by itself
@@ -135,38 +122,33 @@ class Grid:
                     if run.job is not None:
                         run.job.kill()
                 raise
+            if stop.received is not None:
+                raise RunStoppedError(
+                    stop.received,
+                    f"Stopped by {signal.Signals(stop.received).name}: {self.count} of "
+                    f"{self.source.total} cells have ended, and those at work have saved. The same "
+                    "command goes on from here.",
+                )
 
     def fill(self) -> bool:
         """Starts as many cells as there are places; tells whether any is at work."""
-        while len(self.at_work) < self.launcher.jobs and (cell := self.source.take()):
+        while not self.stopping and len(self.at_work) < self.launcher.jobs:
+            if (cell := self.source.take()) is None:
+                break
             self.start(cell)
         return bool(self.at_work)
 
-    @property
-    def failed(self) -> list[Cell]:
-        """The cells that failed."""
-        return [cell for cell in self.source.cells if cell.state == "failed"]
-
-    @property
-    def finished(self) -> list[Cell]:
-        """The cells that are finished."""
-        return [cell for cell in self.source.cells if cell.state == "finished"]
-
-    def start(self, cell: Cell) -> CellRun:
-        """Starts a cell, or waits for the job or the process that has its folder already."""
+    def start(self, cell: Cell) -> None:
+        """Starts a cell, or waits for the process that has its folder already."""
         cell.state, cell.log = "at work", self.logs / f"{cell.folder.name}.txt"
-        name = str(cell.folder)
-        run = CellRun(cell, self.launcher.left(cell.log, name), time.monotonic())
-        run.left = run.job is not None
-        if run.left:
-            LOG.info("%s: a grid before this one started it; it is waited for.", cell.label)
-        elif (owner := owner_of(cell.folder)) is not None:
+        run = CellRun(cell, None, time.monotonic())
+        if (owner := owner_of(cell.folder)) is not None:
             LOG.info("%s: %s trains it already; it is waited for.", cell.label, owner)
-        elif not is_done(cell):  # it may be by now, by a job of before
-            words = [*self.named.command(cell.words), "--extend", "--run-dir", name]
-            run.job = self.launcher.start(words, cell.log, name)
+        elif not is_done(cell):
+            folder = str(cell.folder)
+            words = [*self.named.command(cell.words), "--extend", "--run-dir", folder]
+            run.job = self.launcher.start(words, cell.log, folder)
         self.at_work.append(run)
-        return run
 
     def look(self) -> None:
         """Takes note of the cells that have ended, and stops those that are hopeless."""
@@ -174,84 +156,68 @@ class Grid:
             code = run.job.poll() if run.job else None
             if code is not None or (run.job is None and owner_of(run.cell.folder) is None):
                 self.at_work.remove(run)
-                self.ended(run, None if run.left else code)
-            elif run.job is not None and not run.hopeless:
-                run.hopeless = self.source.hopeless(run.cell)
-                if run.hopeless:
-                    run.stop()
+                self.ended(run, code)
+            elif run.job is not None and (why_not := self.source.hopeless(run.cell)):
+                run.stop("pruned", why_not)
+
+    def stop(self, reason: str) -> None:
+        """Lets the cells at work save and end; those that another process trains go on."""
+        self.stopping = self.stopping or reason
+        for run in list(self.at_work):
+            if run.job is None:
+                self.at_work.remove(run)
+                run.cell.state = "open"
+            run.stop("stopped", self.stopping)
 
     def ended(self, run: CellRun, code: int | None) -> None:
-        """What came of a cell whose process has ended; it may go on elsewhere."""
+        """What came of a cell whose process has ended; another one may have it by now."""
         cell, took = run.cell, format_duration(time.monotonic() - run.since)
         if is_done(cell):
             cell.state, cell.reason = "finished", ""
-            self.seconds.append(time.monotonic() - run.since)
-            self.source.ended(cell)
-            LOG.info("%s %s: %s (%s)", self.count(), cell.label, result_line(cell.folder), took)
-        elif code is None or owner_of(cell.folder) is not None:  # it was another's, or still is
-            self.start(cell)
-        elif run.hopeless and code in STOPPED:
-            cell.state, cell.reason = "pruned", run.hopeless
-            self.seconds.append(time.monotonic() - run.since)
-            self.source.ended(cell)
-            LOG.info("%s %s pruned: %s (%s)", self.count(), cell.label, cell.reason, took)
+        elif code is None or owner_of(cell.folder) is not None:
+            cell.state = "open"
+            if not self.stopping:
+                self.start(cell)
+            return
+        elif run.asked and code in STOPPED:
+            cell.state, cell.reason = run.asked
         else:
             cell.state, cell.reason = "failed", why(cell.log, code)
             cell.killed = code < 0 or code > 128
-            self.source.ended(cell)
-            LOG.error("%s %s failed: %s", self.count(), cell.label, cell.reason)
+        if cell.state == "stopped":
+            return
+        self.source.ended(cell)
+        place = f"[{self.count}/{self.source.total}] {cell.label}"
+        if cell.state == "failed":
+            LOG.error("%s failed: %s", place, cell.reason)
             LOG.error("  its command: %s", cell.typed(self.named))
             LOG.error("  its log: %s", cell.log)
-
-    def give_up(self, reason: str) -> None:
-        """Lets the cells at work save and end; those that another process trains go on."""
-        asked = [run for run in self.at_work if run.stop()]
-        while mine := [run for run in asked if run in self.at_work]:
-            for run in mine:
-                code = run.job.poll() if run.job is not None else None
-                if code in STOPPED and not is_done(run.cell):
-                    self.at_work.remove(run)
-                    run.cell.state, run.cell.reason = "stopped", reason
-                elif code is not None:  # it was at its end, or failed
-                    self.at_work.remove(run)
-                    self.ended(run, code)
-            self.show(f"waiting for cells to save: {len(mine)}")
-            time.sleep(PAUSE)
-        for run in self.at_work:
-            run.cell.state = "open"
-        self.at_work.clear()
-
-    def stopped_by(self, number: int) -> str:
-        """What a person is told who stopped the grid."""
-        return (
-            f"Stopped by {signal.Signals(number).name}: {self.ended_cells} of {self.source.total} "
-            "cells have ended, and those at work have saved. The same command goes on from here."
-        )
+            return
+        self.seconds.append(time.monotonic() - run.since)
+        told = f" pruned: {cell.reason}"
+        if cell.state == "finished":
+            told = f": {result_line(cell.folder)}"
+        LOG.info("%s%s (%s)", place, told, took)
 
     @property
-    def ended_cells(self) -> int:
+    def count(self) -> int:
         """How many cells are finished, were pruned or have failed."""
-        ended = ("finished", "pruned", "failed")
-        return sum(cell.state in ended for cell in self.source.cells)
-
-    def count(self) -> str:
-        """How many cells have ended."""
-        return f"[{self.ended_cells}/{self.source.total}]"
+        return len(self.source.those("finished", "pruned", "failed"))
 
     def progress(self) -> str:
         """A line of how far the grid is, with the time that is left by that of its cells so far."""
-        parts = [f"{self.ended_cells} of {self.source.total} cells ended"]
-        parts += [f"{len(self.failed)} failed"] if self.failed else []
+        if self.stopping:
+            return f"waiting for cells to save: {len(self.at_work)}"
+        parts = [f"{self.count} of {self.source.total} cells ended"]
+        failed = len(self.source.those("failed"))
+        parts += [f"{failed} failed"] if failed else []
         parts += [f"{len(self.at_work)} at work"]
         if self.seconds:
             now, mean = time.monotonic(), sum(self.seconds) / len(self.seconds)
             begun = sum(min(now - run.since, mean) for run in self.at_work)
-            left = mean * (self.source.total - self.ended_cells) - begun
+            left = mean * (self.source.total - self.count) - begun
             parts.append(format_eta(left / self.launcher.jobs))
         return " · ".join(parts)
-
-
-STOPPED = {-signal.SIGTERM, 128 + signal.SIGTERM, -signal.SIGINT, 128 + signal.SIGINT}
 
 
 def is_done(cell: Cell) -> bool:

@@ -4,25 +4,25 @@ import hashlib
 import json
 import logging
 import shlex
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from textmill.errors import InUseError, UserError
-from textmill.launch.cells import Cell, Named, check_cells, place_cell, plan_cells
-from textmill.launch.grid import AllCells, CellSource, Grid, Show
+from textmill.launch.cells import Cell, Named, check_first, place_cell, plan_cells
+from textmill.launch.grid import Cells, Grid, Show
 from textmill.launch.grid_page import grid_html
 from textmill.launch.grid_table import GridTable
 from textmill.launch.grid_words import GridWords
 from textmill.launch.launcher import launcher_of
 from textmill.launch.ray import Ray
-from textmill.launch.search import JOURNAL, OptunaSearch
+from textmill.launch.search import OptunaSearch
 from textmill.launch.slurm import Slurm
+from textmill.recipes.planning import run_named
 from textmill.run_folder.folder import RunFolder, command_line
 from textmill.runs.resume_checks import LENGTH
-from textmill.runtime.devices import usable_cores
+from textmill.runs.study import JOURNAL
 from textmill.runtime.files import write_atomic
 from textmill.runtime.lock import Lock, owner_of
 
@@ -77,25 +77,34 @@ def run_grid(
         show: Is told how far the grid is, again and again.
 
     Raises:
-        UserError: Something is wrong with a cell; all of it is listed, and nothing was started.
+        UserError: Something is wrong with a cell; nothing was started.
+        InUseError: Another process trains this grid.
         RunStoppedError: A signal came; the cells at work have saved.
     """
     searches = trials is not None
     asked = read_words(named, words, seeds, search=searches)
-    wanted = asked.corners() if searches else asked.cells()
-    name, cells = plan_cells(named, asked.fixed, wanted, say=show)
-    count = len(cells) if trials is None else trials
-    launcher = launcher_of(elsewhere, jobs=jobs, device=named.device, commands=count)
-    if searches:
-        refuse_unmeasured(named, cells[0])
+    wanted = asked.corners() if searches else list(asked.cells())
+    cells = plan_cells(named, asked.fixed, wanted, say=show)
+    launcher = launcher_of(elsewhere, jobs=jobs, device=named.device, commands=trials or len(cells))
+    planned = named.plan(cells[0].words)
+    if searches and "valid_data" not in planned.plan.order:
+        raise UserError(
+            "a search compares runs by trainer.selection.metric, which is measured on valid_data, "
+            "and this recipe has none. Give it valid_data.path=..., or train_data.holdout=0.1."
+        )
     kind = "search" if searches else "grid"
-    folder = RunFolder.place(name, f"{kind}-{identity(named, asked, searches)}").path
-    refuse_in_use(folder)
+    folder = RunFolder.place(planned.name, f"{kind}-{identity(named, asked, searches)}").path
+    if (owner := owner_of(folder)) is not None:
+        raise InUseError(
+            f"this grid is trained by {owner} already ({folder}). Wait for it to end or stop it."
+        )
     if not (folder / JOURNAL).exists():
-        for note in check_cells(named, cells, jobs=min(launcher.jobs, usable_cores()), say=show):
-            LOG.info("note: %s", note)
-    with entered_grid(folder):
-        source: CellSource = AllCells(cells)
+        show("checking the first cell")
+        if notes := check_first(named, cells):
+            LOG.info("note: %s", notes)
+    folder.mkdir(parents=True, exist_ok=True)
+    with Lock(folder, {"logs": True}):
+        source = Cells(cells)
         if trials is not None:
             place = partial(place_cell, named, asked.fixed)
             source = OptunaSearch(asked.axes, folder, place, trials)
@@ -104,7 +113,7 @@ def run_grid(
             grid.run()
         finally:
             table = GridTable(asked.axes, source.cells)
-            write_table(folder, table, f"{name}: {kind}")
+            write_table(folder, table, f"{planned.name}: {kind}")
     return GridDone(folder, table)
 
 
@@ -112,9 +121,13 @@ def read_words(named: Named, words: Sequence[str], seeds: int | None, *, search:
     """The words with the whole names of the settings, which are said where they were typed short.
 
     Raises:
-        UserError: Nothing varies, a setting is named in two ways, or the recipe is a run.
+        UserError: Nothing varies, a setting is named twice, or the recipe is a run.
     """
-    named.refuse_run()
+    if run_named(named.recipe) is not None:
+        raise UserError(
+            f"{named.recipe} is a run, which textmill train continues. A grid trains anew: name "
+            f"its recipe, or {Path(named.recipe) / 'config.yaml'}."
+        )
     asked = GridWords.read(words, seeds, search=search)
     if not asked.axes:
         raise UserError(
@@ -125,19 +138,6 @@ def read_words(named: Named, words: Sequence[str], seeds: int | None, *, search:
     for name, whole in meant.items():
         LOG.info("%s sets %s", name, whole)
     return asked.in_full(meant)
-
-
-def refuse_unmeasured(named: Named, cell: Cell) -> None:
-    """Refuses to search where nothing says which run is the better one.
-
-    Raises:
-        UserError: The recipe has no ``valid_data``.
-    """
-    if "valid_data" not in named.plan(cell.words).plan.order:
-        raise UserError(
-            "a search compares runs by trainer.selection.metric, which is measured on valid_data, "
-            "and this recipe has none. Give it valid_data.path=..., or train_data.holdout=0.1."
-        )
 
 
 def identity(named: Named, asked: GridWords, searches: bool) -> str:
@@ -151,34 +151,6 @@ def identity(named: Named, asked: GridWords, searches: bool) -> str:
     fixed = sorted(word for word in asked.fixed if not word.startswith(lengths))
     said = [named.recipe, named.configs, fixed, sorted(axes)]
     return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:8]
-
-
-def refuse_in_use(folder: Path) -> None:
-    """Refuses a grid that another process trains.
-
-    Raises:
-        InUseError: It does.
-    """
-    if (owner := owner_of(folder)) is not None:
-        raise InUseError(
-            f"this grid is trained by {owner} already ({folder}). Wait for it to end or stop it."
-        )
-
-
-@contextmanager
-def entered_grid(folder: Path) -> Iterator[None]:
-    """Makes the grid's folder, which no other process may be in.
-
-    Raises:
-        InUseError: Another one is.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"the grid's folder {folder} cannot be made: {error.strerror}.") from error
-    refuse_in_use(folder)
-    with Lock(folder, {"logs": True}):
-        yield
 
 
 def write_table(folder: Path, table: GridTable, name: str) -> None:

@@ -55,14 +55,10 @@ class Launcher(Protocol):
     threads: int
     """Of each command."""
 
-    def left(self, log: Path, name: str) -> Job | None:
-        """What a process before this one started with a log and a name, if it has not ended."""
-        ...
-
     def start(self, words: Sequence[str], log: Path, name: str) -> Job:
         """Starts ``textmill`` with words; what it prints is all that is in the file ``log``.
 
-        The name says to a person, and to who comes later, which run it is of.
+        The name says to a person which run it is of.
         """
         ...
 

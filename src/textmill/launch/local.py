@@ -1,6 +1,5 @@
 """Commands of textmill as processes of this machine, each with its share of the cores."""
 
-import fcntl
 import os
 import shutil
 import signal
@@ -15,44 +14,9 @@ from textmill.runtime.devices import usable_cores
 
 
 def opened_log(path: Path) -> BinaryIO:
-    """The file for what a command prints, locked for as long as any process has it open.
-
-    That of a process is inherited by those that it starts with it: the lock outlives a kill of
-    whoever started the command.
-    """
-    file = path.open("wb")
-    with suppress(OSError):  # of a file system without locks
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    return file
-
-
-class LeftProcess:
-    """A command that goes on though the process is gone that started it; it cannot be stopped."""
-
-    def __init__(self, log: Path) -> None:
-        self.log = log
-
-    def poll(self) -> int | None:
-        """None while it runs, else 0, though how it ended is not known."""
-        with suppress(OSError), self.log.open("rb") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return None
-        return 0
-
-    def stop(self) -> bool:
-        """It goes on."""
-        return False
-
-    def kill(self) -> None:
-        """It goes on."""
-
-
-def left_process(log: Path) -> LeftProcess | None:
-    """The command whose log is open somewhere; None where it is not."""
-    left = LeftProcess(log)
-    return left if left.poll() is None else None
+    """A new file for what a command prints: one that still runs goes on with the old file."""
+    path.unlink(missing_ok=True)
+    return path.open("wb")
 
 
 class LocalJob:
@@ -103,12 +67,8 @@ class Local:
         self.threads = max(1, cores // self.jobs)
         self._started: list[LocalJob] = []
 
-    def left(self, log: Path, name: str) -> LeftProcess | None:
-        """As of :class:`~textmill.launch.launcher.Launcher`."""
-        return left_process(log)
-
     def start(self, words: Sequence[str], log: Path, name: str = "") -> LocalJob:
-        """As of :class:`~textmill.launch.launcher.Launcher`; the log is locked while it lives."""
+        """As of :class:`~textmill.launch.launcher.Launcher`."""
         self._started = [job for job in self._started if job.poll() is None]
         busy = [job.accelerator for job in self._started]
         accelerator = min(self.accelerators, key=busy.count, default=None)

@@ -18,7 +18,7 @@ from typing import Any
 from textmill.config.component import typed_construction
 from textmill.config.sources.include import including
 from textmill.errors import MissingExtraError, RunError, RunStoppedError, UserError
-from textmill.launch.local import LeftProcess, left_process, opened_log
+from textmill.launch.local import opened_log
 from textmill.runtime.devices import Env
 from textmill.runtime.files import write_atomic
 from textmill.runtime.logging import log_to_stderr
@@ -243,10 +243,6 @@ class RayJobs:
         asked = {"num_cpus": ray.cpus, "num_gpus": ray.gpus, "max_retries": 0}
         self._command = self._engine.remote(**asked)(_command)
         self.threads = ray.cpus
-
-    def left(self, log: Path, name: str) -> LeftProcess | None:
-        """A command whose driver was killed; those that waited ended with it."""
-        return left_process(log)
 
     def start(self, words: Sequence[str], log: Path, name: str) -> RayJob:
         """Hands over a command; what it prints is all that is in the file ``log``."""

@@ -17,7 +17,6 @@ from typing import Any, Literal
 
 from textmill.config.component import typed_construction
 from textmill.errors import MissingExtraError, RunError, UserError
-from textmill.launch.local import LeftProcess, left_process, opened_log
 
 SAVE_SECONDS = 120
 """Before the end of its time a job is asked to stop, so that it saves and is queued again."""
@@ -99,8 +98,6 @@ class Command:
     """Of the command line, the command first."""
     threads: int
     """That each may have."""
-    log: Path | None = None
-    """A file that is locked while it runs; None: none is."""
 
     def __call__(self) -> None:
         """Runs the command.
@@ -110,7 +107,6 @@ class Command:
         """
         from submitit.helpers import TorchDistributedEnvironment
 
-        held = None if self.log is None else opened_log(self.log)
         os.environ.setdefault("OMP_NUM_THREADS", str(self.threads))
         TorchDistributedEnvironment().export(set_cuda_visible_devices=False, overwrite=True)
         late = signal.SIGUSR2  # what submitit asks Slurm for, to all processes of the job
@@ -127,8 +123,6 @@ class Command:
             signal.signal(number, save)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {late})
         code = process.wait()
-        if held is not None:
-            held.close()
         if code in (128 + signal.SIGTERM, -signal.SIGTERM):
             if os.environ["RANK"] != "0":
                 return  # the task of rank 0 queues the job again, unless another ends with an error
@@ -332,7 +326,6 @@ class SlurmJobs:
             )
         self.jobs, self.threads = jobs or MOST_JOBS, slurm.cpus
         self._here = slurm.cluster == "local"
-        self._known: set[str] = set()
         self._queue = SlurmQueue()
         self._job_of = submitit.SlurmJob
         self._refused: type[Exception] = submitit.core.utils.FailedJobError
@@ -351,42 +344,26 @@ class SlurmJobs:
             **_named(slurm),
         )
 
-    def left(self, log: Path | None, name: str) -> SlurmJob | LeftProcess | None:
-        """A job of a process before this one that waits or runs, by its name in the queue.
-
-        Raises:
-            UserError: Slurm does not answer, and has not before.
-        """
-        if self._here:
-            return None if log is None else left_process(log)
-        if name in self._known:
-            return None
-        self._queue.look()
-        self._known.add(name)
-        newest = {known: number for number, known in self._queue.names.items()}
-        if (number := newest.get(name)) is None:
-            return None
-        found = SlurmJob(self._job_of(self._executor.folder, number), log, self._queue)
-        if found.can_run:
-            return found
-        LOG.warning(
-            f"Job {number} cannot run: the command that handed it over was killed just then. It is "
-            "cancelled."
-        )
-        found.stop()
-        return None
-
     def handed_over(self, words: Sequence[str], name: str) -> SlurmJob:
         """The job of that name that waits or runs, which is said, or one that is handed over now.
 
         Raises:
             UserError: Slurm does not answer, or refuses the job.
         """
-        left = self.left(None, name)
-        if not isinstance(left, SlurmJob):
-            return self.start(words, None, name)
-        LOG.info("%s was handed over before, and its job has not ended.", name)
-        return left
+        if not self._here:
+            self._queue.look()
+        newest = {known: number for number, known in self._queue.names.items()}
+        if (number := newest.get(name)) is not None:
+            found = SlurmJob(self._job_of(self._executor.folder, number), None, self._queue)
+            if found.can_run:
+                LOG.info("%s was handed over before, and its job has not ended.", name)
+                return found
+            LOG.warning(
+                f"Job {number} cannot run: the command that handed it over was killed just then. "
+                "It is cancelled."
+            )
+            found.stop()
+        return self.start(words, None, name)
 
     def start(self, words: Sequence[str], log: Path | None, name: str) -> SlurmJob:
         """Hands over a command.
@@ -394,15 +371,14 @@ class SlurmJobs:
         Args:
             words: Of the command line, the command first.
             log: As of :class:`SlurmJob`.
-            name: The job's, by which :meth:`left` finds it.
+            name: The job's, by which :meth:`handed_over` finds it.
 
         Raises:
             UserError: Slurm refuses the job.
         """
         self._executor.update_parameters(name=f"{PREFIX}{name}")
-        held = log.absolute() if self._here and log is not None else None
         try:
-            job = self._executor.submit(Command(tuple(words), self.threads, held))
+            job = self._executor.submit(Command(tuple(words), self.threads))
         except self._refused as error:
             raise UserError(f"Slurm refuses the job: {str(error).strip()}") from None
         if not self._here:

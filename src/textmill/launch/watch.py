@@ -90,12 +90,10 @@ class Checkpoint:
 
 @dataclass
 class Evaluating:
-    """A checkpoint at work: by a job of this watch, or of one before, which is waited for."""
+    """A checkpoint at work."""
 
     checkpoint: Checkpoint
     job: Job
-    left: bool = False
-    """Whether it is of a watch before."""
 
 
 class Watch:
@@ -254,15 +252,12 @@ class Watch:
         return found
 
     def start(self, checkpoint: Checkpoint) -> None:
-        """Starts an evaluation, unless one before this watch left its values or still runs."""
+        """Starts an evaluation, unless a watch before this one left its values."""
         folder = checkpoint.folder
         try:
             self.enter(checkpoint.run)
             if checkpoint.values.is_file():
-                self.ended(checkpoint, None)
-            elif left := self.launcher.left(checkpoint.log, checkpoint.name):
-                LOG.info("%s: is evaluated already; it is waited for.", checkpoint.label)
-                self.at_work.append(Evaluating(checkpoint, left, left=True))
+                self.ended(checkpoint, 0)
             else:
                 words = ["evaluate", str(checkpoint.run), *checkpoint.words, *self.options]
                 words += ["--checkpoint", checkpoint.path.name, "--values", str(checkpoint.values)]
@@ -295,19 +290,17 @@ class Watch:
                 continue
             self.at_work.remove(one)
             try:
-                self.ended(one.checkpoint, None if one.left else code)
+                self.ended(one.checkpoint, code)
             except (OSError, TextmillError) as error:
                 if one.checkpoint.run.is_dir():  # else it vanished, and there is nothing to say
                     LOG.error("%s: %s", one.checkpoint.label, error)
                     self.failed.add(one.checkpoint.key)
 
-    def ended(self, checkpoint: Checkpoint, code: int | None) -> None:
+    def ended(self, checkpoint: Checkpoint, code: int) -> None:
         """Writes what came of an evaluation beside the run, and which checkpoint is the best."""
         if checkpoint.values.is_file():
             self.write(checkpoint, values=json.loads(checkpoint.values.read_text("utf-8")))
             checkpoint.values.unlink()
-        elif code is None:
-            return  # of a watch before; it was killed, and is evaluated anew
         elif not checkpoint.path.is_dir():
             tell_deleted(checkpoint)
         else:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from textmill.config.registry import suggest
-from textmill.errors import MissingExtraError, Problem, RunStoppedError, UserError
+from textmill.errors import Problem, RunStoppedError, UserError
 from textmill.interop.hydra.config import (
     ComposedConfig,
     ConfigError,
@@ -30,11 +30,11 @@ from textmill.run_folder.folder import RunFolder
 from textmill.run_folder.record import numbers
 from textmill.runs.finished_run import Run
 from textmill.runs.run_lock import entered
-from textmill.runtime.jsonl_log import JsonlLog, read_lines
+from textmill.runs.study import Study, import_optuna
+from textmill.runtime.jsonl_log import read_lines
 
 LOG = logging.getLogger("textmill")
-JOURNAL = "trials.jsonl"
-"""Everything a study knows, in the folder of the search: Optuna's journal, JSON and no pickle."""
+COMMAND = "hydra/sweeper=optuna"
 MOST_RUNS = 10_000
 """Combinations of values that are run one after the other."""
 _SAMPLERS = {
@@ -149,7 +149,7 @@ class HydraSearch:
             if self.is_of_optuna:
                 if (jobs := self.base.sweeper.get("n_jobs")) not in (None, 1):
                     LOG.info("hydra.sweeper.n_jobs=%s: of no effect here, one at a time.", jobs)
-                return _Study(self, folder, train).best()
+                return _Trials(self, folder, train).best()
             done = None
             combinations = list(self._combinations())
             for number, words in enumerate(combinations):
@@ -195,16 +195,11 @@ def _values(sweep: Any) -> list[str] | None:
     return [str(v) for v in sweep.range()] if isinstance(sweep, RangeSweep) else None
 
 
-class _Study:
-    """The trials of a search that Optuna proposes."""
+class _Trials:
+    """The trials of a search that Optuna proposes, one after the other."""
 
     def __init__(self, search: HydraSearch, folder: Path, train: Train) -> None:
-        try:
-            import optuna
-        except ImportError:
-            what = "hydra/sweeper=optuna"
-            raise MissingExtraError("optuna", extra="optuna", what=what) from None
-        self.optuna: Any = optuna
+        import_optuna(COMMAND)
         self.search, self.folder, self.train = search, folder, train
         self.settings = search.base.sweeper
         self.metric = search.base.resolved("RUN").get("optimized_metric")
@@ -213,19 +208,14 @@ class _Study:
                 "optimized_metric: wanted the value that Optuna optimizes, as val/loss; the config "
                 "has none."
             )
-        self.total = int(self.settings.get("n_trials") or 20)
         self._sampler(0)  # what is wrong with it is told before anything is written
-        optuna.logging.set_verbosity(optuna.logging.WARNING)
-        with JsonlLog(folder / JOURNAL):  # a half line that a kill left is cut off
-            pass
-        backend = optuna.storages.journal.JournalFileBackend(
-            str(folder / JOURNAL), lock_obj=_NoLock()
-        )
-        self.study = optuna.create_study(
-            storage=optuna.storages.journal.JournalStorage(backend),
-            study_name=search.study_name or "hydra",
+        self.study = Study(
+            folder,
+            search.study_name or "hydra",
+            int(self.settings.get("n_trials") or 20),
+            self._sampler,
+            what=COMMAND,
             direction=str(self.settings.get("direction") or "minimize"),
-            load_if_exists=True,
         )
 
     def best(self) -> Run:
@@ -234,31 +224,26 @@ class _Study:
         Raises:
             UserError: Each trial failed.
         """
-        for trial in self.study.get_trials(deepcopy=False):
-            if not trial.state.is_finished():
-                self._make(trial.number)  # it was interrupted
-        while (number := len(self.study.get_trials(deepcopy=False))) < self.total:
-            self.study.sampler = self._sampler(number)
-            self.study.ask()
-            self._make(number)
-        if self._failed == number:
-            raise UserError(f"{self.folder}: each of the {number} trials failed.")
-        best = self.study.best_trial
+        while (trial := self.study.take()) is not None:
+            self._make(trial)
+        if self._failed == (count := len(self.study.trials)):
+            raise UserError(f"{self.folder}: each of the {count} trials failed.")
+        best = self.study.study.best_trial
         shown = format_value(str(self.metric), best.value)
-        words = " ".join(self._words(best.number))
-        LOG.info("The best of %d: %s with %s %s", self.total, words, self.metric, shown)
+        words = " ".join(f"{name}={value}" for name, value in best.params.items())
+        LOG.info("The best of %d: %s with %s %s", self.study.total, words, self.metric, shown)
         place = RunFolder(self._place(best.number))
         return Run(place.path, place.result)
 
     @property
     def _failed(self) -> int:
         """Trials that failed, and are not made again."""
-        states = [self.optuna.trial.TrialState.FAIL]
-        return len(self.study.get_trials(deepcopy=False, states=states))
+        return sum(trial.state.name == "FAIL" for trial in self.study.trials)
 
-    def _make(self, number: int) -> None:
+    def _make(self, trial: Any) -> None:
         """Makes a trial; one that fails beyond what is allowed stays open, and is made again."""
-        words = self._words(number)
+        number, sweeps = trial.number, self.search.sweeps
+        words = [f"{name}={_suggested(trial, name, sweep)}" for name, sweep in sweeps.items()]
         LOG.info("Trial %d: %s", number, " ".join(words))
         try:
             run = self.train(self.search.composed(words), self._place(number))
@@ -267,9 +252,9 @@ class _Study:
             raise
         except Exception as error:
             rate = float(self.settings.get("max_failure_rate") or 0.0)
-            if self._failed + 1 > rate * self.total:
+            if self._failed + 1 > rate * self.study.total:
                 raise
-            self.study.tell(number, state=self.optuna.trial.TrialState.FAIL)
+            self.study.tell(number, state="FAIL")
             LOG.warning("Trial %d failed: %s: %s", number, type(error).__name__, error)
             return
         self.study.tell(number, value)
@@ -307,14 +292,6 @@ class _Study:
         except TypeError as error:
             raise UserError(f"hydra.sweeper.sampler: {error}") from error
 
-    def _words(self, number: int) -> list[str]:
-        """The values of a trial, which proposes those that it has not yet."""
-        frozen = self.study.get_trials(deepcopy=False)[number]
-        if frozen.state.is_finished():
-            return [f"{name}={value}" for name, value in frozen.params.items()]
-        trial = self.optuna.trial.Trial(self.study, frozen._trial_id)
-        return [f"{n}={_suggested(trial, n, sweep)}" for n, sweep in self.search.sweeps.items()]
-
 
 def _suggested(trial: Any, name: str, sweep: Any) -> str:
     """What a study proposes for a setting, as a word of Hydra's."""
@@ -339,14 +316,3 @@ def _suggested(trial: Any, name: str, sweep: Any) -> str:
         stop, step = int(sweep.stop or 0), int(sweep.step)
         return str(trial.suggest_int(name, sweep.start, stop, step=step))
     return str(trial.suggest_categorical(name, _values(sweep)))
-
-
-class _NoLock:
-    """The journal's lock is none: the folder has one, and a file would outlive the process."""
-
-    def acquire(self) -> bool:
-        """It is had at once."""
-        return True
-
-    def release(self) -> None:
-        """Nothing is kept."""

@@ -82,7 +82,7 @@ def test_a_run_does_not_answer_unasked_with_the_code_of_another(scripts):
     loss, refused = said(scripts, "loss_of('a/run', allow_code=True)\nloss_of('b/run')\n")
     assert [float(loss)] == losses(scripts, "a")
     assert refused == (
-        "NeedsCodeError package.nets.Wide, or code it uses, has changed since b/run was trained. "
+        "NeedsCodeError a/run/package/nets.py changed since b/run was trained. "
         "Restore it, or let the run's own copy be used, if you trust it: --allow-code on the "
         "command line, allow_code=True in Python."
     )
@@ -121,7 +121,7 @@ def test_an_included_module_of_another_run_is_refused(tmp_path):
     loss, refused = said(tmp_path, "import os\n" + asked)
     assert [float(loss)] == losses(tmp_path, "a")
     assert refused == (
-        "UserError mine.Named, or code it uses, has changed since run was trained, and this "
+        f"UserError {tmp_path / 'a' / 'mine.py'} changed since run was trained, and this "
         "process has imported it already. Use the run in a process of its own, which imports what "
         "it was trained with."
     )

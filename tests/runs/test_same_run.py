@@ -62,6 +62,24 @@ def test_a_local_module_called_recipe_is_refused_before_the_run(folder):
     assert not (folder / "runs").exists()
 
 
+def test_an_edited_script_is_another_run_and_says_so(folder, caplog):
+    first = textmill.train("tiny.py", SHORT).folder
+    (folder / "tiny.py").write_bytes((folder / "tiny.py").read_bytes() + b"# a comment\n")
+    with pytest.raises(UserError, match=f"tiny.py changed since {first} was trained"):
+        textmill.train("tiny.py", SHORT, run_dir=first)
+    second = textmill.train("tiny.py", SHORT).folder
+    assert second != first
+    assert (
+        f"tiny.py changed since {first} was trained. This is another run. To go on with that one: "
+        f"textmill.train('{first}', allow_code=True)"
+    ) in caplog.messages
+    caplog.clear()
+    assert textmill.train("tiny.py", SHORT).folder == second
+    again = textmill.train(first, ["trainer.max_steps=3"], allow_code=True)
+    assert (again.folder, again.result["steps"]) == (first, 3)
+    assert "changed since" not in caplog.text
+
+
 @pytest.mark.parametrize("path", ["recipe/__init__.py", "parts/recipe.py"])
 def test_packages_of_that_name_and_modules_in_other_folders_are_kept(folder, path):
     module = ".".join(Path(path).with_suffix("").parts).removesuffix(".__init__")

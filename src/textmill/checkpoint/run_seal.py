@@ -1,8 +1,8 @@
 """The seal of a run: the last lines of its ``config.yaml``, which its checkpoints name.
 
 ``config.yaml`` and the recipe's own code decide what the weights mean. Its last lines have the
-sha256 of each file of that code, and of each class of the recipe's own, the name of the run, which
-the manifest of each checkpoint has too, and the sha256 of every byte before. To YAML they are a
+sha256 of each file of that code, in the folder or elsewhere, the name of the run, which the
+manifest of each checkpoint has too, and the sha256 of every byte before. To YAML they are a
 comment: as a recipe, the file may be edited.
 """
 
@@ -33,7 +33,7 @@ def sealed_config(
         text: The settings, as YAML.
         run: The name of the run, 16 hexadecimal digits.
         code: The sha256 of each file of the recipe's own, by its path in the run folder.
-        parts: The sha256 of the code of each class and function of a person's own, by its name.
+        parts: The sha256 of each module of a person's own that is elsewhere, by its name.
     """
     lines = [f"# sealed: code {digest} {name}\n" for name, digest in code.items()]
     lines += [f"# sealed: part {digest} {name}\n" for name, digest in (parts or {}).items()]
@@ -53,7 +53,7 @@ class RunSeal:
     code: Mapping[str, str] = field(default_factory=dict)
     """The sha256 of each file of the recipe's own, by its path in the run folder."""
     parts: Mapping[str, str] = field(default_factory=dict)
-    """The sha256 of the code of each class and function of a person's own, by its name."""
+    """The sha256 of each module of a person's own that is elsewhere, by its name."""
 
     @classmethod
     def read(cls, folder: Path) -> "RunSeal | None":

@@ -5,10 +5,11 @@ of the command line, may have modules imported; a file of a run folder finds com
 imported already, and nothing else.
 """
 
+import dataclasses
 import importlib
 import inspect
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -30,6 +31,20 @@ class UnknownCodeError(UserError):
 def is_code(value: object) -> bool:
     """Whether a value is a class or a function, which files have by its name."""
     return isinstance(value, type) or inspect.isroutine(value)
+
+
+def code_in(value: Any) -> Iterator[Any]:
+    """The classes and functions that a value holds, at any depth."""
+    if is_code(value):
+        yield value
+    elif dataclasses.is_dataclass(value):
+        yield from (type(value), getattr(value, "owner", type(value)))
+        for entry in dataclasses.fields(value):
+            yield from code_in(getattr(value, entry.name, None))
+    elif isinstance(value, Mapping):
+        yield from (code for item in value.values() for code in code_in(item))
+    elif isinstance(value, Sequence | Set) and not isinstance(value, str | bytes):
+        yield from (code for item in value for code in code_in(item))
 
 
 def code_name(value: Any) -> str:

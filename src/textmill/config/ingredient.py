@@ -77,7 +77,8 @@ class IngredientTable:
     path: Path | None = None
     source: str = ""
     module: ModuleType | None = None
-    local_modules: tuple[Path, ...] = ()
+    files: Mapping[Path, bytes] = field(default_factory=dict)
+    """The script, and what it imports from its folder: resolved paths, each with its bytes."""
     swaps: Mapping[str, str] = field(default_factory=dict)
     objects: Mapping[str, str] = field(default_factory=dict)
     """What else a script binds by public names: for each, that it is no ingredient, and where."""

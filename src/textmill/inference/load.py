@@ -12,13 +12,13 @@ from typing import Any, Literal
 from typing_extensions import override
 
 from textmill.checkpoint.run_seal import RunSeal
-from textmill.config.code_names import CodeNames, UnknownCodeError
+from textmill.config.code_names import CodeNames, UnknownCodeError, code_in
 from textmill.config.ingredient import as_config
 from textmill.config.planning.key import plan_parts
 from textmill.config.planning.plan import Plan, make_plan
 from textmill.config.recipe import Recipe
 from textmill.config.registry import UnknownNameError, for_ingredient
-from textmill.config.sources.own_code import code_in, own_parts
+from textmill.config.sources.own_files import OwnFile, own_files
 from textmill.config.sources.script import table_of_recipe
 from textmill.config.values.raw_values import Entries, Scalar, is_null, untyped
 from textmill.config.values.yaml_files import read_yaml
@@ -194,16 +194,16 @@ def text_parts(text: TextProcessor) -> Iterator[Any]:
         yield from code_in(getattr(part, "config", None))
 
 
-def edited_parts(run: Path, parts: Iterable[Any]) -> list[str]:
-    """The classes and functions of a person's own, by name, that are none of those of a run.
+def edited_files(run: Path, files: Iterable[OwnFile]) -> str:
+    """The files whose bytes are none of those that a run was trained with, as a message has them.
 
-    The seal of a run says which it was trained with.
+    The seal of the run says which these are.
     """
     seal = RunSeal.read(run)
     if seal is None:
-        return []
-    known = {*seal.parts.values()}
-    return [name for name, digest in own_parts(parts).items() if digest not in known]
+        return ""
+    known = {*seal.code.values(), *seal.parts.values()}
+    return " and ".join(file.shown for file in files if file.sha256 not in known)
 
 
 def warn_of_edited(run: Path, parts: Iterable[Any]) -> None:
@@ -229,12 +229,12 @@ def refuse_edited(run: Path, parts: Iterable[Any], *, wanted: bool) -> None:
     names = _edited_names(run, parts)
     if names and (run / "recipe.py").is_file():
         raise NeedsCodeError(
-            f"{names} has changed since {run} was trained. Restore it, or let the run's own copy "
+            f"{names} changed since {run} was trained. Restore it, or let the run's own copy "
             "be used, if you trust it: --allow-code on the command line, allow_code=True in Python."
         )
     if names and wanted:
         raise UserError(
-            f"{names} has changed since {run} was trained, and this process has imported it "
+            f"{names} changed since {run} was trained, and this process has imported it "
             "already. Use the run in a process of its own, which imports what it was trained with."
         )
     _warn(run, names)
@@ -243,7 +243,7 @@ def refuse_edited(run: Path, parts: Iterable[Any], *, wanted: bool) -> None:
 def _warn(run: Path, names: str) -> None:
     if names:
         LOG.warning(
-            "%s has changed since %s was trained: the answers may be those of another model. "
+            "%s changed since %s was trained: the answers may be those of another model. "
             "Restore it, or train anew.",
             names,
             run,
@@ -251,13 +251,12 @@ def _warn(run: Path, names: str) -> None:
 
 
 def _edited_names(run: Path, parts: Iterable[Any]) -> str:
-    """What differs, as a sentence begins; empty if nothing does, or it cannot be told."""
+    """The files that differ; empty if none does, or it cannot be told."""
     try:
-        edited = edited_parts(run, parts)
-    except UserError as error:  # as of a class that a notebook has made anew
+        return edited_files(run, own_files(parts))
+    except UserError as error:  # as of a class that was typed at a prompt
         LOG.warning("Not compared with the code that %s was trained with: %s", run, error)
         return ""
-    return f"{' and '.join(edited)}, or code it uses," if edited else ""
 
 
 def predictor_of(task: Task, opened: Opened, *, weights: Any = None) -> Predictor:

@@ -97,7 +97,7 @@ def check(
     try:
         check_takes_task(planned.plan.order)
         if planned.script is not None:
-            refuse_collision(planned.script, planned.table.local_modules)
+            refuse_collision(planned.script, planned.table.files)
     except UserError as error:
         found.problems.append(str(error))
     say(f"plan: {len(planned.plan.order)} ingredients: {', '.join(planned.plan.order)}")

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from textmill.config.code_names import code_in
 from textmill.config.ingredient import BuiltFrom
 from textmill.config.planning.session import Session
 from textmill.config.planning.wiring import IngredientNode
-from textmill.config.sources.own_code import code_in
 from textmill.config.values.typed_values import plain
 from textmill.data.bad_rows import (
     KEPT,

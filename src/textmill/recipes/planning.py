@@ -66,7 +66,7 @@ class Planned:
         found = dict.fromkeys([*included(), *self.source.include])
         experiment = registries.experiments.loaded(self.name) if self.script is None else None
         parts = [*plan_parts(self.plan), *([] if experiment is None else [experiment])]
-        local = self.table.local_modules
+        local = self.table.files
         for part in parts:
             module = sys.modules.get(str(part.__module__))
             if module is not None and find_name(part) and is_includable(module, local):

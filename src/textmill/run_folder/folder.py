@@ -88,6 +88,7 @@ NEEDED = ("recipe", "key")
 _FACTS: dict[str, type[Any]] = {
     "recipe": str,
     "key": str,
+    "settings_key": str,
     "id": str,
     "length": dict,
     "data": dict,
@@ -140,7 +141,7 @@ def _not_ours(why: str) -> UserError:
     return UserError(f"{why}. It is not the JSON a run writes: restore it from a copy.")
 
 
-def refuse_collision(script: Path, modules: Sequence[Path]) -> None:
+def refuse_collision(script: Path, modules: Iterable[Path]) -> None:
     """Refuses a local module that would take the place of the script in the run folder.
 
     Raises:
@@ -271,7 +272,7 @@ class RunFolder:
             swaps: Ingredients that the command line replaced by an import path.
             run: The run's own name; by default its :attr:`identity`.
             code: The files of the recipe's own that were written beside it.
-            parts: The sha256 of each class and function of a person's own, by its name.
+            parts: The sha256 of each module of a person's own that is not beside it, by its name.
             include: Modules that register what the settings name.
         """
         named: dict[str, Any] = {} if recipe is None else {"recipe": recipe}
@@ -284,19 +285,14 @@ class RunFolder:
         )
         write_atomic(self.path / "config.yaml", text)
 
-    def write_sources(self, script: Path | None, modules: Sequence[Path]) -> list[str]:
-        """Keeps the script and the local modules it imports; gives their paths in the folder."""
-        if script is None:
-            return []
-        names = {SCRIPT: script}
-        home = script.resolve().parent
-        names |= {module.resolve().relative_to(home).as_posix(): module for module in modules}
-        for name, source in names.items():
+    def write_sources(self, files: Mapping[str, bytes]) -> list[str]:
+        """Keeps the recipe's own code by paths in the folder, which are returned."""
+        for name, data in files.items():
             target = self.path / name
             refuse_outward_folder(target.parent, self.path)
             target.parent.mkdir(parents=True, exist_ok=True)
-            write_atomic(target, source.read_bytes())
-        return list(names)
+            write_atomic(target, data)
+        return list(files)
 
     def write_info(self, **facts: Any) -> None:
         """Writes ``run.json``, keeping what it said and is not said anew; None takes a fact out.

@@ -9,13 +9,13 @@ from typing import Any
 
 from textmill.checkpoint.layout import folder_name, has_checkpoints, text_folder
 from textmill.checkpoint.run_seal import RunSeal
-from textmill.config.planning.key import key_settings, plan_parts
+from textmill.config.planning.key import key_settings, plan_files
 from textmill.config.planning.plan import Plan
 from textmill.config.values.raw_values import untyped
 from textmill.config.values.scalars import parse_duration
 from textmill.config.values.yaml_files import dump_yaml, read_yaml, yaml_nodes
 from textmill.errors import CheckpointError, UserError, worded
-from textmill.inference.load import edited_parts
+from textmill.inference.load import edited_files
 from textmill.recipes.planning import Planned
 from textmill.run_folder.folder import RunFolder, command_line, versions
 from textmill.run_folder.record import flat
@@ -42,10 +42,10 @@ def allowed_changes(
             what it was; all of these are named.
     """
     assert now.run is not None
-    if edited := edited_parts(now.run, plan_parts(now.plan, observers=False)):
+    if edited := edited_files(now.run, plan_files(now.plan)):
         raise UserError(
-            f"{now.run} cannot go on: {' and '.join(edited)}, or code it uses, has changed since "
-            "the run was trained. Restore it; or train anew with it: name the recipe itself."
+            f"{now.run} cannot go on: {edited} changed since the run was trained. Restore it; "
+            "or train anew with it: name the recipe itself."
         )
     refused = {
         **_changed(before.plan.swaps, now.plan.swaps),
@@ -123,7 +123,7 @@ def is_finished(folder: RunFolder, planned: Planned, *, extend: bool = False) ->
             had = " ".join(f"{name}={of['before']}" for name, of in changes.items())
             raise UserError(
                 f"{folder.path} is longer already ({had}, finished). Ask for that length, or for a "
-                f"greater one. {_named_again(folder, planned, 'Its result: ', [])}"
+                f"greater one. {named_again(folder, planned, 'Its result: ', [])}"
             )
         if not extend and planned.run is None:
             raise _other_length(folder, planned, changes, shorter=shorter)
@@ -155,12 +155,12 @@ def _other_length(
     way = "It is longer already. Its result: " if shorter else "To go on with it: "
     return UserError(
         f"this run exists with another length: {folder.path} ({' '.join(was)}, {state}).\n"
-        f"  {_named_again(folder, planned, way, [] if shorter else words)}\n"
+        f"  {named_again(folder, planned, way, [] if shorter else words)}\n"
         f"  To train anew: {same_again()}"
     )
 
 
-def _named_again(folder: RunFolder, planned: Planned, way: str, words: list[str]) -> str:
+def named_again(folder: RunFolder, planned: Planned, way: str, words: list[str]) -> str:
     """What is typed, or called, to go on with a run by its folder."""
     own = planned.script is not None
     trust = ["--allow-code"] if own else [f"--include {name}" for name in planned.include]

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from textmill.config.planning.key import run_key
+from textmill.config.planning.key import plan_files, run_key, settings_key
 from textmill.errors import (
     OtherRankError,
     RankLostError,
@@ -14,8 +14,10 @@ from textmill.errors import (
     UserError,
     worded,
 )
+from textmill.inference.load import edited_files
 from textmill.recipes.planning import Planned
 from textmill.run_folder.folder import WRITTEN_FOLDERS, RunFolder
+from textmill.runs.resume_checks import named_again
 from textmill.runtime.files import clean_leftovers
 from textmill.runtime.lock import LOCK_FILE, Lock
 from textmill.runtime.logging import LOG_FILE, log_to_folder
@@ -33,12 +35,34 @@ def choose_folder(planned: Planned, *, run_dir: str | Path | None, again: bool) 
         return RunFolder.place(planned.name, key, again=again)
     folder = RunFolder(Path(run_dir)).free() if again else RunFolder(Path(run_dir))
     if folder.has_other(key):
+        edited = _edited(folder, planned, settings_key(planned.plan))
         raise UserError(
             f"{run_dir} holds another run (key {folder.info['key']}, this one has {key}). "
-            f"Choose another {worded('--run-dir', 'run_dir')}, or go on with that run: "
-            + worded(f"textmill train {run_dir}", f"textmill.train({str(run_dir)!r})")
+            f"{edited}Choose another {worded('--run-dir', 'run_dir')}. "
+            + named_again(folder, planned, "To go on with that run: ", [])
         )
     return folder
+
+
+def tell_edited(folder: RunFolder, planned: Planned) -> None:
+    """Says of a run that is still to be made which code it differs in from the newest like it."""
+    others = [] if folder.info else [*folder.path.parent.glob("*/run.json")]
+    settings = settings_key(planned.plan) if others else ""
+    for other in sorted(others, key=lambda file: file.stat().st_mtime, reverse=True):
+        run = RunFolder(other.parent)
+        if edited := _edited(run, planned, settings):
+            way = named_again(run, planned, "To go on with that one: ", [])
+            LOG.warning("%sThis is another run. %s", edited, way)
+            return
+
+
+def _edited(folder: RunFolder, planned: Planned, settings: str) -> str:
+    """Which code changed since a run of the same settings; empty of another run."""
+    with suppress(TextmillError):  # a damaged record says so where its run is used
+        same = folder.info.get("settings_key") == settings
+        if same and (files := edited_files(folder.path, plan_files(planned.plan))):
+            return f"{files} changed since {folder.path} was trained. "
+    return ""
 
 
 def refuse_other(run: Path, run_dir: str | Path | None) -> None:

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from textmill.checkpoint.layout import has_checkpoints
-from textmill.config.planning.key import plan_parts, run_key
+from textmill.config.planning.key import plan_parts, run_key, settings_key
 from textmill.config.planning.overrides import Overrides, words_of
 from textmill.config.planning.plan import Plan
 from textmill.config.planning.session import Session
 from textmill.config.recipe import Recipe, experiments
-from textmill.config.sources.own_code import own_parts
+from textmill.config.sources.own_files import own_files
 from textmill.errors import UserError, worded
 from textmill.exported.formats import refuse_missing
 from textmill.inference.load import text_parts
@@ -53,7 +53,14 @@ from textmill.runs.resume_checks import (
     settle_precision,
     warn_of_versions,
 )
-from textmill.runs.run_lock import choose_folder, clean, entered, recorded, refuse_other
+from textmill.runs.run_lock import (
+    choose_folder,
+    clean,
+    entered,
+    recorded,
+    refuse_other,
+    tell_edited,
+)
 from textmill.runtime.devices import Env
 from textmill.runtime.ranks import Ranks
 from textmill.runtime.seeds import fold, seed_everything
@@ -161,6 +168,7 @@ def train_ranks(
         # By the process that had the folder until now.
         if ranks.size == 1 and is_finished(folder, planned, extend=extend):
             return ended_run(folder, planned)
+        tell_edited(folder, planned)
         clean(folder, key=None if goes_on else run_key(planned.plan))
         if ranks.restart:
             LOG.warning(ranks.restart)
@@ -173,7 +181,7 @@ def refuse_before_start(planned: Planned) -> None:
         LOG.info(note)
     check_takes_task(planned.plan.order)
     if planned.script is not None:
-        refuse_collision(planned.script, planned.table.local_modules)
+        refuse_collision(planned.script, planned.table.files)
     for form in exports_of(planned.plan):
         refuse_missing(form.format, writes=True)
 
@@ -247,8 +255,10 @@ def begin_run(
     """Writes what the run is, and remembers where."""
     own = [*plan_parts(planned.plan, observers=False)]
     own += text_parts(session.get("task").text) if session.has("task") else []
+    files, kept = own_files(own, script=planned.table.files), planned.table.files
+    elsewhere = {file.name: file.sha256 for file in files if file.path not in kept}
     ranks = session.get("env").world_size
-    write(folder, planned, built, facts, own=own_parts(own), ranks=ranks)
+    write(folder, planned, built, facts, elsewhere=elsewhere, ranks=ranks)
     remember_place(folder.path)
     if (folder.path / "export").is_dir():
         from textmill.runs.export import tell_older_exports
@@ -343,29 +353,35 @@ def write(
     built: Mapping[str, Any],
     data: Mapping[str, Any],
     *,
-    own: Mapping[str, str],
+    elsewhere: Mapping[str, str],
     ranks: int,
 ) -> None:
     """Writes everything that says what this run is; every start of it is kept."""
     plan, script = planned.plan, planned.script
     warn_of_versions(folder)
-    code = folder.write_sources(script, planned.table.local_modules if script else [])
+    itself = script.resolve() if script else Path.cwd() / SCRIPT
+    code = folder.write_sources(
+        {
+            SCRIPT if path == itself else path.relative_to(itself.parent).as_posix(): data
+            for path, data in planned.table.files.items()
+        }
+    )
     named = planned.name if planned.name in experiments.names() else None
     recipe = SCRIPT if script is not None else named
     run = folder.identity
     made_of: dict[str, Any] = {"swaps": plan.swaps, "include": planned.include, "code": code}
-    folder.write_config(recipe, plan.settings, built, run=run, parts=own, **made_of)
-    home = script.resolve().parent if script else Path.cwd()
+    folder.write_config(recipe, plan.settings, built, run=run, parts=elsewhere, **made_of)
     start = {
         "command": command_line(),
         "versions": versions(),
-        "git": git_state(home),
+        "git": git_state(itself.parent),
         "hardware": hardware(),
         "ranks": ranks,
     }
     folder.write_info(
         recipe=planned.name,
         key=run_key(plan),
+        settings_key=settings_key(plan),
         id=run,
         length=length_of(plan),
         starts=[*(folder.info.get("starts") or []), start],

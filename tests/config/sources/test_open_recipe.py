@@ -101,8 +101,8 @@ def test_local_modules_import_and_each_script_has_its_own(kitchen, tmp_path):
         kitchen.file("import neighbour\ndef f(): return neighbour.NUMBER\n", f"{folder}/recipe.py")
     first, second = (load_script(kitchen.folder / f / "recipe.py") for f in ("one", "two"))
     assert (first.ingredients["f"].value(), second.ingredients["f"].value()) == (1, 2)
-    assert [p.name for p in second.local_modules] == ["neighbour.py"]
-    assert first.local_modules == (tmp_path / "one" / "neighbour.py",)
+    assert [p.name for p in second.files] == ["recipe.py", "neighbour.py"]
+    assert [*first.files][1:] == [tmp_path / "one" / "neighbour.py"]
 
 
 def test_a_neighbour_imported_when_a_function_is_called_is_the_scripts_own(kitchen, tmp_path):
@@ -118,8 +118,8 @@ def test_a_neighbour_imported_when_a_function_is_called_is_the_scripts_own(kitch
         )
     for folder, number in (("one", 1), ("two", 2)):
         table = load_script(kitchen.folder / folder / "recipe.py")
-        names = [p.relative_to(tmp_path / folder).as_posix() for p in table.local_modules]
-        assert names == ["neighbour_late.py", "pack/__init__.py", "pack/deep.py"]
+        names = [p.relative_to(tmp_path / folder).as_posix() for p in table.files]
+        assert names == ["recipe.py", "neighbour_late.py", "pack/__init__.py", "pack/deep.py"]
         assert table.ingredients["f"].value() == number
         assert sys.path[-1] == str(tmp_path / folder)
     assert [p for p in sys.path[:-1] if p.startswith(str(tmp_path / "one"))] == []
@@ -133,7 +133,7 @@ def test_local_modules_do_not_depend_on_what_the_process_has_imported(
     kitchen.file("NUMBER = 1\n", "json.py")
     importlib.import_module("early_bird")
     table = kitchen.table("import early_bird, json\nimport textmill.config\ndef f(): ...\n")
-    assert [p.name for p in table.local_modules] == ["early_bird.py"]
+    assert [p.name for p in table.files] == ["recipe.py", "early_bird.py"]
 
 
 def test_a_script_runs_again_and_edited_though_it_registers(kitchen):

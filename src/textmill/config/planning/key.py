@@ -1,24 +1,22 @@
 """The key of a run: a hash of what decides its result.
 
-In it: resolved settings, the reached code of the recipe, and which ingredient is built from which.
-Not in it: comments, docstrings, layout, settings marked ``in_key=False`` (device, workers, saving,
-run length), and the observers: reporters and callbacks, with what only they need. A callback may
-ask to stop: that is length, as ``max_steps`` is, and no key tells two lengths apart.
+In it: resolved settings, the bytes of the recipe's script and of all other files of a person's own
+whose code is used, and which ingredient is built from which. Not in it: settings marked
+``in_key=False`` (device, workers, saving, run length), and the observers: reporters and callbacks,
+with what only they need, but for the text of a script. A callback may ask to stop: that is length,
+as ``max_steps`` is, and no key tells two lengths apart.
 """
 
-import ast
 import hashlib
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-from textmill.config.code_names import SCRIPT_MODULE, is_code
+from textmill.config.code_names import SCRIPT_MODULE, code_in, is_code
 from textmill.config.ingredient import documented
 from textmill.config.parameters import MISSING, deciding
 from textmill.config.planning.plan import Plan
-from textmill.config.sources.imports import parsed
-from textmill.config.sources.own_code import code_in, names_in, normalized, own_code, top_level
+from textmill.config.sources.own_files import OwnFile, own_files
 from textmill.config.values.typed_values import INVALID
 from textmill.config.values.yaml_files import is_utf8
 from textmill.errors import UserError
@@ -29,11 +27,20 @@ OBSERVERS = ("reporters", "callbacks")
 
 def run_key(plan: Plan) -> str:
     """Twelve hex digits that name what the run computes."""
-    content: dict[str, Any] = {"settings": key_settings(plan), "code": reached_code(plan)}
+    return _digest(plan, {file.name: file.sha256 for file in plan_files(plan)})
+
+
+def settings_key(plan: Plan) -> str:
+    """As :func:`run_key`, of the settings alone: runs of edited code have the same."""
+    return _digest(plan, {})
+
+
+def _digest(plan: Plan, code: dict[str, str]) -> str:
+    content: dict[str, Any] = {"settings": key_settings(plan), "code": code}
     order = deciding_names(plan)
     swaps = {name: path for name, path in plan.swaps.items() if name in order}
     # Of a recipe without a script of its own: where its ingredients are defined.
-    values = {} if plan.table.source else {name: plan.nodes[name].value for name in order}
+    values = {} if plan.table.files else {name: plan.nodes[name].value for name in order}
     objects = {n: _dotted(shown) for n, v in values.items() if (shown := documented(v)) is not None}
     content |= {"swaps": swaps, "objects": objects}
     # What is built from an ingredient of another name: .given(vocabulary="labels").
@@ -87,44 +94,13 @@ def key_settings(plan: Plan) -> dict[str, Any]:
     return found
 
 
-def reached_code(plan: Plan) -> dict[str, str]:
-    """Normalized source of everything of the recipe's own that the plan reaches.
-
-    Of an ingredient that is a Config its settings say all: only its class is code, not the line
-    ``trainer = Trainer.Config(max_steps=100)``, which may hold what is not in the key.
+def plan_files(plan: Plan) -> list[OwnFile]:
+    """The files of a person's own whose code decides what the plan computes, the script first.
 
     Raises:
         UserError: The source of a part cannot be read.
     """
-    table, nodes = plan.table, [plan.nodes[name] for name in deciding_names(plan)]
-    parts = [*plan_parts(plan, observers=False)]
-    if not table.source:
-        return own_code(parts)
-    bound = top_level(ast.parse(table.source))
-    own = [n for n in nodes if n.name in table.ingredients and n.name not in plan.swaps]
-    found = {
-        node.name: _dotted(node.config.owner)
-        for node in own
-        if node.is_config and node.type_name is None
-    }
-    reached = [node.name for node in own if not node.is_config]
-    of_script = [part for part in parts if str(part.__module__).startswith(SCRIPT_MODULE)]
-    reached += [part.__qualname__.partition(".")[0] for part in of_script]
-    statements: list[ast.stmt] = []
-    while reached:
-        name = reached.pop()
-        if name in found or name not in bound:
-            continue
-        found[name] = normalized(bound[name])
-        statements += bound[name]
-        reached += names_in(bound[name])
-    folder = table.path.resolve().parent if table.path else Path()
-    trees: list[ast.AST] = [ast.Module(statements, [])]
-    for path in table.local_modules:
-        trees.append(module := parsed(path))
-        found[f"module {path.relative_to(folder).as_posix()}"] = normalized([module])
-    known = {*table.local_modules, *([table.path.resolve()] if table.path else [])}
-    return found | own_code(parts, known=known, imported_by=trees, folder=folder)
+    return own_files(plan_parts(plan, observers=False), script=plan.table.files)
 
 
 def plan_parts(plan: Plan, *, observers: bool = True) -> Iterator[Any]:

@@ -8,7 +8,7 @@ from types import ModuleType
 
 from textmill.config.code_names import MAIN, SCRIPT_MODULE, import_module
 from textmill.config.recipe import experiments
-from textmill.config.sources.imports import file_of
+from textmill.config.sources.own_files import file_of
 from textmill.config.values.raw_values import Entries, Items, Scalar, is_null
 from textmill.errors import CodeNotAllowedError, Place, UserError
 

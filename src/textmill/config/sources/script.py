@@ -24,7 +24,7 @@ from textmill.config.ingredient import (
     is_ingredient,
 )
 from textmill.config.recipe import Recipe, experiments
-from textmill.config.sources.imports import is_local, local_files, refuse_others
+from textmill.config.sources.own_files import files_below, is_local, own_files, refuse_others
 from textmill.config.validators import read_once
 from textmill.config.values.source_files import read_source
 from textmill.errors import Place, SeveralError, UserError, worded
@@ -36,7 +36,8 @@ def load_script(path: Path) -> IngredientTable:
     Raises:
         UserError: The file cannot be read, is not Python, or fails: with file, line and message.
     """
-    source = _read(path)
+    data = read_source(path)
+    source = _decoded(path, data)
     try:
         code = compile(source, str(path), "exec", dont_inherit=True)
         tree = ast.parse(source)
@@ -47,7 +48,7 @@ def load_script(path: Path) -> IngredientTable:
     module = _new_module(path, source)
     folder = path.resolve().parent
     with _imports_from(folder):
-        refuse_others(tree, folder, path)
+        refuse_others(path, data)
         try:
             exec(code, module.__dict__)  # noqa: S102 - running the user's own script is the point
         except (Exception, SystemExit) as error:
@@ -58,6 +59,7 @@ def load_script(path: Path) -> IngredientTable:
     refused = [text for name, text in objects.items() if name in REPLACEABLE]
     if refused:  # the default would be used in its place, and not said
         raise UserError("\n".join(refused))
+    itself = {path.resolve(): data}
     return IngredientTable(
         path.stem,
         ingredients,
@@ -65,7 +67,7 @@ def load_script(path: Path) -> IngredientTable:
         path,
         source,
         module,
-        tuple(local_files(tree, folder)),
+        {**itself, **files_below(folder, own_files(script=itself))},
         objects=objects,
         mentioned=frozenset(
             node.id
@@ -116,10 +118,10 @@ def table_of_recipe(
     return IngredientTable(name, found, recipe.doc, swaps=swaps)
 
 
-def _read(path: Path) -> str:
+def _decoded(path: Path, data: bytes) -> str:
     try:
         # With the line ends of any system, as Python reads them.
-        return io.StringIO(read_source(path).decode("utf-8"), newline=None).read()
+        return io.StringIO(data.decode("utf-8"), newline=None).read()
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: not UTF-8 text (byte {error.start}).") from error
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from textmill.config.sources.own_code import own_code
+from textmill.config.sources.own_files import own_files
 
 LENGTH = ("max_epochs", "max_steps", "max_time", "min_epochs", "min_steps")
 """The arguments of a Trainer that say how long a run is."""
@@ -28,7 +28,7 @@ _WATCHING = re.compile(r"(ProgressBar|ModelSummary|Monitor)$")
 
 
 def key_of(settings: Mapping[str, Any], code: Sequence[Any], root: Path) -> str:
-    """Twelve hex digits of the settings that decide, and of the project's own code they reach.
+    """Twelve hex digits of the settings that decide, and of the project's own files they reach.
 
     A path into the project counts from its folder: a project that was moved has the same keys.
     """
@@ -36,7 +36,8 @@ def key_of(settings: Mapping[str, Any], code: Sequence[Any], root: Path) -> str:
     trainer = kept.get("trainer")
     if isinstance(trainer, Mapping):
         kept["trainer"] = {n: v for n, v in trainer.items() if n not in _TRAINER}
-    content = {"settings": _deciding(kept, str(root)), "code": own_code(code)}
+    files = {file.name: file.sha256 for file in own_files(code)}
+    content = {"settings": _deciding(kept, str(root)), "code": files}
     text = json.dumps(content, sort_keys=True, ensure_ascii=False, default=str)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 

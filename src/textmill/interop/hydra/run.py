@@ -1,7 +1,6 @@
 """A run of textmill whose training is Lightning's and whose settings are Hydra's."""
 
 import logging
-import sys
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import cached_property, partial
@@ -9,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from textmill.checkpoint.layout import has_checkpoints
-from textmill.config.sources.imports import file_of, is_local, local_files, parsed
-from textmill.config.sources.own_code import own_parts
+from textmill.config.sources.own_files import files_below, own_files
 from textmill.errors import UserError, worded
 from textmill.interop.hydra.config import ComposedConfig, ConfigError, compose_config
 from textmill.interop.hydra.key import LENGTH, key_of, length_of
@@ -28,8 +26,6 @@ from textmill.run_folder.folder import (
 from textmill.runs.finished_run import Run
 from textmill.runs.resume_checks import same_again, warn_of_versions
 from textmill.runs.run_lock import clean, entered, recorded
-from textmill.runtime.disk import refuse_outward_folder
-from textmill.runtime.files import write_atomic
 
 LOG = logging.getLogger("textmill")
 
@@ -156,16 +152,11 @@ class HydraRun:
         """Writes everything that says what this run is."""
         warn_of_versions(folder)
         root, run = self.composed.root, folder.identity
-        code = []
-        for file in self._files():
-            name = f"{CODE}/{file.relative_to(root).as_posix()}"
-            target = folder.path / name
-            refuse_outward_folder(target.parent, folder.path)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            write_atomic(target, file.read_bytes())
-            code.append(name)
-        parts = own_parts(self.code)
-        folder.write_config(None, settings, {}, swaps={}, run=run, code=code, parts=parts)
+        files = files_below(root, own_files(self.code))
+        code = folder.write_sources(
+            {f"{CODE}/{path.relative_to(root).as_posix()}": data for path, data in files.items()}
+        )
+        folder.write_config(None, settings, {}, swaps={}, run=run, code=code)
         start = {
             "command": command_line(),
             "versions": versions(),
@@ -190,17 +181,6 @@ class HydraRun:
         )
         remember_place(folder.path)
         LOG.info("Run folder: %s", folder.path)
-
-    def _files(self) -> list[Path]:
-        """The files of the project that hold what the config names, and all that they import."""
-        root, found = self.composed.root, dict[Path, None]()
-        for part in self.code:
-            module = sys.modules.get(getattr(part, "__module__", "") or "")
-            file = None if module is None else file_of(module)
-            if file is not None and is_local(file, root):
-                found[file] = None
-                found |= dict.fromkeys(local_files(parsed(file), root))
-        return sorted(found)
 
     def notes(self) -> list[str]:
         """What the config asks for that is done otherwise here, a line each."""

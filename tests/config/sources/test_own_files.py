@@ -1,4 +1,4 @@
-"""The code that a run's key takes in: of what a recipe reaches, wherever that is defined."""
+"""The files that a run's key takes in: of what a recipe uses, wherever that is defined."""
 
 import linecache
 import subprocess
@@ -7,10 +7,10 @@ import textwrap
 
 import pytest
 
-from textmill.config.planning.key import reached_code, run_key
+from textmill.config.planning.key import plan_files, run_key
 from textmill.config.planning.plan import make_plan
 from textmill.config.recipe import Recipe
-from textmill.config.sources.own_code import own_code
+from textmill.config.sources.own_files import own_files
 from textmill.config.sources.script import table_of_recipe
 from textmill.errors import UserError
 
@@ -55,21 +55,7 @@ def function(part: int = 1): return helper(part)
     "lazy.py": "def late(): return 1\n",
     "beside.py": "X = 1\n",
 }
-REACHED = {
-    "machinery.py": [("return add(x, SCALE)", "return add(x, 3)"), ("SCALE = 2", "SCALE = 3"),
-                     ("self.config = config\n\nclass Own", "self.c = config\n\nclass Own"),
-                     ("helper(x) + late()", "late()")],
-    "tools/sums.py": [("min(a + b, TOP)", "min(a - b, TOP)")],
-    "tools/bounds.py": [("TOP = 9", "TOP = 8")],
-    "lazy.py": [("return 1", "return 2")],
-}  # fmt: skip
-NOT_REACHED = {
-    "machinery.py": [
-        ("UNUSED = 1", "UNUSED = 2"),
-        ("return helper(part)", "return  helper(part)  # so"),
-    ],
-    "beside.py": [("X = 1", "X = 2")],
-}
+USED = ("machinery.py", "tools/sums.py", "tools/bounds.py", "tools/__init__.py", "lazy.py")
 CODE = """
 import machinery
 from textmill.config.planning.key import run_key
@@ -103,28 +89,19 @@ def machines(tmp_path):
     return Machines(tmp_path)
 
 
-def edits(of):
-    return [(file, *edit) for file, found in of.items() for edit in found]
-
-
-def test_what_a_part_reaches_is_in_the_key(machines):
+def test_what_a_part_uses_is_in_the_key(machines):
     key = machines.key()
     assert machines.key("Other") != key
     assert machines.key("Base") != key
     keys = [key]
-    for file, old, new in edits(REACHED):
+    for file in USED:
         path = machines.folder / file
         text = path.read_text()
-        assert old in text
-        path.write_text(text.replace(old, new))
+        path.write_text(f"{text}# so\n")
         keys.append(machines.key())
         path.write_text(text)
     assert len(set(keys)) == len(keys)
-    for file, old, new in edits(NOT_REACHED):
-        path = machines.folder / file
-        text = path.read_text()
-        assert old in text
-        path.write_text(text.replace(old, new))
+    (machines.folder / "beside.py").write_text("X = 2\n")
     assert machines.key() == key
 
 
@@ -136,9 +113,8 @@ def test_a_swapped_part_is_in_the_key_with_its_code(kitchen):
         kitchen.file(f"from swap{number} import other\n", "swapped.py")
         sys.modules.pop("swapped", None)
         plan = kitchen.plan("box=@swapped.other", script=script, targets=["box"])
-        keys.append(reached_code(plan))
-    assert keys[0] != keys[1]
-    assert "swap1.other" in keys[0]
+        keys.append([file.name for file in plan_files(plan)])
+    assert keys == [["", "swap1"], ["", "swap2"]]
 
 
 def test_two_parts_that_change_places_are_another_run(kitchen):
@@ -196,16 +172,14 @@ def notebook(monkeypatch):
     return space
 
 
-def test_of_a_notebook_the_cells_that_are_reached_count(notebook):
-    found = own_code([notebook["Part"]])
-    assert sorted(found) == ["a_notebook.Part", "a_notebook.RATE", "a_notebook.helper"]
-    assert found["a_notebook.RATE"] == "3"
-    assert "# Of a cell." not in found["a_notebook.Part"]
-    notebook["RATE"] = 4
-    assert own_code([notebook["Part"]])["a_notebook.RATE"] == "4"
+def test_of_a_notebook_the_cell_that_defines_a_part_counts_whole(notebook):
+    (found,) = own_files([notebook["Part"]])
+    assert (found.name, found.path) == ("a_notebook.Part", None)
+    assert b"# Of a cell." in found.data
+    assert b"RATE" not in found.data
 
 
-def test_a_component_of_a_notebook_is_known_by_its_methods(notebook):
+def test_a_component_of_a_notebook_is_known_by_its_methods_and_its_bases(notebook):
     cell(
         """
         import functools
@@ -217,44 +191,22 @@ def test_a_component_of_a_notebook_is_known_by_its_methods(notebook):
             @functools.lru_cache
             def work(self, x):
                 return helper(x)
-
-        class Deep(Field):
-            def work(self, x):
-                return 2 * helper(x)
         """,
         notebook,
     )
-    for part in (notebook["Field"], notebook["Deep"]):
-        found = own_code([part.Config, part])
-        assert found[f"a_notebook.{part.__name__}"].startswith(f"class {part.__name__}(")
-        assert "return RATE * x" in found["a_notebook.helper"]
-
-
-def test_constants_of_other_cells_count_by_what_they_hold(notebook):
-    cell("TABLE = {'sizes': [1, 2], 'kinds': (object(), Part), 'rates': {0.5}}\n", notebook)
-    cell(
-        """
-        class Whole:
-            def work(self):
-                return TABLE
-        """,
-        notebook,
-    )
-
-    def table():
-        return own_code([notebook["Whole"]])["a_notebook.TABLE"]
-
-    assert table() == "{'sizes': [1, 2], 'kinds': [object, Part], 'rates': {0.5}}"
-    assert "a_notebook.Part" in own_code([notebook["Whole"]])
-    notebook["TABLE"]["sizes"].append(3)
-    assert "[1, 2, 3]" in table()
+    cell("class Deep(Field):\n    def work(self, x):\n        return 2 * helper(x)\n", notebook)
+    field = own_files([notebook["Field"].Config, notebook["Field"]])
+    assert all(b"return helper(x)" in file.data for file in field)
+    deep = {file.name: file.data for file in own_files([notebook["Deep"]])}
+    assert sorted(deep) == ["a_notebook.Deep", "a_notebook.Field"]
+    assert b"2 * helper(x)" in deep["a_notebook.Deep"]
 
 
 def test_code_without_source_is_refused():
     space = {"__name__": "typed_at_a_prompt"}
     exec("class Part:\n    def work(self): return 1\n", space)
     with pytest.raises(UserError) as caught:
-        own_code([space["Part"]])
+        own_files([space["Part"]])
     assert str(caught.value) == (
         "the source of typed_at_a_prompt.Part cannot be read, so a run with it could not be told "
         "from a run with another. Write it into a file and import it."
@@ -269,7 +221,8 @@ def test_what_is_not_a_persons_own_adds_nothing():
 
     from textmill.config.component import Component
 
-    assert own_code([json.JSONDecoder, sqrt, torch.nn.Linear, torch.relu, Component, int]) == {}
+    parts = [json.JSONDecoder, sqrt, torch.nn.Linear, torch.relu, Component, int]
+    assert own_files(parts) == []
 
 
 def test_a_recipe_of_library_parts_has_no_code():
@@ -277,4 +230,4 @@ def test_a_recipe_of_library_parts_has_no_code():
 
     table = table_of_recipe(Recipe(optimizer=AdamW.Config(lr=1.0)))
     plan = make_plan(table, defaults=table_of_recipe(Recipe()), targets=["optimizer"], draft=True)
-    assert reached_code(plan) == {}
+    assert plan_files(plan) == []

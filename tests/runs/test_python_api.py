@@ -109,8 +109,8 @@ def test_an_unknown_mode(recipe):
     with pytest.raises(UserError) as error:
         textmill.run_experiment(recipe, "eval")
     assert str(error.value) == (
-        "mode is 'eval'; wanted one of train, evaluate, train_and_evaluate. In textmill it is "
-        "evaluate."
+        "mode is 'eval'; wanted one of train, evaluate, train_and_evaluate. Did you mean "
+        "'evaluate'?"
     )
 
 

@@ -17,8 +17,8 @@ from weakref import WeakKeyDictionary
 from typing_extensions import override
 
 from textmill.config.code_names import CodeNames
-from textmill.config.foreign_names import missing_hooks, refuse_foreign_hooks
 from textmill.config.merge import Settings, structure_of
+from textmill.config.own_methods import missing_methods, refuse_other_methods
 from textmill.config.parameters import MISSING, settings_of
 from textmill.config.values.annotations import hints, is_of, is_settable, type_name
 from textmill.config.values.raw_values import Entries, Value
@@ -121,7 +121,7 @@ class Component:
     @override
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        refuse_foreign_hooks(cls)
+        refuse_other_methods(cls)
         if "Config" in cls.__dict__:
             config = cls.__dict__["Config"]
             if not (isinstance(config, type) and issubclass(config, Config)):
@@ -204,7 +204,7 @@ def typed_construction(kind: K) -> K:
         made(self, *values, **_typed(type(self), settings, given=len(values)))
         owner = getattr(type(self), "owner", None)
         of: tuple[Any, ...] = () if owner is None else (type(self), owner)
-        refuse_all([UserError(text) for each in of for text in missing_hooks(each)])
+        refuse_all([UserError(text) for each in of for text in missing_methods(each)])
 
     kind.__init__ = constructor
     return kind

@@ -7,7 +7,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from textmill.config.foreign_names import refuse_foreign_attribute
+from textmill.config.foreign_names import setting_here
 from textmill.errors import missing_training_extra
 
 
@@ -45,7 +45,9 @@ def public_name(package: str, name: str) -> Any:
             return getattr(importlib.import_module(known[name]), name)
         except ModuleNotFoundError as error:
             raise missing_training_extra(error, f"{package}.{name}") or error from error
-    refuse_foreign_attribute(f"{package}.{name}")
+    if package == "textmill" and (here := setting_here(name)):
+        # Of an AttributeError an import would not show the words.
+        raise ImportError(f"there is no textmill.{name}. {here.strip()}", name=name)
     has = ", ".join(known)
     raise AttributeError(f"module '{package}' has no attribute '{name}'; it has: {has}")
 

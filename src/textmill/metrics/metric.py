@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from textmill.config.component import Component
 from textmill.config.component import Config as BaseConfig
-from textmill.config.foreign_names import refuse_foreign_hooks
+from textmill.config.own_methods import refuse_other_methods
 from textmill.errors import UserError
 
 Direction = Literal["higher", "lower"]
@@ -68,7 +68,7 @@ class Metric(ABC):
     @override
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        refuse_foreign_hooks(cls)
+        refuse_other_methods(cls)
 
     @abstractmethod
     def update(self, *args: Any, **kwargs: Any) -> None:

@@ -11,9 +11,10 @@ from typing import Any, Literal, get_args
 from torch import Tensor
 
 from textmill.checkpoint.parts import check_fit
-from textmill.config.foreign_names import MODES, setting_here
+from textmill.config.foreign_names import setting_here
 from textmill.config.planning.overrides import Overrides
 from textmill.config.recipe import Recipe
+from textmill.config.registry import suggest
 from textmill.errors import UserError
 from textmill.inference.load import NeedsCodeError, Predictor, load_run
 from textmill.preflight.load_data import read_all, use_by_task
@@ -71,7 +72,7 @@ def run_experiment(
     """
     if mode not in get_args(Mode):
         known = ", ".join(get_args(Mode))
-        here = f"In textmill it is {MODES[mode]}." if mode in MODES else setting_here("mode", mode)
+        here = suggest(mode, get_args(Mode)) or setting_here("mode", mode)
         raise UserError(f"mode is {mode!r:.80}; wanted one of {known}. {here}".rstrip())
     asked: dict[str, Any] = {"configs": configs, "allow_code": allow_code}
     run = run_named(recipe)

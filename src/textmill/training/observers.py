@@ -8,7 +8,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from textmill.config.foreign_names import refuse_foreign_hooks
+from textmill.config.own_methods import refuse_other_methods
 from textmill.errors import UserError
 from textmill.metrics.reporters import Reporter, Reporters, RunInfo
 from textmill.runtime.memory import held_words
@@ -46,7 +46,7 @@ class Callback:
     @override
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        refuse_foreign_hooks(cls)
+        refuse_other_methods(cls)
 
     def start(self, progress: Progress) -> bool | None:
         """The loop starts, freshly or resumed."""

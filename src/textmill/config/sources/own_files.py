@@ -9,6 +9,7 @@ import os
 import sys
 import sysconfig
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType, ModuleType
@@ -76,7 +77,8 @@ def own_files(
         else:
             name = f"{part.__module__}.{part.__qualname__}"
             found[name] = OwnFile(name, None, _cell(part).encode("utf-8", "surrogatepass"))
-            trees.append((ast.parse(found[name].data), Path.cwd(), ""))
+            with suppress(SyntaxError):  # of a notebook's own commands
+                trees.append((ast.parse(found[name].data), Path.cwd(), ""))
     while waiting or trees:
         for tree, folder, package in trees:
             waiting += (each for name in _imported(tree, package) for each in _files(name, folder))

@@ -14,7 +14,6 @@ from types import ModuleType
 from typing import Any, ClassVar
 
 from textmill.config.code_names import SCRIPT_MODULE
-from textmill.config.foreign_names import attribute_here
 from textmill.config.ingredient import (
     REPLACEABLE,
     STANDARD,
@@ -198,9 +197,7 @@ def _failure(error: BaseException, path: Path) -> str:
     if isinstance(error, UserError):
         each = error.errors if isinstance(error, SeveralError) else (error,)
         return "\n".join(f"{place}: {one}" for one in each)
-    here = attribute_here(str(error)) if isinstance(error, ImportError) else ""
-    here = f". {here}" if here else ""
-    return f"{place}: the script failed: {type(error).__name__}: {error}{here}"
+    return f"{place}: the script failed: {type(error).__name__}: {error}"
 
 
 def _bound(

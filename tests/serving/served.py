@@ -206,6 +206,14 @@ def read_all(raw):
     return found
 
 
+def read_answer(raw):
+    """An answer in JSON, on a connection that goes on: its head and its body come apart."""
+    found = b""
+    while not found.endswith(b"}") and (part := raw.recv(1 << 16)):
+        found += part
+    return found
+
+
 def question(text):
     """A question that is the last of its connection."""
     body = json.dumps(text).encode()

@@ -12,7 +12,7 @@ from textmill.serving.questions import read_rows, request_schema
 
 @pytest.fixture(scope="module")
 def server():
-    limits = {"body": 4000, "items": 5, "characters": 1000, "read_timeout": 2.0}
+    limits = {"body": 4000, "items": 5, "characters": 1000}
     with reversing(limits=limits, hosts=frozenset({"127.0.0.1", "localhost"})) as served:
         yield served
 

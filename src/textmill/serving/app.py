@@ -5,7 +5,6 @@ import hmac
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from importlib import metadata, resources
 from typing import Any
 
@@ -39,8 +38,6 @@ KNOWN = {*OPEN, "/predict", "/metrics", "/model", "/openapi.json"}
 """Paths that are counted by name."""
 JSON, FILE = "application/json", "application/octet-stream"
 """What a body is; of neither can a form of another site be."""
-LEFT = 499
-"""The status of a request whose sender has left; nobody reads it but the counters."""
 REFUSED = {
     400: "The body is not what it is said to be.",
     401: "The token is missing or wrong.",
@@ -119,8 +116,7 @@ class Service:
     async def predict(self, request: Request) -> Response:
         """Answers one row, or each row of a list, in order."""
         self.refuse_stopping()
-        whole = request.scope.get("state", {}).get("arriving")
-        if not whole and self.batcher.full():  # before more is read: that costs less
+        if self.batcher.full():  # before more is read: that costs less
             raise self.batcher.refusal()
         kind = request.headers.get("content-type", "none").partition(";")[0].strip().lower()
         if kind == FILE and isinstance(self.predictor, PipelineRows):
@@ -129,10 +125,9 @@ class Service:
             known = f"{JSON}, or of a file {FILE}" if self.reads else JSON
             text = f"Wanted 'Content-Type: {known}'; found {kind:.100}."
             raise RefusedError(415, text, where="header Content-Type")
-        body = await read_body(request, self.limits.body)
-        self.arrived(request.scope)
+        body = await self.body(request, self.limits.body)
         rows, characters, alone = read_rows(body, self.columns, self.limits)
-        answers = await self.answers(request, rows, characters) if rows else []
+        answers = await self.answers(rows, characters) if rows else []
         return _json(answers[0] if alone else answers)
 
     async def file(self, request: Request) -> Response:
@@ -143,46 +138,34 @@ class Service:
             raise RefusedError(503, text, where="queue", headers=again)
         self.files += 1
         try:
-            body = await read_body(request, self.limits.file)
-            self.arrived(request.scope)
+            body = await self.body(request, self.limits.file)
             if not body:
                 raise RefusedError(400, "Wanted a file; found no byte.", where="body")
             # As long as a batch may be: no other question waits for its answer in the same one.
-            (answer,) = await self.answers(request, [body], CHUNK_CHARACTERS)
+            (answer,) = await self.answers([body], CHUNK_CHARACTERS)
             return _json(answer)
         finally:
             self.files -= 1
 
-    def arriving(self, scope: Scope) -> None:
-        """Counts a question that is whole, until :meth:`arrived`."""
-        scope["state"]["arriving"] = True
-        self.batcher.arriving += 1
+    async def body(self, request: Request, most: int) -> bytes:
+        """The whole body, in time: no slow sender keeps a place for a file."""
+        try:
+            async with asyncio.timeout(self.limits.timeout):
+                return await read_body(request, most)
+        except TimeoutError:
+            text = f"Wanted the whole body in {self.limits.timeout:g} s."
+            raise RefusedError(408, text, where="body") from None
 
-    def arrived(self, scope: Scope) -> None:
-        """A question is in the queue now, or refused."""
-        if scope.get("state", {}).pop("arriving", False):
-            self.batcher.arriving -= 1
-
-    async def answers(
-        self, request: Request, rows: Sequence[Any], characters: int
-    ) -> Sequence[Mapping[str, Any]]:
-        """The answers to rows, in time; who leaves does not wait on."""
+    async def answers(self, rows: Sequence[Any], characters: int) -> Sequence[Mapping[str, Any]]:
+        """The answers to rows, in time."""
         self.refuse_stopping()
         waiting = self.batcher.submit(rows, characters)
-        request.scope.get("state", {})["left"] = left = partial(self._left, waiting)
         loop = asyncio.get_running_loop()
         timer = loop.call_later(self.limits.timeout, self._late, waiting)
         try:
             return await waiting.future
-        except asyncio.CancelledError:
-            left()
-            raise
         finally:
             timer.cancel()
-
-    def _left(self, waiting: Question) -> None:
-        gone = RefusedError(LEFT, "The client has left.", where="connection")
-        self.batcher.leave(waiting, gone)
 
     def _late(self, waiting: Question) -> None:
         text = f"No answer in {self.limits.timeout:g} s. Ask again later, or with less."
@@ -299,9 +282,7 @@ class _Gate:
                 await (await _failed(Request(scope), error))(scope, receive, counted)
             raise  # uvicorn logs it
         finally:
-            self._service.arrived(scope)
-            if not scope.get("state", {}).get("refused"):
-                self._service.count(scope["path"], status, time.perf_counter() - start)
+            self._service.count(scope["path"], status, time.perf_counter() - start)
 
 
 def _json(content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:

@@ -56,8 +56,6 @@ class Batcher:
         self._computing_since: float | None = None
         self.admitted = 0
         """Requests that were taken and have no answer yet."""
-        self.arriving = 0
-        """Requests that are whole and were not taken yet."""
         telemetry.waiting.set_function(lambda: self._rows)
         self._thread = Thread(target=self._work, name="textmill-model", daemon=True)
         self._thread.start()
@@ -65,8 +63,8 @@ class Batcher:
     # -- on the event loop
 
     def full(self) -> bool:
-        """Whether as many rows wait as may, with the requests that are about to be taken."""
-        return self._rows + self.arriving >= self.limits.queue
+        """Whether as many rows wait as may."""
+        return self._rows >= self.limits.queue
 
     def refusal(self) -> RefusedError:
         """What a question hears that finds a full queue."""

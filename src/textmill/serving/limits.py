@@ -40,9 +40,8 @@ class Limits:
     """Seconds that a batch waits, at most, for as many questions as the last one had: those who had
     an answer ask again. A tenth more a second with 64 clients; with one client, none waits."""
     timeout: float = field(default=30.0, metadata={"help": "seconds until an answer"})
-    """Seconds from a request's last byte to its answer; later it is answered 503."""
-    read_timeout: float = field(default=10.0, metadata={"help": "seconds for a request to come"})
-    """Seconds from a request's first byte to its last; a slow one is answered 408."""
+    """Seconds from a request's last byte to its answer; later it is answered 503. A body that takes
+    as long to come is answered 408."""
     connections: int = field(default=1_000, metadata={"help": "connections at once"})
     """Connections at once; one more is answered 503."""
 

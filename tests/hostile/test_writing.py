@@ -13,7 +13,7 @@ from tests.hostile.folder import snapshot
 from tests.runs.made_runs import made_run, steps_of
 from tests.trained_run import copy_of, edited, train_script
 from textmill.cli.main import main
-from textmill.errors import StorageError, TextmillError, UserError
+from textmill.errors import StorageError, TextmillError
 from textmill.run_folder.folder import WRITTEN_FOLDERS, RunFolder
 from textmill.runs.export import export
 from textmill.runtime.disk import outward_links
@@ -247,15 +247,3 @@ def test_a_run_does_not_say_where_a_cache_is(experiment, tmp_path, monkeypatch, 
     assert main(["train", str(run), "trainer.max_steps=5", word]) == 0
     assert "not taken over" not in capsys.readouterr().err
     assert list((tmp_path / "mine" / "tokenizers").glob("bpe-*.json"))
-
-
-def test_a_run_does_not_say_where_a_tokenizer_is_trained(experiment, tmp_path):
-    run = copy_of(experiment, tmp_path / "run")
-    (tmp_path / "text.tsv").write_text("a\tb\n" * 50)
-    settings = f"  tokenizer:\n    type: multilingual\n    train_on: {tmp_path / 'text.tsv'}\n"
-    settings += f"    model: {tmp_path / 'outside.model'}\n  tokenizer_before:\n"
-    edited(run, "  tokenizer:\n", settings)
-    with pytest.raises(UserError) as refused:
-        textmill.train(run, ["trainer.max_steps=4"])
-    assert "would be trained and written there, but a run folder does not say" in str(refused.value)
-    assert not (tmp_path / "outside.model").exists()

@@ -52,7 +52,7 @@ def test_numbers_and_a_dictionary_for_models_that_take_them():
     [
         "type: fitted_words",
         "type: fitted_ngrams",
-        *(f"type: fitted, kind: {kind}" for kind in ("bpe", "unigram", "characters", "bytes")),
+        *(f"type: fitted, kind: {kind}" for kind in ("bpe", "characters", "bytes")),
     ],
 )
 def test_a_vocabulary_of_ten_billion_words(tokenizer):

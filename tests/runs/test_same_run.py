@@ -11,6 +11,7 @@ from tests.runs.tiny import write_recipe
 from textmill.checkpoint.run_seal import RunSeal, sealed_config
 from textmill.errors import DataError, PlanError, UserError
 from textmill.run_folder.folder import RunFolder
+from textmill.text import train_sentencepiece
 
 SHORT = ["trainer.max_steps=2"]
 WRITES = '    (xp.folder / "notes.txt").write_text("mine")\n    return ()'
@@ -184,14 +185,15 @@ def test_another_tokenizer_is_refused(folder):
     edit(
         folder / "tiny.py",
         "FittedTokenizer.Config(vocab_size=44",
-        'MultilingualTokenizer.Config(train_on=Path("spm.txt"), vocab_size=44',
+        'MultilingualTokenizer.Config(model=Path("spm.model")',
     )
     edit(folder / "tiny.py", "import FittedTokenizer", "import MultilingualTokenizer")
     text = (folder / "train.tsv").read_text(encoding="utf-8")
-    (folder / "spm.txt").write_text(text, encoding="utf-8")
+    train_sentencepiece(text.splitlines(), folder / "spm.model", vocab_size=44)
     run = textmill.train("tiny.py", SHORT)
     RunFolder(run.folder).write_info(finished=False)
-    (folder / "spm.txt").write_text(text.replace("cat", "cow") * 2, encoding="utf-8")
+    other = text.replace("cat", "cow").splitlines() * 2
+    train_sentencepiece(other, folder / "spm.model", vocab_size=44)
     with pytest.raises(UserError) as failure:
         textmill.train("tiny.py", SHORT)
     assert str(failure.value) == (

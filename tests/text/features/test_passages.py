@@ -15,7 +15,7 @@ from textmill.text.tokenizers.fitted_tokenizer import Kind
 from textmill.text.tokenizers.word_tokenizer import FittedWords
 
 ROWS = [{"source": a, "target": b} for a, b in zip(TEXTS[::2], TEXTS[1::2], strict=True)]
-SIZES = dict.fromkeys(Kind.__args__, 64) | {"wordpiece": 99, "words": 99, "bytes": 260}
+SIZES = dict.fromkeys(Kind.__args__, 64) | {"words": 99, "bytes": 260}
 SIZES["byte_bpe"] = 300
 
 
@@ -40,7 +40,6 @@ def test_tokens_are_the_parts_of_a_known_text(tokenizer):
 PARTS = {
     "sentencepiece": "t he g g ard en .",  # the mark of a word's beginning stands for its first one
     "bpe": "t he g g ard en .",
-    "wordpiece": "the g ard en .",
     "characters": "t h e g a r d e n .",
 }
 
@@ -65,7 +64,7 @@ def test_every_character_is_in_a_token_and_places_rise(tokenizer, texts):
         assert all(0 <= number < tokenizer.vocab_info.size for number in passage.ids)
 
 
-@pytest.mark.parametrize("kind", ["sentencepiece", "bpe", "unigram", "wordpiece"])
+@pytest.mark.parametrize("kind", ["sentencepiece", "bpe"])
 def test_pieces_are_those_of_the_whole_text(kind, tmp_path):
     config = FittedTokenizer.Config(kind=kind, vocab_size=SIZES[kind], cache_dir=tmp_path)
     tokenizer = config.build(train_data=ROWS)

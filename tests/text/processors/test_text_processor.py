@@ -8,7 +8,12 @@ import numpy as np
 import pytest
 
 from textmill.errors import DataError, UserError
-from textmill.text import MultilingualTokenizer, Seq2SeqText, load_text_processor
+from textmill.text import (
+    MultilingualTokenizer,
+    Seq2SeqText,
+    load_text_processor,
+    train_sentencepiece,
+)
 from textmill.text.metadata import SavedTextError
 from textmill.text.processors.text_processor import text_processors
 from textmill.text.tokenizers.word_tokenizer import WordTokenizer
@@ -144,10 +149,10 @@ def plain(text: str) -> str:
 
 def test_real_sentences_there_and_back(shared_data, tmp_path):
     every = (shared_data / "tatoeba-en-fr" / "train.tsv").read_text(encoding="utf-8").splitlines()
-    lines, file = every[::8], tmp_path / "train.tsv"
-    file.write_text("\n".join(lines), encoding="utf-8")
-    config = MultilingualTokenizer.Config(train_on=file, vocab_size=5000, cache_dir=tmp_path)
-    path = Seq2SeqText(config.build())
+    lines, model = every[::8], tmp_path / "spm.model"
+    texts = [text for line in lines for text in line.split("\t")[:2]]
+    train_sentencepiece(texts, model, vocab_size=5000)
+    path = Seq2SeqText(MultilingualTokenizer.from_file(model))
     rows = [dict(zip(("source", "target"), line.split("\t")[:2], strict=True)) for line in lines]
     encoded = path.encode(rows, with_targets=True)
     unknown = path.tokenizer.vocab_info.unk_idx

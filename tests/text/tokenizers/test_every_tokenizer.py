@@ -18,13 +18,13 @@ from textmill.text.tokenizers.fitted_tokenizer import Kind
 KINDS = Kind.__args__
 EXACT = ("byte_bpe", "characters", "bytes")
 """Kinds that give every text back; the others write spaces and some characters alike."""
-JOINED = ("wordpiece", "words")
+JOINED = ("words",)
 """Kinds that put a space on both sides of a punctuation mark."""
 WRITTEN_MARKS = "<pad> <s> </s> <unk> [PAD] [CLS] [SEP] ▁"
 ROWS = [{"source": a, "target": b} for a, b in zip(TEXTS[::2], TEXTS[1::2], strict=True)]
 ROWS += [{"source": WRITTEN_MARKS, "target": "<s>a</s><pad>"}] * 9
 ROWS += [{"source": "CLS [ SEP ] < / > unk k", "target": "PAD ▁ . ê ? '"}] * 9
-SIZES = dict.fromkeys(KINDS, 64) | {"wordpiece": 99, "words": 99, "bytes": 260, "byte_bpe": 300}
+SIZES = dict.fromkeys(KINDS, 64) | {"words": 99, "bytes": 260, "byte_bpe": 300}
 
 
 def fit(kind: str, cache: Path, **more):
@@ -153,7 +153,7 @@ def test_words_that_are_remembered_have_the_ids_of_their_text(one, texts, most):
 
 def test_which_kinds_are_encoded_word_by_word(one, kind):
     by_word = getattr(one.vocabulary, "_by_word", False)
-    assert by_word == (kind in ("bpe", "wordpiece", "words"))
+    assert by_word == (kind in ("bpe", "words"))
 
 
 def test_a_text_by_itself_is_encoded_as_among_others(one):
@@ -264,10 +264,10 @@ def test_a_fitted_one_is_kept_and_found(kind, tmp_path, monkeypatch, caplog):
         (
             {"kind": "bytes", "min_count": 2},
             "tokenizer.min_count is not a setting of the kind 'bytes'; these have it: bpe, "
-            "byte_bpe, wordpiece, words, characters. Leave it out, or choose one of these.",
+            "byte_bpe, words, characters. Leave it out, or choose one of these.",
         ),
         (
-            {"kind": "bpe", "model_type": "word"},
+            {"kind": "bpe", "model_type": "bpe"},
             "tokenizer.model_type is not a setting of the kind 'bpe'; these have it: "
             "sentencepiece. Leave it out, or choose one of these.",
         ),

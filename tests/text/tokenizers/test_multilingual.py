@@ -12,12 +12,6 @@ from textmill.errors import UserError
 from textmill.text import MultilingualTokenizer, VocabInfo, load_tokenizer, train_sentencepiece
 from textmill.text.metadata import SavedTextError
 
-ROWS = [
-    "The cat sleeps on the mat.\tLe chat dort sur le tapis.\tCC-BY 2.0 ZZZ",
-    "Why are you late?\tPourquoi êtes-vous en retard ?\tCC-BY 2.0 ZZZ",
-    "one column",
-] * 3
-
 
 def whole(text: str) -> str:
     return f"^{re.escape(text)}$"
@@ -100,89 +94,6 @@ def test_a_model_without_pad_and_bos_gets_them_after_its_pieces(tmp_path):
     info = of(path.with_suffix(".model"), ("a",), ("b",)).vocab_info
     assert (info.size, info.pad_idx, info.bos_idx) == (15, 13, 14)
     assert of(path.with_suffix(".model"), ("a",), ("b",), tags="always").target_prefix() == [14, 16]
-
-
-def test_config_trains_once_then_loads(tmp_path, monkeypatch):
-    text = tmp_path / "train.tsv"
-    text.write_text("\n".join(ROWS), encoding="utf-8")
-    config = MultilingualTokenizer.Config(
-        train_on=text, vocab_size=40, cache_dir=tmp_path / "c", source_langs=("eng",)
-    )
-    made = config.build()
-    (model,) = (tmp_path / "c" / "tokenizers").glob("*.model")
-    assert re.fullmatch(r"train-unigram-40-[0-9a-f]{12}\.model", model.name)
-    assert (made.config.vocab_size, made.config.default_source_lang) == (40, "eng")
-    assert "Z" not in {piece for i in range(40) for piece in made.pieces.id_to_piece(i)}
-    monkeypatch.setattr("textmill.text.tokenizers.multilingual.train_sentencepiece", None)
-    assert config.build().fingerprint() == made.fingerprint()
-
-
-def test_other_text_or_settings_are_another_model(tmp_path):
-    text = tmp_path / "train.tsv"
-    base = {"train_on": text, "cache_dir": tmp_path / "c"}
-    text.write_text("\n".join(ROWS), encoding="utf-8")
-    for more in ({}, {"columns": (1, 0)}, {"model_type": "bpe"}, {"pieces": ("cat",)}):
-        MultilingualTokenizer.Config(vocab_size=34, **base, **more).build()
-    text.write_text("\n".join([*ROWS, "new words"]), encoding="utf-8")
-    MultilingualTokenizer.Config(vocab_size=34, **base).build()
-    assert len(list((tmp_path / "c" / "tokenizers").glob("*.model"))) == 5
-
-
-def test_lines_that_are_not_text_are_left_out(tmp_path):
-    text = tmp_path / "train.tsv"
-    text.write_bytes(b"\xef\xbb\xbf" + "\r\n".join(ROWS).encode() + b"\n\xff\xfe bad\n")
-    made = MultilingualTokenizer.Config(train_on=text, vocab_size=40, cache_dir=tmp_path).build()
-    pieces = {made.pieces.id_to_piece(i) for i in range(40)}
-    assert not any("\ufeff" in piece or "\r" in piece or "\ufffd" in piece for piece in pieces)
-
-
-def test_a_model_path_is_trained_to_or_loaded_from(tmp_path, model):
-    text = tmp_path / "train.tsv"
-    text.write_text("\n".join(ROWS), encoding="utf-8")
-    path = tmp_path / "deep" / "my.model"
-    made = MultilingualTokenizer.Config(train_on=text, model=path, vocab_size=40).build()
-    assert path.exists()
-    again = MultilingualTokenizer.Config(model=path).build()
-    assert (again.vocab_info, again.config.vocab_size) == (made.vocab_info, 40)
-    message = (
-        f"vocab_size=50, but the model {path} has 40 pieces. "
-        "Leave vocab_size out, or name another model file."
-    )
-    with pytest.raises(UserError, match=whole(message)):
-        MultilingualTokenizer.Config(model=path, vocab_size=50).build()
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        (
-            {},
-            "The tokenizer needs 'model' (a SentencePiece model file) "
-            "or 'train_on' (a text or TSV file).",
-        ),
-        (
-            {"model": Path("none.model")},
-            "The tokenizer's model file none.model does not exist, and there is no 'train_on' to "
-            "train it on. Set train_on to a text or TSV file, or correct the path.",
-        ),
-        (
-            {"train_on": Path("none.tsv")},
-            "The tokenizer's training text none.tsv cannot be read: No such file or directory.",
-        ),
-        (
-            {"train_on": Path("none.tsv"), "model": Path("none.model")},
-            "The tokenizer's training text none.tsv cannot be read: No such file or directory.",
-        ),
-        (
-            {"train_on": Path("none.tsv"), "model": Path("none.model"), "columns": (-1,)},
-            "columns must be numbers from 0, at least one, but is (-1,).",
-        ),
-    ],
-)
-def test_what_cannot_be_built(settings, message, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(UserError, match=whole(message)):
-        MultilingualTokenizer.Config(**settings).build()
 
 
 def test_languages_that_do_not_fit(model, tokenizer):
@@ -280,7 +191,9 @@ def test_a_damaged_model_is_refused(tokenizer, tmp_path):
 def test_the_seeds_way(tmp_path):
     """As in the script of the tutorial: train a file, then wrap it."""
     path = tmp_path / "fra.spm"
-    train_sentencepiece((row.split("\t")[0] for row in ROWS), path, vocab_size=25)
+    train_sentencepiece(
+        ["The cat sleeps on the mat.", "Why are you late?", "one column"] * 3, path, vocab_size=25
+    )
     tokenizer = MultilingualTokenizer.from_file(
         path,
         source_langs={"eng"},

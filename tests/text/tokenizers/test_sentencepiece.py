@@ -162,12 +162,11 @@ def test_missing_model(tmp_path):
 
 
 def test_two_processes_at_once(tmp_path):
-    (tmp_path / "text.txt").write_text("\n".join(TEXTS), encoding="utf-8")
+    rows = [{"text": text} for text in TEXTS]
     code = (
-        "from pathlib import Path; from textmill.text import MultilingualTokenizer as T;"
-        f"folder = Path({str(tmp_path)!r});"
-        "print(T.Config(train_on=folder / 'text.txt', vocab_size=28, cache_dir=folder / 'c')"
-        ".build().fingerprint())"
+        "from pathlib import Path; from textmill.text import FittedTokenizer as T;"
+        f"made = T.Config(vocab_size=28, cache_dir=Path({str(tmp_path / 'c')!r}));"
+        f"print(made.build(train_data={rows!r}).fingerprint())"
     )
     runs = [
         subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) for _ in range(2)

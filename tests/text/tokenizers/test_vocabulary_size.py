@@ -10,7 +10,7 @@ from textmill.text.tokenizers.fitted_tokenizer import ModelType
 
 ROWS = [{"text": "the cat sat on the mat"}, {"text": "a dog ran by the old red house"}] * 3
 KINDS = [
-    *({"kind": kind} for kind in ("bpe", "byte_bpe", "unigram", "wordpiece", "words")),
+    *({"kind": kind} for kind in ("bpe", "byte_bpe", "words")),
     *({"model_type": model_type} for model_type in ModelType.__args__),
     {"kind": "characters"},
 ]

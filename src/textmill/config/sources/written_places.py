@@ -6,11 +6,9 @@ own settings: those of the command line, of a recipe, and of textmill itself.
 
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from textmill.config.values.raw_values import Entries, Items, Node, Scalar, is_null
-from textmill.errors import UserError
 
 PLACES = ("cache_dir", "tracking_uri")
 """The settings by name; a URI may be one of a file."""
@@ -21,9 +19,6 @@ def without_places(settings: Entries) -> tuple[Entries, dict[str, Scalar]]:
 
     Returns:
         The settings, and those that are left out by their dotted names.
-
-    Raises:
-        UserError: The tokenizer's model file would be made where the file says.
 
     Example:
         >>> from textmill.config.values.yaml_files import yaml_nodes
@@ -61,7 +56,6 @@ def _kept(node: Node, name: str, left_out: dict[str, Scalar]) -> Node:
         return replace(node, items=items)
     if not isinstance(node, Entries):
         return node
-    _refuse_model(node)
     entries = {}
     for key, item in node.entries.items():
         inner = f"{name}.{key}".lstrip(".")
@@ -70,16 +64,3 @@ def _kept(node: Node, name: str, left_out: dict[str, Scalar]) -> Node:
         elif isinstance(item, Scalar) and not is_null(item):
             left_out[inner] = item
     return replace(node, entries=entries)
-
-
-def _refuse_model(node: Entries) -> None:
-    """Refuses a tokenizer that would be trained, and written, where its model file is to be."""
-    model, text = node.entries.get("model"), node.entries.get("train_on")
-    if not isinstance(model, Scalar) or text is None or is_null(model) or is_null(text):
-        return
-    if not Path(model.text).exists():
-        raise UserError(
-            f"{model.place}: the model file {model.text} does not exist, and would be trained and "
-            "written there, but a run folder does not say where files are written. Put the file "
-            "there, or go on by the command that began the run."
-        )

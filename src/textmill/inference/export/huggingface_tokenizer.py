@@ -31,7 +31,7 @@ NAMES = {0: MARKS["pad"], 2: MARKS["bos"], 3: MARKS["eos"]}
 """Those of textmill's own vocabularies."""
 NORMAL, UNK, USER_DEFINED, BYTE = 1, 2, 4, 6
 """Types of a SentencePiece model's pieces."""
-UNIGRAM, BPE, CHARACTERS = 1, 2, 4
+UNIGRAM, BPE = 1, 2
 """Types of a SentencePiece model."""
 
 
@@ -269,8 +269,8 @@ def _from_sentencepiece(raw: bytes) -> tuple[dict[str, Any], dict[int, str]]:
     trained, rules = (dict(message_fields(bytes(dict(parts).get(i, b"")))) for i in (2, 3))
     pieces = [_piece(part) for number, part in parts if number == 1]
     kind = trained.get(3, UNIGRAM)
-    if kind not in (UNIGRAM, BPE, CHARACTERS):
-        raise UserError("tokenizer.model_type is word, which has no tokenizer.json")
+    if kind not in (UNIGRAM, BPE):
+        raise UserError("the tokenizer's model is neither unigram nor bpe")
     if any(of == USER_DEFINED for _, _, of in pieces):
         raise UserError("tokenizer.pieces are cut out of texts otherwise there")
     if trained.get(24):
@@ -290,8 +290,7 @@ def _from_sentencepiece(raw: bytes) -> tuple[dict[str, Any], dict[int, str]]:
         vocab = {piece: i for i, (piece, _) in enumerate(written)}
         normal = {piece: i for i, (piece, _, of) in enumerate(pieces) if of == NORMAL}
         scores = [score for _, score, _ in pieces]
-        merges = _merges(normal, scores) if kind == BPE else []
-        model = _bpe(vocab, merges, unknown, fuse=True)
+        model = _bpe(vocab, _merges(normal, scores), unknown, fuse=True)
     in_bytes = any(of == BYTE for _, _, of in pieces)
     model["byte_fallback"] = in_bytes
     return {"version": "1.0", **_spaces(rules, in_bytes=in_bytes), "model": model}, names

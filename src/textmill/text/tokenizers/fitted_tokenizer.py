@@ -26,18 +26,16 @@ Kind = Literal[
     "sentencepiece",
     "bpe",
     "byte_bpe",
-    "unigram",
-    "wordpiece",
     "words",
     "characters",
     "bytes",
 ]
 _BELONGS_TO: dict[str, tuple[str, ...]] = {
     "model_type": ("sentencepiece",),
-    "character_coverage": ("sentencepiece", "bpe", "unigram", "wordpiece", "characters"),
+    "character_coverage": ("sentencepiece", "bpe", "characters"),
     "byte_fallback": ("sentencepiece",),
-    "min_count": ("bpe", "byte_bpe", "wordpiece", "words", "characters"),
-    "lowercase": ("bpe", "wordpiece", "words"),
+    "min_count": ("bpe", "byte_bpe", "words", "characters"),
+    "lowercase": ("bpe", "words"),
 }
 """Settings that not all kinds have, and which have them."""
 _FITTED = 3
@@ -63,8 +61,8 @@ class FittedTokenizer(Component):
         """Settings of the fitted tokenizer."""
 
         kind: Kind = "sentencepiece"
-        """SentencePiece; bpe, byte_bpe, unigram, wordpiece, words as a tokenizer.json; or each
-        character, or each byte. wordpiece and words lose spaces around punctuation."""
+        """SentencePiece; bpe, byte_bpe, words as a tokenizer.json; or each character, or each
+        byte. words lose spaces around punctuation."""
         vocab_size: int = 5000
         """Most pieces of the vocabulary, special ones included; both languages share them. A small
         text gives fewer, which a line says. Bytes take 260."""
@@ -77,9 +75,9 @@ class FittedTokenizer(Component):
         unknown."""
         min_count: int = 1
         """How often a word or character must occur to be known, a pair of pieces to be one (not
-        for sentencepiece, unigram)."""
+        for sentencepiece)."""
         lowercase: bool = False
-        """Whether texts are written small first (bpe, wordpiece, words)."""
+        """Whether texts are written small first (bpe, words)."""
         columns: tuple[str, ...] = ()
         """The columns of the rows whose text it is fitted on; empty: all of them."""
         source_langs: tuple[str, ...] = ("source",)
@@ -136,8 +134,7 @@ class FittedTokenizer(Component):
             settings = self._settings("character_coverage", "min_count", "lowercase")
 
             def fit(path: Path, vocab_size: int) -> None:
-                some = text.at_most(MOST_CHARACTERS) if kind == "unigram" else text
-                raw = fit_tokenizer_json(some, kind, vocab_size=vocab_size, **settings)
+                raw = fit_tokenizer_json(text, kind, vocab_size=vocab_size, **settings)
                 write_atomic(path, raw)
                 _log.info("trained a %s tokenizer: %s", kind, path)
 

@@ -18,7 +18,7 @@ from textmill.text.metadata import SavedTextError, read_bytes
 from textmill.text.ragged import Ragged
 from textmill.text.tokenizers.tokenizer import TooLargeVocabularyError, not_text, refuse_huge
 
-ModelType = Literal["unigram", "bpe", "char", "word"]
+ModelType = Literal["unigram", "bpe"]
 DEFAULT_VOCAB_SIZE = 5_000
 LARGEST_MODEL = 1 << 29
 """Bytes; a model of 256,000 pieces has about 5 million."""

@@ -1,4 +1,4 @@
-"""Fitting BPE, unigram, WordPiece and word vocabularies: texts to the bytes of a tokenizer.json.
+"""Fitting BPE and word vocabularies: texts to the bytes of a tokenizer.json.
 
 The same texts and settings give the same bytes. Special ids are pad 0, unk 1, bos 2, eos 3.
 """
@@ -8,20 +8,15 @@ import re
 from collections.abc import Iterable
 from typing import Any, Literal
 
-import sentencepiece
-
 from textmill.errors import UserError
-from textmill.runtime.protobuf import message_fields
 from textmill.text.tokenizers.character_tokenizers import covering
-from textmill.text.tokenizers.sentencepiece import sentencepiece_model
 from textmill.text.tokenizers.single_thread import tokenizers
 from textmill.text.tokenizers.tokenizer import TooLargeVocabularyError, not_text, refuse_huge
 
-JsonKind = Literal["bpe", "byte_bpe", "unigram", "wordpiece", "words"]
+JsonKind = Literal["bpe", "byte_bpe", "words"]
 SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
 """No kind can learn such a piece: all split words from punctuation."""
 UNK = SPECIAL[1]
-CONTINUES = "##"
 _SPACES = re.compile(r"[\t-\r \x85\u1680\u2028\u2029]")
 """Where words are split, after NFKC, which makes the other spaces plain ones."""
 _WORDS = tokenizers.Regex(r"▁?[\p{L}\p{M}]+|▁?\p{N}+|▁?[^▁\p{L}\p{M}\p{N}]+|▁")
@@ -43,14 +38,12 @@ def fit_tokenizer_json(
         texts: The training texts; they are read up to four times, and not held.
         kind: ``bpe``: byte pair encoding of characters (Sennrich et al. 2016,
             https://arxiv.org/abs/1508.07909); ``byte_bpe``: of UTF-8 bytes, so that nothing is
-            unknown and every text comes back exactly (GPT-2); ``unigram``: SentencePiece's model
-            (Kudo 2018, https://arxiv.org/abs/1804.10959), with the ids SentencePiece gives;
-            ``wordpiece``: as BERT's (Schuster and Nakajima 2012); ``words``: whole words and
+            unknown and every text comes back exactly (GPT-2); ``words``: whole words and
             punctuation marks, the most frequent ones.
         vocab_size: Number of pieces, the four special ones included; of words: at most.
         character_coverage: Share of the text's characters that get a piece (not for bytes, words).
         min_count: How often a pair of pieces must occur to become one; a word, to be known.
-        lowercase: Whether texts are written small first (bpe, wordpiece, words).
+        lowercase: Whether texts are written small first (bpe, words).
 
     Raises:
         UserError: The text is empty, or no vocabulary of this size can be made; names the nearest.
@@ -63,8 +56,6 @@ def fit_tokenizer_json(
     _check_size(kind, vocab_size)
     if error := not_text(texts):
         raise error
-    if kind == "unigram":
-        return _unigram(texts, vocab_size, character_coverage)
     library = _untrained(kind, lowercase=lowercase)
     settings: dict[str, Any] = {"min_frequency": min_count, "show_progress": False}
     if kind == "words":
@@ -76,32 +67,9 @@ def fit_tokenizer_json(
         settings["initial_alphabet"] = tokenizers.pre_tokenizers.ByteLevel.alphabet()
     else:
         settings |= _alphabet(library, texts, character_coverage)
-    _learn_merges(library, texts, vocab_size, settings, continued=kind == "wordpiece")
+    settings |= {"vocab_size": vocab_size, "special_tokens": [*SPECIAL]}
+    library.train_from_iterator(texts, tokenizers.trainers.BpeTrainer(**settings))
     return _written(library, vocab_size, exactly=True)
-
-
-def _learn_merges(
-    library: tokenizers.Tokenizer,
-    texts: Iterable[str],
-    vocab_size: int,
-    settings: dict[str, Any],
-    *,
-    continued: bool,
-) -> None:
-    """Learns which pairs of pieces become one; ``continued`` marks pieces inside a word."""
-    special = [*SPECIAL]
-
-    def train(library: tokenizers.Tokenizer, vocab_size: int) -> None:
-        asked = {**settings, "vocab_size": vocab_size, "special_tokens": special}
-        library.train_from_iterator(texts, tokenizers.trainers.BpeTrainer(**asked))
-
-    if continued:
-        settings["continuing_subword_prefix"] = CONTINUES
-        # The library gives "##a" its id in an order that changes from run to run, and ids decide
-        # which of two equally frequent pairs is joined. So they are found first, then given.
-        train(first := tokenizers.Tokenizer.from_str(library.to_str()), 0)
-        special += sorted(p for p in first.get_vocab() if p.startswith(CONTINUES) and len(p) == 3)
-    train(library, vocab_size)
 
 
 def _check_size(kind: JsonKind, vocab_size: int) -> None:
@@ -119,8 +87,6 @@ def _untrained(kind: str, *, lowercase: bool) -> tokenizers.Tokenizer:
     model: tokenizers.models.Model
     if kind == "words":
         model = tokenizers.models.WordLevel({UNK: 0}, unk_token=UNK)
-    elif kind == "wordpiece":
-        model = tokenizers.models.BPE(unk_token=UNK, continuing_subword_prefix=CONTINUES)
     else:
         model = tokenizers.models.BPE(unk_token=None if kind == "byte_bpe" else UNK)
     library = tokenizers.Tokenizer(model)
@@ -141,8 +107,6 @@ def _untrained(kind: str, *, lowercase: bool) -> tokenizers.Tokenizer:
         library.decoder = tokenizers.decoders.Metaspace()
     else:
         library.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
-        if kind == "wordpiece":
-            library.decoder = tokenizers.decoders.WordPiece(prefix=CONTINUES, cleanup=False)
     return library
 
 
@@ -175,14 +139,6 @@ def _written(library: tokenizers.Tokenizer, vocab_size: int, *, exactly: bool) -
     if exactly and len(vocab) < vocab_size:
         raise TooLargeVocabularyError(vocab_size, len(vocab))
     content["model"]["vocab"] = vocab
-    if content["model"].get("continuing_subword_prefix") == CONTINUES:
-        content["model"] = {
-            "type": "WordPiece",
-            "unk_token": UNK,
-            "continuing_subword_prefix": CONTINUES,
-            "max_input_chars_per_word": 100,
-            "vocab": vocab,
-        }
     return _file(content)
 
 
@@ -195,27 +151,3 @@ def _file(content: dict[str, Any]) -> bytes:
     out = {"version": "1.0", "truncation": None, "padding": None, "added_tokens": added}
     out |= {"post_processor": None} | {name: content.get(name) for name in kept}
     return json.dumps(out, ensure_ascii=False, separators=(",", ":")).encode()
-
-
-def _unigram(texts: Iterable[str], vocab_size: int, character_coverage: float) -> bytes:
-    """Trained by SentencePiece: the trainer of ``tokenizers`` gives other pieces at each run."""
-    model = sentencepiece_model(texts, vocab_size=vocab_size, character_coverage=character_coverage)
-    pieces = sentencepiece.SentencePieceProcessor(model_proto=model)
-    scores = [(pieces.id_to_piece(i), pieces.get_score(i)) for i in range(pieces.vocab_size())]
-    library = tokenizers.Tokenizer(
-        tokenizers.models.Unigram(scores, pieces.unk_id(), byte_fallback=False)
-    )
-    rules = _charsmap(model)
-    several = tokenizers.normalizers.Replace(tokenizers.Regex(" {2,}"), " ")
-    library.normalizer = tokenizers.normalizers.Sequence(
-        [tokenizers.normalizers.Precompiled(rules), several, tokenizers.normalizers.Strip()]
-    )
-    library.pre_tokenizer = tokenizers.pre_tokenizers.Metaspace()
-    library.decoder = tokenizers.decoders.Metaspace()
-    return _file(json.loads(library.to_str()))
-
-
-def _charsmap(model: bytes) -> bytes:
-    """The compiled rules of normalization in a SentencePiece model: field 2 of its field 3."""
-    rules = dict(message_fields(model))[3]
-    return bytes(dict(message_fields(rules)).get(2, b""))

@@ -48,7 +48,7 @@ def test_lines_become_lines_with_their_vectors(place, capsys, monkeypatch):
     first = pytest.approx(rows[0]["prediction"], abs=1e-6)
     assert json.loads(line) == {"text": "the cat sat", "prediction": first}
     piped(monkeypatch, '{"text": "the cat sat", "id": 3}\n"films"\n')
-    assert main(["embed", "--json", "-", "--model", "encoder"]) == 0
+    assert main(["embed", "--format", "jsonl", "-", "--model", "encoder"]) == 0
     one, two = map(json.loads, capsys.readouterr().out.splitlines())
     assert (one["id"], one["prediction"]) == (3, first)
     assert two["prediction"] == pytest.approx(rows[2]["prediction"], abs=1e-6)
@@ -147,7 +147,7 @@ def test_a_run_and_its_export(place, capsys):
     capsys.readouterr()
     Path("rows.jsonl").write_text("".join(f"{json.dumps(text)}\n" for text in TEXTS))
     assert main(["predict", "run", "rows.jsonl", "--json"]) == 0
-    assert main(["embed", "run", "rows.jsonl", "--json"]) == 0
+    assert main(["embed", "run", "rows.jsonl"]) == 0
     one, two = np.array_split(capsys.readouterr().out.splitlines(), 2)
     assert one.tolist() == two.tolist()
 

@@ -147,8 +147,8 @@ WRONG = {
         "error: 'model.dim=3' cannot be set here: an evaluation takes settings of valid_data and "
         "test_data, as valid_data.path=dev.tsv. The model is what was trained.\n"
     ),
-    "predict run none.txt": "error: none.txt cannot be read: No such file or directory.\n",
-    "predict run empty": "error: empty cannot be read: Is a directory.\n",
+    "predict run none.txt": "error: none.txt cannot be read: there is no such file.\n",
+    "predict run empty": "error: empty cannot be read: it is a folder.\n",
     "runs verify empty": (
         "error: empty is not a run folder (no run.json and config.yaml in it).\n"
     ),
@@ -319,14 +319,12 @@ def test_predict_of_json_lines_says_what_is_no_json(use, place):
 def test_predict_of_lines_of_json_in_other_files_names_their_lines(use, place):
     rows = ['{"source": "un"}', "[1]", "{", "[" * 100_000, '{"x": "y"}', '{"source": 5}']
     (place / "rows.txt").write_text("\n".join(rows) + "\n")
-    code, out, err = use("predict", "run", "rows.txt", "--json")
-    assert (code, err) == (1, "5 of 6 rows could not be answered.\n")
+    code, out, err = use("predict", "run", "rows.txt", "--json", "--format", "jsonl")
+    assert (code, err) == (1, "4 of 6 rows could not be answered.\n")
     lines = out.splitlines()
-    wanted = "line 2: wanted a JSON object or a JSON string, found list"
+    wanted = "rows.txt:2 (byte 17): wanted an object, found a list"
     assert json.loads(lines[1]) == {"source": "[1]", "error": wanted}
-    assert '"error": "line 3: not JSON: ' in lines[2]
-    assert "nested too deep" in lines[3]
-    assert "line 5: A row needs the columns source; 'source' is missing" in lines[4]
+    assert '"error": "rows.txt:3 (byte 21): not JSON: ' in lines[2]
 
 
 def textmill(place, *words, **given):

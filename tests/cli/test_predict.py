@@ -2,7 +2,6 @@
 
 import io
 import json
-import os
 import sys
 
 import pyarrow as pa
@@ -43,13 +42,13 @@ def test_without_json_a_model_of_several_columns_names_it(asked, capsys):
     assert out == ""
     assert err == (
         "error: This model reads the columns question, context; a line of text fills only one. "
-        'Give JSON lines with --json, each such as {"question": "...", "context": "..."}; or a '
-        "file of columns, as rows.tsv.\n"
+        "Say how rows are written, as --format tsv; or --format jsonl for lines such as "
+        '{"question": "...", "context": "..."}.\n'
     )
 
 
-def test_with_json_it_answers(asked, capsys):
-    assert main(["predict", "run", asked, "--json"]) == 0
+def test_with_their_format_it_answers(asked, capsys):
+    assert main(["predict", "run", asked, "--json", "--format", "jsonl"]) == 0
     assert json.loads(capsys.readouterr().out) == {
         "question": "Who?",
         "context": "Rollo.",
@@ -110,16 +109,15 @@ def test_settings_say_how_a_file_is_read(answered, expected):
     assert answered("a.tsv", swapped, "columns={source: 1}") == (0, expected, "")
     assert answered("a.txt", swapped, "train_data.columns={source: 1}") == (0, expected, "")
     header = f"target\tsource\n{swapped}"
-    assert answered("a.tsv", header, "valid_data.header=true") == (0, expected, "")
+    assert answered("a.tsv", header) == (0, expected, "")
+    other = f"to\tfrom\n{swapped}"
+    words = ("valid_data.header=true", "columns={source: from}")
+    assert answered("a.tsv", other, *words) == (0, expected, "")
     code, out, err = answered("a.tsv", swapped, "heder=true")
     assert (code, out) == (2, [])
     assert "Did you mean 'header'?" in err
-    code, out, err = answered("a.tsv", header)
-    assert (code, out) == (2, [])
-    assert err == (
-        "error: a.tsv:1: wanted a row, found names of columns, 'target', 'source'. If that is a "
-        "header: header=true. If it is a row: header=false\n"
-    )
+    code, out, err = answered("a.tsv", swapped, "format=csv")
+    assert (code, err) == (2, "error: format: is an option here, as --format csv.\n")
 
 
 def test_rows_keep_their_place_and_errors_name_it_once(answered, expected):
@@ -143,12 +141,14 @@ def test_rows_keep_their_place_and_errors_name_it_once(answered, expected):
     assert err.startswith("line 2: 'source' is longer than ")
 
 
-def test_an_error_of_a_row_is_not_that_of_row_0(answered):
-    _, out, _ = answered("a.txt", '{"source": "Go."}\n{"source": 7}\n', "--json")
-    assert json.loads(out[1]) == {
-        "source": 7,
-        "error": "line 2: 'source' must be a string; found int.",
-    }
+def test_rows_of_another_width_are_bad_and_the_setting_is_named(answered, expected):
+    rows = f"1\t{GO}\n{CAT}\n"
+    code, out, err = answered("a.tsv", rows, "columns={source: 1}")
+    assert (code, out) == (1, [expected[0], ""])
+    assert err == (
+        "a.tsv:2 (byte 6): wanted 2 columns, found 1\n"
+        "1 of 2 rows could not be answered. Say where the columns are, as 'columns={source: 1}'.\n"
+    )
 
 
 @pytest.fixture
@@ -164,17 +164,46 @@ def piped(capsys, monkeypatch):
     return use
 
 
-def test_a_pipe_is_read_as_the_runs_data_is(piped, expected):
+def test_a_pipe_has_lines_of_text_or_what_its_format_says(piped, expected):
     lines, pairs = f"{GO}\n{CAT}\n".encode(), f"{GO}\tVa !\n{CAT}\tLe chat dort.\n".encode()
+    comma = f'{GO},Va !\n"{CAT}",\n'.encode()
+    objects = "".join(json.dumps(row) + "\n" for row in ({"source": GO, "id": 7}, CAT)).encode()
     for content, *words in [
         (lines,),
-        (lines, "--lines"),
+        (lines, "--format", "text"),
         (b"\xef\xbb\xbf" + lines,),
-        (pairs,),
-        (pairs, "format=tsv"),
-        (f'{GO},Va !\n"{CAT}",\n'.encode(), "-", "format=csv"),
+        (pairs, "--format", "tsv"),
+        (pairs, "columns={source: 0}"),
+        (comma, "--format", "csv"),
+        (b"target,source\n?," + GO.encode() + b"\n?," + CAT.encode() + b"\n", "--format", "csv"),
+        (b"id\tSource\n1\t" + GO.encode() + b"\n2\t" + CAT.encode(), "--format", "tsv"),
+        (objects, "--format", "jsonl"),
     ]:
         assert piped(content, *words) == (0, expected, "")
+
+
+def test_a_pipe_is_not_looked_into_for_its_format(piped):
+    for content in (b'{"source": "Go."}\n', b"Go.\tVa !\n", b"source\n"):
+        _, (line,), _ = piped(content, "--json")
+        assert json.loads(line)["source"] == content.decode().strip()
+
+
+def test_a_pipe_of_a_model_of_several_columns_is_read_as_the_runs_data(asked, capsys, monkeypatch):
+    data = {"path": "a.tsv", "columns": ["question", "context"]}
+    monkeypatch.setattr(predict, "_recorded_layout", lambda *_: data)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"Who?\tRollo.\nWhen?\n")))
+    assert main(["predict", "run"]) == 1
+    out, err = capsys.readouterr()
+    assert out == "Who?\n\n"
+    assert err.startswith("standard input:2 (byte 12): wanted 2 columns, found 1\n")
+
+
+def test_what_has_an_end_to_begin_from_is_no_pipe(piped):
+    code, _, err = piped(b"PAR1", "--format", "parquet")
+    assert (code, err) == (
+        2,
+        "error: standard input: parquet is read from a file, not from a pipe. Name a file.\n",
+    )
 
 
 def test_lines_and_rows_may_be_in_another_encoding(piped, answered, tmp_path, monkeypatch):
@@ -182,7 +211,7 @@ def test_lines_and_rows_may_be_in_another_encoding(piped, answered, tmp_path, mo
     lines, row = "Où est-il ?\n".encode("latin-1"), "7\tOù est-il ?\n".encode("latin-1")
     for found in (
         piped(lines, "-", "encoding=latin-1", "--json"),
-        piped(lines, "--lines", "-", "encoding=latin-1", "--json"),
+        piped(lines, "--format", "text", "-", "encoding=latin-1", "--json"),
         answered("a.txt", lines, "encoding=latin-1", "--json"),
         answered("a.tsv", row, "encoding=latin-1", "columns={source: 1}", "--json"),
     ):
@@ -195,17 +224,16 @@ def test_lines_and_rows_may_be_in_another_encoding(piped, answered, tmp_path, mo
     assert (kept["column_0"], kept["source"]) == ("7", "O\\xf9 est-il ?")
 
 
-def test_json_is_about_answers_and_lines_of_text_stay_lines(piped, answered, expected):
-    lines, pairs = f"{GO}\n{CAT}\n", f"{GO}\tVa !\n{CAT}\tLe chat dort.\n"
+def test_json_is_about_answers_whatever_the_rows_are(piped, expected):
+    lines = f"{GO}\n{CAT}\n"
     objects = "".join(json.dumps({"source": text}) + "\n" for text in (GO, CAT))
     strings = "".join(json.dumps(text) + "\n" for text in (GO, CAT))
-    for content, *words in [(lines,), (lines, "--lines"), (pairs,), (objects,), (strings,)]:
+    json_lines = ("--format", "jsonl")
+    for content, *words in [(lines,), (objects, *json_lines), (strings, *json_lines)]:
         code, out, err = piped(content.encode(), *words, "--json")
         assert (code, err) == (0, "")
         assert [json.loads(line)["source"] for line in out] == [GO, CAT]
         assert [json.loads(line)["prediction"] for line in out] == expected
-    code, out, _ = answered("a.txt", f'"Go," he said.\n{GO}\n', "--json")
-    assert json.loads(out[0])["source"] == '"Go," he said.'
 
 
 def test_a_line_that_training_would_refuse_is_refused(piped):
@@ -220,10 +248,12 @@ def test_a_line_that_training_would_refuse_is_refused(piped):
         "4 of 5 rows could not be answered. Rows that are not UTF-8 are read by encoding=cp1252, "
         "if Windows or Excel wrote them.\n"
     )
-    _, out, _ = piped(b'{"source": "a\\u0000"}\n{"source": "a", "source": "b"}\n', "--json")
-    assert [json.loads(line)["error"] for line in out] == [
-        "line 1: 'source': NUL at character 1",
-        "line 2: the key 'source' is there twice",
+    _, out, _ = piped(
+        b'{"source": "a\\u0000"}\n{"source": "a", "source": "b"}\n', "--json", "--format", "jsonl"
+    )
+    assert [json.loads(line)["error"].partition(": ")[2] for line in out] == [
+        "'source': NUL at character 1",
+        "the key 'source' is there twice",
     ]
 
 
@@ -235,9 +265,9 @@ def test_what_is_no_text_is_refused(piped, answered):
 
 
 def test_settings_without_rows_and_lines_with_them_are_refused(piped, capsys, monkeypatch):
-    assert piped(b"a\n", "header=true", "--lines") == (
+    assert piped(b"a\n", "header=true", "--format", "text") == (
         *(2, []),
-        "error: --lines reads a line as the text of a row; leave it out, or header=true.\n",
+        "error: --format text: a line is the text of a row. Leave it out, or header=true.\n",
     )
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
@@ -270,7 +300,7 @@ def test_settings_that_say_nothing_of_reading_are_refused(answered, word):
     assert err == (
         f"error: {name.partition('=')[0]}: says nothing of how a file is read; textmill predict "
         "takes "
-        "format, columns, optional, header, delimiter, extra_columns, separator, comment, lists, "
+        "columns, optional, header, delimiter, extra_columns, separator, comment, lists, "
         "max_line_bytes, encoding.\n"
     )
 
@@ -278,11 +308,9 @@ def test_settings_that_say_nothing_of_reading_are_refused(answered, word):
 def test_what_is_no_file_is_said_before_a_model_is_loaded(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(predict, "load_predictor", None)
     (tmp_path / "folder.tsv").mkdir()
-    os.mkfifo(tmp_path / "pipe.tsv")
     for name, why in [
         ("none.tsv", "there is no such file"),
         ("folder.tsv", "it is a folder"),
-        ("pipe.tsv", "columns are read from a file, not from a pipe"),
     ]:
         assert main(["predict", str(library_run()), str(tmp_path / name)]) == 2
         assert capsys.readouterr().err == f"error: {tmp_path / name} cannot be read: {why}.\n"

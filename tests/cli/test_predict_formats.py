@@ -137,10 +137,10 @@ def test_all_columns_of_every_format_are_kept_and_answers_stand_beside_them(answ
 
 
 def test_a_pipe_may_have_columns_or_json(answered):
-    code, found, *_ = answered("-", table(ROWS), "header=true", "format=csv", *NAMED, to="o.csv")
+    code, found, *_ = answered("-", table(ROWS), "--format", "csv", to="o.csv")
     assert (code, [row["note"] for row in found]) == (0, [row["note"] for row in ROWS])
     content = "".join(json.dumps(row) + "\n" for row in [*ROWS, GO])
-    code, found, *_ = answered("-", content, "--json", to="o.csv")
+    code, found, *_ = answered("-", content, "--format", "jsonl", to="o.csv")
     assert [(row["id"], row["source"]) for row in found] == [("1", GO), ("2", CAT), ("", GO)]
 
 

@@ -54,7 +54,7 @@ class Dying(Together):
 
 
 def command(*words, to="out.csv"):
-    return main(["predict", "run", "rows.txt", "--output", str(to), "--lines", *words])
+    return main(["predict", "run", "rows.txt", "--output", str(to), "--format", "text", *words])
 
 
 @pytest.fixture

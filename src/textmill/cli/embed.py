@@ -48,18 +48,13 @@ def add(parser: argparse.ArgumentParser) -> None:
     add_device_and_code(parser)
     add_rows(parser)
     parser.add_argument(
-        "--json",
-        action="store_true",
-        help="text files and stdin are JSON lines, an object or a string each, where the first is",
-    )
-    parser.add_argument(
         "--output",
         type=Path,
         metavar="FILE",
         help="write to a file, which is there when it is whole: .npy has the vectors alone, "
         ".parquet, .jsonl and .csv all columns of the rows, too",
     )
-    parser.set_defaults(vectors=True)
+    parser.set_defaults(vectors=True, json=True)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import sys
+import tempfile
 from collections.abc import Callable, Mapping
 from io import BytesIO
 from itertools import chain
@@ -17,14 +18,16 @@ from textmill.cli.prediction.prediction_rows import (
     LineRows,
     Peeked,
     answers,
-    begins_as_json,
-    encoding_hint,
+    reading_hint,
 )
 from textmill.errors import UserError
 from textmill.runtime.logging import printable
 from textmill.text.cells import unlisted
 
 ENCODING = "encoding="
+TEXT = "text"
+"""The format of lines that are texts."""
+FORMATS = (TEXT, "tsv", "csv", "jsonl", "conll", "parquet", "arrow", "squad")
 HEAD = 1024
 """Bytes that say whether a file is a PDF."""
 
@@ -32,12 +35,13 @@ HEAD = 1024
 def add(parser: argparse.ArgumentParser) -> None:
     """Describes the command."""
     parser.description = (
-        "Answers rows in their order: those of a file of columns (.tsv, .csv, .jsonl, "
-        ".conll, .parquet, .arrow, .json of SQuAD, or named as the run's own are), read as the "
-        "run's data is, with its targets or without; of stdin and of other files too, where a "
-        "header or labels show that they have the columns, else their lines; on a terminal each "
-        "line as it is typed. A row that cannot be read or answered leaves an empty line in its "
-        "place and a message that names its line; the exit code is then 1."
+        "Answers rows in their order: those of a file, of what is piped in, or each line as it is "
+        "typed. A file is read by --format, else by its suffix (.tsv, .csv, .jsonl, .conll, "
+        ".parquet, .arrow, .json of SQuAD, or the suffix of the run's own data), as the run's data "
+        "is, with its targets or without. A pipe, or a file of another suffix, has a text in each "
+        "line; if the model reads several columns, those of the run's data. A row that cannot be "
+        "read or answered leaves an empty line in its place and a message that names its line; the "
+        "exit code is then 1."
     )
     add_run(parser, "the folder of a run, as textmill train prints it, or of an export")
     add_rows(parser)
@@ -45,7 +49,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--json",
         action="store_true",
         help="write each answer as a line of JSON, with scores and the columns read, of JSON lines "
-        "all; rows are read as without it, and as JSON lines where the first line is one",
+        "all",
     )
     parser.add_argument(
         "--output",
@@ -66,12 +70,12 @@ def add_rows(parser: argparse.ArgumentParser) -> None:
         default=[],  # with it argparse does not ask for the list
         type=_setting,
         metavar="setting=value",
-        help="how rows are read, as header=true, format=csv, encoding=cp1252 or columns={text: 2}",
+        help="how rows are read, as header=true, encoding=cp1252 or columns={text: 2}",
     )
     parser.add_argument(
-        "--lines",
-        action="store_true",
-        help="each line is the text of a row, whatever it looks like",
+        "--format",
+        choices=FORMATS,
+        help="how rows are written: text, each line is the text of a row; or a format of data",
     )
     parser.add_argument(
         "--overwrite", action="store_true", help="replace the --output that there is"
@@ -95,15 +99,10 @@ def answer(args: argparse.Namespace, load: Callable[[argparse.Namespace], Any]) 
         args.file, args.words = "-", [args.file, *args.words]
     typed = args.file == "-" and sys.stdin.isatty()
     _check_words(args, typed=typed)
-    if args.file != "-" and args.model is None:
-        _refuse_pdf(args)
-    by_columns = args.file != "-" and _in_columns(args)
-    if by_columns:
-        _check_file(args.file)  # a wrong name is said before a model is loaded
+    if args.file != "-":
+        _check_file(args)  # a wrong name is said before a model is loaded
     if typed:
-        predictor = load(args)
-        _check_one_column(predictor, json_lines=args.json)
-        return _interactive(predictor, args)
+        return _interactive(load(args), args)
     if args.output is not None:
         from textmill.runs.prediction_file import check_suffix
 
@@ -111,7 +110,7 @@ def answer(args: argparse.Namespace, load: Callable[[argparse.Namespace], Any]) 
         check_output("--output", args.output, [args.file], overwrite=args.overwrite)
     with _opened(args.file) as source:
         predictor = load(args)
-        rows = (_column_rows if by_columns else _rows)(predictor, args, source)
+        rows = _rows(predictor, args, source)
         if args.output is None:
             return _write_all(predictor, rows, json_lines=args.json or args.vectors)
         from textmill.cli.prediction.predict_to_file import write_file
@@ -121,12 +120,14 @@ def answer(args: argparse.Namespace, load: Callable[[argparse.Namespace], Any]) 
 
 def _check_words(args: argparse.Namespace, *, typed: bool) -> None:
     """Refuses words that do not go together, or with rows that are typed."""
-    if args.lines and _columns_words(args):
-        raise UserError(
-            f"--lines reads a line as the text of a row; leave it out, or {args.words[0]}."
-        )
+    if args.format == TEXT and (words := _columns_words(args)):
+        raise UserError(f"--format text: a line is the text of a row. Leave it out, or {words[0]}.")
     if typed and args.words:
         raise UserError(f"{args.words[0]}: says how columns are read; name a file before it.")
+    if typed and args.format not in (None, TEXT, "jsonl"):
+        raise UserError(
+            f"--format {args.format}: what is typed is text, or JSON lines (jsonl). Name a file."
+        )
     if typed and args.output is not None:
         raise UserError("--output: takes the answers to a file or a pipe; name a file of rows.")
     if args.overwrite and args.output is None:
@@ -139,31 +140,42 @@ def _columns_words(args: argparse.Namespace) -> list[str]:
 
 
 def _rows(predictor: Any, args: argparse.Namespace, source: IO[bytes]) -> ColumnRows | LineRows:
-    """The rows of a stream: those of columns where it has them, else its lines."""
+    """The rows of a file or a pipe, by the format that is said, that its name says, or by rule.
+
+    The rule: each line is a text if that is all the model reads, and no word speaks of columns;
+    else the rows are as those of the run's data.
+    """
+    from textmill.cli.prediction.input_settings import input_settings
+    from textmill.data.formats.columnar import ColumnarFormat
+    from textmill.data.input_files import input_format, input_layout
+
+    path, form = Path(args.file), args.format
+    pipe = Peeked(source) if args.file == "-" or not path.is_file() else None
     name = "standard input" if args.file == "-" else args.file
-    head = Peeked(source)
-    if args.model is None:
-        refuse_pdf(head.lines[:HEAD], args.file, args.run)
-    data = _recorded_layout(predictor, args)
-    words = _columns_words(args)
-    if data == {} and words:
-        raise _no_columns(args)
-    json_lines = args.json and not args.lines and begins_as_json(head.lines)
-    if not (data == {} or args.lines or (json_lines and not words)):
-        if data is not None:
-            from textmill.cli.prediction.export_columns import pipe_layout
-
-            layout = pipe_layout(predictor.columns, data, head.lines, args.words, name=name)
-        else:
-            from textmill.runs.prediction_input import input_pipe_of
-
-            layout = input_pipe_of(predictor, args.run, head.lines, args.words, name=name)
-        if layout is not None:
-            return ColumnRows(head, name, layout, keep=args.output is not None)
-    _check_one_column(predictor, json_lines=json_lines)
-    encoding = next((w.partition("=")[2] for w in args.words if w.startswith(ENCODING)), "utf-8")
-    column = predictor.columns[0]
-    return LineRows(head, name, json_lines=json_lines, column=column, encoding=encoding)
+    if pipe is not None and args.model is None:
+        refuse_pdf(pipe.lines[:HEAD], args.file, args.run)
+    data = {} if form == TEXT else _recorded_layout(predictor, args)
+    config, said = input_settings(data, predictor.columns, [] if form == TEXT else args.words)
+    if pipe is None:
+        form = form or input_format(path, config)
+    if form is None and not _columns_words(args) and (len(predictor.columns) == 1 or not data):
+        form = TEXT
+    if form == TEXT:
+        _check_one_column(predictor)
+        encoding = next((w.partition("=")[2] for w in args.words if w.startswith(ENCODING)), None)
+        return LineRows(
+            pipe or source, name, column=predictor.columns[0], encoding=encoding or "utf-8"
+        )
+    with tempfile.TemporaryDirectory(prefix="textmill-pipe-") as folder:
+        if pipe is not None:
+            path = Path(folder, "head")
+            path.write_bytes(pipe.lines)
+        how = {"form": form, "said": said, "name": name}
+        layout = input_layout(path, config, predictor.columns, **how)
+    if pipe is not None and isinstance(layout, ColumnarFormat):
+        raise UserError(f"{name}: {layout.kind} is read from a file, not from a pipe. Name a file.")
+    keep = args.output is not None
+    return ColumnRows(pipe or source, name, layout, whole=args.json, keep=keep)
 
 
 def _is_no_run(args: argparse.Namespace) -> bool:
@@ -173,100 +185,45 @@ def _is_no_run(args: argparse.Namespace) -> bool:
     return args.model is not None or is_export(Path(args.run))
 
 
-def _recorded_layout(predictor: Any, args: argparse.Namespace) -> Mapping[str, Any] | None:
-    """The column layout recorded in an export ({} if there is none); None for a run."""
+def _recorded_layout(predictor: Any, args: argparse.Namespace) -> Mapping[str, Any]:
+    """How the run's data is read; empty if it is read from no file of columns."""
     if args.model is not None:
-        return {"columns": list(predictor.columns)}
-    return predictor.data or {} if _is_no_run(args) else None
+        return {}
+    if _is_no_run(args):
+        return predictor.data or {}
+    from textmill.runs.prediction_input import recorded_layout
+
+    return recorded_layout(predictor, args.run)
 
 
-def _in_columns(args: argparse.Namespace) -> bool:
-    """Whether a file is read by its columns: its suffix says so, the run's data, or settings do."""
-    from textmill.data.formats.by_suffix import SUFFIXES
-
-    if args.lines:
-        return False
-    known = SUFFIXES.get(Path(args.file).suffix.lower())
-    export = _is_no_run(args)
-    words = _columns_words(args)
-    if words or known is not None:
-        return bool(words) or not (args.json and known == "jsonl" and export)
-    if export:
-        return False
-    from textmill.runs.prediction_input import table_format
-
-    form = table_format(Path(args.run), Path(args.file))
-    by_positions = form in ("tsv", "csv", "conll")
-    return form is not None and not (args.json and by_positions and _is_json(Path(args.file)))
-
-
-def _is_json(path: Path) -> bool:
-    """Whether a file begins with a line of JSON."""
-    if not path.is_file() or not os.access(path, os.R_OK):
-        return False
-    with path.open("rb") as file:
-        return begins_as_json(Peeked(file).lines)
-
-
-def _refuse_pdf(args: argparse.Namespace) -> None:
-    """Refuses a PDF before a model is loaded; other unreadable files are refused on reading."""
-    path = Path(args.file)
-    if path.is_file() and os.access(path, os.R_OK):
-        with path.open("rb") as file:
-            refuse_pdf(file.read(HEAD), args.file, args.run)
-
-
-def _check_file(file: str) -> None:
-    """Refuses what is no file; one of columns is read more than once."""
-    path, near = Path(file), ""
+def _check_file(args: argparse.Namespace) -> None:
+    """Refuses what is no file, or a PDF."""
+    path, near = Path(args.file), ""
     if not path.exists():
         from textmill.config.registry import suggest_path
 
         why, near = "there is no such file", suggest_path(path)
-    elif not path.is_file():
-        why = "it is a folder" if path.is_dir() else "columns are read from a file, not from a pipe"
+    elif path.is_dir():
+        why = "it is a folder"
     elif not os.access(path, os.R_OK):
         why = "its permissions do not let you"
     else:
+        if path.is_file() and args.model is None:
+            with path.open("rb") as file:
+                refuse_pdf(file.read(HEAD), args.file, args.run)
         return
-    raise UserError(f"{file} cannot be read: {why}. {near}".rstrip())
+    raise UserError(f"{args.file} cannot be read: {why}. {near}".rstrip())
 
 
-def _no_columns(args: argparse.Namespace) -> UserError:
-    """What is wrong with columns of a file where an export is asked."""
-    what = "Standard input" if args.file == "-" else args.file
-    return UserError(
-        f"{what} is read by the columns of a run's data, but {args.run} is an export of a run "
-        "without such. Name the run; or give lines of text, or JSON lines with --json."
-    )
-
-
-def _column_rows(predictor: Any, args: argparse.Namespace, source: IO[bytes]) -> ColumnRows:
-    """The rows of a file, read by the run's settings of its data."""
-    data = _recorded_layout(predictor, args)
-    if data == {}:
-        raise _no_columns(args)
-    if data is not None:
-        from textmill.cli.prediction.export_columns import file_layout
-
-        layout = file_layout(predictor.columns, data, args.file, args.words)
-    else:
-        from textmill.runs.prediction_input import input_layout_of
-
-        layout = input_layout_of(predictor, args.run, args.file, args.words)
-    keep = args.output is not None
-    return ColumnRows(source, args.file, layout, whole=args.json, keep=keep)
-
-
-def _check_one_column(predictor: Any, *, json_lines: bool) -> None:
-    """Refuses lines of text where the model reads several columns."""
+def _check_one_column(predictor: Any) -> None:
+    """Refuses lines of text if the model reads several columns."""
     columns = predictor.columns
-    if json_lines or len(columns) == 1:
+    if len(columns) == 1:
         return
     row = json.dumps(dict.fromkeys(columns, "..."), ensure_ascii=False)
     raise UserError(
-        f"This model reads the columns {', '.join(columns)}; a line of text fills only one. Give "
-        f"JSON lines with --json, each such as {row}; or a file of columns, as rows.tsv."
+        f"This model reads the columns {', '.join(columns)}; a line of text fills only one. Say "
+        f"how rows are written, as --format tsv; or --format jsonl for lines such as {row}."
     )
 
 
@@ -286,7 +243,7 @@ def _write_all(predictor: Any, rows: ColumnRows | LineRows, *, json_lines: bool)
     for asked, found in chain.from_iterable(answers(predictor, rows)):
         count += 1
         failed += "error" in found
-        hint = hint or encoding_hint(rows, [found["error"]] if "error" in found else [])
+        hint = hint or reading_hint(rows, [found["error"]] if "error" in found else [])
         _write(asked.row, found, json_lines=json_lines)
     if failed:
         said = f"{failed:,} of {count:,} rows could not be answered. {hint}"
@@ -312,11 +269,12 @@ def _one_line(answer: Any) -> str:
 
 
 def _interactive(predictor: Any, args: argparse.Namespace) -> int:
-    several = len(predictor.columns) > 1
-    for typed in typed_lines("a JSON object" if several else "a line"):
-        json_lines = args.json and (several or begins_as_json(typed))
-        raw = BytesIO(typed)
-        rows = LineRows(raw, "standard input", json_lines=json_lines, column=predictor.columns[0])
+    if args.format is None:
+        args.format = TEXT
+    if args.format == TEXT:
+        _check_one_column(predictor)
+    for typed in typed_lines("a line" if args.format == TEXT else "a JSON object"):
+        rows = _rows(predictor, args, BytesIO(typed))
         for asked, found in chain.from_iterable(answers(predictor, rows)):
             _write(asked.row, found, json_lines=args.json or args.vectors)
     return 0

@@ -172,4 +172,6 @@ def _source(folder: Path, predictor: Predictor) -> dict[str, Any]:
     info, data = RunFolder(folder).info, recorded_layout(predictor, folder)
     named = {"recipe": str(info.get("recipe", "")), "key": str(info.get("key", ""))}
     named["task"] = tasks.name_of(type(predictor.task)) or type(predictor.task).__name__
+    if data:
+        data["path"] = Path(data["path"]).name
     return {**named, "data": data} if data else named

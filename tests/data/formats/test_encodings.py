@@ -7,7 +7,7 @@ import pytest
 from textmill.data import text_pairs
 from textmill.data.bad_rows import BadRowsError
 from textmill.data.formats.by_suffix import column_format
-from textmill.data.input_files import input_layout, piped_layout
+from textmill.data.input_files import input_layout
 from textmill.data.pipeline.row_sources import read_csv, read_tsv
 from textmill.data.readers import read_table
 from textmill.data.text_lines import TextLines
@@ -180,9 +180,6 @@ def test_rows_to_predict_are_read_as_the_training_data_or_as_the_utf8_that_they_
         path.write_bytes(content)
         found = read_table(path, input_layout(path, config, ["text"])).columns["text"]
         assert found == [text for _, text in ROWS]
-        layout = piped_layout(content, config, ["text"], {}, said={"format"})
-        assert layout is not None
-        assert layout.encoding == encoding
 
 
 def test_pipelines_read_another_encoding(tmp_path):

@@ -4,7 +4,7 @@ import argparse
 import sys
 from typing import Any
 
-from textmill.cli.prediction.prediction_rows import ColumnRows, LineRows, answers, encoding_hint
+from textmill.cli.prediction.prediction_rows import ColumnRows, LineRows, answers, reading_hint
 from textmill.cli.prediction.row_progress import RowProgress
 from textmill.runs.prediction_file import PredictionFile
 from textmill.runtime.logging import printable
@@ -18,7 +18,7 @@ def write_file(predictor: Any, rows: ColumnRows | LineRows, args: argparse.Names
         for block in answers(predictor, rows):
             file.append([(asked.kept, answer) for asked, answer in block])
             progress.show(file.rows, block[-1][0].done)
-            hint = hint or encoding_hint(rows, [a["error"] for _, a in block if "error" in a])
+            hint = hint or reading_hint(rows, [a["error"] for _, a in block if "error" in a])
         progress.say(f"writing {args.output.name}")
         file.finish(rows.names)
     for name, called in file.renamed.items():

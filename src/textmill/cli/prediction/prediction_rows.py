@@ -1,16 +1,18 @@
 """The rows that ``textmill predict`` answers, each with its place in what they were read from."""
 
 import contextlib
-import json
 import os
+import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-HEAD_LINES, HEAD_BYTES = 100, 1 << 20
-"""What is looked at of a stream: as many rows as of a file, of which some may be long."""
+HEAD_LINES, HEAD_BYTES = 20, 1 << 20
+"""What is looked at of a stream: its first row may be a header, and have several lines."""
+OTHER_WIDTH = re.compile(r"wanted .*\bcolumns?, found \d+$")
+"""Why a row was not read that has another number of columns."""
 LONGEST = 100_000_000
 """Bytes of a line of text that is not held in memory; a text to summarize may be a book."""
 
@@ -61,39 +63,25 @@ class Peeked:
         return given or self._stream.read1(size)
 
 
-def encoding_hint(rows: "ColumnRows | LineRows", problems: Iterable[str]) -> str:
-    """What to do about rows that are not UTF-8, where there are such; else empty.
+def reading_hint(rows: "ColumnRows | LineRows", problems: Iterable[str]) -> str:
+    """What to do about rows that are not UTF-8, or have another number of columns; else empty.
 
     Args:
         rows: What was read.
         problems: The errors of rows, each after its place.
     """
+    from textmill.data.formats.header import columns_setting
     from textmill.text.encodings import UTF8, WINDOWS, is_undecodable
 
-    reasons = (problem.partition(": ")[2] for problem in problems)
-    if rows.encoding != UTF8 or not any(map(is_undecodable, reasons)):
-        return ""
-    return (
-        f"Rows that are not UTF-8 are read by encoding={WINDOWS}, if Windows or Excel wrote them."
-    )
-
-
-def begins_as_json(head: bytes) -> bool:
-    r"""Whether the first line that is not blank is JSON: an object, or a string as a whole.
-
-    Example:
-        >>> begins_as_json(b'\n{"text": "a"'), begins_as_json(b'"a"\n')
-        (True, True)
-        >>> begins_as_json(b'"Go," he said.\n'), begins_as_json(b"[Music]\n")
-        (False, False)
-    """
-    first = next(iter(head.removeprefix(b"\xef\xbb\xbf").strip().splitlines()), b"").strip()
-    if first.startswith(b"{"):
-        return True
-    try:
-        return first.startswith(b'"') and isinstance(json.loads(first), str)
-    except ValueError:
-        return False
+    reasons = [problem.partition(": ")[2] for problem in problems]
+    if rows.encoding == UTF8 and any(map(is_undecodable, reasons)):
+        return (
+            f"Rows that are not UTF-8 are read by encoding={WINDOWS}, if Windows or Excel wrote "
+            "them."
+        )
+    if isinstance(rows, ColumnRows) and any(map(OTHER_WIDTH.match, reasons)):
+        return f"Say where the columns are, as {columns_setting(rows.layout.columns)}."
+    return ""
 
 
 def answers(
@@ -124,24 +112,20 @@ def _answered(predictor: Any, asked: Asked, found: Iterator[Any]) -> tuple[Asked
 
 
 class LineRows:
-    """A row of each line: its text; or an object or a string that it is as JSON.
+    """A row of each line: its text.
 
     A line that training could not read has its problem: bad UTF-8, NUL, or nothing on it.
 
     Args:
         stream: Open for reading bytes; a DataError where it is no text.
         name: What errors call it.
-        json_lines: Whether lines are JSON.
         column: What a line of text is called where all columns are kept.
         encoding: What the lines are in.
     """
 
-    def __init__(
-        self, stream: Any, name: str, *, json_lines: bool, column: str, encoding: str = "utf-8"
-    ) -> None:
-        self.stream, self.name, self.json_lines = stream, name, json_lines
-        self.names, self._column = () if json_lines else (column,), column
-        self.batches, self.encoding = None, encoding
+    def __init__(self, stream: Any, name: str, *, column: str, encoding: str = "utf-8") -> None:
+        self.stream, self.name, self._column = stream, name, column
+        self.names, self.batches, self.encoding = (column,), None, encoding
 
     def size(self) -> int | None:
         """All bytes; None where that is not known."""
@@ -154,33 +138,12 @@ class LineRows:
         lines = bare_lines(longest=LONGEST, encoding=self.encoding)
         scan = lines.scan(self.stream, self.name)
         for number, found in scan:
-            place = f"line {number}"
+            problem = None
             if isinstance(found, BadRow):
-                shown = {} if self.json_lines else {self._column: found.text_excerpt}
-                yield Asked(place, found.text_excerpt, found.reason, shown, scan.place)
-                continue
-            (text,) = found
-            row, problem = _parsed(text) if self.json_lines else (text, None)
-            if problem is None and not text.strip():
+                text, problem = found.text_excerpt, found.reason
+            elif not (text := found[0]).strip():
                 problem = "the line is empty"
-            kept = row if isinstance(row, dict) else {} if row is None else {self._column: row}
-            yield Asked(place, row if problem is None else text, problem, kept, scan.place)
-
-
-def _parsed(line: str) -> tuple[Any, str | None]:
-    """A row that is JSON, and what is wrong with it."""
-    from textmill.data.formats.cells import json_of, text_problem
-
-    try:
-        row = json_of(line)
-    except ValueError as error:
-        return None, str(error)
-    if not isinstance(row, str | dict):
-        return None, f"wanted a JSON object or a JSON string, found {type(row).__name__}"
-    for key, value in row.items() if isinstance(row, dict) else [("text", row)]:
-        if isinstance(value, str) and (problem := text_problem(value)):
-            return None, f"{key!r}: {problem}"
-    return row, None
+            yield Asked(f"line {number}", text, problem, {self._column: text}, scan.place)
 
 
 class ColumnRows:
@@ -190,7 +153,7 @@ class ColumnRows:
         stream: The file.
         name: What errors call it.
         layout: A :class:`~textmill.data.formats.row_format.RowFormat`.
-        whole: Whether all that an object of JSON lines has is part of its row, and a text is one.
+        whole: Whether all that an object of JSON lines has is part of its row.
         keep: Whether all columns are kept; of Parquet and Arrow ``batches`` has them.
     """
 
@@ -208,7 +171,8 @@ class ColumnRows:
 
             self.batches = partial(record_batches, stream.name, layout.kind)
         self._names: dict[int, list[str]] = {}
-        self._whole, self._keep = whole and isinstance(layout, JsonLinesFormat), keep
+        self._is_json = isinstance(layout, JsonLinesFormat)
+        self._whole, self._keep = whole, keep
 
     @property
     def names(self) -> Sequence[str]:
@@ -232,7 +196,7 @@ class ColumnRows:
             bad = row if isinstance(row, BadRow) else BadRow(self.name, line, scan.byte, "", "")
             place = str(replace(bad, reason="")).removesuffix(": ")
             kept = self._kept() if self._keep else {}
-            found = scan.record if self._whole else None
+            found = scan.record if self._is_json else None
             if isinstance(found, str):
                 yield Asked(place, found, None, kept, scan.place)
             elif isinstance(row, BadRow):
@@ -241,7 +205,8 @@ class ColumnRows:
                 # What is not asked for but said, as a prefix, need not be in each row.
                 named = zip(layout.columns, row, strict=True)
                 read = {k: v for k, v in named if v != "" or k in layout.required}
-                yield Asked(place, {**(found or {}), **read}, None, kept, scan.place)
+                more = found if self._whole and found else {}
+                yield Asked(place, {**more, **read}, None, kept, scan.place)
 
     def _kept(self) -> Mapping[str, Any]:
         found = self.scan.record

@@ -1,4 +1,4 @@
-"""Rows that stand for other labels, characters, affixes or kinds there are not taken."""
+"""What is built with other labels, characters, affixes or kinds there is not taken."""
 
 import pytest
 import torch
@@ -17,7 +17,7 @@ from textmill.text.features.slots import Slots
 from textmill.text.features.spelling import Affixes, Characters
 from textmill.text.tokenizers.word_tokenizer import WordTokenizer
 from textmill.training.warm_start.initial_weights import Initial
-from textmill.training.warm_start.run_differences import standing_for
+from textmill.training.warm_start.run_differences import built_with
 
 SMALL = {"embedding": WordEmbedding.Config(dim=8), "encoder": LstmEncoder.Config(hidden_dim=6)}
 AFFIXES = Affixes([["ab", "cd"], ["ef"], ["xx"]], prefixes=[2], suffixes=[3], column="text")
@@ -31,27 +31,31 @@ SAME = {
 OTHERS = {
     "labels": (
         Labels(["stop", "go"]),
-        "number 0 is 'stop' here and 'go' there",
+        "number 0 of names is 'stop' here and 'go' there",
         ["intents.weight", "intents.bias"],
     ),
     "slots": (
         Slots(["time", "day"]),
-        "number 1 is 'B-time' here and 'B-day' there",
+        "number 0 of names is 'time' here and 'day' there",
         ["tags.weight", "tags.bias", "crf.transitions"],
     ),
     "characters": (
         Characters("abd", column="text"),
-        "number 2 is 'd' here and 'c' there",
-        ["characters.characters.weight"],
+        "number 2 of known is 'd' here and 'c' there",
+        [
+            "characters.characters.weight",
+            "characters.filters.0.weight",
+            "characters.filters.0.bias",
+        ],
     ),
     "affixes": (
         Affixes([["ab", "cd"], ["ef"], ["xx"]], prefixes=[3], suffixes=[3], column="text"),
-        "other prefixes",
+        "number 0 of prefixes is '3' here and '2' there",
         ["affixes.affixes.weight"],
     ),
     "dictionary": (
         GivenKinds(["song", "drink"], column="found"),
-        "number 0 is 'song' here and 'drink' there",
+        "number 0 of kinds is 'song' here and 'drink' there",
         ["dictionary.kinds.weight"],
     ),
 }
@@ -107,7 +111,9 @@ def test_labels_in_another_order_are_not_taken_for_each_other(tmp_path):
     place = saved(tagger("N", "V"), tmp_path)
     lines, kept = left(tagger("V", "N"), place)
     assert kept == ["scores.weight", "scores.bias", "crf.transitions"]
-    assert lines[1].startswith("Of other labels (number 0 is 'V' here and 'N' there), so left")
+    assert lines[1].startswith(
+        "Of other labels (number 0 of names is 'V' here and 'N' there), so left"
+    )
     assert left(tagger("N", "V"), place, scores="scores")[1][-1] == "crf.transitions"
 
 
@@ -124,8 +130,8 @@ def test_what_is_named_is_refused_and_its_neighbour_is_not(tmp_path):
         Initial(place, {"scores": "scores", "encoder": "encoder"}, task=here).check()
     assert str(caught.value) == (
         "trainer.initialize_from names 'scores', but scores.weight, scores.bias would be taken "
-        f"from {place}, which has other labels (number 0 is 'V' here and 'N' there). Set labels as "
-        "they are there, or name what to take without these."
+        f"from {place}, which has other labels (number 0 of names is 'V' here and 'N' there). "
+        "Set labels as they are there, or name what to take without these."
     )
     lines, _ = left(here, place, encoder="encoder")
     assert not any("other labels" in line for line in lines)
@@ -141,8 +147,8 @@ def test_a_source_of_which_nothing_else_fits_is_refused(tmp_path):
         Initial(place, {}, task=here).check()
     assert str(caught.value) == (
         f"trainer.initialize: nothing in {place} can be taken but scores.weight, scores.bias, and "
-        "it has other labels (number 0 is 'V' here and 'N' there). Name another run, or set these "
-        "as they are there."
+        "it has other labels (number 0 of names is 'V' here and 'N' there). Name another "
+        "run, or set these as they are there."
     )
 
 
@@ -164,5 +170,7 @@ def test_a_model_of_ones_own_is_looked_through():
             self.table = nn.Embedding(7, 3)
             self.head = nn.Linear(3, 2)
 
-    assert standing_for(Own(), "characters", Characters("abc")) == ["table.weight"]
-    assert standing_for(Own(), "labels", Labels(["a", "b"])) == ["head.weight", "head.bias"]
+    state = Own().state_dict()
+    characters, labels = Characters("abc"), Labels(["a", "b"])
+    assert built_with(Own(), "characters", characters, state) == ("table.weight",)
+    assert built_with(Own(), "labels", labels, state) == ("head.weight", "head.bias")

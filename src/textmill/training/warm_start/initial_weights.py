@@ -19,11 +19,9 @@ from textmill.models.lora import own_name
 from textmill.tasks.task import Task
 from textmill.text.processors.text_processor import TextProcessor
 from textmill.training.warm_start.run_differences import (
-    FittedInput,
-    belonging,
-    changed,
+    OtherIngredient,
     difference,
-    other_fitted,
+    other_ingredients,
     other_settings,
     tables,
     text_of,
@@ -47,8 +45,7 @@ class _Found(NamedTuple):
     tensors: dict[str, Tensor]  # all that are there, by their names there
     fit: dict[str, str]  # the pairs of the same name and shape
     taken: dict[str, str]  # those of the same meaning, too
-    others: list[FittedInput]  # what is not taken, for its rows stand for something else there
-    fitted: list[str]  # what was fitted otherwise there, in words
+    others: list[OtherIngredient]  # what is not taken, for it was built with something else there
 
 
 class Initial:
@@ -57,8 +54,8 @@ class Initial:
     A tensor is taken where name and shape are the same, or where only a submodule around it is not
     (``text.encoder`` here, ``encoder`` there); what is not there, or has another shape, stays as
     the recipe made it. Numbers are converted to the types here. Vectors of tokens are refused where
-    they were learned for another vocabulary. What has a row for each label, character, affix or
-    kind stays as it was where these are others there, and is refused where it was named.
+    they were learned for another vocabulary. What is built with labels, characters, numbers or
+    anything else that was fitted otherwise there stays as it was, and is refused if it is named.
 
     Args:
         source: A run folder (its best checkpoint is taken), a checkpoint, or the ``modules`` that a
@@ -93,7 +90,7 @@ class Initial:
         """Takes the weights; returns the lines of the report."""
         if self.source is None:
             return []
-        place, pairs, found, fit, taken, others, fitted = self.found or self._matched()
+        place, pairs, found, fit, taken, others = self.found or self._matched()
         self.found = None
         wanted = self.task.module.state_dict(keep_vars=True)
         with torch.no_grad():
@@ -104,8 +101,7 @@ class Initial:
         if said := [f"{h} ({there} there)" for h, there in elsewhere.items() if below(taken, h)]:
             lines.append(f"Of these, by another name: {_few(said)}.")
         other = [h for h, there in pairs.items() if there in found and h not in fit]
-        settings = other_settings(Path(self.source), self.task.module, taken)
-        if settings := settings + fitted:
+        if settings := other_settings(Path(self.source), self.task.module, taken):
             LOG.warning(
                 f"Weights are taken from {place} where they were trained with other settings: "
                 f"{_few(settings)}. Set them alike, unless this is meant."
@@ -161,16 +157,13 @@ class Initial:
         others = self._others(place, list(fit), other_text)
         left = {key for other in others for key in other.tensors}
         taken = {here: there for here, there in fit.items() if here not in left}
-        fitted = other_fitted(self.task.module, self.task.text, other_text, taken)
-        return _Found(place, pairs, found, fit, taken, others, fitted)
+        return _Found(place, pairs, found, fit, taken, others)
 
     def _others(
         self, place: Path, fit: Sequence[str], other_text: Callable[[], TextProcessor | None]
-    ) -> list[FittedInput]:
-        """What cannot be taken, for its rows stand for something else; refuses to do without."""
-        text = self.task.text
-        belong = belonging(self.task.module, text, fit)
-        others = changed(belong, text, other_text()) if belong else []
+    ) -> list[OtherIngredient]:
+        """What cannot be taken, for it was built with something else; refuses to do without."""
+        others = other_ingredients(self.task.module, self.task.text, other_text, fit)
         errors: list[TextmillError] = [
             UserError(
                 f"trainer.initialize_from names '{here}', but {_few(inside)} would be taken from "

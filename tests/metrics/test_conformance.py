@@ -1,9 +1,8 @@
-"""What holds for every metric: any split of the data, merged in any order, is one pass.
+"""What holds for every metric: batches in any order give the same values.
 
 A new metric is one line in CASES: how it is made, and rows of arguments to its update.
 """
 
-import json
 import math
 import random
 from collections.abc import Callable, Sequence
@@ -19,7 +18,7 @@ from textmill.metrics.accumulators import ExactMatch, SquadScores
 from textmill.metrics.classification import Classification, MultiLabel
 from textmill.metrics.frames import Frames, Trees
 from textmill.metrics.label_scores import LabelScores, Ranking
-from textmill.metrics.metric import Metric, MetricError
+from textmill.metrics.metric import Metric
 from textmill.metrics.regression import Regression
 from textmill.metrics.retrieval import Retrieval
 from textmill.metrics.rouge import Rouge
@@ -53,7 +52,6 @@ WORDS = [
 class Case:
     make: Callable[[], Metric]
     rows: list[tuple[Any, ...]]
-    keeps_rows: bool = False  # for ranks: up to a limit, which the metric's own test holds
 
 
 def sentence() -> str:
@@ -162,7 +160,7 @@ CASES = {
         lambda: Classification(["a", "b", "c"], positive="b"), pairs(["a", "b", "c"])
     ),
     "spans": Case(lambda: Spans(kinds=["PER", "LOC"]), tagged()),
-    "label scores": Case(lambda: LabelScores(LABELS, per_label=["b"]), scores(), keeps_rows=True),
+    "label scores": Case(lambda: LabelScores(LABELS, per_label=["b"]), scores()),
     "frames": Case(Frames, frames()),
     "trees": Case(Trees, trees()),
     "multilabel": Case(lambda: MultiLabel(LABELS), label_sets()),
@@ -170,9 +168,9 @@ CASES = {
     "exact match": Case(ExactMatch.Config().build, texts()),
     "question answering": Case(SquadScores, questions()),
     "rouge": Case(Rouge.Config().build, texts()),
-    "retrieval": Case(Retrieval, compared(), keeps_rows=True),
-    "retrieval of some": Case(lambda: Retrieval(limit=9), compared(), keeps_rows=True),
-    "regression": Case(Regression, numbers(), keeps_rows=True),
+    "retrieval": Case(Retrieval, compared()),
+    "retrieval of some": Case(lambda: Retrieval(limit=9), compared()),
+    "regression": Case(Regression, numbers()),
     "chrf++": Case(lambda: ChrF.Config(word_order=2).build(), texts()),
 }
 
@@ -189,58 +187,21 @@ def seen(case: Case, rows: list[tuple[Any, ...]]) -> Metric:
     return metric
 
 
-def parts(rows: list[Any], seed: int) -> list[list[Any]]:
-    """The rows in random order, cut into 1 to 6 parts, some of them empty."""
-    chance = random.Random(seed)
-    rows = chance.sample(rows, len(rows))
-    cuts = sorted(chance.choices(range(len(rows) + 1), k=chance.randint(0, 5)))
-    return [rows[a:b] for a, b in zip([0, *cuts], [*cuts, len(rows)], strict=True)]
-
-
 @pytest.mark.parametrize("seed", range(10))
-def test_merging_any_split_in_any_order_is_one_pass(case: Case, seed: int) -> None:
+def test_any_order_of_the_batches_gives_the_same_bits(case: Case, seed: int) -> None:
     whole = seen(case, case.rows)
-    merged = case.make()
-    for part in parts(case.rows, seed):
-        merged.merge(seen(case, part))
-    assert merged.compute() == whole.compute()
-    assert merged.details() == whole.details()
-    assert merged.state_dict() == whole.state_dict()
+    other = seen(case, random.Random(seed).sample(case.rows, len(case.rows)))
+    assert other.compute() == whole.compute()
+    assert other.details() == whole.details()
+    assert other.errors() == whole.errors()
 
 
-def test_merging_leaves_the_other_as_it_was(case: Case) -> None:
-    one, other = seen(case, case.rows[:20]), seen(case, case.rows[20:])
-    before = other.compute()
-    one.merge(other)
-    one.update(*case.rows[0])
-    assert other.compute() == before
-
-
-def test_a_state_survives_json_and_the_metric_goes_on(case: Case) -> None:
-    text = json.dumps(seen(case, case.rows[:30]).state_dict(), allow_nan=False)
-    resumed = seen(case, case.rows[:3])  # what it had seen is replaced, not added to
-    resumed.load_state_dict(json.loads(text))
-    for row in case.rows[30:]:
-        resumed.update(*row)
-    whole = seen(case, case.rows)
-    assert resumed.compute() == whole.compute()
-    assert resumed.details() == whole.details()
-
-
-def test_reset_is_as_new(case: Case) -> None:
-    metric = seen(case, case.rows)
-    metric.reset()
-    assert metric.state_dict() == case.make().state_dict()
-    metric.update(*case.rows[0])
-    once = seen(case, case.rows[:1]).compute()  # repr: one row may leave a label without a value
-    assert repr(metric.compute()) == repr(once)
-
-
-def test_compute_changes_nothing(case: Case) -> None:
+def test_a_value_between_changes_nothing(case: Case) -> None:
     metric = seen(case, case.rows[:30])
-    state = metric.state_dict()
-    assert metric.compute() == metric.compute()
-    assert metric.state_dict() == state
+    assert repr(metric.compute()) == repr(metric.compute())
+    for row in case.rows[30:]:
+        metric.update(*row)
+    assert metric.compute() == seen(case, case.rows).compute()
 
 
 def test_values_are_floats_with_a_direction_and_nan_when_empty(case: Case) -> None:
@@ -282,35 +243,6 @@ def test_the_error_of_f1_is_that_of_drawn_spans() -> None:
         drawn.append(spans.compute()["span_f1"])
         errors.append(spans.errors()["span_f1"])
     assert np.mean(errors) == pytest.approx(np.std(drawn), rel=0.1)
-
-
-def test_an_empty_metric_can_be_merged_and_saved(case: Case) -> None:
-    metric = seen(case, case.rows[:5])
-    before = metric.state_dict()
-    metric.merge(case.make())
-    assert metric.state_dict() == before
-    metric.load_state_dict(case.make().state_dict())
-    assert all(math.isnan(value) for value in metric.compute().values())
-
-
-def test_memory_does_not_grow_with_the_rows(case: Case) -> None:
-    if case.keeps_rows:
-        pytest.skip("its ranks need the rows")
-    once, often = case.make(), case.make()
-    for row in case.rows:
-        once.update(*row)
-    for _ in range(5):
-        for row in case.rows:
-            often.update(*row)
-    assert len(json.dumps(often.state_dict())) < len(json.dumps(once.state_dict())) + 100
-
-
-def test_a_state_that_is_none_adds_nothing(case: Case) -> None:
-    metric = seen(case, case.rows[:5])
-    before = metric.state_dict()
-    with pytest.raises(MetricError):
-        metric.merge_state({"what": 1})
-    assert metric.state_dict() == before
 
 
 def test_every_registered_metric_is_a_component_with_defaults() -> None:

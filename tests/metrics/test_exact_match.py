@@ -27,4 +27,4 @@ def test_a_text_without_a_list_of_references_adds_nothing(
         "ExactMatch needs a list of one or more references for each text, "
         f"but text 2 of 2 has {found}."
     )
-    assert metric.state_dict() == ExactMatch.Config().build().state_dict()
+    assert repr(metric.compute()) == repr(ExactMatch.Config().build().compute())

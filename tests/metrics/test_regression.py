@@ -56,19 +56,6 @@ def test_constants_have_no_correlation() -> None:
     assert math.isnan(scored([1.0, 2.0], [3.0, 3.0])["spearman"])
 
 
-def test_beyond_the_limit_ranks_are_not_kept_and_it_says_so() -> None:
-    metric = Regression(limit=3)
-    metric.update([1.0, 2.0], [1.0, 2.0])
-    other = Regression(limit=3)
-    other.update([3.0, 4.0], [3.0, 4.0])
-    metric.merge(other)
-    values = metric.compute()
-    assert math.isnan(values["spearman"])
-    assert values["pearson"] == 1.0
-    assert metric.details() == {"spearman": "over 3 rows: not measured"}
-    assert metric.state_dict()["pairs"] == []
-
-
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 def test_a_prediction_that_is_no_number_makes_no_value(bad: float) -> None:
     metric = Regression()

@@ -85,4 +85,4 @@ def test_references_are_a_list() -> None:
         "SquadScores needs a list of right answers (empty: none) for each question, "
         "but question 2 of 2 has the string 'Rome'."
     )
-    assert metric.state_dict() == SquadScores().state_dict()
+    assert repr(metric.compute()) == repr(SquadScores().compute())

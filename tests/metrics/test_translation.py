@@ -152,46 +152,31 @@ def test_tokenized_text_raises_no_warning(caplog: pytest.LogCaptureFixture) -> N
     assert caplog.text == ""
 
 
-def test_different_settings_do_not_merge() -> None:
-    one, other = Bleu.Config().build(), Bleu.Config(tokenize="char").build()
-    with pytest.raises(MetricError) as error:
-        one.merge(other)
-    version = sacrebleu.__version__
-    assert str(error.value) == (
-        f"bleu counts with the settings case:mixed|eff:no|tok:13a|smooth:exp|version:{version}"
-        f"|plain_spaces:yes, but the state to add was counted with "
-        f"case:mixed|eff:no|tok:char|smooth:exp|version:{version}|plain_spaces:yes."
-    )
-
-
 @pytest.mark.parametrize(
     ("hypotheses", "references", "message"),
     [
         (
             ["a", "b"],
             [["a"]],
-            "bleu needs the references of each text, but was given 2 texts and 1 lists of "
-            "references.",
+            "for the same rows, but was given 2 and 1 of them",
         ),
         (
             ["a", "b"],
             [["a"], []],
-            "bleu needs a list of one or more references per text, but text 2 of 2 has none.",
+            "text 2 of 2 has none",
         ),
         (
             ["a"],
             ["a"],
-            "bleu needs a list of one or more references per text, but text 1 of 1 has a bare "
-            "string.",
+            "text 1 of 1 has the string 'a'",
         ),
     ],
 )
 def test_what_cannot_be_scored_is_refused(
     hypotheses: list[str], references: list[Any], message: str
 ) -> None:
-    with pytest.raises(MetricError) as error:
+    with pytest.raises(MetricError, match=message):
         Bleu.Config().build().update(hypotheses, references)
-    assert str(error.value) == message
 
 
 def test_a_score_needs_text() -> None:

@@ -1,4 +1,4 @@
-"""Metrics that stream and merge exactly, and reporters that show and keep their values."""
+"""Metrics, and reporters that show and keep their values."""
 
 from typing import TYPE_CHECKING
 

@@ -1,26 +1,14 @@
-"""What metrics of rows and labels refuse: lengths that differ, doubled labels, a foreign state."""
+"""What metrics of rows and labels refuse: lengths that differ, doubled labels."""
 
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from textmill.metrics.metric import Metric, MetricError
 
 _A = TypeVar("_A")
 _B = TypeVar("_B")
-
-
-def check_state(
-    metric: Metric, state: Mapping[str, Any], settings: Mapping[str, Any], *keys: str
-) -> None:
-    """Refuses a state without the ``settings``, or with other ``keys`` beside them."""
-    if set(state) != {"settings", *keys} or state["settings"] != settings:
-        raise MetricError(
-            f"A {type(metric).__name__} counts with the settings {_brief(dict(settings))}, but the "
-            f"state to add has {_brief(state.get('settings'))} "
-            f"and the keys: {', '.join(sorted(state)) or 'none'}."
-        )
 
 
 def _brief(value: object) -> str:

@@ -208,7 +208,7 @@ class Classification(LabelCounted):
             raise MetricError(
                 f"The positive label must be one of {', '.join(self.labels)}, but is {positive!r}."
             )
-        super().__init__({"labels": list(self.labels), "positive": positive})
+        super().__init__()
 
     @override
     def update(self, gold: Sequence[str | None], predicted: Sequence[str]) -> None:
@@ -317,7 +317,7 @@ class MultiLabel(LabelCounted):
     def __init__(self, labels: Sequence[str]) -> None:
         self.labels = distinct_labels(self, labels)
         self._index = {label: str(i) for i, label in enumerate(self.labels)}
-        super().__init__({"labels": list(self.labels)})
+        super().__init__()
 
     @override
     def update(self, gold: Sequence[Collection[str]], predicted: Sequence[Collection[str]]) -> None:

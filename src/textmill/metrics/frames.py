@@ -220,9 +220,6 @@ class Frames(FrameCounts):
         (1.0, 0.0, 0.667)
     """
 
-    def __init__(self) -> None:
-        super().__init__({"frames": "flat"})
-
     @override
     def update(
         self,
@@ -257,9 +254,6 @@ class Trees(FrameCounts):
         >>> values["intent_accuracy"], values["frame_accuracy"], values["invalid_trees"]
         (0.5, 0.0, 0.5)
     """
-
-    def __init__(self) -> None:
-        super().__init__({"frames": "nested"})
 
     @override
     def update(self, gold: Sequence[str], predicted: Sequence[str]) -> None:

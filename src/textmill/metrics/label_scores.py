@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from textmill.metrics.checks import aligned, check_state, distinct_labels
-from textmill.metrics.metric import Direction, Metric, MetricError, State
+from textmill.metrics.checks import aligned, distinct_labels
+from textmill.metrics.metric import Direction, Metric, MetricError
 from textmill.metrics.streaming import Averaged
 
 _PRECISIONS = (0.2, 0.4, 0.6, 0.8, 0.9)
@@ -74,12 +74,6 @@ class LabelScores(Metric):
                     f"Values of their own are for labels among {', '.join(self.labels)}, "
                     f"but {label!r} is asked for."
                 )
-        names = {"labels": list(self.labels), "per_label": list(self.per_label)}
-        self._settings = {**names, "limit": limit}
-        self.reset()
-
-    @override
-    def reset(self) -> None:
         self._rows = self._not_numbers = 0
         self._kept = self._nothing()
 
@@ -141,26 +135,6 @@ class LabelScores(Metric):
             else f"over {self.limit:,} scores: not measured"
         )
         return dict.fromkeys(self.directions(), text)
-
-    @override
-    def state_dict(self) -> State:
-        return {
-            "settings": dict(self._settings),
-            "rows": self._rows,
-            "not_numbers": self._not_numbers,
-            "scores": [[sorted(scores) for scores in kept] for kept in self._kept.values()],
-        }
-
-    @override
-    def merge_state(self, state: Mapping[str, Any]) -> None:
-        check_state(self, state, self._settings, "rows", "not_numbers", "scores")
-        self._rows += state["rows"]
-        self._not_numbers += state["not_numbers"]
-        for kept, (positive, negative) in zip(self._kept.values(), state["scores"], strict=True):
-            kept.positive.extend(positive)
-            kept.negative.extend(negative)
-        if not self._is_measured():
-            self._kept = self._nothing()
 
     def _is_measured(self) -> bool:
         return self._rows * len(self.labels) <= self.limit and not self._not_numbers

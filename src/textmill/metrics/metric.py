@@ -1,12 +1,11 @@
-"""A metric: numbers that stream in, merge exactly, and come out as named values.
+"""A metric: what is added to it in batches comes out as named values.
 
 Nothing here knows tasks, batches or the trainer.
 """
 
-import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, final
+from typing import Any, Literal
 
 from typing_extensions import override
 
@@ -18,27 +17,22 @@ from textmill.errors import UserError
 Direction = Literal["higher", "lower"]
 """Which values are better."""
 
-State = dict[str, Any]
-"""Plain JSON: strings, integers, finite floats, booleans, None, lists and dictionaries of them."""
-
 
 class MetricError(UserError):
-    """A metric was given something it cannot count, or a state that is not its own."""
+    """A metric was given something that it cannot count."""
 
 
 class Metric(ABC):
     """Base of all metrics.
 
-    Whatever the split of the data into updates, ranks or saved states, ``compute`` gives the same
-    bits as one pass over everything: an implementation keeps integers, or sums that do not round.
-    Memory does not grow with the number of rows, but in metrics of ranks, which need the rows and
-    keep them up to a stated limit.
+    With several ranks the answers of all are added on the first, which computes the values once.
+    Their order is not that of one rank: ``compute`` of our own gives the same bits in every order,
+    since they keep integers, rows that they sort, or sums that do not round.
 
     Example:
         >>> from collections.abc import Mapping
         >>> class Longest(Metric):
-        ...     def __init__(self):
-        ...         self.reset()
+        ...     longest = 0
         ...
         ...     def update(self, text: str) -> None:
         ...         self.longest = max(self.longest, len(text))
@@ -48,20 +42,10 @@ class Metric(ABC):
         ...
         ...     def directions(self) -> Mapping[str, Direction]:
         ...         return {"longest": "lower"}
-        ...
-        ...     def reset(self) -> None:
-        ...         self.longest = 0
-        ...
-        ...     def state_dict(self) -> State:
-        ...         return {"longest": self.longest}
-        ...
-        ...     def merge_state(self, state: Mapping[str, Any]) -> None:
-        ...         self.longest = max(self.longest, state["longest"])
-        >>> ours, theirs = Longest(), Longest()
-        >>> ours.update("warp"), theirs.update("textmill and warp")
-        (None, None)
-        >>> ours.merge(theirs)
-        >>> ours.compute()
+        >>> metric = Longest()
+        >>> metric.update("warp")
+        >>> metric.update("textmill and warp")
+        >>> metric.compute()
         {'longest': 17.0}
     """
 
@@ -92,41 +76,6 @@ class Metric(ABC):
     def details(self) -> dict[str, str]:
         """What is needed to repeat a value (a signature), by its name; often nothing."""
         return {}
-
-    @abstractmethod
-    def reset(self) -> None:
-        """Forgets everything that was added."""
-
-    @abstractmethod
-    def state_dict(self) -> State:
-        """Everything that was added, as plain JSON."""
-
-    @abstractmethod
-    def merge_state(self, state: Mapping[str, Any]) -> None:
-        """Adds what another metric of the same settings has seen, from its ``state_dict``.
-
-        Ranks exchange these states; the order in which they are added changes nothing.
-        """
-
-    @final
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Becomes what ``state`` describes; a state that does not fit leaves the metric empty."""
-        self.reset()
-        self.merge_state(state)
-
-    @final
-    def merge(self, other: "Metric") -> None:
-        """Adds what ``other`` has seen; ``other`` stays as it is.
-
-        Raises:
-            MetricError: ``other`` is a metric of another kind, or has other settings.
-        """
-        if type(other) is not type(self):
-            raise MetricError(
-                f"A {type(self).__name__} can only be merged with a {type(self).__name__}, "
-                f"but was given a {type(other).__name__}."
-            )
-        self.merge_state(copy.deepcopy(other.state_dict()))
 
 
 class RowMetric(Metric, Component):

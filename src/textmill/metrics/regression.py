@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from textmill.metrics.checks import aligned, check_state, nan_without
-from textmill.metrics.metric import Direction, Metric, MetricError, State
+from textmill.metrics.checks import aligned, nan_without
+from textmill.metrics.metric import Direction, Metric, MetricError
 from textmill.metrics.streaming import rounded
 
 _SUMS = ("gold", "predicted", "gold_gold", "predicted_predicted", "gold_predicted", "absolute")
@@ -26,12 +26,10 @@ class Regression(Metric):
     correlation of the ranks, equal numbers sharing the mean of theirs, as in SciPy. Correlations of
     fewer than two distinct numbers, and ``r2`` where all right ones are equal, are NaN.
 
-    Sums are exact: the result is the same in every order, and rounded once. Ranks need the rows:
-    up to ``limit`` of them are kept (16 bytes each); with more, ``spearman`` is NaN and ``details``
-    say so. A prediction that is no finite number makes all values NaN, and ``details`` say so.
+    Sums are exact: the result is the same in every order, and rounded once. A prediction that is no
+    finite number makes all values NaN, and ``details`` say so.
 
     Args:
-        limit: Most rows kept for ``spearman``.
         only: The values that are wanted, where numbers are of other units; None: all.
 
     Example:
@@ -41,12 +39,8 @@ class Regression(Metric):
         {'mse': 0.833, 'mae': 0.667, 'r2': -0.25, 'pearson': 0.933, 'spearman': 1.0}
     """
 
-    def __init__(self, *, limit: int = 1_000_000, only: Collection[str] | None = None) -> None:
-        self.limit, self.only = limit, only
-        self.reset()
-
-    @override
-    def reset(self) -> None:
+    def __init__(self, *, only: Collection[str] | None = None) -> None:
+        self.only = only
         self._rows = self._not_finite = 0
         self._sums = dict.fromkeys(_SUMS, Fraction(0))
         self._kept = (array("d"), array("d"))  # right numbers, predictions
@@ -76,7 +70,8 @@ class Regression(Metric):
             terms = (a, b, a * a, b * b, a * b, abs(a - b))
             for name, term in zip(_SUMS, terms, strict=True):
                 self._sums[name] += term
-        self._keep(finite)
+            self._kept[0].append(right)
+            self._kept[1].append(given)
 
     @override
     def compute(self) -> dict[str, float]:
@@ -109,35 +104,7 @@ class Regression(Metric):
         if self._not_finite:
             text = f"{self._not_finite:,} of {self._rows:,} predictions are not finite"
             return dict.fromkeys(self.directions(), text)
-        if self._rows > self.limit:
-            return {"spearman": f"over {self.limit:,} rows: not measured"}
         return {}
-
-    @override
-    def state_dict(self) -> State:
-        return {
-            "settings": {"limit": self.limit},
-            "rows": self._rows,
-            "not_finite": self._not_finite,
-            "sums": {name: str(total) for name, total in self._sums.items()},
-            "pairs": [list(pair) for pair in sorted(zip(*self._kept, strict=True))],
-        }
-
-    @override
-    def merge_state(self, state: Mapping[str, Any]) -> None:
-        check_state(self, state, {"limit": self.limit}, "rows", "not_finite", "sums", "pairs")
-        self._rows += state["rows"]
-        self._not_finite += state["not_finite"]
-        for name in _SUMS:
-            self._sums[name] += Fraction(state["sums"][name])
-        self._keep([(right, given) for right, given in state["pairs"]])
-
-    def _keep(self, pairs: Sequence[tuple[float, float]]) -> None:
-        for right, given in pairs:
-            self._kept[0].append(right)
-            self._kept[1].append(given)
-        if self._rows > self.limit or self._not_finite:
-            self._kept = (array("d"), array("d"))  # nothing will be measured of them
 
     def _spearman(self) -> float:
         # Ranks times two are whole numbers, whose sums of products are exact.

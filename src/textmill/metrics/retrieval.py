@@ -3,7 +3,6 @@
 import hashlib
 import json
 import math
-from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
 from typing import Any, final
 
@@ -11,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from textmill.metrics.checks import check_state, nan_without
-from textmill.metrics.metric import Direction, Metric, MetricError, State
+from textmill.metrics.checks import nan_without
+from textmill.metrics.metric import Direction, Metric, MetricError
 
 BLOCK = 1024
 """Questions that are compared with all texts at a time."""
@@ -46,10 +45,6 @@ class Retrieval(Metric):
 
     def __init__(self, *, limit: int = 10_000) -> None:
         self.limit = limit
-        self.reset()
-
-    @override
-    def reset(self) -> None:
         self._kept: dict[str, Kept] = {}
         self._left_out = self._not_finite = False
 
@@ -101,28 +96,6 @@ class Retrieval(Metric):
             among = f"among {len(self._kept):,} of the rows"
             return dict.fromkeys(self.directions(), among)
         return {}
-
-    @override
-    def state_dict(self) -> State:
-        self._prune(self.limit)
-        return {
-            "settings": {"limit": self.limit},
-            "left_out": self._left_out,
-            "not_finite": self._not_finite,
-            "rows": {
-                key: [list(texts), b64encode(vectors).decode()]
-                for key, (texts, vectors) in sorted(self._kept.items())
-            },
-        }
-
-    @override
-    def merge_state(self, state: Mapping[str, Any]) -> None:
-        check_state(self, state, {"limit": self.limit}, "left_out", "not_finite", "rows")
-        self._left_out |= state["left_out"]
-        self._not_finite |= state["not_finite"]
-        for key, (texts, vectors) in state["rows"].items():
-            self._keep(key, (tuple(texts), b64decode(vectors)))
-        self._prune(2 * self.limit)
 
     def _keep(self, key: str, row: Kept) -> None:
         # Vectors of one text differ by rounding from batch to batch: one of them is chosen.

@@ -197,8 +197,7 @@ class Rouge(Averaged, TextMetric):
     config: Config
 
     def __init__(self, config: Config) -> None:
-        settings = {"chosen_by": config.chosen_by, "stems": config.stems}
-        super().__init__(dict.fromkeys(config.kinds, "higher"), settings)
+        super().__init__(dict.fromkeys(config.kinds, "higher"))
         self.config = config
         self._choose = None if config.chosen_by is None else _SCORES[config.chosen_by]
 

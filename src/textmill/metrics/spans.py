@@ -61,7 +61,7 @@ class Spans(LabelCounted):
             )
         self.scheme, self.kinds = scheme, tuple(dict.fromkeys(kinds or ()))
         self._of_kinds = kinds is not None
-        super().__init__({"scheme": scheme, "kinds": list(self.kinds)})
+        super().__init__()
 
     @override
     def update(self, gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> None:

@@ -12,14 +12,14 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import Any, final
+from typing import final
 
 import torch
 from torch import Tensor
 from typing_extensions import override
 
-from textmill.metrics.checks import check_state, share_error
-from textmill.metrics.metric import Direction, Metric, MetricError, State
+from textmill.metrics.checks import share_error
+from textmill.metrics.metric import Direction, Metric, MetricError
 
 _FRACTION = re.compile(r"-?\d+(/\d+)?")
 _MOST_PENDING = 1024  # 0-d tensors that wait; 512 bytes each on CUDA, so at most 0.5 MB
@@ -111,7 +111,7 @@ class SumCount(Metric):
 
     def __init__(self, name: str, *, better: Direction) -> None:
         self.name, self.better = name, better
-        self.reset()
+        self._total, self._count = ExactSum(), ExactSum()
 
     @final
     @override
@@ -122,27 +122,6 @@ class SumCount(Metric):
         """
         self._total.add(total)
         self._count.add(count)
-
-    @final
-    @override
-    def reset(self) -> None:
-        self._total, self._count = ExactSum(), ExactSum()
-
-    @final
-    @override
-    def state_dict(self) -> State:
-        return {"total": self._total.state(), "count": self._count.state()}
-
-    @final
-    @override
-    def merge_state(self, state: Mapping[str, Any]) -> None:
-        if set(state) != {"total", "count"}:
-            raise MetricError(
-                f"The state of a {type(self).__name__} has the keys total and count, "
-                f"but this one has: {', '.join(sorted(state)) or 'none'}."
-            )
-        self._total.add_state(state["total"])
-        self._count.add_state(state["count"])
 
     @property
     def count(self) -> float:
@@ -252,19 +231,11 @@ class Averaged(Metric):
 
     Args:
         directions: The names of the values, and which are better.
-        settings: What decides how is measured, as plain JSON: only states of equal ones are added.
     """
 
-    def __init__(
-        self, directions: Mapping[str, Direction], settings: Mapping[str, Any] | None = None
-    ) -> None:
-        self._directions, self._settings = dict(directions), dict(settings or {})
-        self.reset()
-
-    @final
-    @override
-    def reset(self) -> None:
-        self._means = {name: Mean(name) for name in self._directions}
+    def __init__(self, directions: Mapping[str, Direction]) -> None:
+        self._directions = dict(directions)
+        self._means = {name: Mean(name) for name in directions}
 
     @final
     def add(self, name: str, *terms: float) -> None:
@@ -284,36 +255,14 @@ class Averaged(Metric):
     def directions(self) -> Mapping[str, Direction]:
         return dict(self._directions)
 
-    @final
-    @override
-    def state_dict(self) -> State:
-        means = {name: mean.state_dict() for name, mean in self._means.items()}
-        return {"settings": dict(self._settings), "means": means}
-
-    @final
-    @override
-    def merge_state(self, state: Mapping[str, Any]) -> None:
-        check_state(self, state, self._settings, "means")
-        for name, mean in self._means.items():
-            mean.merge_state(state["means"][name])
-
 
 class Counted(Metric):
     """Base of metrics that follow from whole numbers, each under a group and a name in it.
 
     Higher values are the better ones.
-
-    Args:
-        settings: What decides how is counted, as plain JSON: only states of equal ones are added.
     """
 
-    def __init__(self, settings: Mapping[str, Any]) -> None:
-        self._settings = dict(settings)
-        self.reset()
-
-    @final
-    @override
-    def reset(self) -> None:
+    def __init__(self) -> None:
         self._counts: dict[str, Counter[str]] = {}
 
     @final
@@ -330,22 +279,6 @@ class Counted(Metric):
     def counts(self, group: str) -> Mapping[str, int]:
         """The counts of a group by name, a missing one being 0."""
         return self._counts.get(group, Counter())
-
-    @final
-    @override
-    def state_dict(self) -> State:
-        counts = {
-            group: {name: n for name, n in sorted(numbers.items()) if n}
-            for group, numbers in sorted(self._counts.items())
-            if any(numbers.values())
-        }
-        return {"settings": dict(self._settings), "counts": counts}
-
-    @final
-    @override
-    def merge_state(self, state: Mapping[str, Any]) -> None:
-        check_state(self, state, self._settings, "counts")
-        self.add(state["counts"])
 
 
 @final

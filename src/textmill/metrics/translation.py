@@ -1,10 +1,4 @@
-"""BLEU and chrF of generated text, by sacrebleu, from statistics that add up.
-
-sacrebleu scores a corpus from a short list of integers per sentence (n-gram matches, n-gram totals,
-lengths). Only their sum is kept: memory does not grow with the corpus, two halves merge exactly,
-and the scores are those of ``sacrebleu.corpus_bleu`` and ``sacrebleu.corpus_chrf`` on all sentences
-at once.
-"""
+"""BLEU and chrF of generated text, by sacrebleu."""
 
 import itertools
 import math
@@ -15,7 +9,8 @@ from typing_extensions import override
 
 from textmill.metrics import registries
 from textmill.metrics.accumulators import TextMetric
-from textmill.metrics.metric import Direction, MetricError, State
+from textmill.metrics.checks import with_references
+from textmill.metrics.metric import Direction, MetricError
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.base import Metric as Scorer
@@ -35,47 +30,47 @@ def plain_spaces(text: str) -> str:
 
 
 class CorpusScore(TextMetric):
-    """Base of corpus scores by sacrebleu, as sums of integers; ``details`` has the signature."""
+    """Base of corpus scores by sacrebleu, which scores all texts at once.
+
+    ``details`` has the signature.
+    """
 
     def __init__(self, name: str, scorer: "Scorer", *, normalize_spaces: bool) -> None:
         self.name = name
-        self._scorer, self._normalize = scorer, normalize_spaces
-        self.reset()
+        self._scorer = scorer
+        self._read = plain_spaces if normalize_spaces else str
+        self._texts: list[str] = []
+        self._references: list[list[str]] = []
+        self._score: Score | None = None
 
     @final
     @override
-    def update(self, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> None:
+    def update(self, texts: Sequence[str], references: Sequence[Sequence[str]]) -> None:
         """Adds generated texts, each with one or more correct ones; rows may have other numbers.
 
         Raises:
             MetricError: The lengths differ, or a row has no reference.
         """
-        self._check(hypotheses, references)
-        if not hypotheses:
-            return
-        if self._normalize:
-            hypotheses = [plain_spaces(text) for text in hypotheses]
-            references = [[plain_spaces(text) for text in texts] for texts in references]
-        # sacrebleu takes references as streams: all first ones, all second ones, ...
-        streams: list[Any] = [list(stream) for stream in itertools.zip_longest(*references)]
-        # These two functions of it are not public, and nothing public gives chrF's statistics; that
-        # they do what corpus_bleu and corpus_chrf do is held by tests/metrics/test_translation.py.
-        rows = self._scorer._extract_corpus_statistics(list(hypotheses), streams)
-        self._add([sum(column) for column in zip(*rows, strict=True)], len(rows))
-        self._num_references.update(len(texts) for texts in references)
+        for text, right in with_references(self, texts, references):
+            self._texts.append(self._read(text))
+            self._references.append([self._read(one) for one in right])
+        self._score = None
 
     @final
     @override
     def compute(self) -> dict[str, float]:
-        return {self.name: float(self.score().score) if self._rows else math.nan}
+        return {self.name: float(self.score().score) if self._texts else math.nan}
 
     @final
     def score(self) -> "Score":
         """Sacrebleu's own object, with precisions and brevity penalty; there must be a row."""
-        if not self._rows:
+        if not self._texts:
             raise MetricError(f"{self.name} has seen no text yet, so it has no score.")
-        score: Score = self._scorer._compute_score_from_stats(list(self._statistics))
-        return score
+        if self._score is None:
+            # sacrebleu takes references as streams: all first ones, all second ones, ...
+            streams: list[Any] = [list(each) for each in itertools.zip_longest(*self._references)]
+            self._score = self._scorer.corpus_score(self._texts, streams)
+        return self._score
 
     @final
     @override
@@ -86,65 +81,10 @@ class CorpusScore(TextMetric):
     @override
     def details(self) -> dict[str, str]:
         """Sacrebleu's signature; ``nrefs:var`` where rows differ in their number of references."""
-        if not self._rows:
+        if not self._texts:
             return {}
-        self._scorer.num_refs = (  # sacrebleu sets it when it reads references
-            min(self._num_references) if len(self._num_references) == 1 else -1
-        )
+        self.score()  # it is of the references that sacrebleu read last
         return {self.name: str(self._scorer.get_signature())}
-
-    @final
-    @override
-    def reset(self) -> None:
-        self._rows = 0
-        self._statistics: list[int] = []
-        self._num_references: set[int] = set()
-
-    @final
-    @override
-    def state_dict(self) -> State:
-        return {
-            "settings": self._settings(),
-            "rows": self._rows,
-            "statistics": list(self._statistics),
-            "num_references": sorted(self._num_references),
-        }
-
-    @final
-    @override
-    def merge_state(self, state: Mapping[str, Any]) -> None:
-        if state.get("settings") != self._settings():
-            raise MetricError(
-                f"{self.name} counts with the settings {self._settings()}, "
-                f"but the state to add was counted with {state.get('settings')}."
-            )
-        if state["rows"]:
-            self._add(state["statistics"], state["rows"])
-            self._num_references.update(state["num_references"])
-
-    def _settings(self) -> str:
-        signature = self._scorer._SIGNATURE_TYPE({**vars(self._scorer), "num_refs": 0})
-        signature.info["nrefs"] = None  # the one part that the data decides
-        return f"{signature}|plain_spaces:{'yes' if self._normalize else 'no'}"
-
-    def _add(self, statistics: Sequence[int], rows: int) -> None:
-        mine = self._statistics or [0] * len(statistics)
-        self._statistics = [a + int(b) for a, b in zip(mine, statistics, strict=True)]
-        self._rows += rows
-
-    def _check(self, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> None:
-        if len(hypotheses) != len(references):
-            raise MetricError(
-                f"{self.name} needs the references of each text, but was given "
-                f"{len(hypotheses)} texts and {len(references)} lists of references."
-            )
-        for row, texts in enumerate(references):
-            if isinstance(texts, str) or not texts:
-                found = "a bare string" if isinstance(texts, str) else "none"
-                raise MetricError(
-                    f"{self.name} needs a list of one or more references per text, "
-                    f"but text {row + 1} of {len(references)} has {found}."
-                )
 
 
 @final

@@ -2,15 +2,16 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import torch
 from torch import nn
 
-from textmill.metrics.metric import Direction, Metric
+from textmill.metrics.metric import Direction
 from textmill.runtime.ranks import Ranks
-from textmill.tasks.task import Batches, DetailedBatches, Metrics, Task, outputs_of
+from textmill.tasks.task import Batches, DetailedBatches, Metrics, Outputs, Task, outputs_of
+from textmill.text.cells import Rows
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -66,17 +67,70 @@ def evaluate(
         ranks the first has the rows.
     """
     metrics = task.metrics()
-    found: list[list[dict[str, Any]]] = []
+    together = ranks is not None and ranks.size > 1
+    rows: list[dict[str, Any]] = []
+    share: list[tuple[Outputs, Rows] | None] = []
     with _inference(task.module):
         for batch in batches:
             poll()
-            found.append([] if batch is None else _measured(task, batches, batch, metrics))
-    if ranks is not None and ranks.size > 1:
-        found += [_answered_together(task, batches, metrics, ranks)]
-        metrics = _merged(task, metrics, ranks)
-        shares = zip(*ranks.gather_to_main(found), strict=True)
-        found = [[row for answered in share for row in answered] for share in shares]
-    rows = [row for answered in found for row in answered]
+            measured = None
+            if batch is not None:
+                examples = batches.examples(batch)
+                measured = outputs_of(task, batch, examples), examples
+            if together:
+                share.append(measured)
+            elif measured:
+                rows += _added(task, metrics, *measured)
+    if ranks is None or not together:
+        return _evaluation(task, batches, metrics, rows)
+    own = [measured and (measured[0].on_host(), measured[1]) for measured in share]
+    unfinished = task.unfinished() if isinstance(task, PartsOfRows) else None
+    shares = ranks.gather_to_main((own, unfinished))
+    whole = _of_all(task, batches, shares) if shares else None
+    # The others have the values, which decide how the run goes on, but no rows.
+    told = ranks.gather(whole and replace(whole, rows=[]))[0]
+    evaluation = whole or told
+    assert evaluation is not None, "rank 0 has it"
+    return evaluation
+
+
+def _added(task: Task, metrics: Metrics, outputs: Outputs, examples: Rows) -> list[dict[str, Any]]:
+    """Adds one batch to the metrics; gives its answered rows."""
+    task.aggregate(metrics, outputs, examples)
+    answered = sorted(outputs.answers.items())
+    return [{**examples[i], **task.answer_row(answer)} for i, answer in answered]
+
+
+def _of_all(task: Task, batches: Batches, shares: Sequence[tuple[list[Any], Any]]) -> Evaluation:
+    """The evaluation of all ranks' outputs, on rank 0."""
+    metrics = task.metrics()
+    rows: list[dict[str, Any]] = []
+    for batch in zip(*(share for share, _ in shares), strict=True):
+        for measured in filter(None, batch):
+            rows += _added(task, metrics, *measured)
+    if isinstance(task, PartsOfRows):
+        rows += _answered_together(task, batches, metrics, [parts for _, parts in shares])
+    return _evaluation(task, batches, metrics, rows)
+
+
+def _answered_together(
+    task: Task, batches: Batches, metrics: Metrics, parts: Sequence[Any]
+) -> list[dict[str, Any]]:
+    """Adds the rows that no rank has whole; gives them with their answers."""
+    assert isinstance(task, PartsOfRows)
+    answers = dict(sorted(task.finished(parts).items()))
+    if not answers:
+        return []
+    own: Any = getattr(batches, "rows", None)
+    examples = [{"row": number, **own[number]} for number in answers]
+    task.add_answers(metrics, list(answers.values()), examples)
+    answered = zip(examples, answers.values(), strict=True)
+    return [{**example, **task.answer_row(answer)} for example, answer in answered]
+
+
+def _evaluation(
+    task: Task, batches: Batches, metrics: Metrics, rows: list[dict[str, Any]]
+) -> Evaluation:
     rows.sort(key=lambda row: row.get("row", 0))
     directions = {
         name: way for metric in metrics.values() for name, way in metric.directions().items()
@@ -86,41 +140,6 @@ def evaluate(
     remarks = tuple(task.remarks(metrics))
     errors = task.errors(metrics)
     return Evaluation(task.reduce(metrics), directions, details, rows, remarks, errors)
-
-
-def _measured(task: Task, batches: Batches, batch: Any, metrics: Metrics) -> list[dict[str, Any]]:
-    """Adds one batch to the metrics; gives its answered rows."""
-    examples = batches.examples(batch)
-    outputs = outputs_of(task, batch, examples)
-    task.aggregate(metrics, outputs, examples)
-    answered = sorted(outputs.answers.items())
-    return [{**examples[i], **task.answer_row(answer)} for i, answer in answered]
-
-
-def _answered_together(
-    task: Task, batches: Batches, metrics: Metrics, ranks: Ranks
-) -> list[dict[str, Any]]:
-    """Adds the rows that no rank has whole, on rank 0; gives them with their answers."""
-    if not isinstance(task, PartsOfRows):
-        return []
-    parts = ranks.gather_to_main(task.unfinished())
-    answers = dict(sorted(task.finished(parts).items())) if parts else {}
-    if not answers:
-        return []
-    rows: Any = getattr(batches, "rows", None)
-    examples = [{"row": number, **rows[number]} for number in answers]
-    task.add_answers(metrics, list(answers.values()), examples)
-    answered = zip(examples, answers.values(), strict=True)
-    return [{**example, **task.answer_row(answer)} for example, answer in answered]
-
-
-def _merged(task: Task, metrics: Metrics, ranks: Ranks) -> dict[str, Metric]:
-    """The metrics of all ranks, on each of them."""
-    merged = task.metrics()
-    for states in ranks.gather({name: metric.state_dict() for name, metric in metrics.items()}):
-        for name, state in states.items():
-            merged[name].merge_state(state)
-    return merged
 
 
 def answer_batches(

@@ -8,7 +8,7 @@ trainer.
 import logging
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import torch
@@ -78,6 +78,13 @@ class Outputs:
     loss: Loss
     answers: Mapping[int, Any] = field(default_factory=dict)
     """Answers by position in the batch, for the positions that were decoded."""
+
+    def on_host(self) -> "Outputs":
+        """The same, with a loss that another process can read."""
+        loss = self.loss
+        sums = {name: value.cpu() for name, value in loss.sums.items()}
+        loss = replace(loss, total=loss.total.cpu(), count=loss.count.cpu(), sums=sums)
+        return replace(self, loss=loss)
 
 
 @runtime_checkable

@@ -31,11 +31,10 @@ class Ended:
     def poll(self) -> int:
         return self.code
 
-    def stop(self) -> bool:
-        return True
-
-    def kill(self) -> None:
+    def stop(self) -> None:
         return
+
+    kill = stop
 
 
 def in_process(monkeypatch, folder: Path) -> Path:

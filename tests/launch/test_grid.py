@@ -262,7 +262,6 @@ class Fake(LocalJob):
 
     def stop(self):
         self.stopped, self.code = True, 143
-        return True
 
     def kill(self):
         self.code = -9

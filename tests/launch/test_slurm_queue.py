@@ -161,7 +161,7 @@ def test_a_job_that_was_cancelled_while_it_waited_has_ended(slurm, tmp_path, mon
     assert "error: job 4711 has left Slurm's queue without a result" in log.read_text()
 
     job = jobs.start(["train", "tiny.py"], log, "b")
-    assert job.stop()
+    job.stop()
     assert job.poll() == 128 + signal.SIGTERM
 
 

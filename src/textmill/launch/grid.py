@@ -122,7 +122,7 @@ class Grid:
                     if run.job is not None:
                         run.job.kill()
                 raise
-            if stop.received is not None:
+            if stop.received is not None and self.stopping:
                 raise RunStoppedError(
                     stop.received,
                     f"Stopped by {signal.Signals(stop.received).name}: {self.count} of "
@@ -157,7 +157,7 @@ class Grid:
             if code is not None or (run.job is None and owner_of(run.cell.folder) is None):
                 self.at_work.remove(run)
                 self.ended(run, code)
-            elif run.job is not None and (why_not := self.source.hopeless(run.cell)):
+            elif run.job and not run.asked and (why_not := self.source.hopeless(run.cell)):
                 run.stop("pruned", why_not)
 
     def stop(self, reason: str) -> None:

@@ -38,8 +38,8 @@ class Job(Protocol):
         """The exit code; negative or above 128 for a signal; None while it waits or runs."""
         ...
 
-    def stop(self) -> bool:
-        """Asks it to save and end; tells whether it can be asked."""
+    def stop(self) -> None:
+        """Asks it to save and end."""
         ...
 
     def kill(self) -> None:

@@ -32,11 +32,10 @@ class LocalJob:
         """The exit code, negative for the signal that ended it; None while it runs."""
         return self.process.poll()
 
-    def stop(self) -> bool:
+    def stop(self) -> None:
         """Asks it to save and end: a run goes on from there by the same command."""
         if self.poll() is None:
             self.process.terminate()
-        return True
 
     def kill(self) -> None:
         """Ends it and all it started, at once."""

@@ -212,11 +212,10 @@ class RayJob:
                 self._code = 128 + signal.SIGTERM if self._stopped else 1
         return self._code
 
-    def stop(self) -> bool:
+    def stop(self) -> None:
         """Asks it to save and end."""
         self._stopped = True
         self._engine.cancel(self._task)
-        return True
 
     def kill(self) -> None:
         """The same: what Ray would kill is its own worker, and not the command."""

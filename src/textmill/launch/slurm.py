@@ -204,11 +204,10 @@ class SlurmJob:
         self._missed = self._missed or answered
         return self._stopped or answered > self._missed
 
-    def stop(self) -> bool:
+    def stop(self) -> None:
         """Asks Slurm to end it, which a run hears: it saves first."""
         self._stopped = True
         self._job.cancel(check=False)
-        return True
 
     def kill(self) -> None:
         """The same: Slurm itself kills what does not end."""

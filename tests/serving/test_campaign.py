@@ -55,7 +55,6 @@ KINDS = {  # what is sent, and the statuses that are right
     "right": (lambda draw: asked(RIGHT), {200}),
     "right, in chunks": (lambda draw: chunked(RIGHT, draw.randrange(1, 5)), {200}),
     "right, of HTTP/1.0": (lambda draw: asked(RIGHT, first="POST /predict HTTP/1.0"), {200}),
-    "right, and more behind it": (lambda draw: asked(RIGHT) * 3 + asked(b"{"), {200}),
     "left before its answer": (lambda draw: asked(RIGHT), {None}),
     "no JSON": (lambda draw: asked(noise(draw, draw.randrange(200)) + b"}"), {400}),
     "odd rows": (bad_text, {200, 400, 422}),

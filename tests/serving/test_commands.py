@@ -106,7 +106,7 @@ def test_a_pipeline_s_own_model_is_served(tmp_path, monkeypatch):
         ([], "Name a run or an export to serve, or --pipeline NAME."),
         (["--pipeline", "reference-parsr"], "reference-parser"),
         (["--pipeline", "reference-parser"], "There is no model for reference-parser"),
-        (["--pipeline", "reference-parser", "--checkpoint", "last"], "a pipeline takes best"),
+        (["--pipeline", "reference-parser", "--checkpoint", "last"], "takes the best one"),
     ],
 )
 def test_what_is_no_pipeline_is_said(words, said, capsys, monkeypatch, tmp_path):

@@ -233,8 +233,7 @@ class CTranslate2Graph:
             for ids, begun in zip(sources, forced or [()] * len(sources), strict=True)
         ]
         try:
-            beams = self.search.beam_size > 1
-            self._score_begun([row for row in asked if len(row.begun) > start * (not beams)])
+            self._score_begun([row for row in asked if len(row.begun) > start])
             order = sorted(range(len(asked)), key=lambda i: asked[i].limit, reverse=True)
             found = self._search(asked, _parts(order, self.threads))
             again: dict[int, list[int]] = defaultdict(list)
@@ -248,37 +247,20 @@ class CTranslate2Graph:
         return [found[i] for i in range(len(asked))]
 
     def _score_begun(self, asked: Sequence["_Asked"]) -> None:
-        """Scores what targets are made to begin with, and their end right behind it.
-
-        CTranslate2 gives no score to the one, and its beams do not find the other.
-        """
-        beams, start = self.search.beam_size, len(self.prefix) - 1
+        """Scores what targets are made to begin with, to which CTranslate2 gives no score."""
+        start = len(self.prefix) - 1
         alike: dict[int, list[_Asked]] = defaultdict(list)
         for row in asked:
             alike[len(row.begun)].append(row)
         for length, rows in alike.items():
             sources, begun = [row.source for row in rows], [row.begun for row in rows]
             # Of like lengths together, for all threads: CTranslate2 sorts them.
-            shared = {"max_batch_size": _part(len(rows), self.threads), "max_input_length": 0}
-            scored = self.translator.score_batch(sources, begun, **shared)
+            size = _part(len(rows), self.threads)
+            scored = self.translator.score_batch(
+                sources, begun, max_batch_size=size, max_input_length=0
+            )
             for row, result in zip(rows, scored, strict=True):
                 row.score = sum(result.log_probs[start:length])
-            if beams == 1:
-                continue
-            steps = self.translator.translate_batch(
-                sources,
-                target_prefix=begun,
-                beam_size=beams,
-                num_hypotheses=beams,
-                length_penalty=0.0,
-                max_decoding_length=length + 1,
-                return_scores=True,
-                **shared,
-            )
-            for row, result, step in zip(rows, scored, steps, strict=True):
-                end = result.log_probs[length]
-                if sum(score > end for score in step.scores) < beams:  # else no beam ends there
-                    row.end = end
 
     def _search(self, asked: Sequence["_Asked"], parts: list[list[int]]) -> dict[int, list[Found]]:
         """Hypotheses by the numbers of their sources, where the search ended in time.
@@ -329,13 +311,6 @@ class CTranslate2Graph:
             length = min(len(ids) + 1, asked.limit)
             total = asked.score + score * (length + start) ** power
             found.append(Found(ids, total / length**power))
-        begun = _ids(self.ids, asked.begun[start:])
-        if asked.end is not None and all(one.ids != begun for one in found):
-            if self.search.early_stopping == "first":  # of so many, one ended here
-                lengths = sorted(len(one.ids) for one in found)[: self.search.beam_size - 1]
-                found = [one for one in found if len(one.ids) <= lengths[-1]]
-            total = asked.score + asked.end
-            found.append(Found(begun, total / (len(begun) + 1) ** power))
         return sorted(found, key=lambda one: -one.score)[: self.search.n_best]
 
 
@@ -350,5 +325,3 @@ class _Asked:
     """Most ids of its target with the end mark, without the prefix of all targets."""
     score: float = 0.0
     """Log-probability of what its target alone begins with."""
-    end: float | None = None
-    """That of the end mark right behind it, where a beam would end there."""

@@ -143,27 +143,6 @@ def test_answers_begin_alike(translator, tmp_path, name):
         assert [a.text for a in ours.alternatives] == [a.text for a in theirs.alternatives]
 
 
-@pytest.mark.parametrize("rule", ["first", "heuristic", "never"])
-def test_an_answer_may_be_no_more_than_its_prefix(translator, tmp_path, rule):
-    decoding = Decoding(beam_size=3, n_best=2, early_stopping=rule, length_penalty=0.0)
-    predictor = translator(
-        task=Translation.Config(decoding=decoding, answer_prefix="Va"),
-        seed=3,
-        output_bias=True,
-        tie="none",
-    )
-    with torch.no_grad():
-        predictor.task.module.output_bias[predictor.task.text.tokenizer.vocab_info.eos_idx] += 4
-    found, model = exported(predictor, tmp_path)
-    assert found.same == found.rows == len(SOURCES)
-    rows = [*SOURCES, *({**row, "prefix": "Il dort"} for row in SOURCES)]
-    expected = predictor(rows)
-    assert {"Va", "Il dort"} <= {answer.text for answer in expected}
-    for ours, theirs in zip(model(rows), expected, strict=True):
-        assert ours.text == theirs.text
-        assert ours.score == pytest.approx(theirs.score, abs=1e-4)
-
-
 def test_prefixes_of_many_rows_are_answered_by_all_threads(translator, tmp_path):
     decoding = Decoding(beam_size=2, early_stopping="first")
     predictor = translator(task=Translation.Config(answer_prefix="Va", decoding=decoding), seed=3)

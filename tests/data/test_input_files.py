@@ -114,9 +114,10 @@ JSON_TOKENS = TextRows.Config(path="a.jsonl", columns={"tags": "ner", "words": "
         ("a.conll", "Ann\nran\n"),
         ("a.tsv", "Ann ran\n"),
         ("a.csv", "Ann ran\n"),
+        ("a.csv", "id,tokens\n7,Ann ran\n"),
     ],
 )
-def test_the_names_of_json_are_none_of_a_file_without(read, name, content):
+def test_the_names_of_json_may_be_those_of_a_header(read, name, content):
     assert read(name, content, JSON_TOKENS, ["words"]) == [{"words": "Ann ran"}]
 
 

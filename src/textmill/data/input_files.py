@@ -130,10 +130,11 @@ class InputFile:
         if self.kind not in POSITIONS:
             return self.read(places, header=False)
         if self._are_names_of_another_format(places):
-            places = {name: at for at, name in enumerate(self.inputs)}
-            if self.kind == "conll":
-                return self.read(places, header=False)
-            return self._by_first_row(places, alone=True)
+            alone: dict[str, int | str] = {name: at for at, name in enumerate(self.inputs)}
+            if self.kind in TABLES:
+                names = {name: str(at) for name, at in places.items()}
+                return self._by_first_row(alone, names)
+            places = alone
         if self.kind == "conll":
             return self.read(places, header=False)
         if any(isinstance(at, str) for at in places.values()):  # found in a header only
@@ -142,20 +143,24 @@ class InputFile:
             return self.read(places, header=header)
         return self._by_first_row(places)
 
-    def _by_first_row(self, places: Places, *, alone: bool = False) -> RowFormat:
+    def _by_first_row(self, places: Places, names: Mapping[str, str] | None = None) -> RowFormat:
         """The layout of a table without names: its first row is a header, or has a width.
 
         Args:
             places: The positions of the columns.
-            alone: Whether these are the inputs alone.
+            names: What the training data, of another format, calls the inputs; they are alone then.
 
         Raises:
             DataError: The training data has a header, and this is none, or one of other names.
         """
         header, cells = self.config.header, self._first_row(places)
-        names = {*map(plain_name, cells)}
-        if {*map(plain_name, self.inputs)} <= names and (header or "header" not in self.said):
-            return self.read(_by_name(places, cells), header=True)
+        called = names or {name: name for name in places}
+        found = {plain_name(cell): cell for cell in cells}
+        by_name = {
+            name: found[plain_name(at)] for name, at in called.items() if plain_name(at) in found
+        }
+        if {*self.inputs} <= {*by_name} and (header or "header" not in self.said):
+            return self.read(by_name, header=True)
         if header and cells and "header" not in self.said and not self.is_header_of_data(cells):
             shown, wanted = (", ".join(map(repr, some))[:300] for some in (cells, self.inputs))
             raise DataError(
@@ -164,8 +169,8 @@ class InputFile:
                 "header=true, if the columns are in the same places"
             )
         order = sorted(self.inputs, key=lambda name: places[name])
-        layout = self.read(places, header=header, strict=alone)
-        width = 1 + max(int(layout.columns[name]) for name in layout.required)
+        layout = self.read(places, header=header, strict=names is not None)
+        width = 1 + max((int(layout.columns[name]) for name in layout.required), default=0)
         if "columns" in self.said or not len(cells) == len(order) < width:
             return layout
         inputs = {name: at for at, name in enumerate(order)}
@@ -280,9 +285,3 @@ def _head(path: Path) -> bytes:
     """The bytes of a file that show its encoding."""
     with path.open("rb") as file:
         return file.read(HEAD_BYTES)
-
-
-def _by_name(places: Places, cells: Sequence[str]) -> dict[str, int | str]:
-    """The columns by their names in a header."""
-    names = {plain_name(cell): cell for cell in cells}
-    return {name: names[plain_name(name)] for name in places if plain_name(name) in names}

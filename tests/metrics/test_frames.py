@@ -189,7 +189,7 @@ def test_any_text_may_be_predicted() -> None:
 def test_a_right_parse_must_be_one() -> None:
     metric = Trees()
     with pytest.raises(
-        MetricError, match=r"^Row 2 of 2: A parse is written .* 1 brackets stay open"
+        MetricError, match=r"^Row 2 of 2: A tree is written .* 1 brackets stay open"
     ):
         metric.update(["[IN:A x ]", "[IN:A x"], ["[IN:A x ]", "[IN:A x ]"])
     assert repr(metric.compute()) == repr(Trees().compute())

@@ -60,7 +60,7 @@ def test_a_target_that_is_no_tree_is_named_before_step_1(make_task, train):
     with pytest.raises(DataError) as caught:
         make_task(trees=True, kind=SemanticParsing).batches(Data(rows), train=train, seed=1)
     assert str(caught.value) == (
-        "Row 2, column 'target': A parse is written [IN:LABEL words [SL:LABEL words ] ], but "
+        "Row 2, column 'target': A tree is written [IN:LABEL words [SL:LABEL words ] ], but "
         "'[SL:PERSON' stands outside of the one outermost intent: '[SL:PERSON mom ]'. Correct the "
         "row, or set task.trees=false."
     )

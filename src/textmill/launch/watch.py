@@ -19,6 +19,7 @@ from textmill.errors import InUseError, RunStoppedError, TextmillError, UserErro
 from textmill.launch.grid import Show, why
 from textmill.launch.grid_table import selected_by
 from textmill.launch.launcher import Job, Launcher
+from textmill.metrics.reporters.jsonl import json_value
 from textmill.metrics.tables import format_duration, format_value, is_of_label, text_table
 from textmill.run_folder.diff import mapping
 from textmill.run_folder.folder import RunFolder, runs_in
@@ -320,7 +321,7 @@ class Watch:
             **facts,
         }
         with JsonlLog(checkpoint.folder / LINES) as log:
-            log.append(line)
+            log.append(json_value(line))
             log.sync()
         if "values" not in facts:
             return

@@ -1,25 +1,23 @@
 """Frames, an intent with its slots: how many are right as a whole, and how well their parts are."""
 
-import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple, final
 
 from typing_extensions import override
 
+from textmill.errors import DataError
 from textmill.metrics.checks import aligned, nan_without, share_error
 from textmill.metrics.classification import ConfusionCounts, micro, tally_table
 from textmill.metrics.metric import Direction, MetricError
 from textmill.metrics.streaming import Counted
+from textmill.text.features.tree_tags import MARK, check_mark, not_a_tree
 
 INVALID_TREE = "IN:INVALID_TREE"
 """The intent that stands for a prediction that is no tree, as in PyText."""
 
 Slot = tuple[str, int, int]
 """A slot's label, its start and the end before which it ends, in whatever unit gold has too."""
-
-_MARK = re.compile(r"\[(?:IN|SL):[^\s\[\]]*|\]|[^\s\]]+")
-_DEEPEST = 100  # levels: people's parses have below ten; a hostile text would overflow the stack
 
 
 class Node(NamedTuple):
@@ -57,7 +55,7 @@ def read_tree(text: str) -> Node:
     words and slots, in a slot words and intents.
 
     Raises:
-        MetricError: The text is not that; it says why.
+        DataError: The text is not that; it says why.
 
     Example:
         >>> tree = read_tree("[IN:CALL call [SL:PERSON my mom ] now ]")
@@ -67,9 +65,9 @@ def read_tree(text: str) -> Node:
     open_nodes: list[tuple[str, int, list[Node]]] = []
     root: Node | None = None
     place = 0  # where the next word begins
-    for mark in _MARK.findall(text):
+    for mark in MARK.findall(text):
         if root is not None or not (open_nodes or mark.startswith("[IN:")):
-            raise _not_a_tree(text, f"{mark!r} stands outside of the one outermost intent")
+            raise not_a_tree(text, f"{mark!r} stands outside of the one outermost intent")
         if mark == "]":
             label, start, children = open_nodes.pop()
             node = Node(label, start, max(place - 1, start), tuple(sorted(children)))
@@ -78,32 +76,15 @@ def read_tree(text: str) -> Node:
             else:
                 root = node
         elif mark.startswith(("[IN:", "[SL:")):
-            _check_mark(text, mark, len(open_nodes))
+            check_mark(text, mark, len(open_nodes))
             open_nodes.append((mark[1:], place, []))
         else:
             place += len(mark) + 1
     if root is None:
-        raise _not_a_tree(
+        raise not_a_tree(
             text, f"{len(open_nodes)} brackets stay open" if text.strip() else "it is empty"
         )
     return root
-
-
-def _check_mark(text: str, mark: str, depth: int) -> None:
-    wanted = "[SL:" if depth % 2 else "[IN:"
-    if mark in ("[IN:", "[SL:"):
-        raise _not_a_tree(text, f"{mark!r} has no label")
-    if not mark.startswith(wanted):
-        raise _not_a_tree(text, f"{mark!r} stands where only {wanted} or a word may")
-    if depth == _DEEPEST:
-        raise _not_a_tree(text, f"it has over {_DEEPEST} levels")
-
-
-def _not_a_tree(text: str, why: str) -> MetricError:
-    brief = text if len(text) <= 200 else f"{text[:200]}..."
-    return MetricError(
-        f"A parse is written [IN:LABEL words [SL:LABEL words ] ], but {why}: {brief!r}."
-    )
 
 
 _PARTS = ("intent", "slot")
@@ -266,11 +247,11 @@ class Trees(FrameCounts):
         for row, (right, given) in enumerate(aligned(self, gold, predicted)):
             try:
                 tree = read_tree(right)
-            except MetricError as error:
+            except DataError as error:
                 raise MetricError(f"Row {row + 1} of {len(gold)}: {error}") from error
             try:
                 answer = read_tree(given)
-            except MetricError:
+            except DataError:
                 answer = Node(INVALID_TREE, tree.start, tree.end)
             pairs.append((tree, answer))
         self.add_trees(pairs)

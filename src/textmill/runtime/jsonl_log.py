@@ -2,7 +2,6 @@
 
 import json
 import logging
-import math
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -65,8 +64,7 @@ class JsonlLog:
 
     A half line that a crash left is cut off on opening. Every line is handed to the system at once;
     call ``sync`` before ``size`` is saved in a checkpoint, so that the lines outlive a power cut as
-    well. JSON has no NaN or infinity: they are written as the strings ``"NaN"``, ``"Infinity"``,
-    ``"-Infinity"``.
+    well. A line is plain JSON, which has no NaN or infinity.
 
     Raises:
         StorageError: the file cannot be opened or written; no half line stays behind.
@@ -76,7 +74,7 @@ class JsonlLog:
         >>> with tempfile.TemporaryDirectory() as folder, JsonlLog(Path(folder) / "log") as log:
         ...     log.append({"step": 1, "loss": 0.5})
         ...     kept = log.size
-        ...     log.append({"step": 2, "loss": float("nan")})
+        ...     log.append({"step": 2, "loss": "NaN"})
         ...     print((Path(folder) / "log").read_text(), end="")
         ...     log.truncate_to(kept)
         ...     log.size
@@ -103,8 +101,12 @@ class JsonlLog:
             raise
 
     def append(self, line: Mapping[str, Any]) -> None:
-        """Adds one line. After an error the file is as before, and the log can still be used."""
-        text = json.dumps(_finite(line), ensure_ascii=False, allow_nan=False)
+        """Adds one line. After an error the file is as before, and the log can still be used.
+
+        Raises:
+            ValueError: A value is NaN or an infinity.
+        """
+        text = json.dumps(line, ensure_ascii=False, allow_nan=False)
         data = f"{text}\n".encode("utf-8", "backslashreplace")  # of a lone surrogate: JSON's escape
         with storing(self.path, len(data)):
             try:
@@ -162,18 +164,3 @@ class JsonlLog:
                 return start + newline + 1
             end = start
         return 0
-
-
-def _finite(value: Any) -> Any:
-    """The same value with NaN and infinities as the strings that JSON readers agree on."""
-    if isinstance(value, float):
-        if math.isnan(value):
-            return "NaN"
-        if math.isinf(value):
-            return "Infinity" if value > 0 else "-Infinity"
-        return value
-    if isinstance(value, Mapping):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return value

@@ -10,7 +10,7 @@ from textmill.errors import DataError, UserError
 from textmill.exported.seq2seq import Translated, with_copied
 from textmill.metrics.accumulators import ExactMatch
 from textmill.metrics.frames import Trees, read_tree
-from textmill.metrics.metric import Metric, MetricError
+from textmill.metrics.metric import Metric
 from textmill.models.decoding import Decoding
 from textmill.tasks import registries
 from textmill.tasks.batches.row_batches import RowBatches
@@ -69,7 +69,7 @@ class SemanticParsing(Seq2Seq):
                 for number, row in enumerate(batches.rows):
                     try:
                         read_tree(row["target"])
-                    except MetricError as error:
+                    except DataError as error:
                         raise DataError(
                             f"Row {number}, column 'target': {error} Correct the row, or set "
                             "task.trees=false."

@@ -26,7 +26,8 @@ NOTHING = "O"
 """The tag of a word before which nothing opens, and behind which nothing closes."""
 DEEPEST = 100
 """Levels of a tree: people's have below ten."""
-_MARK = re.compile(r"\[(?:IN|SL):[^\s\[\]]*|\]|[^\s\]]+")
+MARK = re.compile(r"\[(?:IN|SL):[^\s\[\]]*|\]|[^\s\]]+")
+"""The marks and words of a tree as it is written."""
 _OPENED = re.compile(r"\[([^\[\]]+)")
 
 
@@ -42,27 +43,27 @@ def tags_of_tree(text: str) -> tuple[list[str], list[str]]:
     """
     words, opened, closed = list[str](), list[str](), list[int]()
     waiting, depth = "", 0
-    for mark in _MARK.findall(text):
+    for mark in MARK.findall(text):
         if words and not depth:
-            raise _no_tree(text, f"{mark!r} stands behind the outermost intent")
+            raise not_a_tree(text, f"{mark!r} stands behind the outermost intent")
         if mark == "]":
             if waiting or not words:
-                raise _no_tree(text, "a bracket closes where no word stands in it")
+                raise not_a_tree(text, "a bracket closes where no word stands in it")
             closed[-1] += 1
             depth -= 1
         elif mark.startswith(("[IN:", "[SL:")):
-            _check_mark(text, mark, depth)
+            check_mark(text, mark, depth)
             depth += 1
             waiting += mark
         else:
             if not depth:
-                raise _no_tree(text, f"{mark!r} stands outside of the one outermost intent")
+                raise not_a_tree(text, f"{mark!r} stands outside of the one outermost intent")
             words.append(mark)
             opened.append(waiting)
             closed.append(0)
             waiting = ""
     if depth or not words:
-        raise _no_tree(text, f"{depth} brackets stay open" if depth else "it is empty")
+        raise not_a_tree(text, f"{depth} brackets stay open" if depth else "it is empty")
     closed[-1] = 0
     tags = [f"{o}{']' * n}" or NOTHING for o, n in zip(opened, closed, strict=True)]
     return words, tags
@@ -175,20 +176,22 @@ def read_cell(value: Any, *, column: str, row: int) -> tuple[list[str], list[str
         raise DataError(f"Row {row}, column '{column}': {error}") from None
 
 
-def _check_mark(text: str, mark: str, depth: int) -> None:
+def check_mark(text: str, mark: str, depth: int) -> None:
+    """Refuses an opening bracket of a tree that may not stand at this depth, with a DataError."""
     if mark in ("[IN:", "[SL:"):
-        raise _no_tree(text, f"{mark!r} has no label")
+        raise not_a_tree(text, f"{mark!r} has no label")
     if not mark.startswith(wanted := _kind(depth)):
-        raise _no_tree(text, f"{mark!r} stands where only {wanted} or a word may")
+        raise not_a_tree(text, f"{mark!r} stands where only {wanted} or a word may")
     if depth == DEEPEST:
-        raise _no_tree(text, f"it has over {DEEPEST} levels")
+        raise not_a_tree(text, f"it has over {DEEPEST} levels")
 
 
 def _kind(depth: int) -> str:
     return "[SL:" if depth % 2 else "[IN:"
 
 
-def _no_tree(text: str, why: str) -> DataError:
+def not_a_tree(text: str, why: str) -> DataError:
+    """The error of a text that is no tree."""
     return DataError(
         f"A tree is written [IN:LABEL words [SL:LABEL words ] ], but {why}: {text!r:.200}."
     )

@@ -53,11 +53,11 @@ class Solver(ABC):
         """How good the decisions of all rows are: the higher, the better."""
 
     def factor(self, decisions: Numbers | None) -> float:
-        """What makes log odds of decisions, measured by those of folds where there are any."""
+        """The factor from decisions to log odds, fitted on those of the folds if there are any."""
         return 1.0
 
     def folds(self, count: int, order: Indices) -> Indices | None:
-        """The fold of each row, of rows that are dealt out in this order; None: too few rows."""
+        """The fold of each row, rows taking turns in this order; None if there are too few."""
         return _dealt(order, count) if len(order) >= 2 else None
 
 
@@ -249,7 +249,7 @@ def solve(
 
 
 def _in_folds(rows: Any, solver: Solver, parts: Indices, *, cost: float, seed: int) -> Numbers:
-    """What each row is given by the model of the other folds."""
+    """The decision for each row by the model of the other folds."""
     found: list[Numbers] = []
     places: list[Indices] = []
     for part in range(int(parts.max()) + 1):
@@ -262,7 +262,7 @@ def _in_folds(rows: Any, solver: Solver, parts: Indices, *, cost: float, seed: i
 
 
 def _dealt(order: Indices, count: int) -> Indices:
-    """The fold of each row, of rows that are dealt out in an order."""
+    """The fold of each row, rows taking turns in an order."""
     parts = np.empty(len(order), dtype=np.int64)
     parts[order] = np.arange(len(order)) % count
     return parts

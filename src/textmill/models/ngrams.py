@@ -22,7 +22,7 @@ Values = tuple[Tensor, Tensor, Tensor]
 
 @runtime_checkable
 class HasNgrams(Protocol):
-    """What a model needs to know of n-grams: a tokenizer of type ``fitted_ngrams``."""
+    """What a linear model reads of a tokenizer of type ``fitted_ngrams``."""
 
     weights: NDArray[Any]
     """How much each id counts, 0 for none. *Shape:* ``[size]``."""
@@ -93,7 +93,7 @@ class NgramScores(Component, nn.Module):
     """
 
     class Config(BaseConfig):
-        """It has none."""
+        """No settings."""
 
     def __init__(
         self, config: Config, *, tokenizer: HasNgrams, dense: HasDim | None = None, out: int
@@ -111,7 +111,7 @@ class NgramScores(Component, nn.Module):
 
     @abstractmethod
     def values(self, *texts: Tensor) -> Values:
-        """What is not 0 of the numbers that the table has weights for."""
+        """The features that are not 0, by their row and place in the table."""
 
     @abstractmethod
     def padded(self, *texts: Tensor) -> tuple[Tensor, Tensor]:
@@ -281,7 +281,7 @@ class NgramPairScores(NgramScores):
         return rows, ids, values
 
     def _shares(self, shared: Values, count: int, at: int) -> Values:
-        """Of a text's n-grams of words, and of characters, by their squares."""
+        """The share of each kind of n-gram that the other text has, too: sums of squares."""
         rows, ids, values = shared
         kinds = self.ngrams.kinds(rows, ids)
         shares = values.new_zeros(2 * count).index_add_(0, kinds, values.square())

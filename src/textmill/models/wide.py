@@ -33,7 +33,7 @@ accuracy; without it, it was 1 to 9 points above."""
 
 @runtime_checkable
 class HasCountedNgrams(Protocol):
-    """What a model needs to know of n-grams: a tokenizer of type ``fitted_ngrams``."""
+    """What scores beside an encoder read of a tokenizer of type ``fitted_ngrams``."""
 
     weights: NDArray[Any]
     """The root of each one's inverse document frequency, 0 for none. *Shape:* ``[size]``."""
@@ -146,7 +146,7 @@ class FittedScores(nn.Module):
         return MARGIN_SCALE * (self.bias + scores)
 
     def added(self, others: Tensor, ids: Tensor) -> Tensor:
-        """Other scores and these as one. *Shape:* :math:`(B,L)` and :math:`(B,N)` to (B,L)."""
+        """The sum of other scores and these. *Shape:* (B,L) and (B,N) to (B,L)."""
         both: Tensor = others + self(ids)
         return both if self.training else ANSWER_SCALE * both
 

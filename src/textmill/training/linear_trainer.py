@@ -147,7 +147,7 @@ class LinearTrainer(Trainer):
 
     @property
     def module(self) -> NgramScores:
-        """What is solved."""
+        """The model that is solved."""
         assert isinstance(self.task.module, NgramScores), "others are refused at the beginning"
         return self.task.module
 
@@ -174,7 +174,7 @@ class LinearTrainer(Trainer):
         return vstack(parts, format="csr"), targets
 
     def _tried(self, solver: Solver) -> Callable[[float, float], None]:
-        """Says what came of a cost."""
+        """Logs the value of a cost."""
 
         def say(cost: float, value: float) -> None:
             measured = format_value(solver.measure, value)
@@ -214,7 +214,7 @@ SolverOf = Callable[[Sequence[ColumnBatch]], Solver]
 
 
 def _solver_of(task: Task) -> SolverOf:
-    """What solves a task.
+    """The solver for the targets of a task.
 
     Raises:
         UserError: Its module is not a linear one, or its loss is another than the solver's.

@@ -61,7 +61,7 @@ T = TypeVar("T")
 
 
 class Orders(NamedTuple):
-    """How long n-grams are."""
+    """The lengths of the n-grams that are known."""
 
     words: int
     """Most words of one; 0 for none."""
@@ -90,7 +90,7 @@ class NgramTokenizer(Tokenizer):
         words: Known n-grams of words, and of shapes, with the number of rows that have each.
         characters: Known n-grams of characters, likewise.
         rows: Number of all rows.
-        orders: How long n-grams are.
+        orders: The lengths of the n-grams.
 
     Raises:
         UserError: An n-gram is too long or has no row, or more rows than there are.
@@ -366,7 +366,7 @@ class FittedNgrams(Component):
 
         @property
         def orders(self) -> Orders:
-            """How long n-grams are."""
+            """The lengths of the n-grams."""
             return Orders(self.words, self.shapes, self.characters)
 
         @override

@@ -34,7 +34,7 @@ from textmill.runtime.memory import resident
 ALL = (payloads_checkpoint, payloads_settings, payloads_text)
 """Each added its payloads when it was imported."""
 RUN_PAYLOADS = {**PAYLOADS, **FILE_PAYLOADS}
-SECONDS, MEGABYTES = 1.0, 256
+SECONDS, MEGABYTES = 5.0, 256
 """Of CPU, and of memory besides the imports."""
 HANGS = 20
 """Seconds after which a command hangs."""

@@ -147,21 +147,6 @@ for _name, _change in {
     payload(f"weights: {_name}")(_change)
 
 
-@payload("weights: 10 GB of nothing")
-def _(run: Path) -> None:
-    """A sparse file, which takes no disk; its manifest says its size."""
-    for step in steps(run):
-        with (step / "model.safetensors").open("r+b") as file:
-            file.truncate(10 << 30)
-    change = manifest_says(
-        files=lambda files: {
-            **files,
-            "model.safetensors": {**files["model.safetensors"], "size": 10 << 30},
-        }
-    )
-    change(run)
-
-
 # -- state.json
 
 

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from tests.hostile.folder import CANARY_CODE, Payload, entry_of
-from tests.hostile.graphs import LARGE, REFUSED
 from tests.hostile.payloads_files import CONTENTS, SPECIAL
 from textmill.exported.manifest import MANIFEST
 from textmill.runtime.sealed import seal
@@ -183,19 +182,6 @@ add(
     "a vocabulary of one word",
     lambda f: first(f, FILES["the vocabulary"]).write_bytes(b"a\n" * 2_000),
 )
-
-# -- graphs
-
-for _name, (_make, _) in REFUSED.items():
-    add(
-        f"a graph with {_name}",
-        lambda f, make=_make: first(f, FILES["the graph"]).write_bytes(make().SerializeToString()),
-    )
-for _name, _make in LARGE.items():
-    add(
-        f"a graph with {_name}",
-        lambda f, make=_make: first(f, FILES["the graph"]).write_bytes(make().SerializeToString()),
-    )
 
 # -- the graph of CTranslate2; of ONNX it is no graph then
 

@@ -10,8 +10,6 @@ from pathlib import Path
 from tests.hostile.folder import CANARY_CODE, Payload, reseal, steps
 from tests.trained_run import edited
 
-TERABYTE = 1 << 40
-
 
 def pipe(path: Path) -> None:
     path.unlink()
@@ -39,11 +37,6 @@ def link_out(path: Path) -> None:
     path.symlink_to(outside.resolve())
 
 
-def holes(path: Path) -> None:
-    with path.open("r+b") as file:
-        file.truncate(TERABYTE)
-
-
 SPECIAL: dict[str, Callable[[Path], object]] = {
     "is missing": Path.unlink,
     "is a pipe": pipe,
@@ -56,7 +49,6 @@ SPECIAL: dict[str, Callable[[Path], object]] = {
 CONTENTS: dict[str, Callable[[Path], object]] = {
     "is empty": lambda path: path.write_bytes(b""),
     "is cut": lambda path: path.write_bytes(path.read_bytes()[: path.stat().st_size // 2]),
-    "is a terabyte": holes,
     "is NUL": lambda path: path.write_bytes(bytes(4096)),
     "is no text": lambda path: path.write_bytes(b"\xff\xfe" * 100),
     "is a pickle": lambda path: path.write_bytes(b"\x80\x04cos\nsystem\n(S'touch CANARY'\ntR."),
@@ -87,8 +79,7 @@ def in_run(run: Path, name: str, change: Callable[[Path], object]) -> None:
     change(run / name)
     if name == "config.yaml" and change in CONTENTS.values():
         with suppress(ValueError, OSError, MemoryError):  # what is no text has no seal
-            if (run / name).stat().st_size < TERABYTE:
-                edited(run)
+            edited(run)
 
 
 FILE_PAYLOADS: dict[str, Payload] = {}

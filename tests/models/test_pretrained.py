@@ -11,7 +11,6 @@ import pytest
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
-from torch import nn
 
 import textmill
 from tests.pretrained_checkpoints import (
@@ -177,22 +176,18 @@ def test_so_many_layers_are_not_made(settings: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("begun", "family", "values"),
     [
-        (begun_encoder, "bert", {"vocab_size": 1 << 34}),
-        (begun_encoder, "bert", {"vocab_size": 1 << 20}),
-        (begun_encoder, "bert", {"vocab_size": 1 << 20, "hidden_act": "gelu_10"}),
-        (begun_decoder, "gpt2", {"n_positions": 1 << 20}),
-        (begun_own, "gpt2", {"n_embd": 1 << 12}),
+        (begun_encoder, "bert", {"vocab_size": 1 << 40}),
+        (begun_encoder, "bert", {"vocab_size": 1 << 12}),
+        (begun_decoder, "gpt2", {"n_positions": 1 << 12}),
+        (begun_own, "gpt2", {"n_embd": 1 << 6}),
     ],
 )
-def test_a_model_larger_than_its_weights_is_not_made(
+def test_a_model_larger_than_its_weights_is_refused(
     begun: Begun, folder: Path, values: dict[str, object]
 ) -> None:
     changed(folder, "config.json", **values)
-    with pytest.raises(
-        UserError, match=r"makes a larger model than its weights|makes no bert: .*alloc"
-    ):
+    with pytest.raises(UserError, match=r"do not fit|are not those of|have rows of|makes no bert"):
         begun(folder)
-    nn.Linear(1 << 11, 1 << 11)  # what is made afterwards is not counted
 
 
 @pytest.mark.parametrize(

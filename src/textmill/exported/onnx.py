@@ -9,14 +9,10 @@ from numpy.typing import NDArray
 
 from textmill.errors import UserError
 from textmill.exported.manifest import ExportError
-from textmill.exported.onnx_nodes import GraphError, check_graph
 from textmill.runtime.bounded_files import read_all
 
 LARGEST_GRAPH = (1 << 31) - 1
 """Bytes of a graph: protobuf has no longer messages."""
-MOST_MEMORY = 4 << 30
-"""Bytes that a graph may take besides four times its own. As many as 4,096 tokens answered together
-take in an attention of 16 heads: 1 GB for its scores, some three of which are held at a time."""
 
 
 class OnnxGraph:
@@ -38,11 +34,7 @@ class OnnxGraph:
 
         self.path = path
         model = read_all(path, LARGEST_GRAPH, ExportError)
-        try:
-            check_graph(model)
-        except GraphError as error:
-            raise ExportError(f"{path} is no graph that textmill writes: {error}") from None
-        options = _bounded(onnxruntime, len(model))
+        options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
         options.log_severity_level = 4  # what goes wrong is raised
         providers = _providers(device, onnxruntime.get_available_providers())
@@ -85,24 +77,6 @@ class OnnxGraph:
     def named(self, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """As :meth:`run`, by the names of the outputs."""
         return dict(zip(self.outputs, self.run(arrays), strict=True))
-
-
-def _bounded(onnxruntime: Any, size: int) -> Any:
-    """Options of a session that takes no more memory of the processor than a graph has need of."""
-    kind, default = onnxruntime.OrtMemType.DEFAULT, -1
-    allocator = onnxruntime.OrtAllocatorType.ORT_ARENA_ALLOCATOR
-    most = {"max_mem": MOST_MEMORY + 4 * size, "arena_extend_strategy": default}
-    most |= dict.fromkeys(("initial_chunk_size_bytes", "max_dead_bytes_per_chunk"), default)
-    # The next session takes the newest arena, and keeps it.
-    onnxruntime.create_and_register_allocator(
-        onnxruntime.OrtMemoryInfo("Cpu", allocator, 0, kind), onnxruntime.OrtArenaCfg(most)
-    )
-    options = onnxruntime.SessionOptions()
-    options.add_session_config_entry("session.use_env_allocators", "1")
-    # What is computed beforehand is not of the arena: no part of it may be larger than the graph.
-    largest = "optimization.constant_folding_max_output_size_in_bytes"
-    options.add_session_config_entry(largest, str(size))
-    return options
 
 
 def _providers(device: str, available: list[str]) -> list[Any]:

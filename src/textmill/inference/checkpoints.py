@@ -12,7 +12,6 @@ from textmill.checkpoint.run_seal import RunSeal
 from textmill.checkpoint.saved import SavedCheckpoints
 from textmill.errors import CheckpointError, UserError, worded
 from textmill.exported.manifest import is_export
-from textmill.inference.shape_check import Budget
 from textmill.text.metadata import SavedTextError
 from textmill.text.processors.text_processor import TextProcessor, load_text_processor
 
@@ -28,15 +27,6 @@ class Opened:
     manifest: Manifest
     plain: Mapping[str, Any]
     text: TextProcessor
-
-    @property
-    def budget(self) -> Budget:
-        """What its weights can fill."""
-        keys = self.plain.get(MODEL)
-        return Budget(
-            size=self.manifest.size_of(MODEL),
-            keys=len(keys) if isinstance(keys, Mapping) else 0,
-        )
 
     def weights(self) -> Any:
         """The model's state, read from verified bytes.

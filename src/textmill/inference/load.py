@@ -26,7 +26,6 @@ from textmill.errors import CheckpointError, CodeNotAllowedError, PlanError, Use
 from textmill.exported.row_predictor import RowPredictor, returned_type
 from textmill.inference import registries
 from textmill.inference.checkpoints import Opened, use_checkpoint
-from textmill.inference.shape_check import shape_of
 from textmill.runtime.devices import Env
 from textmill.tasks.embedding import text_vectors
 from textmill.tasks.task import Row, Task
@@ -152,20 +151,10 @@ def load_run(
 
 
 def _loaded(run: Path, opened: Opened, env: Env, *, allow_code: bool, wanted: bool) -> Predictor:
-    """The predictor of one checkpoint, by data alone; sizes are compared before memory is taken."""
+    """The predictor of one checkpoint, by data alone."""
     provided = {"env": env, **fitted_parts(run, opened.text)}
     parts = ("module", "task")
     plan = saved_plan(run, "built", parts, provided=tuple(provided), allow_code=allow_code)
-    budget = opened.budget
-    try:
-        shape = shape_of(lambda: plan.start(provided).get("module"), budget)
-        if shape is not None:
-            budget.refuse_larger(shape)
-    except CheckpointError as error:
-        raise CheckpointError(f"{opened.path}: {error}.") from None
-    weights = opened.weights()
-    if shape is not None:
-        opened.refuse_misfit(shape, weights)
     try:
         task: Task = plan.start(provided).get("task")
     except RuntimeError as error:  # torch's word for sizes that make no module
@@ -178,7 +167,7 @@ def _loaded(run: Path, opened: Opened, env: Env, *, allow_code: bool, wanted: bo
         warn_of_edited(run, code)
     else:
         refuse_edited(run, code, wanted=wanted)
-    return predictor_of(task, opened, weights=weights)
+    return predictor_of(task, opened)
 
 
 def fitted_parts(run: Path, text: TextProcessor) -> dict[str, Any]:
@@ -259,13 +248,13 @@ def _edited_names(run: Path, parts: Iterable[Any]) -> str:
         return ""
 
 
-def predictor_of(task: Task, opened: Opened, *, weights: Any = None) -> Predictor:
+def predictor_of(task: Task, opened: Opened) -> Predictor:
     """Puts a checkpoint's weights and text processor into a task.
 
     Raises:
         CheckpointError: They do not fit it.
     """
-    weights = opened.weights() if weights is None else weights
+    weights = opened.weights()
     opened.refuse_misfit(task.module, weights)
     try:
         task.use_text(opened.text)

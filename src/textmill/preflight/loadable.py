@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any, cast
 
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+from typing_extensions import override
 
 from textmill.checkpoint.parts import check_fit
 from textmill.config.ingredient import BuiltFrom
@@ -16,13 +18,12 @@ from textmill.config.planning.session import Session
 from textmill.errors import CheckpointError, TextmillError, UserError
 from textmill.inference.checkpoints import open_checkpoint
 from textmill.inference.load import NeedsCodeError, fitted_parts, saved_plan
-from textmill.inference.shape_check import Budget, shape_of
 from textmill.recipes.planning import Planned
 from textmill.run_folder.folder import RunFolder
 from textmill.tasks.task import Task
 
-UNBOUNDED = Budget(size=1 << 60, keys=1 << 30)
-"""For modules of one's own recipe, which need no bound."""
+DRAWS = frozenset({nn.init.normal_, nn.init.trunc_normal_, Tensor.normal_})
+"""What torch's compiler is imported for where there is no memory; it takes a second."""
 PLAIN = (bool, int, float, str, tuple, type(None))
 _OF_TRAINING = ("training",)
 """What tells a module in training from one that answers."""
@@ -72,7 +73,7 @@ def _without_memory(again: Callable[[], Session]) -> Task | None:
         return made[0].module
 
     try:
-        return made[0] if shape_of(build, UNBOUNDED) is not None else None
+        return made[0] if shape_of(build) is not None else None
     except (TypeError, ValueError):
         return None  # of code that reads numbers, which are not there
 
@@ -141,7 +142,7 @@ def _follows(session: Session, name: str) -> bool:
 
     try:
         with torch.random.fork_rng(devices=[]):
-            shape_of(build, UNBOUNDED)
+            shape_of(build)
     except (TypeError, ValueError, UserError):
         return False  # it was built from other ingredients, or cannot be without numbers
     return bool(again) and list(_facts(made)) == list(_facts(again[0]))
@@ -159,3 +160,29 @@ def _facts(module: nn.Module) -> Iterator[tuple[Any, ...]]:
             if each not in _OF_TRAINING
         }
         yield name, type(part), part.extra_repr(), shapes, held, plain
+
+
+def shape_of(build: Callable[[], nn.Module]) -> nn.Module | None:
+    """A module on torch's ``meta`` device, where tensors have shapes and take no memory.
+
+    None for one that cannot be built so: it reads numbers while it is built.
+    """
+    try:
+        with torch.device("meta"), _Undrawn():
+            return build()
+    except (NotImplementedError, RuntimeError):
+        return None
+
+
+class _Undrawn(TorchFunctionMode):
+    """Leaves numbers undrawn that have no memory."""
+
+    @override
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        given = kwargs or {}
+        x = args[0] if args else given.get("tensor")  # nn.init gives it by its name
+        if func in DRAWS and isinstance(x, Tensor) and x.is_meta:
+            return x
+        return func(*args, **given)

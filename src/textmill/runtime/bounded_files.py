@@ -4,7 +4,6 @@ A run folder may come from anyone. What a file may hold is bounded by what textm
 before it is read, so that nothing in it can hang a command or fill its memory.
 """
 
-import errno
 import json
 import math
 import os
@@ -24,10 +23,6 @@ VERSION = "format_version"
 """The key of the number that each saved document has: it changes with what the document means."""
 MOST_BITS = 256
 """Of an integer; a random generator's have 128."""
-
-LARGEST_HOLE, HOLLOW = 1 << 30, 1000
-"""Bytes that were never written, and how many times larger than the others a whole file then is.
-Zeros of weights are written, but a disk that compresses may tell them as holes."""
 
 Refusal = Callable[[str], Exception]
 """The caller's own error of a reason, which begins with the file's name."""
@@ -138,37 +133,6 @@ def check_version(content: object, version: int, name: str, refuse: Refusal) -> 
     if type(found) is not int or found != version:
         number = "no format_version" if found is None else f"format_version {found!r:.40}"
         raise refuse(f"{name} has {number}, and this textmill reads {version}")
-
-
-def is_sparse(file: BufferedReader, size: int) -> bool:
-    """Whether a GB of a file and nearly all of it was never written: textmill leaves no such file.
-
-    Hashing it takes as long as reading as much, but it costs whoever sends it nothing.
-
-    Args:
-        file: Is at its beginning, and stays there.
-        size: Its bytes.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryFile() as file:
-        ...     file.write(b"x"), file.truncate(1 << 40), is_sparse(file, 1 << 40)
-        (1, 1099511627776, True)
-    """
-    if size <= LARGEST_HOLE:
-        return False
-    at = written = 0
-    try:
-        while at < size and written * HOLLOW < size:
-            start = os.lseek(file.fileno(), at, os.SEEK_DATA)
-            at = os.lseek(file.fileno(), start, os.SEEK_HOLE)
-            written += at - start
-    except OSError as error:  # of a disk that does not know, another number
-        if error.errno != errno.ENXIO:
-            return False
-    finally:
-        os.lseek(file.fileno(), 0, os.SEEK_SET)
-    return size - written > LARGEST_HOLE and written * HOLLOW < size
 
 
 def count_items(data: bytes) -> int:

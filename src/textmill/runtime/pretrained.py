@@ -136,20 +136,6 @@ class PretrainedFolder:
             f"{self._made_once()}"
         )
 
-    def size(self) -> int:
-        """Bytes of the weights, whose headers are read.
-
-        Raises:
-            UserError: As of :meth:`weights`; or a file is not whole.
-        """
-        from safetensors import safe_open
-
-        files = self.weights()
-        for file in files:
-            with _whole(file), safe_open(file, framework="np"):
-                pass
-        return sum(file.stat().st_size for file in files)
-
     def tensors(self) -> "Iterator[tuple[str, Tensor]]":
         """All tensors of the weights, by their names there.
 

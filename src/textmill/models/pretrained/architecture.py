@@ -2,12 +2,11 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from textmill.errors import MissingExtraError, TextmillError, UserError
-from textmill.runtime.module_size import at_most
 from textmill.runtime.pretrained import find_pretrained
 
 _LEFT_OUT = (
@@ -132,27 +131,20 @@ def building(told: Mapping[str, Any], config: Any) -> Iterator[None]:
 
     Args:
         told: The architecture.
-        config: Settings with a ``path`` and a ``revision``; without an ``architecture`` where that
-            is read from there: then the headers of the weights are read, too.
+        config: Settings with a ``path``; without an ``architecture`` where that is read from there.
 
     Raises:
-        UserError: It makes none, or one larger than its weights.
+        UserError: It makes none.
     """
     path, fresh = config.path, not getattr(config, "architecture", None)
-    with ExitStack() as stack:
-        if fresh:
-            folder = find_pretrained(path, revision=config.revision)
-            if not folder.kept:
-                why = f"config.json of {path} makes a larger model than its weights. Use theirs."
-                stack.enter_context(at_most(folder.size(), lambda: UserError(why)))
-        try:
-            yield
-        except TextmillError:
-            raise
-        except Exception as error:  # each architecture has checks of its own
-            if isinstance(error, RuntimeError) and not fresh:
-                raise  # of a model without memory, which whoever loads a run knows of
-            raise _unmade(told.get("model_type"), path, error) from error
+    try:
+        yield
+    except TextmillError:
+        raise
+    except Exception as error:  # each architecture has checks of its own
+        if isinstance(error, RuntimeError) and not fresh:
+            raise  # of a model without memory, which whoever loads a run knows of
+        raise _unmade(told.get("model_type"), path, error) from error
 
 
 def vocabulary_of(told: Mapping[str, Any], path: str) -> int:

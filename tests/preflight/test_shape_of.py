@@ -6,20 +6,20 @@ import sys
 import torch
 from torch import nn
 
-from textmill.inference.shape_check import Budget, shape_of
+from textmill.preflight.loadable import shape_of
 
 PROGRAM = """
 import sys
 from types import SimpleNamespace
-from textmill.inference.shape_check import Budget, shape_of
+from textmill.preflight.loadable import shape_of
 from textmill.models.layers.positions import SinusoidalPositions
 from textmill.models.tagger import Tagger
 tokenizer = SimpleNamespace(vocab_info=SimpleNamespace(size=49, pad_idx=0, unk_idx=1))
 given = {"tokenizer": tokenizer, "labels": ["O", "B-x", "I-x"]}
-module = shape_of(lambda: Tagger.Config(crf=True).build(**given), Budget(size=1 << 20, keys=99))
+module = shape_of(lambda: Tagger.Config(crf=True).build(**given))
 positions = SinusoidalPositions.Config()
 assert shape_of(
-    lambda: positions.build(dim=8, head_dim=4, max_length=12), Budget(size=1 << 20, keys=9)
+    lambda: positions.build(dim=8, head_dim=4, max_length=12)
 )
 print(next(module.parameters()).device, [m for m in ("torch._dynamo",) if m in sys.modules])
 """
@@ -43,7 +43,7 @@ def test_numbers_are_drawn_where_there_is_memory():
         assert kept.unique().numel() == 9
         return linear
 
-    module = shape_of(build, Budget(size=1 << 20, keys=9))
+    module = shape_of(build)
     assert module is not None
     assert {name: (p.shape, p.is_meta) for name, p in module.named_parameters()} == {
         "weight": ((4, 3), True),

@@ -102,3 +102,8 @@ class RowMetric(Metric, Component):
     @abstractmethod
     def measure(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """Adds rows with their answers."""
+
+    @override
+    def update(self, *args: Any, **kwargs: Any) -> None:
+        """As :meth:`measure`."""
+        self.measure(*args, **kwargs)

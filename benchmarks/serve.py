@@ -248,6 +248,7 @@ def overload(
     async def paced(rate: float, seconds: float) -> Asked:
         asked = Asked(server.port, texts)
         asked.closed_loop = False
+        await asyncio.sleep(1)  # until the server has closed the connections before these
         await asked._connect(CONNECTIONS)
         await asked.open(rate, seconds)
         return asked

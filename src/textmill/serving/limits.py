@@ -43,7 +43,7 @@ class Limits:
     """Seconds from a request's last byte to its answer; later it is answered 503. A body that takes
     as long to come is answered 408."""
     connections: int = field(default=1_000, metadata={"help": "connections at once"})
-    """Connections at once; one more is answered 503."""
+    """Connections at once, and requests that begin and end at once; one more is answered 503."""
 
     def __post_init__(self) -> None:
         for limit in fields(self):

@@ -46,7 +46,8 @@ def test_the_recipe_checks_and_its_own_test_passes(tmp_path, monkeypatch, capsys
     checked = run(folder, "textmill", "check", "mine.py")
     assert checked.returncode == 0, checked.stderr
     assert "Ready to train." in checked.stdout
-    tested = run(folder, "pytest", "-q", "-W", "error", "-p", "no:cacheprovider")
+    warnings = ["-W", "error", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
+    tested = run(folder, "pytest", "-q", *warnings, "-p", "no:cacheprovider")
     assert tested.returncode == 0, tested.stdout
     assert "1 passed" in tested.stdout
     linted = run(folder, "ruff", "check", "--isolated", "--select", "E,F,I,W,B", ".")

@@ -59,7 +59,7 @@ def test_data_that_changed(capsys, trained):
 
 def test_a_folder_of_another_run(capsys, trained):
     words = [*trained, "trainer.seed=7"]
-    said = "Choose another {}, or go on with that run: {}"
+    said = "Choose another {}. To go on with that run: {}"
     called = refused(textmill.train, EXPERIMENT, words, run_dir="run")
     assert called.endswith(said.format("run_dir", "textmill.train('run')"))
     typed = printed(capsys, "train", EXPERIMENT, *words, "--run-dir", "run")

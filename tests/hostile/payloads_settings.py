@@ -61,11 +61,8 @@ many("type of the task", TYPES | {"a task": "transformer"}, lambda r, k: task_sa
 SIZES = {
     "vocabulary": "vocabulary_size: 1000000000000",
     "width": "dim: 1000000000",
-    "width of a few gigabytes": "dim: 1000000",
-    "layers": "num_encoder_layers: 1000000000",
     "feed-forward": "ffn_dim: 1000000000000",
     "length": "max_length: 1000000000000",
-    "length of a few gigabytes": "max_length: 50000000",
     "offset": "position_offset: 1000000000000",
     "negative offset": "position_offset: -100000",
     "heads": "num_heads: 1000000000",
@@ -88,7 +85,6 @@ SIZES = {
 many("module", SIZES, module_says)
 BLOCKS = {
     "feed-forward": "ffn_dim: 1000000000000",
-    "feed-forward of a few gigabytes": "ffn_dim: 100000000",
     "another feed-forward": "ffn_dim: 48",
     "offset": "offset: 1000000000000",
     "negative offset": "offset: -1",

@@ -127,7 +127,7 @@ def test_words_are_hidden_in_training_alone():
 
 
 def test_a_pretrained_encoder_has_no_place_for_characters():
-    with pytest.raises(UserError, match="beside which none can stand"):
+    with pytest.raises(UserError, match="takes no others"):
         MODELS["pretrained"].build(tokenizer=TOKENIZER, characters=CHARACTERS)
 
 

@@ -166,11 +166,10 @@ def problems(found: dict[str, Any], good: dict[str, Any], *, writes: bool) -> li
 
 def main() -> None:
     """Reads ``{"base": folder, "kind": "run" or "export", "tried": [[command, payload], …]}``."""
-    import textmill.exported.onnx
+    import textmill.inference.load  # torch, which a command asks for where an export is none
     import textmill.serving.server
 
     textmill.serving.server.serve = answer_and_end  # type: ignore[assignment]
-    textmill.exported.onnx.MOST_MEMORY = 100 << 20
     asked = json.load(sys.stdin)
     base = Path(asked["base"])
     commands, payloads = {"run": (RUN, RUN_PAYLOADS), "export": (EXPORT, EXPORT_PAYLOADS)}[

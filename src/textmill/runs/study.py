@@ -68,11 +68,17 @@ class Study:
 
     def live(self, number: int) -> Any:
         """Optuna's ``Trial`` of a number; it suggests again what it has suggested before."""
+        self.study.sampler = self.sampler(number)
         return self.optuna.trial.Trial(self.study, self.trials[number]._trial_id)
 
     def tell(self, number: int, value: float | None = None, *, state: str = "COMPLETE") -> None:
         """Ends a trial with its value, or with a state such as ``FAIL``."""
-        self.study.tell(number, value, state=self.optuna.trial.TrialState[state])
+        try:
+            self.study.tell(number, value, state=self.optuna.trial.TrialState[state])
+        except RuntimeError:  # of a sampler that has proposed all there is, and would stop a loop
+            if not self.trials[number].state.is_finished():
+                raise
+            self.total = len(self.trials)
 
 
 def import_optuna(what: str) -> Any:

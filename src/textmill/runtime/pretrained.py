@@ -140,7 +140,8 @@ class PretrainedFolder:
         """All tensors of the weights, by their names there.
 
         Raises:
-            UserError: As of :meth:`size`; or they are codes of quantized numbers.
+            UserError: As of :meth:`weights`; or a file is not whole, or they are codes of quantized
+                numbers.
         """
         from safetensors.torch import load_file
 

@@ -96,6 +96,15 @@ def test_the_size_of_a_file_is_limited(tmp_path, monkeypatch):
         HuggingFaceTokenizer.from_file(path)
 
 
+def test_words_without_the_unknown_one_are_read(tmp_path):
+    path = tmp_path / "tokenizer.json"
+    words = {"type": "WordLevel", "vocab": {"a": 0, "b": 1}, "unk_token": "[UNK]"}
+    split = {"type": "Whitespace"}
+    path.write_text(json.dumps(content(added_tokens=[], model=words, pre_tokenizer=split)))
+    made = HuggingFaceTokenizer.from_file(path)
+    assert made.create_encoder()("b a").tolist()[:2] == [1, 0]
+
+
 def test_special_tokens_get_names_that_nobody_can_guess(tmp_path):
     raw = json.dumps(content()).encode()
     first, second = (parse_tokenizer_json(raw, tmp_path / "t.json") for _ in range(2))

@@ -5,6 +5,7 @@ import torch
 from torch import nn
 
 from textmill.checkpoint import Checkpoints
+from textmill.config.component import Component
 from textmill.errors import UserError
 from textmill.models.encoders.lstm import LstmEncoder
 from textmill.models.layers.word_embeddings import WordEmbedding
@@ -174,3 +175,18 @@ def test_a_model_of_ones_own_is_looked_through():
     characters, labels = Characters("abc"), Labels(["a", "b"])
     assert built_with(Own(), "characters", characters, state) == ("table.weight",)
     assert built_with(Own(), "labels", labels, state) == ("head.weight", "head.bias")
+
+
+def test_a_table_of_a_vocabulary_is_built_with_it_whoever_has_it():
+    class Pieces(Component, nn.Module):
+        """Takes the size alone."""
+
+        def __init__(self):
+            nn.Module.__init__(self)
+            self.characters, self.filters = nn.Embedding(7, 3), nn.Conv1d(3, 2, 2)
+
+    module = nn.ModuleDict({"sentences": Pieces(), "scores": nn.Linear(2, 1)})
+    words = WordTokenizer.Config(words=("a", "b", "c", "d", "e")).build()
+    assert words.vocab_info.size == 7
+    state = module.state_dict()
+    assert set(built_with(module, "pieces", words, state)) == {*state}

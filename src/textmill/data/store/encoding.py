@@ -32,7 +32,6 @@ LOG = logging.getLogger("textmill")
 
 MOST_WORKERS = 8  # this process reads and writes for them: it feeds about ten
 WORKER_CHARACTERS = 16_000_000  # a worker starts in 0.3 s, in which it would encode three million
-LARGEST_MESSAGE = 1 << 31
 
 
 def workers_for(characters: int) -> int:

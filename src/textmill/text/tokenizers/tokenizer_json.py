@@ -122,7 +122,7 @@ def _renamed(model: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
         return model | {"vocab": [[names.get(name, name), score] for name, score in vocab]}
     model = model | {"vocab": {names.get(name, name): i for name, i in vocab.items()}}
     if unk is not None:
-        model["unk_token"] = names.get(unk)
+        model["unk_token"] = names.get(unk, None if "merges" in model else "")
     if "merges" in model:  # a merge that makes a special token would make it of plain text
         prefix = model.get("continuing_subword_prefix") or ""
         pairs = [m.split(" ", 1) if isinstance(m, str) else m for m in model["merges"]]

@@ -25,8 +25,9 @@ from textmill.text.processors.column_processor import ColumnsText
 from textmill.text.processors.text_processor import TextProcessor, load_text_processor
 from textmill.text.tokenizers.tokenizer import Tokenizer
 
-WHERE = ("name", "text", "separator", "format")
-"""What is saved of a column and says where its values stand in the rows, and not what they are."""
+WHERE = ("name", "text", "separator", "format", "length", "limit")
+"""What is saved of a column and says where its values stand in the rows, or how many are read, and
+not what they are."""
 OUTPUTS = ("output_weight", "output_bias")
 """Parameters that score each token where no table of tokens does."""
 FREE = ("dropout", "vectors", "frozen", "max_length")
@@ -131,7 +132,8 @@ def built_with(module: nn.Module, name: str, made: Any, taken: Collection[str]) 
 
     They are below a submodule of its name; where there is none, outside of the components that do
     not take it. There those of labels are known by their rows, one for each, or two more in a
-    random field. A tensor too many begins anew; one too few would begin as something else.
+    random field. Of a vocabulary they are also beside a table with a row for each id, whoever has
+    it. A tensor too many begins anew; one too few would begin as something else.
 
     Example:
         >>> model = nn.ModuleDict({"scores": nn.Linear(4, 2), "hidden": nn.Linear(3, 3)})
@@ -148,7 +150,15 @@ def built_with(module: nn.Module, name: str, made: Any, taken: Collection[str]) 
     shapes = {key: state[key].shape for key in taken if not key.startswith(apart)}
     size = len(made) if isinstance(made, Sequence) else getattr(made, "size", None)
     rows = (size, size + 2) if isinstance(size, int) else ()
-    return tuple(key for key, shape in shapes.items() if shape and (not rows or shape[0] in rows))
+    found = [key for key, shape in shapes.items() if shape and (not rows or shape[0] in rows)]
+    ids = getattr(getattr(made, "vocab_info", None), "size", None)
+    held = [key for key, m in module.named_modules() if _has_rows(m, ids)]
+    beside = tuple(f"{key.rpartition('.')[0] or key}." for key in held)
+    return tuple(key for key in taken if key in found or key.startswith(beside))
+
+
+def _has_rows(module: nn.Module, count: int | None) -> bool:
+    return isinstance(module, nn.Embedding) and module.num_embeddings == count
 
 
 def _takes(component: Component, name: str) -> bool:

@@ -84,9 +84,10 @@ def test_every_setting_that_is_named_is_one():
         ("trainer.recovery_max_trials=3", "In textmill it is trainer.max_nonfinite."),
         (
             "slurm.time=2h",
-            "'slurm' is no ingredient of this recipe. In textmill it is for --launcher slurm, "
-            "which the command does not have.",
+            "'slurm' is no ingredient of this recipe. In textmill it is a setting of --launcher "
+            "slurm, which is to be added (train, grid, watch).",
         ),
+        ("slurm.gpus=2", "In textmill it is a setting of --launcher slurm"),
     ],
 )
 def test_a_setting_of_another_framework_is_told_textmill_s_name(word, text):

@@ -136,7 +136,9 @@ def _check_words(args: argparse.Namespace, *, typed: bool) -> None:
 
 def _columns_words(args: argparse.Namespace) -> list[str]:
     """The settings that say that rows have columns; lines of text have an encoding, too."""
-    return [word for word in args.words if not word.startswith(ENCODING)]
+    from textmill.cli.prediction.input_settings import bare_setting
+
+    return [word for word in args.words if not bare_setting(word).startswith(ENCODING)]
 
 
 def _rows(predictor: Any, args: argparse.Namespace, source: IO[bytes]) -> ColumnRows | LineRows:
@@ -145,7 +147,7 @@ def _rows(predictor: Any, args: argparse.Namespace, source: IO[bytes]) -> Column
     The rule: each line is a text if that is all the model reads, and no word speaks of columns;
     else the rows are as those of the run's data.
     """
-    from textmill.cli.prediction.input_settings import input_settings
+    from textmill.cli.prediction.input_settings import bare_setting, input_settings
     from textmill.data.formats.columnar import ColumnarFormat
     from textmill.data.input_files import input_format, input_layout
 
@@ -162,7 +164,8 @@ def _rows(predictor: Any, args: argparse.Namespace, source: IO[bytes]) -> Column
         form = TEXT
     if form == TEXT:
         _check_one_column(predictor)
-        encoding = next((w.partition("=")[2] for w in args.words if w.startswith(ENCODING)), None)
+        words = map(bare_setting, args.words)
+        encoding = next((w.partition("=")[2] for w in words if w.startswith(ENCODING)), None)
         return LineRows(
             pipe or source, name, column=predictor.columns[0], encoding=encoding or "utf-8"
         )

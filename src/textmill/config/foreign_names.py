@@ -80,8 +80,8 @@ SETTINGS = _inverted({
     "nproc_per_node distribution_strategy distributed_world_size",
     "textmill train --launcher slurm slurm.nodes=N, or torchrun": "num_nodes nnodes",
     "trainer.data_parallelism": "strategy",
-    "for --launcher slurm, which the command does not have": "slurm",
-    "for --launcher ray, which the command does not have": "ray",
+    "a setting of --launcher slurm, which is to be added (train, grid, watch)": "slurm",
+    "a setting of --launcher ray, which is to be added (train, grid, watch)": "ray",
 })  # fmt: skip
 """Settings and ingredients, by their names there."""
 

@@ -212,11 +212,12 @@ class PredictionFile:
         import pyarrow
         from pyarrow.parquet import ParquetWriter
 
-        schema = pyarrow.schema([(name, _type(kind)) for name, kind in self._kept.items()])
+        kept = [(_encodable(name), _type(kind)) for name, kind in self._kept.items()]
+        schema = pyarrow.schema(kept)
         if self._batches is not None:
             schema = next(self._batches()).schema  # with its metadata, which pandas reads
         for name, called in final.items():
-            schema = schema.append(pyarrow.field(called, _type(self._answers[name])))
+            schema = schema.append(pyarrow.field(_encodable(called), _type(self._answers[name])))
         sink = pyarrow.PythonFile(_Unclosed(file), mode="w")
         with ParquetWriter(sink, schema) as writer:
             for kept, answers in self._groups():

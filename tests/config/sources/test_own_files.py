@@ -231,3 +231,13 @@ def test_a_recipe_of_library_parts_has_no_code():
     table = table_of_recipe(Recipe(optimizer=AdamW.Config(lr=1.0)))
     plan = make_plan(table, defaults=table_of_recipe(Recipe()), targets=["optimizer"], draft=True)
     assert plan_files(plan) == []
+
+
+def test_a_module_that_is_not_python_counts_by_its_bytes(tmp_path):
+    script, old = tmp_path / "recipe.py", tmp_path / "old.py"
+    old.write_text("print 1")
+    code = b"try:\n    import old\nexcept Exception:\n    pass"
+    found = own_files(script={script: code})
+    assert [(file.path, file.data) for file in found] == [(script, code), (old, b"print 1")]
+    with pytest.raises(UserError, match="not Python"):
+        own_files(script={old: b"print 1"})

@@ -42,7 +42,8 @@ def test_words_and_marks_and_what_begins_a_text_are_ngrams():
 
 def test_shapes_tell_how_words_are_written_but_small_letters_alone():
     rows = [
-        {"text": text} for text in ["Ann met NATO in B52 on", "Tom met", "\u65e5\u672c \u05d0 ok"]
+        {"text": text}
+        for text in ["Ann met NATO in B52 on", "Tom met", "\u65e5\u672c \u05d0 \u0939\u093f ok"]
     ]
     settings = {"words": 1, "characters": (1, 0)}
 
@@ -52,7 +53,7 @@ def test_shapes_tell_how_words_are_written_but_small_letters_alone():
 
     assert shapes("Ann met NATO", 2) == [" UL", "L U", "U", "UL", "UL L"]
     assert shapes("in B52 on", 2) == ["L UN", "UN", "UN L"]
-    assert shapes("ann met nato \u65e5\u672c", 2) == []
+    assert shapes("ann met nato \u65e5\u672c \u0939\u093f", 2) == []
     assert shapes("Ann met NATO", 1) == ["U", "UL"]
     assert {" UL L", "UL L U"} < {*shapes("Ann met NATO", 3)}
 

@@ -32,11 +32,11 @@ def input_settings(
     Raises:
         UserError: There is no such setting, or it says nothing of how a file is read.
     """
-    mine = [_bare(word) for word in words]
+    mine = [bare_setting(word) for word in words]
     said = {word.partition("=")[0].partition(".")[0] for word in mine}
     known = data or _plain(columns)
     given = [
-        f"{name}={json.dumps(known[name])}"
+        f"{name}={json.dumps(known[name], ensure_ascii=False)}"
         for name in ("path", "format", *SETTINGS)
         if name in known
     ]
@@ -58,7 +58,7 @@ def input_settings(
     return config, said
 
 
-def _bare(word: str) -> str:
+def bare_setting(word: str) -> str:
     """A setting without the name of data before it."""
     prefix = next((prefix for prefix in PREFIXES if word.startswith(prefix)), "")
     return word.removeprefix(prefix)

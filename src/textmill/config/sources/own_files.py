@@ -63,7 +63,7 @@ def own_files(
             with the bytes that were loaded.
 
     Raises:
-        UserError: One of the files is not Python, or the source of a part cannot be read.
+        UserError: The script is not Python, or the source of a part cannot be read.
     """
     found: dict[Path | str, OwnFile] = {}
     waiting = [("", path, "") for path in [*script][:1]]
@@ -86,7 +86,13 @@ def own_files(
         for name, file, package in waiting:
             if file not in found:
                 found[file] = _read(name, file, script)
-                trees.append((_parsed(found[file]), _outermost(file, package), package))
+                try:
+                    tree = _parsed(found[file])
+                except UserError:
+                    if file in [*script][:1]:
+                        raise
+                    continue  # its import failed, and the script goes on without it
+                trees.append((tree, _outermost(file, package), package))
         waiting.clear()
     return [*found.values()]
 

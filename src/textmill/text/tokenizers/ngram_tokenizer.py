@@ -6,6 +6,7 @@ are rising.
 """
 
 import logging
+import unicodedata
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -300,7 +301,7 @@ def shape_of(word: str) -> str:
 
 
 def _shape_of(character: str) -> str:
-    if character.isalpha():
+    if character.isalpha() or unicodedata.category(character)[0] == "M":  # a mark of a letter
         return SMALL if character == character.lower() else "U"
     return "N" if character.isalnum() else character
 

@@ -85,7 +85,7 @@ def test_every_setting_that_is_named_is_one():
         (
             "slurm.time=2h",
             "'slurm' is no ingredient of this recipe. In textmill it is a setting of --launcher "
-            "slurm, which is to be added (train, grid, watch).",
+            "slurm; add that option to train, grid or watch.",
         ),
         ("slurm.gpus=2", "In textmill it is a setting of --launcher slurm"),
     ],

@@ -80,8 +80,8 @@ SETTINGS = _inverted({
     "nproc_per_node distribution_strategy distributed_world_size",
     "textmill train --launcher slurm slurm.nodes=N, or torchrun": "num_nodes nnodes",
     "trainer.data_parallelism": "strategy",
-    "a setting of --launcher slurm, which is to be added (train, grid, watch)": "slurm",
-    "a setting of --launcher ray, which is to be added (train, grid, watch)": "ray",
+    "a setting of --launcher slurm; add that option to train, grid or watch": "slurm",
+    "a setting of --launcher ray; add that option to train, grid or watch": "ray",
 })  # fmt: skip
 """Settings and ingredients, by their names there."""
 

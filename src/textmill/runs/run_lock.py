@@ -46,8 +46,9 @@ def choose_folder(planned: Planned, *, run_dir: str | Path | None, again: bool) 
 
 def tell_edited(folder: RunFolder, planned: Planned) -> None:
     """Says of a run that is still to be made which code it differs in from the newest like it."""
-    others = [] if folder.info else [*folder.path.parent.glob("*/run.json")]
-    settings = settings_key(planned.plan) if others else ""
+    if folder.info or not plan_files(planned.plan):  # without own code no record is looked at
+        return
+    others, settings = folder.path.parent.glob("*/run.json"), settings_key(planned.plan)
     for other in sorted(others, key=lambda file: file.stat().st_mtime, reverse=True):
         run = RunFolder(other.parent)
         if edited := _edited(run, planned, settings):

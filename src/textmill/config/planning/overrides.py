@@ -176,8 +176,7 @@ class Names:
         """Notes a word that names nothing, with the nearest name."""
         lasts = {name.rpartition(".")[2]: name for name in dotted}
         value = word.node.text if isinstance(word.node, Scalar) else ""
-        here = setting_here(word.path[0]) if word.path[0] in ("slurm", "ray") else ""
-        here = here or setting_here(word.path[-1], value) or setting_here(word.path[0])
+        here = setting_here(word.path[0], value) or setting_here(word.path[-1], value)
         if len(word.path) == 1:
             guess = here or suggest(word.dotted, [*lasts, *self.all()])
             text = f"no setting is named '{word.dotted}'. {guess}"

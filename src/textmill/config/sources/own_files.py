@@ -87,12 +87,12 @@ def own_files(
             if file not in found:
                 found[file] = _read(name, file, script)
                 try:
-                    tree = _parsed(found[file])
-                except UserError:
-                    if file in [*script][:1]:
-                        raise
-                    continue  # its import failed, and the script goes on without it
-                trees.append((tree, _outermost(file, package), package))
+                    trees.append((ast.parse(found[file].data), _outermost(file, package), package))
+                except (SyntaxError, ValueError) as error:
+                    if file in [*script][:1]:  # the import of another has failed in a `try`
+                        place = Place(str(file), getattr(error, "lineno", None))
+                        said = getattr(error, "msg", error)
+                        raise UserError(f"{place}: not Python: {said}.") from error
         waiting.clear()
     return [*found.values()]
 
@@ -174,14 +174,6 @@ def _read(name: str, file: Path, known: Mapping[Path, bytes]) -> OwnFile:
         return OwnFile(name, file, known[file] if file in known else file.read_bytes())
     except OSError as error:
         raise UserError(f"{file}: cannot be read: {error.strerror}.") from error
-
-
-def _parsed(file: OwnFile) -> ast.Module:
-    try:
-        return ast.parse(file.data)
-    except (SyntaxError, ValueError) as error:
-        place = Place(str(file.path), getattr(error, "lineno", None))
-        raise UserError(f"{place}: not Python: {getattr(error, 'msg', error)}.") from error
 
 
 def _imported(tree: ast.AST, package: str) -> Iterator[str]:

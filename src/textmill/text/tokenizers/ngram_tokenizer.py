@@ -205,7 +205,7 @@ class _NgramEncoder(Encoder):
         """Those that :func:`ngrams_of` finds; of a vocabulary that is known this is faster."""
         written = WORD["punctuation"].findall(text)
         known, get = self._known, self._words.get
-        found = [known.get(word) or self._of_word(word) for word in written]
+        found = [known.get(word) or self._look_up(word) for word in written]
         parts = [each[0] for each in found]
         sizes = range(2, self._orders.words + 1), range(2, self._orders.shapes + 1)
         joined = [_joined([word for _, word, _ in found], size) for size in sizes[0]]
@@ -218,7 +218,7 @@ class _NgramEncoder(Encoder):
         np.not_equal(ids[1:], ids[:-1], out=new[1:])
         return ids[new]
 
-    def _of_word(self, written: str) -> tuple[bytes, str, str]:
+    def _look_up(self, written: str) -> tuple[bytes, str, str]:
         """The ids of what one word has, the word and its shape; kept, since words come again."""
         word, shape = written.lower(), shape_of(written)
         numbers = _of_word(word, shape, (self._words.get, self._characters.get), self._orders)
@@ -275,6 +275,7 @@ def ngrams_of(
     for parts, longest in ((words, orders.words), (shapes, orders.shapes)):
         for size in range(2, longest + 1):
             joined = (_joined([parts[i] for i in row], size) for row in at)
+            # Of shapes, those of small letters alone are left out: every text has them.
             more = Ragged.from_lists(
                 [[numbers[0](each) for each in row if each.strip(f" {SMALL}")] for row in joined]
             )

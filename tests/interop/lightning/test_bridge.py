@@ -15,6 +15,8 @@ from tests.recipes.local_data import TEXTS, write_data
 from textmill import Recipe, like
 from textmill.errors import MissingExtraError, NonFiniteError, UserError
 from textmill.interop.lightning import as_datamodule, as_module, as_trainer
+from textmill.models import fast
+from textmill.models.fast import Fast
 from textmill.recipes import registries
 from textmill.training import SGD, Constant
 from textmill.training.trainer_config import TrainerConfig
@@ -223,7 +225,13 @@ def test_several_processes_are_refused(monkeypatch):
 
 def test_a_loss_that_is_no_number_stops_the_fit():
     with pytest.raises(NonFiniteError, match=r"Lower optimizer\.lr"):
-        trained(["optimizer.type=sgd", "optimizer.lr=1e30", "trainer.clip_norm=null"])
+        trained(
+            [
+                *("optimizer.type=sgd", "optimizer.lr=1e30", "trainer.clip_norm=null"),
+                "trainer.fast.linear=torch",
+            ]
+        )
+    assert fast.now() == Fast()  # of the failed fit nothing is left in the process
 
 
 def test_other_things_are_told_what_belongs_there():

@@ -83,6 +83,19 @@ def as_module(
     return made(prepared or task, optimizer, lr_scheduler, settings or defaults.trainer)
 
 
+class LeftWhenFailed:
+    """Closes what a module has open when Lightning's Trainer fails."""
+
+    def __init__(self, *opened: ExitStack) -> None:
+        super().__init__()
+        self._opened = opened
+
+    def on_exception(self, trainer: Any, module: Any, exception: BaseException) -> None:
+        """Leaves the paths of a step and the random generators as they were."""
+        for stack in self._opened:
+            stack.close()
+
+
 class TaskModule:
     """The LightningModule that :func:`as_module` makes.
 
@@ -175,12 +188,15 @@ class TaskModule:
                 f"accumulate_grad_batches={given}, which decides. Give the Trainer {wanted}, as "
                 "as_trainer does, or the recipe trainer.accumulate=1."
             )
-        self._fit.close()  # of a fit that failed
         self._fit.enter_context(kernels(self.settings, self.task))
 
     def on_fit_end(self) -> None:
         """Leaves the paths of a step as they were."""
         self._fit.close()
+
+    def configure_callbacks(self) -> list[Any]:
+        """The callback that hears of a fit or an evaluation that failed: a module does not."""
+        return [made_from(LeftWhenFailed, "Callback")(self._fit, self._evaluation)]
 
     def training_step(self, batch: Any, batch_idx: int) -> Tensor:
         """The sum of the losses of a batch; dropout is a function of the seed and the step."""

@@ -5,8 +5,6 @@ import re
 from collections import defaultdict
 from pathlib import Path
 
-from textmill.tasks.registries import tasks
-
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "textmill"
 SOURCES = sorted(SOURCE.rglob("*.py"))
@@ -15,26 +13,8 @@ MODULES = [path for path in SOURCES if path.name not in ("__init__.py", "__main_
 MOST_MODULES = 22
 """In one folder: what can be seen at once."""
 
-VAGUE = {
-    "base", "common", "core", "extra", "general", "handling", "helper", "helpers", "impl",
-    "initial",
-    "internal", "kinds", "lib", "main", "manager", "misc", "modules", "new", "nodes", "other",
-    "parts", "shared", "single", "state", "stuff", "support", "things", "tools", "util",
-    "utils",
-}  # fmt: skip
-"""Words that say nothing of what is in a room when they are all of its name."""
-
 PUBLIC = {"models", "tasks", "text"}
 """Rooms whose classes are bases of users' own: what those override is no secret."""
-
-ALLOWED = {
-    "checkpoint/parts.py": "a part is what a checkpoint is made of: the word of the glossary",
-    "checkpoint/state.py": "states, as torch's state_dict: what that room is about",
-    "cli/main.py": "the entry point, as every Python package calls it",
-    "cli/new.py": "each command's module is called as the command: textmill new",
-    "recipes/corpus/parts.py": "train, valid and test parts of the corpus",
-}
-"""Modules with such a name, each with its reason."""
 
 
 def test_no_public_class_name_means_two_things() -> None:
@@ -44,21 +24,6 @@ def test_no_public_class_name_means_two_things() -> None:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 homes[node.name].append(path.relative_to(ROOT).as_posix())
     assert {name: found for name, found in homes.items() if len(found) > 1} == {}
-
-
-def test_no_module_has_a_vague_name() -> None:
-    found = {
-        path.relative_to(ROOT / "src" / "textmill").as_posix()
-        for path in MODULES
-        if path.stem in VAGUE
-    }
-    assert found == set(ALLOWED)
-
-
-def test_no_module_is_told_from_others_by_what_it_is_not() -> None:
-    assert [
-        path.name for path in MODULES if path.stem.startswith(("other_", "more_", "non_"))
-    ] == []
 
 
 def test_every_folder_can_be_seen_at_once() -> None:
@@ -94,17 +59,6 @@ def test_a_module_is_named_by_a_string_in_its_own_room_alone() -> None:
         and node.value.split(".")[1] not in path.relative_to(ROOT).parts
     ]
     assert [where for where in found if where[0] != "src/textmill/__init__.py"] == []
-
-
-def test_tasks_are_at_most_three_classes_deep() -> None:
-    depths = {}
-    for name in tasks.names():
-        kind = tasks.get(name)
-        depths[name] = [
-            c.__name__ for c in kind.__mro__ if c.__module__.startswith("textmill.tasks")
-        ]
-    assert {name: found for name, found in depths.items() if len(found) > 3} == {}
-    assert depths["word_tagging"] == ["WordTagging", "ColumnsTask", "Task"]
 
 
 def test_what_a_class_of_another_module_overrides_has_a_public_name() -> None:

@@ -148,7 +148,7 @@ def run(tmp_path, monkeypatch, capsys):
     return command
 
 
-def test_the_tutorial(run, tmp_path):  # noqa: PLR0915  # one story
+def test_the_tutorial(run, tmp_path):  # one story
     script = tmp_path / "tatoeba.py"
 
     script.write_text(DOC)

@@ -267,7 +267,7 @@ class IntentSlotModel(WordEncoder):
 
     crf: LinearChainCrf | None
 
-    def __init__(  # noqa: PLR0913  # one argument per ingredient
+    def __init__(  # one argument per ingredient
         self,
         config: Config,
         *,

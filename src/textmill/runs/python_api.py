@@ -103,7 +103,7 @@ def run_experiment(
     return ExperimentRun(folder.path, folder.result, _evaluated(planned, predictor, folder.path))
 
 
-def train_model(  # noqa: PLR0913  # PyText's four, beside those of train
+def train_model(  # PyText's four, beside those of train
     recipe: str | Path | Recipe,
     overrides: Overrides = (),
     *,

@@ -77,7 +77,7 @@ class IntentSlots(ColumnsTask):
     text: IntentSlotText
     _train_batches: Batches | None = None
 
-    def __init__(  # noqa: PLR0913  # one argument per ingredient
+    def __init__(  # one argument per ingredient
         self,
         config: Config,
         *,

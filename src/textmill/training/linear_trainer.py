@@ -77,7 +77,7 @@ class LinearTrainer(Trainer):
             if self.folds < 2:
                 raise UserError(f"trainer.folds must be at least 2, but is {self.folds}.")
 
-    def __init__(  # noqa: PLR0913  # those of Trainer, without what moves weights by steps
+    def __init__(  # those of Trainer, without what moves weights by steps
         self,
         config: Config,
         *,

@@ -38,7 +38,7 @@ class Trainer(Component):
 
     config: Config
 
-    def __init__(  # noqa: PLR0913  # one argument per ingredient: they are the page's nouns
+    def __init__(  # one argument per ingredient: they are the page's nouns
         self,
         config: Config,
         *,

@@ -164,9 +164,9 @@ def textmill(
     counted = []
     plain = task.training_step
 
-    def training_step(batch: Any) -> Any:
+    def training_step(batch: Any, examples: Any) -> Any:
         counted.append(count(batch) if count else int(batch.lengths["words"].sum()))
-        return plain(batch)
+        return plain(batch, examples)
 
     class Clock(Callback):
         def step(self, progress: Any) -> bool:

@@ -129,12 +129,12 @@ def textmill(args: argparse.Namespace, meter: Meter, **fast: Any) -> None:
     from textmill.training import AdamW, Callback, Constant, Trainer
 
     class Counted(Translation):
-        def training_step(self, batch: Any) -> Any:
+        def training_step(self, batch: Any, examples: Any = ()) -> Any:
             labels = len(batch.target) * (batch.target.shape[1] - 1)
             target = batch.num_labels  # both are on the host
             source = batch.num_tokens - target
             meter.sizes.append((source, target, batch.source.numel(), labels, len(batch)))
-            return super().training_step(batch)
+            return super().training_step(batch, examples)
 
     class Clock(Callback):
         def step(self, progress: Any) -> bool:

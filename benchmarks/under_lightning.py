@@ -28,10 +28,10 @@ def timed(task: Any, train: Callable[[], object]) -> tuple[list[float], list[flo
     """Seconds on the wall and of the process between the steps of a training."""
     wall, used, step = [], [], task.training_step
 
-    def stepped(batch: Any) -> Any:
+    def stepped(batch: Any, examples: Any) -> Any:
         wall.append(time.perf_counter())
         used.append(time.process_time())
-        return step(batch)
+        return step(batch, examples)
 
     task.training_step = stepped
     train()

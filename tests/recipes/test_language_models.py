@@ -37,10 +37,10 @@ def test_killed_and_gone_on_with_it_is_bitwise_the_same(name, words, tmp_path, m
     whole = train(name, words, run_dir=tmp_path / "whole")
     step, calls = LanguageModeling.training_step, iter(range(1000))
 
-    def killed(self, batch):
+    def killed(self, batch, examples):
         if next(calls) == 15:  # in the 8th step: steps 1 to 6 are saved
             raise KeyboardInterrupt
-        return step(self, batch)
+        return step(self, batch, examples)
 
     with monkeypatch.context() as patch:
         patch.setattr(LanguageModeling, "training_step", killed)

@@ -63,9 +63,9 @@ class Mine(Translation):
     def batch_size(self, batch):
         return 1
 
-    def training_step(self, batch):
+    def training_step(self, batch, examples=()):
         batch = data.Seq2SeqBatch(batch.ids, None, batch.ids, None)
-        return super().training_step(batch)
+        return super().training_step(batch, examples)
 
 
 def train_data():

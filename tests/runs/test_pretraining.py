@@ -263,10 +263,10 @@ def test_killed_and_gone_on_with_it_is_bitwise_the_same(tmp_path, monkeypatch):
     whole = train(LOCAL, words, run_dir=tmp_path / "whole")
     step, calls = MaskedLanguageModeling.training_step, iter(range(1000))
 
-    def killed(self, batch):
+    def killed(self, batch, examples):
         if next(calls) == 19:  # in the 11th step, of the third epoch: 10 are saved
             raise KeyboardInterrupt
-        return step(self, batch)
+        return step(self, batch, examples)
 
     with monkeypatch.context() as patch:
         patch.setattr(MaskedLanguageModeling, "training_step", killed)

@@ -253,12 +253,12 @@ def test_a_run_that_saved_nothing_gives_its_folder_to_the_mended_one(folder):
         folder / "tiny.py",
         "train_data = ",
         "class Own(Translation):\n    class Config(Translation.Config): pass\n"
-        "    def training_step(self, batch):\n        1 / 0\n\n\ntrain_data = ",
+        "    def training_step(self, batch, examples=()):\n        1 / 0\n\n\ntrain_data = ",
     )
     with pytest.raises(ZeroDivisionError):
         textmill.train("tiny.py", SHORT, run_dir="r")
     failed = RunFolder(Path("r")).info["key"]
-    edit(folder / "tiny.py", "1 / 0", "return super().training_step(batch)")
+    edit(folder / "tiny.py", "1 / 0", "return super().training_step(batch, examples)")
     with (folder / "train.tsv").open("a") as file:
         file.write("tea\tdu the\n")  # other data, too, as nothing was learnt from the former
     run = textmill.train("tiny.py", SHORT, run_dir="r")

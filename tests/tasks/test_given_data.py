@@ -23,8 +23,8 @@ class OfDictionaries(Translation):
     def batch(self, given):
         return Seq2SeqBatch.from_padded(given["source"], given["target"], pad_idx=self.pad_idx)
 
-    def training_step(self, batch):
-        return super().training_step(self.batch(batch))
+    def training_step(self, batch, examples=()):
+        return super().training_step(self.batch(batch), examples)
 
     def validation_step(self, batch, examples):
         assert examples == [{}] * len(batch["source"])

@@ -24,7 +24,7 @@ class Lengths(Task):
     def batches(self, data, *, train, seed):
         raise NotImplementedError
 
-    def training_step(self, batch):
+    def training_step(self, batch, examples=()):
         return Loss(torch.tensor(1.5 * len(batch)), torch.tensor(len(batch)))
 
     def validation_step(self, batch, examples):

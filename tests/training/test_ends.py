@@ -90,9 +90,9 @@ class DrawsInEvaluation(Translation):
             signal.raise_signal(signal.SIGTERM)
         return super().validation_step(batch, examples)
 
-    def training_step(self, batch):
+    def training_step(self, batch, examples=()):
         self.drawn.append((random.random(), float(np.random.rand())))  # noqa: NPY002
-        return super().training_step(batch)
+        return super().training_step(batch, examples)
 
 
 @pytest.mark.parametrize("at", [1, 2, 4])
@@ -245,8 +245,8 @@ def test_ready_batches_have_a_length_where_their_source_has_one():
 class BatchesOfTuples(Translation):
     """Its batches are tuples, whose length is not that in rows."""
 
-    def training_step(self, batch):
-        return super().training_step(batch[1])
+    def training_step(self, batch, examples=()):
+        return super().training_step(batch[1], examples)
 
 
 def test_examples_are_counted_in_batches_that_are_tuples(bench):

@@ -168,8 +168,8 @@ def test_batches_in_a_list_are_resumed_by_their_number(bench):
 class DrawsInStep(Translation):
     """A task that draws from the global generators in its step, as random masking does."""
 
-    def training_step(self, batch):
-        loss = super().training_step(batch)
+    def training_step(self, batch, examples=()):
+        loss = super().training_step(batch, examples)
         random.random()
         return loss
 
@@ -201,9 +201,9 @@ def test_a_pipeline_gives_its_first_batch_too(bench):
         return from_sequence(own.pairs).bucket(4).map(own.batch).and_return()
 
     class Sees(Translation):
-        def training_step(self, batch):
+        def training_step(self, batch, examples=()):
             seen.append(batch.source.tolist())
-            return super().training_step(batch)
+            return super().training_step(batch, examples)
 
     one_epoch = {"max_steps": None, "max_epochs": 1, "accumulate": 1}
     bench.but(train_data=pipeline, task_class=Sees, trainer=one_epoch).make().fit()

@@ -2,6 +2,7 @@
 
 import math
 import signal
+from typing import ClassVar
 
 import pytest
 import torch
@@ -139,6 +140,27 @@ def test_what_is_not_finite_never_reaches_the_weights(bench, monkeypatch, how, s
     assert differences(outcome(other), outcome(healed)) == []
 
 
+class SeesRows(Translation):
+    """Notes what the rows of each training batch say, and the batch's own numbers of them."""
+
+    seen: ClassVar[list[tuple[list[int], list[str]]]] = []
+
+    def training_step(self, batch, examples=()):
+        self.seen.append((batch.rows.tolist(), [row["source"] for row in examples]))
+        assert [row["row"] for row in examples] == batch.rows.tolist()
+        return super().training_step(batch, examples)
+
+
+def test_a_training_step_is_given_the_rows_of_its_batch(bench, monkeypatch):
+    monkeypatch.setattr(SeesRows, "seen", [])
+    trainer = bench.but(task_class=SeesRows).make()
+    trainer.fit()
+    rows = trainer.data.data.rows
+    assert {n for numbers, _ in SeesRows.seen for n in numbers} == set(range(len(rows)))
+    for numbers, sources in SeesRows.seen:
+        assert sources == [rows[n]["source"] for n in numbers]
+
+
 class Signals(Translation):
     """Sends its own process a signal: in a training step, or in an evaluation."""
 
@@ -149,10 +171,10 @@ class Signals(Translation):
         if type(self).seen == self.at:
             signal.raise_signal(self.number)
 
-    def training_step(self, batch):
+    def training_step(self, batch, examples=()):
         if self.training:
             self.count()
-        return super().training_step(batch)
+        return super().training_step(batch, examples)
 
     def validation_step(self, batch, examples):
         if not self.training:

@@ -17,8 +17,8 @@ class Overflows(Translation):
 
     most = 16.0
 
-    def training_step(self, batch):
-        found = super().training_step(batch)
+    def training_step(self, batch, examples=()):
+        found = super().training_step(batch, examples)
         found.total.register_hook(lambda g: g * math.inf if g > self.most else g)
         return found
 
@@ -87,8 +87,8 @@ def test_at_its_least_the_gradient_itself_is_broken(bench, monkeypatch):
 class Broken(Translation):
     """Its loss is no number."""
 
-    def training_step(self, batch):
-        found = super().training_step(batch)
+    def training_step(self, batch, examples=()):
+        found = super().training_step(batch, examples)
         return Loss(found.total * math.nan, found.count, found.sums)
 
 

@@ -27,8 +27,8 @@ class Poisoned(Translation):
 
     how, rows = "loss", (13,)
 
-    def training_step(self, batch):
-        found = super().training_step(batch)
+    def training_step(self, batch, examples=()):
+        found = super().training_step(batch, examples)
         if not set(self.rows) & set(batch.rows.tolist()):
             return found
         if self.how == "gradient":
@@ -249,10 +249,10 @@ class PoisonedText(LanguageModeling):
         super().__init__(config, **given)
         self.before = []
 
-    def training_step(self, batch):
+    def training_step(self, batch, examples=()):
         state = self.carried.state_dict()["state"]
         self.before.append((batch.begins, state is not None))
-        found = super().training_step(batch)
+        found = super().training_step(batch, examples)
         return Loss(found.total * math.nan, found.count) if len(self.before) == 6 else found
 
 

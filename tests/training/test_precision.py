@@ -13,11 +13,11 @@ from textmill.training.precision import TYPES, autocast, settled
 class Sees(Translation):
     """Notes the type of the encoder's products and of the loss."""
 
-    def training_step(self, batch):
+    def training_step(self, batch, examples=()):
         seen = self.__dict__.setdefault("seen", {"product": set(), "loss": set()})
         linear = next(m for m in self.module.modules() if isinstance(m, torch.nn.Linear))
         hook = linear.register_forward_hook(lambda m, given, y: seen["product"].add(y.dtype))
-        loss = super().training_step(batch)
+        loss = super().training_step(batch, examples)
         hook.remove()
         seen["loss"].add(loss.total.dtype)
         return loss

@@ -290,7 +290,8 @@ class _Walk:
         """A training step without its update: loss and gradients are finite, and reach all."""
         module = self.task.module
         module.train()
-        loss = loss_of(self.task, self.few.batches[0])
+        first = self.few.batches[0]
+        loss = loss_of(self.task, first, self.few.examples(first))
         mean, count = float(loss.total.detach()) / max(1.0, float(loss.count)), float(loss.count)
         if not count > 0:
             raise TextmillError(f"the loss is a sum over {count:g} targets; wanted at least one.")

@@ -19,7 +19,7 @@ from textmill.preflight.load_data import DATA
 from textmill.runtime import memory
 from textmill.runtime.seeds import HostRandom, seed_all
 from textmill.tasks.batches.row_batches import RowBatches, RowSource
-from textmill.tasks.task import Task, loss_of
+from textmill.tasks.task import BatchRows, Task, loss_of
 from textmill.training.blocks import checkpointed
 from textmill.training.data_parallel.fsdp import is_sharded
 from textmill.training.data_parallel.wrapped import is_wrapped
@@ -107,12 +107,12 @@ def _found(session: Session, settings: Mapping[str, Any], *, seed: int) -> int:
     device = session.get("env").device
     task.module.to(device)
     batches = task.batches_of("train_data", session.get("train_data"), train=True, seed=seed)
-    epoch = batches.batches if isinstance(batches, RowBatches) else None
-    if not isinstance(epoch, EpochBatches):
+    if not isinstance(batches, RowBatches):
         raise UserError(
             "train_data.max_tokens=auto is found on rows, but this task makes batches of its own "
             f"of them ({type(batches).__name__}). Give a number."
         )
+    epoch = batches.batches
     cells = sum(int(column.sum()) for column in epoch.lengths.values())
     most = max(FIRST, cells // LEAST_BATCHES)
     if task.device.type != "cuda":
@@ -122,7 +122,7 @@ def _found(session: Session, settings: Mapping[str, Any], *, seed: int) -> int:
     besides += int(SPARE * (memory.room(str(device)) or 0))
     found = largest_that_fits(
         task,
-        epoch,
+        batches,
         numbers=autocast(settled(settings.get("precision", "auto"), device), device),
         checkpointing=settings.get("activation_checkpointing", False),
         besides=besides,
@@ -141,7 +141,7 @@ def _found(session: Session, settings: Mapping[str, Any], *, seed: int) -> int:
 
 def largest_that_fits(
     task: Task,
-    epoch: EpochBatches[Any],
+    batches: RowBatches,
     *,
     numbers: AbstractContextManager[Any],
     checkpointing: bool,
@@ -158,10 +158,12 @@ def largest_that_fits(
     """
 
     def fits(number: int) -> bool:
-        batches = epoch.with_max_tokens(number)
         fitting = True
         try:
-            _step(task, batches, numbers=numbers, checkpointing=checkpointing, besides=besides)
+            made = batches.batches.with_max_tokens(number)
+            _step(
+                task, batches, made, numbers=numbers, checkpointing=checkpointing, besides=besides
+            )
         except torch.OutOfMemoryError:
             fitting = False
         if task.device.type == "cuda":
@@ -180,6 +182,7 @@ def largest_that_fits(
 
 def _step(
     task: Task,
+    batches: RowBatches,
     epoch: EpochBatches[Any],
     *,
     numbers: AbstractContextManager[Any],
@@ -196,7 +199,8 @@ def _step(
         seed_all(0, 0)
         tried.module.train()
         with numbers:
-            loss = loss_of(tried, epoch.gathered(largest_rows(epoch)))
+            batch = epoch.gathered(largest_rows(epoch))
+            loss = loss_of(tried, batch, BatchRows(batches, batch))
         loss.total.backward()  # type: ignore[no-untyped-call,unused-ignore]
         del held
 

@@ -30,7 +30,7 @@ from textmill.tasks.evaluation import answer_batches
 from textmill.tasks.label_checks import label_notes, unseen_note, unseen_rows
 from textmill.tasks.pretrained_parts import check_own_ids
 from textmill.tasks.task import AnsweredConfig, Batches, Loss, Outputs, Row, Task
-from textmill.text.cells import RowCheck
+from textmill.text.cells import RowCheck, Rows
 from textmill.text.columns.column import Column
 from textmill.text.columns.dictionary import DictionaryColumn
 from textmill.text.columns.token_ids import IdsColumn
@@ -289,7 +289,7 @@ class ColumnsTask(Task):
     # -- loss and evaluation
 
     @override
-    def training_step(self, batch: ColumnBatch) -> Loss:
+    def training_step(self, batch: ColumnBatch, examples: Rows = ()) -> Loss:
         batch = batch.to(self.device, non_blocking=True)
         return self.loss(self.scores(batch), batch)
 

@@ -201,7 +201,7 @@ class LanguageModeling(Task):
     # -- loss and evaluation
 
     @override
-    def training_step(self, batch: BlockBatch) -> Loss:
+    def training_step(self, batch: BlockBatch, examples: Rows = ()) -> Loss:
         states, targets = self._states(batch, self.carried)
         module = self.module
         if module.affine and fast.now().split_loss and self.device.type == "cpu":

@@ -113,7 +113,7 @@ class MaskedLanguageModeling(Task):
     # -- loss and evaluation
 
     @override
-    def training_step(self, batch: BlockBatch) -> Loss:
+    def training_step(self, batch: BlockBatch, examples: Rows = ()) -> Loss:
         states, targets = self._states(batch)
         module = self.module
         if fast.now().split_loss and self.device.type == "cpu":

@@ -169,7 +169,7 @@ class Seq2Seq(Task):
     # -- loss
 
     @override
-    def training_step(self, batch: Seq2SeqBatch) -> Loss:
+    def training_step(self, batch: Seq2SeqBatch, examples: Rows = ()) -> Loss:
         """Loss of one batch, over its real label positions only.
 
         Where :meth:`loss` is the library's and the module projects its states by a matrix, the

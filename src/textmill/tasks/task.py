@@ -9,10 +9,12 @@ import logging
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import override
 
 from textmill.config.component import Component
 from textmill.config.component import Config as BaseConfig
@@ -218,8 +220,14 @@ class Task(Component):
         return len(first)
 
     @abstractmethod
-    def training_step(self, batch: Any) -> Loss:
-        """The loss of one batch, with its graph."""
+    def training_step(self, batch: Any, examples: Rows = ()) -> Loss:
+        """The loss of one batch, with its graph.
+
+        Args:
+            batch: One that :meth:`batches` gives.
+            examples: Its rows, as in :meth:`validation_step`. They are read when they are first
+                looked at, so a loss that needs none does not pay for them.
+        """
 
     @abstractmethod
     def validation_step(self, batch: Any, examples: Rows) -> Outputs:
@@ -384,13 +392,38 @@ class Task(Component):
         return torch.device("cpu") if first is None else first.device
 
 
-def loss_of(task: Task, batch: Any) -> Loss:
+class BatchRows(Sequence[Mapping[str, Any]]):
+    """The rows of one batch, read when they are first looked at.
+
+    Args:
+        batches: Where the batch comes from.
+        batch: The batch.
+    """
+
+    def __init__(self, batches: Batches, batch: Any) -> None:
+        self.batches, self.batch = batches, batch
+
+    @cached_property
+    def rows(self) -> Rows:
+        """All of them, in the order of the batch."""
+        return self.batches.examples(self.batch)
+
+    @override
+    def __getitem__(self, index: Any) -> Any:
+        return self.rows[index]
+
+    @override
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+def loss_of(task: Task, batch: Any, examples: Rows = ()) -> Loss:
     """What :meth:`Task.training_step` gives.
 
     Raises:
         UserError: It is no :class:`Loss`.
     """
-    loss = task.training_step(batch)
+    loss = task.training_step(batch, examples)
     wanted = (
         "a textmill.tasks.Loss(total, count): the loss summed over its targets, and their number."
     )

@@ -113,7 +113,7 @@ class Trainer(Component):
         self.updates.begin(before.steps, batches=len(group.batches))
         for batch in group.batches:
             with self.updates.autocast:
-                loss = self.updates.loss(batch)
+                loss = self.updates.loss(batch, self.data.data)
             self.updates.backward(loss)  # gradients of a sum ...
         own = sum(self.task.batch_size(batch) for batch in group.own)
         # ... of a mean over all ranks and batches

@@ -19,7 +19,7 @@ from textmill.runtime.devices import Env
 from textmill.runtime.ranks import Ranks
 from textmill.runtime.seeds import HostRandom, fold, seed_all
 from textmill.tasks.batches.compared_rows import ComparedRows
-from textmill.tasks.task import Loss, Task, loss_of
+from textmill.tasks.task import Batches, BatchRows, Loss, Task, loss_of
 from textmill.training.data_parallel.fsdp import FullySharded, check_elementwise, is_sharded
 from textmill.training.data_parallel.gradient_sums import GradientSums
 from textmill.training.data_parallel.wrapped import WrappedModule, is_wrapped
@@ -271,15 +271,16 @@ class Updates:
         if not self.task.module.training:  # train() takes 2 microseconds a submodule
             self.task.module.train()
 
-    def loss(self, batch: Any) -> Loss:
-        """The loss of a batch; of a filler it is 0, and leaves the task as it was."""
+    def loss(self, batch: Any, batches: Batches) -> Loss:
+        """The loss of one of the batches; of a filler it is 0, and leaves the task as it was."""
         called = partial(self.parallel.called, is_last=self._left == 1)
         if not isinstance(batch, Filler):
             with self._comparing(counted=True):
-                return called(partial(loss_of, self.task, batch))
+                return called(partial(loss_of, self.task, batch, BatchRows(batches, batch)))
         before = [(part, part.state_dict()) for part in self.task.parts.values()]
         with self._comparing(counted=False):
-            loss = called(partial(loss_of, self.task, batch.batch))
+            rows = BatchRows(batches, batch.batch)
+            loss = called(partial(loss_of, self.task, batch.batch, rows))
         for part, state in before:
             part.load_state_dict(state)
         return Loss(loss.total * 0, loss.count * 0)

@@ -18,7 +18,7 @@ from textmill.interop.lightning.prepared import Prepared, prepare, refuse_ranks
 from textmill.interop.lightning.saved_run import save_run
 from textmill.recipes import defaults
 from textmill.runtime.seeds import seed_all
-from textmill.tasks.task import Loss, Metrics, Row, Task, loss_of, outputs_of
+from textmill.tasks.task import BatchRows, Loss, Metrics, Row, Task, loss_of, outputs_of
 from textmill.training.evaluator import evaluation_rng
 from textmill.training.nonfinite import NonFinite
 from textmill.training.optimizers.optimizer import Optimizer
@@ -203,7 +203,8 @@ class TaskModule:
         if batch_idx % self.trainer.accumulate_grad_batches == 0:
             seed_all(self.settings.seed, self.trainer.global_step)
             self._losses = []
-        loss = loss_of(self.task, batch)
+        rows = BatchRows(self.prepared.trainer.data.data, batch) if self.prepared else ()
+        loss = loss_of(self.task, batch, rows)
         self._losses.append(loss.detach())
         self.examples += self.task.batch_size(batch)
         if count := int(loss.count):

@@ -72,12 +72,12 @@ def test_show_of_an_experiment_says_what_it_is_made_of(capsys):
     assert lines[0].startswith("experiment tagging/ner (textmill.")
     assert "  valid_data    like train_data: path=data/dev.conll shuffle=false" in lines
     assert "  trainer       Trainer: max_epochs=20 ema=0.999 selection.metric=span_f1" in lines
-    assert lines[-1] == "textmill help tagging/ner prints every setting."
+    assert lines[-1] == "textmill help tagging/ner --all prints every setting."
 
 
 @pytest.mark.parametrize("name", registries.experiments.names())
 def test_every_experiment_can_be_shown(name):
-    assert f"textmill help {name} prints every setting." in describe(name)
+    assert f"textmill help {name} --all prints every setting." in describe(name)
 
 
 def test_show_of_an_unknown_name(capsys):

@@ -104,3 +104,30 @@ def test_components_have_the_word_of_their_registry():
         "  x.other (lr_scheduler or int or null): (default=null)",
         "  x.number (int | None): (default=null)",
     ]
+
+
+class Own(AdamW):
+    class Config(AdamW.Config):
+        warm: bool = False
+
+
+def test_what_people_change_first_is_shown_and_the_rest_on_all(kitchen):
+    text = (
+        "from textmill.training import AdamW\n"
+        "optimizer = AdamW.Config(rates={'a': 2.0})\n"  # what the recipe sets is shown, too
+    )
+    table = kitchen.table(text)
+    shown = recipe_help(table, kitchen.defaults)[0]
+    every = recipe_help(table, kitchen.defaults, everything=True)[0]
+    found = [line.split()[0] for line in shown.splitlines() if line.startswith("  optimizer.")]
+    assert found == [
+        "optimizer.lr",
+        "optimizer.freeze",
+        "optimizer.rates",
+        "optimizer.weight_decay",
+    ]
+    assert "optimizer.eps" in every
+    left_out = every.count("\n  optimizer.") - len(found)
+    assert f"{left_out} more settings: textmill help" in shown
+    assert "--all" not in every
+    assert Own.Config.shown_first == {"lr", "freeze", "weight_decay", "warm"}

@@ -41,7 +41,7 @@ def known() -> set[str]:
     ]
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         for name in registries.experiments.names():
-            assert main(["help", name]) == 0
+            assert main(["help", name, "--all"]) == 0
     text = "\n".join([*texts, printed.getvalue()])
     return set(re.findall(r"^  ([a-z_]+(?:\.[a-z_0-9]+)+) \(", text, flags=re.MULTILINE))
 

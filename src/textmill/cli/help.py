@@ -9,8 +9,10 @@ ABOUT_RUNS = ("help", "train", "evaluate")
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Describes the command."""
     add_recipe(parser)
+    parser.add_argument(
+        "--all", action="store_true", help="show the settings, too, that few people change"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -27,6 +29,7 @@ def run(args: argparse.Namespace) -> int:
         recipe=args.recipe,
         layers=source.layers,
         words=args.words,
+        everything=args.all,
         usage={name: COMMANDS[name][1] for name in shown},
         closed=source.closed,
     )

@@ -61,7 +61,7 @@ NEAR = 0.8
 
 EPILOG = """\
 A recipe is a script (tatoeba.py), an experiment (translation/tatoeba) or a YAML file that names
-one. Settings follow it as name.setting=value; 'textmill help RECIPE' shows them all.
+one. Settings follow it as name.setting=value; 'textmill help RECIPE' shows them.
 """
 
 

@@ -9,7 +9,7 @@ in Python: a dictionary where a structure is wanted, ``"15m"`` for a time.
 import dataclasses
 import functools
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
 from weakref import WeakKeyDictionary
@@ -37,14 +37,28 @@ class Config:
     """
 
     owner: ClassVar[type["Component"]]
+    shown_first: ClassVar[frozenset[str] | None] = None
+    """The settings that ``textmill help`` shows without ``--all``; None: all of them."""
 
     @override
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, first: Sequence[str] | None = None, **kwargs: Any) -> None:
+        """Makes the class a dataclass.
+
+        Args:
+            first: Those of its own settings that people change first; by default all of them.
+            kwargs: For other bases.
+        """
         super().__init_subclass__(**kwargs)
         own = "__init__" in vars(cls)
         dataclass(frozen=True, kw_only=True)(cls)
         if not own:
             typed_construction(cls)
+        inherited = cls.shown_first
+        if first is not None:
+            cls.shown_first = frozenset(first).union(inherited or ())
+        elif inherited is not None:
+            before = {field.name for base in cls.__bases__ for field in _fields(base)}
+            cls.shown_first = inherited | {f.name for f in _fields(cls) if f.name not in before}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
@@ -89,6 +103,10 @@ class Config:
                     f"'{parameter}' at run time; it takes: {wanted}."
                 )
         return Given(self, names)
+
+
+def _fields(kind: type[Any]) -> tuple[dataclasses.Field[Any], ...]:
+    return dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
 
 
 @dataclass(frozen=True)

@@ -95,7 +95,7 @@ COMMANDS = _inverted({
     "textmill test RECIPE --ingredient NAME": "create_component",
     "textmill export RUN, or the setting trainer.export": "save_and_export torchscript-export",
     "textmill predict RUN": "predict-py batch_predict create_predictor generate",
-    "textmill help RECIPE": "help-config gen-default-config",
+    "textmill help RECIPE --all": "help-config gen-default-config",
 })  # fmt: skip
 """Commands, modes and functions there, with the command that does it here."""
 

@@ -55,6 +55,7 @@ def recipe_help(
     recipe: str = "",
     layers: Sequence[Entries] = (),
     words: Sequence[str] = (),
+    everything: bool = False,
     usage: Mapping[str, str] = USAGE,
     closed: Collection[str] = (),
 ) -> tuple[str, list[Problem]]:
@@ -66,6 +67,7 @@ def recipe_help(
         recipe: What the user types for the recipe.
         layers: Settings from files.
         words: Settings of the command line.
+        everything: Whether the settings are shown, too, that few people change.
         usage: Command to one line on it.
         closed: The files among those of the layers for which nothing is imported.
 
@@ -92,30 +94,54 @@ def recipe_help(
     ]
     planned = [*plan.order, *plan.missing]
     standard = [name for name in STANDARD if name in planned]
+    hidden = 0
     for ingredient in dict.fromkeys([*standard, *planned]):
-        lines += ["", *_ingredient_lines(plan, ingredient)]
+        shown, more = _ingredient_lines(plan, ingredient, everything=everything)
+        lines += ["", *shown]
+        hidden += more
     for ingredient in EVALUATION_DATA if "train_data" in known else ():
         if ingredient not in known and ingredient not in plan.nodes:
             lines += ["", f"**{ingredient}**: none; {ingredient}.path=... is read as train_data is"]
     lines += ["", *(f"**{given}** (given by the run): {doc}" for given, doc in PROVIDED.items())]
+    if hidden:
+        lines += ["", f"{hidden} more settings: textmill help {name} --all"]
     missing = tuple(f"no '{name}' is specified" for name in plan.missing)
     others = [problem for problem in plan.problems if not problem.message.startswith(missing)]
     lines += ["", *[f"!!! {problem} !!!" for problem in others]] if others else []
     return "\n".join(lines) + "\n", others
 
 
-def _ingredient_lines(plan: Plan, name: str) -> list[str]:
+def _ingredient_lines(plan: Plan, name: str, *, everything: bool) -> tuple[list[str], int]:
+    """The lines of an ingredient, and how many of its settings are left out."""
     if name in plan.missing:
-        return [f"**{name}**: !!! No {name} specified !!!"]
+        return [f"**{name}**: !!! No {name} specified !!!"], 0
     node = plan.nodes[name]
     head = f"**{name}** ({_made_name(node, plan)})"
     doc = node.ingredient.doc if node.value is node.ingredient.value else first_line(node.value)
-    lines = [f"{head}: {doc}" if doc else head]
-    values = [
-        (parameter, node.settings.get(parameter.name, MISSING))
-        for parameter in node.wiring.settings
-    ]
-    return lines + [line for p, value in values for line in setting_lines(name, p, value)]
+    lines, hidden = [f"{head}: {doc}" if doc else head], 0
+    for parameter in node.wiring.settings:
+        value = node.settings.get(parameter.name, MISSING)
+        every = setting_lines(name, parameter, value)
+        shown = every if everything else _first_lines(name, node.kind, parameter, value)
+        lines += shown
+        hidden += len(every) - len(shown)
+    return lines, hidden
+
+
+def _first_lines(owner: str, kind: Any, parameter: Parameter, value: Any) -> list[str]:
+    """The lines of a setting if people change it first, or if this recipe did; else none."""
+    first = getattr(kind, "shown_first", None)
+    usual = {} if first is None else {p.name: p.default for p in settings_of(kind)}
+    name, inner = parameter.name, _structure(parameter, value)
+    same = value is not MISSING and usual.get(name, MISSING) == value
+    if first is not None and name not in first and same:
+        return []
+    if inner is None or value is None:
+        return setting_lines(owner, parameter, value)
+    lines = [_line(f"{owner}.{name}", parameter, None)]
+    for p in settings_of(value):
+        lines += _first_lines(f"{owner}.{name}", inner, p, p.default)
+    return lines
 
 
 def _made_name(node: IngredientNode, plan: Plan) -> str:
@@ -133,12 +159,18 @@ def _made_name(node: IngredientNode, plan: Plan) -> str:
 def setting_lines(owner: str, parameter: Parameter, value: Any) -> list[str]:
     """One line for a setting; a structure has one for each of its fields, set or not."""
     name = f"{owner}.{parameter.name}"
-    kind = structure_of(parameter.annotation, value)
-    if kind is not None and (value is None or type(value) is kind) and not hasattr(kind, "parse"):
+    if (kind := _structure(parameter, value)) is not None:
         head = [_line(name, parameter, None)]
         inner = settings_of(kind if value is None else value)
         return head + [line for p in inner for line in setting_lines(name, p, p.default)]
     return [_line(name, parameter, value)]
+
+
+def _structure(parameter: Parameter, value: Any) -> Any:
+    """The dataclass each field of which has a line of its own; None if the setting has one."""
+    kind = structure_of(parameter.annotation, value)
+    whole = kind is not None and (value is None or type(value) is kind)
+    return kind if whole and not hasattr(kind, "parse") else None
 
 
 def _line(name: str, parameter: Parameter, value: Any) -> str:
@@ -271,7 +303,7 @@ def _component(registry: Registry, name: str) -> str:
     doc = vars(entry).get("__doc__") if isinstance(entry, type) else entry.__doc__
     lines += [without_markup(inspect.cleandoc(doc)), ""] if doc else []
     if registry is experiments:
-        lines += [*outline(entry()), "", f"textmill help {name} prints every setting."]
+        lines += [*outline(entry()), "", f"textmill help {name} --all prints every setting."]
         return "\n".join(lines) + "\n"
     config = as_config(entry)
     settings = settings_of(config) if config is not None else parameters_of(entry)

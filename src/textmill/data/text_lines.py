@@ -48,7 +48,7 @@ class TextLines(TextPairs):
         ['First Citizen:', '', 'All:']
     """
 
-    class Config(BaseConfig):
+    class Config(BaseConfig, first=("path", "batch_size", "holdout")):
         """Where the text is, and how many places of it are read at a time."""
 
         path: DataPath

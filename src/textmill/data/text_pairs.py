@@ -80,7 +80,10 @@ class TextPairs(Component, Batched, AccountedRows):
         (2, {'source': 'Hi.', 'target': 'Salut.'})
     """
 
-    class Config(BaseConfig):
+    class Config(
+        BaseConfig,
+        first=("path", "format", "columns", "header", "max_tokens", "batch_size", "holdout"),
+    ):
         """Where the pairs are, how they are read, and how they are batched."""
 
         path: DataPath

@@ -24,7 +24,7 @@ class TextRows(TextPairs):
         {'label': 'spam', 'text': 'You won!'}
     """
 
-    class Config(TextPairs.Config):
+    class Config(TextPairs.Config, first=()):
         """Where the rows are, how they are read, and how they are batched."""
 
         columns: tuple[str, ...] | dict[str, int | str] = ("label", "text")

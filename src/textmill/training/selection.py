@@ -63,7 +63,7 @@ class Selection(Component):
         ((2, 0.88), (1, 0.9))
     """
 
-    class Config(BaseConfig):
+    class Config(BaseConfig, first=("metric", "patience")):
         """Settings of the selection."""
 
         metric: str = "loss"

@@ -17,7 +17,10 @@ DEFAULT_EPOCHS = 10
 MAX_NONFINITE = 5
 
 
-class TrainerConfig(Config):
+FIRST = ("max_steps", "max_epochs", "max_time", "evaluate_every", "initialize", "selection", "seed")
+
+
+class TrainerConfig(Config, first=FIRST):
     """Settings of the trainer."""
 
     max_steps: int | None = setting(None, in_key=False)

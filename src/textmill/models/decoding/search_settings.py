@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 import torch
 from torch import Tensor
@@ -29,6 +29,8 @@ class Decoding:
         Traceback (most recent call last):
         textmill.errors.UserError: decoding.n_best must be from 1 to beam_size, but is 2 of 1.
     """
+
+    shown_first: ClassVar = frozenset({"beam_size", "sample"})
 
     beam_size: int = 1
     """Sequences followed at once; 1 is greedy search, the fastest; 4 or 5 are usual for quality."""

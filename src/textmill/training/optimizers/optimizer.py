@@ -34,7 +34,7 @@ class Optimizer(Component):
     decayed), without a task from the module. The schedule multiplies the rate of each group.
     """
 
-    class Config(BaseConfig):
+    class Config(BaseConfig, first=("lr", "freeze")):
         """Settings every optimizer has."""
 
         lr: float = 1e-3

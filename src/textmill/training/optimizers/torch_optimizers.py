@@ -14,7 +14,7 @@ from textmill.training.optimizers.optimizer import AlgorithmConfig, Optimizer
 class FusedAdam(Optimizer):
     """Base of optimizers that are one of torch's kinds of Adam, in its fused form."""
 
-    class Config(AlgorithmConfig):
+    class Config(AlgorithmConfig, first=("weight_decay",)):
         """Settings of Adam, wherever the weights decay."""
 
         betas: tuple[float, float] = (0.9, 0.98)

@@ -18,8 +18,7 @@ from textmill.models.layers.norms import RMSNorm
 from textmill.models.layers.positions import RotaryPositions
 from textmill.models.losses import cross_entropy
 from textmill.models.lstm_seq2seq import LstmSeq2Seq
-from textmill.models.presets import NLLB_600M
-from textmill.models.transformer import Transformer
+from textmill.models.transformer import NLLB_600M, Transformer
 
 SIZE, PAD = 40, 1
 TINY = Transformer.Config(

@@ -12,7 +12,7 @@ import transformers
 from tests.pretrained_checkpoints import ENCODERS, save_encoder
 from textmill.errors import MissingExtraError, UserError
 from textmill.models.lora import Lora, add_adapters, merged, own_weights
-from textmill.models.pretrained.weights import copy_weights
+from textmill.models.pretrained import copy_weights
 
 IDS = torch.tensor([[2, 5, 9, 7, 3], [2, 8, 6, 4, 3]])
 

@@ -24,7 +24,6 @@ from textmill.models.decoders.pretrained import PretrainedLanguageModel
 from textmill.models.decoders.pretrained_seq2seq import PretrainedSeq2Seq
 from textmill.models.encoders.pretrained import PretrainedEncoder
 from textmill.models.huggingface.pretrained_transformer import PretrainedTransformer, take_weights
-from textmill.models.pretrained.architecture import plain_architecture
 from textmill.preflight.check import check
 
 INFO = SimpleNamespace(size=60, pad_idx=0, bos_idx=0, eos_idx=0, known_idx=range(60))
@@ -71,48 +70,31 @@ def with_tensors(folder: Path, change: Callable[[dict[str, torch.Tensor]], objec
     save_file(found, folder / "model.safetensors")
 
 
-@READERS
-def test_quantized_weights_are_refused(begun: Begun, folder: Path) -> None:
-    begun(folder)
-    for dtype in (torch.int8, torch.float8_e4m3fn):
-        with_tensors(
-            folder, lambda t, dtype=dtype: t.update({n: v.to(dtype) for n, v in t.items()})
-        )
-        with pytest.raises(UserError, match=rf"are quantized.* is {dtype}\. Save it dequantized"):
-            begun(folder)
+@pytest.mark.parametrize("family", ["bert"])
+def test_quantized_weights_are_refused(folder: Path) -> None:
     changed(folder, "config.json", quantization_config={"quant_method": "fp8"})
-    with pytest.raises(UserError, match="has a quantization_config: its weights are quantized"):
+    with pytest.raises(UserError, match="quantization_config"):
+        begun_encoder(folder)
+
+
+@READERS
+def test_a_file_that_is_cut_off_is_refused(begun: Begun, folder: Path) -> None:
+    file = folder / "model.safetensors"
+    file.write_bytes(file.read_bytes()[:-1])
+    with pytest.raises(UserError, match=f"{folder} do not load"):
         begun(folder)
 
 
-@READERS
-def test_files_that_are_cut_off_are_refused_before_the_model_is_made(
-    begun: Begun, folder: Path, family: str
-) -> None:
-    file = folder / "model.safetensors"
-    for size in (0, 5, file.stat().st_size - 1):
-        file.write_bytes(file.read_bytes()[:size])
-        with pytest.raises(UserError, match=r"is no whole safetensors file: .*Download it again"):
-            begun(folder)
-
-
 @pytest.mark.parametrize("family", ["bert"])
-@pytest.mark.parametrize(
-    ("names", "why"),
-    [
-        (["model-1.safetensors"], r"lacks model-1\.safetensors, which .* names\. Download it"),
-        ([".."], "does not say in which files"),
-        (["config.json"], "does not say in which files"),
-        (["a/../../model.safetensors"], "does not say in which files"),
-        ([[], 1, {}], "does not say in which files"),
-        ([None, "model-1.safetensors"], "does not say in which files"),
-    ],
-)
-def test_an_index_names_files_of_weights(folder: Path, names: list[object], why: str) -> None:
-    (folder / "model.safetensors").unlink()
-    index = {"weight_map": {str(number): name for number, name in enumerate(names)}}
-    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
-    with pytest.raises(UserError, match=why):
+def test_a_file_that_an_index_names_must_be_there(folder: Path) -> None:
+    names = load_file(folder / "model.safetensors")
+    (folder / "model.safetensors").rename(folder / "model-1.safetensors")
+    index = folder / "model.safetensors.index.json"
+    weight_map = dict.fromkeys(names, "model-1.safetensors")
+    index.write_text(json.dumps({"metadata": {}, "weight_map": weight_map}))
+    begun_encoder(folder)
+    (folder / "model-1.safetensors").unlink()
+    with pytest.raises(UserError, match="do not load"):
         begun_encoder(folder)
 
 
@@ -160,20 +142,6 @@ def test_what_says_nothing_of_the_architecture_is_left_out(begun: Begun, folder:
 
 
 @pytest.mark.parametrize(
-    "settings",
-    [
-        {"num_hidden_layers": 1 << 30},
-        {"encoder_layers": 10_001},
-        {"block_repeats": [1, 1 << 40]},
-        {"text_config": {"num_layers": 1 << 30}},
-    ],
-)
-def test_so_many_layers_are_not_made(settings: dict[str, Any]) -> None:
-    with pytest.raises(UserError, match=r"has [a-z_]*=[0-9]*: at most 10,000 are made"):
-        plain_architecture({"model_type": "albert", **settings})
-
-
-@pytest.mark.parametrize(
     ("begun", "family", "values"),
     [
         (begun_encoder, "bert", {"vocab_size": 1 << 40}),
@@ -186,7 +154,7 @@ def test_a_model_larger_than_its_weights_is_refused(
     begun: Begun, folder: Path, values: dict[str, object]
 ) -> None:
     changed(folder, "config.json", **values)
-    with pytest.raises(UserError, match=r"do not fit|are not those of|have rows of|makes no bert"):
+    with pytest.raises(UserError, match=r"do not fit|makes no bert"):
         begun(folder)
 
 
@@ -223,7 +191,7 @@ def test_other_tensors_without_a_place_are_said(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("family", ["bert"])
-def test_a_check_reads_the_headers(folder: Path, tmp_path: Path) -> None:
+def test_a_check_reads_the_weights(folder: Path, tmp_path: Path) -> None:
     rows = tmp_path / "rows.tsv"
     rows.write_text("good\tthe cat sat\nbad\tdogs bark\n" * 4)
     words = [f"model.encoder.path={folder}", f"train_data.path={rows}", f"valid_data.path={rows}"]
@@ -232,8 +200,8 @@ def test_a_check_reads_the_headers(folder: Path, tmp_path: Path) -> None:
     file = folder / "model.safetensors"
     file.write_bytes(file.read_bytes()[:-1])
     (problem,) = check("classification/pretrained", words).problems
-    assert "is no whole safetensors file" in problem
-    with pytest.raises(UserError, match="is no whole safetensors file"):
+    assert "do not load" in problem
+    with pytest.raises(UserError, match="do not load"):
         textmill.load_encoder(str(folder))
 
 

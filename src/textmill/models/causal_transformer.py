@@ -18,7 +18,7 @@ from textmill.models.layers.feed_forward import Activation
 from textmill.models.layers.layer import NormOrder
 from textmill.models.layers.positions import PositionName, named_positions
 from textmill.models.layers.word_embeddings import Embedding, token_table
-from textmill.models.pretrained.architecture import PretrainedSource
+from textmill.models.pretrained import PretrainedSource
 from textmill.models.vocabulary import HasVocabInfo
 
 

@@ -1,7 +1,7 @@
 """The Transformer encoder-decoder (Vaswani et al. 2017), from small ones to Marian and NLLB."""
 
 import dataclasses
-from typing import Literal, cast, final
+from typing import Final, Literal, cast, final
 
 import torch
 from torch import Tensor, nn
@@ -21,7 +21,7 @@ from textmill.models.layers.layer import LayerStack
 from textmill.models.layers.linear import linear
 from textmill.models.layers.positions import named_positions
 from textmill.models.layers.word_embeddings import Embedding, token_table
-from textmill.models.pretrained.architecture import PretrainedSource
+from textmill.models.pretrained import PretrainedSource
 from textmill.models.vocabulary import HasVocabInfo, ModelVocabInfo
 
 
@@ -259,3 +259,23 @@ def _embedding(
     )
     scale = config.dim**0.5 if config.scale_embedding else 1.0
     return Embedding(tokens, positions, scale=scale, dropout=config.dropout)
+
+
+NLLB_600M: Final = Transformer.Config(
+    dim=1024,
+    num_encoder_layers=12,
+    num_decoder_layers=12,
+    num_heads=16,
+    ffn_dim=4096,
+    vocabulary_size=256_206,
+    dropout=0.1,
+    attention_dropout=0.1,
+    positions="sinusoidal_tensor2tensor",
+    position_offset=2,
+    max_length=1024,
+)
+"""NLLB-200 with 615 million parameters (NLLB Team 2022); fairseq2 calls it ``dense_600m``.
+
+The padding is the tokenizer's: published checkpoints disagree (0 in fairseq2, 1 in transformers),
+and no result depends on it.
+"""

@@ -1,19 +1,15 @@
 """Pretrained checkpoints: a folder, or a name that the Hugging Face hub gives a folder for."""
 
 import itertools
-import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from textmill.errors import MissingExtraError, UserError
 from textmill.runtime.bounded_files import opened, parse_json
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 CONFIG, TOKENIZER = "config.json", "tokenizer.json"
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
@@ -43,11 +39,6 @@ KEPT = (
     *dict.fromkeys(itertools.chain(*PIECES)),
 )
 """Files that a run keeps of a model, which are read again when it goes on."""
-COMPUTED = re.compile(
-    r"\b(attn|attention)\.(masked_)?bias$|\.inv_freq$|\.embed_positions\.weights?$"
-    r"|\b(position_ids|token_type_ids)$|\bdecoder\.version$"
-)
-"""Tensors of a file that are computed: masks, and positions that are not learned."""
 LARGEST_CONFIG = 16 << 20
 """Bytes of a file of settings; that of a model with many thousand labels has one million."""
 
@@ -111,53 +102,17 @@ class PretrainedFolder:
             raise UserError(f"{self.name} has no {TOKENIZER}. {self._made_once()}")
         return path
 
-    def weights(self) -> list[Path]:
-        """The safetensors files of the weights.
+    def check_weights(self) -> None:
+        """Refuses a folder without safetensors, for pickled weights are not read.
 
         Raises:
-            UserError: There are none, for pickled weights are not read, or one of them is missing.
+            UserError: It has none; says how to make them.
         """
-        if (self.path / WEIGHTS).is_file():
-            return [self.path / WEIGHTS]
-        if (self.path / INDEX).is_file():
-            names = self._json(INDEX).get("weight_map")
-            named = [*names.values()] if isinstance(names, dict) else []
-            if not named or not all(map(_is_shard, named)):
-                raise UserError(f"{self.path / INDEX} does not say in which files the weights are.")
-            files = [self.path / file for file in sorted(set(named))]
-            if missing := [file.name for file in files if not file.is_file()]:
-                raise UserError(
-                    f"{self.name} lacks {', '.join(missing[:5])}, which {INDEX} names. Download it "
-                    "again."
-                )
-            return files
-        raise UserError(
-            f"{self.name} has no {WEIGHTS}, and textmill reads no pickled weights. "
-            f"{self._made_once()}"
-        )
-
-    def tensors(self) -> "Iterator[tuple[str, Tensor]]":
-        """All tensors of the weights, by their names there.
-
-        Raises:
-            UserError: As of :meth:`weights`; or a file is not whole, or they are codes of quantized
-                numbers.
-        """
-        from safetensors.torch import load_file
-
-        for file in self.weights():
-            with _whole(file):
-                found = load_file(file)
-            for name, value in found.items():
-                number = value.is_floating_point() and value.element_size() > 1
-                weight = value.is_floating_point() or name.endswith(("weight", "bias"))
-                if weight and not number and not COMPUTED.search(name):
-                    raise UserError(
-                        f"The weights of {self.name} are quantized, which textmill does not read: "
-                        f"{name} is {value.dtype}. Save it dequantized, or use the model that it "
-                        "was made of."
-                    )
-                yield name, value
+        if not any((self.path / name).is_file() for name in (WEIGHTS, INDEX)):
+            raise UserError(
+                f"{self.name} has no {WEIGHTS}, and textmill reads no pickled weights. "
+                f"{self._made_once()}"
+            )
 
     def _made_once(self) -> str:
         """What makes a folder with all files that are read, of a model that has others."""
@@ -185,24 +140,6 @@ class PretrainedFolder:
         if not isinstance(found, dict):
             raise UserError(f"{path} must hold a JSON mapping.")
         return found
-
-
-def _is_shard(name: object) -> bool:
-    """Whether it is the name of a file of weights, beside the index."""
-    return isinstance(name, str) and name.endswith(".safetensors") and Path(name).name == name
-
-
-@contextmanager
-def _whole(file: Path) -> Iterator[None]:
-    """Refuses a safetensors file that cannot be read, while it is open."""
-    from safetensors import SafetensorError
-
-    try:
-        yield
-    except (SafetensorError, OSError, ValueError, LookupError, AttributeError) as error:
-        raise UserError(
-            f"{file} is no whole safetensors file: {error}. Download it again."
-        ) from error
 
 
 Find = Callable[[str, str | None], PretrainedFolder]
@@ -273,18 +210,10 @@ def _of_hub(name: str, revision: str | None) -> Path:
     try:
         found = huggingface_hub.snapshot_download(name, revision=revision, allow_patterns=wanted)
     except Exception as error:
+        why = (str(error).strip().splitlines() or ["nothing"])[0].partition(". ")[0].rstrip(".")
         raise UserError(
             f"The pretrained model {name} is no folder here, and the Hugging Face hub does not "
-            f"give it: {_first_sentence(str(error))}. Name a folder that holds "
-            f"{CONFIG}, {TOKENIZER} and {WEIGHTS}, or what the hub has."
+            f"give it: {why[:300]}. Name a folder that holds {CONFIG}, {TOKENIZER} and {WEIGHTS}, "
+            "or what the hub has."
         ) from error
     return Path(found)
-
-
-def _first_sentence(said: str) -> str:
-    """What is said up to its first full stop, without that.
-
-    >>> _first_sentence("Cannot find it. To look online, set 'X=0'.")
-    'Cannot find it'
-    """
-    return said.strip().splitlines()[0].partition(". ")[0].rstrip(".")[:300] if said else "nothing"

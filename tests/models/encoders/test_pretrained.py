@@ -247,7 +247,7 @@ def test_what_is_said_of_pickled_weights_makes_a_folder(saved: Saved, tmp_path: 
     with pytest.raises(UserError, match=r"has no tokenizer\.json\. Make a folder") as caught:
         find_pretrained(str(folder)).tokenizer()
     with pytest.raises(UserError, match=r"reads no pickled weights\. Make a folder"):
-        find_pretrained(str(folder)).weights()
+        find_pretrained(str(folder)).check_weights()
     code = str(caught.value).partition("name that: ")[2]
     exec(code.replace("FOLDER", str(made)))
     given = torch.tensor([[2, 7, 8, 3]]), torch.tensor([4])
@@ -269,7 +269,7 @@ def test_what_is_said_of_pickled_weights_makes_a_folder(saved: Saved, tmp_path: 
 def test_what_generates_keeps_its_head(tmp_path: Path, told: dict[str, object], kind: str) -> None:
     (tmp_path / "config.json").write_text(json.dumps(told))
     with pytest.raises(UserError, match=rf"t\.{kind}\.from_pretrained"):
-        find_pretrained(str(tmp_path)).weights()
+        find_pretrained(str(tmp_path)).check_weights()
 
 
 def test_settings_that_name_code_do_not_reach_transformers(saved: Saved) -> None:

@@ -21,8 +21,7 @@ from textmill.models.huggingface.pretrained_transformer import (
     take_weights,
 )
 from textmill.models.huggingface.tensor_names import named_tensors
-from textmill.models.presets import NLLB_600M
-from textmill.models.transformer import Transformer
+from textmill.models.transformer import NLLB_600M, Transformer
 
 SIZE, EOS = 30, 2
 SEQ2SEQ: dict[str, Any] = {
@@ -359,5 +358,5 @@ def test_weights_of_another_shape_are_refused(
     file = tmp_path / "model.safetensors"
     found = {**load_file(file), **change}
     save_file({name: value for name, value in found.items() if value is not None}, file)
-    with pytest.raises(UserError, match=f"are not those of the gpt2 of its config.json: .*{said}"):
+    with pytest.raises(UserError, match=f"do not fit its architecture gpt2: .*{said}"):
         made(tmp_path, tokenizer_of(model))

@@ -22,7 +22,7 @@ from textmill.models.layers.feed_forward import Gated, Mlp
 from textmill.models.layers.norms import LayerNorm, RMSNorm
 from textmill.models.layers.positions import PositionTable, RotaryPositions, SinusoidalPositions
 from textmill.models.lora import merged
-from textmill.models.pretrained.architecture import silent_transformers
+from textmill.models.pretrained import silent_transformers
 from textmill.models.transformer import Transformer
 from textmill.runtime.disk import HashingFile
 

@@ -20,7 +20,7 @@ from textmill.inference.export.huggingface_folder import loaded
 from textmill.inference.export.huggingface_heads import Form, encoder_of, form_of
 from textmill.models.encoders.framing import framed_pairs, framed_words
 from textmill.models.encoders.pretrained import PretrainedEncoder
-from textmill.models.pretrained.architecture import pretrained_config
+from textmill.models.pretrained import pretrained_config
 from textmill.runtime.disk import HashingFile
 from textmill.runtime.files import write_file
 from textmill.runtime.sentence_settings import LENGTHS, MODULES, POOLING

@@ -23,7 +23,7 @@ from textmill.models.decoders.pretrained import PretrainedLanguageModel
 from textmill.models.decoders.pretrained_seq2seq import PretrainedSeq2Seq
 from textmill.models.decoding.decode import decode
 from textmill.models.decoding.search_settings import Decoding
-from textmill.models.pretrained.architecture import silent_transformers
+from textmill.models.pretrained import silent_transformers
 from textmill.models.transformer import Transformer
 from textmill.runtime.files import write_file
 from textmill.tasks.language_model import LanguageModeling

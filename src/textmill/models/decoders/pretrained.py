@@ -16,15 +16,15 @@ from textmill.models import registries
 from textmill.models.decoder_state import DecoderMemory
 from textmill.models.language_model import LanguageModel
 from textmill.models.lora import Lora, add_adapters
-from textmill.models.pretrained.architecture import (
+from textmill.models.pretrained import (
     architecture_of,
     building,
+    copy_weights,
     dropout_settings,
     plain_architecture,
     pretrained_config,
     vocabulary_of,
 )
-from textmill.models.pretrained.weights import copy_weights
 from textmill.models.vocabulary import HasFramedVocabInfo, rows_needed
 
 _PROBE, _LOUD = 3, 1024

@@ -15,16 +15,16 @@ from textmill.models.decoder_state import DecoderMemory, length_mask
 from textmill.models.decoders.pretrained import PretrainedGeneratorConfig, cache_of, keys_values_of
 from textmill.models.layers.linear import linear
 from textmill.models.lora import add_adapters
-from textmill.models.pretrained.architecture import (
+from textmill.models.pretrained import (
     architecture_of,
     banned_ids,
     building,
+    copy_weights,
     dropout_settings,
     plain_architecture,
     pretrained_config,
     vocabulary_of,
 )
-from textmill.models.pretrained.weights import copy_weights
 from textmill.models.vocabulary import HasVocabInfo
 
 _POSITIONS = (

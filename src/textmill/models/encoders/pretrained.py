@@ -17,15 +17,15 @@ from textmill.models.encoders.framing import framed_pairs, framed_words
 from textmill.models.encoders.sequence import SequenceEncoder, real_tokens
 from textmill.models.lora import Lora, add_adapters
 from textmill.models.poolings import Pooler, Pooling
-from textmill.models.pretrained.architecture import (
+from textmill.models.pretrained import (
     architecture_of,
     building,
+    copy_weights,
     dropout_settings,
     plain_architecture,
     pretrained_config,
     vocabulary_of,
 )
-from textmill.models.pretrained.weights import copy_weights
 from textmill.models.vocabulary import FramedVocabInfo
 
 Reads: TypeAlias = Literal["texts", "words", "pairs"]

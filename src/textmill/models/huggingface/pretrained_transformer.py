@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any, Final
 
 import torch
-from torch import Tensor
 from typing_extensions import override
 
 from textmill.config.component import Component
@@ -24,18 +23,19 @@ from textmill.models.layers.feed_forward import Activation, FeedForward, Gated, 
 from textmill.models.layers.layer import SelfAttentionLayer
 from textmill.models.layers.norms import LayerNorm, Norm, RMSNorm
 from textmill.models.layers.positions import LearnedPositions, PositionEncoding, RotaryPositions
-from textmill.models.pretrained.architecture import (
+from textmill.models.pretrained import (
     PretrainedSource,
     architecture_of,
     banned_ids,
     building,
+    load_pretrained,
     plain_architecture,
     pretrained_config,
+    refuse_misfits,
     vocabulary_of,
 )
 from textmill.models.transformer import Transformer
 from textmill.models.vocabulary import HasVocabInfo, rows_needed
-from textmill.runtime.pretrained import COMPUTED, find_pretrained
 
 OwnConfig = Transformer.Config | CausalTransformer.Config
 
@@ -58,15 +58,6 @@ SIZES: Final = {
     "scale_embedding": "scale_embedding",
 }
 """Settings of an encoder-decoder, and what they are called there."""
-TIED: Final = (
-    *("model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight"),
-    "lm_head.weight",
-)
-TOKENS: Final = (
-    *("shared.weight", "embed_tokens.weight", "wte.weight", "lm_head.weight"),
-    "final_logits_bias",
-)
-"""What has a row, or a number, for each token."""
 
 
 @registries.models.register("pretrained_transformer")
@@ -244,51 +235,28 @@ def take_weights(module: Transformer | CausalTransformer) -> str:
     """
     source = module.pretrained
     assert source is not None
-    wanted, taken, wrong = _wanted_tensors(module, source.kind), set[int](), list[str]()
+    import transformers
+
+    causal = isinstance(module, CausalTransformer)
+    kind: Any = transformers.AutoModelForCausalLM if causal else transformers.AutoModelForSeq2SeqLM
+    found, missing, _ = load_pretrained(kind, source.path, revision=source.revision)
+    given, lacks = found.state_dict(), []
+    learned = causal or module.config.positions == "learned"
     with torch.no_grad():
-        for name, value in find_pretrained(source.path, revision=source.revision).tensors():
-            key = name if name in wanted else f"transformer.{name}"  # so in GPT-2's own file
-            if key not in wanted:
-                wrong += [] if COMPUTED.search(name) else [f"{name} has no place"]
-            elif _take(wanted[key], value, key):
-                taken.add(wanted[key].data_ptr())
-            else:
-                wrong += [f"{name} is {list(value.shape)}, not {list(wanted[key].shape)}"]
-        for name, view in wanted.items():
-            if view.data_ptr() in taken or wrong:
+        for name, view in named_tensors(module, source.kind):
+            if name.endswith("embed_positions.weight") and not learned:
                 continue
-            if source.kind == "llama" and name.endswith("_proj.bias"):  # which it does not have
+            if name in given and name not in missing:
+                columns = name == "final_logits_bias"  # else a row, or a number, for each token
+                mine, value = (view.T, given[name].T) if columns else (view, given[name])
+                both = min(len(mine), len(value))
+                mine[:both] = value[:both]
+                if both < len(mine):
+                    mine[both:] = value.mean(0)
+            elif source.kind == "llama" and name.endswith("_proj.bias"):  # which it does not have
                 view.zero_()
             else:
-                wrong += [f"{name} is missing"]
-    if wrong:
-        raise UserError(
-            f"The weights of {source.path} are not those of the {source.kind} of its config.json: "
-            f"{', '.join(wrong[:5])}."
-        )
+                lacks.append(f"{name} is missing")
+    refuse_misfits(lacks, source.path, source.kind)
     count = sum(p.numel() for p in module.parameters())
     return f"Pretrained weights of {source.path} in textmill's own layers: {count:,} parameters."
-
-
-def _wanted_tensors(module: Transformer | CausalTransformer, kind: str) -> dict[str, Tensor]:
-    """Views of all that is read, by the names that a file may have for them."""
-    wanted = dict(named_tensors(module, kind))
-    if "model.shared.weight" in wanted:
-        wanted |= dict.fromkeys(TIED, wanted["model.shared.weight"])
-    if isinstance(module, Transformer) and module.config.positions != "learned":
-        wanted = {k: v for k, v in wanted.items() if not k.endswith("embed_positions.weight")}
-    return wanted
-
-
-def _take(view: Tensor, value: Tensor, name: str) -> bool:
-    """Copies a tensor where it fits; of a table of tokens the rows that both have."""
-    if name == "final_logits_bias":
-        view, value = view.T, value.T
-    rows = name.endswith(TOKENS)
-    if value.ndim != view.ndim or value.shape[1 if rows else 0 :] != view.shape[1 if rows else 0 :]:
-        return False
-    both = min(len(view), len(value))
-    view[:both] = value[:both]
-    if both < len(view):
-        view[both:] = value.float().mean(0)
-    return True

@@ -1,0 +1,315 @@
+"""Models of Hugging Face's transformers: their architecture, and weights by its own loader."""
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import torch
+from torch import nn
+
+from textmill.errors import MissingExtraError, TextmillError, UserError
+from textmill.models.lora import own_weights
+from textmill.runtime.pretrained import find_pretrained
+
+_LEFT_OUT = (
+    *("architectures", "dtype", "torch_dtype", "transformers_version"),
+    *("attn_implementation", "auto_map", "experts_implementation", "quantization_config"),
+    *("finetuning_task", "id2label", "label2id", "num_labels", "problem_type"),
+    *("chunk_size_feed_forward", "return_dict", "task_specific_params", "torchscript"),
+    *("output_attentions", "output_hidden_states", "pruned_heads", "use_bfloat16"),
+)
+"""Settings of a ``config.json`` that say nothing of the architecture, or name code to be run or
+fetched: none of them reaches transformers, nor does what begins with ``_``."""
+_DROPOUTS = (
+    *("dropout", "dropout_rate", "embd_pdrop", "embedding_dropout", "hidden_dropout"),
+    *("hidden_dropout_prob", "mlp_dropout", "resid_pdrop"),
+)
+"""What architectures call the probability of dropping a feature."""
+_MOST_NEW = 0.5
+"""Share of a tokenizer's tokens that may have no row: a person may have added many of a field's."""
+_HEADS = re.compile(r"(classifier|cls|lm_head|pooler)\b")
+"""Pretraining heads, dropped because the task adds its own."""
+
+
+@dataclass(frozen=True)
+class PretrainedSource:
+    """What a fresh run of textmill's own layers begins with."""
+
+    path: str
+    """A folder, or a name on the Hugging Face hub."""
+    revision: str | None
+    """Of the hub."""
+    kind: str
+    """The architecture's ``model_type``."""
+
+
+def architecture_of(
+    path: str, *, revision: str | None = None, setting: str = "model.encoder.path"
+) -> dict[str, Any]:
+    """What ``config.json`` says of the model in a folder, or of the hub's.
+
+    Raises:
+        UserError: ``path`` is empty (``setting`` is where it is set), or there is no such model.
+    """
+    if not path:
+        raise UserError(
+            f"{setting} is not set: name a folder with config.json, tokenizer.json and "
+            "model.safetensors, or a model of the Hugging Face hub as "
+            "sentence-transformers/all-MiniLM-L6-v2."
+        )
+    return find_pretrained(path, revision=revision).config()
+
+
+def plain_architecture(told: Mapping[str, Any]) -> dict[str, Any]:
+    """An architecture without what says nothing of it, or names code; also that of a run."""
+    return {k: v for k, v in told.items() if k not in _LEFT_OUT and not k.startswith("_")}
+
+
+def pretrained_config(told: Mapping[str, Any], path: str, *, needed_by: str) -> Any:
+    """The settings that transformers makes of an architecture.
+
+    Args:
+        told: A plain one, with its ``model_type``.
+        path: Where it is from, for messages; empty is the run.
+        needed_by: What needs the package transformers.
+
+    Raises:
+        MissingExtraError: The package transformers is not installed.
+        UserError: It has no such architecture, or refuses the settings.
+    """
+    try:
+        import transformers
+    except ModuleNotFoundError as error:
+        if error.name != "transformers":
+            raise
+        raise MissingExtraError("transformers", extra="huggingface", what=needed_by) from None
+    settings = dict(told)
+    kind = settings.pop("model_type", None)
+    if kind not in transformers.CONFIG_MAPPING:
+        raise UserError(f"{path or 'The run'} is a {kind!r:.40}, which transformers does not have.")
+    try:
+        return transformers.AutoConfig.for_model(kind, **settings)
+    except Exception as error:  # each architecture has checks of its own
+        raise _unmade(kind, path, error) from error
+
+
+@contextmanager
+def building(told: Mapping[str, Any], config: Any) -> Iterator[None]:
+    """Refuses by name an architecture that makes no model, while it is open.
+
+    Args:
+        told: The architecture.
+        config: Settings with a ``path``; without an ``architecture`` where that is read from there.
+    """
+    path, fresh = config.path, not getattr(config, "architecture", None)
+    try:
+        yield
+    except TextmillError:
+        raise
+    except Exception as error:  # each architecture has checks of its own
+        if isinstance(error, RuntimeError) and not fresh:
+            raise  # of a model without memory, which whoever loads a run knows of
+        raise _unmade(told.get("model_type"), path, error) from error
+
+
+def _unmade(kind: object, path: str, error: Exception) -> UserError:
+    where = f"config.json of {path or 'the run'}"
+    return UserError(f"{where} makes no {kind!s:.40}: {_reason(error)}")
+
+
+def _reason(error: Exception) -> str:
+    """The first line of what a package says."""
+    lines = str(error).strip().splitlines()[:1]
+    if isinstance(error, LookupError) or not lines:  # whose text is what was looked up alone
+        lines.insert(0, type(error).__name__)
+    return ": ".join(lines)
+
+
+def vocabulary_of(told: Mapping[str, Any], path: str) -> int:
+    """How many tokens an architecture has; 0 if it does not say.
+
+    Raises:
+        UserError: It says something else.
+    """
+    size = told.get("vocab_size", 0)
+    if type(size) is not int or size < 0:
+        raise UserError(
+            f"config.json of {path or 'the run'} says vocab_size={size!r:.40}, where the number of "
+            "tokens is wanted."
+        )
+    return size
+
+
+def banned_ids(told: Mapping[str, Any], path: str) -> list[int]:
+    """The tokens that an architecture bans from answers by themselves, not as a part of words.
+
+    Raises:
+        UserError: It names something else.
+    """
+    found, size = told.get("bad_words_ids") or (), vocabulary_of(told, path)
+    if not isinstance(found, list | tuple) or not all(
+        isinstance(ids, list | tuple) and all(type(i) is int and 0 <= i < size for i in ids)
+        for ids in found
+    ):
+        raise UserError(
+            f"config.json of {path or 'the run'} says bad_words_ids={found!r:.80}, where lists of "
+            "tokens' ids are wanted."
+        )
+    return [ids[0] for ids in found if len(ids) == 1]
+
+
+def dropout_settings(
+    made: Any, share: float, *, setting: str = "model.dropout"
+) -> dict[str, float]:
+    """Settings of an architecture with which features are dropped with another probability.
+
+    Args:
+        made: Its settings; those that its ``config.json`` leaves out have the values of
+            transformers.
+        share: The probability.
+        setting: Where it is set, for messages.
+
+    Raises:
+        UserError: The architecture drops no features.
+    """
+    found = {name: share for name in _DROPOUTS if hasattr(made, name)}
+    if not found:
+        raise UserError(
+            f"{setting} is {share}, but a {made.model_type} drops no features. Leave it out."
+        )
+    return found
+
+
+@contextmanager
+def silent_transformers() -> Iterator[None]:
+    """Nothing is said of how far transformers has come, and no warning, while it is open."""
+    from transformers.utils import logging
+
+    shows, level = logging.is_progress_bar_enabled(), logging.get_verbosity()
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if shows:
+            logging.enable_progress_bar()
+
+
+def load_pretrained(
+    kind: Any, path: str, *, revision: str | None = None
+) -> tuple[Any, set[str], list[str]]:
+    """Loads a model as transformers does: from safetensors, without a stranger's code.
+
+    Args:
+        kind: Its class there; another class is that of the architecture without a head.
+        path: A folder, or a name on the hub.
+        revision: Of the hub.
+
+    Returns:
+        The model in fp32; the names of its weights that no file has; names in files that it has no
+        place for.
+
+    Raises:
+        UserError: The weights are not there, or not those of the architecture.
+    """
+    folder = find_pretrained(path, revision=revision)
+    folder.check_weights()
+    told = plain_architecture(folder.config())
+    config = pretrained_config(told, path, needed_by="A model of pretrained weights")
+    if not hasattr(kind, "from_pretrained"):
+        from transformers import AutoModel as kind  # noqa: N813  # it finds the class
+    try:
+        with silent_transformers(), torch.random.fork_rng(devices=[]):
+            model, info = kind.from_pretrained(
+                folder.path,
+                config=config,
+                dtype=torch.float32,
+                trust_remote_code=False,
+                use_safetensors=True,
+                local_files_only=True,
+                output_loading_info=True,
+                ignore_mismatched_sizes=True,  # they are named below
+            )
+    except Exception as error:  # each file is damaged in its own way
+        raise UserError(
+            f"The weights of {path} do not load: {_reason(error)}. Download them again."
+        ) from error
+    base = f"{model.base_model_prefix}."  # which names in a file may begin with, or not
+
+    def place(name: str) -> str:
+        """The place of a weight in any layer of a stack."""
+        return re.sub(r"\.\d+(?=\.)", ".N", name.removeprefix(base))
+
+    places = {place(name) for name in model.state_dict()}
+    unused = sorted(info["unexpected_keys"])
+    misfits = [
+        f"{name} is {list(found)}, not {list(wanted)}"
+        for name, found, wanted in sorted(info["mismatched_keys"])
+    ]
+    misfits += [f"{name} has no place" for name in unused if place(name) in places]
+    refuse_misfits(misfits, path, config.model_type)
+    return model, set(info["missing_keys"]), unused
+
+
+def refuse_misfits(misfits: list[str], path: str, kind: str) -> None:
+    """Refuses weights that are not those of an architecture, where any are named."""
+    if misfits:
+        raise UserError(
+            f"The weights of {path} do not fit its architecture {kind}: "
+            f"{', '.join(misfits[:5])}, {len(misfits)} in all."
+        )
+
+
+def copy_weights(
+    model: Any,
+    path: str,
+    *,
+    revision: str | None = None,
+    beside: Mapping[str, nn.Linear] = MappingProxyType({}),
+) -> str:
+    """Takes the weights of ``path`` into a model; returns a line that says so.
+
+    Args:
+        model: One of transformers, or with its names; its table of tokens may have more rows, which
+            stay at random.
+        path: A folder, or a name on the hub.
+        revision: Of the hub.
+        beside: Layers by the names that they may have there; one that is not there stays as it is.
+
+    Raises:
+        UserError: They are not there, or not those of the architecture.
+    """
+    found, missing, unused = load_pretrained(type(model), path, revision=revision)
+    given, wanted = found.state_dict(), own_weights(model)
+    lacks = [f"{name} is missing" for name in wanted if name in missing or name not in given]
+    refuse_misfits(lacks, path, found.config.model_type)
+    table, rows = model.get_input_embeddings().weight, found.get_input_embeddings().weight
+    new = len(table) - len(rows)
+    if new > len(table) * _MOST_NEW:
+        raise UserError(
+            f"The tokenizer of {path} has {len(table):,} tokens, but the weights have rows of "
+            f"{len(rows):,}: it is that of another model. Take its own tokenizer.json."
+        )
+    with torch.no_grad():
+        for name, weight in wanted.items():
+            value = given[name]
+            # Other shapes are of other numbers of tokens: the rows that both have are copied.
+            both = tuple(slice(min(a, b)) for a, b in zip(weight.shape, value.shape, strict=True))
+            weight[both] = value[both]
+    for name, layer in beside.items():
+        parts = {part: f"{name}.{part}" for part in ("weight", "bias")}
+        if all(each in given and each not in missing for each in parts.values()):
+            layer.load_state_dict({part: given[each] for part, each in parts.items()})
+    every = [*model.parameters()]
+    learning = sum(p.numel() for p in every if p.requires_grad)
+    total = sum(p.numel() for p in every)
+    learn = f", of which {learning:,} learn" if learning < total else ""
+    rest = f" Tokens that begin at random, without a row there: {new:,}." if new > 0 else ""
+    base = f"{found.base_model_prefix}."
+    if aside := [name for name in unused if not _HEADS.match(name.removeprefix(base))]:
+        rest += f" Without a place in it: {', '.join(aside[:5])}, {len(aside)} in all."
+    return f"Pretrained weights of {path}: {total:,} parameters{learn}.{rest}"

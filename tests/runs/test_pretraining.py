@@ -10,9 +10,9 @@ import pytest
 
 import textmill
 from textmill.errors import CheckpointError, UserError
-from textmill.inference import tokenizer_from_run as run_tokenizer
+from textmill.inference import of_run as run_tokenizer
 from textmill.inference.checkpoints import use_checkpoint
-from textmill.inference.tokenizer_from_run import RunTokenizer
+from textmill.inference.of_run import RunTokenizer
 from textmill.preflight.check import check
 from textmill.runs.train import train
 from textmill.tasks.masked_language_model import MaskedLanguageModeling

@@ -24,6 +24,8 @@ tasks = Registry(
     },
     plural="tasks",
 )
+trained_tasks = Registry("trained task")
+"""What loads the task of a finished run for :mod:`textmill.tasks.trained_task`: a room above."""
 
 
 def register_task(name: str) -> Callable[[Any], Any]:

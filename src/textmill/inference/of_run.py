@@ -1,4 +1,4 @@
-"""The tokenizer of another run: what a run that begins with its weights needs."""
+"""What a run takes of another one: its tokenizer, or its whole trained task."""
 
 from pathlib import Path
 
@@ -10,7 +10,9 @@ from textmill.config.component import Config as BaseConfig
 from textmill.errors import UserError
 from textmill.inference import registries
 from textmill.inference.checkpoints import Opened, open_checkpoint, use_checkpoint
+from textmill.inference.load import load_run
 from textmill.runtime.run_context import Experiment
+from textmill.tasks.task import Task
 from textmill.text.processors.text_processor import TextProcessor
 from textmill.text.tokenizers.tokenizer import Tokenizer
 
@@ -62,6 +64,14 @@ class RunTokenizer(Component):
 
     def __init__(self, config: Config) -> None:
         self.config = config
+
+
+@registries.trained_tasks.register("of_run")
+def trained_task(run: Path, checkpoint: str, device: str) -> Task:
+    """The task of a run with its trained weights, which no training changes."""
+    task = load_run(run, checkpoint=checkpoint, device=device).task
+    task.module.requires_grad_(requires_grad=False)
+    return task
 
 
 def _own_text(run: Path) -> TextProcessor | None:

@@ -1,0 +1,43 @@
+"""Another run as an ingredient of a task: a teacher, or a member of an ensemble."""
+
+from pathlib import Path
+
+from typing_extensions import override
+
+from textmill.config.component import Component
+from textmill.config.component import Config as BaseConfig
+from textmill.tasks.registries import trained_tasks
+from textmill.tasks.task import Task
+
+
+class TrainedTask(Component):
+    """The task of a finished run, for its module and its answers.
+
+    A task has it as a setting, ``teacher: TrainedTask.Config``, which a file or the command line
+    names by its path, ``task.teacher.path=RUN``. Build it when the first training step needs it: to
+    predict, a run then needs no other. What is built is no part of the module, so it is neither
+    trained nor saved.
+    """
+
+    class Config(BaseConfig):
+        """Which run."""
+
+        path: Path
+        """The run folder."""
+        checkpoint: str = "best"
+        """``best``, ``last``, or the name of one of its checkpoints."""
+
+        @override
+        def build(self, *, device: str = "auto") -> Task:  # type: ignore[override]
+            """Loads it. Its weights stay as they are: in ``eval`` mode, without gradients.
+
+            Args:
+                device: ``auto`` or a device as torch names it.
+
+            Raises:
+                UserError: There is no such run, or it has no such checkpoint.
+                CodeNotAllowedError: It is made of code of a person's own.
+                CheckpointError: It is damaged.
+            """
+            task: Task = trained_tasks.get("of_run")(self.path, self.checkpoint, device)
+            return task

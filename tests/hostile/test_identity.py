@@ -34,6 +34,13 @@ def run(begun, tmp_path) -> Path:
     return copy_of(begun, tmp_path / "run")
 
 
+@pytest.fixture(scope="module")
+def answers(begun):
+    found = {name: textmill.load(begun, checkpoint=name)("Go.") for name in (BEST, LAST)}
+    assert found[BEST] != found[LAST]
+    return found
+
+
 def swap(first: Path, second: Path) -> None:
     aside = first.with_name("aside")
     first.rename(aside)
@@ -62,92 +69,70 @@ Damage = Callable[[Path, Path], object]
 CHECKPOINTS: dict[str, tuple[Damage, str, str]] = {
     "best.json and last.json swapped": (
         lambda run, _: swap(run / "checkpoints/best.json", run / "checkpoints/last.json"),
-        f"best.json: it was written as last.json; {BEST} is the best by the evaluations in {LAST}; "
-        f"using {BEST}",
         "best.json: it was written as last.json",
+        BEST,
     ),
     "best.json missing": (
         lambda run, _: (run / "checkpoints/best.json").unlink(),
-        f"best.json: missing; {BEST} is the best by the evaluations in {LAST}; using {BEST}",
         "best.json: missing",
+        BEST,
     ),
     "best.json missing, and what it was of": (
         lambda run, _: [
             (run / "checkpoints/best.json").unlink(),
             shutil.rmtree(run / "checkpoints" / BEST),
         ],
-        f"best.json: missing; {BEST} is the best by the evaluations in {LAST}, and is gone; "
-        f"using {LAST}",
         "best.json: missing",
-    ),
-    "another run's checkpoint": (
-        lambda run, other: takes(run, other, f"checkpoints/{BEST}"),
-        f"checkpoint {BEST} skipped: manifest.json: it is of another run (OTHER instead of OWN); "
-        f"using {LAST}",
-        f"{BEST}: manifest.json: it is of another run (OTHER instead of OWN)",
+        LAST,
     ),
     "another run's checkpoint and its pointer": (
         lambda run, other: takes(run, other, f"checkpoints/{BEST}", "checkpoints/best.json"),
-        f"checkpoint {BEST} skipped: manifest.json: it is of another run (OTHER instead of OWN); "
-        f"using {LAST}",
-        f"{BEST}: manifest.json: it is of another run (OTHER instead of OWN)",
+        "manifest.json: it is of another run",
+        LAST,
     ),
     "a checkpoint without a name of its run": (
         lambda run, _: says(run / "checkpoints" / BEST / "manifest.json", run=None),
-        f"checkpoint {BEST} skipped: manifest.json: it is of another run (one without a name "
-        f"instead of OWN); using {LAST}",
-        f"{BEST}: manifest.json: it is of another run (one without a name instead of OWN)",
+        "manifest.json: it is of another run",
+        LAST,
     ),
     "another save of the step": (
         lambda run, _: says(run / "checkpoints" / BEST / "manifest.json", versions={"torch": "9"}),
-        f"checkpoint {BEST} skipped: manifest.json: it is not the one that best.json means; "
-        f"using {LAST}",
-        f"best.json: {BEST} is not the checkpoint that it points to",
+        "best.json",
+        LAST,
     ),
     "another step under its name": (
         lambda run, _: [
             shutil.rmtree(run / "checkpoints" / BEST),
             shutil.copytree(run / "checkpoints" / LAST, run / "checkpoints" / BEST),
         ],
-        f"checkpoint {BEST} skipped: manifest.json: it is of step 4; using {LAST}",
-        f"{BEST}: manifest.json: it is of step 4",
+        "manifest.json: it is of step 4",
+        LAST,
     ),
 }
 
 
-def named(run: Path, other: Path, text: str) -> str:
-    names = [json.loads((folder / "run.json").read_text())["id"] for folder in (other, run)]
-    return text.replace("OTHER", names[0]).replace("OWN", names[1])
-
-
 @pytest.mark.parametrize("name", CHECKPOINTS)
 def test_the_answers_are_the_best_ones_or_it_is_said_whose_they_are(
-    run, other, name, caplog, capsys
+    run, other, answers, name, caplog, capsys
 ):
-    damage, line, problem = CHECKPOINTS[name]
-    answers = {n: textmill.load(run, checkpoint=n)("Go.") for n in (BEST, LAST)}
-    assert answers[BEST] != answers[LAST]
+    damage, reason, used = CHECKPOINTS[name]
     damage(run, other)
     caplog.clear()
     predictor = textmill.load(run)
-    assert caplog.messages == [named(run, other, line)]
-    assert predictor.checkpoint == line.rpartition(" ")[2]
-    assert predictor("Go.") == answers[predictor.checkpoint]
+    (message,) = caplog.messages
+    assert reason in message
+    assert message.endswith(f"using {used}")
+    assert predictor.checkpoint == used
+    assert predictor("Go.") == answers[used]
     assert main(["runs", "verify", str(run)]) == 1
-    assert named(run, other, problem) in capsys.readouterr().out.splitlines()
+    assert reason in capsys.readouterr().out
 
 
 def test_swapped_checkpoints_are_not_used(run, capsys):
     swap(run / "checkpoints" / BEST, run / "checkpoints" / LAST)
-    with pytest.raises(CheckpointError) as refused:
-        textmill.load(run)
-    assert str(refused.value) == (
-        f"No checkpoint in {run / 'checkpoints'} can be used.\n"
-        f"  checkpoint {BEST} skipped: manifest.json: it is of step 4\n"
-        f"  checkpoint {LAST} skipped: manifest.json: it is of step 2"
-    )
-    with pytest.raises(CheckpointError, match="it is of step 2"):
-        textmill.load(run, checkpoint=LAST)
+    for word in ({}, {"checkpoint": LAST}):
+        with pytest.raises(CheckpointError, match=r"manifest\.json: it is of step 2"):
+            textmill.load(run, **word)
     assert main(["runs", "verify", str(run)]) == 1
     assert f"{BEST}: manifest.json: it is of step 4\n" in capsys.readouterr().out
 
@@ -169,9 +154,6 @@ def unsealed(run: Path, _: Path) -> None:
 
 CONFIGS: dict[str, tuple[Damage, str]] = {
     "heads": (lambda run, _: change(run, "num_heads: 2", "num_heads: 4"), "the seal in its last"),
-    "norm": (lambda run, _: change(run, "eps: 1.0e-05", "eps: 1.0e-02"), "the seal in its last"),
-    "length": (lambda run, _: change(run, "max_length_b: ", "max_length_b: 1"), "the seal in its"),
-    "a comment": (lambda run, _: change(run, "settings:", "# mine\nsettings:"), "the seal in its"),
     "cut": (lambda run, _: change(run, "# sealed: run", "#"), "its last lines, are gone"),
     "another tool's": (unsealed, "its last lines, are gone"),
     "another run's": (lambda run, other: takes(run, other, "config.yaml"), "it is of another run"),
@@ -189,39 +171,27 @@ USES: dict[str, Callable[[Path], object]] = {
     "load": textmill.load,
     "evaluate": textmill.evaluate,
     "export": lambda run: export(run, "ctranslate2"),
+    "train": lambda run: textmill.train(run, ["trainer.max_steps=6"], allow_code=True),
 }
 
 
-@pytest.mark.parametrize("use", USES)
 @pytest.mark.parametrize("name", CONFIGS)
-def test_settings_that_are_not_the_runs_are_not_answered_from(run, other, name, use, capsys):
+def test_settings_that_are_not_the_runs_are_not_used(run, other, name, capsys):
     damage, why = CONFIGS[name]
     damage(run, other)
-    with pytest.raises(CheckpointError) as refused:
-        USES[use](run)
-    assert why in str(refused.value)
-    assert str(run) in str(refused.value)
+    for use in USES.values():
+        with pytest.raises(CheckpointError, match=f"(?s){run}.*{why}"):
+            use(run)
     (run / "asked.txt").write_text("Go.\n")
-    assert main(["predict", str(run), str(run / "asked.txt")]) == refused.value.exit_code
-    printed = capsys.readouterr()
-    assert (printed.out, why in printed.err) == ("", True)
+    for words in (
+        ["predict", str(run), str(run / "asked.txt")],
+        ["train", str(run), "trainer.max_steps=+2"],
+    ):
+        assert main(words) == CheckpointError.exit_code
+        printed = capsys.readouterr()
+        assert (printed.out, why in printed.err) == ("", True)
     assert main(["runs", "verify", str(run)]) == 1
     assert why in capsys.readouterr().out
-
-
-def test_the_refusal_says_what_to_do(run):
-    change(run, "num_heads: 2", "num_heads: 4")
-    with pytest.raises(CheckpointError) as refused:
-        textmill.load(run)
-    path = run / "config.yaml"
-    assert str(refused.value) == (
-        f"{path} is not as the run wrote it: the seal in its last line does not fit. It says what "
-        "the weights mean, so they are not used. Restore it from a copy; an unfinished run writes "
-        "it anew when it is started by the command that began it. To train with other settings, "
-        f"name the file as a recipe: textmill.train({str(path)!r})"
-    )
-    with pytest.raises(CheckpointError, match="the seal in its last line does not fit"):
-        textmill.train(run, ["trainer.max_steps=6"], allow_code=True)
 
 
 def test_an_edited_copy_is_a_recipe_of_its_own(run, tmp_path, monkeypatch):
@@ -253,25 +223,9 @@ def test_code_that_is_not_the_runs_is_not_executed(tmp_path, capsys):
     for use in (textmill.load, textmill.train):
         with pytest.raises(CheckpointError) as refused:
             use(run, allow_code=True, **({"overrides": WORDS} if use is textmill.train else {}))
-        assert str(refused.value) == (
-            f"recipe.py in {run}: not as the run wrote it, and it says what the weights mean. "
-            "Restore it from a copy, or go on with the run by the command that began it, which "
-            "writes it anew."
-        )
+        assert str(refused.value).startswith(f"recipe.py in {run}: not as the run wrote it")
     assert main(["runs", "verify", str(run)]) == 1
     assert "recipe.py: it is not as the run wrote it\n" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("name", CONFIGS)
-def test_settings_that_are_not_the_runs_are_not_gone_on_with(run, other, name, capsys):
-    damage, why = CONFIGS[name]
-    damage(run, other)
-    with pytest.raises(CheckpointError) as refused:
-        textmill.train(run, ["trainer.max_steps=6"], allow_code=True)
-    assert why in str(refused.value)
-    assert str(run) in str(refused.value)
-    assert main(["train", str(run), "trainer.max_steps=+2"]) == refused.value.exit_code
-    assert why in capsys.readouterr().err
 
 
 # -- going on
@@ -282,41 +236,37 @@ def weights_of(run: Path) -> bytes:
     return (run / "checkpoints" / last / "model.safetensors").read_bytes()
 
 
-GOING_ON: dict[str, tuple[Damage, str]] = {
+GOING_ON: dict[str, tuple[Damage, str, str]] = {
     "last.json damaged": (
         lambda run, _: (run / "checkpoints/last.json").write_text("{}"),
-        f"last.json: its own digest does not fit its content; using {LAST}",
+        "last.json: its own digest does not fit",
+        "the run",
     ),
-    "last.json missing": (lambda run, _: (run / "checkpoints/last.json").unlink(), ""),
-    "newest manifest damaged": (
-        lambda run, _: (run / "checkpoints" / LAST / "manifest.json").write_text("{}"),
-        f"checkpoint {LAST} skipped: manifest.json: its own digest does not fit its content; "
-        f"using {BEST}",
-    ),
+    "last.json missing": (lambda run, _: (run / "checkpoints/last.json").unlink(), "", "the run"),
     "newest manifest missing": (
         lambda run, _: (run / "checkpoints" / LAST / "manifest.json").unlink(),
-        f"checkpoint {LAST} skipped: manifest.json: missing; using {BEST}",
+        f"checkpoint {LAST} skipped: manifest.json: missing",
+        "the command that began it",
     ),
     "newest gone": (
         lambda run, _: shutil.rmtree(run / "checkpoints" / LAST),
-        f"checkpoint {LAST} skipped: last.json points to it, but it is gone; using {BEST}",
+        f"checkpoint {LAST} skipped: last.json points to it, but it is gone",
+        "the command that began it",
     ),
     "newest text damaged": (
         lambda run, _: (run / "checkpoints" / LAST / "text/text.json").write_text("{}"),
         f"checkpoint {LAST} skipped: text/text.json: 2 bytes instead of ",
+        "the run",
     ),
     "another run's newest": (
         lambda run, other: takes(run, other, f"checkpoints/{LAST}"),
-        f"checkpoint {LAST} skipped: manifest.json: it is of another run (OTHER instead of OWN); "
-        f"using {BEST}",
-    ),
-    "best.json missing": (
-        lambda run, _: (run / "checkpoints/best.json").unlink(),
-        f"best.json: missing; it points to {BEST} again",
+        f"checkpoint {LAST} skipped: manifest.json: it is of another run",
+        "the run",
     ),
     "best.json damaged": (
         lambda run, _: (run / "checkpoints/best.json").write_text("{}"),
-        f"best.json: its own digest does not fit its content; it points to {BEST} again",
+        "best.json: its own digest does not fit",
+        "the command that began it",
     ),
 }
 
@@ -331,12 +281,11 @@ def undisturbed(begun, tmp_path_factory):
     return run
 
 
-@pytest.mark.parametrize("by", ["the run", "the command that began it"])
 @pytest.mark.parametrize("name", GOING_ON)
 def test_going_on_falls_back_and_ends_as_if_nothing_had_been(
-    run, undisturbed, begun, other, name, by, caplog
+    run, undisturbed, begun, other, name, caplog
 ):
-    damage, line = GOING_ON[name]
+    damage, line, by = GOING_ON[name]
     damage(run, other)
     caplog.clear()
     if by == "the run":
@@ -349,7 +298,7 @@ def test_going_on_falls_back_and_ends_as_if_nothing_had_been(
         script = begun.parent / "tiny.py"
         textmill.train(script, [*WORDS, *LONGER, "reporters.console=false"], run_dir=run)
     if line:
-        assert any(message.startswith(named(run, other, line)) for message in caplog.messages)
+        assert any(message.startswith(line) for message in caplog.messages)
     assert weights_of(run) == weights_of(undisturbed)
     assert textmill.load(run).checkpoint == textmill.load(undisturbed).checkpoint == BEST
     assert main(["runs", "verify", str(run)]) == 0
@@ -361,10 +310,10 @@ def test_the_command_that_began_a_run_writes_damaged_settings_anew(run, begun, c
     change(run, "num_heads: 2", "num_heads: 4")
     caplog.clear()
     textmill.train(begun.parent / "tiny.py", [*WORDS, "reporters.console=false"], run_dir=run)
-    assert (
-        f"{run / 'config.yaml'} is not as the run wrote it: the seal in its last line does not fit."
-        " It is written anew."
-    ) in caplog.messages
+    assert any(
+        message.startswith(f"{run / 'config.yaml'} is not as the run wrote it")
+        for message in caplog.messages
+    )
     textmill.load(run)
 
 

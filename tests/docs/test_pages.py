@@ -9,11 +9,22 @@ from tests.warm_textmill import warm_programs
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+SLOW = {"pretrained.md"}  # 26 s; tests/runs/test_pretrained*.py try what it types on tiny models
 COLD = {"cli.md", "recipes.md"}  # their commands import all they need, 2 s each
 
 
 @pytest.mark.timeout(900)  # the tutorial starts textmill twenty times
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(
+            page,
+            id=str(page.relative_to(ROOT)),
+            marks=[pytest.mark.slow] if page.name in SLOW else [],
+        )
+        for page in PAGES
+    ],
+)
 def test_the_page_does_what_it_says(page: Path, tmp_path: Path) -> None:
     Runner(tmp_path, programs=None if page.name in COLD else warm_programs()).run(page)
 

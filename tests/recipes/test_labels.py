@@ -60,7 +60,7 @@ def test_a_setting_of_the_loss_is_one_of_the_loss_that_the_recipe_has(
     assert check(recipe, words, device="cpu", say=lambda _: None).problems == []
     run = textmill.train(recipe, words, run_dir="run", device="cpu")
     task = textmill.load(run.folder, device="cpu").task
-    assert type(task.criterion).__name__ == loss
+    assert type(getattr(task, "head", task).criterion).__name__ == loss
     assert "type: auto" in (run.folder / "config.yaml").read_text()
 
 

@@ -139,11 +139,11 @@ def test_labels_that_no_answer_can_have_are_counted_and_named(caplog):
 
 def test_the_scheme_of_the_task_is_that_of_the_answers():
     free = make(IOB1, model={"crf": True}, scheme="none")
-    assert free.crf.allowed.all()
+    assert free.head.crf.allowed.all()
     free.batches(Data(IOB1), train=True, seed=1)
     assert not free.notes
-    assert make(IOB1, model={"crf": True}, scheme="io").crf.allowed.all()
-    assert not make(model={"crf": True}, scheme="bio").crf.allowed.all()
+    assert make(IOB1, model={"crf": True}, scheme="io").head.crf.allowed.all()
+    assert not make(model={"crf": True}, scheme="bio").head.crf.allowed.all()
     bilou = make(model={"crf": True}, scheme="bilou")
     answers = bilou.predict([{"words": row["words"]} for row in ROWS])
     assert {tag for answer in answers for tag in answer.tags} == {"O"}  # no label ends a span

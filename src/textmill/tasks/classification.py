@@ -1,10 +1,11 @@
 """Classification of documents, or pairs: one label, or several, by a loss of one's choice."""
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from textmill.config.validators import require
 from textmill.data.column_batch import ColumnBatch
@@ -51,106 +52,98 @@ class LabelConfig(UnseenLabelsConfig):
         require(self, "task", sizes=["max_length"])
 
 
-class _LabelTask(Protocol):
-    """What the functions of labels are methods of."""
+class LabelTask(ColumnsTask):
+    """Base of tasks whose answer is a label of a row, or with ``labels.multiple`` several.
+
+    The module gives scores, :math:`(B,L)`.
+    """
 
     config: Any
-    criterion: LabelLoss
-    module: torch.nn.Module
     text: LabelText
 
-    def scores(self, batch: ColumnBatch, /) -> Tensor:
-        """What the module makes of a batch."""
-        ...
+    def __init__(
+        self, config: Any, text: LabelText, *, module: torch.nn.Module, labels: Labels
+    ) -> None:
+        super().__init__(config, module=module)
+        self.text = text
+        if config.positive is not None and labels.multiple:
+            raise UserError(
+                "task.positive is for one label a row, but labels.multiple is true: the values of "
+                "a label are named label/<name>/precision, /recall and /f1."
+            )
+        if config.positive is not None and not labels.has(config.positive):
+            raise UserError(
+                f"task.positive is {config.positive!r}, which is no label. {labels.listed}"
+            )
+        loss = config.loss or AutoLoss.Config()
+        self.criterion: LabelLoss = loss.build(names=labels.names, multiple=labels.multiple)
 
+    @override
+    def loss(self, scores: Tensor, batch: ColumnBatch) -> Loss:
+        """The loss of the rows of a batch whose labels training has seen."""
+        targets = batch["label"]
+        if self.text.multiple:
+            targets = multi_hot(targets, scores.shape[1]).to(scores.dtype)
+        elif not self.module.training:
+            scores, targets = scores[targets >= 0], targets[targets >= 0]
+        return Loss.of(self.criterion(scores, targets), self.criterion)
 
-def _label_criterion(config: LabelConfig, labels: Labels) -> LabelLoss:
-    """The loss of a task's settings.
+    @override
+    def answers(self, scores: Tensor, batch: ColumnBatch) -> list[Classified]:
+        return self.text.decode(self.criterion.probabilities(scores).cpu().numpy())
 
-    Raises:
-        UserError: The positive label is none, or one among several of a text.
-    """
-    if config.positive is not None and labels.multiple:
-        raise UserError(
-            "task.positive is for one label a row, but labels.multiple is true: the values of a "
-            "label are named label/<name>/precision, /recall and /f1."
-        )
-    if config.positive is not None and not labels.has(config.positive):
-        raise UserError(f"task.positive is {config.positive!r}, which is no label. {labels.listed}")
-    loss = config.loss or AutoLoss.Config()
-    built: LabelLoss = loss.build(names=labels.names, multiple=labels.multiple)
-    return built
+    @override
+    def exported_outputs(self, batch: ColumnBatch) -> tuple[Tensor, ...]:
+        """The probabilities of all labels. *Shape:* :math:`(B,L)`."""
+        return (self.criterion.probabilities(self.scores(batch)),)
 
+    @override
+    def answer_metrics(self) -> dict[str, Metric]:
+        names = self.text.label.labels.names
+        several = self.text.multiple
+        metrics: dict[str, Metric] = {
+            "labels": MultiLabel(names)
+            if several
+            else Classification(names, positive=self.config.positive)
+        }
+        if self.config.rank_metrics:
+            metrics["ranks"] = LabelScores(names)
+        return metrics
 
-def _label_loss(self: _LabelTask, scores: Tensor, batch: ColumnBatch) -> Loss:
-    """The loss of the rows of a batch whose labels training has seen."""
-    targets = batch["label"]
-    if self.text.multiple:
-        targets = multi_hot(targets, scores.shape[1]).to(scores.dtype)
-    elif not self.module.training:
-        scores, targets = scores[targets >= 0], targets[targets >= 0]
-    return Loss.of(self.criterion(scores, targets), self.criterion)
+    @override
+    def measure(self, metrics: Metrics, answers: Sequence[Classified], rows: Rows) -> None:
+        column = self.text.label
+        gold: list[Any] = [row[column.name] for row in rows]
+        if isinstance(column, LabelsColumn):
+            gold = [column.names(value) for value in gold]
+            metrics["labels"].update(gold, [answer.labels for answer in answers])
+        else:
+            metrics["labels"].update(gold, [answer.label for answer in answers])
+        if "ranks" in metrics:
+            metrics["ranks"].update(gold, [list(answer.scores.values()) for answer in answers])
 
+    @override
+    def remarks(self, metrics: Metrics) -> list[str]:
+        """Names labels that are never an answer, and the setting that makes them count more."""
+        found = metrics["labels"]
+        assert isinstance(found, Classification | MultiLabel), "answer_metrics makes no other"
+        known = {name: tally for name, tally in found.tallies().items() if name in found.labels}
+        return never_predicted(known)
 
-def _label_answers(self: _LabelTask, scores: Tensor, batch: ColumnBatch) -> list[Classified]:
-    """Each row's label or labels with the probabilities of all."""
-    return self.text.decode(self.criterion.probabilities(scores).cpu().numpy())
-
-
-def _label_outputs(self: _LabelTask, batch: ColumnBatch) -> tuple[Tensor, ...]:
-    """The probabilities of all labels. *Shape:* :math:`(B,L)`."""
-    return (self.criterion.probabilities(self.scores(batch)),)
-
-
-def _label_metrics(self: _LabelTask) -> dict[str, Metric]:
-    """What is told of labels by their names."""
-    names = self.text.label.labels.names
-    metrics: dict[str, Metric] = {}
-    if self.text.multiple:
-        metrics["labels"] = MultiLabel(names)
-    else:
-        metrics["labels"] = Classification(names, positive=self.config.positive)
-    if self.config.rank_metrics:
-        metrics["ranks"] = LabelScores(names)
-    return metrics
-
-
-def _measure_labels(
-    self: _LabelTask, metrics: Metrics, answers: Sequence[Classified], rows: Rows
-) -> None:
-    """Adds labels."""
-    column = self.text.label
-    gold: list[Any] = [row[column.name] for row in rows]
-    if isinstance(column, LabelsColumn):
-        gold = [column.names(value) for value in gold]
-        metrics["labels"].update(gold, [answer.labels for answer in answers])
-    else:
-        metrics["labels"].update(gold, [answer.label for answer in answers])
-    if "ranks" in metrics:
-        metrics["ranks"].update(gold, [list(answer.scores.values()) for answer in answers])
-
-
-def _label_remarks(self: _LabelTask, metrics: Metrics) -> list[str]:
-    """Names labels that are never an answer, and the setting that makes them count more."""
-    found = metrics["labels"]
-    assert isinstance(found, Classification | MultiLabel), "answer_metrics makes no other"
-    known = {name: tally for name, tally in found.tallies().items() if name in found.labels}
-    return never_predicted(known)
-
-
-def _read_labels(self: _LabelTask, batch: ColumnBatch) -> list[dict[str, Any]]:
-    """The labels of a ready batch, where it has such; its texts are not read back."""
-    column = self.text.label
-    if "label" not in batch:
-        return [{} for _ in range(len(batch))]
-    names, found = column.labels.names, batch["label"].tolist()
-    if isinstance(column, LabelsColumn):
-        return [{column.name: [names[i] for i in row if i >= 0]} for row in found]
-    return [{column.name: names[number]} for number in found]
+    @override
+    def read_batch(self, batch: ColumnBatch) -> list[dict[str, Any]]:
+        """The labels of a ready batch, where it has such; its texts are not read back."""
+        column = self.text.label
+        if "label" not in batch:
+            return [{} for _ in range(len(batch))]
+        names, found = column.labels.names, batch["label"].tolist()
+        if isinstance(column, LabelsColumn):
+            return [{column.name: [names[i] for i in row if i >= 0]} for row in found]
+        return [{column.name: names[number]} for number in found]
 
 
 @registries.tasks.register("document_classification")
-class DocumentClassification(ColumnsTask):
+class DocumentClassification(LabelTask):
     """Gives texts a label, or with ``labels.multiple`` any number of labels.
 
     The module is called as ``module(text, lengths)``, with ``dense=``, ``dictionary=`` and
@@ -163,8 +156,6 @@ class DocumentClassification(ColumnsTask):
         column: str = "text"
         """The column of the text."""
 
-    text: LabelText
-
     def __init__(
         self,
         config: Config,
@@ -176,25 +167,16 @@ class DocumentClassification(ColumnsTask):
         dictionary: Dictionary | None = None,
         ngrams: Tokenizer | None = None,
     ) -> None:
-        super().__init__(config, module=module)
         beside = TextFeatures(dense=dense, dictionary=dictionary, ngrams=ngrams)
         inputs = text_columns(
             tokenizer, column=config.column, max_length=config.max_length, beside=beside
         )
-        self.text = ClassificationText(inputs, {"label": label_column(labels)})
-        self.criterion = _label_criterion(config, labels)
-
-    loss = _label_loss
-    answers = _label_answers
-    exported_outputs = _label_outputs
-    answer_metrics = _label_metrics
-    measure = _measure_labels
-    remarks = _label_remarks
-    read_batch = _read_labels
+        text = ClassificationText(inputs, {"label": label_column(labels)})
+        super().__init__(config, text, module=module, labels=labels)
 
 
 @registries.tasks.register("pair_classification")
-class PairClassification(ColumnsTask):
+class PairClassification(LabelTask):
     """Gives two texts a label, or with ``labels.multiple`` any number of labels.
 
     The module is called as ``module(text1, lengths1, text2, lengths2)`` and gives scores,
@@ -207,20 +189,9 @@ class PairClassification(ColumnsTask):
         columns: tuple[str, str] = ("text1", "text2")
         """The columns of the first and of the second text."""
 
-    text: LabelText
-
     def __init__(
         self, config: Config, *, module: torch.nn.Module, tokenizer: Tokenizer, labels: Labels
     ) -> None:
-        super().__init__(config, module=module)
         texts = one_limit(PairLabelText.alike, config.columns, tokenizer, config.max_length)
-        self.text = PairLabelText(texts, {"label": label_column(labels)})
-        self.criterion = _label_criterion(config, labels)
-
-    loss = _label_loss
-    answers = _label_answers
-    exported_outputs = _label_outputs
-    answer_metrics = _label_metrics
-    measure = _measure_labels
-    remarks = _label_remarks
-    read_batch = _read_labels
+        text = PairLabelText(texts, {"label": label_column(labels)})
+        super().__init__(config, text, module=module, labels=labels)

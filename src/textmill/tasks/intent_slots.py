@@ -1,7 +1,6 @@
 """Intents and slots: what a text wants, and what is marked in it, as one frame."""
 
 from collections.abc import Iterable, Sequence
-from functools import partial
 from typing import Any, Literal
 
 import torch
@@ -17,23 +16,15 @@ from textmill.metrics.frames import Frames
 from textmill.metrics.metric import Metric
 from textmill.models.wide import FittedScores
 from textmill.tasks import registries
-from textmill.tasks.batches.real_places import at_places, real_places
 from textmill.tasks.column_task import ColumnsTask, UnseenLabelsConfig
+from textmill.tasks.tagging import TagHead, read_words, scored_words
 from textmill.tasks.task import Batches, Loss, Metrics, Row
-from textmill.tasks.word_tags import (
-    random_field,
-    seen_rows,
-    tag_chances,
-    tag_forward,
-    tag_outputs,
-    words_of,
-)
 from textmill.text.cells import Rows
 from textmill.text.columns.inputs import WordFeatures, word_columns
 from textmill.text.columns.labels import SlotsColumn, label_column
 from textmill.text.columns.words import NgramsColumn
 from textmill.text.features.dictionaries import Dictionary
-from textmill.text.features.labels import Labels
+from textmill.text.features.labels import UNSEEN, Labels
 from textmill.text.features.slots import Slots
 from textmill.text.features.spelling import Affixes, Characters
 from textmill.text.features.word_pieces import WordPieces
@@ -77,7 +68,7 @@ class IntentSlots(ColumnsTask):
     text: IntentSlotText
     _train_batches: Batches | None = None
 
-    def __init__(  # one argument per ingredient
+    def __init__(
         self,
         config: Config,
         *,
@@ -104,7 +95,7 @@ class IntentSlots(ColumnsTask):
             inputs["ngrams"] = NgramsColumn(config.column, ngrams)
         targets = {"label": label_column(labels), "slots": SlotsColumn(slots)}
         self.text = IntentSlotText(inputs, targets)
-        self.crf = random_field(module)
+        self.head = TagHead(module, list(slots))
 
     @override
     def batches(self, data: Iterable[Any], *, train: bool, seed: int) -> Batches:
@@ -158,17 +149,17 @@ class IntentSlots(ColumnsTask):
         intents, tags = scores[0].float(), scores[1].float()
         wanted, right, real = batch["label"], batch["slots"], batch.mask("words")
         if not self.module.training:
-            rows = seen_rows(wanted, right)
+            rows = (wanted != UNSEEN) & (right != UNSEEN).all(dim=1)
             intents, wanted, tags, right, real = (
                 part[rows] for part in (intents, wanted, tags, right, real)
             )
+        count = batch.count("words") if self.module.training else None
         total = self.config.intent_weight * F.cross_entropy(intents, wanted, reduction="sum")
-        if self.crf is not None:
-            total = total - self.crf.log_likelihood(tags, right, real).sum()
-        else:
-            places = real_places(real, batch.count("words")) if self.module.training else real
-            taken = at_places(tags, places), at_places(right, places)
-            total = total + F.cross_entropy(*taken, reduction="sum")
+        if self.head.crf is not None:
+            total = total + self.head.loss(tags, right, real, count).total
+        else:  # torch's own sum, which rounds as docs/results.md was trained
+            kept = scored_words(tags, right, real, count)
+            total = total + F.cross_entropy(*kept, reduction="sum")
         return Loss(total, torch.full((), len(wanted), device=total.device))
 
     @override
@@ -176,20 +167,19 @@ class IntentSlots(ColumnsTask):
         """Each row's intent and tags, with their probabilities."""
         intents, tags = scores[0].float(), scores[1].float()
         wants = intents.softmax(dim=-1).cpu().numpy()
-        tagged = tag_chances(tags, batch, self.crf, partial(torch.softmax, dim=-1))
+        tagged = self.head.chances(tags, batch)
         return self.text.decode([(want, *row) for want, row in zip(wants, tagged, strict=True)])
 
     @property
     @override
     def exported_forward(self) -> Forward:
-        return tag_forward(self.crf)
+        return self.head.forward
 
     @override
     def exported_outputs(self, batch: ColumnBatch) -> tuple[Tensor, ...]:
         """Probabilities of intents, and what the tags are made of."""
         intents, tags = self.scores(batch)
-        chances = partial(torch.softmax, dim=-1)
-        return intents.float().softmax(dim=-1), *tag_outputs(tags.float(), self.crf, chances)
+        return intents.float().softmax(dim=-1), *self.head.outputs(tags.float())
 
     @override
     def answer_metrics(self) -> dict[str, Metric]:
@@ -204,7 +194,7 @@ class IntentSlots(ColumnsTask):
     @override
     def read_batch(self, batch: ColumnBatch) -> list[dict[str, Any]]:
         lengths, text = batch.lengths["words"].tolist(), self.text
-        rows: list[dict[str, Any]] = [{text.column: found} for found in words_of(text, batch)]
+        rows = read_words(text, batch)
         if "label" in batch and "slots" in batch:
             both = zip(batch["label"].tolist(), batch["slots"].tolist(), strict=True)
             for row, n, (label, tags) in zip(rows, lengths, both, strict=True):

@@ -1,7 +1,7 @@
 """Regression of documents, or pairs: one number a row, by the squared error."""
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -48,55 +48,50 @@ class NumberConfig(ColumnsTask.Config):
         return NumberCheck(self.number, self.span)
 
 
-class _NumberTask(Protocol):
-    """What the functions of numbers are methods of."""
+class NumberTask(ColumnsTask):
+    """Base of tasks whose answer is a number; the module gives one a row, :math:`(B,1)`."""
 
     text: NumberText
 
-    def scores(self, batch: ColumnBatch, /) -> Tensor:
-        """What the module makes of a batch."""
-        ...
+    def __init__(self, config: Any, text: NumberText, *, module: torch.nn.Module) -> None:
+        super().__init__(config, module=module)
+        self.text = text
 
+    @override
+    def loss(self, scores: Tensor, batch: ColumnBatch) -> Loss:
+        """The squared error of a batch of rows with numbers, where ``span`` is 0 to 1."""
+        total = F.mse_loss(scores.squeeze(1).float(), batch["number"], reduction="sum")
+        return Loss(total, torch.full((), len(batch), device=scores.device))
 
-def _number_loss(self: _NumberTask, scores: Tensor, batch: ColumnBatch) -> Loss:
-    """The squared error of a batch of rows with numbers, where ``span`` is 0 to 1."""
-    total = F.mse_loss(scores.squeeze(1).float(), batch["number"], reduction="sum")
-    return Loss(total, torch.full((), len(batch), device=scores.device))
+    @override
+    def answers(self, scores: Tensor, batch: ColumnBatch) -> list[Estimated]:
+        return self.text.decode(scores.squeeze(1).float().cpu().numpy())
 
+    @override
+    def exported_outputs(self, batch: ColumnBatch) -> tuple[Tensor, ...]:
+        """The number of each row, as the module learns it. *Shape:* :math:`(B)`."""
+        return (self.scores(batch).squeeze(1).float(),)
 
-def _number_answers(self: _NumberTask, scores: Tensor, batch: ColumnBatch) -> list[Estimated]:
-    """Each row's number."""
-    return self.text.decode(scores.squeeze(1).float().cpu().numpy())
+    @override
+    def answer_metrics(self) -> dict[str, Metric]:
+        return {"numbers": Regression()}
 
+    @override
+    def measure(self, metrics: Metrics, answers: Sequence[Estimated], rows: Rows) -> None:
+        gold = [float(row[self.text.number.name]) for row in rows]
+        metrics["numbers"].update(gold, [answer.number for answer in answers])
 
-def _number_outputs(self: _NumberTask, batch: ColumnBatch) -> tuple[Tensor, ...]:
-    """The number of each row, as the module learns it. *Shape:* :math:`(B)`."""
-    return (self.scores(batch).squeeze(1).float(),)
-
-
-def _number_metrics(self: _NumberTask) -> dict[str, Metric]:
-    """Errors and correlations of the numbers."""
-    return {"numbers": Regression()}
-
-
-def _measure_numbers(
-    self: _NumberTask, metrics: Metrics, answers: Sequence[Estimated], rows: Rows
-) -> None:
-    """Adds numbers."""
-    gold = [float(row[self.text.number.name]) for row in rows]
-    metrics["numbers"].update(gold, [answer.number for answer in answers])
-
-
-def _read_numbers(self: _NumberTask, batch: ColumnBatch) -> list[dict[str, Any]]:
-    """The numbers of a ready batch, where it has such; its texts are not read back."""
-    column = self.text.number
-    if "number" not in batch:
-        return [{} for _ in range(len(batch))]
-    return [{column.name: column.restored(number)} for number in batch["number"].tolist()]
+    @override
+    def read_batch(self, batch: ColumnBatch) -> list[dict[str, Any]]:
+        """The numbers of a ready batch, where it has such; its texts are not read back."""
+        column = self.text.number
+        if "number" not in batch:
+            return [{} for _ in range(len(batch))]
+        return [{column.name: column.restored(number)} for number in batch["number"].tolist()]
 
 
 @registries.tasks.register("document_regression")
-class DocumentRegression(ColumnsTask):
+class DocumentRegression(NumberTask):
     """Gives texts a number; answers and metrics are in the units of the training data.
 
     The module is called as ``module(text, lengths)``, with ``dense=``, ``dictionary=`` and
@@ -109,8 +104,6 @@ class DocumentRegression(ColumnsTask):
         column: str = "text"
         """The column of the text."""
 
-    text: NumberText
-
     def __init__(
         self,
         config: Config,
@@ -121,24 +114,16 @@ class DocumentRegression(ColumnsTask):
         dictionary: Dictionary | None = None,
         ngrams: Tokenizer | None = None,
     ) -> None:
-        super().__init__(config, module=module)
         beside = TextFeatures(dense=dense, dictionary=dictionary, ngrams=ngrams)
         inputs = text_columns(
             tokenizer, column=config.column, max_length=config.max_length, beside=beside
         )
         number = NumberColumn(config.number, span=config.span)
-        self.text = RegressionText(inputs, {"number": number})
-
-    loss = _number_loss
-    answers = _number_answers
-    exported_outputs = _number_outputs
-    answer_metrics = _number_metrics
-    measure = _measure_numbers
-    read_batch = _read_numbers
+        super().__init__(config, RegressionText(inputs, {"number": number}), module=module)
 
 
 @registries.tasks.register("pair_regression")
-class PairRegression(ColumnsTask):
+class PairRegression(NumberTask):
     """Gives two texts a number; answers and metrics are in the units of the training data.
 
     The module is called as ``module(text1, lengths1, text2, lengths2)`` and gives one number a row,
@@ -151,17 +136,7 @@ class PairRegression(ColumnsTask):
         columns: tuple[str, str] = ("text1", "text2")
         """The columns of the first and of the second text."""
 
-    text: NumberText
-
     def __init__(self, config: Config, *, module: torch.nn.Module, tokenizer: Tokenizer) -> None:
-        super().__init__(config, module=module)
         texts = one_limit(PairNumberText.alike, config.columns, tokenizer, config.max_length)
         number = NumberColumn(config.number, span=config.span)
-        self.text = PairNumberText(texts, {"number": number})
-
-    loss = _number_loss
-    answers = _number_answers
-    exported_outputs = _number_outputs
-    answer_metrics = _number_metrics
-    measure = _measure_numbers
-    read_batch = _read_numbers
+        super().__init__(config, PairNumberText(texts, {"number": number}), module=module)

@@ -1,54 +1,209 @@
-"""Word tagging and named entities: a label for each word, and the spans that labels mark."""
+"""Labels of words: what all tasks of them share, and word tagging itself."""
 
+import operator
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
-import torch
-from torch import Tensor
+from numpy.typing import NDArray
+from torch import Tensor, nn
 from typing_extensions import override
 
 from textmill.config.validators import require
 from textmill.data.column_batch import ColumnBatch
 from textmill.errors import UserError
-from textmill.exported.forward import Forward
+from textmill.exported.forward import CrfForward, Forward, TagForward
 from textmill.metrics.classification import Classification
 from textmill.metrics.metric import Metric, MetricError
 from textmill.metrics.spans import Spans, read_spans
 from textmill.metrics.streaming import Accuracy
+from textmill.models.crf import LinearChainCrf
 from textmill.models.label_losses import AutoLoss, LabelLoss
 from textmill.models.tag_schemes import tag_scheme
 from textmill.tasks import registries
+from textmill.tasks.batches.real_places import at_places, real_places
 from textmill.tasks.column_task import ColumnsTask, UnseenLabelsConfig
 from textmill.tasks.task import Loss, Metrics, Row
-from textmill.tasks.word_tags import (
-    random_field,
-    tag_chances,
-    tag_forward,
-    tag_outputs,
-    word_criterion,
-    word_loss,
-    words_of,
-)
 from textmill.text.cells import Rows
+from textmill.text.columns.column import Column
 from textmill.text.columns.inputs import WordFeatures, word_columns
 from textmill.text.columns.labels import TagsColumn
 from textmill.text.features.dictionaries import Dictionary
-from textmill.text.features.labels import Labels
+from textmill.text.features.labels import UNSEEN, Labels
 from textmill.text.features.spelling import Affixes, Characters
 from textmill.text.features.tag_spans import Scheme
 from textmill.text.features.word_pieces import WordPieces
+from textmill.text.processors.column_processor import ColumnsText
 from textmill.text.processors.tagging import Tagged, TaggingText, TagsCheck
 from textmill.text.tokenizers.tokenizer import Tokenizer
 
 
-@registries.tasks.register("word_tagging")
-class WordTagging(ColumnsTask):
-    """Gives each word of a text a label: parts of speech, names, fields.
+class TagHead:
+    """The labels of words: loss, answers and exported outputs of their scores.
+
+    Where the module has a conditional random field, its submodule ``crf``, loss and answers are of
+    whole sequences; else each word is for itself.
+
+    Args:
+        module: Gives the scores.
+        names: The labels.
+        loss: The loss of each word; None is the cross entropy.
+
+    Raises:
+        UserError: A loss is set, and there is a random field.
+    """
+
+    def __init__(
+        self, module: nn.Module, names: Sequence[str], loss: LabelLoss.Config | None = None
+    ) -> None:
+        crf = dict(module.named_children()).get("crf")
+        self.crf = crf if isinstance(crf, LinearChainCrf) else None
+        if loss is not None and self.crf is not None:
+            raise UserError(
+                "task.loss is the loss of each word for itself, but a model with model.crf=true "
+                "has the likelihood of whole sequences for its loss: leave one of them out."
+            )
+        self.criterion: LabelLoss = (loss or AutoLoss.Config()).build(names=names, multiple=False)
+
+    def loss(self, scores: Tensor, tags: Tensor, real: Tensor, count: int | None) -> Loss:
+        """The loss, summed over words without padding.
+
+        Args:
+            scores: Unnormalized scores of labels. *Shape:* :math:`(B,T,L)`.
+            tags: The right labels. *Shape:* :math:`(B,T)`.
+            real: True at words. *Shape:* :math:`(B,T)`.
+            count: How many words there are, where training has seen all their labels. None: words
+                with others are left out; with a random field, whole sentences.
+        """
+        if self.crf is not None:
+            if count is None:
+                seen = (tags != UNSEEN).all(dim=1)
+                scores, tags, real = scores[seen], tags[seen], real[seen]
+            return Loss(-self.crf.log_likelihood(scores, tags, real).sum(), real.sum())
+        return Loss.of(self.criterion(*scored_words(scores, tags, real, count)), self.criterion)
+
+    def chances(
+        self, scores: Tensor, batch: ColumnBatch
+    ) -> list[tuple[NDArray[np.int64], NDArray[np.float32]]]:
+        """The number and the probability of the label of each word, row by row."""
+        if self.crf is None:
+            chances, numbers = self.criterion.probabilities(scores).max(dim=-1)
+        else:
+            real = batch.mask("words").to(scores.device)
+            numbers, chances = self.crf.decode_with_chances(scores, real)
+        lengths = batch.lengths["words"].tolist()
+        rows = zip(lengths, numbers.cpu().numpy(), chances.float().cpu().numpy(), strict=True)
+        return [(row[:n], scored[:n]) for n, row, scored in rows]
+
+    def outputs(self, scores: Tensor) -> tuple[Tensor, ...]:
+        """What an exported graph gives: numbers and probabilities, or scores for the field."""
+        if self.crf is not None:
+            return (scores.float(),)
+        chances, numbers = self.criterion.probabilities(scores).max(dim=-1)
+        return numbers, chances.float()
+
+    @property
+    def forward(self) -> Forward:
+        """How an export answers from :meth:`outputs`, without torch."""
+        if self.crf is None:
+            return TagForward()
+        return CrfForward(self.crf.answering_transitions().detach().cpu().numpy())
+
+
+def scored_words(
+    scores: Tensor, tags: Tensor, real: Tensor, count: int | None
+) -> tuple[Tensor, Tensor]:
+    """Scores and labels of the words that count, :math:`(N,L)` and :math:`(N)`.
+
+    The arguments are those of :meth:`TagHead.loss`.
+    """
+    places = real & (tags >= 0) if count is None else real_places(real, count)
+    return at_places(scores, places), at_places(tags, places)
+
+
+def read_words(text: ColumnsText, batch: ColumnBatch) -> list[dict[str, Any]]:
+    """The known words of a ready batch, as rows of text."""
+    decoder = text.ingredients["tokenizer"].create_decoder()
+    ids, lengths = batch["words"].cpu().numpy(), batch.lengths["words"].tolist()
+    texts = decoder.batch([row[:n] for n, row in zip(lengths, ids, strict=True)])
+    return [{text.inputs["words"].name: each} for each in texts]
+
+
+class TagTask(ColumnsTask):
+    """Base of tasks whose answer is a label for each word.
 
     The module gives scores, :math:`(B,T,L)`. Where it has a conditional random field as its
     attribute ``crf``, loss and answers are of whole sequences.
     """
+
+    config: Any
+    text: Any
+
+    def __init__(
+        self,
+        config: Any,
+        *,
+        module: nn.Module,
+        tokenizer: Tokenizer,
+        labels: Labels,
+        characters: Characters | None = None,
+        affixes: Affixes | None = None,
+        pieces: WordPieces | None = None,
+        dictionary: Dictionary | None = None,
+    ) -> None:
+        super().__init__(config, module=module)
+        beside = WordFeatures(
+            characters=characters, affixes=affixes, pieces=pieces, dictionary=dictionary
+        )
+        words = word_columns(
+            tokenizer, column=config.column, max_length=config.max_length, beside=beside
+        )
+        self.head = TagHead(module, labels.names, config.loss)
+        self.text = self.text_of(words, labels)
+
+    @abstractmethod
+    def text_of(self, words: dict[str, Column], labels: Any) -> ColumnsText:
+        """The text processor of the columns of words, with the target ``tags``."""
+
+    @abstractmethod
+    def cell(self, words: str, tags: list[str]) -> Any:
+        """What a row has in its column of labels, for these words and tags."""
+
+    @override
+    def loss(self, scores: Tensor, batch: ColumnBatch) -> Loss:
+        count = batch.count("words") if self.module.training else None
+        return self.head.loss(scores, batch["tags"], batch.mask("words"), count)
+
+    @override
+    def answers(self, scores: Tensor, batch: ColumnBatch) -> list[Any]:
+        """Each row's labels, with the probability that each word's is right."""
+        found: list[Any] = self.text.decode(self.head.chances(scores, batch))
+        return found
+
+    @property
+    @override
+    def exported_forward(self) -> Forward:
+        return self.head.forward
+
+    @override
+    def exported_outputs(self, batch: ColumnBatch) -> tuple[Tensor, ...]:
+        return self.head.outputs(self.scores(batch))
+
+    @override
+    def read_batch(self, batch: ColumnBatch) -> list[dict[str, Any]]:
+        rows, column = read_words(self.text, batch), self.text.tags
+        if "tags" in batch:
+            lengths = batch.lengths["words"].tolist()
+            for row, n, tags in zip(rows, lengths, batch["tags"].tolist(), strict=True):
+                names = [column.labels[number] for number in tags[:n]]
+                row[column.name] = self.cell(row[self.config.column], names)
+        return rows
+
+
+@registries.tasks.register("word_tagging")
+class WordTagging(TagTask):
+    """Gives each word of a text a label: parts of speech, names, fields."""
 
     class Config(UnseenLabelsConfig):
         """Settings of the task."""
@@ -77,81 +232,42 @@ class WordTagging(ColumnsTask):
             return labels and TagsCheck(self.column, labels.column, labels.separator)
 
     text: TaggingText
+    scheme: Scheme | None
 
-    def __init__(
-        self,
-        config: Config,
-        *,
-        module: torch.nn.Module,
-        tokenizer: Tokenizer,
-        labels: Labels,
-        characters: Characters | None = None,
-        affixes: Affixes | None = None,
-        pieces: WordPieces | None = None,
-        dictionary: Dictionary | None = None,
-    ) -> None:
-        super().__init__(config, module=module)
-        beside = WordFeatures(
-            characters=characters, affixes=affixes, pieces=pieces, dictionary=dictionary
-        )
-        words = word_columns(
-            tokenizer, column=config.column, max_length=config.max_length, beside=beside
-        )
-        self.text = TaggingText(words, {"tags": TagsColumn(labels)})
-        self.scheme = self.text.scheme = _scheme(config.scheme, labels)
-        self.crf = random_field(module)
-        if self.crf is not None:
-            self.crf.keep_to(None if self.scheme == "io" else self.scheme)
-        self.criterion = word_criterion(config.loss, labels, self.crf)
+    @override
+    def text_of(self, words: dict[str, Column], labels: Labels) -> TaggingText:
+        text = TaggingText(words, {"tags": TagsColumn(labels)})
+        self.scheme = text.scheme = _scheme(self.config.scheme, labels)
+        if self.head.crf is not None:
+            self.head.crf.keep_to(None if self.scheme == "io" else self.scheme)
+        return text
+
+    @override
+    def cell(self, words: str, tags: list[str]) -> list[str]:
+        return tags  # a list: what divides the labels of a text is the recipe's to say
 
     @override
     def row_notes(self, rows: Sequence[Row], *, train: bool) -> dict[str, str]:
-        note = self._forbidden(rows) if train else ""
-        return {"forbidden": note} if note else {}
-
-    def _forbidden(self, rows: Sequence[Row]) -> str:
-        """What rows have that no answer of the random field can; empty where there is nothing."""
-        if self.crf is None or self.crf.allowed.all():
-            return ""
-        column, size = self.text.tags, self.crf.num_labels
+        """Says which steps from label to label the random field forbids, of rows to train on."""
+        crf, column = self.head.crf, self.text.tags
+        if not train or crf is None or crf.allowed.all():
+            return {}
         # Each row between the numbers of start and end; nothing forbids the step to the next row.
+        size = crf.num_labels
         tags = column.encode([row[column.name] for row in rows]).wrapped([size], [size + 1])
         before, after = tags.values[:-1], tags.values[1:]
-        wrong = np.flatnonzero(~self.crf.allowed.cpu().numpy()[before, after])
+        wrong = np.flatnonzero(~crf.allowed.cpu().numpy()[before, after])
         if not len(wrong):
-            return ""
+            return {}
         first = int(np.searchsorted(tags.offsets, wrong[0], side="right")) - 1
         names = [*column.labels.names, "the beginning", "the end"]
-        return (
+        note = (
             f"{len(wrong)} steps from a label of '{column.name}' to the next break the labels' "
             f"scheme, the first from {names[before[wrong[0]]]} to {names[after[wrong[0]]]} in row "
             f"{first}. They are trained on, but no answer can have one. If they are right, as in "
             "IOB1, set model.constrained=false."
         )
-
-    @override
-    def loss(self, scores: Tensor, batch: ColumnBatch) -> Loss:
-        """The loss of a batch: a sum over its words, without padding.
-
-        Words with a label that training has not seen are left out; with a random field, whole
-        sentences.
-        """
-        return word_loss(scores, batch, self.crf, self.criterion, training=self.module.training)
-
-    @override
-    def answers(self, scores: Tensor, batch: ColumnBatch) -> list[Tagged]:
-        """Each row's labels, with the probability that each word's is right."""
-        return self.text.decode(tag_chances(scores, batch, self.crf, self.criterion.probabilities))
-
-    @property
-    @override
-    def exported_forward(self) -> Forward:
-        return tag_forward(self.crf)
-
-    @override
-    def exported_outputs(self, batch: ColumnBatch) -> tuple[Tensor, ...]:
-        """Numbers and probabilities of labels, or scores for the random field."""
-        return tag_outputs(self.scores(batch), self.crf, self.criterion.probabilities)
+        return {"forbidden": note}
 
     @override
     def answer_metrics(self) -> dict[str, Metric]:
@@ -181,13 +297,12 @@ class WordTagging(ColumnsTask):
         if "spans" in metrics:
             marked = [[self._marked(tag) for tag in tags] for tags in gold]
             metrics["spans"].update(marked, given)
+        flat = [[tag for tags in rows for tag in tags] for rows in (gold, given)]
         if "labels" in metrics:
-            metrics["labels"].update(_flat(gold), _flat(given))
+            metrics["labels"].update(*flat)
         if "tokens" in metrics:
-            pairs = list(zip(_flat(gold), _flat(given), strict=True))
-            metrics["tokens"].update(sum(a == b for a, b in pairs), len(pairs))
-            equal = sum(a == b for a, b in zip(gold, given, strict=True))
-            metrics["sentences"].update(equal, len(gold))
+            metrics["tokens"].update(sum(map(operator.eq, *flat)), len(flat[0]))
+            metrics["sentences"].update(sum(map(operator.eq, gold, given)), len(gold))
 
     def _marked(self, tag: str) -> str:
         """A right tag as one of the scheme: an unseen one of no scheme is a span never found."""
@@ -200,32 +315,17 @@ class WordTagging(ColumnsTask):
             return f"B-{tag} (no tag of {self.scheme})"
         return tag
 
-    @override
-    def read_batch(self, batch: ColumnBatch) -> list[dict[str, Any]]:
-        lengths, names = batch.lengths["words"].tolist(), self.text.tags.labels.names
-        rows: list[dict[str, Any]] = [
-            {self.config.column: text} for text in words_of(self.text, batch)
-        ]
-        if "tags" in batch:
-            for row, n, tags in zip(rows, lengths, batch["tags"].tolist(), strict=True):
-                # A list: what divides the labels of a text is the recipe's to say.
-                row[self.text.tags.name] = [names[number] for number in tags[:n]]
-        return rows
 
-
-def _scheme(said: str, labels: Labels) -> Scheme | None:
-    found = tag_scheme(labels.names)
-    if said == "auto":
-        return found
+def _scheme(chosen: str, labels: Labels) -> Scheme | None:
+    """The scheme that a setting names for labels."""
+    marks = tag_scheme(labels.names)
+    if chosen == "auto":
+        return marks
     fits = {"bio": ("bio",), "bilou": ("bio", "bilou")}
-    if said in fits and found not in fits[said]:
+    if chosen in fits and marks not in fits[chosen]:
         raise UserError(
-            f"task.scheme={said} needs labels that are O or a mark with a kind, as B-person. "
+            f"task.scheme={chosen} needs labels that are O or a mark with a kind, as B-person. "
             f"{labels.listed} Set task.scheme=none, or io."
         )
     schemes: dict[str, Scheme] = {"bio": "bio", "bilou": "bilou", "io": "io"}
-    return schemes.get(said)
-
-
-def _flat(rows: Sequence[Sequence[str]]) -> list[str]:
-    return [tag for row in rows for tag in row]
+    return schemes.get(chosen)

@@ -150,8 +150,7 @@ def textmill(
 ) -> list[float]:
     """The same by textmill's trainer, with its metrics.jsonl."""
     from textmill.metrics.reporters.jsonl import JsonLines
-    from textmill.runtime.devices import Env
-    from textmill.runtime.run_context import Experiment
+    from textmill.runtime.devices import Env, Experiment
     from textmill.training import Adam, Callback, Constant, Cosine, Every, Trainer
 
     class Clock(Callback):

@@ -147,8 +147,7 @@ def textmill(steps: Steps) -> None:
     """The trainer with the reporters that a run has."""
     from textmill.metrics.reporters.console import Console
     from textmill.metrics.reporters.jsonl import JsonLines
-    from textmill.runtime.devices import Env
-    from textmill.runtime.run_context import Experiment
+    from textmill.runtime.devices import Env, Experiment
     from textmill.training import AdamW, Callback, Constant, Trainer
 
     class Clock(Callback):

@@ -157,8 +157,7 @@ def textmill(
     """The trainer with the reporters that a run has; what is left out is a tagger's."""
     from textmill.metrics.reporters.console import Console
     from textmill.metrics.reporters.jsonl import JsonLines
-    from textmill.runtime.devices import Env
-    from textmill.runtime.run_context import Experiment
+    from textmill.runtime.devices import Env, Experiment
     from textmill.training import Adam, Callback, Constant, Trainer
 
     counted = []

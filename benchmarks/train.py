@@ -122,8 +122,7 @@ def textmill(args: argparse.Namespace, meter: Meter, **fast: Any) -> None:
     from textmill.metrics.reporters.jsonl import JsonLines
     from textmill.models.fast import Fast
     from textmill.models.transformer import Transformer
-    from textmill.runtime.devices import Env
-    from textmill.runtime.run_context import Experiment
+    from textmill.runtime.devices import Env, Experiment
     from textmill.tasks.translation import Translation
     from textmill.text.tokenizers.multilingual import MultilingualTokenizer
     from textmill.training import AdamW, Callback, Constant, Trainer

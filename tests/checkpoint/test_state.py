@@ -16,8 +16,8 @@ from textmill.checkpoint.state import join_state, split_state
 from textmill.checkpoint.store import Checkpoints
 from textmill.checkpoint.tensors import read_tensors, tensors_size, write_tensors
 from textmill.errors import CheckpointError
-from textmill.runtime.bounded_files import MOST_ITEMS
 from textmill.runtime.disk import HashingFile
+from textmill.runtime.files import MOST_ITEMS
 
 DTYPES = [
     torch.float64,

@@ -17,7 +17,7 @@ from textmill.preflight.data_preview import summary_of_batches
 from textmill.run_folder.folder import RunFolder, hardware
 from textmill.runs.html_reporter import Html, write_report
 from textmill.runs.report import default_settings
-from textmill.runtime.run_context import Experiment
+from textmill.runtime.devices import Experiment
 
 
 def page_of(run, **how):

@@ -16,8 +16,7 @@ from textmill.metrics.reporters.jsonl import JsonLines
 from textmill.metrics.reporters.predictions import Predictions
 from textmill.models.decoding import Decoding
 from textmill.models.transformer import Transformer
-from textmill.runtime.devices import Env
-from textmill.runtime.run_context import Experiment
+from textmill.runtime.devices import Env, Experiment
 from textmill.tasks import Translation
 from textmill.text.tokenizers.multilingual import MultilingualTokenizer
 from textmill.training import AdamW, Callback, Every, InverseSquareRoot, Trainer

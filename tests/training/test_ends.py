@@ -13,7 +13,7 @@ from tests.training.bench import KillAt, Killed, Rows, differences, metrics_of, 
 from textmill.checkpoint import Checkpoints
 from textmill.errors import DataError, RunStoppedError, UserError
 from textmill.metrics.reporters.jsonl import JsonLines
-from textmill.runtime.run_context import Experiment
+from textmill.runtime.devices import Experiment
 from textmill.tasks import Loss, Translation
 from textmill.tasks.batches.user_batches import ready_batches
 from textmill.training import Callback, Cosine, Every, InverseSquareRoot, Selection

@@ -11,8 +11,7 @@ from tests.training.bench import KillAt, Killed, Rows, differences, metrics_of, 
 from textmill.checkpoint import Checkpoints
 from textmill.errors import DataError, NonFiniteError, UserError
 from textmill.models.language_model import LstmLanguageModel
-from textmill.runtime.devices import Env
-from textmill.runtime.run_context import Experiment
+from textmill.runtime.devices import Env, Experiment
 from textmill.tasks import Loss, Translation
 from textmill.tasks.language_model import LanguageModeling
 from textmill.text.tokenizers.word_tokenizer import FittedWords

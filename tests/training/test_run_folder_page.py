@@ -9,7 +9,7 @@ import pytest
 from tests.trained_run import library_run
 from textmill.metrics.reporters.reporter import RunInfo
 from textmill.metrics.reporters.services import TensorBoard
-from textmill.runtime.run_context import Experiment
+from textmill.runtime.devices import Experiment
 
 PAGE = Path(__file__).parents[2] / "docs" / "run-folder.md"
 

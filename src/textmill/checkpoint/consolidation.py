@@ -13,9 +13,8 @@ from textmill.checkpoint.shards import Piece, pieces_of, shards_of, whole_shape
 from textmill.checkpoint.tensors import DTYPES, header, order
 from textmill.checkpoint.writing import check_room
 from textmill.errors import CheckpointError
-from textmill.runtime.bounded_files import opened
 from textmill.runtime.disk import HashingFile
-from textmill.runtime.files import make_folder, new_folder
+from textmill.runtime.files import make_folder, new_folder, opened
 from textmill.runtime.sealed import FileEntry
 
 CHUNK = 4 << 20

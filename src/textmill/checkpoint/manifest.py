@@ -19,7 +19,7 @@ from textmill.checkpoint.layout import (
     tensor_file,
 )
 from textmill.errors import CheckpointError
-from textmill.runtime.bounded_files import VERSION, check_version, read_all
+from textmill.runtime.files import VERSION, check_version, read_all
 from textmill.runtime.sealed import FileEntry, SealedFiles, is_count, seal, unseal
 from textmill.text.columns.dictionary import PHRASES
 

@@ -14,7 +14,7 @@ from textmill.checkpoint.shards import RowsOf, read_shards, shards_of
 from textmill.checkpoint.state import join_state
 from textmill.checkpoint.tensors import read_tensors
 from textmill.errors import CheckpointError
-from textmill.runtime.bounded_files import check_version, parse_json
+from textmill.runtime.files import check_version, parse_json
 
 LARGEST_STATE = 64 << 20
 """Bytes of ``state.json``; that of a model with 10,000 tensors has 3 million."""

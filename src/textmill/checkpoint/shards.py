@@ -19,8 +19,8 @@ from textmill.checkpoint.layout import shard_file
 from textmill.checkpoint.manifest import Manifest
 from textmill.checkpoint.tensors import DTYPES, OFFSETS, SHARDING, tensors_size, write_tensors
 from textmill.errors import CheckpointError
-from textmill.runtime.bounded_files import opened, parse_json
 from textmill.runtime.disk import HashingFile
+from textmill.runtime.files import opened, parse_json
 from textmill.runtime.sealed import FileEntry, is_count
 
 LARGEST_HEADER = 64 << 20

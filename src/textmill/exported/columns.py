@@ -14,8 +14,7 @@ from textmill.exported.forward import FORWARDS, ColumnGraph, Forward
 from textmill.exported.manifest import ExportError
 from textmill.exported.onnx import OnnxGraph
 from textmill.exported.row_predictor import Row, RowPredictor, returned_type
-from textmill.runtime.bounded_files import read_all
-from textmill.runtime.files import write_file
+from textmill.runtime.files import read_all, write_file
 from textmill.text.columns.padding import padded_columns
 from textmill.text.processors.column_processor import ColumnsText
 from textmill.text.processors.embedding import EmbeddingText

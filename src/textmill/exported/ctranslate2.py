@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from textmill.errors import UserError
 from textmill.exported.manifest import ExportError
 from textmill.exported.seq2seq import ROWS, Forced, Found, Search
-from textmill.runtime.bounded_files import parse_json, read_all
 from textmill.runtime.devices import usable_cores
+from textmill.runtime.files import parse_json, read_all
 from textmill.text.tokenizers.tokenizer import VocabInfo
 
 SHORT = 1 << 16

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from textmill.errors import UserError
 from textmill.exported.manifest import ExportError
-from textmill.runtime.bounded_files import read_all
+from textmill.runtime.files import read_all
 
 LARGEST_GRAPH = (1 << 31) - 1
 """Bytes of a graph: protobuf has no longer messages."""

@@ -11,7 +11,7 @@ from textmill.errors import UserError
 from textmill.inference import registries
 from textmill.inference.checkpoints import Opened, open_checkpoint, use_checkpoint
 from textmill.inference.load import load_run
-from textmill.runtime.run_context import Experiment
+from textmill.runtime.devices import Experiment
 from textmill.tasks.task import Task
 from textmill.text.processors.text_processor import TextProcessor
 from textmill.text.tokenizers.tokenizer import Tokenizer

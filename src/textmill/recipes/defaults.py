@@ -11,7 +11,7 @@ from textmill.metrics.reporters.console import Console
 from textmill.metrics.reporters.jsonl import JsonLines
 from textmill.metrics.reporters.predictions import Predictions
 from textmill.recipes import registries
-from textmill.runtime.run_context import Experiment
+from textmill.runtime.devices import Experiment
 from textmill.tasks.translation import Translation
 from textmill.text.columns.numbers import Numbers
 from textmill.text.features.dictionaries import Dictionary

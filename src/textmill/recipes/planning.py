@@ -26,8 +26,7 @@ from textmill.recipes.adapters import rate_of_adapters
 from textmill.recipes.holdout import check_held_out, holdout_words, holds_out, with_held_out
 from textmill.run_folder.folder import RunFolder, is_run_folder, wrote_in
 from textmill.run_folder.lightning_run import refuse_lightning
-from textmill.runtime.devices import Env
-from textmill.runtime.run_context import Experiment
+from textmill.runtime.devices import Env, Experiment
 
 BESIDE = ("characters", "affixes", "pieces", "dictionary", "dense", "ngrams")
 """What can stand beside words, and by default does not."""

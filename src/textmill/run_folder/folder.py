@@ -29,10 +29,17 @@ from textmill.checkpoint.run_seal import RunSeal, sealed_config
 from textmill.checkpoint.saved import SavedCheckpoints
 from textmill.config.values.yaml_files import dump_yaml
 from textmill.errors import CheckpointError, StorageError, UserError
-from textmill.runtime.bounded_files import VERSION, check_version, parse_json, read_all
 from textmill.runtime.devices import usable_cores
 from textmill.runtime.disk import refuse_outward_folder
-from textmill.runtime.files import LEFTOVER, sha256, write_atomic
+from textmill.runtime.files import (
+    LEFTOVER,
+    VERSION,
+    check_version,
+    parse_json,
+    read_all,
+    sha256,
+    write_atomic,
+)
 
 
 def hardware() -> dict[str, Any]:

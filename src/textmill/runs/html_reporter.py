@@ -17,8 +17,8 @@ from textmill.run_folder.folder import is_run_folder
 from textmill.run_folder.record import Record
 from textmill.runs import registries
 from textmill.runs.report import report_html
+from textmill.runtime.devices import Experiment
 from textmill.runtime.files import write_atomic
-from textmill.runtime.run_context import Experiment
 
 FILE = "report.html"
 SHARE = 0.01

@@ -1,7 +1,8 @@
-"""Where a run computes: the device, and this process's place among the ranks."""
+"""What an ingredient may know of its run: ``env``, where it computes, and ``xp``, the run."""
 
 import os
 from dataclasses import dataclass
+from pathlib import Path
 
 from textmill.errors import UserError
 
@@ -38,15 +39,7 @@ class Env:
 
     @classmethod
     def of(cls, device: str, *, device_id: int, rank: int, world_size: int) -> "Env":
-        """The place of a process that knows it.
-
-        Raises:
-            UserError: There is no such device, or no such rank.
-
-        Example:
-            >>> Env.of("cpu", device_id=0, rank=1, world_size=2).rank
-            1
-        """
+        """The place of a process that knows its rank and the number of its accelerator."""
         name = _device(device, device_id)
         return cls(device=name, rank=rank, world_size=world_size, local_rank=device_id)
 
@@ -59,7 +52,7 @@ class Env:
                 (one per local rank), ``cuda:N`` or ``mps``.
 
         Raises:
-            UserError: the device is unknown or not there, or a variable is not a number.
+            UserError: The device is unknown or missing, or a variable is not a number.
 
         Example:
             >>> Env.detect("cpu").device
@@ -74,13 +67,27 @@ class Env:
         )
 
 
-def usable_cores() -> int:
-    """How many cores this process may use.
+@dataclass(frozen=True)
+class Experiment:
+    """The run at hand, given to every ingredient with a parameter ``xp``.
 
     Example:
-        >>> usable_cores() >= 1
-        True
+        >>> Experiment(folder=Path("runs/demo/0a1b"), recipe="demo", key="0a1b").folder.name
+        '0a1b'
     """
+
+    folder: Path
+    """Where the run writes; it exists when ingredients are built."""
+    recipe: str = ""
+    """The recipe as it was named: a script, an experiment or a YAML file."""
+    key: str = ""
+    """Hash of the settings and of the code that make this run what it is."""
+    overrides: tuple[str, ...] = ()
+    """The words of the command line, as typed."""
+
+
+def usable_cores() -> int:
+    """How many cores this process may use."""
     affinity = getattr(os, "sched_getaffinity", None)  # not on macOS
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 

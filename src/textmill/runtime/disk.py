@@ -9,7 +9,6 @@ import hashlib
 import itertools
 import os
 import shutil
-import stat
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -19,16 +18,8 @@ from pathlib import Path
 from textmill.errors import StorageError
 
 _BUFFER = 1 << 20
-"""Small writes are gathered up to this many bytes: a module of 1,000 tensors is not 1,000 system
-calls.
-"""
-
-
-NO_ROOM = frozenset({EDQUOT, EFBIG, ENOSPC})
-"""What the disk says where bytes are what is missing."""
-
-
-NO_LINKS = "Nothing is written through a link: put a file of its own there, then start again."
+"""Bytes up to which small writes are gathered: 1,000 tensors are not 1,000 system calls."""
+_NO_ROOM = frozenset({EDQUOT, EFBIG, ENOSPC})
 
 
 class Operations:
@@ -51,7 +42,6 @@ class Operations:
         os.fsync(descriptor)
 
     def truncate(self, descriptor: int, size: int) -> None:
-        """Cuts a file to ``size`` bytes."""
         os.ftruncate(descriptor, size)
 
     def rename(self, source: Path, target: Path) -> None:
@@ -59,7 +49,6 @@ class Operations:
         os.rename(source, target)
 
     def mkdir(self, path: Path) -> None:
-        """Makes one folder, which must not exist."""
         os.mkdir(path)
 
     def free(self, folder: Path) -> int:
@@ -72,26 +61,18 @@ operations = Operations()
 
 
 def storage_error(path: Path, error: OSError, *, needed: int | None = None) -> StorageError:
-    """Says which file could not be written and why.
-
-    Where there is no room, how many bytes it needed and how many are free; where a folder on the
-    way to it is none, or takes no files, which.
-
-    Example:
-        >>> error = OSError(28, "No space left on device")
-        >>> str(storage_error(Path("/no/such/file"), error, needed=1500))[:87]
-        '/no/such/file cannot be written: No space left on device (1,500 bytes needed, ? bytes f'
-    """
+    """Says which file could not be written, why, and what to do."""
     reason = error.strerror or str(error)
     what, advice = "", "Mend that, then start again with the same command."
-    if error.errno in NO_ROOM:
+    if error.errno in _NO_ROOM:
         free = "?"
         with suppress(OSError):
             free = f"{operations.free(path if path.is_dir() else path.parent):,}"
         reason += f" ({'?' if needed is None else f'{needed:,}'} bytes needed, {free} bytes free)"
         advice = "Make room, then start again with the same command."
     elif error.errno == ELOOP:
-        reason, advice = "it is a symbolic link", NO_LINKS
+        reason = "it is a symbolic link"
+        advice = "Nothing is written through a link: put a file of its own there, then start again."
     else:
         itself = [path.absolute()] if error.errno == EEXIST else []  # it was to be a folder
         places = (*itself, *path.absolute().parents)
@@ -120,47 +101,22 @@ def storing(path: Path, needed: int | None = None) -> Iterator[None]:
 
 
 def open_in_place(path: Path, flags: int) -> int:
-    """Opens a file that is written where it is, and not replaced by a new one of its name.
-
-    What is written is then nowhere else: a link, symbolic or hard, is refused, and so is what is no
-    file, before a byte of it changes.
-
-    Raises:
-        StorageError: it cannot be opened, or is not a file of its own.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     Path(folder, "mine").write_text("x") and os.link(
-        ...         Path(folder, "mine"), Path(folder, "log")
-        ...     )
-        ...     try:
-        ...         open_in_place(Path(folder, "log"), os.O_RDWR)
-        ...     except StorageError as error:
-        ...         print(str(error).removeprefix(folder)[:41])
-        /log cannot be written: it is a hard link
-    """
-    with storing(path):  # not blocking: a pipe of that name must not hang
-        descriptor = operations.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
-    found = os.fstat(descriptor)
-    if stat.S_ISREG(found.st_mode) and found.st_nlink <= 1:
-        return descriptor
-    os.close(descriptor)
-    reason = "it is no regular file"
-    if stat.S_ISREG(found.st_mode):
-        reason = "it is a hard link, the same file as one of another name"
-    raise StorageError(f"{path} cannot be written: {reason}. {NO_LINKS}")
+    """Opens a file that is written where it is, not replaced; a symbolic link is refused."""
+    with storing(path):
+        return operations.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
 
 
 def outward_links(folder: Path, written: Mapping[str, bool]) -> list[Path]:
-    """Links to what is outside a folder where textmill writes, renames or deletes.
+    """Links to places outside a folder, in the folders that textmill writes, renames or deletes.
 
-    That is in its own folders. Files beside them are refused when they are opened, or replaced as a
-    whole; every other link is a person's own, and none of it is followed.
+    Files beside them are refused when they are opened, or replaced as a whole; every other link is
+    a person's own, and is not followed.
 
-    ``written`` are names of the folders in it that textmill writes, in lower case, each with
-    whether files are written into what is there. Of the others, whose entries are written, renamed
-    and deleted as a whole, what is in them is not looked at.
+    Args:
+        folder: The folder of a run.
+        written: Names of the folders in it that textmill writes, in lower case, each with whether
+            files are written into what is there. The others are replaced as a whole: what is in
+            them is not looked at.
     """
     found: list[Path] = []
     for top in folder.iterdir() if folder.is_dir() else ():
@@ -180,24 +136,16 @@ def _outward(paths: Iterable[Path], folder: Path) -> list[Path]:
 
 
 def refuse_outward_folder(folder: Path, home: Path) -> None:
-    """Refuses to write in a folder of a run that is elsewhere, by a link on its way.
-
-    Raises:
-        StorageError: A folder between the two is a link to what is outside.
-    """
+    """Refuses to write in a folder of a run that is elsewhere, by a link on its way."""
     way = itertools.takewhile(lambda path: path != home, (folder, *folder.parents))
     _refuse(_outward(way, home), home)
 
 
 def refuse_outward_links(folder: Path, written: Mapping[str, bool]) -> None:
-    """Refuses a folder of which a part that is written is elsewhere.
+    """Refuses a folder of which a part that is written is elsewhere; see :func:`outward_links`.
 
-    The folder itself may be a link, and links in it to places in it are fine. It is looked at when
-    a process enters. Afterwards each file is opened so that it is no link itself; a folder that is
-    replaced by a link meanwhile is not noticed: that takes another process of the same person.
-
-    Raises:
-        StorageError: There is such a link; names it, and where it leads.
+    The folder itself may be a link. It is looked at when a process enters; afterwards each file is
+    opened so that it is no link itself.
     """
     _refuse(outward_links(folder, written), folder)
 
@@ -212,19 +160,10 @@ def _refuse(links: Iterable[Path], folder: Path) -> None:
 
 
 class HashingFile:
-    """A new file that is hashed while it is written; durable once ``close`` returned.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     with HashingFile(Path(folder) / "a") as file:
-        ...         file.write(b"abc")
-        >>> file.size, file.sha256[:8]
-        (3, 'ba7816bf')
-    """
+    """A new file that is hashed while it is written; durable once ``close`` returned."""
 
     def __init__(self, path: Path, *, needed: int | None = None) -> None:
-        """Creates ``path``; ``needed`` is the final size where known, for the error's text."""
+        """``needed`` is the final size if it is known, for the error's text."""
         self.path = path
         self.size = 0
         self._needed = needed
@@ -242,7 +181,6 @@ class HashingFile:
         return self._hash.hexdigest()
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Appends bytes."""
         self._hash.update(data)
         self.size += len(data)
         if len(self._buffer) + len(data) < _BUFFER:
@@ -251,7 +189,6 @@ class HashingFile:
             self._flush(data)
 
     def _flush(self, data: bytes | bytearray | memoryview = b"") -> None:
-        """Writes what was gathered, then what is too much to be gathered."""
         gathered, self._buffer = self._buffer, bytearray()
         with storing(self.path, max(self._needed or 0, self.size)):
             for part in (gathered, data):
@@ -294,11 +231,7 @@ def write_all(descriptor: int, data: memoryview, offset: int) -> int:
 
 
 def sync_folder(folder: Path) -> None:
-    """Waits until the names in a folder (new, renamed, deleted) are on the disk.
-
-    Raises:
-        StorageError: the file system refused.
-    """
+    """Waits until the names in a folder (new, renamed, deleted) are on the disk."""
     with storing(folder):
         sync_path(folder, os.O_DIRECTORY)
 

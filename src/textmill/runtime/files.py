@@ -1,19 +1,24 @@
-"""Files and folders that are either whole or not there, also after a crash or a power cut.
+"""Files and folders that are whole or not there, also after a power cut; and files read as bounded.
 
-The order is always the same: write to a temporary name in the same folder, fsync the file, rename,
-fsync the folder. What is called on the disk is in :mod:`textmill.runtime.disk`.
+Writing has one order: a temporary name in the same folder, fsync of the file, rename, fsync of the
+folder. The calls on the disk are in :mod:`textmill.runtime.disk`. What is read may come from a
+stranger: JSON of run folders has a size, a depth and a number of items that are checked.
 """
 
 import fcntl
 import hashlib
+import json
+import math
 import os
 import re
 import shutil
-from collections.abc import Iterator
+import stat
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from errno import EDQUOT, EFBIG, EIO, ENOSPC, EROFS
+from io import BufferedReader
 from pathlib import Path
-from stat import S_ISREG
+from typing import Any
 
 from textmill.errors import StorageError
 from textmill.runtime.disk import (
@@ -29,31 +34,18 @@ LEFTOVER = re.compile(r"\.(?P<final>.+)\.(tmp|old)-(?P<owner>\d{1,10})", re.DOTA
 """The name of what is half-written, half-deleted or moved aside; with the id of the process."""
 _STORAGE_ERRNOS = frozenset({EDQUOT, EFBIG, EIO, ENOSPC, EROFS})
 
+# -- writing
+
 
 def write_file(path: Path, data: bytes | str) -> None:
-    """Writes a whole file and waits until it is on the disk; not atomic: for ``new_folder``.
-
-    Raises:
-        StorageError: the file cannot be written; names it, the bytes needed and the bytes free.
-    """
+    """Writes a whole file and waits until it is on the disk; not atomic: for ``new_folder``."""
     content = data.encode() if isinstance(data, str) else data
     with HashingFile(path, needed=len(content)) as file:
         file.write(content)
 
 
 def write_atomic(path: Path, data: bytes | str) -> None:
-    """Replaces a file so that any reader, also after a crash, sees all old or all new content.
-
-    Raises:
-        StorageError: the file cannot be written; the old content is still there.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     write_atomic(Path(folder) / "last.json", "{}")
-        ...     (Path(folder) / "last.json").read_text()
-        '{}'
-    """
+    """Replaces a file so that any reader, also after a crash, sees all old or all new content."""
     content = data.encode() if isinstance(data, str) else data
     with replacing(path, needed=len(content)) as file:
         file.write(content)
@@ -61,23 +53,22 @@ def write_atomic(path: Path, data: bytes | str) -> None:
 
 @contextmanager
 def replacing(path: Path, *, needed: int | None = None) -> Iterator[HashingFile]:
-    """As :func:`write_atomic`, of a file that is written piece by piece.
+    """As :func:`write_atomic`, for a file that is written piece by piece.
 
     Args:
         path: The file.
-        needed: Its size where known, for the error's text.
+        needed: Its size if it is known, for the error's text.
 
     Raises:
-        StorageError: the file cannot be written; the old content is still there.
+        StorageError: The file cannot be written; the old content is still there.
 
     Example:
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     with replacing(Path(folder) / "rows.jsonl") as file:
-        ...         file.write(b"{")
-        ...         file.write(b"}")
-        ...     (Path(folder) / "rows.jsonl").read_text(), file.size
-        ('{}', 2)
+        ...         file.write(b"{}")
+        ...     (Path(folder) / "rows.jsonl").read_text()
+        '{}'
     """
     temporary = path.with_name(f".{path.name}.tmp-{os.getpid()}")
     try:
@@ -103,9 +94,6 @@ def make_folder(folder: Path, *, parents: bool = True) -> None:
 
     Without ``parents`` none is made: the folder of a run that was renamed while the run was in it
     must not be made anew.
-
-    Raises:
-        StorageError: one of them cannot be made.
     """
     missing = [p for p in (folder, *(folder.parents if parents else ())) if not p.is_dir()]
     for path in reversed(missing):
@@ -122,38 +110,34 @@ def make_folder(folder: Path, *, parents: bool = True) -> None:
 def new_folder(final: Path, *, replace: bool = False) -> Iterator[Path]:
     """Makes a folder that appears under its name only when it is whole and on the disk.
 
-    Yields a temporary folder beside ``final``. On success every file and folder in it is fsynced,
-    it is renamed to ``final``, and the parent is fsynced. On an error it is removed and ``final``
-    is not touched.
+    Yields a temporary folder beside ``final``. On success everything in it is fsynced and it is
+    renamed to ``final``. On an error it is removed and ``final`` is not touched.
 
     Args:
         final: The folder's name; its parent must exist.
-        replace: Whether a folder of that name gives way. It is moved aside first and deleted last;
+        replace: Whether an existing folder gives way. It is moved aside first and deleted last;
             after a crash between the two :func:`clean_leftovers` moves it back.
 
     Raises:
-        StorageError: something cannot be written, or ``final`` exists and ``replace`` is false.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as parent:
-        ...     with new_folder(Path(parent) / "step") as folder:
-        ...         write_file(folder / "a", "1")
-        ...     sorted(path.name for path in (Path(parent) / "step").iterdir())
-        ['a']
+        StorageError: Something cannot be written, or ``final`` exists and ``replace`` is false.
     """
     temporary = final.with_name(f".{final.name}.tmp-{os.getpid()}")
     with suppress(FileNotFoundError):
         shutil.rmtree(temporary)  # of this process id: what an earlier attempt could not remove
     with storing(final):
         operations.mkdir(temporary)
-    # A lock tells others that it is no left-over; without locks the process id decides.
+    # A lock tells others that it is not left over; without locks the process id decides.
     held = os.open(temporary, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY)
     try:
         with suppress(OSError):
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield temporary
-        _sync_tree(temporary)
+        for root, _, names in os.walk(temporary, topdown=False):
+            for name in names:
+                path = Path(root, name)
+                with storing(path, path.lstat().st_size):
+                    sync_path(path, os.O_NOFOLLOW)
+            sync_folder(Path(root))
         _put_in_place(temporary, final, replace=replace)
     except BaseException as error:
         told = None
@@ -167,16 +151,6 @@ def new_folder(final: Path, *, replace: bool = False) -> Iterator[Path]:
         raise
     finally:
         os.close(held)
-
-
-def _sync_tree(folder: Path) -> None:
-    """Fsyncs every file below ``folder``, then the folders from the innermost outwards."""
-    for root, _, names in os.walk(folder, topdown=False):
-        for name in names:
-            path = Path(root, name)
-            with storing(path, path.lstat().st_size):
-                sync_path(path, os.O_NOFOLLOW)
-        sync_folder(Path(root))
 
 
 def _put_in_place(temporary: Path, final: Path, *, replace: bool) -> None:
@@ -202,11 +176,7 @@ def _put_in_place(temporary: Path, final: Path, *, replace: bool) -> None:
 
 
 def remove_folder(folder: Path) -> None:
-    """Deletes a folder so that no half of it is ever seen under its name.
-
-    Raises:
-        StorageError: it cannot be renamed; it is then still whole.
-    """
+    """Deletes a folder so that no half of it is ever seen under its name."""
     doomed = folder.with_name(f".{folder.name}.tmp-{os.getpid()}")
     with storing(folder):
         operations.rename(folder, doomed)
@@ -216,8 +186,8 @@ def remove_folder(folder: Path) -> None:
 def clean_leftovers(folder: Path, *, of: str | None = None) -> list[Path]:
     """Removes what dead processes left half-written in a folder, and returns what it removed.
 
-    A folder that had been moved aside and not yet replaced is moved back. In a folder that others
-    write in, too, it is only what was to be called ``of``.
+    A folder that was moved aside and not yet replaced is moved back. If others write in the folder,
+    too, ``of`` limits it to what was to be called so.
     """
     removed = []
     for path, final in leftovers(folder).items():
@@ -241,7 +211,7 @@ def size_of(folder: Path) -> int:
     for path in folder.rglob("*"):
         with suppress(OSError):
             status = path.lstat()
-            size += status.st_size if S_ISREG(status.st_mode) else 0
+            size += status.st_size if stat.S_ISREG(status.st_mode) else 0
     return size
 
 
@@ -277,3 +247,128 @@ def _is_alive(path: Path, process: int) -> bool:
     except PermissionError:  # it lives, and belongs to another user
         return True
     return process != os.getpid()
+
+
+# -- reading
+
+MOST_DEPTH = 256
+"""Levels of a JSON document; the state of a run has some 10, and may have 64 of its own."""
+MOST_ITEMS = 1 << 20
+"""Lists, mappings and commas of a JSON document: parsed in half a second and 100 MB at most."""
+VERSION = "format_version"
+"""The key of the number that each saved document has: it changes with what the document means."""
+_MOST_BITS = 256  # of an integer; a random generator's have 128
+
+Refusal = Callable[[str], Exception]
+"""Makes the caller's own error of a reason, which begins with the file's name."""
+
+
+@contextmanager
+def opened(
+    path: Path, refuse: Refusal, *, name: str | None = None, links: bool = False
+) -> Iterator[tuple[BufferedReader, int]]:
+    """A regular file, open, and its size in bytes; a pipe or a device does not hang.
+
+    An error calls it ``name``, by default the last part of its path. A symbolic link is followed
+    only with ``links``.
+    """
+    name = path.name if name is None else name
+    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | (0 if links else os.O_NOFOLLOW)
+    try:
+        descriptor = os.open(path, flags)
+    except FileNotFoundError:
+        raise refuse(f"{name}: missing") from None
+    except OSError as error:
+        reason = "a symbolic link" if not links and path.is_symlink() else error.strerror
+        raise refuse(f"{name}: cannot be read: {reason}") from error
+    try:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            raise refuse(f"{name}: not a regular file")
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            yield file, found.st_size
+    except OSError as error:  # the disk cannot read back what it took
+        raise refuse(f"{name}: cannot be read: {error.strerror}") from error
+    finally:
+        os.close(descriptor)
+
+
+def read_all(
+    path: Path, largest: int, refuse: Refusal, *, name: str | None = None, links: bool = False
+) -> bytes:
+    """The content of a regular file of at most ``largest`` bytes; else as :func:`opened`."""
+    with opened(path, refuse, name=name, links=links) as (file, size):
+        if size > largest:
+            name = path.name if name is None else name
+            raise refuse(f"{name}: {size:,} bytes are more than the {largest:,} allowed")
+        return file.read(size)  # room for as much is made, and ``largest`` may be a GB
+
+
+def parse_json(data: bytes, name: str, refuse: Refusal, *, nan: bool = False) -> Any:
+    """Reads JSON of bounded depth, number of items and size of numbers; no key stands twice.
+
+    With ``nan`` NaN and infinities are numbers.
+
+    Example:
+        >>> parse_json(b'{"size": NaN}', "manifest.json", ValueError)
+        Traceback (most recent call last):
+        ValueError: manifest.json: not readable as JSON: NaN is not a number here
+    """
+
+    def no_number(text: str) -> float:
+        raise ValueError(f"{text[:20]}{'…' * (len(text) > 20)} is not a number here")
+
+    def whole(digits: str) -> int:
+        fits = len(digits) <= _MOST_BITS and (number := int(digits)).bit_length() <= _MOST_BITS
+        return number if fits else int(no_number(digits))
+
+    def finite(digits: str) -> float:
+        number = float(digits)
+        return number if math.isfinite(number) else no_number(digits)
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        result = dict(pairs)
+        if len(result) != len(pairs):
+            raise ValueError("a key is given twice")
+        return result
+
+    if (items := count_items(data)) > MOST_ITEMS:
+        raise refuse(f"{name}: {items:,} items are more than the {MOST_ITEMS:,} allowed")
+    try:
+        found = json.loads(
+            data,
+            parse_constant=float if nan else no_number,
+            parse_int=whole,
+            parse_float=float if nan else finite,
+            object_pairs_hook=unique,
+        )
+    except RecursionError:
+        raise refuse(f"{name}: nested too deeply") from None
+    except ValueError as error:
+        raise refuse(f"{name}: not readable as JSON: {error}") from error
+    level = [found] if isinstance(found, dict | list) else []
+    for _ in range(MOST_DEPTH):
+        held = [v.values() if isinstance(v, dict) else v for v in level]
+        level = [v for values in held for v in values if isinstance(v, dict | list)]
+    if level:
+        raise refuse(f"{name}: nested too deeply")
+    return found
+
+
+def check_version(content: object, version: int, name: str, refuse: Refusal) -> None:
+    """Refuses a document of another format than the one that is read.
+
+    Example:
+        >>> check_version({"format_version": 2}, 1, "run.json", ValueError)
+        Traceback (most recent call last):
+        ValueError: run.json has format_version 2, and this textmill reads 1
+    """
+    found = content.get(VERSION) if isinstance(content, Mapping) else None
+    if type(found) is not int or found != version:
+        number = "no format_version" if found is None else f"format_version {found!r:.40}"
+        raise refuse(f"{name} has {number}, and this textmill reads {version}")
+
+
+def count_items(data: bytes) -> int:
+    """At least as many as the values in a JSON document, less one."""
+    return sum(data.count(sign) for sign in (b"[", b"{", b","))

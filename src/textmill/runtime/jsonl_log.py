@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from textmill.errors import RunError
-from textmill.runtime.bounded_files import MOST_ITEMS, count_items
 from textmill.runtime.disk import open_in_place, operations, storing, sync_folder, write_all
+from textmill.runtime.files import MOST_ITEMS, count_items
 
 LONGEST_LINE = 64 << 20
 """Bytes of a line that is read."""

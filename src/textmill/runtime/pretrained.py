@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from textmill.errors import MissingExtraError, UserError
-from textmill.runtime.bounded_files import opened, parse_json
+from textmill.runtime.files import opened, parse_json
 
 CONFIG, TOKENIZER = "config.json", "tokenizer.json"
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"

@@ -13,15 +13,15 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from textmill.runtime.bounded_files import (
+from textmill.runtime.files import (
     VERSION,
     Refusal,
     check_version,
     opened,
     parse_json,
     read_all,
+    sha256,
 )
-from textmill.runtime.files import sha256
 
 _TAIL = re.compile(rb',\n "digest": "([0-9a-f]{64})"\n}\n')
 _TAIL_SIZE = len(b',\n "digest": ""\n}\n') + 64
@@ -43,11 +43,7 @@ def seal(content: Mapping[str, Any]) -> bytes:
 def unseal(data: bytes, name: str, refuse: Refusal, *, own: bool = False) -> dict[str, Any]:
     """The content of a sealed file, without its digest.
 
-    One that nobody but its ``own`` writer can have written may be of any size and depth.
-
-    Raises:
-        Exception: What ``refuse`` makes: any byte differs from what was sealed, or it is not a JSON
-            object.
+    With ``own``, nobody else can have written it, and it may be of any size and depth.
     """
     tail = _TAIL.fullmatch(data[-_TAIL_SIZE:])
     if tail is None or hashlib.sha256(data[:-_TAIL_SIZE]).hexdigest() != tail[1].decode():
@@ -60,12 +56,7 @@ def unseal(data: bytes, name: str, refuse: Refusal, *, own: bool = False) -> dic
 
 
 def is_count(value: object) -> bool:
-    """Whether a value is a whole number that can count bytes, files or steps.
-
-    Example:
-        >>> is_count(3), is_count(True), is_count(-1)
-        (True, False, False)
-    """
+    """Whether a value is a whole number that can count bytes, files or steps."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 62
 
 
@@ -80,21 +71,12 @@ class FileEntry:
 
     @classmethod
     def of(cls, path: Path, **more: Any) -> Self:
-        """The entry of a file that is there."""
         return cls(size=path.stat().st_size, sha256=sha256(path), **more)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SealedFiles:
-    """Base of the lists: a subclass names its file, and adds fields of its own.
-
-    Example:
-        >>> class Listed(SealedFiles):
-        ...     NAME, LARGEST, ERROR = "list.json", 1 << 20, ValueError
-        >>> listed = Listed(files={"a": FileEntry(size=1, sha256="0" * 64)})
-        >>> Listed.from_bytes(listed.to_bytes()) == listed, listed.damage(Path("/no/such"))
-        (True, ['a: missing'])
-    """
+    """Base of the lists: a subclass names its file, and adds fields of its own."""
 
     NAME: ClassVar[str]
     """The file in the folder; written last."""
@@ -121,16 +103,11 @@ class SealedFiles:
         return {path.relative_to(folder).as_posix(): cls.ENTRY.of(path) for path in found}
 
     def to_bytes(self) -> bytes:
-        """The content of the list."""
         return seal({VERSION: self.FORMAT, **asdict(self)})
 
     @classmethod
     def read(cls, folder: Path) -> Self:
-        """Reads and checks the list of a folder, and none of the files.
-
-        Raises:
-            Exception: An ``ERROR``: it is missing, damaged or hostile.
-        """
+        """Reads and checks the list of a folder, and none of the files."""
         return cls.from_bytes(read_all(folder / cls.NAME, cls.LARGEST, cls.ERROR))
 
     @classmethod
@@ -201,15 +178,10 @@ class SealedFiles:
         return found
 
     def read_file(self, folder: Path, name: str) -> bytes:
-        """The bytes of one listed file, which are exactly those that were written.
-
-        Raises:
-            Exception: An ``ERROR``: they are not; names the file and what differs.
-        """
+        """The bytes of one listed file, which are exactly those that were written."""
         return self._verified(folder, name, keep=True)
 
     def _verified(self, folder: Path, name: str, *, keep: bool = False) -> bytes:
-        """The bytes of a file, or none of them where they are not kept."""
         with opened(folder / name, self.ERROR, name=name) as (file, size):
             listed = self.files[name]
             if size != listed.size:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from textmill.errors import UserError
-from textmill.runtime.bounded_files import parse_json, read_all
+from textmill.runtime.files import parse_json, read_all
 from textmill.runtime.pretrained import SENTENCE_FILES, PretrainedFolder
 
 MODULES, POOLING, LENGTHS, PROMPTS = SENTENCE_FILES

@@ -7,7 +7,7 @@ from typing import Any
 from textmill.errors import DataError
 from textmill.exported.manifest import ExportError, ExportManifest, is_export
 from textmill.exported.row_predictor import RowPredictor
-from textmill.runtime.bounded_files import opened, parse_json, read_all
+from textmill.runtime.files import opened, parse_json, read_all
 
 RUN = "run.json"
 SHOWN = 6

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 from textmill.errors import UserError
-from textmill.runtime.bounded_files import opened
+from textmill.runtime.files import opened
 
 LONGEST, SHORTEST = 4096, 16
 TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")

@@ -10,8 +10,7 @@ from typing import Any
 
 from textmill.config.registry import Registry, UnknownNameError
 from textmill.errors import UserError
-from textmill.runtime.bounded_files import VERSION, check_version, opened, parse_json
-from textmill.runtime.files import write_file
+from textmill.runtime.files import VERSION, check_version, opened, parse_json, write_file
 
 FORMAT = 1
 LARGEST_DESCRIPTION = 16 << 20

@@ -28,8 +28,7 @@ from textmill.models.linear_solver import (
     solve,
 )
 from textmill.models.ngrams import NgramScores
-from textmill.runtime.devices import Env
-from textmill.runtime.run_context import Experiment
+from textmill.runtime.devices import Env, Experiment
 from textmill.tasks.column_task import ColumnsTask
 from textmill.tasks.task import Task
 from textmill.text.columns.labels import LabelColumn, LabelsColumn

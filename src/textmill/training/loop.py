@@ -9,8 +9,7 @@ import torch
 
 from textmill.config.component import Component
 from textmill.metrics.reporters import Reporter
-from textmill.runtime.devices import Env
-from textmill.runtime.run_context import Experiment
+from textmill.runtime.devices import Env, Experiment
 from textmill.tasks.task import Task
 from textmill.training.checkpoints import RunCheckpoints
 from textmill.training.evaluator import Evaluator

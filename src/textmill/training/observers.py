@@ -11,9 +11,9 @@ from typing_extensions import override
 from textmill.config.own_methods import refuse_other_methods
 from textmill.errors import UserError
 from textmill.metrics.reporters import Reporter, Reporters, RunInfo
+from textmill.runtime.devices import Experiment
 from textmill.runtime.memory import held_words
 from textmill.runtime.ranks import Ranks
-from textmill.runtime.run_context import Experiment
 from textmill.tasks.evaluation import Evaluation
 from textmill.tasks.task import Task
 from textmill.training.accumulation import Groups

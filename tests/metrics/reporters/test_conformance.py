@@ -13,7 +13,7 @@ from textmill.config.component import runtime_parameters
 from textmill.metrics.reporters.reporter import Reporter, Reporters, RunInfo
 from textmill.metrics.reporters.services import ServiceReporter
 from textmill.recipes import registries
-from textmill.runtime.run_context import Experiment
+from textmill.runtime.devices import Experiment
 
 TRAIN = {"loss": 3.25, "lr": 1e-4, "padding": 0.02}
 VALID = {"loss": float("nan"), "perplexity": float("inf"), "bleu": 28.337}

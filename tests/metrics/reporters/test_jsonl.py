@@ -10,8 +10,8 @@ import torch
 from textmill.metrics.metric import MetricError
 from textmill.metrics.reporters.jsonl import JsonLines
 from textmill.metrics.reporters.reporter import RunInfo
+from textmill.runtime.devices import Experiment
 from textmill.runtime.jsonl_log import read_lines
-from textmill.runtime.run_context import Experiment
 
 
 class Lines:

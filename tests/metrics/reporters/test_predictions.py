@@ -6,7 +6,7 @@ import pytest
 
 from textmill.metrics.reporters.predictions import Predictions, spread
 from textmill.metrics.reporters.reporter import RunInfo
-from textmill.runtime.run_context import Experiment
+from textmill.runtime.devices import Experiment
 from textmill.text.cells import ListCell
 
 ROWS = [

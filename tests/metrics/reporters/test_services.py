@@ -19,7 +19,7 @@ from textmill.cli.main import main
 from textmill.errors import MissingExtraError, UserError
 from textmill.metrics.reporters.reporter import Reporter, Reporters, RunInfo
 from textmill.recipes import registries
-from textmill.runtime.run_context import Experiment
+from textmill.runtime.devices import Experiment
 
 
 @pytest.fixture(params=sorted(READ))
@@ -55,7 +55,7 @@ import json, sys, time
 from pathlib import Path
 from textmill.recipes import registries
 from textmill.metrics.reporters.reporter import RunInfo
-from textmill.runtime.run_context import Experiment
+from textmill.runtime.devices import Experiment
 xp = Experiment(folder=Path(sys.argv[2]))
 reporter = registries.reporters.get(sys.argv[1]).Config().build(xp=xp)
 reporter.start(RunInfo())

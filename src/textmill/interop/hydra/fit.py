@@ -33,7 +33,7 @@ from textmill.metrics.reporters.console import Console
 from textmill.metrics.reporters.jsonl import JsonLines
 from textmill.run_folder.folder import RunFolder
 from textmill.runs.html_reporter import Html
-from textmill.runtime.run_context import Experiment
+from textmill.runtime.devices import Experiment
 from textmill.runtime.signals import StopSignals
 
 LOG = logging.getLogger("textmill")

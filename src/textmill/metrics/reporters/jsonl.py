@@ -15,8 +15,8 @@ from textmill.metrics import registries
 from textmill.metrics.metric import MetricError
 from textmill.metrics.reporters.reporter import Progress, Reporter, RunInfo
 from textmill.metrics.tables import is_of_label
+from textmill.runtime.devices import Experiment
 from textmill.runtime.jsonl_log import JsonlLog, is_read
-from textmill.runtime.run_context import Experiment
 from textmill.text.cells import unlisted
 
 _PLACE = ("step", "epoch", "examples")

@@ -16,10 +16,9 @@ from textmill.errors import DataError
 from textmill.metrics import registries
 from textmill.metrics.reporters.jsonl import json_value
 from textmill.metrics.reporters.reporter import Progress, Reporter, Row, RunInfo
-from textmill.runtime.bounded_files import opened
+from textmill.runtime.devices import Experiment
 from textmill.runtime.disk import storing
-from textmill.runtime.files import make_folder, replacing
-from textmill.runtime.run_context import Experiment
+from textmill.runtime.files import make_folder, opened, replacing
 
 LOG = logging.getLogger("textmill")
 DIGITS = 16

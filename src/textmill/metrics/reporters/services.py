@@ -21,7 +21,7 @@ from textmill.config.values.yaml_files import read_yaml
 from textmill.errors import MissingExtraError, UserError
 from textmill.metrics import registries
 from textmill.metrics.reporters.reporter import Progress, Reporter, RunInfo
-from textmill.runtime.run_context import Experiment
+from textmill.runtime.devices import Experiment
 
 LOG = logging.getLogger("textmill")
 

@@ -16,7 +16,7 @@ from typing import IO
 
 from textmill.errors import MissingExtraError, UserError, worded
 from textmill.pipelines.documents.document import Document, DocumentError, Line, Parts, Passage
-from textmill.runtime.bounded_files import opened
+from textmill.runtime.files import opened
 
 MIB = 1 << 20
 HEAD = 1024

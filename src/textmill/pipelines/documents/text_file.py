@@ -4,7 +4,7 @@ from pathlib import Path
 
 from textmill.data.line_blocks import refuse_binary
 from textmill.pipelines.documents.document import Document, DocumentError, Line
-from textmill.runtime.bounded_files import read_all
+from textmill.runtime.files import read_all
 from textmill.text.encodings import WINDOWS
 
 MOST_BYTES = 64 << 20

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from textmill.errors import DataError, UserError
-from textmill.runtime.bounded_files import opened
+from textmill.runtime.files import opened
 
 LONGEST_WORD, LONGEST_NUMBER = 1 << 16, 64
 """Bytes of a word and of one of its numbers, with what is between them; many times the usual."""

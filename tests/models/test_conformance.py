@@ -1,6 +1,5 @@
-"""What every encoder-decoder must do: one suite, a line for each variant."""
+"""What every encoder-decoder must do: one suite, a line for each path through the code."""
 
-import dataclasses
 from types import SimpleNamespace
 
 import pytest
@@ -8,107 +7,55 @@ import torch
 
 from tests.pretrained_checkpoints import SEQ2SEQ
 from textmill.models.decoders.pretrained_seq2seq import PretrainedSeq2Seq
-from textmill.models.decoders.transformer import TransformerDecoder, TransformerDecoderLayer
 from textmill.models.decoding import Decoding, decode
-from textmill.models.encoders.self_attention import TransformerEncoder
 from textmill.models.layers.attention import MultiHead, TalkingHeads
-from textmill.models.layers.feed_forward import Gated
-from textmill.models.layers.layer import SelfAttentionLayer
-from textmill.models.layers.norms import RMSNorm
-from textmill.models.layers.positions import RotaryPositions
 from textmill.models.losses import cross_entropy
 from textmill.models.lstm_seq2seq import LstmSeq2Seq
-from textmill.models.transformer import NLLB_600M, Transformer
+from textmill.models.transformer import Transformer
 
 SIZE, PAD = 40, 1
-TINY = Transformer.Config(
-    dim=16,
-    num_encoder_layers=2,
-    num_decoder_layers=2,
-    num_heads=2,
-    ffn_dim=32,
-    max_length=64,
-)
 
 
-def with_blocks(*, cross_attention=None, **blocks):
-    """The tiny model with these blocks on both sides."""
-    decoder = blocks if cross_attention is None else {**blocks, "cross_attention": cross_attention}
-    return dataclasses.replace(
-        TINY,
-        encoder=TransformerEncoder.Config(layer=SelfAttentionLayer.Config(**blocks)),
-        decoder=TransformerDecoder.Config(layer=TransformerDecoderLayer.Config(**decoder)),
-    )
+def transformer(**settings):
+    sizes = {"dim": 16, "num_encoder_layers": 1, "num_decoder_layers": 2, "ffn_dim": 32}
+    return Transformer.Config(**{**sizes, "num_heads": 2, "max_length": 64, **settings})
+
+
+def pretrained(name, **told):
+    told = {"model_type": name, **SEQ2SEQ[name], "vocab_size": SIZE, **told}
+    return PretrainedSeq2Seq.Config(architecture=told)
 
 
 VARIANTS = {
-    "tiny": TINY,
-    "post": dataclasses.replace(TINY, norm_order="post"),
-    "learned": dataclasses.replace(TINY, positions="learned", position_offset=2),
-    "tensor2tensor": dataclasses.replace(TINY, positions="sinusoidal_tensor2tensor"),
-    "tie_decoder": dataclasses.replace(TINY, tie="decoder", activation="gelu"),
-    "tie_none": dataclasses.replace(TINY, tie="none", scale_embedding=False),
-    "output_bias": dataclasses.replace(TINY, output_bias=True, activation="silu"),
-    "one_layer": dataclasses.replace(TINY, num_encoder_layers=1, num_decoder_layers=3),
-    "attention_dropout": dataclasses.replace(TINY, attention_dropout=0.1),
-    "rotary": dataclasses.replace(TINY, positions="rotary"),
-    "grouped": with_blocks(attention=MultiHead.Config(num_kv_heads=1)),
-    "talking_gated": with_blocks(
-        attention=TalkingHeads.Config(),
-        cross_attention=TalkingHeads.Config(),
-        feed_forward=Gated.Config(ffn_dim=20),
+    "tiny": transformer(),
+    "post": transformer(
+        norm_order="post", positions="learned", position_offset=2, tie="decoder", output_bias=True
     ),
-    "llama": dataclasses.replace(
-        with_blocks(
-            attention=MultiHead.Config(num_heads=4, num_kv_heads=2),
-            feed_forward=Gated.Config(),
-            norm=RMSNorm.Config(),
-        ),
+    "llama": transformer(
+        num_heads=4,
+        attention=MultiHead.Config(num_kv_heads=2),
+        feed_forward="gated",
+        activation="silu",
+        norm="rms_norm",
         positions="rotary",
     ),
-    "uneven_sides": dataclasses.replace(
-        TINY,
-        encoder=TransformerEncoder.Config(
-            positions=RotaryPositions.Config(),
-            layer=SelfAttentionLayer.Config(norm_order="post"),
-        ),
-    ),
-    "small": Transformer.Config(),
-    "nllb": dataclasses.replace(
-        NLLB_600M,
-        vocabulary_size=SIZE,
-        dim=32,
-        num_encoder_layers=2,
-        num_decoder_layers=2,
-        ffn_dim=64,
+    "talking": transformer(
+        attention=TalkingHeads.Config(), attention_dropout=0.1, tie="none", scale_embedding=False
     ),
     "lstm": LstmSeq2Seq.Config(dim=32),
     "lstm_input_feeding": LstmSeq2Seq.Config(
         dim=28, hidden_dim=32, num_layers=2, bidirectional=False, input_feeding=True, tie="decoder"
     ),
     "lstm_dot": LstmSeq2Seq.Config(dim=32, hidden_dim=28, attention="dot", tie="none"),
+    "t5": pretrained("t5"),
+    "marian": pretrained("marian", init_std=0.1),
 }
-PRETRAINED = {  # with how far from zero their weights begin
-    "bart": {"init_std": 0.1},
-    "m2m_100": {},
-    "marian": {"init_std": 0.1},
-    "mt5": {"initializer_factor": 0.3},
-    "t5": {},
-}
-
-
 TOKENIZER = SimpleNamespace(vocab_info=SimpleNamespace(size=SIZE, pad_idx=PAD))
 
 
-@pytest.fixture(params=[*VARIANTS, *PRETRAINED])
+@pytest.fixture(params=VARIANTS)
 def model(request):
-    if request.param in PRETRAINED:
-        name = request.param
-        told = {"model_type": name, **SEQ2SEQ[name], "vocab_size": SIZE, **PRETRAINED[name]}
-        config = PretrainedSeq2Seq.Config(architecture=told)
-    else:
-        config = VARIANTS[request.param]
-    return config.build(tokenizer=TOKENIZER).eval()
+    return VARIANTS[request.param].build(tokenizer=TOKENIZER).eval()
 
 
 @pytest.fixture
@@ -145,18 +92,16 @@ def test_every_parameter_learns(model, batch):
 
 def test_a_few_steps_fit_a_batch(model, batch):
     targets = torch.randint(4, SIZE, (24,))
-    optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
     losses = []
-    for _ in range(60):
+    for _ in range(15):
         loss = cross_entropy(model(*batch).flatten(0, 1), targets).total / 24
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
         losses.append(loss.item())
-        if losses[-1] < losses[0] / 2:
-            break
     assert losses[0] < 1.5 * torch.tensor(float(SIZE)).log()  # starts near uniform
-    assert losses[-1] < losses[0] / 2
+    assert losses[-1] < losses[0] * 0.8
 
 
 def test_state_dict_round_trip(model, batch):
@@ -173,21 +118,11 @@ def test_padding_changes_nothing(model, batch):
     more = torch.full((4, 3), PAD)
     longer = model(torch.cat([source, more], 1), lengths, torch.cat([target, more], 1))
     torch.testing.assert_close(longer[:, :6], wanted, rtol=1e-4, atol=1e-5)
+    other = source.masked_fill(source == PAD, 5)
+    torch.testing.assert_close(model(other, lengths, target), wanted)
     for i, length in enumerate(lengths.tolist()):  # without padding and without a mask
         alone = model(source[i : i + 1, :length], None, target[i : i + 1])
         torch.testing.assert_close(alone[0], wanted[i], rtol=1e-4, atol=1e-5)
-
-
-def test_padding_ids_do_not_matter(model, batch):
-    source, lengths, target = batch
-    other = source.masked_fill(source == PAD, 5)
-    torch.testing.assert_close(model(other, lengths, target), model(*batch))
-
-
-def test_batch_order_changes_nothing(model, batch):
-    order = torch.tensor([2, 0, 3, 1])
-    shuffled = model(*(part[order] for part in batch))
-    torch.testing.assert_close(shuffled, model(*batch)[order], rtol=1e-4, atol=1e-5)
 
 
 def test_the_future_is_not_seen(model, batch):
@@ -255,11 +190,3 @@ def test_greedy_decoding_is_the_naive_search(model, batch):
             ids.append(token)
         assert found[i][0].ids == ids[1:]
     assert len({tuple(row[0].ids) for row in found}) > 1
-
-
-def test_seeded_weights_are_the_same(model):
-    built = []
-    for _ in range(2):
-        torch.manual_seed(3)
-        built.append(model.config.build(tokenizer=TOKENIZER).state_dict())
-    assert all(torch.equal(built[0][name], built[1][name]) for name in built[0])

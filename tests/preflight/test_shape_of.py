@@ -17,10 +17,7 @@ from textmill.models.tagger import Tagger
 tokenizer = SimpleNamespace(vocab_info=SimpleNamespace(size=49, pad_idx=0, unk_idx=1))
 given = {"tokenizer": tokenizer, "labels": ["O", "B-x", "I-x"]}
 module = shape_of(lambda: Tagger.Config(crf=True).build(**given))
-positions = SinusoidalPositions.Config()
-assert shape_of(
-    lambda: positions.build(dim=8, head_dim=4, max_length=12)
-)
+assert shape_of(lambda: SinusoidalPositions(8, max_length=12))
 print(next(module.parameters()).device, [m for m in ("torch._dynamo",) if m in sys.modules])
 """
 

@@ -10,10 +10,8 @@ from tests.training.bench import differences, outcome
 from textmill.errors import UserError
 from textmill.models import fast
 from textmill.models.causal_transformer import CausalTransformer
-from textmill.models.decoders.transformer import TransformerDecoder, TransformerDecoderLayer
 from textmill.models.language_model import LstmLanguageModel
 from textmill.models.layers.attention import TalkingHeads
-from textmill.models.layers.feed_forward import Gated
 from textmill.models.transformer import Transformer
 from textmill.training import blocks as blocks_module
 from textmill.training.blocks import blocks_of, check_blocks, checkpointed
@@ -28,11 +26,8 @@ SETTINGS = {
     "talking_heads": {
         "dropout": 0.1,
         "attention_dropout": 0.2,
-        "decoder": TransformerDecoder.Config(
-            layer=TransformerDecoderLayer.Config(
-                attention=TalkingHeads.Config(), feed_forward=Gated.Config()
-            )
-        ),
+        "attention": TalkingHeads.Config(),
+        "feed_forward": "gated",
     },
 }
 

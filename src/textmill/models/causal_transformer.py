@@ -1,22 +1,18 @@
 """A Transformer that scores the next token of a text: GPT, small."""
 
-import dataclasses
 from typing import final
 
 from torch import Tensor, nn
 from typing_extensions import override
 
-from textmill.config.component import Config as BaseConfig
 from textmill.config.validators import require
 from textmill.errors import UserError
 from textmill.models import registries
 from textmill.models.decoder_state import DecoderMemory, DecoderState
-from textmill.models.decoders.transformer import CausalDecoder
 from textmill.models.language_model import LanguageModel
-from textmill.models.layers.blocks import inherit
 from textmill.models.layers.feed_forward import Activation
-from textmill.models.layers.layer import NormOrder
-from textmill.models.layers.positions import PositionName, named_positions
+from textmill.models.layers.layer import CausalDecoder, LayerConfig
+from textmill.models.layers.positions import PositionName
 from textmill.models.layers.word_embeddings import Embedding, token_table
 from textmill.models.pretrained import PretrainedSource
 from textmill.models.vocabulary import HasVocabInfo
@@ -42,7 +38,7 @@ class CausalTransformer(LanguageModel):
     pretrained: PretrainedSource | None = None
     """Whose weights a fresh run begins with."""
 
-    class Config(BaseConfig):
+    class Config(LayerConfig):
         """Settings of the model."""
 
         vocabulary_size: int | None = None
@@ -53,18 +49,8 @@ class CausalTransformer(LanguageModel):
         """Features of a token's representation."""
         num_layers: int = 4
         """Layers."""
-        num_heads: int = 4
-        """Attention heads; ``dim`` must be divisible by it."""
-        ffn_dim: int = 512
-        """Features inside a feed-forward block; 4 times ``dim`` is usual."""
-        dropout: float = 0.1
-        """Probability of dropping a feature of an embedding or a block's output in training."""
-        attention_dropout: float = 0.0
-        """Probability of dropping an attention weight in training; over 0 is slower on CPU."""
         activation: Activation = "gelu"
         """Activation inside a feed-forward block."""
-        norm_order: NormOrder = "pre"
-        """Normalization before each block and after the last layer, or after each block."""
         positions: PositionName = "rotary"
         """Position encodings: a trained table, a turn of queries and keys, or sines and cosines."""
         max_length: int = 512
@@ -77,38 +63,27 @@ class CausalTransformer(LanguageModel):
         rows_apart: bool = False
         """Whether a token attends to its own row alone, back to the end of the one before; else to
         all of its block, as lines of one text may. For rows that are documents."""
-        decoder: CausalDecoder.Config = CausalDecoder.Config()
-        """Blocks of the layers; what they leave None is as the settings above say."""
 
+        @override
         def __post_init__(self) -> None:
-            sizes = ["vocabulary_size", "dim", "num_layers", "num_heads", "ffn_dim", "max_length"]
-            require(self, "model", sizes=sizes, shares=["dropout", "attention_dropout"])
-            heads = _filled(self).layer.attention.num_heads
-            assert heads is not None
-            if self.dim % heads:
+            super().__post_init__()
+            require(self, "model", sizes=["vocabulary_size", "dim", "num_layers"])
+            if self.dim % self.num_heads:
                 raise UserError(
                     f"model.dim must be divisible by model.num_heads, but dim is {self.dim} and "
-                    f"num_heads {heads}."
+                    f"num_heads {self.num_heads}."
                 )
 
     def __init__(self, config: Config, *, tokenizer: HasVocabInfo) -> None:
         nn.Module.__init__(self)
         vocab, dim = tokenizer.vocab_info, config.dim
-        blocks = _filled(config)
-        self.config = dataclasses.replace(config, decoder=blocks)
-        heads, encoding = blocks.layer.attention.num_heads, blocks.positions
-        assert heads is not None
-        assert encoding is not None
+        self.config = config
         size = config.vocabulary_size or vocab.size
         tokens = token_table(size, dim, pad_idx=vocab.pad_idx if vocab.pad_idx < size else None)
-        positions = encoding.build(dim=dim, head_dim=dim // heads, max_length=config.max_length)
+        positions = config.make_positions(dim)
         scale = 1.0 if config.plain_embedding else dim**0.5
         self.text = Embedding(tokens, positions, scale=scale, dropout=config.dropout)
-        self.decoder: CausalDecoder = blocks.build(
-            dim=dim,
-            num_layers=config.num_layers,
-            positions=positions,
-        )
+        self.decoder = CausalDecoder(config, dim, num_layers=config.num_layers, positions=positions)
         self.rows_apart = config.rows_apart
         self._row_end = vocab.eos_idx if config.rows_apart else -1
         self._make_output(tokens, dim, tie=config.tie, bias=False)
@@ -140,9 +115,3 @@ class CausalTransformer(LanguageModel):
         assert isinstance(state, DecoderState)
         x = self.text(tokens[:, None], state.position)
         return self.project(self.decoder.step(x, state)[:, 0])
-
-
-def _filled(config: CausalTransformer.Config) -> CausalDecoder.Config:
-    """The settings of the blocks, with the model's where they have none."""
-    shared = vars(config) | {"positions": named_positions(config.positions)}
-    return inherit(config.decoder, shared, where="model.decoder")

@@ -66,16 +66,3 @@ attentions = Registry(
     {"textmill.models.layers.attention": ["multi_head", "talking_heads"]},
     plural="attentions",
 )
-feed_forwards = Registry(
-    "feed_forward",
-    {"textmill.models.layers.feed_forward": ["gated", "mlp"]},
-    plural="feed_forwards",
-)
-norms = Registry(
-    "norm", {"textmill.models.layers.norms": ["layer_norm", "rms_norm"]}, plural="norms"
-)
-positions = Registry(
-    "positions",
-    {"textmill.models.layers.positions": ["learned", "rotary", "sinusoidal"]},
-    plural="positions",
-)

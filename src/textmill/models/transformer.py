@@ -8,18 +8,12 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 from textmill.config.component import Component
-from textmill.config.component import Config as BaseConfig
 from textmill.config.validators import require
 from textmill.errors import UserError
 from textmill.models import registries
 from textmill.models.decoder_state import DecoderMemory, DecoderState, length_mask
-from textmill.models.decoders.transformer import TransformerDecoder
-from textmill.models.encoders.self_attention import TransformerEncoder
-from textmill.models.layers.blocks import inherit
-from textmill.models.layers.feed_forward import Activation
-from textmill.models.layers.layer import LayerStack
+from textmill.models.layers.layer import LayerConfig, TransformerDecoder, TransformerEncoder
 from textmill.models.layers.linear import linear
-from textmill.models.layers.positions import named_positions
 from textmill.models.layers.word_embeddings import Embedding, token_table
 from textmill.models.pretrained import PretrainedSource
 from textmill.models.vocabulary import HasVocabInfo, ModelVocabInfo
@@ -47,7 +41,7 @@ class Transformer(Component, nn.Module):
     pretrained: PretrainedSource | None = None
     """Whose weights a fresh run begins with."""
 
-    class Config(BaseConfig):
+    class Config(LayerConfig):
         """Settings of the Transformer; the defaults suit 100,000 sentence pairs on a laptop."""
 
         vocabulary_size: int | None = None
@@ -61,29 +55,6 @@ class Transformer(Component, nn.Module):
         """Layers of the encoder."""
         num_decoder_layers: int = 4
         """Layers of the decoder."""
-        num_heads: int = 4
-        """Attention heads; ``dim`` must be divisible by it."""
-        ffn_dim: int = 512
-        """Features inside a feed-forward block; 4 times ``dim`` is usual."""
-        dropout: float = 0.1
-        """Probability of dropping a feature of an embedding or a block's output in training."""
-        attention_dropout: float = 0.0
-        """Probability of dropping an attention weight in training; over 0 is slower on CPU."""
-        activation: Activation = "relu"
-        """Activation inside a feed-forward block."""
-        norm_order: Literal["pre", "post"] = "pre"
-        """Layer norm before each block and after the last layer (``pre``; stable at high learning
-        rates, Xiong et al. 2020), or after each block (``post``; the original)."""
-        positions: Literal["sinusoidal", "sinusoidal_tensor2tensor", "learned", "rotary"] = (
-            "sinusoidal"
-        )
-        """Position encodings: sines and cosines (Vaswani et al. 2017; Marian), the same with the
-        frequencies of tensor2tensor (fairseq, M2M-100, NLLB), a trained table (BART), or a turn of
-        queries and keys in self-attention (RoFormer, Su et al. 2021)."""
-        position_offset: int = 0
-        """Row of the first position; fairseq's models keep 2 rows, so theirs is 2."""
-        max_length: int = 512
-        """Longest source or target, in tokens."""
         tie: Literal["all", "decoder", "none"] = "all"
         """Which share one embedding matrix: source, target and output (``all``), target and output
         (``decoder``), or none (Press and Wolf 2017)."""
@@ -93,26 +64,16 @@ class Transformer(Component, nn.Module):
         """Whether each token's score has a bias (Marian)."""
         banned: tuple[int, ...] = ()
         """Token ids that are never answered (Marian's padding)."""
-        encoder: TransformerEncoder.Config = TransformerEncoder.Config()
-        """Blocks of the encoder; what they leave None is as the settings above say."""
-        decoder: TransformerDecoder.Config = TransformerDecoder.Config()
-        """Blocks of the decoder; what they leave None is as the settings above say."""
 
+        @override
         def __post_init__(self) -> None:
-            layers = ["num_encoder_layers", "num_decoder_layers"]
-            require(
-                self,
-                "model",
-                sizes=["dim", *layers, "num_heads", "ffn_dim", "max_length"],
-                not_negative=["position_offset"],
-                shares=["dropout", "attention_dropout"],
-            )
+            super().__post_init__()
+            require(self, "model", sizes=["dim", "num_encoder_layers", "num_decoder_layers"])
             if self.dim % self.num_heads:
                 raise UserError(
                     f"model.dim must be divisible by model.num_heads, "
                     f"but dim is {self.dim} and num_heads {self.num_heads}."
                 )
-            _filled_blocks(self)
 
     def __init__(self, config: Config, *, tokenizer: HasVocabInfo) -> None:
         nn.Module.__init__(self)
@@ -120,13 +81,19 @@ class Transformer(Component, nn.Module):
         self.max_length = config.max_length
         """Longest source or target, in tokens."""
         tied = config.tie == "all"
-        self.source = _embedding(config, config.encoder)
-        self.target = _embedding(config, config.decoder, self.source.tokens if tied else None)
-        self.encoder: TransformerEncoder = config.encoder.build(
-            dim=config.dim, num_layers=config.num_encoder_layers, positions=self.source.positions
+        self.source = _embedding(config)
+        self.target = _embedding(config, self.source.tokens if tied else None)
+        self.encoder = TransformerEncoder(
+            config,
+            config.dim,
+            num_layers=config.num_encoder_layers,
+            positions=self.source.positions,
         )
-        self.decoder: TransformerDecoder = config.decoder.build(
-            dim=config.dim, num_layers=config.num_decoder_layers, positions=self.target.positions
+        self.decoder = TransformerDecoder(
+            config,
+            config.dim,
+            num_layers=config.num_decoder_layers,
+            positions=self.target.positions,
         )
         self.output_weight = self.target.tokens.weight
         if config.tie == "none":
@@ -202,7 +169,7 @@ class Transformer(Component, nn.Module):
 
 
 def _filled(config: Transformer.Config, vocab: ModelVocabInfo) -> Transformer.Config:
-    """With the vocabulary's size and padding, which must agree with those written, and blocks."""
+    """With the vocabulary's size and padding, which must agree with those written."""
     size = vocab.size if config.vocabulary_size is None else config.vocabulary_size
     wrong = {"vocabulary_size": (size, vocab.size)} if size < vocab.size else {}
     if config.pad_idx not in (None, vocab.pad_idx):
@@ -215,49 +182,17 @@ def _filled(config: Transformer.Config, vocab: ModelVocabInfo) -> Transformer.Co
         )
     if wrong_ids := [i for i in config.banned if not 0 <= i < size]:
         raise UserError(f"model.banned has {wrong_ids[0]}, but ids are from 0 to {size - 1}.")
-    encoder, decoder = _filled_blocks(config)
-    return dataclasses.replace(
-        config, vocabulary_size=size, pad_idx=vocab.pad_idx, encoder=encoder, decoder=decoder
-    )
+    return dataclasses.replace(config, vocabulary_size=size, pad_idx=vocab.pad_idx)
 
 
-def _filled_blocks(
-    config: Transformer.Config,
-) -> tuple[TransformerEncoder.Config, TransformerDecoder.Config]:
-    """The settings of both stacks, with the model's where they have none; heads fit ``dim``."""
-    positions = named_positions(config.positions, offset=config.position_offset)
-    shared = vars(config) | {"positions": positions}
-    encoder = inherit(config.encoder, shared, where="model.encoder")
-    decoder = inherit(config.decoder, shared, where="model.decoder")
-    for name, attention in (
-        ("encoder.layer.attention", encoder.layer.attention),
-        ("decoder.layer.attention", decoder.layer.attention),
-        ("decoder.layer.cross_attention", decoder.layer.cross_attention),
-    ):
-        assert attention.num_heads is not None
-        if config.dim % attention.num_heads:
-            raise UserError(
-                f"model.dim must be divisible by model.{name}.num_heads, "
-                f"but dim is {config.dim} and num_heads {attention.num_heads}."
-            )
-    return encoder, decoder
-
-
-def _embedding(
-    config: Transformer.Config, stack: LayerStack.Config, tokens: nn.Embedding | None = None
-) -> Embedding:
+def _embedding(config: Transformer.Config, tokens: nn.Embedding | None = None) -> Embedding:
     """The front of a stack; of its own token table, if it gets none."""
     assert config.vocabulary_size is not None
     assert config.pad_idx is not None
-    assert stack.positions is not None
-    assert stack.layer.attention.num_heads is not None
     if tokens is None:
         tokens = token_table(config.vocabulary_size, config.dim, pad_idx=config.pad_idx)
-    head_dim = config.dim // stack.layer.attention.num_heads
-    positions = stack.positions.build(
-        dim=config.dim, head_dim=head_dim, max_length=config.max_length
-    )
     scale = config.dim**0.5 if config.scale_embedding else 1.0
+    positions = config.make_positions(config.dim)
     return Embedding(tokens, positions, scale=scale, dropout=config.dropout)
 
 

@@ -8,12 +8,9 @@ from textmill.metrics.registries import metrics as metrics
 from textmill.metrics.registries import reporters as reporters
 from textmill.models.registries import attentions as attentions
 from textmill.models.registries import encoders as encoders
-from textmill.models.registries import feed_forwards as feed_forwards
 from textmill.models.registries import losses as losses
 from textmill.models.registries import models as models
-from textmill.models.registries import norms as norms
 from textmill.models.registries import poolings as poolings
-from textmill.models.registries import positions as positions
 from textmill.tasks.registries import tasks as tasks
 from textmill.text.registries import affixes as affixes
 from textmill.text.registries import characters as characters

@@ -16,39 +16,11 @@ from textmill.exported.manifest import MANIFEST, ExportError
 from textmill.exported.seq2seq import Search
 from textmill.inference.export import compare, ctranslate2
 from textmill.inference.export.folder import ROWS, write_export
-from textmill.models.decoders.transformer import TransformerDecoder, TransformerDecoderLayer
 from textmill.models.decoding import Decoding, decode
-from textmill.models.encoders.self_attention import TransformerEncoder
 from textmill.models.layers.attention import MultiHead, TalkingHeads
-from textmill.models.layers.feed_forward import Gated
-from textmill.models.layers.layer import SelfAttentionLayer
-from textmill.models.layers.norms import LayerNorm, RMSNorm
-from textmill.models.layers.positions import PositionEncoding, RotaryPositions
 from textmill.tasks import Translation
 
-
-class Nowhere(PositionEncoding):
-    """Says nothing of positions."""
-
-    class Config(PositionEncoding.Config):
-        """Has no settings."""
-
-    def __init__(self, config, *, dim, head_dim, max_length):
-        super().__init__(max_length=max_length)
-
-    def rows(self, start, stop):
-        return None
-
-
 SOURCES = [{"source": source} for source, _ in PAIRS]
-
-
-def both(**blocks):
-    """The same blocks in encoder and decoder."""
-    return {
-        "encoder": TransformerEncoder.Config(layer=SelfAttentionLayer.Config(**blocks)),
-        "decoder": TransformerDecoder.Config(layer=TransformerDecoderLayer.Config(**blocks)),
-    }
 
 
 MODELS = {
@@ -58,24 +30,12 @@ MODELS = {
     "nothing shared": {"tie": "none", "output_bias": True, "scale_embedding": False},
     "decoder shared, silu": {"tie": "decoder", "activation": "silu"},
     "tensor2tensor": {"positions": "sinusoidal_tensor2tensor", "num_encoder_layers": 1},
-    "gated and rms": both(feed_forward=Gated.Config(), norm=RMSNorm.Config()),
-    "another eps": both(norm=LayerNorm.Config(eps=0.01)),
+    "gated and rms": {"feed_forward": "gated", "norm": "rms_norm", "activation": "silu"},
+    "another eps": {"norm_eps": 0.01},
     "rotary": {"positions": "rotary"},
-    "rotary decoder": {
-        "decoder": TransformerDecoder.Config(positions=RotaryPositions.Config(base=500.0))
-    },
-    "rotary encoder": {
-        "encoder": TransformerEncoder.Config(positions=RotaryPositions.Config()),
-        "norm_order": "post",
-    },
+    "rotary, post-norm": {"positions": "rotary", "rotary_base": 500.0, "norm_order": "post"},
     "shared keys": {
-        **both(attention=MultiHead.Config(num_kv_heads=2)),
-        "decoder": TransformerDecoder.Config(
-            layer=TransformerDecoderLayer.Config(
-                attention=MultiHead.Config(num_kv_heads=1),
-                cross_attention=MultiHead.Config(num_kv_heads=2),
-            )
-        ),
+        "attention": MultiHead.Config(num_kv_heads=2),
         "num_heads": 4,
     },
 }
@@ -177,27 +137,9 @@ def test_a_prefix_of_several_ids_counts_for_nothing(translator, tmp_path, prefix
 
 
 REFUSED = {
-    "positions of one's own": (
-        {"encoder": TransformerEncoder.Config(positions=Nowhere.Config())},
-        "model.encoder.positions is a Nowhere, not sinusoidal, learned or rotary",
-    ),
     "talking heads": (
-        both(attention=TalkingHeads.Config()),
-        "model.encoder.layer.attention is a TalkingHeads, not multi_head",
-    ),
-    "two eps": (
-        {"decoder": both(norm=LayerNorm.Config(eps=0.1))["decoder"]},
-        "model.encoder.layer.norm.eps is 1e-05, but model.decoder.layer.norm.eps 0.1: they must be "
-        "alike",
-    ),
-    "other cross heads": (
-        {
-            "decoder": TransformerDecoder.Config(
-                layer=TransformerDecoderLayer.Config(cross_attention=MultiHead.Config(num_heads=4))
-            )
-        },
-        "model.decoder.layer.cross_attention.num_heads is 4, but "
-        "model.decoder.layer.attention.num_heads 2: they must be alike",
+        {"attention": TalkingHeads.Config()},
+        "model.attention is a TalkingHeads, not multi_head",
     ),
 }
 

@@ -11,32 +11,24 @@ from textmill.exported.formats import ExportFormat
 from textmill.inference import Predictor
 from textmill.inference.export.folder import write_export
 from textmill.models.causal_transformer import CausalTransformer
-from textmill.models.decoders.transformer import CausalDecoder
 from textmill.models.decoding import Decoding
 from textmill.models.layers.attention import MultiHead, TalkingHeads
-from textmill.models.layers.feed_forward import Gated
-from textmill.models.layers.layer import SelfAttentionLayer
-from textmill.models.layers.norms import RMSNorm
-from textmill.models.layers.positions import RotaryPositions
 from textmill.tasks.language_model import LanguageModeling
 
 ROWS = [{"text": text} for text in (*PAIRS[1], "", "Go", "The cat", "I do not know")]
 GREEDY = Decoding(max_length_a=0.0, max_length_b=12)
 
 
-def blocks(**settings):
-    return {"decoder": CausalDecoder.Config(layer=SelfAttentionLayer.Config(**settings))}
-
-
 MODELS = {
     "rotary": {},
-    "another base": {"decoder": CausalDecoder.Config(positions=RotaryPositions.Config(base=500.0))},
-    "shared keys": blocks(attention=MultiHead.Config(num_kv_heads=1)),
+    "another base": {"rotary_base": 500.0},
+    "shared keys": {"attention": MultiHead.Config(num_kv_heads=1)},
     "learned, post-norm, not tied": {"positions": "learned", "norm_order": "post", "tie": False},
     "sinusoidal, gated, rms": {
         "positions": "sinusoidal",
         "activation": "silu",
-        **blocks(feed_forward=Gated.Config(), norm=RMSNorm.Config()),
+        "feed_forward": "gated",
+        "norm": "rms_norm",
     },
 }
 
@@ -80,12 +72,12 @@ def test_a_quantized_one_is_measured_by_its_perplexity(tmp_path):
 
 def test_what_it_cannot_express_is_refused_by_its_settings(tmp_path):
     decoding = Decoding(beam_size=2, repetition_penalty=1.5)
-    model = predictor(decoding=decoding, **blocks(attention=TalkingHeads.Config()))
+    model = predictor(decoding=decoding, attention=TalkingHeads.Config())
     with pytest.raises(UserError) as caught:
         exported(model, tmp_path / "out")
     assert str(caught.value).splitlines()[1:-1] == [
         "  task.decoding.repetition_penalty is 1.5",
         "  task.decoding.beam_size is 2",
-        "  model.decoder.layer.attention is a TalkingHeads, not multi_head",
+        "  model.attention is a TalkingHeads, not multi_head",
     ]
     assert list(tmp_path.iterdir()) == []

@@ -18,18 +18,9 @@ from textmill.inference.export import huggingface, huggingface_folder
 from textmill.inference.export.folder import write_export
 from textmill.inference.export.huggingface_tokenizer import tokenizer_json, write_tokenizer
 from textmill.models.causal_transformer import CausalTransformer
-from textmill.models.decoders.transformer import (
-    CausalDecoder,
-    TransformerDecoder,
-    TransformerDecoderLayer,
-)
 from textmill.models.decoding import Decoding
-from textmill.models.encoders.self_attention import TransformerEncoder
 from textmill.models.language_model import LstmLanguageModel
 from textmill.models.layers.attention import MultiHead, TalkingHeads
-from textmill.models.layers.feed_forward import Gated, Mlp
-from textmill.models.layers.layer import SelfAttentionLayer
-from textmill.models.layers.norms import LayerNorm, RMSNorm
 from textmill.tasks import Translation
 from textmill.tasks.language_model import LanguageModeling
 from textmill.text.processors.language_model import LanguageText
@@ -45,19 +36,6 @@ transformers = pytest.importorskip("transformers")
 SOURCES = [{"source": source} for source, _ in PAIRS][:6]
 TEXTS = [{"text": text} for text in ("", "a cab", "bad\n\nbee ", "éa face")]
 """Texts to go on with, of the alphabet below."""
-
-
-def both(**blocks):
-    """The same blocks in encoder and decoder."""
-    return {
-        "encoder": TransformerEncoder.Config(layer=SelfAttentionLayer.Config(**blocks)),
-        "decoder": TransformerDecoder.Config(layer=TransformerDecoderLayer.Config(**blocks)),
-    }
-
-
-def one(**blocks):
-    """Blocks of a language model."""
-    return {"decoder": CausalDecoder.Config(layer=SelfAttentionLayer.Config(**blocks))}
 
 
 TRANSLATORS = {
@@ -80,14 +58,16 @@ TRANSLATORS = {
 }
 WRITERS = {
     "default": ("starcoder2", {}),
-    "heads share keys": ("starcoder2", one(attention=MultiHead.Config(num_kv_heads=1))),
+    "heads share keys": ("starcoder2", {"attention": MultiHead.Config(num_kv_heads=1)}),
     "gated and rms": (
         "llama",
-        one(
-            attention=MultiHead.Config(num_kv_heads=1),
-            feed_forward=Gated.Config(),
-            norm=RMSNorm.Config(eps=0.01),
-        ),
+        {
+            "attention": MultiHead.Config(num_kv_heads=1),
+            "feed_forward": "gated",
+            "activation": "silu",
+            "norm": "rms_norm",
+            "norm_eps": 0.01,
+        },
     ),
     "learned": ("gpt2", {"positions": "learned", "activation": "gelu"}),
     "as GPT-2's": (
@@ -96,7 +76,7 @@ WRITERS = {
     ),
     "sines": (
         "gpt2",
-        {"positions": "sinusoidal", "tie": False, **one(norm=LayerNorm.Config(eps=0.01))},
+        {"positions": "sinusoidal", "tie": False, "norm_eps": 0.01},
     ),
     "post": ("opt", {"positions": "learned", "norm_order": "post", "activation": "relu"}),
 }
@@ -290,52 +270,23 @@ def test_words_are_the_same(tmp_path, split, lowercase):
 
 
 REFUSED = {
-    "positions": (
-        {"positions": "rotary"},
-        ["model.encoder.positions is a RotaryPositions, not a table of positions"],
-    ),
+    "positions": ({"positions": "rotary"}, ["model.positions is rotary, not a table of positions"]),
     "blocks": (
-        both(feed_forward=Gated.Config(), norm=RMSNorm.Config()),
-        [
-            "model.encoder.layer.feed_forward is a Gated, not mlp",
-            "model.decoder.layer.norm is a RMSNorm, not layer_norm",
-        ],
+        {"feed_forward": "gated", "norm": "rms_norm"},
+        ["model.feed_forward is gated, not mlp", "model.norm is rms_norm, not layer_norm"],
     ),
-    "eps": (
-        both(norm=LayerNorm.Config(eps=0.01)),
-        ["model.decoder.layer.norm.eps is 0.01, not 1e-05"],
-    ),
+    "eps": ({"norm_eps": 0.01}, ["model.norm_eps is 0.01, not 1e-05"]),
     "heads": (
-        both(attention=MultiHead.Config(num_kv_heads=1)),
-        ["model.encoder.layer.attention.num_kv_heads is 1: no heads may share keys"],
+        {"attention": MultiHead.Config(num_kv_heads=1)},
+        ["model.attention.num_kv_heads is 1: no heads may share keys"],
     ),
     "talking": (
-        both(attention=TalkingHeads.Config()),
-        ["model.decoder.layer.attention is a TalkingHeads, not multi_head"],
+        {"attention": TalkingHeads.Config()},
+        ["model.attention is a TalkingHeads, not multi_head"],
     ),
     "post": (
         {"norm_order": "post", "positions": "learned"},
         ["model.norm_order is post: its positions must be sinusoidal, of no offset (Marian)"],
-    ),
-    "orders": (
-        {"encoder": TransformerEncoder.Config(layer=SelfAttentionLayer.Config(norm_order="post"))},
-        ["model.encoder.layer.norm_order and model.decoder.layer.norm_order must be alike"],
-    ),
-    "cross": (
-        {
-            "decoder": TransformerDecoder.Config(
-                layer=TransformerDecoderLayer.Config(cross_attention=MultiHead.Config(num_heads=4))
-            )
-        },
-        ["model.decoder.layer.cross_attention.num_heads is 4, but"],
-    ),
-    "activations": (
-        {
-            "encoder": TransformerEncoder.Config(
-                layer=SelfAttentionLayer.Config(feed_forward=Mlp.Config(activation="silu"))
-            )
-        },
-        ["the activations of model.encoder and model.decoder must be alike"],
     ),
 }
 
@@ -355,21 +306,21 @@ def test_what_no_architecture_has_is_refused_by_its_setting(translator, tmp_path
     ("settings", "wanted"),
     [
         (
-            one(feed_forward=Gated.Config()),
-            "model.decoder.layer.norm is a LayerNorm and model.decoder.layer.feed_forward is a "
-            "Gated: rms_norm goes with gated (Llama), layer_norm with mlp",
+            {"feed_forward": "gated"},
+            "model.norm is layer_norm and model.feed_forward gated: rms_norm goes with gated "
+            "(Llama), layer_norm with mlp",
         ),
         (
             {"norm_order": "post"},
             "model.norm_order is post with rotary positions, which turn in pre-norm layers alone",
         ),
         (
-            {"positions": "learned", **one(attention=MultiHead.Config(num_kv_heads=1))},
-            "model.decoder.layer.attention.num_kv_heads is 1: no heads may share keys",
+            {"positions": "learned", "attention": MultiHead.Config(num_kv_heads=1)},
+            "model.attention.num_kv_heads is 1: no heads may share keys",
         ),
         (
-            one(attention=TalkingHeads.Config()),
-            "model.decoder.layer.attention is a TalkingHeads, not multi_head",
+            {"attention": TalkingHeads.Config()},
+            "model.attention is a TalkingHeads, not multi_head",
         ),
         (
             {"task": LanguageModeling.Config(block=8, decoding=Decoding(beam_size=2))},
@@ -469,7 +420,7 @@ TRAINING = [
 
 def test_a_training_refuses_at_its_start_what_none_computes(tmp_path, capsys):
     assert main([*TRAINING, "model.positions=rotary", "--run-dir", str(tmp_path / "run")]) == 2
-    assert "  model.encoder.positions is a RotaryPositions, not a table" in capsys.readouterr().err
+    assert "  model.positions is rotary, not a table" in capsys.readouterr().err
     assert not (tmp_path / "run" / "checkpoints").exists()
 
 

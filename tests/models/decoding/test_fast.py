@@ -7,13 +7,10 @@ import weakref
 import pytest
 import torch
 
-from textmill.models.decoders.transformer import TransformerDecoder, TransformerDecoderLayer
 from textmill.models.decoding import Decoding, decode
 from textmill.models.decoding.fast import FastDecoder, fastest
 from textmill.models.decoding.fast.slot_cache import FIRST_STEPS, LEAST_SLOTS
 from textmill.models.layers.attention import MultiHead, TalkingHeads
-from textmill.models.layers.feed_forward import Gated
-from textmill.models.layers.norms import RMSNorm
 from textmill.models.transformer import Transformer
 
 BOS, EOS, SIZE = 1, 2, 120
@@ -21,19 +18,12 @@ KINDS = {
     "pre": {},
     "post": {"norm_order": "post", "activation": "silu"},
     "learned": {"positions": "learned", "tie": "none", "scale_embedding": False},
-    "offset": {"positions": "sinusoidal_tensor2tensor", "position_offset": 2},
-    "rotary": {"positions": "rotary", "num_heads": 4},
     "blocks": {
         "num_heads": 4,
         "positions": "rotary",
-        "decoder": TransformerDecoder.Config(
-            layer=TransformerDecoderLayer.Config(
-                attention=MultiHead.Config(num_kv_heads=2),
-                cross_attention=MultiHead.Config(num_heads=2, num_kv_heads=1),
-                feed_forward=Gated.Config(),
-                norm=RMSNorm.Config(),
-            )
-        ),
+        "attention": MultiHead.Config(num_kv_heads=2),
+        "feed_forward": "gated",
+        "norm": "rms_norm",
     },
 }
 
@@ -123,8 +113,7 @@ def test_it_is_chosen_where_it_knows_every_block(make_model):
         assert fastest(other, rows=32) is other
     other.decoder.layers[1].attention.out = torch.nn.Sequential(torch.nn.Linear(16, 16))
     assert fastest(other, rows=32) is other
-    layer = TransformerDecoderLayer.Config(attention=TalkingHeads.Config())
-    talking = make_model(decoder=TransformerDecoder.Config(layer=layer))
+    talking = make_model(attention=TalkingHeads.Config())
     assert fastest(talking, rows=32) is talking
 
 

@@ -14,7 +14,6 @@ from textmill.models.layers.positions import (
     SinusoidalPositions,
     sinusoids,
 )
-from textmill.recipes import registries
 
 
 @pytest.mark.parametrize(("variant", "last"), [("vaswani", 4), ("tensor2tensor", 3)])
@@ -27,48 +26,37 @@ def test_sinusoids_are_the_formula(variant, last):
             assert table[position, 4 + i].item() == pytest.approx(math.cos(angle), abs=1e-6)
 
 
-SIZES = {"dim": 8, "head_dim": 4, "max_length": 5}
 KINDS = {
-    "sinusoidal": SinusoidalPositions.Config(offset=2),
-    "tensor2tensor": SinusoidalPositions.Config(variant="tensor2tensor"),
-    "learned": LearnedPositions.Config(offset=2),
-    "rotary": RotaryPositions.Config(),
+    "sinusoidal": lambda: SinusoidalPositions(8, max_length=5, offset=2),
+    "learned": lambda: LearnedPositions(8, max_length=5, offset=2),
+    "rotary": lambda: RotaryPositions(4, max_length=5),
 }
 
 
 @pytest.mark.parametrize("name", KINDS)
 def test_what_every_kind_does(name):
-    positions = KINDS[name].build(**SIZES)
+    positions = KINDS[name]()
     rows = positions.rows(0, 5)
     if rows is not None:
         assert rows.shape == (5, 8)
         assert torch.equal(positions.rows(3, 4), rows[3:4])
         assert len({tuple(row) for row in rows.tolist()}) == 5
-    with pytest.raises(UserError) as error:
+    with pytest.raises(UserError, match="6 tokens is longer than the model's max_length of 5"):
         positions.rows(3, 6)
-    assert str(error.value) == (
-        "A sequence of 6 tokens is longer than the model's max_length of 5. "
-        "Shorten it, or build the model with a larger max_length."
-    )
     assert list(positions.state_dict()) == (["table"] if name == "learned" else [])
     with torch.device("meta"):
-        assert all(t.is_meta for t in KINDS[name].build(**SIZES).buffers())
-
-
-def test_every_registered_kind_is_in_this_suite():
-    tested = {registries.positions.name_of(config.owner) for config in KINDS.values()}
-    assert tested == set(registries.positions.names())
+        assert all(t.is_meta for t in KINDS[name]().buffers())
 
 
 def test_rows_start_at_the_offset():
-    positions = KINDS["sinusoidal"].build(**SIZES)
+    positions = KINDS["sinusoidal"]()
     table = sinusoids(7, 8, variant="vaswani")
     assert torch.equal(positions.rows(0, 5), table[2:])
     assert torch.equal(positions.rows(3, 4), table[5:6])
 
 
 def test_learned_positions_are_trained():
-    positions = KINDS["learned"].build(**SIZES)
+    positions = KINDS["learned"]()
     assert positions.state_dict()["table"].shape == (7, 8)
     assert positions.rows(0, 1).requires_grad
 
@@ -76,7 +64,7 @@ def test_learned_positions_are_trained():
 def test_rotary_positions_are_those_of_llama():
     config = LlamaConfig(hidden_size=32, num_attention_heads=4, rope_theta=500.0)
     theirs = LlamaRotaryEmbedding(config)
-    ours = RotaryPositions.Config(base=500.0).build(dim=32, head_dim=8, max_length=300)
+    ours = RotaryPositions(8, max_length=300, base=500.0)
     q, k = torch.randn(2, 3, 4, 20, 8)
     cos, sin = theirs(q, torch.arange(280, 300)[None])
     wanted = apply_rotary_pos_emb(q, k, cos, sin)
@@ -85,31 +73,9 @@ def test_rotary_positions_are_those_of_llama():
 
 
 def test_turned_products_know_distances_only():
-    rotary = RotaryPositions.Config().build(dim=8, head_dim=8, max_length=1000)
+    rotary = RotaryPositions(8, max_length=1000)
     q, k = torch.randn(2, 1, 1, 1, 8)
     near = [(rotary.turned(q, p + 3) * rotary.turned(k, p)).sum().item() for p in (0, 7, 990)]
     assert near == pytest.approx([near[0]] * 3, abs=1e-4)
     assert rotary.turned(q, 5).norm().item() == pytest.approx(q.norm().item(), rel=1e-5)
     assert rotary.turned(q.bfloat16(), 5).dtype == torch.bfloat16
-
-
-@pytest.mark.parametrize(
-    ("build", "message"),
-    [
-        (lambda: LearnedPositions.Config(offset=-1), "offset must be at least 0, but is -1."),
-        (lambda: RotaryPositions.Config(base=1.0), "base must be over 1 and finite, but is 1.0."),
-        (
-            lambda: RotaryPositions.Config(base=math.nan),
-            "base must be over 1 and finite, but is nan.",
-        ),
-        (
-            lambda: RotaryPositions.Config().build(dim=15, head_dim=5, max_length=9),
-            "Rotary positions turn pairs of features: a head must have an even number, but has 5 "
-            "(model.dim 15 over 3 heads).",
-        ),
-    ],
-)
-def test_settings_that_cannot_work_are_refused(build, message):
-    with pytest.raises(UserError) as error:
-        build()
-    assert str(error.value) == message

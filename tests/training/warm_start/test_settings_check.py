@@ -16,9 +16,7 @@ SAVED = """settings:
       positions: rotary
       dropout: 0.5
       max_length: 99
-      blocks:
-        layer:
-          norm: {type: rms_norm, eps: 1.0e-05}
+      norm: rms_norm
 """
 
 
@@ -34,7 +32,7 @@ def run(tmp_path):
 
 
 TAKEN = {"text.encoder.layers.x": "encoder.layers.x"}
-NORM = "text.encoder.blocks.layer.norm.type is layer_norm here and rms_norm there"
+NORM = "text.encoder.norm is layer_norm here and rms_norm there"
 
 
 @pytest.mark.parametrize("place", ["", "modules", "checkpoints/step-00000001"])
@@ -42,8 +40,8 @@ def test_what_differs_is_named(run, place):
     found = other_settings(run / place, module(num_heads=4, positions="sinusoidal"), TAKEN)
     assert found == [
         "text.encoder.num_heads is 4 here and 2 there",
-        "text.encoder.positions is sinusoidal here and rotary there",
         NORM,
+        "text.encoder.positions is sinusoidal here and rotary there",
     ]
 
 

@@ -3,7 +3,6 @@
 A setting that CTranslate2 cannot express is refused by its name.
 """
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +19,8 @@ from textmill.models.causal_transformer import CausalTransformer
 from textmill.models.decoders.pretrained import PretrainedLanguageModel
 from textmill.models.decoders.pretrained_seq2seq import PretrainedSeq2Seq
 from textmill.models.layers.attention import CrossAttention, MultiHead, SelfAttention
-from textmill.models.layers.feed_forward import FeedForward, Gated, Mlp
+from textmill.models.layers.feed_forward import Gated, Mlp
 from textmill.models.layers.layer import Layer, LayerStack
-from textmill.models.layers.norms import LayerNorm, RMSNorm
 from textmill.models.layers.positions import PositionTable, RotaryPositions
 from textmill.models.layers.word_embeddings import Embedding
 from textmill.models.transformer import Transformer
@@ -38,46 +36,13 @@ def refusals(module: nn.Module) -> list[str]:
     """
     if isinstance(module, PretrainedLanguageModel | PretrainedSeq2Seq):
         return ctranslate2_pretrained.refusals(module)
-    if isinstance(module, CausalTransformer):
-        return [*_stack_refusals("decoder", module.config.decoder, module.text)]
-    if not isinstance(module, Transformer):
+    if not isinstance(module, Transformer | CausalTransformer):
         found = type(module).__name__
         return [f"the model must be a textmill.models.Transformer, but is a {found}"]
-    config = module.config
-    problems = [
-        *_stack_refusals("encoder", config.encoder, module.source),
-        *_stack_refusals("decoder", config.decoder, module.target),
-    ]
-    own, cross = config.decoder.layer.attention, config.decoder.layer.cross_attention
-    if not isinstance(cross, MultiHead.Config):
-        problems.append(
-            f"model.decoder.layer.cross_attention is a {kind_of(cross)}, not multi_head"
-        )
-    if cross.num_heads != own.num_heads:
-        problems.append(
-            f"model.decoder.layer.cross_attention.num_heads is {cross.num_heads}, but "
-            f"model.decoder.layer.attention.num_heads {own.num_heads}: they must be alike"
-        )
-    if config.encoder.layer.norm.eps != config.decoder.layer.norm.eps:
-        problems.append(
-            f"model.encoder.layer.norm.eps is {config.encoder.layer.norm.eps}, but "
-            f"model.decoder.layer.norm.eps {config.decoder.layer.norm.eps}: they must be alike"
-        )
-    return problems
-
-
-def _stack_refusals(name: str, config: Any, front: Embedding) -> Iterator[str]:
-    """What is wrong with an encoder or decoder."""
-    layer, where = config.layer, f"model.{name}"
-    if not isinstance(front.positions, PositionTable | RotaryPositions):
-        kind = kind_of(config.positions)
-        yield f"{where}.positions is a {kind}, not sinusoidal, learned or rotary"
-    if not isinstance(layer.attention, MultiHead.Config):
-        yield f"{where}.layer.attention is a {kind_of(layer.attention)}, not multi_head"
-    if not isinstance(layer.feed_forward, Mlp.Config | Gated.Config):
-        yield f"{where}.layer.feed_forward is a {kind_of(layer.feed_forward)}, not mlp or gated"
-    if not isinstance(layer.norm, LayerNorm.Config | RMSNorm.Config):
-        yield f"{where}.layer.norm is a {kind_of(layer.norm)}, not layer_norm or rms_norm"
+    attention = module.config.attention
+    if not isinstance(attention, MultiHead.Config):
+        return [f"model.attention is a {kind_of(attention)}, not multi_head"]
+    return []
 
 
 def kind_of(config: Any) -> str:
@@ -117,7 +82,7 @@ def write(
         folder,
         vocab=vocab,
         start_idx=start_idx,
-        eps=module.config.encoder.layer.norm.eps,
+        eps=module.config.eps,
         quantization=quantization,
     )
 
@@ -132,13 +97,13 @@ def write_causal(
     )
 
     config = module.config
-    attention = config.decoder.layer.attention
+    attention = config.attention
     assert isinstance(attention, MultiHead.Config), "others are refused"
     with torch.no_grad():
         decoder = TransformerDecoderSpec(
             config.num_layers,
-            **_shared(config.decoder, module.text),
-            num_heads_kv=attention.num_kv_heads or attention.num_heads,
+            **_shared(config, module.text),
+            num_heads_kv=attention.num_kv_heads or config.num_heads,
             with_encoder_attention=False,
         )
         _fill_front(decoder, decoder.embeddings, module.text)
@@ -149,7 +114,7 @@ def write_causal(
     spec.register_vocabulary(names)
     spec.config.bos_token = spec.config.eos_token = names[vocab.eos_idx]
     spec.config.unk_token = names[vocab.unk_idx if vocab.unk_idx < len(names) else vocab.eos_idx]
-    spec.config.layer_norm_epsilon = config.decoder.layer.norm.eps
+    spec.config.layer_norm_epsilon = module.config.eps
     spec.validate()
     spec.optimize(quantization)
     spec.save(str(folder))
@@ -159,7 +124,6 @@ def _shared(config: Any, front: Embedding) -> dict[str, Any]:
     """What both kinds of stack are made with."""
     from ctranslate2.specs.common_spec import Activation
 
-    block = config.layer.feed_forward
     activation = {
         "relu": Activation.RELU,
         "gelu": Activation.GELU,
@@ -172,11 +136,11 @@ def _shared(config: Any, front: Embedding) -> dict[str, Any]:
         turned["rotary_interleave"] = False
     return {
         **turned,
-        "num_heads": config.layer.attention.num_heads,
-        "pre_norm": config.layer.norm_order == "pre",
-        "activation": activation[block.activation],
-        "ffn_glu": isinstance(block, Gated.Config),
-        "rms_norm": isinstance(config.layer.norm, RMSNorm.Config),
+        "num_heads": config.num_heads,
+        "pre_norm": config.norm_order == "pre",
+        "activation": activation[config.activation],
+        "ffn_glu": config.feed_forward == "gated",
+        "rms_norm": config.norm == "rms_norm",
     }
 
 
@@ -184,7 +148,7 @@ def _encoder_spec(module: Transformer) -> Any:
     from ctranslate2.specs.transformer_spec import TransformerEncoderSpec
 
     config = module.config
-    shared = _shared(config.encoder, module.source)
+    shared = _shared(config, module.source)
     spec = TransformerEncoderSpec(config.num_encoder_layers, **shared)
     if "rotary_dim" in shared:
         del spec.position_encodings  # the class of decoders leaves it out by itself
@@ -195,7 +159,7 @@ def _decoder_spec(module: Transformer) -> Any:
     from ctranslate2.specs.transformer_spec import TransformerDecoderSpec
 
     config = module.config
-    shared = _shared(config.decoder, module.target)
+    shared = _shared(config, module.target)
     return TransformerDecoderSpec(config.num_decoder_layers, **shared)
 
 
@@ -222,7 +186,6 @@ def _fill_stack(side: Any, stack: LayerStack) -> None:
             norm = layer.get_submodule("cross_attention_residual.norm")
             _fill_norm(target.attention.layer_norm, norm)
         block = layer.get_submodule("feed_forward")
-        assert isinstance(block, FeedForward)
         _fill_feed_forward(target.ffn, block)
         _fill_norm(target.ffn.layer_norm, layer.get_submodule("feed_forward_residual.norm"))
 
@@ -242,7 +205,7 @@ def _fill_attention(target: Any, module: nn.Module) -> None:
             setattr(keys_values, name, np.concatenate([kept, own.reshape(-1, *shared.shape[1:])]))
 
 
-def _fill_feed_forward(target: Any, block: FeedForward) -> None:
+def _fill_feed_forward(target: Any, block: nn.Module) -> None:
     if isinstance(block, Gated):
         _fill_linear(target.linear_0, block.gate)
         _fill_linear(target.linear_0_noact, block.inner)
@@ -259,7 +222,7 @@ def _fill_linear(target: Any, linear: nn.Linear) -> None:
 
 def _fill_norm(target: Any, norm: nn.Module) -> None:
     target.gamma = _numbers(norm.get_parameter("weight"))
-    if isinstance(norm, LayerNorm):
+    if isinstance(norm, nn.LayerNorm):
         target.beta = _numbers(norm.get_parameter("bias"))
 
 

@@ -13,7 +13,6 @@ from textmill.models.layers.attention import MultiHead
 from textmill.models.layers.dropout import Dropout
 from textmill.models.layers.feed_forward import ACTIVATIONS
 from textmill.models.layers.linear import ROWS, LinearLayer, linear
-from textmill.models.layers.norms import LayerNorm
 
 _PREFIXES = {
     "bert": "bert",
@@ -164,7 +163,7 @@ class _BertEmbeddings(nn.Module):
         if self.pad_idx is None:
             self.position_embeddings = positions
         self.token_type_embeddings = nn.Embedding(config.type_vocab_size, self.out_dim)
-        self.LayerNorm = LayerNorm.Config(eps=config.layer_norm_eps).build(dim=self.out_dim)
+        self.LayerNorm = nn.LayerNorm(self.out_dim, eps=config.layer_norm_eps)
         self.position_embeddings = (
             positions  # the last parameter of RoBERTa's, the second of BERT's
         )
@@ -198,7 +197,7 @@ class _SelfAttention(nn.Module):
         dim, heads = config.hidden_size, config.num_attention_heads
         self.query, self.key, self.value = (LinearLayer(dim, dim) for _ in range(3))
         dropout = config.attention_probs_dropout_prob
-        self.heads = MultiHead.Config(num_heads=heads, dropout=dropout).build()
+        self.heads = MultiHead.Config().build(num_heads=heads, dropout=dropout)
 
     @override
     def forward(self, x: Tensor, places: Tensor | None, mask: Tensor | None) -> Tensor:
@@ -221,7 +220,7 @@ class _Output(nn.Module):
     def __init__(self, width: int, config: SimpleNamespace) -> None:
         super().__init__()
         self.dense = LinearLayer(width, config.hidden_size)
-        self.LayerNorm = LayerNorm.Config(eps=config.layer_norm_eps).build(dim=config.hidden_size)
+        self.LayerNorm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
         self.dropout = Dropout(config.hidden_dropout_prob)
 
     @override

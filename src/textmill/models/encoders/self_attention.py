@@ -1,6 +1,6 @@
-"""The Transformer encoder, and the one over a text, with positions of its own."""
+"""Self-attention over a text, with positions of its own."""
 
-from typing import final
+from typing import ClassVar, final
 
 import torch
 from torch import Tensor, nn
@@ -10,27 +10,8 @@ from textmill.config.validators import require
 from textmill.errors import UserError
 from textmill.models import registries
 from textmill.models.encoders.sequence import SequenceEncoder, real_tokens
-from textmill.models.layers.blocks import inherit
 from textmill.models.layers.dropout import Dropout
-from textmill.models.layers.feed_forward import Activation
-from textmill.models.layers.layer import LayerStack, NormOrder, SelfAttentionLayer
-from textmill.models.layers.positions import PositionEncoding, PositionName, named_positions
-
-
-@final
-class TransformerEncoder(LayerStack):
-    """A stack of layers, see :class:`~textmill.models.layers.layer.LayerStack`."""
-
-    class Config(LayerStack.Config):
-        """Settings of the encoder."""
-
-        layer: SelfAttentionLayer.Config = SelfAttentionLayer.Config()
-        """Settings of each layer."""
-
-    @override
-    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """*Shape:* :math:`(B,S,D)` to :math:`(B,S,D)`; ``mask`` as in :class:`SelfAttention`."""
-        return self.run(x, mask)
+from textmill.models.layers.layer import LayerConfig, TransformerEncoder
 
 
 @registries.encoders.register("self_attention")
@@ -39,15 +20,9 @@ class SelfAttentionEncoder(SequenceEncoder):
     """Layers of self-attention and feed-forward blocks; pooled by the mean.
 
     Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.
-
-    Example:
-        >>> import torch
-        >>> encoder = SelfAttentionEncoder.Config(num_layers=1, num_heads=2).build(dim=8)
-        >>> encoder(torch.zeros(2, 5, 8), torch.tensor([5, 2])).shape
-        torch.Size([2, 5, 8])
     """
 
-    class Config(SequenceEncoder.Config):
+    class Config(LayerConfig, SequenceEncoder.Config):
         """Settings of the layers."""
 
         dim: int | None = None
@@ -55,28 +30,13 @@ class SelfAttentionEncoder(SequenceEncoder):
         brings those to as many (Lan et al. 2020, "ALBERT", section 3.1)."""
         num_layers: int = 2
         """Layers."""
-        num_heads: int = 4
-        """Attention heads; the layers' features must be divisible by it."""
-        ffn_dim: int = 512
-        """Features inside a feed-forward block."""
-        dropout: float = 0.1
-        """Probability of dropping a feature of a block's output in training."""
-        attention_dropout: float = 0.0
-        """Probability of dropping an attention weight in training."""
-        activation: Activation = "relu"
-        """Activation inside a feed-forward block."""
-        norm_order: NormOrder = "pre"
-        """Layer norm before each block and after the last layer, or after each block."""
-        positions: PositionName = "sinusoidal"
-        """Position encodings."""
-        max_length: int = 512
-        """Longest text, in tokens."""
-        blocks: TransformerEncoder.Config = TransformerEncoder.Config()
-        """Blocks of the layers; what they leave None is as the settings above say."""
 
+        place: ClassVar[str] = ""
+
+        @override
         def __post_init__(self) -> None:
-            sizes = ["dim", "num_layers", "num_heads", "ffn_dim", "max_length"]
-            require(self, sizes=sizes, shares=["dropout", "attention_dropout"])
+            super().__post_init__()
+            require(self, sizes=["dim", "num_layers"])
 
     def __init__(self, config: Config, *, dim: int) -> None:
         nn.Module.__init__(self)
@@ -90,15 +50,10 @@ class SelfAttentionEncoder(SequenceEncoder):
                 f"there are {config.num_heads} heads."
             )
         self.widen = nn.Linear(dim, inside) if inside != dim else nn.Identity()
-        shared = vars(config) | {"positions": named_positions(config.positions)}
-        blocks = inherit(config.blocks, shared, where="encoder.blocks")
-        assert blocks.positions is not None
-        self.positions: PositionEncoding = blocks.positions.build(
-            dim=inside, head_dim=inside // config.num_heads, max_length=config.max_length
-        )
+        self.positions = config.make_positions(inside)
         self.dropout = Dropout(config.dropout)
-        self.layers: TransformerEncoder = blocks.build(
-            dim=inside, num_layers=config.num_layers, positions=self.positions
+        self.layers = TransformerEncoder(
+            config, inside, num_layers=config.num_layers, positions=self.positions
         )
 
     @override

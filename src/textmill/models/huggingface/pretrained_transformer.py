@@ -16,13 +16,8 @@ from textmill.config.component import Config as BaseConfig
 from textmill.errors import UserError
 from textmill.models import registries
 from textmill.models.causal_transformer import CausalTransformer
-from textmill.models.decoders.transformer import CausalDecoder
 from textmill.models.huggingface.tensor_names import ACTIVATIONS, named_tensors
 from textmill.models.layers.attention import MultiHead
-from textmill.models.layers.feed_forward import Activation, FeedForward, Gated, Mlp
-from textmill.models.layers.layer import SelfAttentionLayer
-from textmill.models.layers.norms import LayerNorm, Norm, RMSNorm
-from textmill.models.layers.positions import LearnedPositions, PositionEncoding, RotaryPositions
 from textmill.models.pretrained import (
     PretrainedSource,
     architecture_of,
@@ -144,7 +139,35 @@ def own_config(told: Mapping[str, Any], path: str) -> OwnConfig:
         offset = {"position_offset": found.pad_token_id + 1} if kind == "m2m_100" else {}
         own = {**sizes, **SEQ2SEQ[kind], **offset, "banned": tuple(banned_ids(told, path))}
         return Transformer.Config(**own, activation=activation)
-    return _gpt2(found, activation) if kind == "gpt2" else _llama(found, activation)
+    causal: dict[str, Any] = {
+        "dim": found.hidden_size,
+        "num_layers": found.num_hidden_layers,
+        "num_heads": found.num_attention_heads,
+        "max_length": found.max_position_embeddings,
+        "tie": found.tie_word_embeddings,
+        "plain_embedding": True,
+        "activation": activation,
+    }
+    if kind == "gpt2":
+        return CausalTransformer.Config(
+            **causal,
+            norm_eps=found.layer_norm_epsilon,
+            positions="learned",
+            ffn_dim=found.n_inner or 4 * found.n_embd,
+            dropout=found.resid_pdrop,
+            attention_dropout=found.attn_pdrop,
+        )
+    return CausalTransformer.Config(
+        **causal,
+        attention=MultiHead.Config(num_kv_heads=found.num_key_value_heads),
+        feed_forward="gated",
+        norm="rms_norm",
+        norm_eps=found.rms_norm_eps,
+        rotary_base=found.rope_parameters["rope_theta"],
+        ffn_dim=found.intermediate_size,
+        dropout=0.0,
+        attention_dropout=found.attention_dropout,
+    )
 
 
 def _wanted(kind: str, found: Any) -> dict[str, Any]:
@@ -160,55 +183,6 @@ def _wanted(kind: str, found: Any) -> dict[str, Any]:
         return {**one, "add_cross_attention": False}
     turned = {**found.rope_parameters, "rope_type": "default"}
     return {"head_dim": found.hidden_size // found.num_attention_heads, "rope_parameters": turned}
-
-
-def _gpt2(found: Any, activation: Activation) -> CausalTransformer.Config:
-    norm = LayerNorm.Config(eps=found.layer_norm_epsilon)
-    return _causal(
-        found,
-        norm=norm,
-        feed_forward=Mlp.Config(activation=activation),
-        positions=LearnedPositions.Config(),
-        ffn_dim=found.n_inner or 4 * found.n_embd,
-        dropout=found.resid_pdrop,
-        attention_dropout=found.attn_pdrop,
-    )
-
-
-def _llama(found: Any, activation: Activation) -> CausalTransformer.Config:
-    return _causal(
-        found,
-        norm=RMSNorm.Config(eps=found.rms_norm_eps),
-        feed_forward=Gated.Config(activation=activation),
-        positions=RotaryPositions.Config(base=found.rope_parameters["rope_theta"]),
-        num_kv_heads=found.num_key_value_heads,
-        ffn_dim=found.intermediate_size,
-        dropout=0.0,
-        attention_dropout=found.attention_dropout,
-    )
-
-
-def _causal(
-    found: Any,
-    *,
-    norm: Norm.Config,
-    feed_forward: FeedForward.Config,
-    positions: PositionEncoding.Config,
-    num_kv_heads: int | None = None,
-    **settings: Any,
-) -> CausalTransformer.Config:
-    attention = MultiHead.Config(num_kv_heads=num_kv_heads)
-    layer = SelfAttentionLayer.Config(attention=attention, feed_forward=feed_forward, norm=norm)
-    return CausalTransformer.Config(
-        dim=found.hidden_size,
-        num_layers=found.num_hidden_layers,
-        num_heads=found.num_attention_heads,
-        max_length=found.max_position_embeddings,
-        tie=found.tie_word_embeddings,
-        plain_embedding=True,
-        decoder=CausalDecoder.Config(positions=positions, layer=layer),
-        **settings,
-    )
 
 
 def _refuse_tokenizer(told: Mapping[str, Any], tokenizer: HasVocabInfo, path: str) -> None:

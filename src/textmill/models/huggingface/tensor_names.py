@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from textmill.models.causal_transformer import CausalTransformer
 from textmill.models.layers.attention import CrossAttention, SelfAttention
-from textmill.models.layers.feed_forward import Activation, FeedForward, Gated, Mlp
+from textmill.models.layers.feed_forward import Activation, Gated, Mlp
 from textmill.models.layers.layer import LayerStack
 from textmill.models.layers.positions import PositionTable
 from textmill.models.layers.word_embeddings import Embedding
@@ -165,7 +165,6 @@ def _stack_tensors(names: _Names, stack: LayerStack) -> Tensors:
             norm = layer.get_submodule("cross_attention_residual.norm")
             yield from _norm_tensors(f"{where}encoder_attn_layer_norm", norm)
         block = layer.get_submodule("feed_forward")
-        assert isinstance(block, FeedForward)
         yield from _block_tensors(where, names, block)
         norm = layer.get_submodule("feed_forward_residual.norm")
         yield from _norm_tensors(where + names.norm, norm)
@@ -187,7 +186,7 @@ def _attention_tensors(where: str, names: _Names, module: nn.Module) -> Tensors:
             yield f"{where}.{side}_proj.bias", bias
 
 
-def _block_tensors(where: str, names: _Names, block: FeedForward) -> Tensors:
+def _block_tensors(where: str, names: _Names, block: nn.Module) -> Tensors:
     assert isinstance(block, Mlp | Gated)
     turned = bool(names.fused)
     if isinstance(block, Gated):

@@ -15,10 +15,10 @@ from torch.nn import functional as F
 from typing_extensions import override
 
 from textmill.config.component import Component
+from textmill.config.component import Config as BaseConfig
 from textmill.config.validators import require
 from textmill.errors import UserError
 from textmill.models import registries
-from textmill.models.layers.blocks import BlockConfig, needed
 from textmill.models.layers.dropout import Dropout, dropout, has_cheap_masks
 from textmill.models.layers.linear import LinearLayer, init_xavier
 from textmill.models.layers.positions import RotaryPositions
@@ -28,31 +28,21 @@ class Attention(Component, nn.Module):
     """Base of the kinds of attention.
 
     A kind of your own is a subclass with :meth:`forward`, registered in
-    ``textmill.models.registries.attentions``.
+    ``textmill.models.registries.attentions``; it is built with ``num_heads`` and ``dropout``, the
+    probability of dropping an attention weight in training.
     """
 
-    class Config(BlockConfig):
-        """Settings that every attention has."""
+    class Config(BaseConfig):
+        """Settings of an attention."""
 
-        num_heads: int | None = None
-        """Heads, which must divide the features of a token; None takes ``model.num_heads``."""
-        dropout: float | None = None
-        """Probability of dropping an attention weight in training; None takes
-        ``model.attention_dropout``."""
-
-        inherits = {"num_heads": "num_heads", "dropout": "attention_dropout"}  # noqa: RUF012
-
-        def __post_init__(self) -> None:
-            require(self, sizes=["num_heads"], shares=["dropout"])
-
-    num_heads: int
     num_kv_heads: int
     """Heads of the keys and values; a divisor of the heads of the queries."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, *, num_heads: int, dropout: float) -> None:
+        del config
         nn.Module.__init__(self)
-        self.num_heads = self.num_kv_heads = needed(config, "num_heads")
-        self.dropout = needed(config, "dropout")
+        self.num_heads = self.num_kv_heads = num_heads
+        self.dropout = dropout
 
     @override
     @abstractmethod
@@ -89,34 +79,20 @@ class MultiHead(Attention):
     :math:`\mathrm{softmax}(q k^\top / \sqrt{K})\, v`, by torch's fused kernel. With fewer
     ``num_kv_heads`` a group of heads shares keys and values (Ainslie et al. 2023), and the cache of
     decoding is smaller by as much: one is multi-query attention (Shazeer 2019).
-
-    Example:
-        >>> import torch
-        >>> attention = MultiHead.Config(num_heads=4, num_kv_heads=2, dropout=0.0).build()
-        >>> q, kv = torch.zeros(1, 4, 3, 8), torch.zeros(1, 2, 5, 8)
-        >>> attention(q, kv, kv).shape
-        torch.Size([1, 4, 3, 8])
     """
 
     class Config(Attention.Config):
         """Settings of multi-head attention."""
 
         num_kv_heads: int | None = None
-        """Heads of keys and values, a divisor of ``num_heads``; None: as many as heads."""
+        """Heads of keys and values, a divisor of ``num_heads``; null: as many as heads."""
 
-        @override
         def __post_init__(self) -> None:
-            super().__post_init__()
             require(self, sizes=["num_kv_heads"])
-            if self.num_heads and self.num_kv_heads and self.num_heads % self.num_kv_heads:
-                raise UserError(
-                    "num_heads must be divisible by num_kv_heads, "
-                    f"but is {self.num_heads}, and num_kv_heads {self.num_kv_heads}."
-                )
 
-    def __init__(self, config: Config) -> None:
-        super().__init__(config)
-        self.num_kv_heads = config.num_kv_heads or self.num_heads
+    def __init__(self, config: Config, *, num_heads: int, dropout: float) -> None:
+        super().__init__(config, num_heads=num_heads, dropout=dropout)
+        self.num_kv_heads = config.num_kv_heads or num_heads
 
     @override
     def forward(
@@ -156,18 +132,13 @@ class TalkingHeads(Attention):
     :math:`P_w` mix the :math:`H` heads at each pair of positions. Both start as the identity: a new
     model is one of multi-head attention. No fused kernel does this; it takes the memory of all
     :math:`H T S` weights.
-
-    Example:
-        >>> attention = TalkingHeads.Config(num_heads=2, dropout=0.0).build()
-        >>> attention(*[torch.zeros(1, 2, 3, 8)] * 3).shape
-        torch.Size([1, 2, 3, 8])
     """
 
-    def __init__(self, config: Attention.Config) -> None:
-        super().__init__(config)
-        self.scores_mix = nn.Parameter(torch.eye(self.num_heads))
-        self.weights_mix = nn.Parameter(torch.eye(self.num_heads))
-        self.drop = Dropout(self.dropout)
+    def __init__(self, config: Attention.Config, *, num_heads: int, dropout: float) -> None:
+        super().__init__(config, num_heads=num_heads, dropout=dropout)
+        self.scores_mix = nn.Parameter(torch.eye(num_heads))
+        self.weights_mix = nn.Parameter(torch.eye(num_heads))
+        self.drop = Dropout(dropout)
 
     @override
     def forward(
@@ -179,15 +150,12 @@ class TalkingHeads(Attention):
         *,
         is_causal: bool = False,
     ) -> Tensor:
-        scores = self._mixed(q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5, self.scores_mix)
+        scores = q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5
+        scores = (self.scores_mix @ scores.flatten(2)).view(scores.shape)
         weights = _weights(scores, mask, is_causal=is_causal)
-        weights = self.drop(self._mixed(weights, self.weights_mix))
+        weights = self.drop((self.weights_mix @ weights.flatten(2)).view(weights.shape))
         out: Tensor = (weights @ v).to(q.dtype)
         return out
-
-    def _mixed(self, x: Tensor, mix: Tensor) -> Tensor:
-        """Each head as a sum of all. *Shape:* :math:`(B,H,T,S)`, ``mix`` :math:`(H',H)`."""
-        return (mix @ x.flatten(2)).view(x.shape)
 
 
 def _weights(scores: Tensor, mask: Tensor | None, *, is_causal: bool) -> Tensor:
@@ -248,11 +216,6 @@ class SelfAttention(_Heads):
         heads: The kind of heads.
         dim: Features in and out, :math:`D`; divisible by the number of heads :math:`H`.
         positions: Turns queries and keys by their positions; None does not.
-
-    Example:
-        >>> attention = SelfAttention(MultiHead.Config(num_heads=2, dropout=0.0).build(), dim=8)
-        >>> attention(torch.zeros(2, 3, 8), is_causal=True).shape
-        torch.Size([2, 3, 8])
     """
 
     def __init__(
@@ -296,13 +259,7 @@ class SelfAttention(_Heads):
 
 @final
 class CrossAttention(_Heads):
-    """Every position of one sequence attends to a memory (the encoder's output).
-
-    Example:
-        >>> attention = CrossAttention(MultiHead.Config(num_heads=2, dropout=0.0).build(), dim=8)
-        >>> attention(torch.zeros(2, 3, 8), attention.project_memory(torch.zeros(2, 5, 8))).shape
-        torch.Size([2, 3, 8])
-    """
+    """Every position of one sequence attends to a memory (the encoder's output)."""
 
     def __init__(self, heads: Attention, *, dim: int) -> None:
         super().__init__(heads, dim=dim)

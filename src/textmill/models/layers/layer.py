@@ -1,21 +1,119 @@
-"""Layers of an encoder and of a decoder: what they have in common, and a stack of them."""
+"""Layers of an encoder and of a decoder, and stacks of them; one position at a time, too."""
 
 from collections.abc import Callable, Iterable
-from typing import Any, Literal, final
+from typing import Any, ClassVar, Literal, final
 
 from torch import Tensor, nn
 from typing_extensions import override
 
-from textmill.config.component import Component
+from textmill.config.component import Config as BaseConfig
 from textmill.config.validators import require
-from textmill.models.layers.attention import Attention, MultiHead, SelfAttention
-from textmill.models.layers.blocks import BlockConfig, needed
+from textmill.errors import UserError
+from textmill.models.decoder_state import DecoderState
+from textmill.models.layers.attention import Attention, CrossAttention, MultiHead, SelfAttention
 from textmill.models.layers.dropout import Dropout
-from textmill.models.layers.feed_forward import FeedForward, Mlp
-from textmill.models.layers.norms import LayerNorm, Norm
-from textmill.models.layers.positions import PositionEncoding, RotaryPositions
+from textmill.models.layers.feed_forward import Activation, Gated, Mlp
+from textmill.models.layers.positions import (
+    LearnedPositions,
+    PositionEncoding,
+    PositionName,
+    RotaryPositions,
+    SinusoidalPositions,
+)
 
 NormOrder = Literal["pre", "post"]
+
+
+class LayerConfig(BaseConfig):
+    """What the layers of a Transformer are made of."""
+
+    place: ClassVar[str] = "model"
+    """Where these settings are, for messages."""
+
+    num_heads: int = 4
+    """Attention heads; the features of a layer must be divisible by it."""
+    ffn_dim: int = 512
+    """Features inside a feed-forward block; 4 times ``dim`` is usual."""
+    dropout: float = 0.1
+    """Probability of dropping a feature of an embedding or a block's output in training."""
+    attention_dropout: float = 0.0
+    """Probability of dropping an attention weight in training; over 0 is slower on CPU."""
+    attention: Attention.Config = MultiHead.Config()
+    """What the heads do."""
+    feed_forward: Literal["mlp", "gated"] = "mlp"
+    """Feed-forward block: two projections around the activation (``mlp``), or one gated by the
+    activation of another (``gated``; Shazeer 2020), which is half as large again."""
+    activation: Activation = "relu"
+    """Activation inside a feed-forward block: relu, gelu (exact, by erf), gelu_tanh (GPT-2's) or
+    silu. A gated block with silu is SwiGLU, with gelu GeGLU."""
+    norm: Literal["layer_norm", "rms_norm"] = "layer_norm"
+    """Normalization: that of the layer (Ba et al. 2016), or by the root mean square, without mean
+    and bias (Zhang and Sennrich 2019)."""
+    norm_eps: float | None = None
+    """Added below its root; null is 1e-5, of ``rms_norm`` 1e-6."""
+    norm_order: NormOrder = "pre"
+    """Normalization before each block and after the last layer (``pre``; stable at high learning
+    rates, Xiong et al. 2020), or after each block (``post``; the original)."""
+    positions: PositionName = "sinusoidal"
+    """Position encodings: sines and cosines (Vaswani et al. 2017; Marian), the same with the
+    frequencies of tensor2tensor (fairseq, M2M-100, NLLB), a trained table (BART), or a turn of
+    queries and keys in self-attention (RoFormer, Su et al. 2021)."""
+    position_offset: int = 0
+    """Row of the first position in a table; fairseq's models keep 2 rows, so theirs is 2."""
+    rotary_base: float = 10000.0
+    """What the slowest turn of ``rotary`` follows from: longer sequences ask for more (Llama 3:
+    500,000)."""
+    max_length: int = 512
+    """Longest text, in tokens."""
+
+    def __post_init__(self) -> None:
+        require(
+            self,
+            self.place,
+            sizes=["num_heads", "ffn_dim", "max_length"],
+            not_negative=["position_offset"],
+            positive=["rotary_base"],
+            shares=["dropout", "attention_dropout"],
+        )
+        if self.norm_eps is not None:
+            require(self, self.place, positive=["norm_eps"])
+        shared = getattr(self.attention, "num_kv_heads", None)
+        if shared and self.num_heads % shared:
+            raise UserError(
+                "num_heads must be divisible by attention.num_kv_heads, but is "
+                f"{self.num_heads}, and num_kv_heads {shared}."
+            )
+
+    @property
+    def eps(self) -> float:
+        """What is added below the root of a normalization."""
+        usual = 1e-6 if self.norm == "rms_norm" else 1e-5
+        return usual if self.norm_eps is None else self.norm_eps
+
+    def make_positions(self, dim: int) -> PositionEncoding:
+        """The position encoding of layers of ``dim`` features."""
+        if self.positions == "rotary":
+            size = dim // self.num_heads
+            return RotaryPositions(size, max_length=self.max_length, base=self.rotary_base)
+        given = {"max_length": self.max_length, "offset": self.position_offset}
+        if self.positions == "learned":
+            return LearnedPositions(dim, **given)
+        tensor2tensor = self.positions == "sinusoidal_tensor2tensor"
+        variant: Literal["vaswani", "tensor2tensor"] = (
+            "tensor2tensor" if tensor2tensor else "vaswani"
+        )
+        return SinusoidalPositions(dim, **given, variant=variant)
+
+    def make_heads(self) -> Attention:
+        """What the heads of one attention do."""
+        made: Attention = self.attention.build(
+            num_heads=self.num_heads, dropout=self.attention_dropout
+        )
+        return made
+
+    def make_norm(self, dim: int) -> nn.Module:
+        """One normalization."""
+        return (nn.RMSNorm if self.norm == "rms_norm" else nn.LayerNorm)(dim, eps=self.eps)
 
 
 @final
@@ -25,16 +123,6 @@ class Residual(nn.Module):
     ``pre``: :math:`x + \mathrm{drop}(f(\mathrm{norm}(x)))`, which trains stably at high learning
     rates (Xiong et al. 2020). ``post``: :math:`\mathrm{norm}(x + \mathrm{drop}(f(x)))`, the
     original (Vaswani et al. 2017).
-
-    Args:
-        norm: The normalization; the residual owns it.
-        order: Where it stands.
-        dropout: Probability of dropping a feature of the block's output in training.
-
-    Example:
-        >>> import torch
-        >>> Residual(nn.LayerNorm(2), order="pre")(torch.ones(1, 2), lambda h: h + 1).tolist()
-        [[2.0, 2.0]]
     """
 
     def __init__(self, norm: nn.Module, *, order: NormOrder, dropout: float = 0.0) -> None:
@@ -52,81 +140,113 @@ class Residual(nn.Module):
         return out
 
 
-class Layer(Component, nn.Module):
-    """Base of a Transformer's layers: blocks, each in a residual connection.
+class Layer(nn.Module):
+    """Base of a Transformer's layers: self-attention, and a feed-forward block at the end."""
 
-    Its settings are filled, none of them is None: see
-    :func:`textmill.models.layers.blocks.inherit`.
-    """
+    def __init__(self, config: LayerConfig, dim: int, positions: PositionEncoding) -> None:
+        super().__init__()
+        rotary = positions if isinstance(positions, RotaryPositions) else None
+        self.attention = SelfAttention(config.make_heads(), dim=dim, positions=rotary)
+        self.attention_residual = self._residual(config, dim)
+        self._add_blocks(config, dim)
+        kind = Gated if config.feed_forward == "gated" else Mlp
+        self.feed_forward = kind(dim, config.ffn_dim, config.activation)
+        self.feed_forward_residual = self._residual(config, dim)
 
-    class Config(BlockConfig):
-        """Which blocks a layer has, and their settings."""
+    def _add_blocks(self, config: LayerConfig, dim: int) -> None:
+        """Makes what is between both."""
 
-        attention: Attention.Config = MultiHead.Config()
-        """The self-attention."""
-        feed_forward: FeedForward.Config = Mlp.Config()
-        """The feed-forward block."""
-        norm: Norm.Config = LayerNorm.Config()
-        """The normalization of every block, and of the stack's end."""
-        norm_order: NormOrder | None = None
-        """Whether it stands before or after a block; None takes ``model.norm_order``."""
-        dropout: float | None = None
-        """Probability of dropping a feature of a block's output in training; None takes
-        ``model.dropout``."""
+    def _residual(self, config: LayerConfig, dim: int) -> Residual:
+        norm = config.make_norm(dim)
+        return Residual(norm, order=config.norm_order, dropout=config.dropout)
 
-        inherits = {"norm_order": "norm_order", "dropout": "dropout"}  # noqa: RUF012
 
-        def __post_init__(self) -> None:
-            require(self, shares=["dropout"])
+@final
+class SelfAttentionLayer(Layer):
+    """Self-attention and a feed-forward block, each in a residual connection."""
 
-    def __init__(self, config: Config, *, dim: int) -> None:
-        nn.Module.__init__(self)
-        self.config, self.dim = config, dim
+    @override
+    def forward(self, x: Tensor, mask: Tensor | None = None, is_causal: bool = False) -> Tensor:
+        """Runs whole sequences; arguments and shapes as in :class:`SelfAttention`."""
+        x = self.attention_residual(x, lambda h: self.attention(h, mask, is_causal=is_causal))
+        out: Tensor = self.feed_forward_residual(x, self.feed_forward)
+        return out
 
-    def residual(self) -> Residual:
-        """The connection around a block, with a normalization of its own."""
-        return Residual(
-            self.config.norm.build(dim=self.dim),
-            order=needed(self.config, "norm_order"),
-            dropout=needed(self.config, "dropout"),
+    def step(self, x: Tensor, cache: Tensor, position: int) -> Tensor:
+        """Runs one new position; arguments and shapes as in :meth:`SelfAttention.step`."""
+        x = self.attention_residual(x, lambda h: self.attention.step(h, cache, position))
+        out: Tensor = self.feed_forward_residual(x, self.feed_forward)
+        return out
+
+
+@final
+class TransformerDecoderLayer(Layer):
+    """Causal self-attention, attention to the memory, and a feed-forward block."""
+
+    @override
+    def _add_blocks(self, config: LayerConfig, dim: int) -> None:
+        self.cross_attention = CrossAttention(config.make_heads(), dim=dim)
+        self.cross_attention_residual = self._residual(config, dim)
+
+    @override
+    def forward(self, x: Tensor, memory: Tensor, memory_mask: Tensor | None = None) -> Tensor:
+        """Runs whole targets.
+
+        *Shape:* :math:`(B,T,D)` and ``memory`` :math:`(B,S,D)` to :math:`(B,T,D)`; ``memory_mask``
+        as in :class:`CrossAttention`.
+        """
+        keys_values = self.cross_attention.project_memory(memory)
+        x = self.attention_residual(x, lambda h: self.attention(h, is_causal=True))
+        x = self.cross_attention_residual(
+            x, lambda h: self.cross_attention(h, keys_values, memory_mask)
         )
+        out: Tensor = self.feed_forward_residual(x, self.feed_forward)
+        return out
+
+    def step(
+        self,
+        x: Tensor,
+        cache: Tensor,
+        position: int,
+        *,
+        keys_values: Tensor,
+        memory_mask: Tensor | None,
+    ) -> Tensor:
+        """Runs one new position.
+
+        *Shape:* :math:`(B,1,D)` to :math:`(B,1,D)`; ``cache`` and ``keys_values`` are those of
+        :meth:`SelfAttention.step` and :meth:`CrossAttention.forward`.
+        """
+        x = self.attention_residual(x, lambda h: self.attention.step(h, cache, position))
+        # Rows that share a memory (the beams of a source) are queries of one attention over it.
+        x = x.view(keys_values.shape[1], -1, x.shape[-1])
+        x = self.cross_attention_residual(
+            x, lambda h: self.cross_attention(h, keys_values, memory_mask)
+        )
+        x = x.view(-1, 1, x.shape[-1])
+        out: Tensor = self.feed_forward_residual(x, self.feed_forward)
+        return out
 
 
-class LayerStack(Component, nn.Module):
+class LayerStack(nn.Module):
     """Base of an encoder and a decoder: layers, with a last normalization if their order is pre.
 
     Args:
-        config: The settings; none of them None.
+        config: What layers are made of.
         dim: Features of a token.
         num_layers: Number of layers, at least one.
         positions: How the stack's input knows of positions: rotary ones turn in every layer.
     """
 
-    class Config(BlockConfig):
-        """Settings of a stack of layers."""
-
-        positions: PositionEncoding.Config | None = None
-        """Position encoding: sinusoidal, learned or rotary; None takes ``model.positions``."""
-        layer: Layer.Config = Layer.Config()
-        """Settings of each layer."""
-
-        inherits = {"positions": "positions"}  # noqa: RUF012
+    kind: type[Layer] = SelfAttentionLayer
 
     def __init__(
-        self,
-        config: Config,
-        *,
-        dim: int,
-        num_layers: int,
-        positions: PositionEncoding,
+        self, config: LayerConfig, dim: int, *, num_layers: int, positions: PositionEncoding
     ) -> None:
-        nn.Module.__init__(self)
-        rotary = positions if isinstance(positions, RotaryPositions) else None
-        self.layers = nn.ModuleList(
-            [config.layer.build(dim=dim, positions=rotary) for _ in range(num_layers)]
-        )
-        post = config.layer.norm_order == "post"
-        self.norm = nn.Identity() if post else config.layer.norm.build(dim=dim)
+        super().__init__()
+        layers = [self.kind(config, dim, positions) for _ in range(num_layers)]
+        self.layers = nn.ModuleList(layers)
+        self.norm = nn.Identity() if config.norm_order == "post" else config.make_norm(dim)
 
     def each_layer(self) -> Iterable[Any]:
         """The layers, first to last."""
@@ -144,33 +264,49 @@ class LayerStack(Component, nn.Module):
 
 
 @final
-class SelfAttentionLayer(Layer):
-    """Self-attention and a feed-forward block, each in a residual connection.
-
-    Args:
-        config: The settings; none of them None.
-        dim: Features in and out, :math:`D`.
-        positions: Turns the queries and keys of self-attention; None does not.
-    """
-
-    def __init__(
-        self, config: Layer.Config, *, dim: int, positions: RotaryPositions | None = None
-    ) -> None:
-        super().__init__(config, dim=dim)
-        self.attention = SelfAttention(config.attention.build(), dim=dim, positions=positions)
-        self.attention_residual = self.residual()
-        self.feed_forward = config.feed_forward.build(dim=dim)
-        self.feed_forward_residual = self.residual()
+class TransformerEncoder(LayerStack):
+    """Layers that read a whole text, from both sides."""
 
     @override
-    def forward(self, x: Tensor, mask: Tensor | None = None, is_causal: bool = False) -> Tensor:
-        """Runs whole sequences; arguments and shapes as in :class:`SelfAttention`."""
-        x = self.attention_residual(x, lambda h: self.attention(h, mask, is_causal=is_causal))
-        out: Tensor = self.feed_forward_residual(x, self.feed_forward)
-        return out
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """*Shape:* :math:`(B,S,D)` to :math:`(B,S,D)`; ``mask`` as in :class:`SelfAttention`."""
+        return self.run(x, mask)
 
-    def step(self, x: Tensor, cache: Tensor, position: int) -> Tensor:
-        """Runs one new position; arguments and shapes as in :meth:`SelfAttention.step`."""
-        x = self.attention_residual(x, lambda h: self.attention.step(h, cache, position))
-        out: Tensor = self.feed_forward_residual(x, self.feed_forward)
+
+@final
+class TransformerDecoder(LayerStack):
+    """Layers that read a target up to each position, and a memory."""
+
+    kind = TransformerDecoderLayer
+
+    @override
+    def forward(self, x: Tensor, memory: Tensor, memory_mask: Tensor | None = None) -> Tensor:
+        """As :class:`TransformerDecoderLayer`."""
+        return self.run(x, memory, memory_mask)
+
+
+@final
+class CausalDecoder(LayerStack):
+    """Layers in which every position sees itself and those before it (GPT)."""
+
+    @override
+    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+        """*Shape:* :math:`(B,T,D)` to :math:`(B,T,D)`.
+
+        A ``mask``, as of :meth:`SelfAttention.forward`, has what every position sees instead.
+        """
+        return self.run(x, mask, mask is None)
+
+    def start(self, like: Tensor) -> DecoderState:
+        """A state in which nothing was read, with a row for each of ``like``, and no memory."""
+        attention = next(iter(self.each_layer())).attention
+        sizes = (2, like.shape[0], attention.num_kv_heads, 0, attention.head_dim)
+        return DecoderState([like.new_zeros(sizes)] * len(self.layers), None)
+
+    def step(self, x: Tensor, state: DecoderState) -> Tensor:
+        """Runs one new position; the state moves on. *Shape:* :math:`(B,1,D)` to the same."""
+        for number, layer in enumerate(self.each_layer()):
+            x = layer.step(x, state.self_cache(number), state.position)
+        state.position += 1
+        out: Tensor = self.norm(x)
         return out

@@ -8,13 +8,9 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
-from textmill.config.component import Component
-from textmill.config.component import Config as BaseConfig
-from textmill.config.validators import require
 from textmill.errors import UserError
-from textmill.models import registries
 
-PositionName = Literal["sinusoidal", "learned", "rotary"]
+PositionName = Literal["sinusoidal", "sinusoidal_tensor2tensor", "learned", "rotary"]
 
 
 def sinusoids(count: int, dim: int, *, variant: Literal["vaswani", "tensor2tensor"]) -> Tensor:
@@ -45,18 +41,11 @@ def sinusoids(count: int, dim: int, *, variant: Literal["vaswani", "tensor2tenso
     return torch.cat([angles.sin(), angles.cos()], dim=1).float()
 
 
-class PositionEncoding(Component, nn.Module):
-    """Base of the position encodings.
-
-    It is built with ``dim``, the features of a token, with ``head_dim``, those of a head, and with
-    ``max_length``, that of the longest sequence.
-    """
-
-    class Config(BaseConfig):
-        """Settings of a position encoding."""
+class PositionEncoding(nn.Module):
+    """Base of the position encodings; ``max_length`` is that of the longest sequence."""
 
     def __init__(self, *, max_length: int) -> None:
-        nn.Module.__init__(self)
+        super().__init__()
         self.max_length = max_length
 
     @abstractmethod
@@ -64,9 +53,6 @@ class PositionEncoding(Component, nn.Module):
         """What is added to the embeddings of positions ``start`` to ``stop`` (not included).
 
         *Shape:* :math:`(T,D)`; None if nothing is.
-
-        Raises:
-            UserError: If ``stop`` is over the longest sequence the model has positions for.
         """
 
     def check(self, length: int) -> None:
@@ -79,23 +65,13 @@ class PositionEncoding(Component, nn.Module):
 
 
 class PositionTable(PositionEncoding):
-    """A table with one row a position; subclasses say where it comes from."""
-
-    class Config(PositionEncoding.Config):
-        """Settings of a table of positions."""
-
-        offset: int = 0
-        """Row of the first position (2 in fairseq's and BART's models, whose row 1 is the
-        padding's)."""
-
-        def __post_init__(self) -> None:
-            require(self, not_negative=["offset"])
+    """A table with one row a position; that of the first is ``offset``."""
 
     table: Tensor
 
-    def __init__(self, config: Config, *, max_length: int) -> None:
+    def __init__(self, *, max_length: int, offset: int) -> None:
         super().__init__(max_length=max_length)
-        self.offset = config.offset
+        self.offset = offset
 
     @override
     def rows(self, start: int, stop: int) -> Tensor:
@@ -103,51 +79,33 @@ class PositionTable(PositionEncoding):
         return self.table[self.offset + start : self.offset + stop]
 
 
-@registries.positions.register("sinusoidal")
 @final
 class SinusoidalPositions(PositionTable):
-    """Fixed sines and cosines, see :func:`sinusoids`; not part of the ``state_dict``.
+    """Fixed sines and cosines, see :func:`sinusoids`; not part of the ``state_dict``."""
 
-    Example:
-        >>> positions = SinusoidalPositions.Config().build(dim=4, head_dim=4, max_length=9)
-        >>> positions.rows(0, 3).shape
-        torch.Size([3, 4])
-    """
-
-    class Config(PositionTable.Config):
-        """Settings of sinusoidal positions."""
-
-        variant: Literal["vaswani", "tensor2tensor"] = "vaswani"
-        """Frequencies: of the paper (also Marian's), or of tensor2tensor (fairseq, NLLB)."""
-
-    def __init__(self, config: Config, *, dim: int, head_dim: int, max_length: int) -> None:
-        del head_dim
-        super().__init__(config, max_length=max_length)
-        table = sinusoids(max_length + config.offset, dim, variant=config.variant)
+    def __init__(
+        self,
+        dim: int,
+        *,
+        max_length: int,
+        offset: int = 0,
+        variant: Literal["vaswani", "tensor2tensor"] = "vaswani",
+    ) -> None:
+        super().__init__(max_length=max_length, offset=offset)
+        table = sinusoids(max_length + offset, dim, variant=variant)
         self.register_buffer("table", table, persistent=False)
 
 
-@registries.positions.register("learned")
 @final
 class LearnedPositions(PositionTable):
-    """One trained vector a position (Gehring et al. 2017; BERT, GPT).
+    """One trained vector a position (Gehring et al. 2017; BERT, GPT)."""
 
-    Example:
-        >>> positions = LearnedPositions.Config(offset=2).build(dim=4, head_dim=4, max_length=9)
-        >>> positions.table.shape
-        torch.Size([11, 4])
-    """
-
-    def __init__(
-        self, config: PositionTable.Config, *, dim: int, head_dim: int, max_length: int
-    ) -> None:
-        del head_dim
-        super().__init__(config, max_length=max_length)
-        self.table = nn.Parameter(torch.empty(max_length + config.offset, dim))
+    def __init__(self, dim: int, *, max_length: int, offset: int = 0) -> None:
+        super().__init__(max_length=max_length, offset=offset)
+        self.table = nn.Parameter(torch.empty(max_length + offset, dim))
         nn.init.normal_(self.table, std=dim**-0.5)
 
 
-@registries.positions.register("rotary")
 @final
 class RotaryPositions(PositionEncoding):
     r"""Turns queries and keys, so that their product knows how far they are apart.
@@ -155,38 +113,21 @@ class RotaryPositions(PositionEncoding):
     Features :math:`i` and :math:`i + K/2` of a head of :math:`K` turn together by the angle
     :math:`p \cdot \mathrm{base}^{-2i/K}` at position :math:`p` (Su et al. 2021, section 3.2; halves
     instead of neighbours are paired, as in GPT-NeoX and Llama). Nothing is added to the embeddings.
-
-    Example:
-        >>> rotary = RotaryPositions.Config().build(dim=4, head_dim=4, max_length=9)
-        >>> q, k = torch.randn(2, 1, 1, 1, 4)
-        >>> products = [(rotary.turned(q, p + 2) * rotary.turned(k, p)).sum() for p in (0, 5)]
-        >>> torch.allclose(*products, atol=1e-5)
-        True
     """
-
-    class Config(PositionEncoding.Config):
-        """Settings of rotary positions."""
-
-        base: float = 10000.0
-        """What the slowest turn follows from: longer sequences ask for more (Llama 3: 500,000)."""
-
-        def __post_init__(self) -> None:
-            if not 1 < self.base < float("inf"):
-                raise UserError(f"base must be over 1 and finite, but is {self.base}.")
 
     cos: Tensor
     sin: Tensor
 
-    def __init__(self, config: Config, *, dim: int, head_dim: int, max_length: int) -> None:
+    def __init__(self, head_dim: int, *, max_length: int, base: float = 10000.0) -> None:
         super().__init__(max_length=max_length)
         if head_dim % 2:
             raise UserError(
                 "Rotary positions turn pairs of features: a head must have an even number, but "
-                f"has {head_dim} (model.dim {dim} over {dim // head_dim} heads)."
+                f"has {head_dim}."
             )
-        self.base = config.base
+        self.base = base
         # float64, as in sinusoids.
-        rates = config.base ** (-torch.arange(0, head_dim, 2, dtype=torch.float64) / head_dim)
+        rates = base ** (-torch.arange(0, head_dim, 2, dtype=torch.float64) / head_dim)
         angles = torch.arange(max_length, dtype=torch.float64)[:, None] * rates
         sin = angles.sin().float()
         self.register_buffer("cos", angles.cos().float().repeat(1, 2), persistent=False)
@@ -202,21 +143,3 @@ class RotaryPositions(PositionEncoding):
         first, second = x.chunk(2, dim=-1)
         swapped = torch.cat([second, first], dim=-1)
         return (x * self.cos[rows] + swapped * self.sin[rows]).to(x.dtype)
-
-
-def named_positions(name: str, *, offset: int = 0) -> PositionEncoding.Config:
-    """What a model's ``positions`` stands for.
-
-    Args:
-        name: A :data:`PositionName`, or ``sinusoidal_tensor2tensor``.
-        offset: Row of the first position, where there is a table.
-    """
-    named: dict[str, PositionEncoding.Config] = {
-        "learned": LearnedPositions.Config(offset=offset),
-        "rotary": RotaryPositions.Config(),
-        "sinusoidal": SinusoidalPositions.Config(offset=offset),
-        "sinusoidal_tensor2tensor": SinusoidalPositions.Config(
-            offset=offset, variant="tensor2tensor"
-        ),
-    }
-    return named[name]

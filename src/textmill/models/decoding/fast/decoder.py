@@ -11,12 +11,11 @@ from torch import Tensor, nn
 from torch.nn.modules.module import _has_any_global_hook
 
 from textmill.models.decoder_state import DecoderMemory
-from textmill.models.decoders.transformer import TransformerDecoder, TransformerDecoderLayer
 from textmill.models.decoding.fast.layer import Affine, FastLayer, norm_of
 from textmill.models.decoding.fast.slot_cache import SlotCache
 from textmill.models.decoding.search_state import Generator
 from textmill.models.layers.attention import CrossAttention, MultiHead, SelfAttention
-from textmill.models.layers.layer import Residual
+from textmill.models.layers.layer import Residual, TransformerDecoder, TransformerDecoderLayer
 from textmill.models.layers.linear import LinearLayer
 from textmill.models.transformer import Transformer
 

@@ -8,13 +8,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from textmill.models.decoders.transformer import TransformerDecoderLayer
 from textmill.models.decoding.fast.slot_cache import SlotCache
 from textmill.models.layers.attention import SelfAttention
 from textmill.models.layers.feed_forward import Mlp
-from textmill.models.layers.layer import Residual
+from textmill.models.layers.layer import Residual, TransformerDecoderLayer
 from textmill.models.layers.linear import LinearLayer
-from textmill.models.layers.norms import LayerNorm
 
 
 @final
@@ -162,7 +160,7 @@ def _residual(
 
 def norm_of(norm: nn.Module) -> Callable[[Tensor], Tensor]:
     """A normalization; the usual one without the way through its module (7 to 4 us)."""
-    if type(norm) is not LayerNorm:
+    if type(norm) is not nn.LayerNorm:
         return norm
     shape, eps = list(norm.normalized_shape), norm.eps
     weight, bias = norm.weight.detach(), norm.bias.detach()

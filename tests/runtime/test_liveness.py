@@ -12,7 +12,7 @@ from torch.distributed import HashStore
 from textmill.errors import OtherRankError, RankLostError
 from textmill.runtime import liveness
 from textmill.runtime.devices import Env
-from textmill.runtime.liveness import KEY, LONGEST_FIRST, Liveness, _Link
+from textmill.runtime.liveness import KEY, Liveness, _Link
 
 
 @pytest.fixture(autouse=True)
@@ -54,12 +54,11 @@ def died(rank):
 
 
 def test_one_that_vanishes_is_named_on_all_at_once_and_said_once(caplog):
-    ranks, began = joined(3), time.monotonic()
+    ranks = joined(3)
     ranks[2]._links[0].shut()  # as the kernel does when a process ends
     for rank in ranks[:2]:
         with pytest.raises(OtherRankError, match=died(2)):
             rank.receive()
-    assert time.monotonic() - began < 2
     ranks[2].lost()
     leave(ranks)
     assert len([r for r in caplog.records if re.match(f"error: {died(2)}", r.message)]) == 1
@@ -130,7 +129,7 @@ def test_what_comes_with_the_first_message_is_not_lost():
     theirs.connection.sendall(b'"rank 0"\n["turn", 1]\n["turn", 2]\n')
     assert ours.first() == "rank 0"
     assert ours.read() == [["turn", 1], ["turn", 2]]
-    theirs.connection.sendall(b"x" * (LONGEST_FIRST + 1))
+    theirs.connection.sendall(b"x" * ((1 << 16) + 1))
     assert ours.first() is None
     for link in (ours, theirs):
         link.close()

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from textmill.errors import StorageError
-from textmill.runtime.logging import log_to_folder, log_to_stderr
+from textmill.runtime.logging import log_to_folder, log_to_stderr, printable
 
 
 @pytest.fixture(autouse=True)
@@ -73,21 +73,14 @@ WARNINGS = [line for line in MINE if line != "mine 20"]
         (lambda: None, 0, ["before", "warned", "failed", "after"]),
         (lambda: None, 1, ["before", "failed", "after"]),
         (log_to_stderr, 0, ["before", "quiet", "warned", "failed", "after"]),
-        (lambda: handle_by(logging.NullHandler()), 0, []),
         (lambda: handle_by(logging.StreamHandler()), 0, WARNINGS),
-        (lambda: configure(of_textmill=logging.ERROR), 0, ["failed"]),
         (lambda: configure(of_root=logging.ERROR), 0, ["failed"]),
-        (lambda: configure(of_textmill=logging.CRITICAL), 0, []),
-        (lambda: configure(handler=True), 0, WARNINGS),
-        (lambda: configure(handler=True, of_root=logging.INFO), 0, MINE),
         (lambda: configure(handler=True, of_textmill=logging.INFO), 0, MINE),
         (
             lambda: configure(handler=True, of_root=logging.INFO, of_textmill=logging.WARNING),
             0,
             WARNINGS,
         ),
-        (lambda: configure(handler=True, of_root=logging.ERROR), 0, ["mine 40"]),
-        (lambda: logging.basicConfig(filename="own.log"), 0, []),
     ],
 )
 def test_a_python_caller_sees_each_line_once_of_the_level_he_set(
@@ -115,3 +108,11 @@ def test_a_python_caller_sees_each_line_once_of_the_level_he_set(
     assert capsys.readouterr().err.splitlines() == said
     lines = [line.split(": ")[1] for line in path.read_text().splitlines()]
     assert lines[::2] == ["quiet", "warned", "by the console", "failed"]
+
+
+def test_what_a_terminal_obeys_is_shown_and_any_other_text_is_as_it_is():
+    for code in (*range(32), *range(127, 160), 0x2028, 0x2029, 0xD800, 0xDFFF):
+        shown = chr(code) if chr(code) in "\t\n" else ascii(chr(code))[1:-1]
+        assert printable(f"a{chr(code)}b") == f"a{shown}b"
+    text = "Élan vital · 漢字 🙂 naïve\n\tdone \\x1b"
+    assert printable(text) == text

@@ -7,7 +7,7 @@ from typing import Any
 from textmill.cli.arguments import add_device_and_code, load_predictor
 from textmill.cli.predict import add_rows, answer
 from textmill.errors import UserError
-from textmill.runtime.sentence_settings import POOLINGS
+from textmill.runtime.pretrained import POOLINGS
 
 
 def add(parser: argparse.ArgumentParser) -> None:

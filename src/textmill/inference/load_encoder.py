@@ -6,8 +6,7 @@ from textmill.models import registries
 from textmill.models.embedding.sentence_encoder import SentenceEncoder
 from textmill.models.encoders.pretrained import PretrainedEncoder
 from textmill.runtime.devices import Env
-from textmill.runtime.pretrained import find_pretrained
-from textmill.runtime.sentence_settings import POOLINGS, longest_text
+from textmill.runtime.pretrained import POOLINGS, find_pretrained, longest_text
 from textmill.tasks.embedding import LONGEST, TextEmbedding
 from textmill.text.tokenizers.pretrained import PretrainedTokenizer
 

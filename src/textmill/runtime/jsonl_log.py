@@ -15,27 +15,21 @@ from textmill.runtime.files import MOST_ITEMS, count_items
 LONGEST_LINE = 64 << 20
 """Bytes of a line that is read."""
 _LOGGER = logging.getLogger("textmill")
-
 _BLOCK = 1 << 16
 
 
 def is_read(line: bytes) -> bool:
-    """Whether a line is one that :func:`read_lines` gives: of bounded bytes, and of items, too.
+    """Whether a line is one that :func:`read_lines` gives: of bounded bytes and items.
 
-    Its items take 200 MB at most. That is enough for four values of each of 260,000 labels.
-
-    Example:
-        >>> is_read(b'{"loss": 0.5}'), is_read(b"[" + b"[]," * (1 << 20) + b"1]")
-        (True, False)
+    Its items take 200 MB at most: enough for four values of each of 260,000 labels.
     """
     return len(line) <= LONGEST_LINE and count_items(line) <= MOST_ITEMS
 
 
 def read_lines(path: Path, most: int | None = None) -> Iterator[dict[str, Any]]:
-    """The objects, all or the first ``most``, of a file of JSON lines.
+    """The objects, all or the first ``most``, of a file of JSON lines; of a missing one none.
 
-    A line that is cut off or damaged is left out, and one that is larger than what is read is, with
-    a warning; where 64 MB were never written, the file ends. One that is missing has no lines.
+    A line that is cut off or damaged is left out, and one that is too large with a warning.
     """
     if not path.is_file():
         return
@@ -49,8 +43,6 @@ def read_lines(path: Path, most: int | None = None) -> Iterator[dict[str, Any]]:
                     *(path, number, f"{LONGEST_LINE:,}", f"{MOST_ITEMS:,}"),
                 )
                 while line and not line.endswith(b"\n"):
-                    if line.count(0) == len(line):
-                        return
                     line = file.readline(LONGEST_LINE)
                 continue
             with suppress(ValueError, RecursionError):
@@ -67,20 +59,7 @@ class JsonlLog:
     well. A line is plain JSON, which has no NaN or infinity.
 
     Raises:
-        StorageError: the file cannot be opened or written; no half line stays behind.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder, JsonlLog(Path(folder) / "log") as log:
-        ...     log.append({"step": 1, "loss": 0.5})
-        ...     kept = log.size
-        ...     log.append({"step": 2, "loss": "NaN"})
-        ...     print((Path(folder) / "log").read_text(), end="")
-        ...     log.truncate_to(kept)
-        ...     log.size
-        {"step": 1, "loss": 0.5}
-        {"step": 2, "loss": "NaN"}
-        25
+        StorageError: The file cannot be opened or written; no half line stays behind.
     """
 
     def __init__(self, path: Path) -> None:
@@ -116,7 +95,6 @@ class JsonlLog:
                 raise
 
     def sync(self) -> None:
-        """Waits until all lines are on the disk."""
         with storing(self.path):
             operations.fsync(self._descriptor)
 
@@ -145,7 +123,6 @@ class JsonlLog:
             operations.fsync(self._descriptor)
 
     def close(self) -> None:
-        """Closes the file; a second call does nothing."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1

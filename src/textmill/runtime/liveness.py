@@ -25,41 +25,39 @@ LOG = logging.getLogger("textmill")
 SILENCE = 15
 """Seconds without an answer after which a machine is taken for gone, or the way to it."""
 GRACE = 8
-"""Seconds in which a rank that learns of another's end is to end in order: afterwards it is ended,
-as it may wait without end for a machine that cannot be reached, or compute for long."""
-PATIENCE = 5.0
-"""Seconds for a connection to be made, and for an answer to what is said first on it."""
-LONGEST_FIRST = 1 << 16
-"""Bytes of it, the name of a machine among them: a stranger may send for ever."""
+"""Seconds that a rank has to end in order once it knows of another's end; then it is ended, as it
+may wait for ever for a machine that cannot be reached."""
+_PATIENCE = 5.0
+"""Seconds for a connection to be made, and for the answer to its first message."""
 KEY = "textmill/liveness"
-END = object()
-"""What follows the last value that is received."""
+_END = object()
+"""Follows the last value that is received."""
 
 
 class Liveness:
     """The connections of all ranks with rank 0, by which each learns of the first that is lost.
 
-    Rank 0 tells what it learns to all. Where this process does not end within :data:`GRACE` seconds
-    of it, it is ended with the exit code of the first.
+    Rank 0 tells what it learns to all. A process that does not end within :data:`GRACE` seconds
+    afterwards is ended with the exit code of the first.
 
     Args:
         env: This process's place.
         store: torch's, which all ranks see. It may hold what an earlier attempt has left.
-        host: Where rank 0 is, where that is known; else its own name for itself is tried.
+        host: The host of rank 0 if it is known; else the name that rank 0 has for itself is tried.
         timeout: Seconds to wait until all ranks are there.
 
     Raises:
-        RankLostError: They are not.
+        RankLostError: They are not there in time.
     """
 
     attempt: str
-    """A name that all ranks of this attempt have, and of no other."""
+    """The name of this attempt, the same on all ranks."""
     error: str | None = None
-    """What was the first to end a rank, once this one has learnt it."""
+    """The first error that ended a rank, once this one knows it."""
     exit_code: int = RankLostError.exit_code
-    """That of the rank that was the first to end."""
+    """Exit code of the rank that ended first."""
     error_before: str | None = None
-    """The same of the attempt before, where a launcher has kept the store; on rank 0 only."""
+    """The error of the attempt before, if a launcher has kept the store; on rank 0 only."""
 
     def __init__(self, env: Env, store: Any, *, host: str | None, timeout: float) -> None:
         self.env, self._store = env, store
@@ -81,8 +79,6 @@ class Liveness:
             target=self._watch, args=(waiting,), name="textmill-liveness", daemon=True
         )
         watch.start()
-
-    # -- how they meet
 
     def _welcome(self, place: str, deadline: float) -> None:
         """Rank 0 waits for all the others."""
@@ -106,16 +102,13 @@ class Liveness:
                     connection, _ = server.accept()
                 except TimeoutError:
                     raise RankLostError(_no_connection(self.env, missing)) from None
-                self._let_in(_Link(connection), place)
-
-    def _let_in(self, link: "_Link", place: str) -> None:
-        said = link.first()  # a stranger, or a rank of an earlier attempt, says something else
-        match said:
-            case [self.attempt, int(rank), str(its_place)] if 0 < rank < self.env.world_size:
-                link.place, self._links[rank] = its_place, link
-                link.send(place)
-            case _:
-                link.close()
+                link = _Link(connection)
+                match link.first():
+                    case [self.attempt, int(rank), str(its_place)] if 0 < rank < size:
+                        link.place, self._links[rank] = its_place, link
+                        link.send(place)
+                    case _:  # a stranger, or a rank of an earlier attempt
+                        link.close()
 
     def _arrive(self, place: str, host: str | None, deadline: float) -> None:
         """Another rank asks the store where rank 0 is, until it finds that of this attempt."""
@@ -123,7 +116,7 @@ class Liveness:
             self.attempt, name, port = json.loads(self._store.get(KEY))
             for where in dict.fromkeys(filter(None, (host, name, "localhost"))):
                 with suppress(OSError):
-                    link = _Link(socket.create_connection((where, port), PATIENCE))
+                    link = _Link(socket.create_connection((where, port), _PATIENCE))
                     link.send([self.attempt, self.env.rank, place])
                     if isinstance(answer := link.first(), str):
                         link.place, self._links[0] = answer, link
@@ -131,8 +124,6 @@ class Liveness:
                     link.close()
             time.sleep(0.1)
         raise RankLostError(_no_connection(self.env, {0}))
-
-    # -- what they say to each other
 
     def send(self, value: Any) -> None:
         """Sends a value, plain as in JSON, from rank 0 to all others, who :meth:`receive` it."""
@@ -145,8 +136,8 @@ class Liveness:
             OtherRankError: A rank was lost meanwhile.
         """
         value = self._turns.get()
-        if value is END:
-            self._turns.put(END)
+        if value is _END:
+            self._turns.put(_END)
             raise self.lost()
         return value
 
@@ -160,18 +151,18 @@ class Liveness:
             self._learn(error, exit_code)
         else:
             self._to_all(["error", [error, exit_code]])
-            self._told.wait(PATIENCE)  # rank 0 says to all who was first
+            self._told.wait(_PATIENCE)  # rank 0 tells all who was first
         if self.error not in (None, error):
             raise self.lost()
         self._ending.set()
 
     def wait(self, seconds: float) -> str | None:
-        """What was the first to end a rank, as soon as it is known; None after so many seconds."""
+        """The first error that ended a rank, as soon as it is known; None after so many seconds."""
         self._told.wait(seconds)
         return self.error
 
     def lost(self) -> OtherRankError:
-        """The error to raise where a rank was lost: the process ends in order from here on."""
+        """The error to raise when a rank was lost: the process ends in order from here on."""
         self._ending.set()
         return OtherRankError(self.error or "Rank 0 has left.", exit_code=self.exit_code)
 
@@ -187,8 +178,6 @@ class Liveness:
             for link in self._links.values():
                 link.send(message)
 
-    # -- the thread that listens
-
     def _watch(self, waiting: selectors.BaseSelector) -> None:
         with waiting:
             while waiting.get_map() and not self._told.is_set():
@@ -196,14 +185,14 @@ class Liveness:
                     if not self._heard(key.data):
                         waiting.unregister(key.fileobj)
         self._told.set()  # where all have left, nobody will say anything any more
-        self._turns.put(END)
+        self._turns.put(_END)
         if self.error is not None and not self._ending.wait(GRACE):
             os._exit(self.exit_code)
         for link in self._links.values():
             link.close()
 
     def _heard(self, rank: int) -> bool:
-        """Does what a rank says; whether there may be more."""
+        """Does what a rank says; returns whether there may be more."""
         messages = self._links[rank].read()
         for kind, value in messages or ():
             if kind == "turn":
@@ -224,7 +213,7 @@ class Liveness:
     def _learn(
         self, error: str, exit_code: int, *, told: bool = False, found: bool = False
     ) -> None:
-        """Keeps the first error; rank 0 hands it on."""
+        """Keeps the first error; rank 0 hands it on, and leaves it to the next attempt."""
         with self._lock:
             if self.error is not None:
                 return
@@ -235,15 +224,15 @@ class Liveness:
         if found or (told and failed and self.env.is_main):  # it says so on its terminal itself
             LOG.error("error: %s", error, extra={"to_file": told})
         if found or self.env.is_main:
-            note = threading.Thread(target=self._note, args=(error,), daemon=True)
-            note.start()
-            note.join(1.0)  # the store may be out of reach
-        self._told.set()
 
-    def _note(self, error: str) -> None:
-        """Leaves the error to the next attempt, where a launcher keeps the store."""
-        with suppress(RuntimeError):
-            self._store.compare_set(self._error_key, "", error)  # the first stays
+            def note() -> None:
+                with suppress(RuntimeError):
+                    self._store.compare_set(self._error_key, "", error)  # the first stays
+
+            thread = threading.Thread(target=note, daemon=True)
+            thread.start()
+            thread.join(1.0)  # the store may be out of reach
+        self._told.set()
 
     @property
     def _error_key(self) -> str:
@@ -262,7 +251,7 @@ class _Link:
 
     def __init__(self, connection: socket.socket) -> None:
         self.connection, self._rest = connection, b""
-        connection.settimeout(PATIENCE)
+        connection.settimeout(_PATIENCE)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         idle = "TCP_KEEPIDLE" if hasattr(socket, "TCP_KEEPIDLE") else "TCP_KEEPALIVE"  # macOS
         third = SILENCE // 3
@@ -276,12 +265,12 @@ class _Link:
                 connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
 
     def send(self, message: Any) -> None:
-        """Sends a message; where that is impossible, :meth:`read` will say so."""
+        """Sends a message; if that is impossible, :meth:`read` will say so."""
         with suppress(OSError):
             self.connection.sendall(json.dumps(message).encode() + b"\n")
 
     def read(self) -> list[Any] | None:
-        """The messages that have come; None where the other end is gone."""
+        """The messages that have come; None if the other end is gone."""
         try:
             data = self.connection.recv(1 << 16)
             *lines, self._rest = (self._rest + data).split(b"\n")
@@ -290,24 +279,22 @@ class _Link:
             return None
 
     def first(self) -> Any:
-        """The first message; None where none comes. What came with it is left for :meth:`read`."""
+        """The first message; None if none comes. What comes with it is left for :meth:`read`."""
         line = b""
-        try:
-            while not line.endswith(b"\n") and len(line) < LONGEST_FIRST:
+        with suppress(OSError, ValueError):
+            while not line.endswith(b"\n") and len(line) < 1 << 16:  # a stranger may send for ever
                 if not (byte := self.connection.recv(1)):
                     return None
                 line += byte
             return json.loads(line)
-        except (OSError, ValueError):
-            return None
+        return None
 
     def shut(self) -> None:
-        """Ends the connection, whose thread may be waiting on it."""
+        """Ends the connection, on which a thread may be waiting."""
         with suppress(OSError):
             self.connection.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Gives the connection back."""
         self.connection.close()
 
 

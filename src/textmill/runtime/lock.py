@@ -32,15 +32,9 @@ class Lock:
     as :func:`~textmill.runtime.disk.outward_links` takes them, may be a link to a place outside.
 
     Raises:
-        InUseError: another process holds it; names that process.
-        StorageError: the folder cannot be written, a part of it is a link to a place outside it, or
+        InUseError: Another process holds it; names that process.
+        StorageError: The folder cannot be written, a part of it is a link to a place outside it, or
             its file system has no locks.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     with Lock(Path(folder)):
-        ...         pass
     """
 
     def __init__(self, folder: Path, written: Mapping[str, bool] | None = None) -> None:
@@ -95,14 +89,7 @@ class Lock:
 
 
 def owner_of(folder: Path) -> str | None:
-    """Who works in a folder, ``host:pid`` where it says so; None where nobody does.
-
-    Nothing is written, and what is no file of a lock does not hang.
-
-    Example:
-        >>> owner_of(Path("/no/such/folder")) is None
-        True
-    """
+    """Who works in a folder, as ``host:pid`` if it says so; None if nobody does."""
     for path, flags in ((folder, _FOLDER_FLAGS), (folder / LOCK_FILE, _FILE_FLAGS)):
         with suppress(OSError):
             descriptor = os.open(path, flags)

@@ -98,10 +98,6 @@ def log_to_stderr(rank: int = 0) -> None:
 
     Rank 0 shows all but what is for debugging, the others errors only, marked with their rank: what
     they read is what rank 0 reads.
-
-    Example:
-        >>> log_to_stderr()
-        >>> logging.getLogger("textmill").propagate = True
     """
     logger = logging.getLogger("textmill")
     for old in [handler for handler in logger.handlers if handler.name == _NAME]:
@@ -112,28 +108,17 @@ def log_to_stderr(rank: int = 0) -> None:
     prefix = "" if rank == 0 else f"[rank {rank}] "
     handler.setFormatter(_Printable(f"{prefix}%(message)s"))
     logger.addHandler(handler)
-    _let_through(logger)
+    if logger.getEffectiveLevel() > logging.INFO:
+        logger.setLevel(logging.INFO)
 
 
 @contextmanager
 def log_to_folder(folder: Path, *, rank: int = 0) -> Iterator[Path]:
-    r"""While the block runs, appends textmill's lines, dated, to the folder's ``log.txt``.
+    """While the block runs, appends textmill's lines, dated, to the folder's ``log.txt``.
 
-    Other ranks than 0 write ``log-<rank>.txt``. The file has all lines from ``INFO`` on. Handlers
-    of the caller get those of the level that he set on the logger ``textmill`` or above it. If no
-    logging is configured, warnings go to stderr, too; of other ranks errors. Yields the file's
-    path.
-
-    Raises:
-        StorageError: the file cannot be opened.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     with log_to_folder(Path(folder)) as path:
-        ...         logging.getLogger("textmill.demo").info("Started.")
-        ...     path.name, path.read_text().endswith("INFO    textmill.demo: Started.\n")
-        ('log.txt', True)
+    Other ranks than 0 write ``log-<rank>.txt``. The file has all lines from ``INFO`` on; the
+    caller's own handlers keep the level of the logger ``textmill``. If no logging is configured,
+    warnings go to stderr, too; of other ranks errors. Yields the file's path.
     """
     path = folder / (LOG_FILE if rank == 0 else f"log-{rank}.txt")
     descriptor = open_in_place(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
@@ -151,7 +136,8 @@ def log_to_folder(folder: Path, *, rank: int = 0) -> Iterator[Path]:
         logger.addHandler(each)
     for users in of_user:
         users.addFilter(filtered)
-    _let_through(logger)
+    if wanted > logging.INFO:
+        logger.setLevel(logging.INFO)
     try:
         yield path
     finally:
@@ -162,8 +148,3 @@ def log_to_folder(folder: Path, *, rank: int = 0) -> Iterator[Path]:
         logger.setLevel(before)
         handler.close()
         stream.close()
-
-
-def _let_through(logger: logging.Logger) -> None:
-    if logger.getEffectiveLevel() > logging.INFO:
-        logger.setLevel(logging.INFO)

@@ -9,17 +9,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-NO_LIMIT = 1 << 60
-"""A limit of a control group from here on is none: version 1 has some 2**63 for it."""
-
 
 def resident() -> int:
-    """Bytes of memory that this process holds now; where only its peak is known, that.
-
-    Example:
-        >>> 1_000_000 < resident() <= 1.1 * peak_resident()
-        True
-    """
+    """Bytes of memory that this process holds now; its peak if only that is known."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
     except (OSError, ValueError, IndexError):
@@ -56,12 +48,7 @@ def room(device: str) -> int | None:
 
 
 def held_words(device: str) -> str:
-    """What has been held so far, and what can still be taken: on CUDA by torch, else by all.
-
-    Example:
-        >>> held_words("cpu")  # doctest: +ELLIPSIS
-        'at most ...B so far...'
-    """
+    """What has been held so far, and what can still be taken: on CUDA by torch, else by all."""
     held, of = peak_resident(), ""
     if device.startswith("cuda"):
         import torch
@@ -131,7 +118,7 @@ def _left(folder: Path) -> int | None:
     ):
         try:
             most = int((folder / limit).read_text())  # "max" is no number: no limit
-            if most >= NO_LIMIT:
+            if most >= 1 << 60:  # none: version 1 has some 2**63 for it
                 continue
             facts = (line.split() for line in (folder / "memory.stat").read_text().splitlines())
             idle = sum(int(value) for name, value in facts if name == cache)
@@ -139,12 +126,6 @@ def _left(folder: Path) -> int | None:
         except (OSError, ValueError):
             continue
     return None
-
-
-M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD = -1, -2, -3
-"""Of ``malloc.h``; the numbers are part of glibc's binary interface."""
-LARGEST_THRESHOLD = 32 * 2**20
-"""The most that glibc takes for M_MMAP_THRESHOLD on a machine of 64 bits."""
 
 
 def keep_memory() -> bool:
@@ -158,27 +139,14 @@ def keep_memory() -> bool:
 
     Returns:
         Whether it was done: on glibc only. Calling it again does no harm.
-
-    Example:
-        >>> keep_memory() == (platform.libc_ver()[0] == "glibc")
-        True
     """
     if platform.libc_ver()[0] != "glibc":
         return False
     mallopt = ctypes.CDLL(None).mallopt
-    settings = (
-        (M_MMAP_THRESHOLD, LARGEST_THRESHOLD),
-        (M_TRIM_THRESHOLD, 2**31 - 1),
-        (M_TOP_PAD, 64 * 2**20),
-    )
+    trim, top_pad, mmap = -1, -2, -3  # of malloc.h: part of glibc's binary interface
+    settings = ((mmap, 32 * 2**20), (trim, 2**31 - 1), (top_pad, 64 * 2**20))
     answers = [mallopt(name, value) for name, value in settings]
     return all(answer == 1 for answer in answers)
-
-
-KERNELS = "ONEDNN_PRIMITIVE_CACHE_CAPACITY"
-"""The variable by which oneDNN is told how many kernels it keeps."""
-FEW = 64
-"""More than a pass through a tagger has of shapes: it is as fast as with 1,024."""
 
 
 def few_kernels() -> None:
@@ -186,11 +154,7 @@ def few_kernels() -> None:
 
     It makes one for each shape and keeps 1,024, with their memory, and texts to answer have other
     lengths in each batch: in 8,000 references a tagger's process came to 650 MB, and so comes to
-    450 in the same time. No effect where the environment has a number, or torch has computed.
-
-    Example:
-        >>> few_kernels()
-        >>> os.environ[KERNELS].isdigit()
-        True
+    450 in the same time. No effect if the environment has a number, or torch has computed.
     """
-    os.environ.setdefault(KERNELS, str(FEW))
+    # 64 are more than a pass through a tagger has of shapes: it is as fast as with 1,024.
+    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")

@@ -1,6 +1,7 @@
 """Pretrained checkpoints: a folder, or a name that the Hugging Face hub gives a folder for."""
 
 import itertools
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -9,14 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from textmill.errors import MissingExtraError, UserError
-from textmill.runtime.files import opened, parse_json
+from textmill.runtime.files import opened, parse_json, read_all
 
 CONFIG, TOKENIZER = "config.json", "tokenizer.json"
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
-SENTENCE_FILES = (
-    *("modules.json", "1_Pooling/config.json"),
-    *("sentence_bert_config.json", "config_sentence_transformers.json"),
-)
+MODULES, POOLING = "modules.json", "1_Pooling/config.json"
+LENGTHS, PROMPTS = "sentence_bert_config.json", "config_sentence_transformers.json"
+SENTENCE_FILES = (MODULES, POOLING, LENGTHS, PROMPTS)
 """What a sentence encoder says of its pooling, of lengths, and of what is put before a text."""
 GENERATION = "generation_config.json"
 GENERATES = ("bad_words_ids", "decoder_start_token_id")
@@ -217,3 +217,85 @@ def _of_hub(name: str, revision: str | None) -> Path:
             "or what the hub has."
         ) from error
     return Path(found)
+
+
+# -- sentence encoders
+
+POOLINGS = {"cls": "first", "max": "max", "mean": "mean"}
+"""What poolings are called in Sentence-BERT's folders, and here."""
+_SET_BOTH = (
+    "Say yourself how its Transformer's vectors are pooled, and whether they are normalized: "
+    "model.pooling.type and model.normalize of a run, --pooling and --normalize (or "
+    "--no-normalize) of textmill embed, pooling and normalize of load_encoder"
+)
+
+
+@dataclass(frozen=True)
+class SentenceSettings:
+    """How a sentence encoder was trained to make one vector of a text."""
+
+    pooling: str
+    """The registered name of the pooling."""
+    normalize: bool
+    """Whether a vector is divided by its length."""
+
+
+def sentence_settings(folder: PretrainedFolder) -> SentenceSettings | None:
+    """Reads ``modules.json`` and what it names; None if a folder has none.
+
+    Raises:
+        UserError: It says something that textmill does not do, such as another layer after the
+            pooling.
+    """
+    if not (folder.path / MODULES).is_file():
+        return None
+    modules = _read(folder, MODULES, list)
+    kinds = [str(each.get("type")).rpartition(".")[2] for each in modules if isinstance(each, dict)]
+    if kinds not in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]):
+        raise UserError(
+            f"{folder.path / MODULES}: wanted a Transformer, a Pooling, and perhaps a Normalize; "
+            f"found {', '.join(kinds) or 'none'}. {_SET_BOTH}."
+        )
+    if _read(folder, LENGTHS, dict).get("do_lower_case") or _read(folder, PROMPTS, dict).get(
+        "default_prompt_name"
+    ):
+        raise UserError(
+            f"{folder.path} needs texts in lower case, or with a prompt before each, which "
+            f"textmill does not do. Write them in that way. {_SET_BOTH}."
+        )
+    told = _read(folder, POOLING, dict)
+    before = "pooling_mode_"
+    modes = told.get("pooling_mode")
+    if modes is None:
+        modes = [name for name, on in told.items() if name.startswith(before) and on is True]
+    modes = [modes] if isinstance(modes, str) else modes if isinstance(modes, list) else []
+    found = [str(mode).removeprefix(before).removesuffix("_tokens") for mode in modes]
+    found = ["cls" if name == "cls_token" else name for name in found]
+    if len(found) != 1 or found[0] not in POOLINGS:
+        raise UserError(
+            f"{folder.path / POOLING}: wanted one of the poolings {', '.join(POOLINGS)}; found "
+            f"{', '.join(found) or 'none'}. {_SET_BOTH}."
+        )
+    return SentenceSettings(POOLINGS[found[0]], "Normalize" in kinds)
+
+
+def longest_text(folder: PretrainedFolder) -> int | None:
+    """The most tokens that a folder says a text may have, marks included; None: it says none."""
+    said = (
+        _read(folder, LENGTHS, dict).get("max_seq_length"),
+        _read(folder, "tokenizer_config.json", dict).get("model_max_length"),
+    )  # a tokenizer without a limit says 10 to the 30th
+    return next((n for n in said if isinstance(n, int) and 0 < n < 1 << 30), None)
+
+
+def _read(folder: PretrainedFolder, name: str, kind: type) -> Any:
+    """A file of settings; empty if it is not there."""
+    path = folder.path / name
+    if not path.is_file():
+        return kind()
+    # the hub's cache has links
+    data = read_all(path, 1 << 20, UserError, name=str(path), links=True)
+    found = parse_json(data, str(path), UserError)
+    if not isinstance(found, kind):
+        raise UserError(f"{path}: wanted {kind.__name__}, found {json.dumps(found):.60}.")
+    return found

@@ -19,10 +19,8 @@ LAST_END = "TEXTMILL_LAST_END"
 
 T = TypeVar("T")
 
-GROUP_TIMEOUT = 1800.0
+_GROUP_TIMEOUT = 1800.0
 """Seconds for one exchange: one rank may save or compute a metric while the others wait."""
-NOTICE = 1.0
-"""Seconds within which all know that a process has ended, which is mostly at once."""
 
 _JOINED: "list[Ranks]" = []
 
@@ -52,7 +50,9 @@ class Ranks:
         (1, False, ['a'], tensor(2.))
     """
 
-    def __init__(self, env: Env, *, url: str | None = None, timeout: float = GROUP_TIMEOUT) -> None:
+    def __init__(
+        self, env: Env, *, url: str | None = None, timeout: float = _GROUP_TIMEOUT
+    ) -> None:
         self.env = env
         self._started = False
         self._dist: Any = None
@@ -104,7 +104,6 @@ class Ranks:
 
     @property
     def size(self) -> int:
-        """How many ranks there are."""
         return self.env.world_size
 
     def sum_(self, tensor: "Tensor") -> "Tensor":
@@ -175,8 +174,7 @@ class Ranks:
 
     def barrier(self) -> None:
         """Waits until all ranks are here."""
-        if self.size > 1:
-            self.any(False)  # works on every backend, without a device to name
+        self.any(False)  # works on every backend, without a device to name
 
     @contextmanager
     def main_first(self) -> Iterator[None]:
@@ -188,53 +186,45 @@ class Ranks:
         Raises:
             OtherRankError: on the others, when the block failed on rank 0.
         """
-        if self.size == 1 or self.env.is_main:
-            yield  # where it fails, the error is told to all by the end of the group
-            self._send(None)
+        if self.env.is_main:
+            yield  # if it fails, the end of the group tells the error to all
+            self.from_main(lambda: None)
         else:
-            self._receive()
+            self.from_main(lambda: None)
             yield
 
     def from_main(self, make: Callable[[], T]) -> T:
         """What rank 0 makes, plain as in JSON, on all ranks.
 
         Raises:
-            OtherRankError: on the others, when it failed on rank 0.
+            OtherRankError: On the others, when it failed on rank 0.
         """
-        return self._send(make()) if self.env.is_main else self._receive()
-
-    def _send(self, value: T) -> T:
+        if not self.env.is_main:
+            assert self._liveness is not None, "rank 0 alone is a world"
+            value: T = self._liveness.receive()
+            return value
+        value = make()
         if self._liveness is not None:
             self._liveness.send(value)
         return value
 
-    def _receive(self) -> Any:
-        assert self._liveness is not None, "rank 0 alone is a world"
-        return self._liveness.receive()
-
-    # -- how they end
-
     @contextmanager
     def _exchanging(self) -> Iterator[None]:
-        """Turns what torch raises where the others cannot be reached into our error."""
+        """Turns what torch raises when the others cannot be reached into our error."""
         try:
             yield
         except TextmillError:
             raise
         except RuntimeError as error:  # of gloo, NCCL and the store
-            raise self._lost(error) from error
-
-    def _lost(self, error: RuntimeError) -> RankLostError:
-        """What became of the others: the error that one has told, or who has died."""
-        if self._liveness is None:
-            return RankLostError(
-                f"Rank {self.env.rank} of {self.size} found no connection to the others: {error}\n"
-                "Start as many processes as WORLD_SIZE says, all of which reach MASTER_ADDR and "
-                "MASTER_PORT."
-            )
-        if self._liveness.wait(SILENCE + GRACE / 2):
-            return self._liveness.lost()
-        return RankLostError(f"The other ranks cannot be reached any more: {error}")
+            if self._liveness is None:
+                raise RankLostError(
+                    f"Rank {self.env.rank} of {self.size} found no connection to the others: "
+                    f"{error}\nStart as many processes as WORLD_SIZE says, all of which reach "
+                    "MASTER_ADDR and MASTER_PORT."
+                ) from error
+            if self._liveness.wait(SILENCE + GRACE / 2):
+                raise self._liveness.lost() from error
+            raise RankLostError(f"The other ranks cannot be reached any more: {error}") from error
 
     def close(self) -> None:
         """Ends the process group if this object started it."""
@@ -257,7 +247,7 @@ class Ranks:
         try:
             if not in_order and self._liveness and not isinstance(error, OtherRankError):
                 if isinstance(error, RuntimeError):  # it may be torch's, of one that has just died
-                    self._liveness.wait(NOTICE)
+                    self._liveness.wait(1.0)  # mostly all know at once that a process has ended
                 who = "" if isinstance(error, RankLostError) else f"Rank {self.env.rank} failed: "
                 code = 130 if isinstance(error, KeyboardInterrupt) else 1
                 said = str(error) or type(error).__name__

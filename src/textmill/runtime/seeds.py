@@ -32,14 +32,6 @@ def seed_all(seed: int, step: int) -> None:
 
     Costs 4 microseconds on a CPU. CUDA is seeded only once it is in use. Ranks that must differ
     pass ``fold(seed, rank)``.
-
-    Example:
-        >>> import torch
-        >>> seed_all(1, 5)
-        >>> first = torch.rand(3)
-        >>> seed_all(1, 5)
-        >>> torch.equal(first, torch.rand(3))
-        True
     """
     import torch  # fold is used where torch is not
 
@@ -52,15 +44,7 @@ def seed_all(seed: int, step: int) -> None:
 
 
 class HostRandom:
-    """The state of the global generators of ``random`` and numpy, for code that draws from them.
-
-    Example:
-        >>> state = HostRandom().state_dict()
-        >>> first = random.random()
-        >>> HostRandom().load_state_dict(state)
-        >>> random.random() == first
-        True
-    """
+    """The state of the global generators of ``random`` and numpy, for code that draws from them."""
 
     def state_dict(self) -> dict[str, Any]:
         """Numbers, strings and lists only: it can be written as JSON."""

@@ -59,14 +59,7 @@ class StopSignals:
 
 
 def ask_to_stop(number: int) -> None:
-    """Asks what this process runs to stop, as if the signal had come to it.
-
-    Example:
-        >>> with StopSignals() as stop:
-        ...     ask_to_stop(signal.SIGINT)
-        ...     stop.received == signal.SIGINT
-        True
-    """
+    """Asks what this process runs to stop, as if the signal had come to it."""
     for listening in _LISTENING:
         listening.received = listening.received or number
 

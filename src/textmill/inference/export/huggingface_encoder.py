@@ -23,7 +23,7 @@ from textmill.models.encoders.pretrained import PretrainedEncoder
 from textmill.models.pretrained import pretrained_config
 from textmill.runtime.disk import HashingFile
 from textmill.runtime.files import write_file
-from textmill.runtime.sentence_settings import LENGTHS, MODULES, POOLING
+from textmill.runtime.pretrained import LENGTHS, MODULES, POOLING
 from textmill.tasks.column_task import ColumnsTask
 from textmill.tasks.regression import DocumentRegression, PairRegression
 from textmill.tasks.task import Row

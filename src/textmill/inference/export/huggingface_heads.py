@@ -17,7 +17,7 @@ from textmill.models.encoders.pretrained import PretrainedEncoder
 from textmill.models.pairs import PairClassifier, PairRegressor
 from textmill.models.poolings import Pooler
 from textmill.models.tagger import Tagger
-from textmill.runtime.sentence_settings import POOLINGS
+from textmill.runtime.pretrained import POOLINGS
 from textmill.tasks.classification import DocumentClassification, PairClassification
 from textmill.tasks.column_task import ColumnsTask
 from textmill.tasks.regression import DocumentRegression, PairRegression

@@ -17,8 +17,7 @@ from textmill.models.encoders.sequence import SequenceEncoder
 from textmill.models.layers.word_embeddings import WordEmbedding
 from textmill.models.poolings import Pooling
 from textmill.models.vocabulary import HasVocabInfo
-from textmill.runtime.pretrained import find_pretrained
-from textmill.runtime.sentence_settings import SentenceSettings, sentence_settings
+from textmill.runtime.pretrained import SentenceSettings, find_pretrained, sentence_settings
 
 
 @registries.models.register("sentence_encoder")

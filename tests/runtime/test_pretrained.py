@@ -6,8 +6,12 @@ from pathlib import Path
 import pytest
 
 from textmill.errors import UserError
-from textmill.runtime.pretrained import PretrainedFolder
-from textmill.runtime.sentence_settings import SentenceSettings, longest_text, sentence_settings
+from textmill.runtime.pretrained import (
+    PretrainedFolder,
+    SentenceSettings,
+    longest_text,
+    sentence_settings,
+)
 
 
 def write(folder: Path, pooling: object, *, kinds: str = "Transformer Pooling", **told: object):

@@ -44,7 +44,8 @@ def trained(experiment: str, every: list[Row], *, seed: int, folder: Path) -> Ev
         do(self, before, now)
         if len(self.selection.history) > count:
             valid, test = (
-                self.evaluator.evaluate(d, step=now.steps) for d in (self.valid, self.test)
+                self.evaluator.evaluate(self.data.held_out(split), step=now.steps)
+                for split in ("valid", "test")
             )
             values = valid.values
             found.append((values["accuracy"], values["loss"], test.values["accuracy"]))

@@ -59,7 +59,7 @@ def test_a_batch_doubles_until_memory_runs_out_and_leaves_no_trace(
     assert found == largest_that_fits(
         task,
         made.data.data,
-        numbers=made.updates.autocast,
+        numbers=made.updates.arithmetic.autocast,
         checkpointing=False,
         besides=10**6,
         most=most,

@@ -85,7 +85,7 @@ def test_a_compiled_run_goes_on_from_a_plain_one(bench, graphs):
 def test_the_kernels_of_torchs_compiler_give_the_same_loss_and_gradients(bench):
     here = bench.but(dropout=0.0, valid_data=None, test_data=None)
     trainer = here.make(compile=True)
-    batches = [next(trainer.data).batches[0] for _ in range(4)]
+    batches = [next(trainer.data.first.groups)[0] for _ in range(4)]
     module, task = trainer.task.module, trainer.task
 
     def measured():

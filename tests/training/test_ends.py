@@ -18,7 +18,7 @@ from textmill.tasks import Loss, Translation
 from textmill.tasks.batches.user_batches import ready_batches
 from textmill.training import Callback, Cosine, Every, InverseSquareRoot, Selection
 from textmill.training.progress import Progress, Until
-from textmill.training.updates import RunningLoss
+from textmill.training.running_loss import RunningLoss
 
 
 class Adverse(Translation):

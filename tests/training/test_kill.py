@@ -160,7 +160,7 @@ def test_batches_in_a_list_are_resumed_by_their_number(bench):
         train_data=lambda: given, task_class=DrawsInStep, trainer={"save_every": Every(1)}
     )
     prove(here, (1, 3, 8))
-    data = here.make().data
+    data = here.make().data.first.groups
     next(data)
     assert data.state_dict()["data"] == {"epoch": 0, "position": 2}
 

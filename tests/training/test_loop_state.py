@@ -8,7 +8,7 @@ import torch
 
 from textmill.tasks import Loss
 from textmill.training.progress import Clock, Progress, Until
-from textmill.training.updates import MOST_PENDING, RunningLoss
+from textmill.training.running_loss import MOST_PENDING, RunningLoss
 
 
 def losses(number, **kinds):

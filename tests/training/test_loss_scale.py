@@ -28,7 +28,7 @@ def test_a_scaled_loss_gives_the_gradients_of_the_loss(bench, monkeypatch):
     plain = bench.but(folder=bench.folder / "plain").make(max_steps=4)
     plain.fit()
     scaled = bench.but(folder=bench.folder / "scaled").make(max_steps=4)
-    scaled.updates.loss_scale = LossScale("fp16")
+    scaled.updates.arithmetic.scale = LossScale("fp16")
     scaled.fit()
     wanted, found = outcome(plain), outcome(scaled)
     for part in ("model", "optimizer", "last"):
@@ -74,7 +74,10 @@ def test_a_killed_run_is_the_undisturbed_one(bench):
         resumed = killed.make()
         resumed.fit()
         assert differences(outcome(whole), outcome(resumed)) == []
-        assert resumed.updates.loss_scale.state_dict() == whole.updates.loss_scale.state_dict()
+        assert (
+            resumed.updates.arithmetic.scale.state_dict()
+            == whole.updates.arithmetic.scale.state_dict()
+        )
 
 
 def test_at_its_least_the_gradient_itself_is_broken(bench, monkeypatch):

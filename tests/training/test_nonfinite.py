@@ -55,11 +55,11 @@ def poisoned(bench, monkeypatch, request):
 def broken(bench):
     """The steps with the poisoned row, and the trainer's data as it is drawn."""
     trainer = bench.but(folder=bench.folder / "drawn").make()
-    groups = [next(trainer.data) for _ in range(STEPS)]
+    groups = [trainer.data.group(step) for step in range(1, STEPS + 1)]
     return [
         step
         for step, group in enumerate(groups, 1)
-        if any(13 in batch.rows for batch in group.batches)
+        if any(13 in taken.batch.rows for taken in group.batches)
     ]
 
 
@@ -125,7 +125,7 @@ def test_a_roll_back_goes_to_the_last_evaluation_and_on_with_the_data_after(pois
         def start(self, progress):
             assert progress.steps == saved
             for _ in range(first - saved):
-                next(other.data)
+                next(other.data.first.groups)
 
     other = by_hand.make(Forward(), max_steps=until)
     other.fit()

@@ -112,6 +112,6 @@ def test_auto_on_a_cpu_is_the_float32_run(bench):
     for precision in ("fp32", "auto"):
         trainer = bench.but(folder=bench.folder / precision).make(precision=precision)
         trainer.fit()
-        assert trainer.updates.precision == "fp32"
+        assert trainer.updates.arithmetic.numbers == "fp32"
         found.append(outcome(trainer))
     assert differences(*found) == []

@@ -15,7 +15,6 @@ from tests.recipes.local_data import write_data
 from textmill.recipes.planning import plan_recipe
 from textmill.runtime.seeds import seed_everything
 from textmill.tasks.batches.real_places import at_places, real_places
-from textmill.tasks.task import loss_of
 
 WORDS = ["trainer.max_steps=3", "reporters.console=false", "reporters.html=false"]
 LSTM = ["to the host", "back", "to the host"]
@@ -71,19 +70,17 @@ def waits(name: str, folder) -> list[str]:
     session = planned.start(folder, "train", "cpu")
     seed_everything(1)
     trainer = session.get("trainer")
-    batch = next(trainer.data).batches[0]
+    group = trainer.data.group(1)
     updates, module = trainer.updates, trainer.task.module.to("meta")
-    updates._zero = updates._zero.to("meta")
+    updates.zero = updates.zero.to("meta")
     updates.parameters = [*module.parameters()]  # others, which the optimizer then has
     # torch has no fused kernel for this device.
-    group = {"params": updates.parameters, "fused": False}
-    trainer.optimizer.param_groups[:] = [{**trainer.optimizer.param_groups[0], **group}]
+    settings = {"params": updates.parameters, "fused": False}
+    trainer.optimizer.param_groups[:] = [{**trainer.optimizer.param_groups[0], **settings}]
     updates.base_lrs = updates.base_lrs[:1]
     updates.weights.begin()
-    updates.begin(0, batches=1)
     with Waits() as counted:
-        updates.backward(loss_of(trainer.task, batch))
-        gradient = updates.gradient(len(batch), 0.0)
+        gradient = updates.gradient(group, step=1)
         updates.apply(gradient, step=1, total=3, history=())
     return counted.found
 

@@ -22,7 +22,7 @@ from textmill.run_folder.record import flat
 from textmill.runtime.files import sha256
 from textmill.text.processors.text_processor import TextProcessor
 from textmill.training.loop import Trainer
-from textmill.training.precision import settled
+from textmill.training.precision import Arithmetic, settled
 
 LOG = logging.getLogger("textmill")
 
@@ -214,8 +214,7 @@ def settle_precision(trainer: Any, folder: RunFolder) -> dict[str, str]:
     asked, device = trainer.config.precision, str(trainer.task.device)
     before = folder.info.get("precision")
     precision = settled(asked, device, recorded=before)
-    if precision != trainer.updates.precision:
-        trainer.updates.compute_in(precision)
+    trainer.updates.arithmetic = Arithmetic(precision, device)
     if asked == "auto" and (precision, device) != ("fp32", "cpu"):
         since = "" if before is None else ", as when this run began"
         LOG.info("trainer.precision=auto: %s on %s%s.", precision, device, since)

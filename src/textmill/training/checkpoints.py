@@ -86,7 +86,8 @@ class RunCheckpoints(Checkpoints):
 
     def roll_back(self, parts: Mapping[str, Stateful]) -> bool:
         """Goes back to the target, with the data where it is; tells whether it is the best step."""
-        seconds, left = self.clock.seconds, dict.fromkeys(GOING_ON, Untouched())
+        seconds = self.clock.seconds
+        left = {name: Untouched() for name in parts if name.partition(".")[0] in GOING_ON}
         shares = shares_of(self.ranks, {**parts, **left})
         with self.ranks.main_first():
             step = self.restore(shares, step=self.nonfinite.target)

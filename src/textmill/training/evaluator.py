@@ -1,8 +1,10 @@
 """Evaluations in the middle of a run: they leave no trace in what the training goes on with."""
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -10,12 +12,15 @@ from textmill.runtime.seeds import HostRandom, fold, seed_all
 from textmill.tasks.evaluation import Evaluation, evaluate
 from textmill.tasks.task import Batches, Task
 from textmill.training.blocks import eager
-from textmill.training.stopping import Stops
+from textmill.training.progress import Stops
 from textmill.training.trainer_config import TrainerConfig
+
+HeldOut = tuple[str, Task, Batches]
+"""The name of a source, its task, and what it is measured on."""
 
 
 class Evaluator:
-    """Evaluates a run's module, which has the weights that are ``served`` meanwhile.
+    """Evaluates what a run trains, which has the weights that are ``served`` meanwhile.
 
     Signals are looked for before each batch: one that comes leads out of the evaluation.
     """
@@ -24,21 +29,47 @@ class Evaluator:
         self,
         config: TrainerConfig,
         *,
-        task: Task,
         served: Callable[[], AbstractContextManager[None]],
         stops: Stops,
     ) -> None:
-        self.config, self.task, self.served, self.stops = config, task, served, stops
+        self.config, self.served, self.stops = config, served, stops
 
-    def evaluate(self, batches: Batches, *, step: int) -> Evaluation:
+    def evaluate(self, held_out: Iterable[HeldOut], *, step: int) -> Evaluation:
         """Evaluates after a number of steps; everything is as it was when this ends.
+
+        Of several sources the values are those of all, by ``source/value``, and each row says of
+        which source it is.
 
         Raises:
             StopAsked: A signal asked the run to stop.
         """
-        place = isolated_rng(batches, seed=self.config.seed, step=step)
-        with place, self.served(), eager(use=self.config.compile):
-            return evaluate(self.task, batches, poll=self.stops.poll, ranks=self.stops.ranks)
+        made = []
+        for name, task, batches in held_out:
+            place = isolated_rng(batches, seed=self.config.seed, step=step)
+            with place, self.served(), eager(use=self.config.compile):
+                found = evaluate(task, batches, poll=self.stops.poll, ranks=self.stops.ranks)
+            made.append(_named(found, name) if name else found)
+        first, *others = made
+        for other in others:
+            mappings = ("values", "directions", "details", "errors")
+            joined = {of: {**getattr(first, of), **getattr(other, of)} for of in mappings}
+            rows, remarks = [*first.rows, *other.rows], (*first.remarks, *other.remarks)
+            first = replace(first, rows=rows, remarks=remarks, **joined)
+        return first
+
+
+def _named(found: Evaluation, source: str) -> Evaluation:
+    def named(values: Mapping[str, Any]) -> dict[str, Any]:
+        return {f"{source}/{name}": value for name, value in values.items()}
+
+    return Evaluation(
+        values=named(found.values),
+        directions=named(found.directions),
+        details=named(found.details),
+        rows=[{"source": source, **row} for row in found.rows],
+        remarks=tuple(f"{source}: {remark}" for remark in found.remarks),
+        errors=named(found.errors),
+    )
 
 
 @contextmanager

@@ -36,10 +36,9 @@ from textmill.text.columns.numbers import NumberColumn
 from textmill.text.features.labels import Labels
 from textmill.training.loop import Trainer
 from textmill.training.observers import Callback
-from textmill.training.progress import Progress
+from textmill.training.progress import Progress, StopAsked
 from textmill.training.schedules.decay import Constant
 from textmill.training.selection import Selection
-from textmill.training.stopping import StopAsked
 
 LOG = logging.getLogger("textmill")
 
@@ -119,7 +118,8 @@ class LinearTrainer(Trainer):
     @override
     def step(self, before: Progress) -> Progress:
         """Solves the model of all rows, and reports how; a signal is heard between two costs."""
-        place = self.data.state_dict()
+        groups = self.data.first.groups
+        place = groups.state_dict()
         try:
             rows, batches = self._read(before.epochs)
             solver, wanted = self.solver_of(batches), self.solving
@@ -132,7 +132,7 @@ class LinearTrainer(Trainer):
                 tried=self._tried(solver),
             )
         except StopAsked:
-            self.data.load_state_dict(place)  # the same command reads the rows again
+            groups.load_state_dict(place)  # the same command reads the rows again
             raise
         weights, bias = (torch.from_numpy(part).float() for part in model)
         self.module.assign(weights, bias)
@@ -158,9 +158,9 @@ class LinearTrainer(Trainer):
         assert isinstance(task, ColumnsTask), "others are refused at the beginning"
         read = -1
         while read <= epochs:
-            group = next(self.data)
-            read = group.epochs
-            for batch in group.batches:
+            group = next(self.data.first.groups)
+            read = self.data.epochs
+            for batch in group:
                 texts, beside = task.inputs(batch)
                 found = self.module.features(*texts, **beside)
                 at, places, values = (part.cpu().numpy() for part in found)

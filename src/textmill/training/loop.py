@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Iterable, Sequence
 from contextlib import closing
-from typing import Any
+from typing import Any, Self, cast
 
 import torch
 
@@ -14,10 +14,10 @@ from textmill.tasks.task import Task
 from textmill.training.checkpoints import RunCheckpoints
 from textmill.training.evaluator import Evaluator
 from textmill.training.observers import Callback, Observers
-from textmill.training.progress import Clock, Progress
-from textmill.training.run_setup import RunData, checked_start, kernels, selection_for
+from textmill.training.progress import Clock, Progress, StopAsked, Stops
+from textmill.training.run_setup import checked_start, kernels, selection_for, total_steps
 from textmill.training.schedules.schedule import Schedule
-from textmill.training.stopping import StopAsked, Stops
+from textmill.training.sources import JointTask, Source, Sources
 from textmill.training.trainer_config import TrainerConfig
 from textmill.training.updates import Updates
 
@@ -25,7 +25,7 @@ LOG = logging.getLogger("textmill")
 
 
 class Trainer(Component):
-    """Drives one task over one data stream; owns no model code and no format of a file.
+    """Drives tasks over their data; owns no model code and no format of a file.
 
     Whatever must survive a crash is listed in :attr:`parts`; nothing else here is state. Killed
     anywhere and started again, a run ends with bitwise the same weights, metrics and predictions as
@@ -52,24 +52,75 @@ class Trainer(Component):
         valid_data: Iterable[Any] | None = None,
         test_data: Iterable[Any] | None = None,
     ) -> None:
+        only = Source(task=task, train_data=train_data, valid_data=valid_data, test_data=test_data)
+        self._set_up(config, [only], task, optimizer, lr_scheduler, reporters, callbacks, env, xp)
+
+    @classmethod
+    def of_sources(
+        cls,
+        config: Config,
+        sources: Sequence[Source],
+        *,
+        optimizer: torch.optim.Optimizer,
+        lr_scheduler: Schedule,
+        env: Env,
+        xp: Experiment,
+        reporters: Sequence[Reporter] = (),
+        callbacks: Sequence[Callback] = (),
+    ) -> Self:
+        """A trainer of several tasks, whose modules may share parts; it is made in code.
+
+        The optimizer has the parameters of all. Values are named by their source, as ``tags/loss``;
+        ``trainer.selection.metric`` names one of them.
+        """
+        trainer, task = cls.__new__(cls), cast("Task", JointTask(sources))
+        trainer._set_up(
+            config, sources, task, optimizer, lr_scheduler, reporters, callbacks, env, xp
+        )
+        return trainer
+
+    def _set_up(
+        self,
+        config: Config,
+        given: Sequence[Source],
+        task: Task,
+        optimizer: torch.optim.Optimizer,
+        schedule: Schedule,
+        reporters: Sequence[Reporter],
+        callbacks: Sequence[Callback],
+        env: Env,
+        xp: Experiment,
+    ) -> None:
         self.config, self.task, self.xp = config, task, xp
-        self.schedule, self.optimizer = lr_scheduler, optimizer
+        self.schedule, self.optimizer = schedule, optimizer
         task.module.to(env.device)
         self.clock = Clock(config.until)
         self.updates = Updates(
-            config, task=task, optimizer=optimizer, schedule=lr_scheduler, env=env
+            config,
+            task=task,
+            optimizer=optimizer,
+            schedule=schedule,
+            env=env,
+            clock=self.clock,
+            sources=[source.name for source in given],
         )
-        given = {"train_data": train_data, "valid_data": valid_data, "test_data": test_data}
-        data = RunData(config, task=task, shared_by=self.updates, **given)
-        self.data, self.valid, self.test = data.train, data.valid, data.test
-        self.total = data.total
-        seen: dict[str, Any] = {"clock": self.clock, "data": self.data, "total": self.total}
         ranks = self.updates.ranks
+        self.data = Sources(config, given, ranks=ranks, together=self.updates.together)
+        self.valid, self.test = self.data.first.valid, self.data.first.test
+        self.measured = self.data.held_out("valid")
+        one = len(given) == 1
+        self.total = total_steps(config, self.data.data) if one else config.until.steps
+        seen: dict[str, Any] = {"clock": self.clock, "data": self.data, "total": self.total}
         self.audience = Observers(reporters, callbacks, **seen, ranks=ranks)
         self.initial = checked_start(
-            config, task=task, schedule=lr_scheduler, data=data, folder=xp.folder
+            config,
+            task=task,
+            schedule=schedule,
+            total=self.total,
+            measured=bool(self.measured),
+            folder=xp.folder,
         )
-        self.selection = None if self.valid is None else selection_for(config, task)
+        self.selection = selection_for(config, task) if self.measured else None
         self.checkpoints = RunCheckpoints(
             xp.folder,
             keep=config.keep,
@@ -80,7 +131,7 @@ class Trainer(Component):
             ranks=ranks,
         )
         self.stops = Stops(ranks)
-        self.evaluator = Evaluator(config, task=task, served=self.updates.served, stops=self.stops)
+        self.evaluator = Evaluator(config, served=self.updates.served, stops=self.stops)
         self.summary: dict[str, Any] = {}
 
     def fit(self) -> Progress:
@@ -108,34 +159,24 @@ class Trainer(Component):
     def step(self, before: Progress) -> Progress:
         """Takes one optimizer step on the next group of batches (gradient accumulation)."""
         began, number = self.clock.seconds, before.steps + 1
-        group = next(self.data)
-        self.updates.begin(before.steps, batches=len(group.batches))
-        for batch in group.batches:
-            with self.updates.autocast:
-                loss = self.updates.loss(batch, self.data.data)
-            self.updates.backward(loss)  # gradients of a sum ...
-        own = sum(self.task.batch_size(batch) for batch in group.own)
-        # ... of a mean over all ranks and batches
-        gradient = self.updates.gradient(own, self.clock.seconds)
+        gradient = self.updates.gradient(self.data.group(number), step=number)
         if gradient.finite:
             history = self.selection.losses if self.selection else ()
             self.updates.apply(gradient, step=number, total=self.total, history=history)
-        else:
-            rows = (row for batch in group.own for row in self.data.data.examples(batch))
-            if self.updates.handle_nonfinite(gradient, step=number, examples=rows):
-                return self.roll_back()
-        self.updates.running_loss.took(own, seconds=self.clock.seconds - began)
+        elif self.updates.handle_nonfinite(gradient, step=number):
+            return self.roll_back()
+        self.updates.took(self.clock.seconds - began)
         examples = before.examples + gradient.examples
-        return Progress(number, group.epochs, examples, gradient.seconds)
+        return Progress(number, self.data.epochs, examples, gradient.seconds)
 
     def do_what_is_due(self, before: Progress, now: Progress) -> None:
         """Evaluates, reports and saves what fell due between the two; nothing is done by halves."""
         config, last = self.config, self.ended(now)
         evaluation = None
-        if self.valid is not None and (last or config.evaluate_every.due(before, now)):
-            evaluation = self.evaluator.evaluate(self.valid, step=now.steps)
+        if self.measured and (last or config.evaluate_every.due(before, now)):
+            evaluation = self.evaluator.evaluate(self.measured, step=now.steps)
         due = last or evaluation or config.report_every.due(before, now)
-        if due and self.updates.running_loss.steps:
+        if due and self.updates.steps:
             self.audience.report("train", now, *self.updates.pop())
         best = False
         if evaluation and self.selection:
@@ -163,7 +204,7 @@ class Trainer(Component):
         parts = {
             **self.updates.parts,
             **self.task.parts,
-            "data": self.data,
+            **self.data.parts,
             "clock": self.clock,
             "reporters": self.audience.reporters,
             "random": self.updates.random,  # after the data, which may draw on the way to its place
@@ -224,8 +265,8 @@ class Trainer(Component):
             if used != step:
                 summary["weights"] = {"step": used}
         self.checkpoints.save_modules(self.config.save_modules, step=used)
-        if self.test is not None:
-            evaluation = self.evaluator.evaluate(self.test, step=now.steps)
+        if tested := self.data.held_out("test"):
+            evaluation = self.evaluator.evaluate(tested, step=now.steps)
             self.audience.evaluated("test", now, evaluation, kept=True)
             summary["test"] = dict(evaluation.values)
             remarks = evaluation.remarks

@@ -16,8 +16,8 @@ from textmill.runtime.memory import held_words
 from textmill.runtime.ranks import Ranks
 from textmill.tasks.evaluation import Evaluation
 from textmill.tasks.task import Task
-from textmill.training.accumulation import Groups
 from textmill.training.progress import Clock, Progress
+from textmill.training.sources import Sources
 
 LOG = logging.getLogger("textmill")
 
@@ -96,7 +96,7 @@ class Observers:
         callbacks: Sequence[Callback],
         *,
         clock: Clock,
-        data: Groups,
+        data: Sources,
         total: int | None,
         ranks: Ranks,
     ) -> None:

@@ -1,7 +1,7 @@
 """Types of the numbers in a training step, and the factor on the loss of a run in fp16."""
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Literal
 
@@ -10,6 +10,7 @@ from torch import Tensor
 
 from textmill.checkpoint.parts import Stateful
 from textmill.errors import UserError
+from textmill.tasks.task import Loss
 
 Numbers = Literal["fp32", "bf16", "fp16"]
 Precision = Literal["auto", "fp32", "bf16", "fp16"]
@@ -66,6 +67,34 @@ def autocast(precision: Numbers, device: str | torch.device) -> AbstractContextM
             f"trainer.precision is {precision}, which torch {torch.__version__} does not compute "
             f"with on {device}: {error}\nLeave it at fp32, or choose another device or precision."
         ) from error
+
+
+class Arithmetic:
+    """How the numbers of a step are computed; what is kept is float32.
+
+    Another one, as with copies of the weights in bfloat16, makes them in :meth:`begin`, and has
+    them in the module in :meth:`differentiate`.
+    """
+
+    def __init__(self, numbers: Numbers, device: str | torch.device) -> None:
+        self.numbers, self.scale = numbers, LossScale(numbers)
+        self.autocast = autocast(numbers, device)
+
+    def begin(self) -> None:
+        """Called once a step, before its first pass: the weights are those of the step."""
+
+    def differentiate(
+        self, compute: Callable[[], Loss], sending: AbstractContextManager[None]
+    ) -> Loss:
+        """The loss that ``compute`` gives, whose gradient is added to that of the parameters.
+
+        ``sending`` is open during the backward pass.
+        """
+        with self.autocast:
+            loss = compute()
+        with sending:
+            self.scale.of(loss.total).backward()
+        return loss
 
 
 START = 2.0**7

@@ -1,6 +1,7 @@
-"""How far a run has come, its clock, and values for when things fall due."""
+"""How far a run has come, its clock, when things fall due, and signals that end it."""
 
 import re
+import signal
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -10,7 +11,9 @@ from typing import Any, Literal
 from typing_extensions import override
 
 from textmill.config.values.scalars import format_duration
-from textmill.errors import UserError
+from textmill.errors import RunStoppedError, UserError
+from textmill.runtime.ranks import Ranks
+from textmill.runtime.signals import StopSignals
 
 _COUNTED = {"step": "steps", "epoch": "epochs", "example": "examples"}
 _TIMED = {"s": "s", "sec": "s", "second": "s", "m": "min", "min": "min", "minute": "min"}
@@ -182,3 +185,39 @@ class Clock:
         """Counts the time that was spent, although the run went back to an earlier place."""
         self.now, self.seen = (replace(place, seconds=seconds) for place in (self.now, self.seen))
         self._before, self._started = seconds, time.monotonic()
+
+
+class StopAsked(Exception):  # noqa: N818  # no error: it leads out of an evaluation
+    """A signal came during an evaluation, which is left at once."""
+
+
+class Stops(StopSignals):
+    """Signals that ask a run to stop; one on any rank is meant for all."""
+
+    def __init__(self, ranks: Ranks) -> None:
+        super().__init__()
+        self.ranks = ranks
+
+    def poll(self) -> None:
+        """Raises :class:`StopAsked` if the run is to stop; nothing is saved yet."""
+        if self.ranks.any(self.received is not None):
+            heard = filter(None, self.ranks.gather(self.received))
+            self.received = next(heard)  # all ranks say the same, and end with the same code
+            raise StopAsked
+
+    def error(self, step: int) -> RunStoppedError:
+        """What ends the run, once everything is saved; the signal is forgotten with it."""
+        everything = "everything is saved, and the same command goes on from here."
+        return stopped(self, everything, at=f" at step {step:,}")
+
+
+def stopped(stop: StopSignals, what: str, *, at: str = "") -> RunStoppedError:
+    """What ends a run that a signal asked to stop; the signal is forgotten with it.
+
+    Args:
+        stop: The signals.
+        what: What is saved, and how to go on.
+        at: Where it was.
+    """
+    number, stop.received = stop.received or signal.SIGTERM, None
+    return RunStoppedError(number, f"Stopped by {signal.Signals(number).name}{at}; {what}")

@@ -1,6 +1,6 @@
 """What is made of a run, looked at and set for it, before its first step."""
 
-from collections.abc import Callable, Iterable, Iterator, Sized
+from collections.abc import Callable, Iterator, Sized
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -13,61 +13,13 @@ from textmill.errors import TextmillError, UserError, try_all
 from textmill.metrics.metric import Direction
 from textmill.models import fast
 from textmill.runtime.memory import keep_memory
-from textmill.tasks.batches.compared_rows import ComparesRows
 from textmill.tasks.task import Batches, Task
-from textmill.training.accumulation import Groups
 from textmill.training.blocks import check_blocks, check_compiler, checkpointed, compiled
 from textmill.training.checkpoints import check_modules
-from textmill.training.data_parallel.sharing import (
-    SharedBatches,
-    shared_batches,
-    tell_idle,
-    whole_batches,
-)
 from textmill.training.schedules.schedule import Schedule
 from textmill.training.selection import Selection
 from textmill.training.trainer_config import TrainerConfig
-from textmill.training.updates import Updates
 from textmill.training.warm_start.initial_weights import Initial
-
-
-class RunData:
-    """The batches of a run, which the task makes of what the ingredients give.
-
-    Each rank has its share of them. Where ranks compute together, by how they are ``shared_by`` or
-    because the loss compares rows, it has a part of each batch that is trained on.
-    """
-
-    def __init__(
-        self,
-        config: TrainerConfig,
-        *,
-        task: Task,
-        train_data: Any,
-        valid_data: Any | None,
-        test_data: Any | None,
-        shared_by: Updates,
-    ) -> None:
-        ranks, together = shared_by.ranks, shared_by.together
-        compared = task.compared_rows if isinstance(task, ComparesRows) else None
-
-        def made(name: str, data: Iterable[Any], *, train: bool) -> Batches:
-            batches = task.batches_of(name, data, train=train, seed=config.seed)
-            if compared is not None and not train:
-                return whole_batches(batches, ranks)
-            # A rank that takes no part in a step would let those wait that do.
-            fill = together or (compared is not None and hasattr(batches, "share"))
-            return shared_batches(batches, ranks, fill=train and fill)
-
-        train = made("train_data", train_data, train=True)
-        if ranks.size > 1 and not isinstance(train, SharedBatches):
-            shared_by.compared_rows = compared
-        tell_idle(train, config.accumulate, ranks)
-        self.train = Groups(train, size=config.accumulate, device=ranks.env.device)
-        self.total = total_steps(config, train)
-        held_out = partial(made, train=False)
-        self.valid = None if valid_data is None else held_out("valid_data", valid_data)
-        self.test = None if test_data is None else held_out("test_data", test_data)
 
 
 def total_steps(config: TrainerConfig, train: Batches) -> int | None:
@@ -98,7 +50,13 @@ def selection_for(config: TrainerConfig, task: Task) -> Selection:
 
 
 def checked_start(
-    config: TrainerConfig, *, task: Task, schedule: object, data: RunData, folder: Path
+    config: TrainerConfig,
+    *,
+    task: Task,
+    schedule: object,
+    total: int | None,
+    measured: bool,
+    folder: Path,
 ) -> Initial:
     """Refuses what this run cannot have, all of it at once; returns the weights it begins with.
 
@@ -106,18 +64,17 @@ def checked_start(
     run's folder, no weights are taken from elsewhere.
     """
     initial = Initial(config.initialize, config.initialize_from, task=task)
-    checks = _checks(config, task, schedule, data)
+    checks = _checks(config, task, schedule, total, measured=measured)
     try_all(*checks, *([] if has_checkpoints(folder) else [initial.check]))
     return initial
 
 
 def _checks(
-    config: TrainerConfig, task: Task, schedule: object, data: RunData
+    config: TrainerConfig, task: Task, schedule: object, total: int | None, *, measured: bool
 ) -> Iterator[Callable[[], object]]:
-    measured = data.valid is not None
     if isinstance(schedule, Schedule):
-        yield partial(schedule.check, data.total, measured=measured)
-    yield partial(_check_factor, schedule, data.total)
+        yield partial(schedule.check, total, measured=measured)
+    yield partial(_check_factor, schedule, total)
     if measured:
         yield partial(selection_for, config, task)
     yield partial(check_modules, task.module, config.save_modules)

@@ -1,141 +1,35 @@
-"""The update of a step: from the losses of its batches to weights that have moved."""
+"""What happens between the batches of a step and weights that have moved."""
 
 import math
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from textmill.checkpoint.parts import Stateful
 from textmill.checkpoint.shards import TensorRows
-from textmill.data.batching import Filler
-from textmill.metrics.streaming import ExactSum
 from textmill.runtime.devices import Env
 from textmill.runtime.ranks import Ranks
 from textmill.runtime.seeds import HostRandom, fold, seed_all
-from textmill.tasks.batches.compared_rows import ComparedRows
-from textmill.tasks.task import Batches, BatchRows, Loss, Task, loss_of
+from textmill.tasks.task import Loss, Task
 from textmill.training.data_parallel.fsdp import FullySharded, check_elementwise, is_sharded
 from textmill.training.data_parallel.gradient_sums import GradientSums
 from textmill.training.data_parallel.wrapped import WrappedModule, is_wrapped
 from textmill.training.ema import Weights
 from textmill.training.layer_rates import present_rate
 from textmill.training.nonfinite import NonFinite
-from textmill.training.precision import LossScale, Numbers, autocast, settled
-from textmill.training.progress import Progress
+from textmill.training.precision import Arithmetic, settled
+from textmill.training.progress import Clock
+from textmill.training.running_loss import RunningLoss
 from textmill.training.schedules.schedule import Schedule
+from textmill.training.sources import Group, TakenBatch, part_name
 from textmill.training.trainer_config import TrainerConfig
 
-MOST_PENDING = 1024
-"""Batches whose sums wait; 512 bytes each on CUDA."""
-
-
-class RunningLoss:
-    """Sums of the training loss since the last report: exact, and adding waits for no device."""
-
-    def __init__(self) -> None:
-        self._clear()
-
-    def _clear(self) -> None:
-        self.count = ExactSum()
-        self.sums: dict[str, ExactSum] = defaultdict(ExactSum)
-        self._pending: list[tuple[tuple[str, ...], Tensor]] = []
-        self.steps, self.examples, self.seconds = 0, 0, 0.0
-
-    def add(self, loss: Loss) -> None:
-        """Adds one batch; its numbers may be changed in place afterwards."""
-        values = {"loss": loss.total, **loss.sums}
-        numbers = (loss.count, *values.values())
-        if not _alike(numbers):
-            self.count.add(loss.count)
-            for name, value in values.items():
-                self.sums[name].add(value)
-            return
-        # One copy of all takes 2 microseconds; one of each takes 4 for every number.
-        self._pending.append((tuple(values), torch.stack(numbers).detach()))
-        if len(self._pending) >= MOST_PENDING:
-            self._settle()
-
-    def took(self, examples: int, *, seconds: float) -> None:
-        """Counts a step that has been taken."""
-        self.steps, self.examples = self.steps + 1, self.examples + examples
-        self.seconds += seconds
-
-    def pop(self) -> tuple[dict[str, float], dict[str, float]]:
-        """The means since the last report and the rates by the wall clock; starts anew."""
-        self._settle()
-        count, seconds = float(self.count.exact()), max(1e-9, self.seconds)
-        sums = {name: float(total.exact()) for name, total in self.sums.items()}
-        values = {name: total / count for name, total in sums.items()} if count else {}
-        rates = {
-            "steps_per_second": self.steps / seconds,
-            "examples_per_second": self.examples / seconds,
-        }
-        if count != self.examples:  # a text with one label: they are one number
-            rates["targets_per_second"] = count / seconds
-        self._clear()
-        return values, rates
-
-    def state_dict(self) -> dict[str, Any]:
-        """The sums as text that is read back exactly."""
-        self._settle()
-        return {
-            "count": self.count.state(),
-            "sums": {name: total.state() for name, total in self.sums.items()},
-            "steps": self.steps,
-            "examples": self.examples,
-            "seconds": self.seconds,
-        }
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Takes saved sums."""
-        self._clear()
-        self.count.add_state(str(state["count"]))
-        for name, total in state["sums"].items():
-            self.sums[name].add_state(str(total))
-        taken = Progress.saved(**{name: state[name] for name in ("steps", "examples", "seconds")})
-        self.steps, self.examples, self.seconds = taken.steps, taken.examples, taken.seconds
-
-    def joined(self, states: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """The sums of all ranks, of their states; steps and seconds are those of each of them."""
-        whole = RunningLoss()
-        for state in states:
-            whole.count.add_state(str(state["count"]))
-            for name, total in state["sums"].items():
-                whole.sums[name].add_state(str(total))
-            whole.examples += state["examples"]
-        alike = {name: states[0][name] for name in ("steps", "seconds")}
-        return {**whole.state_dict(), **alike}
-
-    def share(self, state: Mapping[str, Any], rank: int, world_size: int) -> Mapping[str, Any]:
-        """All of it for rank 0; the others have the steps."""
-        return state if rank == 0 else {**state, **_NOTHING}
-
-    def _settle(self) -> None:
-        """Reads what waits on a device: in one transfer where all batches have the same sums."""
-        pending, self._pending = self._pending, []
-        by_kind: dict[tuple[tuple[str, ...], torch.dtype], list[Tensor]] = {}
-        for names, numbers in pending:
-            by_kind.setdefault((names, numbers.dtype), []).append(numbers)
-        for (names, _), rows in by_kind.items():
-            counts, *columns = torch.stack(rows).T.tolist()
-            self.count.add_all(counts)
-            for name, column in zip(names, columns, strict=True):
-                self.sums[name].add_all(column)
-
-
-_NOTHING: dict[str, Any] = {"count": ExactSum().state(), "sums": {}, "examples": 0}
-
-
-def _alike(numbers: Sequence[Tensor | float]) -> bool:
-    """Whether numbers are tensors without dimensions, of one type on one device."""
-    kinds = {(n.ndim, n.dtype, n.device) if isinstance(n, Tensor) else None for n in numbers}
-    return len(kinds) == 1 and all(kind and kind[0] == 0 for kind in kinds)
+LossOf = Callable[[TakenBatch], Loss]
 
 
 @dataclass(frozen=True)
@@ -145,6 +39,7 @@ class Gradient:
     All but the tensors, one of each parameter that has any, are of the shape ``[]``.
     """
 
+    parameters: list[nn.Parameter]
     tensors: list[Tensor]
     factor: Tensor
     """One over the targets of all ranks and batches, and over the scale of the loss."""
@@ -164,12 +59,113 @@ class Gradient:
     """What the clock of rank 0 says, by which all ranks do what is due."""
 
 
+class Passes:
+    """Forward and backward passes over the batches of a step, as many as an algorithm asks for.
+
+    An optimizer that needs more than one gradient has a method ``gradient_of_step(passes)``, which
+    gives the :class:`Gradient` that the weights are moved by, and calls :meth:`gradient` for each
+    that it needs: at weights that it has moved meanwhile, or of another loss of the same batches.
+    Each is the gradient of all ranks. Dropout and the state that a task carries are the same in all
+    passes of a step.
+    """
+
+    def __init__(self, updates: "Updates", group: Group, *, step: int) -> None:
+        self.updates, self.group, self.step = updates, group, step
+        self.batches = group.batches
+        self.losses: list[Loss] = []
+        """Those of the first pass, of each batch."""
+        self._carried = [(part, part.state_dict()) for part in updates.task.parts.values()]
+        self._last: Gradient | None = None
+
+    def gradient(self, loss: LossOf = TakenBatch.loss) -> Gradient:
+        """The gradient of the batches' losses; the parameters have it until the next pass."""
+        updates, ranks, parallel = self.updates, self.updates.ranks, self.updates.parallel
+        if self._last is not None:
+            updates.clear()
+            for part, state in self._carried:
+                part.load_state_dict(state)
+        seed_all(updates.seed, self.step - 1)  # dropout is a function of the steps taken before
+        left, losses = len(self.batches), list[Loss]()
+        for batch in self.batches:
+            left -= 1
+            compute = partial(parallel.called, partial(self._loss, batch, loss), is_last=not left)
+            # A gradient of the sum, for what divides it is known in the end.
+            sending = nullcontext() if left else parallel.last_backward()
+            losses.append(updates.arithmetic.differentiate(compute, sending).detach())
+        self.losses = self.losses or losses
+        examples, seconds = sum(batch.size for batch in self.batches), updates.clock.seconds
+        count = total = updates.zero
+        for each in losses:
+            count, total = count + each.count, total + each.total
+        if ranks.size > 1:
+            count, total, examples, seconds = self._summed(count, total, examples, seconds)
+        factor = 1 / updates.arithmetic.scale.now / count
+        parameters = [p for p in updates.parameters if p.grad is not None]
+        gradients = [p.grad for p in parameters if p.grad is not None]
+        norm = parallel.norm(gradients) * factor
+        number, most = norm + updates.nonfinite.bounded(total, count), updates.config.clip_norm
+        over = number.new_zeros(()) if most is None else (norm > most).to(number.dtype)
+        # The one wait for the device in a pass; what models of some kinds ask beside is in
+        # tests/training/test_waits.py.
+        value, is_long = torch.stack([number, over]).tolist()
+        self._last = Gradient(
+            parameters,
+            gradients,
+            factor,
+            norm,
+            total,
+            count,
+            finite=math.isfinite(value),
+            long=bool(is_long),
+            examples=examples,
+            seconds=seconds,
+        )
+        return self._last
+
+    def end(self, gradient: Gradient) -> None:
+        """Gives the parameters the gradient that they are moved by."""
+        if gradient is not self._last:
+            self.updates.clear()
+            for parameter, tensor in zip(gradient.parameters, gradient.tensors, strict=True):
+                parameter.grad = tensor
+
+    def _loss(self, batch: TakenBatch, loss: LossOf) -> Loss:
+        """The loss of a batch; of one that does not count 0, with its task left as it was."""
+        rows = batch.source.compared
+        over = (
+            nullcontext() if rows is None else rows.over(self.updates.ranks, counted=batch.counted)
+        )
+        if batch.counted:
+            with over:
+                return loss(batch)
+        before = [(part, part.state_dict()) for part in batch.source.task.parts.values()]
+        with over:
+            found = loss(batch)
+        for part, state in before:
+            part.load_state_dict(state)
+        return Loss(found.total * 0, found.count * 0)
+
+    def _summed(
+        self, count: Tensor, total: Tensor, examples: int, seconds: float
+    ) -> tuple[Tensor, Tensor, int, float]:
+        """Adds up a pass over all ranks: its gradients, and its numbers at once."""
+        ranks, parallel, zero = self.updates.ranks, self.updates.parallel, self.updates.zero
+        used = parallel.send()
+        own = [float(examples), seconds if ranks.env.is_main else 0.0, *map(float, used)]
+        sums = torch.tensor([0.0, 0.0, *own], dtype=torch.float64, device=zero.device)
+        sums[0], sums[1] = count, total
+        _, _, rows, clock, *users = ranks.sum_(sums).tolist()
+        parallel.receive([number > 0 for number in users])
+        return sums[0].to(zero.dtype), sums[1].to(zero.dtype), int(rows), clock
+
+
 class Updates:
     """Moves the weights by the losses of a step's batches.
 
-    In one place: the types of the numbers, the scale of the loss, the norm of the gradient and the
-    most it may be, what is done where it is not finite, the learning rates (those of the groups are
-    of factor 1), the average of the weights, and the losses since the last report, of all ranks.
+    What it is made of can each be another: how numbers are computed and losses scaled
+    (``arithmetic``), how ranks share a step (``parallel``), which passes make the gradient (the
+    optimizer, by :class:`Passes`), what is served (``weights``), and what is done about a gradient
+    that is not finite (``nonfinite``).
     """
 
     def __init__(
@@ -180,32 +176,33 @@ class Updates:
         optimizer: torch.optim.Optimizer,
         schedule: Schedule,
         env: Env,
+        clock: Clock,
+        sources: Sequence[str] = ("",),
     ) -> None:
         self.config, self.task, self.ranks = config, task, Ranks.of(env)
         self.seed = config.seed if env.is_main else fold(config.seed, "rank", env.rank)
-        self.optimizer, self.schedule = optimizer, schedule
+        self.optimizer, self.schedule, self.clock = optimizer, schedule, clock
         self.weights = Weights(task.module, ema=config.ema)
-        self.device = env.device
-        self.compute_in(settled(config.precision, env.device))
+        self.arithmetic = Arithmetic(settled(config.precision, env.device), env.device)
         self.nonfinite = NonFinite(
             config.on_nonfinite, limit=config.max_nonfinite, loss_bound=config.loss_upper_bound
         )
-        self.running_loss = RunningLoss()
+        self.losses = {name: RunningLoss() for name in sources}
+        """Since the last report, by source."""
         self.random = HostRandom()
         if config.data_parallelism == "fsdp":
             check_elementwise(optimizer)
         self.parameters = [p for g in optimizer.param_groups for p in g["params"]]
+        self.gradient_of: Callable[[Passes], Gradient] = getattr(
+            optimizer, "gradient_of_step", Passes.gradient
+        )
+        self.base_lrs = [group["lr"] for group in optimizer.param_groups]
+        self.zero = torch.zeros((), device=task.device)
         order = {p: place for place, p in enumerate(task.module.parameters())}
         by_layer = sorted(self.parameters, key=lambda p: order.get(p, len(order)))
         self.parallel: GradientSums | FullySharded | WrappedModule = GradientSums(
             self.ranks, by_layer
         )
-        self.base_lrs = [group["lr"] for group in optimizer.param_groups]
-        self.compared_rows: ComparedRows | None = None
-        """What compares rows of a batch that is divided among several ranks, if anything does."""
-        self._zero = torch.zeros((), device=task.device)
-        self._losses: list[Loss] = []
-        self._left = 0
         if self.ranks.size > 1 and is_wrapped(task.module):
             self.parallel = WrappedModule(task, self.ranks, optimizer, config.data_parallelism)
             self.weights.module = task.module
@@ -215,8 +212,8 @@ class Updates:
     @property
     def together(self) -> bool:
         """Whether no rank can compute a batch, or a part of one, without the others."""
-        own = isinstance(self.parallel, GradientSums) and self.config.data_parallelism == "ddp"
-        return self.ranks.size > 1 and not own
+        divided = self.parallel.together or self.config.data_parallelism == "fsdp"
+        return self.ranks.size > 1 and divided
 
     def divide(self) -> Mapping[str, Callable[[str], TensorRows | None]]:
         """Gives each rank its share of the weights where ``trainer.data_parallelism`` is ``fsdp``.
@@ -225,11 +222,11 @@ class Updates:
         all of them.
         """
         shares = self.config.data_parallelism == "fsdp" or is_sharded(self.task.module)
-        if shares and self.ranks.size > 1 and isinstance(self.parallel, GradientSums):
+        if shares and self.ranks.size > 1 and not self.parallel.rows:
             self.parallel = FullySharded(self.task.module, self.ranks, self.optimizer)
             self.parameters = self.parallel.parameters
             self.weights.module = self.parallel.shards
-        return self.parallel.rows if isinstance(self.parallel, FullySharded) else {}
+        return self.parallel.rows
 
     def whole(self, *, write: bool = False) -> AbstractContextManager[None]:
         """Has the whole module on each rank; with ``write`` what changes in the block remains."""
@@ -253,84 +250,20 @@ class Updates:
         return {
             **self.weights.parts,
             **self.nonfinite.parts,
-            **self.loss_scale.parts,
+            **self.arithmetic.scale.parts,
             "optimizer": self.optimizer,
-            "sums": self.running_loss,
+            **{part_name("sums", name): losses for name, losses in self.losses.items()},
         }
 
-    def compute_in(self, precision: Numbers) -> None:
-        """Sets the type of the matrix products, before the first step."""
-        self.precision = precision
-        self.autocast = autocast(precision, self.device)
-        self.loss_scale = LossScale(precision)
-
-    def begin(self, taken: int, *, batches: int) -> None:
-        """Begins a step of so many batches: dropout is a function of the steps taken before."""
-        seed_all(self.seed, taken)
-        self._losses, self._left = [], batches
+    def gradient(self, group: Group, *, step: int) -> Gradient:
+        """The gradient that the weights are to be moved by in a step, from 1."""
         if not self.task.module.training:  # train() takes 2 microseconds a submodule
             self.task.module.train()
-
-    def loss(self, batch: Any, batches: Batches) -> Loss:
-        """The loss of one of the batches; of a filler it is 0, and leaves the task as it was."""
-        called = partial(self.parallel.called, is_last=self._left == 1)
-        if not isinstance(batch, Filler):
-            with self._comparing(counted=True):
-                return called(partial(loss_of, self.task, batch, BatchRows(batches, batch)))
-        before = [(part, part.state_dict()) for part in self.task.parts.values()]
-        with self._comparing(counted=False):
-            rows = BatchRows(batches, batch.batch)
-            loss = called(partial(loss_of, self.task, batch.batch, rows))
-        for part, state in before:
-            part.load_state_dict(state)
-        return Loss(loss.total * 0, loss.count * 0)
-
-    def _comparing(self, *, counted: bool) -> AbstractContextManager[None]:
-        """Compares a batch's rows with those of the other ranks, where the task compares any."""
-        rows = self.compared_rows
-        return nullcontext() if rows is None else rows.over(self.ranks, counted=counted)
-
-    def backward(self, loss: Loss) -> None:
-        """Adds the gradient of a batch: of its sum, for what divides it is known in the end."""
-        self._losses.append(loss.detach())
-        self._left -= 1
-        with nullcontext() if self._left else self.parallel.last_backward():
-            self.loss_scale.of(loss.total).backward()
-
-    def gradient(self, examples: int, seconds: float) -> Gradient:
-        """The gradient of all batches of all ranks since :meth:`begin`, as the parameters have it.
-
-        Args:
-            examples: The rows of this rank's batches.
-            seconds: What this rank's clock says.
-        """
-        count = total = self._zero
-        for loss in self._losses:
-            count, total = count + loss.count, total + loss.total
-        if self.ranks.size > 1:
-            count, total, examples, seconds = self._summed(count, total, examples, seconds)
-        factor = 1 / self.loss_scale.now / count
-        gradients = [p.grad for p in self.parameters if p.grad is not None]
-        norm = self.parallel.norm(gradients) * factor
-        number, most = norm + self.nonfinite.bounded(total, count), self.config.clip_norm
-        over = number.new_zeros(()) if most is None else (norm > most).to(number.dtype)
-        # The one wait for the device in a step; what models of some kinds ask beside is in
-        # tests/training/test_waits.py.
-        value, is_long = torch.stack([number, over]).tolist()
-        finite, long = math.isfinite(value), bool(is_long)
-        return Gradient(gradients, factor, norm, total, count, finite, long, examples, seconds)
-
-    def _summed(
-        self, count: Tensor, total: Tensor, examples: int, seconds: float
-    ) -> tuple[Tensor, Tensor, int, float]:
-        """Adds up a step over all ranks: its gradients, and its numbers at once."""
-        used = self.parallel.send()
-        own = [float(examples), seconds if self.ranks.env.is_main else 0.0, *map(float, used)]
-        sums = torch.tensor([0.0, 0.0, *own], dtype=torch.float64, device=self._zero.device)
-        sums[0], sums[1] = count, total
-        _, _, rows, clock, *users = self.ranks.sum_(sums).tolist()
-        self.parallel.receive([number > 0 for number in users])
-        return sums[0].to(self._zero.dtype), sums[1].to(self._zero.dtype), int(rows), clock
+        self.arithmetic.begin()
+        self.passes = Passes(self, group, step=step)
+        gradient = self.gradient_of(self.passes)
+        self.passes.end(gradient)
+        return gradient
 
     def apply(
         self, gradient: Gradient, *, step: int, total: int | None, history: Sequence[float]
@@ -340,7 +273,7 @@ class Updates:
         Its arguments are those of :meth:`textmill.training.schedules.Schedule.__call__`.
         """
         self.nonfinite.fine(step)
-        self.loss_scale.fine()
+        self.arithmetic.scale.fine()
         factor, most = gradient.factor, self.config.clip_norm
         if most is not None and gradient.long:
             factor = factor * most / gradient.norm
@@ -352,12 +285,10 @@ class Updates:
         self.weights.update(step)
         for parameter in self.parameters:
             parameter.grad = None
-        for loss in self._losses:
-            self.running_loss.add(loss)
+        for batch, loss in zip(self.passes.batches, self.passes.losses, strict=True):
+            self.losses[batch.source.name].add(loss)
 
-    def handle_nonfinite(
-        self, gradient: Gradient, *, step: int, examples: Iterable[Mapping[str, Any]]
-    ) -> bool:
+    def handle_nonfinite(self, gradient: Gradient, *, step: int) -> bool:
         """Leaves out a step whose gradient is not finite, by ``trainer.on_nonfinite``.
 
         Returns whether the run is to go back to an earlier step. The rows of the step are read
@@ -369,16 +300,28 @@ class Updates:
         """
         norm, total, count = gradient.norm, gradient.total, gradient.count
         loss_is_fine = self.nonfinite.bounded(total, count).isfinite() and count
-        overflowed = bool(loss_is_fine) and self.loss_scale.overflowed()
+        overflowed = bool(loss_is_fine) and self.arithmetic.scale.overflowed()
         if not overflowed:
-            broken = self.nonfinite.broken
+            own = [batch for batch in self.passes.batches if batch.counted]
+            rows: Any = (row for batch in own for row in batch.rows)
             if self.ranks.size > 1:
-                numbers = [{"row": row["row"]} for row in examples if "row" in row]
-                examples = [row for rows in self.ranks.gather(numbers) for row in rows]
-            error = broken(step, norm=norm, total=total, count=count, examples=examples)
+                numbers = [{"row": row["row"]} for row in rows if "row" in row]
+                rows = [row for of_rank in self.ranks.gather(numbers) for row in of_rank]
+            broken = self.nonfinite.broken
+            error = broken(step, norm=norm, total=total, count=count, examples=rows)
             self.nonfinite.take(error, step=step)
         self.clear()
         return not overflowed and self.config.on_nonfinite == "rollback"
+
+    def took(self, seconds: float) -> None:
+        """Counts a step that was taken or left out, in so many seconds."""
+        own = sum(batch.size for batch in self.passes.batches)
+        self.losses[self.passes.group.source.name].took(own, seconds=seconds)
+
+    @property
+    def steps(self) -> int:
+        """Steps that were counted since the last report."""
+        return sum(losses.steps for losses in self.losses.values())
 
     def clear(self) -> None:
         """Forgets the gradients that lie in the parameters."""
@@ -386,10 +329,14 @@ class Updates:
 
     def pop(self) -> tuple[dict[str, float], dict[str, float]]:
         """The values since the last report, and the rates by the wall clock; starts anew."""
-        if self.ranks.size > 1:
-            states = self.ranks.gather(self.running_loss.state_dict())
-            self.running_loss.load_state_dict(self.running_loss.joined(states))
-        values, rates = self.running_loss.pop()
-        values |= {**self.nonfinite.pop(), **self.loss_scale.pop()}
+        values, rates = dict[str, float](), dict[str, float]()
+        for name, losses in self.losses.items():
+            if self.ranks.size > 1:
+                losses.load_state_dict(losses.joined(self.ranks.gather(losses.state_dict())))
+            found = losses.pop()
+            start = f"{name}/" if name else ""
+            values |= {f"{start}{key}": value for key, value in found[0].items()}
+            rates |= {f"{start}{key}": value for key, value in found[1].items()}
+        values |= {**self.nonfinite.pop(), **self.arithmetic.scale.pop()}
         values["lr"] = present_rate(self.optimizer, self.base_lrs)
         return values, rates

@@ -12,7 +12,7 @@ from textmill.data.block_batches import BlockBatch
 from textmill.data.column_batch import ColumnBatch
 from textmill.data.seq2seq_batch import Seq2SeqBatch
 from textmill.tasks.batches.transfer import Transfer
-from textmill.training.accumulation import Groups
+from textmill.training.sources import Groups
 
 IDS = torch.tensor([[5, 3, 0], [6, 7, 3]])
 BATCHES = {

@@ -10,7 +10,7 @@ from torch.utils.data import DataLoader
 
 from textmill.runtime.seeds import HostRandom
 from textmill.tasks.batches.user_batches import ready_batches
-from textmill.training.accumulation import Groups
+from textmill.training.sources import Groups
 
 
 def loader():
@@ -70,7 +70,7 @@ def groups(source):
 def steps(data, count):
     """Batches of so many steps, which draw from all global generators, as augmentation does."""
     for _ in range(count):
-        yield next(data).batches[0]
+        yield next(data)[0]
         torch.rand(3), random.random(), np.random.random()  # noqa: NPY002
 
 

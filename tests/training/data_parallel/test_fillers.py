@@ -7,7 +7,6 @@ from textmill.data.batching import Batching, Filler
 from textmill.data.block_batches import Blocking, TextBlocks
 from textmill.runtime.devices import Env
 from textmill.text.ragged import Ragged
-from textmill.training.accumulation import Group
 from textmill.training.data_parallel.sharing import shared_batches
 
 
@@ -50,8 +49,7 @@ class Ready:
         return {}
 
 
-def test_ready_batches_are_filled_whole_and_no_rows_of_fillers_count():
+def test_ready_batches_are_filled_whole():
     batches = list(shared_batches(Ready(), TwoRanks(), fill=True))
     assert batches == [Filler("a"), "b", Filler("c")]
-    assert Group(batches, 0).own == ["b"]
     assert list(shared_batches(Ready(), TwoRanks())) == [None, "b", None]

@@ -16,7 +16,7 @@ from textmill.interop.hydra.logger import place_of
 from textmill.metrics.reporters import Reporters, RunInfo
 from textmill.runtime.seeds import HostRandom
 from textmill.runtime.signals import StopSignals
-from textmill.training.stopping import stopped
+from textmill.training.progress import stopped
 
 
 def random_state() -> dict[str, Any]:

@@ -349,7 +349,7 @@ class TaskModule:
         data, steps = self.trainer.datamodule, self.trainer.global_step
         place = data.training.state_dict() if isinstance(data, RecipeData) else None
         if place is not None:
-            self.prepared.trainer.data.load_state_dict(place)
+            self.prepared.trainer.data.first.groups.load_state_dict(place)
         progress = Progress(steps, self.prepared.trainer.data.epochs, self.examples)
         return save_run(self.prepared, Path(folder), progress, selection=self.selection)
 

@@ -165,6 +165,8 @@ class FullySharded:
         UserError: The module or the optimizer cannot be sharded.
     """
 
+    together = True
+
     def __init__(self, module: nn.Module, ranks: Ranks, optimizer: torch.optim.Optimizer) -> None:
         from torch.distributed.fsdp import FSDPModule
 

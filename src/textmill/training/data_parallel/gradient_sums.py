@@ -1,12 +1,14 @@
 """The sum of the gradients over all ranks, on its way while the backward pass still computes."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import torch
 from torch import Tensor, nn
 
+from textmill.checkpoint.shards import TensorRows
 from textmill.errors import UserError
 from textmill.runtime.ranks import Ranks
 from textmill.tasks.task import Loss
@@ -33,6 +35,11 @@ class _Group:
 
 class Replicated:
     """Base of ways to share a step in which each rank has the whole module."""
+
+    together = False
+    """Whether no rank can compute a batch without the others."""
+    rows: Mapping[str, Callable[[str], TensorRows | None]] = MappingProxyType({})
+    """Where the tensors of a part stand in the whole, by part; empty: each rank has all of them."""
 
     def norm(self, gradients: Sequence[Tensor]) -> Tensor:
         """The norm of all gradients together, of the shape ``[]``."""

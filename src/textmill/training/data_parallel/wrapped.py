@@ -45,6 +45,8 @@ class WrappedModule(Replicated):
             is to have a share of the weights.
     """
 
+    together = True
+
     def __init__(
         self, task: Task, ranks: Ranks, optimizer: torch.optim.Optimizer, data_parallelism: str
     ) -> None:

@@ -1,0 +1,326 @@
+"""What a run learns from: sources, each a task with its data, and the batches that a step takes.
+
+A run of one task has one source. Of several, each step takes its batches from one, drawn by its
+weight; which one is a function of the seed and the step, so nothing of it is saved.
+"""
+
+import random
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+
+from textmill.checkpoint.parts import Stateful
+from textmill.checkpoint.writing import PART_NAME
+from textmill.data.batching import Filler
+from textmill.errors import DataError, UserError
+from textmill.metrics.metric import Direction, Metric
+from textmill.runtime.ranks import Ranks
+from textmill.runtime.seeds import fold
+from textmill.tasks.batches.compared_rows import ComparedRows, ComparesRows
+from textmill.tasks.batches.transfer import Transfer
+from textmill.tasks.task import Batches, BatchRows, Loss, Task, loss_of
+from textmill.training.data_parallel.sharing import (
+    SharedBatches,
+    shared_batches,
+    tell_idle,
+    whole_batches,
+)
+from textmill.training.progress import Progress
+from textmill.training.trainer_config import TrainerConfig
+
+_END = object()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """A task, the data that it learns from, and the data that it is measured on."""
+
+    task: Task
+    train_data: Iterable[Any]
+    valid_data: Iterable[Any] | None = None
+    test_data: Iterable[Any] | None = None
+    name: str = ""
+    """Before the names of its losses and values, as ``tags/loss``; of a run's only source empty."""
+    weight: float = 1.0
+    """How often a step takes its batches, beside the weights of the other sources."""
+
+
+class TakenBatch(NamedTuple):
+    """A batch of a step, which knows the source that it is of."""
+
+    batch: Any
+    source: "OpenSource"
+    counted: bool = True
+    """Whether its rows are this rank's. Else they only keep it at work beside the others."""
+
+    @property
+    def rows(self) -> BatchRows:
+        """Its rows, read when they are first looked at."""
+        return BatchRows(self.source.groups.data, self.batch)
+
+    @property
+    def size(self) -> int:
+        """How many they are; 0 of those that are another rank's."""
+        return self.source.task.batch_size(self.batch) if self.counted else 0
+
+    def loss(self) -> Loss:
+        """The loss of its task, with its graph."""
+        return loss_of(self.source.task, self.batch, self.rows)
+
+
+class Group(NamedTuple):
+    """What one optimizer step takes."""
+
+    source: "OpenSource"
+    batches: list[TakenBatch]
+    """Those that this rank has rows of, or is kept at work with."""
+
+
+class Groups:
+    """An endless, resumable iterator over groups of up to ``size`` batches, none across epochs.
+
+    A batch that is None is one of which this rank has no row; it counts as any other.
+
+    It reads one batch ahead, to know an epoch's end when it comes; its state is that of the data
+    before the batch ahead, so nothing read ahead is lost or repeated.
+    """
+
+    def __init__(self, data: Batches, *, size: int, device: str | torch.device = "cpu") -> None:
+        self.data, self.size = data, size
+        self.transfer = Transfer(device)
+        self.epochs, self.taken = 0, 0
+        self._iterator: Iterator[Any] | None = None
+        self._ahead: Any = None
+        self._state = data.state_dict()
+
+    def __next__(self) -> list[Any]:
+        if self._iterator is None:
+            self._begin()
+        batches = [self._take()]
+        while self._iterator is not None and len(batches) < self.size:
+            batches.append(self._take())
+        self.taken = 0 if self._iterator is None else self.taken + len(batches)
+        return [batch for batch in batches if batch is not None]
+
+    @property
+    def position(self) -> float:
+        """Epochs completed, with the part of the one at hand where its length is known."""
+        if not isinstance(self.data, Sized):
+            return float(self.epochs)
+        # The length of an epoch of very many rows is an estimate, which the last batches may pass.
+        return self.epochs + min(1.0, self.taken / max(1, len(self.data)))
+
+    def _take(self) -> Any:
+        """The batch ahead; the one after it is read, and on its way to the device."""
+        taken = self.transfer.receive(self._ahead)
+        self._advance()
+        return taken
+
+    def _begin(self) -> None:
+        """Goes on with the epoch; data resumed just at an epoch's end may need a second try."""
+        epochs = self.epochs
+        for _ in range(2):
+            self._iterator = iter(self.data)
+            self._advance()
+            if self._iterator is not None:
+                self.epochs = epochs
+                return
+        raise DataError("train_data gave no batch in a whole epoch; there is nothing to train on.")
+
+    def _advance(self) -> None:
+        """Reads the next batch ahead; at the epoch's end there is none: the iterator is dropped."""
+        assert self._iterator is not None
+        self._state = self.data.state_dict()
+        self._ahead = next(self._iterator, _END)
+        if self._ahead is _END:
+            self._iterator = None
+            self.epochs += 1
+            self._state = self.data.state_dict()
+        self._ahead = self.transfer.send(self._ahead)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the next group starts."""
+        return {"epochs": self.epochs, "taken": self.taken, "data": self._state}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Goes to where the next group starts."""
+        place = Progress.saved(steps=state["taken"], epochs=state["epochs"])  # refuses what is none
+        self.epochs, self.taken, self._state = place.epochs, place.steps, state["data"]
+        self.data.load_state_dict(state["data"])
+        self._iterator = None
+
+
+class OpenSource:
+    """A source whose batches are made; of many ranks each has its share of them.
+
+    Where ranks compute ``together``, or the loss compares rows, it has a part of each batch that is
+    trained on.
+    """
+
+    def __init__(
+        self, config: TrainerConfig, source: Source, *, ranks: Ranks, together: bool
+    ) -> None:
+        self.name, self.task, self.weight = source.name, source.task, source.weight
+        compared = self.task.compared_rows if isinstance(self.task, ComparesRows) else None
+
+        def made(name: str, data: Iterable[Any], *, train: bool) -> Batches:
+            name = f"{name} of {self.name}" if self.name else name
+            batches = self.task.batches_of(name, data, train=train, seed=config.seed)
+            if compared is not None and not train:
+                return whole_batches(batches, ranks)
+            # A rank that takes no part in a step would let those wait that do.
+            fill = together or (compared is not None and hasattr(batches, "share"))
+            return shared_batches(batches, ranks, fill=train and fill)
+
+        train = made("train_data", source.train_data, train=True)
+        tell_idle(train, config.accumulate, ranks)
+        divided = ranks.size > 1 and not isinstance(train, SharedBatches)
+        self.compared: ComparedRows | None = compared if divided else None
+        """What compares rows of a batch that is divided among several ranks, if anything does."""
+        self.groups = Groups(train, size=config.accumulate, device=ranks.env.device)
+        self.valid, self.test = (
+            None if data is None else made(name, data, train=False)
+            for name, data in (("valid_data", source.valid_data), ("test_data", source.test_data))
+        )
+
+    def take(self) -> Group:
+        """The batches of the next step."""
+        batches = []
+        for batch in next(self.groups):
+            counted = not isinstance(batch, Filler)
+            batches.append(TakenBatch(batch if counted else batch.batch, self, counted))
+        return Group(self, batches)
+
+
+class Sources:
+    """The sources of a run, one or several.
+
+    Raises:
+        UserError: Several have no names, or one name, or a weight that is not positive.
+    """
+
+    def __init__(
+        self, config: TrainerConfig, given: Sequence[Source], *, ranks: Ranks, together: bool
+    ) -> None:
+        _check(given)
+        self.seed = config.seed
+        self.all = [OpenSource(config, each, ranks=ranks, together=together) for each in given]
+        self.weights = [source.weight for source in self.all]
+
+    def group(self, step: int) -> Group:
+        """The batches of a step, from 1: those of one source, that this rank has rows of."""
+        if len(self.all) == 1:
+            return self.first.take()
+        draw = random.Random(fold(self.seed, "source", step))  # noqa: S311  # no secret
+        (source,) = draw.choices(self.all, self.weights)
+        return source.take()
+
+    @property
+    def first(self) -> OpenSource:
+        """The only source, or the first of several."""
+        return self.all[0]
+
+    @property
+    def data(self) -> Batches:
+        """What it is trained on."""
+        return self.first.groups.data
+
+    @property
+    def epochs(self) -> int:
+        """Epochs that all sources have completed."""
+        return min(source.groups.epochs for source in self.all)
+
+    @property
+    def position(self) -> float:
+        """The same with the part of the one at hand, where its length is known."""
+        return min(source.groups.position for source in self.all)
+
+    @property
+    def parts(self) -> dict[str, Stateful]:
+        """The place in the data of each."""
+        return {part_name("data", source.name): source.groups for source in self.all}
+
+    def held_out(self, split: str) -> list[tuple[str, Task, Batches]]:
+        """What ``valid`` or ``test`` measures: names, tasks and their batches."""
+        found = ((source.name, source.task, getattr(source, split)) for source in self.all)
+        return [(name, task, data) for name, task, data in found if data is not None]
+
+
+def part_name(part: str, source: str) -> str:
+    """The name under which a source's part is saved, ``data`` or ``data.tags``."""
+    return f"{part}.{source}" if source else part
+
+
+def _check(given: Sequence[Source]) -> None:
+    names = [source.name for source in given]
+    good = [name for name in names if PART_NAME.fullmatch(name) and "." not in name]
+    if len(given) > 1 and len({*good}) < len(names):
+        raise UserError(
+            f"Several sources are told apart by their names, but these are {names}. Give each "
+            "another: small letters, digits, '_' and '-' after a first small letter."
+        )
+    for source in given:
+        if not 0 < source.weight < float("inf"):
+            raise UserError(f"The weight of a source must be positive, but is {source.weight}.")
+
+
+class JointTask:
+    """What the loop asks of a task, of several that are trained together.
+
+    Their modules are one, by the names of the sources: what they share is in it once, and is
+    trained, counted and saved once.
+    """
+
+    def __init__(self, sources: Sequence[Source]) -> None:
+        self.tasks = {source.name: source.task for source in sources}
+        self.module = nn.ModuleDict({name: task.module for name, task in self.tasks.items()})
+        self.text = self  # which saves those of the tasks
+        self.selected = "auto"  # trainer.selection.metric has to name a value of one of them
+
+    @property
+    def device(self) -> torch.device:
+        return next(iter(self.tasks.values())).device
+
+    @property
+    def parts(self) -> dict[str, Any]:
+        """The parts of each task."""
+        return {
+            part_name(part, name): value
+            for name, task in self.tasks.items()
+            for part, value in task.parts.items()
+        }
+
+    def initialize(self) -> list[str]:
+        return [line for task in self.tasks.values() for line in task.initialize()]
+
+    def rolled_back(self) -> None:
+        for task in self.tasks.values():
+            task.rolled_back()
+
+    def save(self, folder: Path) -> None:
+        """Saves the text processor of each task in a folder of its name."""
+        for name, task in self.tasks.items():
+            (folder / name).mkdir()
+            task.text.save(folder / name)
+
+    def directions(self) -> dict[str, Direction]:
+        return self._by_name({name: task.directions() for name, task in self.tasks.items()})
+
+    def metrics(self) -> dict[str, Metric]:
+        return self._by_name({name: task.metrics() for name, task in self.tasks.items()})
+
+    def reduce(self, metrics: Mapping[str, Metric]) -> dict[str, float]:
+        """The values of an evaluation, by name."""
+        found = {}
+        for name, task in self.tasks.items():
+            start = f"{name}/"
+            own = {k.removeprefix(start): m for k, m in metrics.items() if k.startswith(start)}
+            found[name] = task.reduce(own)
+        return self._by_name(found)
+
+    def _by_name(self, found: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+        return {f"{name}/{key}": value for name, of in found.items() for key, value in of.items()}

@@ -17,8 +17,7 @@ from textmill.models.classifier import Classifier
 from textmill.models.encoders.lstm import LstmEncoder
 from textmill.models.layers.word_embeddings import WordEmbedding
 from textmill.models.tagger import Tagger
-from textmill.runtime.devices import Env
-from textmill.runtime.run_context import Experiment
+from textmill.runtime.devices import Env, Experiment
 from textmill.tasks.classification import DocumentClassification
 from textmill.tasks.tagging import WordTagging
 from textmill.text.features.labels import Labels

@@ -23,7 +23,7 @@ from textmill.tasks.tagging import WordTagging
 from textmill.text.features.labels import Labels
 from textmill.text.tokenizers.word_tokenizer import WordTokenizer
 from textmill.training import AdamW, Constant, Every, Selection, Trainer
-from textmill.training.sources import Source
+from textmill.training.sources import TaskSource
 
 WORDS = ("cat", "dog", "runs", "eats")
 TEXTS = [f"{a} {b}" for a in WORDS for b in WORDS]
@@ -54,7 +54,7 @@ def sources(**weights):
     tags.module.encoder = documents.module.text.encoder
     rows = {"documents": (documents, DOCUMENTS), "tags": (tags, TAGGED)}
     return [
-        Source(
+        TaskSource(
             name=name, task=task, train_data=data[:10], valid_data=data[10:], test_data=data[:4],
             weight=weights.get(name, 1.0),
         )

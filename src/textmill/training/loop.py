@@ -17,7 +17,7 @@ from textmill.training.observers import Callback, Observers
 from textmill.training.progress import Clock, Progress, StopAsked, Stops
 from textmill.training.run_setup import checked_start, kernels, selection_for, total_steps
 from textmill.training.schedules.schedule import Schedule
-from textmill.training.sources import JointTask, Source, Sources
+from textmill.training.sources import JointTask, Sources, TaskSource
 from textmill.training.trainer_config import TrainerConfig
 from textmill.training.updates import Updates
 
@@ -52,14 +52,16 @@ class Trainer(Component):
         valid_data: Iterable[Any] | None = None,
         test_data: Iterable[Any] | None = None,
     ) -> None:
-        only = Source(task=task, train_data=train_data, valid_data=valid_data, test_data=test_data)
+        only = TaskSource(
+            task=task, train_data=train_data, valid_data=valid_data, test_data=test_data
+        )
         self._set_up(config, [only], task, optimizer, lr_scheduler, reporters, callbacks, env, xp)
 
     @classmethod
     def of_sources(
         cls,
         config: Config,
-        sources: Sequence[Source],
+        sources: Sequence[TaskSource],
         *,
         optimizer: torch.optim.Optimizer,
         lr_scheduler: Schedule,
@@ -82,7 +84,7 @@ class Trainer(Component):
     def _set_up(
         self,
         config: Config,
-        given: Sequence[Source],
+        given: Sequence[TaskSource],
         task: Task,
         optimizer: torch.optim.Optimizer,
         schedule: Schedule,

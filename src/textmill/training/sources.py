@@ -36,7 +36,7 @@ _END = object()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Source:
+class TaskSource:
     """A task, the data that it learns from, and the data that it is measured on."""
 
     task: Task
@@ -162,7 +162,7 @@ class OpenSource:
     """
 
     def __init__(
-        self, config: TrainerConfig, source: Source, *, ranks: Ranks, together: bool
+        self, config: TrainerConfig, source: TaskSource, *, ranks: Ranks, together: bool
     ) -> None:
         self.name, self.task, self.weight = source.name, source.task, source.weight
         compared = self.task.compared_rows if isinstance(self.task, ComparesRows) else None
@@ -204,7 +204,7 @@ class Sources:
     """
 
     def __init__(
-        self, config: TrainerConfig, given: Sequence[Source], *, ranks: Ranks, together: bool
+        self, config: TrainerConfig, given: Sequence[TaskSource], *, ranks: Ranks, together: bool
     ) -> None:
         _check(given)
         self.seed = config.seed
@@ -255,7 +255,7 @@ def part_name(part: str, source: str) -> str:
     return f"{part}.{source}" if source else part
 
 
-def _check(given: Sequence[Source]) -> None:
+def _check(given: Sequence[TaskSource]) -> None:
     names = [source.name for source in given]
     good = [name for name in names if PART_NAME.fullmatch(name) and "." not in name]
     if len(given) > 1 and len({*good}) < len(names):
@@ -275,7 +275,7 @@ class JointTask:
     trained, counted and saved once.
     """
 
-    def __init__(self, sources: Sequence[Source]) -> None:
+    def __init__(self, sources: Sequence[TaskSource]) -> None:
         self.tasks = {source.name: source.task for source in sources}
         self.module = nn.ModuleDict({name: task.module for name, task in self.tasks.items()})
         self.text = self  # which saves those of the tasks

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from textmill.exported.crf import decode_with_chances
+from textmill.exported.forward import decode_with_chances
 from textmill.models.crf import LinearChainCrf
 
 NAMES = ["O", "B-x", "I-x", "B-y", "I-y"]

@@ -1,23 +1,27 @@
-"""An export answers what its run answers, without torch; a changed one is refused and not run."""
+"""An export is verified before it is opened; a changed one is refused and not run."""
 
 import hashlib
 import json
 import os
 import re
-import subprocess
 import sys
 from types import SimpleNamespace
 
 import pytest
+import torch
 
 import textmill
 from tests.trained_run import PAIRS, library_run
 from textmill.cli.main import main
 from textmill.errors import DataError, MissingExtraError, UserError
 from textmill.exported import load
+from textmill.exported.formats import ExportFormat
 from textmill.exported.manifest import MANIFEST, ExportError, seal_folder
+from textmill.exported.seq2seq import Search
+from textmill.models.decoding import Decoding
 
-TEXTS = [source for source, _ in PAIRS] + [
+TEXTS = [
+    *(source for source, _ in PAIRS),
     "",
     "   ",
     "👩‍👩‍👧‍👦",
@@ -37,75 +41,45 @@ def predictor():
     return textmill.load(library_run())
 
 
-def test_it_answers_as_the_run_does(model, predictor):
+def test_odd_texts_are_answered_as_the_run_does(model, predictor):
     ours, theirs = model(TEXTS), predictor(TEXTS)
     assert [a.text for a in ours] == [a.text for a in theirs]
     assert [a.score for a in ours] == pytest.approx([a.score for a in theirs], abs=1e-5)
     assert type(ours[0]) is type(theirs[0])
     assert model([]) == []
-    assert model({"source": "Go.", "id": "7"}).text == predictor("Go.").text
 
 
 def test_a_stream_has_an_error_row_in_its_place(model, predictor):
     rows = ["Go.", "x" * 10_000, {"text": "Go."}, {"source": "Go.", "prefix": "Va " * 99}, "\ud800"]
     found = list(model.stream([*rows, "Go."], size=2))
     assert found[0] == found[-1] == next(predictor.stream(["Go."]))
-    assert [row.get("error") for row in found[1:-1]] == [
-        "'source' is longer than the 64 tokens the model takes.",
-        "A row needs the columns source; 'source' is missing. Found: text.",
-        "The prefix 'Va Va Va Va Va Va Va Va Va Va Va Va Va Va Va Va Va Va Va Va ' has 297 tokens; "
-        "an answer can begin with 63 at most.",
-        "column 'source': is not text, or holds half of a surrogate pair: '\\ud800'. "
-        "Give strings decoded as UTF-8.",
+    wanted = [
+        "longer than the 64 tokens",
+        "'source' is missing",
+        "has 297 tokens",
+        "surrogate pair",
     ]
-
-
-def test_an_input_that_is_too_long_is_named(model):
-    with pytest.raises(
-        DataError, match=r"^Row 1, column 'source': has \d+ tokens; the model takes at most 64\.$"
-    ):
+    assert all(map(str.__contains__, [row["error"] for row in found[1:-1]], wanted))
+    with pytest.raises(DataError, match=r"^Row 1, column 'source': has \d+ tokens; .* at most 64"):
         model(["Go.", "The cat sleeps. " * 100])
 
 
-def test_torch_is_not_needed(exported):
-    program = (
-        "import sys, textmill.exported\n"
-        f"model = textmill.exported.load({str(exported)!r}, device='cpu', threads=1)\n"
-        "assert model('Go.').text is not None\n"
-        "print('torch' in sys.modules)"
+@pytest.mark.parametrize(
+    ("a", "b", "longest"), [(2.0, 10, 64), (0.3, 1, 5), (1e9, 7, 30), (0, 99, 9)]
+)
+def test_limits_are_as_in_decoding(a, b, longest):
+    ours = Search(max_length=longest, max_length_a=a, max_length_b=b)
+    lengths = torch.arange(1, 200)
+    theirs = Decoding(max_length_a=a, max_length_b=b).limits(
+        torch.zeros(199, 1), lengths, longest=longest
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False
-    )
-    assert (done.stdout, done.stderr) == ("False\n", "")
-
-
-def test_packages_are_not_searched_for_parts_before_one_is_missing():
-    program = (
-        "import sys, textmill.exported\n"
-        "print([name for name in ('importlib.metadata', 'email') if name in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
-    assert done.stdout == b"[]\n"
+    assert [ours.limit(n) for n in lengths.tolist()] == theirs.tolist()
 
 
 def test_the_extra_that_brings_what_runs_a_graph_is_named(exported, monkeypatch):
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
-    with pytest.raises(MissingExtraError) as caught:
+    with pytest.raises(MissingExtraError, match=r"'ctranslate2', .*'textmill\[exported\]'"):
         load(exported)
-    assert str(caught.value) == (
-        "The export format 'ctranslate2' needs the package 'ctranslate2', which is not installed. "
-        "Install it with: pip install 'textmill[exported]'"
-    )
-
-
-def test_a_folder_that_is_not_there_is_said_before_a_run_is_looked_for(capsys):
-    for command in ("predict", "serve"):
-        assert main([command, "nowhere"]) == 2
-        assert capsys.readouterr().err == (
-            "error: nowhere: there is no such folder. Wanted that of a run, as textmill train "
-            "prints it, or of an export.\n"
-        )
 
 
 def test_the_command_answers_with_an_export(exported, tmp_path, capsys, predictor):
@@ -115,10 +89,9 @@ def test_the_command_answers_with_an_export(exported, tmp_path, capsys, predicto
     expected = [predictor(text).text for text in ("Go.", "The cat sleeps.")]
     assert capsys.readouterr().out.splitlines() == expected
     assert main(["predict", str(exported), str(rows), "--checkpoint", "last"]) == 2
-    assert (
-        f"{exported} is an export, which holds one checkpoint. Leave --checkpoint last out, or "
-        "name the run." in capsys.readouterr().err
-    )
+    assert "which holds one checkpoint" in capsys.readouterr().err
+    assert main(["predict", "nowhere"]) == 2
+    assert "nowhere: there is no such folder" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -135,19 +108,11 @@ def test_an_export_of_a_run_without_files_of_columns_reads_what_its_model_reads(
     assert line["source"] == "Go."
 
 
-def test_a_device_that_is_none_is_refused(exported):
-    with pytest.raises(UserError) as caught:
+def test_what_is_no_device_or_no_export_is_refused(exported, tmp_path):
+    with pytest.raises(UserError, match=r"CTranslate2 runs on cpu or cuda; .* mps"):
         load(exported, device="mps")
-    assert str(caught.value) == "CTranslate2 runs on cpu or cuda; the device mps is neither."
-
-
-def test_a_folder_that_is_no_export_is_refused(tmp_path):
-    with pytest.raises(UserError) as caught:
+    with pytest.raises(UserError, match=r"is no export: it has no export\.json"):
         load(tmp_path)
-    assert str(caught.value) == (
-        f"{tmp_path} is no export: it has no export.json. Wanted a folder that textmill export "
-        "wrote."
-    )
 
 
 # --- a hostile hand -----------------------------------------------------------------------------
@@ -175,16 +140,8 @@ ANSWERS = {
         {"answer_prefix": 7},
         "'answer_prefix' must be a text, and 'copy_unknown' true or",
     ),
-    "a word": (
-        {"copy_unknown": "yes"},
-        "'answer_prefix' must be a text, and 'copy_unknown' true or",
-    ),
     "no words": ({"copy_unknown": True}, "'copy_unknown' needs a tokenizer of words"),
     "a book": ({"answer_prefix": "Va " * 9_000}, "'answer_prefix': The prefix 'Va Va Va "),
-    "half a letter": (
-        {"answer_prefix": "\ud800"},
-        "'answer_prefix': 'prefix' is not text, or holds half of a surrogate pair: '\\ud800'",
-    ),
 }
 
 
@@ -204,10 +161,6 @@ DAMAGES = {
         lambda f: flip(f / "graph/model.bin"),
         f"graph/model.bin: sha256 differs {DIGESTS}",
     ),
-    "a byte of the tokenizer": (
-        lambda f: flip(f / "text/tokenizer/sentencepiece.model"),
-        f"text/tokenizer/sentencepiece.model: sha256 differs {DIGESTS}",
-    ),
     "a byte of the manifest": (
         lambda f: flip(f / MANIFEST),
         "export.json: its own digest does not fit its content",
@@ -224,7 +177,6 @@ DAMAGES = {
         lambda f: (f / "graph/more.json").write_text("{}"),
         "'graph/more.json': not listed in export.json",
     ),
-    "a foreign folder": (lambda f: (f / "code").mkdir(), "'code': not listed in export.json"),
     "a link": (
         lambda f: ((f / "graph/model.bin").unlink(), (f / "graph/model.bin").symlink_to("/etc")),
         "graph/model.bin: cannot be read: a symbolic link",
@@ -237,13 +189,6 @@ DAMAGES = {
         lambda f: (f / MANIFEST).write_bytes(b" " * (1 << 20) + b"{}"),
         "export.json: 1,048,578 bytes are more than the 1,048,576 allowed",
     ),
-    "a manifest that is a link": (
-        lambda f: (
-            (f / MANIFEST).rename(f.with_name("elsewhere"))
-            and (f / MANIFEST).symlink_to(f.with_name("elsewhere"))
-        ),
-        "export.json: cannot be read: a symbolic link",
-    ),
     "another format": (
         lambda f: resealed(f, format_version=2),
         "export.json has format_version 2, and this textmill reads 1",
@@ -252,24 +197,11 @@ DAMAGES = {
         lambda f: resealed(f, files={"../secret": GOOD}),
         "export.json: '../secret' is not a name inside the folder",
     ),
-    "an absolute path": (
-        lambda f: resealed(f, files={"/etc/passwd": GOOD}),
-        "export.json: '/etc/passwd' is not a name inside the folder",
-    ),
-    "an entry without a size": (
-        lambda f: resealed(f, files={"graph/model.bin": {"size": -1, "sha256": "0" * 64}}),
-        "export.json: the entry of 'graph/model.bin' has no valid size and sha256",
-    ),
-    "too many files": (
-        lambda f: resealed(f, files={f"{i}": GOOD for i in range(1_001)}),
-        "export.json: it lists more than 1,000 files",
-    ),
     "an unknown key": (
         lambda f: resealed(f, code="import os"),
         "export.json: these keys are missing or unknown: code",
     ),
     "no mapping": (lambda f: resealed(f, search=[]), "export.json: 'search' must be a mapping"),
-    "a graph without a name": (lambda f: resealed(f, graph=7), "export.json: 'graph' must be text"),
 }
 
 
@@ -277,30 +209,24 @@ DAMAGES = {
 def test_what_was_changed_is_refused(folder, name, monkeypatch):
     damage, error = DAMAGES[name]
     damage(folder)
-    monkeypatch.setattr(
-        "textmill.exported.loading.open_graph", lambda *_, **__: pytest.fail("opened")
-    )
+    monkeypatch.setattr(ExportFormat, "open", lambda *_, **__: pytest.fail("opened"))
     with pytest.raises(ExportError) as caught:
         load(folder)
     said = re.sub(r"\([0-9a-f]{12}… instead of [0-9a-f]{12}…\)", DIGESTS, str(caught.value))
     assert said == (
         f"{folder} is no export that can be used: {error}. Export the run again: "
-        "textmill export RUN --format ctranslate2"
+        "textmill export RUN"
     )
 
 
 SEARCH = [
-    ("beam_size", 0),
     ("beam_size", 1_001),
     ("n_best", 2),
-    ("max_length", 1 << 40),
     ("max_length", 2.5),
     ("max_length_a", 1e300),
-    ("max_length_a", -1.0),
-    ("max_length_a", 10**400),
-    ("max_length_a", float("nan")),
     ("length_penalty", True),
     ("early_stopping", "soon"),
+    ("code", "x"),
 ]
 
 
@@ -308,24 +234,9 @@ SEARCH = [
 def test_settings_no_search_can_have_are_refused(folder, name, value):
     search = json.loads((folder / MANIFEST).read_bytes())["search"]
     resealed(folder, search={**search, name: value})
-    with pytest.raises(ExportError) as caught:
+    with pytest.raises(ExportError, match=rf"{MANIFEST}: .*search.*") as caught:
         load(folder)
-    if value in (10**400, "NaN") or value != value:
-        assert " is not a number here. Export the run again: " in str(caught.value)
-        return
-    assert str(caught.value) == (
-        f"{folder / MANIFEST}: the setting '{name}' of the search cannot be {value!r:.80}."
-    )
-
-
-def test_a_setting_that_is_none_of_ours_is_refused(folder):
-    search = json.loads((folder / MANIFEST).read_bytes())["search"]
-    resealed(folder, search={**search, "code": "x"})
-    with pytest.raises(ExportError) as caught:
-        load(folder)
-    assert str(caught.value) == (
-        f"{folder / MANIFEST}: the settings of the search are not this textmill's: code."
-    )
+    assert name in str(caught.value)
 
 
 def test_a_graph_of_another_program_is_refused(folder):
@@ -348,10 +259,9 @@ def test_a_graph_that_gives_what_is_no_id_is_an_error(exported, monkeypatch):
         model("Go.")
 
 
-@pytest.mark.parametrize("keep", [0, 3, 2_000])
-def test_a_graph_that_was_cut_by_a_stranger_is_an_error(folder, keep):
+def test_a_graph_that_was_cut_by_a_stranger_is_an_error(folder):
     path = folder / "graph/model.bin"
-    path.write_bytes(path.read_bytes()[:keep])
+    path.write_bytes(path.read_bytes()[:2_000])
     facts = json.loads((folder / MANIFEST).read_bytes())
     (folder / MANIFEST).unlink()
     del facts["digest"], facts["format_version"], facts["files"]

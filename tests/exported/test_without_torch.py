@@ -116,20 +116,6 @@ for room in ("config", "runtime", "text", "exported", "serving"):
 
 
 @pytest.mark.parametrize("name", ["ctranslate2", "onnx"])
-def test_an_export_is_loaded_and_asked(python, exports, name):
-    program = """import json
-from textmill.exported import load
-model = load(sys.argv[1], device="cpu", threads=1)
-rows = json.loads(sys.argv[2])
-print(json.dumps([model.answer_row(answer) for answer in model(rows)]))
-"""
-    done = run(python(program, str(exports[name]), json.dumps(TEXTS)))
-    assert done.stderr == ""
-    model = load(exports[name], device="cpu", threads=1)
-    assert json.loads(done.stdout) == [model.answer_row(answer) for answer in model(TEXTS)]
-
-
-@pytest.mark.parametrize("name", ["ctranslate2", "onnx"])
 def test_textmill_predict_answers(python, exports, tmp_path, name):
     model = load(exports[name], device="cpu", threads=1)
     (column,) = model.columns
@@ -154,12 +140,6 @@ def test_textmill_serve_answers_and_shows_its_page(python, exports, name):
         assert served.get("").text.startswith("<!doctype html>")
         assert served.get("ready").json() == {"status": "ready"}
         assert served.end() == (0, "")
-
-
-def test_what_is_installed_is_shown(python):
-    for words in (["--help"], ["list"], ["help", "train"], ["show", "jsonl"]):
-        done = run(python(MAIN, *words))
-        assert (done.returncode, done.stderr) == (0, "")
 
 
 COMMANDS = [

@@ -126,7 +126,7 @@ def test_wide_beams_find_the_best_of_all(model):
 def test_it_decodes_by_its_own_steps_and_is_not_exported(model):
     assert fastest(model, rows=64) is model
     assert refusals(model) == [
-        "the model must be a textmill.models.Transformer, but is a LstmSeq2Seq"
+        "the model is a LstmSeq2Seq; CTranslate2 runs the Transformer and pretrained models"
     ]
 
 

@@ -17,7 +17,7 @@ from textmill.exported import load
 from textmill.exported.manifest import MANIFEST, ExportError
 from textmill.inference.export import ctranslate2
 from textmill.inference.export.compare import Comparison
-from textmill.inference.export.folder import refuse_untraceable
+from textmill.inference.export.onnx import OnnxWriter
 from textmill.preflight.export_checks import read_rows
 from textmill.runs.export import export
 
@@ -297,7 +297,7 @@ def test_a_run_whose_export_failed_is_gone_on_with_to_its_export(tmp_path, monke
         raise OSError(errno.ENOSPC, "No space left on device", str(tmp_path / "model.bin"))
 
     with monkeypatch.context() as patch:
-        patch.setattr(ctranslate2, "write", full)
+        patch.setattr(ctranslate2, "write_graph", full)
         with pytest.raises(StorageError, match="No space left on device"):
             train_script(tmp_path, words=("trainer.export=[ctranslate2]",))
     run = tmp_path / "run"
@@ -389,10 +389,8 @@ def test_a_module_of_ones_own_is_exported_at_the_end_of_its_training(tmp_path):
 
 def test_the_librarys_own_modules_are_not_tried_out_again(monkeypatch):
     """Of them it is known, and it takes seconds."""
-    monkeypatch.setattr(
-        "textmill.inference.export.folder._write_graph", lambda *_: pytest.fail("a graph was made")
-    )
-    refuse_untraceable(textmill.load(library_run()).task, [{"source": "Go."}])
+    monkeypatch.setattr(OnnxWriter, "write", lambda *_: pytest.fail("a graph was made"))
+    OnnxWriter().try_out(textmill.load(library_run()).task, [{"source": "Go."}])
 
 
 def test_predictions_that_are_a_pipe_are_not_waited_for(tmp_path):

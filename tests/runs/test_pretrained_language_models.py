@@ -92,4 +92,4 @@ def test_what_draws_its_answers_is_exported_with_the_likeliest(tmp_path: Path) -
     assert [one.text for one in found] == [one.text for one in predictor(ASKED)]
     plain = trained("gpt2", tmp_path / "plain", "task.decoding.sample=false")
     with pytest.raises(UserError, match="answers are not drawn: leave greedy out"):
-        export(plain, "onnx", greedy=True)
+        export(plain, "ctranslate2", greedy=True)

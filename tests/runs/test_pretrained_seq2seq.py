@@ -134,17 +134,6 @@ def test_an_export_answers_with_ctranslate2(family: str, tmp_path: Path) -> None
     assert [str(answer) for answer in textmill.exported.load(made.folder)(ASKED)] == wanted
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("family", SEQ2SEQ)
-def test_an_export_answers_with_onnxruntime(family: str, tmp_path: Path) -> None:
-    before = 'task.source_prefix="the "'
-    run = trained("translation", family, tmp_path, "task.decoding.beam_size=3", before)
-    made = export(run, "onnx")
-    assert made.comparison.same == made.comparison.rows
-    wanted = [str(answer) for answer in textmill.load(run)(ASKED)]
-    assert [str(answer) for answer in textmill.exported.load(made.folder)(ASKED)] == wanted
-
-
 def test_adapters_are_merged_in_exports(tmp_path: Path) -> None:
     run = trained("translation", "bart", tmp_path, "model.lora.rank=2", "optimizer.lr=0.1")
     for form in ("ctranslate2", "huggingface"):

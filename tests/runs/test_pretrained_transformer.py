@@ -79,7 +79,7 @@ def test_a_run_is_whole_and_exported(family: str, tmp_path: Path) -> None:
     assert answers(run) == before
     module = textmill.load(run).task.module
     assert isinstance(module, Transformer | CausalTransformer)
-    for kind in ("huggingface", "ctranslate2", "onnx"):
+    for kind in ("huggingface", "ctranslate2"):
         export(run, kind, out=tmp_path / kind)  # which compares answers to the rows of valid_data
 
 
@@ -111,7 +111,7 @@ def test_what_a_checkpoint_bans_is_banned_in_exports(model: str, tmp_path: Path)
     textmill.run_experiment(name, "train", str(run), [*settings, *greedy, f"model.type={model}"])
     module = textmill.load(run).task.module
     assert module.banned.tolist() == [pad]
-    for kind in ("huggingface", "ctranslate2", "onnx"):
+    for kind in ("huggingface", "ctranslate2"):
         found = export(run, kind, out=tmp_path / kind).comparison
         assert found.same == found.rows
 

@@ -5,7 +5,7 @@ import pytest
 from tests.tasks.test_conformance import Data
 from textmill.errors import DataError, UserError
 from textmill.inference import Predictor
-from textmill.inference.export.expressible import refuse_inexpressible
+from textmill.inference.export.folder import refuse_unsupported
 from textmill.models import Transformer
 from textmill.tasks import Translated, evaluate
 from textmill.tasks.parsing import SemanticParsing
@@ -113,6 +113,6 @@ def test_unknown_words_are_copied_by_a_tokenizer_of_words_only(make_task):
 
 def test_answers_of_code_of_its_own_are_not_exported(make_task, unsure):
     with pytest.raises(UserError) as caught:
-        refuse_inexpressible(unsure, "ctranslate2")
+        refuse_unsupported(unsure, "ctranslate2")
     assert "  Unsure answers by code of its own\n" in str(caught.value)
-    refuse_inexpressible(make_task(SemanticParsing), "ctranslate2")
+    refuse_unsupported(make_task(SemanticParsing), "ctranslate2")

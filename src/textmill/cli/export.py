@@ -50,12 +50,12 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Exports, and says how the export differs from the run."""
     log_to_stderr()
-    from textmill.exported.formats import ExportFormat
+    from textmill.exported.formats import ExportSettings
     from textmill.runs.export import export
 
     limits = {"quantize": args.quantize, "max_quality_loss": args.max_quality_loss}
     given = {name: value for name, value in limits.items() if value is not None}
-    form = ExportFormat.of({"format": args.format, **given})
+    form = ExportSettings.of({"format": args.format, **given})
     asked = {"out": args.out, "rows": args.rows, "greedy": args.greedy}
     made = export(args.run, form, **asked, **run_options(args))
     print(made.comparison.sentence)

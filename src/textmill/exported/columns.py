@@ -12,8 +12,12 @@ from typing_extensions import override
 from textmill.errors import DataError
 from textmill.exported.forward import FORWARDS, ColumnGraph, Forward
 from textmill.exported.manifest import ExportError
-from textmill.exported.onnx import OnnxGraph
-from textmill.exported.row_predictor import Row, RowPredictor, returned_type
+from textmill.exported.row_predictor import (
+    ExportedPredictor,
+    Row,
+    RowPredictor,
+    returned_type,
+)
 from textmill.runtime.files import read_all, write_file
 from textmill.text.columns.padding import padded_columns
 from textmill.text.processors.column_processor import ColumnsText
@@ -22,16 +26,14 @@ from textmill.text.processors.text_processor import Encoded
 
 TOKENS = 4096
 """Padded tokens answered together, as the trained model does."""
-MODEL, ARRAYS = "model.onnx", "arrays.safetensors"
-"""Files of the graph's folder."""
 MISFITS = (ArithmeticError, LookupError, MemoryError, TypeError, ValueError)
 """What comes of a graph that gives something else than the text processor decodes."""
 LARGEST_ARRAYS = 1 << 28
 """Bytes: transitions between 8,000 labels."""
 
 
-class ExportedColumns(RowPredictor):
-    """Answers rows as the trained model did, without torch.
+class ExportedColumns(ExportedPredictor):
+    """Answers rows of typed columns.
 
     Args:
         text: The saved text processor.
@@ -41,16 +43,12 @@ class ExportedColumns(RowPredictor):
             cut.
     """
 
-    checks_itself = True
-
     def __init__(
         self, text: ColumnsText, graph: ColumnGraph, forward: Forward, *, refuses_long: bool
     ) -> None:
         super().__init__(text.input_columns)
         self.text, self.graph, self.forward = text, graph, forward
         self.refuses_long = refuses_long
-        self.data: Mapping[str, Any] = {}
-        """How the run's data was read, where it was a file."""
 
     @override
     def answers(self, rows: Sequence[Row]) -> list[Any]:
@@ -126,16 +124,15 @@ class ExportedColumns(RowPredictor):
 
 
 def load_columns(
-    text: ColumnsText, graph: Path, answers: Mapping[str, Any], *, device: str, threads: int
+    text: ColumnsText, graph: ColumnGraph, answers: Mapping[str, Any], arrays: Path
 ) -> ExportedColumns:
-    """Opens a graph of typed columns.
+    """Joins a text processor and a graph of typed columns.
 
     Args:
         text: The saved text processor.
-        graph: The folder of the graph.
+        graph: Computes.
         answers: What :func:`answers_of` gave.
-        device: As of :class:`OnnxGraph`.
-        threads: As of :class:`OnnxGraph`.
+        arrays: The file that :func:`save_arrays` wrote.
 
     Raises:
         ExportError: The settings are not of this textmill, or do not fit the text processor.
@@ -159,9 +156,8 @@ def load_columns(
         if value not in text.answer_settings[name]:
             raise ExportError(f"the setting '{name}' cannot be {value!r:.80}")
         setattr(text, name, value)
-    forward = _forward(kind, numbers, graph / ARRAYS)
-    opened = OnnxGraph(graph / MODEL, device=device, threads=threads)
-    return ExportedColumns(text, opened, forward, refuses_long=over_length == "error")
+    forward = _forward(kind, numbers, arrays)
+    return ExportedColumns(text, graph, forward, refuses_long=over_length == "error")
 
 
 def answers_of(text: ColumnsText, forward: Forward, *, refuses_long: bool) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A graph that CTranslate2 runs: from ids to the ids of answers."""
+"""Exports that CTranslate2 runs: graphs from ids to the ids of answers."""
 
 import os
 from collections import defaultdict
@@ -10,12 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from textmill.errors import UserError
-from textmill.exported.manifest import ExportError
-from textmill.exported.seq2seq import ROWS, Forced, Found, Search
+from textmill.errors import DataError, UserError
+from textmill.exported.language import ExportedLanguageModel
+from textmill.exported.manifest import GRAPH, TEXT, ExportError
+from textmill.exported.row_predictor import ExportedPredictor
+from textmill.exported.seq2seq import ROWS, ExportedSeq2Seq, Forced, Found, Search
 from textmill.runtime.devices import usable_cores
 from textmill.runtime.files import parse_json, read_all
+from textmill.text.processors.language_model import LanguageText
+from textmill.text.processors.text_processor import Seq2SeqText, load_text_processor
 from textmill.text.tokenizers.tokenizer import VocabInfo
+from textmill.text.tokenizers.word_tokenizer import WordTokenizer
 
 SHORT = 1 << 16
 """Bytes of a file beside the graph, besides 64 for each word of the vocabulary."""
@@ -65,6 +70,35 @@ def _part(rows: int, threads: int) -> int:
 def _parts(numbers: list[int], threads: int) -> list[list[int]]:
     size = _part(len(numbers), threads)
     return [numbers[i : i + size] for i in range(0, len(numbers), size)]
+
+
+def open_export(
+    folder: Path, facts: Mapping[str, Any], *, device: str, threads: int
+) -> ExportedPredictor:
+    """Opens a folder, as :meth:`textmill.exported.formats.ExportFormat.open` says."""
+    text, answers = load_text_processor(folder / TEXT), facts["answers"]
+    if not isinstance(text, LanguageText | Seq2SeqText):
+        raise ExportError(f"a {type(text).__name__} cannot be answered by ctranslate2")
+    search, vocab = Search.from_json(facts["search"]), text.tokenizer.vocab_info
+    where: dict[str, Any] = {"vocab": vocab, "device": device, "threads": threads}
+    if isinstance(text, LanguageText):
+        until = answers.get("until")
+        if until not in ("row", "length"):
+            raise ExportError("'until' must be row or length")
+        generator = CTranslate2Texts(folder / GRAPH, search, begin_idx=text.begin_idx, **where)
+        return ExportedLanguageModel(text, generator, search, by_row=until == "row")
+    graph = CTranslate2Graph(folder / GRAPH, search, prefix=text.target_prefix, **where)
+    prefix, copies = answers.get("answer_prefix", ""), answers.get("copy_unknown", False)
+    if not isinstance(prefix, str) or type(copies) is not bool:
+        raise ExportError("'answer_prefix' must be a text, and 'copy_unknown' true or false")
+    if copies and not isinstance(text.tokenizer, WordTokenizer):
+        raise ExportError("'copy_unknown' needs a tokenizer of words")
+    exported = ExportedSeq2Seq(text, search, graph, answer_prefix=prefix, copy_unknown=copies)
+    try:
+        exported.forced([{}])
+    except DataError as error:
+        raise ExportError(f"'answer_prefix': {error}") from None
+    return exported
 
 
 class CTranslate2Texts:

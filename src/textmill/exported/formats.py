@@ -1,32 +1,112 @@
-"""The formats an export can have, and the packages that each needs."""
+"""The formats an export can have: one entry of the registry each, and the packages it needs."""
 
+import importlib
 import importlib.util
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 from textmill.errors import MissingExtraError, UserError
+from textmill.exported.row_predictor import ExportedPredictor
 
 Format = Literal["ctranslate2", "huggingface", "onnx"]
 """Names of formats; the extra that brings what writes a format is called the same."""
-FORMATS: dict[str, tuple[str, ...]] = {"ctranslate2": ("ctranslate2",), "onnx": ("onnxruntime",)}
-"""Format to the packages without which it cannot be run."""
-WRITERS: dict[str, tuple[str, ...]] = {
-    **FORMATS,
-    "onnx": ("onnx", "onnxscript", "onnxruntime"),
-    "huggingface": ("transformers",),
-}
-"""Format to the packages without which it cannot be written, and compared with the model."""
-
-
 MAX_QUALITY_LOSS = 0.05
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ExportFormat:
+    """A format of exports.
+
+    ``open_export`` of the module in ``textmill.exported`` that is called as it reads it, without
+    torch; the ``ExportWriter`` of the module in ``textmill.inference.export`` of that name writes
+    it.
+    """
+
+    name: Format
+    reads: tuple[str, ...] = ()
+    """Packages without which it cannot be asked; none: textmill does not ask it."""
+    writes: tuple[str, ...]
+    """Packages without which it cannot be written, and compared with the model."""
+
+    def open(
+        self, folder: Path, facts: Mapping[str, Any], *, device: str = "auto", threads: int = 0
+    ) -> ExportedPredictor:
+        """Opens the graph and the text processor of a folder, whose manifest is not looked at.
+
+        Args:
+            folder: The export's.
+            facts: ``search`` and ``answers`` of the manifest.
+            device: As of :func:`textmill.exported.loading.load`.
+            threads: As of :func:`textmill.exported.loading.load`.
+
+        Raises:
+            ExportError: They cannot be used together.
+        """
+        module = importlib.import_module(f"textmill.exported.{self.name}")
+        opened: ExportedPredictor = module.open_export(
+            folder, facts, device=device, threads=threads
+        )
+        return opened
+
+    def refuse_missing(self, *, writes: bool = False) -> None:
+        """Refuses a format whose packages are not installed.
+
+        Args:
+            writes: Whether it is to be written, and not only asked.
+
+        Raises:
+            MissingExtraError: A package is missing; names the extra that brings it.
+        """
+        for package in self.writes if writes else self.reads:
+            if importlib.util.find_spec(package) is None:
+                extra = self.name if writes else "exported"
+                what = f"The export format '{self.name}'"
+                raise MissingExtraError(package, extra=extra, what=what)
+
+
+FORMATS: dict[str, ExportFormat] = {
+    each.name: each
+    for each in (
+        ExportFormat(name="ctranslate2", reads=("ctranslate2",), writes=("ctranslate2",)),
+        ExportFormat(name="huggingface", writes=("transformers",)),
+        ExportFormat(
+            name="onnx", reads=("onnxruntime",), writes=("onnx", "onnxscript", "onnxruntime")
+        ),
+    )
+}
+"""By their names. A new one has its name in :data:`Format`, too, which settings are read by."""
+
+
+def format_of(name: str) -> ExportFormat:
+    """The format of a name.
+
+    Raises:
+        UserError: There is none.
+
+    Example:
+        >>> format_of("tflite")  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        textmill.errors.UserError: There is no export format 'tflite'; wanted one of: ...
+    """
+    if name == "pt2":
+        raise UserError(
+            "There is no export format 'pt2': such a file keeps examples of a graph's inputs as a "
+            "pickle, which can run code where it is loaded. ONNX is as general: --format onnx."
+        )
+    if name not in FORMATS:
+        known = ", ".join(FORMATS)
+        raise UserError(f"There is no export format '{name}'; wanted one of: {known}.")
+    return FORMATS[name]
+
+
+@dataclass(frozen=True)
+class ExportSettings:
     """A format to export to, and how numbers are kept in it.
 
     Example:
-        >>> ExportFormat.of({"format": "onnx", "quantize": "int8"}).folder
+        >>> ExportSettings.of({"format": "onnx", "quantize": "int8"}).folder
         'onnx-int8'
     """
 
@@ -58,9 +138,9 @@ class ExportFormat:
             )
 
     @classmethod
-    def of(cls, given: Any) -> "ExportFormat":
-        """The format that a name stands for, or the settings of one."""
-        if isinstance(given, ExportFormat):
+    def of(cls, given: Any) -> "ExportSettings":
+        """The settings that a name stands for, or a mapping of them."""
+        if isinstance(given, ExportSettings):
             return given
         return cls(given) if isinstance(given, str) else cls(**given)  # type: ignore[arg-type]
 
@@ -78,34 +158,3 @@ class ExportFormat:
         if self.max_quality_loss != MAX_QUALITY_LOSS:
             words.append(f"--max-quality-loss {self.max_quality_loss}")
         return " ".join(words)
-
-
-def refuse_missing(name: str, *, writes: bool = False) -> None:
-    """Refuses a format that is unknown, or whose packages are not installed.
-
-    Args:
-        name: The format.
-        writes: Whether it is to be written, and not only run.
-
-    Raises:
-        UserError: There is no such format.
-        MissingExtraError: A package is missing; names the extra that brings it.
-
-    Example:
-        >>> refuse_missing("tflite")  # doctest: +ELLIPSIS
-        Traceback (most recent call last):
-        textmill.errors.UserError: There is no export format 'tflite'; wanted one of: ...
-    """
-    if name == "pt2":
-        raise UserError(
-            "There is no export format 'pt2': such a file keeps examples of a graph's inputs as a "
-            "pickle, which can run code where it is loaded. ONNX is as general: --format onnx."
-        )
-    if name not in WRITERS:
-        known = ", ".join(sorted(WRITERS))
-        raise UserError(f"There is no export format '{name}'; wanted one of: {known}.")
-    writes = writes or name not in FORMATS
-    for package in (WRITERS if writes else FORMATS)[name]:
-        if importlib.util.find_spec(package) is None:
-            extra = name if writes else "exported"
-            raise MissingExtraError(package, extra=extra, what=f"The export format '{name}'")

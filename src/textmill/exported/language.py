@@ -1,93 +1,68 @@
 """Exported models of language: those that go on with a text, and those that fill its masks."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
 from textmill.exported.columns import MISFITS
-from textmill.exported.ctranslate2 import CTranslate2Texts
+from textmill.exported.forward import ColumnGraph
 from textmill.exported.manifest import ExportError
-from textmill.exported.onnx import OnnxGraph
-from textmill.exported.onnx_search import OnnxDecoder, find_targets
-from textmill.exported.row_predictor import Row, RowPredictor
+from textmill.exported.row_predictor import ExportedPredictor, Row
 from textmill.exported.seq2seq import ROWS, Found, Search, by_length
-from textmill.exported.target_search import Target
 from textmill.text.answer_rows import ContinuedRow, FilledRow
 from textmill.text.processors.language_model import Continued, LanguageText
 from textmill.text.processors.masked_language_model import Filled, MaskedText
 
-CARRIED = "state.carried"
-"""The array that a recurrent model carries from token to token."""
+
+class TextGenerator(Protocol):
+    """What goes on with texts."""
+
+    def find(self, begun: Sequence[Sequence[int]], *, by_row: bool) -> list[list[Found]]:
+        """How texts of one length go on.
+
+        Args:
+            begun: Ids of the texts.
+            by_row: Whether the end of a row ends an answer; else its length alone does.
+
+        Returns:
+            Of each text the answer, with the text before it and a score of the whole.
+        """
+        ...
+
+    def read(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Logits of the token after each. *Shape:* ``[B, T]`` to ``[B, T, V]``."""
+        ...
 
 
-class ExportedLanguageModel(RowPredictor):
-    """Goes on with texts as the trained model did, without torch.
+class ExportedLanguageModel(ExportedPredictor):
+    """Goes on with texts.
 
     Args:
         text: The saved text processor.
-        decoder: Reads tokens.
+        generator: What computes.
         searched: How it is gone on.
         by_row: Whether the end of a row ends an answer; else its length alone does.
     """
 
-    checks_itself = True
-
     def __init__(
-        self,
-        text: LanguageText,
-        decoder: OnnxDecoder | CTranslate2Texts,
-        searched: Search,
-        *,
-        by_row: bool,
+        self, text: LanguageText, generator: TextGenerator, searched: Search, *, by_row: bool
     ) -> None:
         super().__init__(text.input_columns)
-        self.text, self.by_row, self.decoder = text, by_row, decoder
-        self.search = replace(searched, unknown_penalty=np.inf)  # it is no text
-        self.data: Mapping[str, Any] = {}
-        """How the run's data was read, where it was a file."""
+        self.text, self.by_row = text, by_row
+        self.generator, self.search = generator, searched
 
     @override
     def answers(self, rows: Sequence[Row]) -> list[Continued]:
         begun = self._begun(rows)
-        found = by_length(begun, lambda numbers: self._found([begun[i] for i in numbers]))
+        found = by_length(
+            begun,
+            lambda numbers: self.generator.find([begun[i] for i in numbers], by_row=self.by_row),
+        )
         hypotheses = [[(one.ids, one.score) for one in each] for each in found]
         return self.text.continued(begun, hypotheses)
-
-    def _found(self, begun: Sequence[list[int]]) -> list[list[Found]]:
-        if isinstance(self.decoder, CTranslate2Texts):
-            return self.decoder.find(begun, by_row=self.by_row)
-        target = Target(
-            search=self.search,
-            prefix=[self.text.begin_idx],
-            eos_idx=self.text.eos_idx if self.by_row else -1,
-            unk_idx=self.text.unk_idx,
-            forced=begun,
-        )
-        return find_targets(self.decoder, begun, target)
-
-    def read(
-        self, ids: NDArray[np.int64], carried: NDArray[np.float32] | None = None
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
-        """Scores the token after each.
-
-        Args:
-            ids: *Shape:* ``[B, T]``.
-            carried: What a recurrent model kept of the tokens before; None: there are none.
-
-        Returns:
-            Logits, ``[B, T, V]``, and what a recurrent model keeps of all of them.
-        """
-        if isinstance(self.decoder, CTranslate2Texts):
-            return self.decoder.read(ids), None
-        self.decoder.begin(ids)
-        if carried is not None:
-            self.decoder.state[CARRIED] = carried
-        logits = np.stack([self.decoder.step(column) for column in ids.T], axis=1)
-        return logits, self.decoder.state.get(CARRIED)
 
     def _begun(self, rows: Sequence[Row]) -> list[list[int]]:
         texts = [row[self.text.column] for row in rows]
@@ -102,8 +77,8 @@ class ExportedLanguageModel(RowPredictor):
         return answer.row()
 
 
-class ExportedMaskedModel(RowPredictor):
-    """Fills the masks of texts as the trained model did, without torch.
+class ExportedMaskedModel(ExportedPredictor):
+    """Fills the masks of texts.
 
     Args:
         text: The saved text processor.
@@ -113,15 +88,11 @@ class ExportedMaskedModel(RowPredictor):
         longest: Most tokens of a text; None is any number.
     """
 
-    checks_itself = True
-
     def __init__(
-        self, text: MaskedText, graph: OnnxGraph, *, top_k: int, longest: int | None
+        self, text: MaskedText, graph: ColumnGraph, *, top_k: int, longest: int | None
     ) -> None:
         super().__init__(text.input_columns)
         self.text, self.graph, self.top_k, self.longest = text, graph, top_k, longest
-        self.data: Mapping[str, Any] = {}
-        """How the run's data was read, where it was a file."""
 
     @override
     def answers(self, rows: Sequence[Row]) -> list[Filled]:

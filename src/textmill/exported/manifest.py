@@ -19,6 +19,8 @@ from textmill.text.columns.dictionary import PHRASES
 
 MANIFEST = "export.json"
 """The file that lists all others."""
+GRAPH, TEXT = "graph", "text"
+"""Folders of an export."""
 TEXT_OF_GRAPH, SHORT_TEXT = 32, 4 << 20
 """Bytes that a file of the text processor may have for each byte of the graph, and on top of that:
 a word takes ten to a hundred, its row of an embedding its width and more."""
@@ -49,9 +51,7 @@ class ExportManifest(SealedFiles):
     """Of generated text: settings of the search, see :class:`textmill.exported.seq2seq.Search`."""
     answers: Mapping[str, Any] = field(default_factory=dict)
     """Of typed columns: what becomes of the graph's outputs, see
-    :func:`textmill.exported.columns.load_columns`; of generated text by ONNX, which axis of each
-    array
-    counts rows."""
+    :func:`textmill.exported.columns.load_columns`; of generated text, what answers begin with."""
 
     def refuse_long_text(self) -> None:
         """Refuses a file of the text processor that is longer than its graph can need."""
@@ -108,13 +108,6 @@ def read(folder: Path) -> ExportManifest:
     except ExportError as error:
         raise ExportError(
             f"{folder} is no export that can be used: {error}. Export the run again: "
-            f"textmill export RUN --format {_format(folder)}"
+            "textmill export RUN"
         ) from None
     return manifest
-
-
-def _format(folder: Path) -> str:
-    """What a folder was exported to, by its files alone."""
-    if (folder / "config.json").is_file():
-        return "huggingface"
-    return "onnx" if any(folder.glob("graph/*.onnx")) else "ctranslate2"

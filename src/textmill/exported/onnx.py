@@ -1,4 +1,4 @@
-"""A graph that onnxruntime runs: from named arrays to arrays."""
+"""Exports that onnxruntime runs: graphs from named arrays to arrays."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,9 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from textmill.errors import UserError
-from textmill.exported.manifest import ExportError
+from textmill.exported.columns import load_columns
+from textmill.exported.language import ExportedMaskedModel
+from textmill.exported.manifest import GRAPH, TEXT, ExportError
+from textmill.exported.row_predictor import ExportedPredictor
+from textmill.exported.seq2seq import LARGEST
 from textmill.runtime.files import read_all
+from textmill.text.processors.column_processor import ColumnsText
+from textmill.text.processors.masked_language_model import MaskedText
+from textmill.text.processors.text_processor import load_text_processor
 
+MODEL, ARRAYS = "model.onnx", "arrays.safetensors"
+"""Files of the graph's folder."""
 LARGEST_GRAPH = (1 << 31) - 1
 """Bytes of a graph: protobuf has no longer messages."""
 
@@ -74,9 +83,22 @@ class OnnxGraph:
                 raise ExportError(f"{self.path}: gives '{name:.80}' with NaN or infinity")
         return made
 
-    def named(self, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        """As :meth:`run`, by the names of the outputs."""
-        return dict(zip(self.outputs, self.run(arrays), strict=True))
+
+def open_export(
+    folder: Path, facts: Mapping[str, Any], *, device: str, threads: int
+) -> ExportedPredictor:
+    """Opens a folder, as :meth:`textmill.exported.formats.ExportFormat.open` says."""
+    text, answers = load_text_processor(folder / TEXT), facts["answers"]
+    if not isinstance(text, ColumnsText):
+        raise ExportError(f"a {type(text).__name__} cannot be answered by onnx")
+    graph = OnnxGraph(folder / GRAPH / MODEL, device=device, threads=threads)
+    if not isinstance(text, MaskedText):
+        return load_columns(text, graph, answers, folder / GRAPH / ARRAYS)
+    top_k, longest = answers.get("top_k"), answers.get("longest")
+    numbers = [top_k] if longest is None else [top_k, longest]
+    if not all(type(number) is int and 0 < number <= LARGEST for number in numbers):
+        raise ExportError("'top_k' and 'longest' must be numbers of tokens")
+    return ExportedMaskedModel(text, graph, top_k=top_k, longest=longest)
 
 
 def _providers(device: str, available: list[str]) -> list[Any]:

@@ -1,16 +1,15 @@
 """Exported models that generate text: by the saved text processor, the saved search and a graph."""
 
-import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol, TypeVar
 
 from typing_extensions import override
 
 from textmill.errors import DataError
 from textmill.exported.manifest import ExportError
-from textmill.exported.row_predictor import Row, RowPredictor
+from textmill.exported.row_predictor import ExportedPredictor, Row
 from textmill.text.answer_rows import TextRow
 from textmill.text.cells import Rows, joined_text
 from textmill.text.processors.answer_prefix import prefix_ids, prefix_of
@@ -134,94 +133,41 @@ class Search:
     """See ``max_length_a``."""
     max_length: int = 512
     """Most ids that can be generated: for so many the model has positions."""
-    min_length: int = 0
-    """Ids before the end mark may be generated."""
-    repetition_penalty: float = 1.0
-    """What scores of ids that stand in the target already are divided by, or multiplied with."""
-    no_repeat_ngram: int = 0
-    """Length of the sequences of ids that may not occur twice; 0 is off."""
-    unknown_penalty: float = 0.0
-    """Taken from the score of the unknown id."""
-    sample: bool = False
-    """Whether ids are drawn."""
-    seed: int = 0
-    """Of the draws."""
-    temperature: float = 1.0
-    """What scores are divided by before a draw."""
-    top_k: int = 0
-    """Draws are among this many likeliest; 0 is all."""
-    top_p: float = 1.0
-    """Draws are among the fewest likeliest with this probability together."""
-
-    @property
-    def changes_scores(self) -> bool:
-        """Whether anything is banned or punished."""
-        return bool(
-            self.repetition_penalty != 1
-            or self.unknown_penalty
-            or self.no_repeat_ngram
-            or self.min_length
-        )
 
     def limit(self, length: int, forced: int = 0) -> int:
         """The most ids of the target of a source of this many, those that it begins with on top."""
         factor, most = min(self.max_length_a, float(self.max_length)), self.max_length
         return min(min(int(factor * length) + min(self.max_length_b, most), most) + forced, most)
 
-    def to_json(self) -> dict[str, Any]:
-        """As JSON values, which have no infinity: the penalty that bans is None."""
-        banned = self.unknown_penalty == math.inf
-        return {**asdict(self), **({"unknown_penalty": None} if banned else {})}
-
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> "Search":
-        """Reads what :meth:`to_json` gave.
+        """Reads the fields as a manifest has them.
 
         Raises:
             ExportError: It holds something else.
         """
-        known = {field.name: field.type for field in fields(cls)}
-        needed = set(_FIRST)
-        if not needed <= set(values) <= set(known):
-            odd = ", ".join(sorted((needed - set(values)) | (set(values) - set(known)), key=str))
+        known = {field.name for field in fields(cls)}
+        if set(values) != known:
+            odd = ", ".join(sorted(set(values) ^ known, key=str))
             raise ExportError(f"the settings of the search are not this textmill's: {odd:.200}")
-        given = dict(values)
-        if given.get("unknown_penalty", 0) is None:
-            given["unknown_penalty"] = math.inf
-        wrong = [name for name, value in given.items() if not _fits(name, known[name], value)]
-        search = cls() if wrong else cls(**given)
-        wrong += [name for name in _POSITIVE if not wrong and not getattr(search, name) > 0]
-        if not wrong and not search.sample and search.n_best > search.beam_size:
-            wrong.append("n_best")
-        if wrong:
-            name = wrong[0]
-            raise ExportError(f"the setting '{name}' of the search cannot be {values[name]!r:.80}")
+        for name, value in values.items():
+            if not _fits(name, value):
+                raise ExportError(f"the setting '{name}' of the search cannot be {value!r:.80}")
+        search = cls(**values)
+        if search.n_best > search.beam_size:
+            raise ExportError(f"the setting 'n_best' of the search cannot be {search.n_best}")
         return search
 
 
-_FIRST = (
-    "beam_size", "n_best", "length_penalty", "early_stopping", "max_length_a", "max_length_b",
-    "max_length",
-)  # fmt: skip
-"""What the first exports had of it."""
-_POSITIVE = (
-    "beam_size", "n_best", "max_length", "max_length_b", "repetition_penalty", "temperature",
-    "top_p",
-)  # fmt: skip
-
-
-def _fits(name: str, kind: Any, value: Any) -> bool:
+def _fits(name: str, value: Any) -> bool:
     if name == "early_stopping":
         return value in ("first", "heuristic", "never")
-    if kind is bool or isinstance(value, bool):
-        return kind is bool and isinstance(value, bool)
-    if name == "unknown_penalty" and value == math.inf:
-        return True
-    if kind is int and not isinstance(value, int):
-        return False
-    most = {"seed": 1 << 64, "beam_size": LARGEST_BEAM, "n_best": LARGEST_BEAM}.get(name, LARGEST)
-    least = -most if name in ("seed", "length_penalty", "unknown_penalty") else 0
-    return isinstance(value, int | float) and least <= value <= most  # neither infinite nor NaN
+    if name in ("length_penalty", "max_length_a"):
+        least = -LARGEST if name == "length_penalty" else 0
+        # Infinity and NaN are outside, too.
+        return type(value) in (int, float) and least <= value <= LARGEST
+    most = LARGEST_BEAM if name in ("beam_size", "n_best") else LARGEST
+    return type(value) is int and 1 <= value <= most
 
 
 ROWS = 64
@@ -269,8 +215,8 @@ class Graph(Protocol):
         ...
 
 
-class ExportedSeq2Seq(RowPredictor):
-    """Answers strings as the trained model did, without torch.
+class ExportedSeq2Seq(ExportedPredictor):
+    """Answers texts with texts.
 
     Args:
         text: The saved text processor.
@@ -279,8 +225,6 @@ class ExportedSeq2Seq(RowPredictor):
         answer_prefix: Text that each answer begins with whose row has none of its own.
         copy_unknown: Whether an answer's unknown words are those of its source.
     """
-
-    checks_itself = True
 
     def __init__(
         self,
@@ -294,8 +238,6 @@ class ExportedSeq2Seq(RowPredictor):
         super().__init__(text.input_columns, text.optional_columns)
         self.text, self.search, self.graph = text, search, graph
         self.answer_prefix, self.copy_unknown = answer_prefix, copy_unknown
-        self.data: Mapping[str, Any] = {}
-        """How the run's data was read, where it was a file."""
 
     @override
     def answers(self, rows: Sequence[Row]) -> list[Translated]:

@@ -6,7 +6,6 @@ from typing import Final, final
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from textmill.errors import UserError
 
@@ -51,21 +50,6 @@ class DecoderState:
         # One tensor for all layers: reordering rows is one copy instead of two a layer.
         shape = (layers, 2, rows, heads, FIRST_CAPACITY, head_dim)
         self._cache = memory_keys_values[0].new_zeros(shape)
-
-    @classmethod
-    def after(
-        cls, cache: Tensor, memory_keys_values: Sequence[Tensor], memory_mask: Tensor | None
-    ) -> "DecoderState":
-        """The state after the tokens that :attr:`cache` is of, with room for one more."""
-        state = cls.__new__(cls)
-        state.memory_keys_values, state.memory_mask = list(memory_keys_values), memory_mask
-        state.position, state._cache = cache.shape[4], F.pad(cache, (0, 0, 0, 1))
-        return state
-
-    @property
-    def cache(self) -> Tensor:
-        """Keys and values of the tokens read. *Shape:* :math:`(L,2,B,H,T,K)`."""
-        return self._cache[..., : self.position, :]
 
     def __len__(self) -> int:
         """Number of rows."""
@@ -120,8 +104,6 @@ def length_mask(ids: Tensor, lengths: Tensor | None) -> Tensor | None:
         )
     # Attention without a mask is faster; asking is free on CPU, and would wait for the queue
     # elsewhere.
-    if torch.compiler.is_exporting():
-        return None
     if lengths.device.type == "cpu" and int(lengths.min()) == ids.shape[1]:
         return None
     return (torch.arange(ids.shape[1], device=ids.device) < lengths[:, None])[:, None, None]

@@ -24,8 +24,7 @@ from typing_extensions import TypedDict, override
 
 from textmill.data.formats.cells import text_problem
 from textmill.errors import DataError, UserError
-from textmill.exported.given_rows import rows_in
-from textmill.exported.row_predictor import Row, RowPredictor, characters, row_chunks
+from textmill.exported.row_predictor import Row, RowPredictor, characters, row_chunks, rows_in
 from textmill.pipelines.find_model import ModelWanted, load_model
 from textmill.pipelines.given_text import (
     GivenText,

@@ -9,9 +9,8 @@ from typing import Any
 from textmill.config.planning.session import Session
 from textmill.config.values.raw_values import is_null
 from textmill.errors import DataError, UserError, worded
-from textmill.exported.formats import ExportFormat, refuse_missing
-from textmill.inference.export.expressible import refuse_inexpressible
-from textmill.inference.export.folder import ROWS, refuse_untraceable
+from textmill.exported.formats import ExportSettings, format_of
+from textmill.inference.export.folder import ROWS, refuse_unsupported, writer_of
 from textmill.inference.load import NeedsCodeError, saved_nodes, saved_plan
 from textmill.preflight.load_data import load_data, use_by_task
 from textmill.runtime.devices import Env
@@ -121,7 +120,7 @@ def read_rows(path: Path) -> Iterator[Any]:
             yield row
 
 
-def refuse_exports(forms: Iterable[ExportFormat], session: Session | None = None) -> None:
+def refuse_exports(forms: Iterable[ExportSettings], session: Session | None = None) -> None:
     """Refuses formats of ``trainer.export`` that could not be written when a training is over.
 
     Without what was built of the recipe, only the packages are looked for.
@@ -131,11 +130,11 @@ def refuse_exports(forms: Iterable[ExportFormat], session: Session | None = None
             are no rows to compare on.
     """
     for form in forms:
-        refuse_missing(form.format, writes=True)
+        format_of(form.format).refuse_missing(writes=True)
         if session is None or not session.has("task"):
             continue
         task = session.get("task")
-        refuse_inexpressible(task, form.format)
+        refuse_unsupported(task, form.format)
         found = rows_of_session(session)
         if found is None:
             columns = " and ".join(map(repr, task.text.input_columns))
@@ -145,5 +144,4 @@ def refuse_exports(forms: Iterable[ExportFormat], session: Session | None = None
                 "Leave trainer.export out, and export the run when it has ended, with a text file "
                 f"of rows: textmill export RUN {form.words} --rows FILE"
             )
-        if form.format == "onnx":
-            refuse_untraceable(task, found[1])
+        writer_of(form.format).try_out(task, found[1])

@@ -20,7 +20,7 @@ from textmill.config.sources.open_recipe import Source, open_recipe
 from textmill.config.sources.script import table_of_module
 from textmill.config.sources.written_places import differing
 from textmill.errors import PlanError, Problem, UserError
-from textmill.exported.formats import ExportFormat
+from textmill.exported.formats import ExportSettings
 from textmill.recipes import defaults, registries
 from textmill.recipes.adapters import rate_of_adapters
 from textmill.recipes.holdout import check_held_out, holdout_words, holds_out, with_held_out
@@ -202,10 +202,10 @@ def run_named(recipe: str | Path | Recipe) -> Path | None:
     return Path(recipe)
 
 
-def exports_of(plan: Plan) -> tuple[ExportFormat, ...]:
+def exports_of(plan: Plan) -> tuple[ExportSettings, ...]:
     """The formats that ``trainer.export`` names; a trainer of the recipe's own may have none."""
     named = plan.settings.get("trainer", {}).get("export") or ()
-    return tuple(map(ExportFormat.of, named))
+    return tuple(map(ExportSettings.of, named))
 
 
 def seed_of(plan: Plan) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 from textmill.config.planning.session import Session
 from textmill.errors import UserError, worded
-from textmill.exported.formats import ExportFormat, refuse_missing
+from textmill.exported.formats import ExportSettings, format_of
 from textmill.exported.manifest import ExportError, read
 from textmill.inference.export.compare import Comparison
 from textmill.inference.export.folder import refuse_existing, write_export
@@ -37,7 +37,7 @@ class Exported:
 
 def export(
     run: str | Path,
-    form: str | ExportFormat,
+    form: str | ExportSettings,
     *,
     out: str | Path | None = None,
     rows: str | Path | None = None,
@@ -51,7 +51,7 @@ def export(
     Args:
         run: The run folder.
         form: The format: ``onnx``, ``ctranslate2`` or ``huggingface``, or an
-            :class:`~textmill.exported.formats.ExportFormat`.
+            :class:`~textmill.exported.formats.ExportSettings`.
         out: The folder to write; by default ``export/<format>`` in the run folder.
         rows: A text file of rows to compare on, one a line (``.jsonl``: JSON objects). By default
             the rows of the run's ``valid_data``, ``test_data`` or ``train_data`` where they can be
@@ -70,8 +70,8 @@ def export(
         >>> made.comparison.same, made.comparison.rows  # doctest: +SKIP
         (64, 64)
     """
-    form = ExportFormat.of(form)
-    refuse_missing(form.format, writes=True)
+    form = ExportSettings.of(form)
+    format_of(form.format).refuse_missing(writes=True)
     folder = Path(run)
     target = folder / "export" / form.folder if out is None else Path(out)
     if out is None:
@@ -127,7 +127,9 @@ def tell_older_exports(folder: Path, *, but: Iterable[str] = ()) -> None:
         )
 
 
-def export_trained(folder: Path, forms: Iterable[ExportFormat], session: Session) -> dict[str, Any]:
+def export_trained(
+    folder: Path, forms: Iterable[ExportSettings], session: Session
+) -> dict[str, Any]:
     """Exports the run that has just been trained, each format to ``export/<format>`` in it.
 
     Returns:

@@ -14,7 +14,7 @@ from textmill.config.planning.session import Session
 from textmill.config.recipe import Recipe, experiments
 from textmill.config.sources.own_files import own_files
 from textmill.errors import UserError, worded
-from textmill.exported.formats import refuse_missing
+from textmill.exported.formats import format_of
 from textmill.inference.load import text_parts
 from textmill.preflight.data_preview import (
     data_summary,
@@ -183,7 +183,7 @@ def refuse_before_start(planned: Planned) -> None:
     if planned.script is not None:
         refuse_collision(planned.script, planned.table.files)
     for form in exports_of(planned.plan):
-        refuse_missing(form.format, writes=True)
+        format_of(form.format).refuse_missing(writes=True)
 
 
 def start_session(

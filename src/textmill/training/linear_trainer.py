@@ -16,7 +16,7 @@ from textmill.config.component import setting
 from textmill.config.validators import require
 from textmill.data.column_batch import ColumnBatch
 from textmill.errors import MissingExtraError, UserError
-from textmill.exported.formats import ExportFormat, Format
+from textmill.exported.formats import ExportSettings, Format
 from textmill.metrics.reporters import Reporter
 from textmill.metrics.tables import format_value
 from textmill.models.label_losses import BinaryCrossEntropy, CrossEntropyLoss, LabelLoss, multi_hot
@@ -62,7 +62,7 @@ class LinearTrainer(Trainer):
         """Parts of ``train_data``: each is answered by a model of the others, to compare costs."""
         selection: Selection.Config = Selection.Config()
         """The value of the evaluation that is told as the run's, and compared between runs."""
-        export: tuple[Format | ExportFormat, ...] = setting((), in_key=False)
+        export: tuple[Format | ExportSettings, ...] = setting((), in_key=False)
         """Formats in which the model is exported at the end, as ``["onnx"]``, to
         ``export/<format>`` of the run."""
         seed: int = 1

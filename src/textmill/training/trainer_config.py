@@ -6,7 +6,7 @@ from typing import Literal
 
 from textmill.config.component import Config, setting
 from textmill.errors import UserError, refuse_all
-from textmill.exported.formats import ExportFormat, Format
+from textmill.exported.formats import ExportSettings, Format
 from textmill.models.fast import Fast
 from textmill.training.nonfinite import Policy
 from textmill.training.precision import Precision
@@ -74,7 +74,7 @@ class TrainerConfig(Config, first=FIRST):
     ``{"encoder": "encoder"}``; empty takes all that matches."""
     save_modules: tuple[str, ...] = setting((), in_key=False)
     """Submodules whose best weights are saved apart at the end, in ``modules`` of the run."""
-    export: tuple[Format | ExportFormat, ...] = setting((), in_key=False)
+    export: tuple[Format | ExportSettings, ...] = setting((), in_key=False)
     """Formats in which the best checkpoint is exported at the end, as ``["onnx"]`` or
     ``[{format: onnx, quantize: int8}]``, to ``export/<format>`` of the run."""
     selection: Selection.Config = Selection.Config()

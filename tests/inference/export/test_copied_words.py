@@ -6,8 +6,7 @@ import torch
 from textmill.errors import UserError
 from textmill.exported import load
 from textmill.inference import Predictor
-from textmill.inference.export.expressible import refuse_inexpressible
-from textmill.inference.export.folder import write_export
+from textmill.inference.export.folder import refuse_unsupported, write_export
 from textmill.models.decoding import Decoding
 from textmill.models.transformer import Transformer
 from textmill.tasks.parsing import SemanticParsing
@@ -41,10 +40,11 @@ def parser(kind=SemanticParsing, **settings):
     return Predictor(config.build(module=module, tokenizer=tokenizer), checkpoint="made")
 
 
-@pytest.mark.parametrize("form", ["ctranslate2", "onnx"])
-def test_unknown_words_are_copied_alike(tmp_path, form):
+def test_unknown_words_are_copied_alike(tmp_path):
     predictor = parser(answer_prefix="[IN:CALL")
-    found = write_export(predictor, form, tmp_path / "out", rows=ROWS, where="rows", source={})
+    found = write_export(
+        predictor, "ctranslate2", tmp_path / "out", rows=ROWS, where="rows", source={}
+    )
     assert found.same == found.rows == len(ROWS)
     answers = load(tmp_path / "out", device="cpu", threads=1)(ROWS)
     expected = predictor(ROWS)
@@ -57,11 +57,11 @@ def test_unknown_words_are_copied_alike(tmp_path, form):
 
 def test_transformers_has_no_word_for_them():
     with pytest.raises(UserError) as caught:
-        refuse_inexpressible(parser(answer_prefix="[IN:CALL").task, "huggingface")
+        refuse_unsupported(parser(answer_prefix="[IN:CALL").task, "huggingface")
     problems = str(caught.value).splitlines()
     assert {"  task.copy_unknown is True", "  task.answer_prefix is '[IN:CALL'"} <= {*problems}
 
 
 def test_a_completion_of_ones_own_is_refused():
     with pytest.raises(UserError, match="  Shouting has a method of its own, complete\n"):
-        refuse_inexpressible(parser(Shouting).task, "onnx")
+        refuse_unsupported(parser(Shouting).task, "ctranslate2")

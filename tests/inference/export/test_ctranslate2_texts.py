@@ -7,7 +7,7 @@ import textmill
 from tests.trained_run import PAIRS, library_run
 from textmill.errors import UserError
 from textmill.exported import load
-from textmill.exported.formats import ExportFormat
+from textmill.exported.formats import ExportSettings
 from textmill.inference import Predictor
 from textmill.inference.export.folder import write_export
 from textmill.models.causal_transformer import CausalTransformer
@@ -63,7 +63,7 @@ def test_texts_go_on_alike(tmp_path, name, until):
 
 
 def test_a_quantized_one_is_measured_by_its_perplexity(tmp_path):
-    found = exported(predictor(), tmp_path / "out", ExportFormat("ctranslate2", quantize="int8"))
+    found = exported(predictor(), tmp_path / "out", ExportSettings("ctranslate2", quantize="int8"))
     assert found.quality.metric == "loss"
     assert found.quality.export["perplexity"] == pytest.approx(
         found.quality.run["perplexity"], rel=0.05

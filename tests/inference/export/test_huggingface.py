@@ -14,7 +14,7 @@ from textmill.errors import UserError
 from textmill.exported import load
 from textmill.exported.manifest import ExportError, read
 from textmill.inference import Predictor
-from textmill.inference.export import huggingface, huggingface_folder
+from textmill.inference.export import huggingface, huggingface_architectures
 from textmill.inference.export.folder import write_export
 from textmill.inference.export.huggingface_tokenizer import tokenizer_json, write_tokenizer
 from textmill.models.causal_transformer import CausalTransformer
@@ -296,7 +296,7 @@ def test_what_no_architecture_has_is_refused_by_its_setting(translator, tmp_path
     settings, wanted = REFUSED[name]
     with pytest.raises(UserError) as caught:
         exported(translator(**settings), tmp_path, SOURCES)
-    assert str(caught.value).startswith("This model cannot be exported to huggingface")
+    assert str(caught.value).startswith("A Translation cannot be exported to huggingface")
     for line in wanted:
         assert f"\n  {line}" in str(caught.value)
     assert not (tmp_path / "out").exists()
@@ -336,14 +336,14 @@ def test_what_no_decoder_has_is_refused(writer, tmp_path, settings, wanted):
 
 
 def test_other_models_searches_and_tokenizers_are_refused(translator, tmp_path):
-    assert huggingface.refusals(
+    assert huggingface_architectures.refusals(
         LstmLanguageModel.Config().build(
             tokenizer=WordTokenizer.Config(words=("a",), marks=True).build()
         )
     ) == ["the model must be a Transformer or a CausalTransformer, but is a LstmLanguageModel"]
     decoding = Decoding(unknown_penalty=0.5)
     task = translator(task=Translation.Config(decoding=decoding)).task
-    assert [*huggingface_folder.refusals(task)] == [
+    assert [*huggingface.WRITER.unsupported(task)] == [
         "task.decoding.unknown_penalty is 0.5: 0 and .inf can be"
     ]
     path = tmp_path / "spm.model"
@@ -367,8 +367,8 @@ def test_rows_with_other_ids_and_other_weights_fail(translator, tmp_path):
     folder, _ = exported(predictor, tmp_path, SOURCES)
     with torch.no_grad():
         predictor.task.module.encoder.layers[0].feed_forward.inner.bias[0] += 0.5
-    found = huggingface_folder.compare(predictor.task, folder, SOURCES, where="rows")
-    with pytest.raises(ExportError, match=r"^The export differs from the model on 6 rows of rows"):
+    found = huggingface.WRITER.compare(predictor, folder, {}, SOURCES)
+    with pytest.raises(ExportError, match=r"^The export differs from the model on 6 rows "):
         found.check()
     path = folder / "tokenizer.json"
     content = json.loads(path.read_text())
@@ -376,7 +376,7 @@ def test_rows_with_other_ids_and_other_weights_fail(translator, tmp_path):
     content["model"]["vocab"][first][0] = "no piece of a text"
     path.write_text(json.dumps(content))
     with pytest.raises(ExportError) as caught:
-        huggingface_folder.compare(predictor.task, folder, SOURCES, where="rows")
+        huggingface.WRITER.compare(predictor, folder, {}, SOURCES)
     assert str(caught.value).startswith("In the export row 0 (source: ")
     assert str(caught.value).endswith("Nothing was written.")
 
@@ -397,9 +397,7 @@ def test_textmill_does_not_run_it_and_says_what_does(translator, tmp_path):
         f"AutoTokenizer.from_pretrained({str(folder)!r}), and the model alike."
     )
     (folder / "config.json").write_text("{}")
-    with pytest.raises(
-        ExportError, match=r"Export the run again: textmill export RUN --format huggingf"
-    ):
+    with pytest.raises(ExportError, match=r"Export the run again: textmill export RUN"):
         load(folder)
 
 
@@ -441,7 +439,7 @@ def test_a_trained_translator_answers_alike(shared_data, tmp_path):
     predictor = textmill.load(tmp_path / "run")
     lines = (data / "dev.tsv").read_text().splitlines()[:200]
     rows = [{"source": line.split("\t")[0]} for line in lines]
-    huggingface_folder.write(predictor.task, tmp_path)
-    found = huggingface_folder.compare(predictor.task, tmp_path, rows, where="dev.tsv")
+    huggingface.WRITER.write(predictor.task, tmp_path, rows)
+    found = huggingface.WRITER.compare(predictor, tmp_path, {}, rows)
     assert found.same >= 198
     assert found.largest < 1e-4

@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 import textmill
 from tests.runs.test_pretrained import trained
 from textmill.errors import UserError
-from textmill.inference.export.huggingface_heads import Form
+from textmill.inference.export.huggingface_encoder import Form
 from textmill.models.lora import merged
 from textmill.runs.export import Exported, export
 

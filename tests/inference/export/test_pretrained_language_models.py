@@ -90,20 +90,3 @@ def test_ctranslate2_goes_on_alike(tmp_path: Path, family: str) -> None:
     assert not weights
     assert (found.same, found.rows) == (len(ROWS), len(ROWS))
     assert found.largest < 1e-5
-
-
-SEARCHES = {
-    "greedy": GREEDY,
-    "beams": Decoding(max_length_a=0.0, max_length_b=6, beam_size=3, n_best=2),
-    "drawn": Decoding(max_length_a=0.0, max_length_b=6, sample=True, top_k=5),
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("search", SEARCHES)
-@pytest.mark.parametrize("family", LANGUAGE_MODELS)
-def test_onnxruntime_goes_on_alike(tmp_path: Path, family: str, search: str) -> None:
-    model = predictor(tmp_path, family, decoding=SEARCHES[search])
-    found = exported(model, "onnx", tmp_path / "out")
-    assert (found.same, found.rows) == (len(ROWS), len(ROWS))
-    assert found.largest < 1e-4

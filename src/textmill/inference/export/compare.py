@@ -1,26 +1,21 @@
 """An export beside the model that it was made of, on real rows."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-
-from textmill.exported.ctranslate2 import CTranslate2Graph
 from textmill.exported.manifest import ExportError
 from textmill.exported.row_predictor import RowPredictor
-from textmill.exported.seq2seq import ExportedSeq2Seq
 from textmill.inference.export.quality import Quality
 from textmill.inference.load import Predictor
-from textmill.tasks.seq2seq import Seq2Seq
 from textmill.tasks.task import Row
 
-TOLERANCE = 1e-3
-"""Most by which a log-probability may differ, as a mean over the tokens of an answer, in nats.
-Sums in another order differ by some 1e-6; a wrong weight by tenths."""
-NUMBER_TOLERANCE = 1e-4
-"""Most by which a number of an answer may differ, as a probability; of one above 1, that share."""
+LOG_PROBABILITIES = "log-probabilities a token", 1e-3
+"""What is compared, and most by which it may differ: as a mean over the tokens of an answer, in
+nats. Sums in another order differ by some 1e-6; a wrong weight by tenths."""
+NUMBERS = "numbers of answers", 1e-4
+"""Likewise, as a probability; of a number above 1 that share."""
 MOST_DIFFERENT = 0.05
 """Largest share of rows whose answers may differ: where two tokens or labels are equally likely to
 the last digit, or a beam search ends by another rule."""
@@ -32,16 +27,16 @@ class Comparison:
 
     rows: int
     """Rows compared."""
-    where: str
-    """Where they come from."""
     same: int
     """Rows with the same answer."""
     largest: float
     """Largest difference of a number; infinite where either is not a finite number."""
-    numbers: str = "log-probabilities a token"
+    numbers: str = LOG_PROBABILITIES[0]
     """What numbers those are."""
-    tolerance: float = TOLERANCE
+    tolerance: float = LOG_PROBABILITIES[1]
     """Most that is allowed."""
+    where: str = ""
+    """Where the rows come from."""
     worst: str = ""
     """The row with the largest difference, or the first with another answer, in words."""
     things: str = "answers are the same"
@@ -107,45 +102,44 @@ class Comparison:
 
 
 def compare(
-    predictor: Predictor,
-    exported: RowPredictor,
     rows: Sequence[Row],
+    apart: Iterable[tuple[bool, float]],
+    numbers: tuple[str, float] = NUMBERS,
     *,
-    where: str,
+    things: str = "answers are the same",
+    note: str = "",
 ) -> Comparison:
-    """Asks both the same rows, and compares what they say.
+    """Sums up how the answers of an export and of its run to real rows differ.
 
     Args:
-        predictor: The model.
-        exported: What was made of it.
-        rows: At least one row that both can answer.
-        where: Where they come from.
+        rows: At least one row.
+        apart: Of each row whether the answers are the same, and how far their numbers are apart.
+        numbers: What the numbers are, and most by which they may differ.
+        things: As :attr:`Comparison.things`.
+        note: As :attr:`Comparison.note`.
     """
-    if isinstance(exported, ExportedSeq2Seq) and isinstance(exported.graph, CTranslate2Graph):
-        return _compare_texts(predictor, exported, rows, where=where)
-    return _compare_answers(predictor, exported, rows, where=where)
+    same, largest, worst, other = 0, 0.0, -1, -1
+    for number, (is_same, distance) in enumerate(apart):
+        same += is_same
+        if not is_same and other < 0:
+            other = number
+        if not distance <= largest:
+            largest, worst = (distance if math.isfinite(distance) else math.inf), number
+    named = worst if other < 0 else other
+    where = f"row {named} ({shown(rows[named])})" if named >= 0 else ""
+    return Comparison(len(rows), same, largest, *numbers, worst=where, things=things, note=note)
 
 
-def _compare_answers(
-    predictor: Predictor, exported: RowPredictor, rows: Sequence[Row], *, where: str
-) -> Comparison:
-    """The answers as plain data; the export is asked row by row, and all at once."""
+def answers_apart(
+    predictor: Predictor, exported: RowPredictor, rows: Sequence[Row]
+) -> Iterator[tuple[bool, float]]:
+    """For :func:`compare`: the export is asked row by row, and all at once."""
     expected = [predictor.answer_row(answer) for answer in predictor.answers(rows)]
     together = [exported.answer_row(answer) for answer in exported.answers(rows)]
     alone = [exported.answer_row(exported.answers([row])[0]) for row in rows]
-    same, largest, worst = 0, 0.0, ""
-    for number, (wanted, *found) in enumerate(zip(expected, together, alone, strict=True)):
+    for wanted, *found in zip(expected, together, alone, strict=True):
         differences = [difference(wanted, each) for each in found]
-        known = [each for each in differences if each is not None]
-        same += len(known) == len(found)
-        if len(known) < len(found) and not worst:
-            worst = f"row {number}"
-        if known and not max(known) <= largest:
-            largest, worst = max(known), f"row {number}"
-    named = f"{worst} ({shown(rows[int(worst[4:])])})" if worst else ""
-    return Comparison(
-        len(rows), where, same, largest, "numbers of answers", NUMBER_TOLERANCE, named
-    )
+        yield None not in differences, max((d for d in differences if d is not None), default=0.0)
 
 
 def shown(row: Row) -> str:
@@ -175,42 +169,3 @@ def difference(wanted: Any, found: Any) -> float | None:
 def _most(differences: Sequence[float | None]) -> float | None:
     known = [each for each in differences if each is not None]
     return max(known, default=0.0) if len(known) == len(differences) else None
-
-
-def _compare_texts(
-    predictor: Predictor, exported: ExportedSeq2Seq, rows: Sequence[Row], *, where: str
-) -> Comparison:
-    """The answers, and what the model gives to the tokens that the export answers."""
-    task = predictor.task
-    assert isinstance(task, Seq2Seq), "others are refused before"
-    sources, forced = exported.encoded(rows), exported.forced(rows)
-    found = [hypotheses[:1] for hypotheses in exported.graph.find(sources, forced)]
-    answers = zip(predictor.answers(rows), exported.answers_of(found, rows), strict=True)
-    same = sum(ours.text == theirs.text for ours, theirs in answers)
-    largest, power = 0.0, exported.search.length_penalty
-    for number, (source, [hypothesis]) in enumerate(zip(sources, found, strict=True)):
-        limit = exported.search.limit(len(source), len(forced[number]) if forced else 0)
-        total, count = _log_probability(task, source, hypothesis.ids, limit=limit)
-        difference = abs(hypothesis.score * count**power - total) / count
-        largest = max(largest, difference if math.isfinite(difference) else math.inf)
-    return Comparison(len(rows), where, same, largest)
-
-
-@torch.inference_mode()
-def _log_probability(
-    task: Seq2Seq, source: list[int], ids: list[int], *, limit: int
-) -> tuple[float, int]:
-    """What the model gives to a whole target, and the number of tokens in that."""
-    labels = [*ids, task.eos_idx] if len(ids) < limit else ids
-    prefix = task.text.target_prefix
-    device = task.device
-    logits = task.module(
-        torch.tensor([source], device=device),
-        torch.tensor([len(source)], device=device),
-        torch.tensor([[*prefix, *labels[:-1]]], device=device),
-    )[0, len(prefix) - 1 :]
-    banned = getattr(task.module, "banned", None)  # what is never answered
-    if banned is not None and len(banned):
-        logits = logits.index_fill(1, banned, -torch.inf)
-    chosen = logits.float().log_softmax(dim=1)[torch.arange(len(labels)), torch.tensor(labels)]
-    return float(chosen.sum()), len(labels)

@@ -1,20 +1,34 @@
-"""Textmill's Transformer as CTranslate2 runs it: the same weights under CTranslate2's names.
+"""CTranslate2 as a format of exports: generated text of the Transformer and of pretrained models.
 
-A setting that CTranslate2 cannot express is refused by its name.
+The weights are the same under CTranslate2's names; its own converter makes the graphs of pretrained
+models. A setting that CTranslate2 cannot express is refused by its name.
 """
 
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, Final
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from typing_extensions import override
 
-from textmill.errors import UserError
 from textmill.exported.ctranslate2 import names_of
-from textmill.inference.export import ctranslate2_pretrained
-from textmill.inference.export.ctranslate2_spec import save_seq2seq
+from textmill.exported.formats import FORMATS
+from textmill.exported.manifest import GRAPH, TEXT
+from textmill.exported.seq2seq import ExportedSeq2Seq, Search
+from textmill.inference.export.compare import (
+    LOG_PROBABILITIES,
+    Comparison,
+    answers_apart,
+    compare,
+)
+from textmill.inference.export.folder import ExportWriter, own_answers
+from textmill.inference.load import Predictor
 from textmill.models.causal_transformer import CausalTransformer
 from textmill.models.decoders.pretrained import PretrainedLanguageModel
 from textmill.models.decoders.pretrained_seq2seq import PretrainedSeq2Seq
@@ -23,8 +37,121 @@ from textmill.models.layers.feed_forward import Gated, Mlp
 from textmill.models.layers.layer import Layer, LayerStack
 from textmill.models.layers.positions import PositionTable, RotaryPositions
 from textmill.models.layers.word_embeddings import Embedding
+from textmill.models.lora import merged
 from textmill.models.transformer import Transformer
+from textmill.tasks.language_model import LanguageModeling
+from textmill.tasks.seq2seq import Seq2Seq
+from textmill.tasks.seq2seq_protocols import longest_input
+from textmill.tasks.task import Row, Task
 from textmill.text.tokenizers.tokenizer import VocabInfo
+
+NEVER: Final = -1e9
+"""What is added to the score of a token that is never answered."""
+OFF: Final = {
+    "sample": False,
+    "repetition_penalty": 1.0,
+    "no_repeat_ngram": 0,
+    # CTranslate2 bans a token before it normalizes, so its scores rank otherwise.
+    "min_length": 0,
+    "unknown_penalty": 0.0,
+}
+"""Settings of a search that must be off."""
+
+
+class CTranslate2Writer(ExportWriter):
+    """Writes what :mod:`textmill.exported.ctranslate2` reads."""
+
+    @override
+    def unsupported(self, task: Task) -> list[str]:
+        if isinstance(task, Seq2Seq):
+            off = OFF
+        elif isinstance(task, LanguageModeling):
+            # Its scores are of what is added; the unknown token is never an answer.
+            off = {**OFF, "beam_size": 1}
+            del off["unknown_penalty"]
+        else:
+            return ["it generates no text; such tasks are exported by --format onnx"]
+        decoding = task.config.decoding
+        problems = [
+            f"task.decoding.{name} is {getattr(decoding, name)}"
+            for name, value in off.items()
+            if getattr(decoding, name) != value
+        ]
+        return [*problems, *own_answers(task), *refusals(task.module)]
+
+    @override
+    def write(self, task: Task, folder: Path, rows: Sequence[Row]) -> dict[str, Any]:
+        assert isinstance(task, Seq2Seq | LanguageModeling), "others are refused"
+        (folder / GRAPH).mkdir()
+        task.text.save(folder / TEXT)
+        write_graph(task, folder / GRAPH)
+        longest = longest_input(task.module)
+        assert longest is not None, "a module that was not refused says it"
+        if isinstance(task, LanguageModeling):
+            answers: Mapping[str, Any] = {"until": task.config.until}
+        else:
+            # The last id generated is never read, so it needs no position.
+            longest, answers = longest - len(task.text.target_prefix) + 1, task.answer_settings
+        names = [each.name for each in fields(Search) if each.name != "max_length"]
+        shared = {name: getattr(task.config.decoding, name) for name in names}
+        return {"search": asdict(Search(**shared, max_length=longest)), "answers": {**answers}}
+
+    @override
+    def quantize(self, task: Task, folder: Path) -> None:
+        assert isinstance(task, Seq2Seq | LanguageModeling), "others are refused"
+        write_graph(task, folder / GRAPH, "int8")
+
+    @override
+    def compare(
+        self, predictor: Predictor, folder: Path, facts: Mapping[str, Any], rows: Sequence[Row]
+    ) -> Comparison:
+        exported = FORMATS["ctranslate2"].open(folder, facts, device="cpu")
+        if isinstance(exported, ExportedSeq2Seq):
+            return compare(rows, _texts_apart(predictor, exported, rows), LOG_PROBABILITIES)
+        return compare(rows, answers_apart(predictor, exported, rows))
+
+
+WRITER = CTranslate2Writer()
+
+
+def _texts_apart(
+    predictor: Predictor, exported: ExportedSeq2Seq, rows: Sequence[Row]
+) -> Iterator[tuple[bool, float]]:
+    """Whether answers are the same, and how far the model's score of the export's is from its own.
+
+    The second is the mean of a token, in nats.
+    """
+    task = predictor.task
+    assert isinstance(task, Seq2Seq), "others are refused"
+    sources, forced = exported.encoded(rows), exported.forced(rows)
+    found = [hypotheses[:1] for hypotheses in exported.graph.find(sources, forced)]
+    answers = zip(predictor.answers(rows), exported.answers_of(found, rows), strict=True)
+    power = exported.search.length_penalty
+    for number, (ours, theirs) in enumerate(answers):
+        source, [hypothesis] = sources[number], found[number]
+        limit = exported.search.limit(len(source), len(forced[number]) if forced else 0)
+        total, count = log_probability(task, source, hypothesis.ids, limit=limit)
+        yield ours.text == theirs.text, abs(hypothesis.score * count**power - total) / count
+
+
+@torch.inference_mode()
+def log_probability(
+    task: Seq2Seq, source: list[int], ids: list[int], *, limit: int
+) -> tuple[float, int]:
+    """What the model gives to a whole target, and the number of tokens in that."""
+    labels = [*ids, task.eos_idx] if len(ids) < limit else ids
+    prefix = task.text.target_prefix
+    device = task.device
+    logits = task.module(
+        torch.tensor([source], device=device),
+        torch.tensor([len(source)], device=device),
+        torch.tensor([[*prefix, *labels[:-1]]], device=device),
+    )[0, len(prefix) - 1 :]
+    banned = getattr(task.module, "banned", None)  # what is never answered
+    if banned is not None and len(banned):
+        logits = logits.index_fill(1, banned, -torch.inf)
+    chosen = logits.float().log_softmax(dim=1)[torch.arange(len(labels)), torch.tensor(labels)]
+    return float(chosen.sum()), len(labels)
 
 
 def refusals(module: nn.Module) -> list[str]:
@@ -32,13 +159,20 @@ def refusals(module: nn.Module) -> list[str]:
 
     Example:
         >>> refusals(nn.Linear(1, 1))
-        ['the model must be a textmill.models.Transformer, but is a Linear']
+        ['the model is a Linear; CTranslate2 runs the Transformer and pretrained models']
     """
     if isinstance(module, PretrainedLanguageModel | PretrainedSeq2Seq):
-        return ctranslate2_pretrained.refusals(module)
+        try:
+            _pretrained_spec(module)
+        except Exception as error:  # what its converter does not know ends in any way
+            kind, why = module.model.config.model_type, f"{type(error).__name__}: {error}"
+            return [
+                f"the model is a {kind}, which CTranslate2's converter does not take ({why:.200})"
+            ]
+        return []
     if not isinstance(module, Transformer | CausalTransformer):
         found = type(module).__name__
-        return [f"the model must be a textmill.models.Transformer, but is a {found}"]
+        return [f"the model is a {found}; CTranslate2 runs the Transformer and pretrained models"]
     attention = module.config.attention
     if not isinstance(attention, MultiHead.Config):
         return [f"model.attention is a {kind_of(attention)}, not multi_head"]
@@ -51,46 +185,76 @@ def kind_of(config: Any) -> str:
     return owner or type(config).__name__
 
 
-def write(
-    module: nn.Module,
-    folder: Path,
-    *,
-    vocab: VocabInfo,
-    start_idx: int,
-    quantization: str | None = None,
+def write_graph(
+    task: Seq2Seq | LanguageModeling, folder: Path, quantization: str | None = None
 ) -> None:
-    """Writes a model in which :func:`refusals` finds nothing, as ``save_seq2seq`` does.
+    """Writes ``model.bin``, ``config.json`` and the vocabularies.
 
-    Raises:
-        UserError: The module cannot be written; says what of it.
+    Args:
+        task: The task; :func:`refusals` finds nothing in its module.
+        folder: Where to.
+        quantization: Type of the matrices as CTranslate2 calls it, as ``int8``; None: as they are.
     """
-    if problems := refusals(module):
-        raise UserError("CTranslate2 cannot run this model: " + "; ".join(problems) + ".")
-    assert isinstance(module, Transformer)
-    from ctranslate2.specs.transformer_spec import TransformerSpec
-
+    module: Any = task.module
+    vocab: VocabInfo = task.text.tokenizer.vocab_info
     with torch.no_grad():
+        if isinstance(task, Seq2Seq):
+            start_idx = task.text.target_prefix[0]
+            spec = _seq2seq_spec(module, vocab, start_idx)
+        elif isinstance(module, PretrainedLanguageModel):
+            loader, spec = _pretrained_spec(module)
+            names = names_of(vocab, rows=len(module.output_weight))
+            marks = SimpleNamespace(
+                bos_token=names[task.text.begin_idx], eos_token=names[vocab.eos_idx]
+            )
+            marks.unk_token, marks.pad_token = "<unk>", None
+            loader.set_config(spec.config, module.model, marks)
+            spec.register_vocabulary(names)
+        else:
+            spec = _causal_spec(module, vocab)
+        spec.validate()
+        spec.optimize(quantization)  # equal matrices are written once
+        spec.save(str(folder))
+
+
+def _seq2seq_spec(module: Transformer | PretrainedSeq2Seq, vocab: VocabInfo, start_idx: int) -> Any:
+    """What CTranslate2 is told of an encoder-decoder.
+
+    The names of the vocabulary are the ids themselves, but for the marks of targets: the text
+    processor that is written beside turns text to ids. A source's end mark is no mark to
+    CTranslate2, which would answer nothing to an empty source.
+    """
+    if isinstance(module, PretrainedSeq2Seq):
+        _, spec = _pretrained_spec(module)
+        eps = getattr(module.model.config, "layer_norm_epsilon", 1e-5)
+    else:
+        from ctranslate2.specs.transformer_spec import TransformerSpec
+
         spec = TransformerSpec(_encoder_spec(module), _decoder_spec(module))
         _fill_front(spec.encoder, spec.encoder.embeddings[0], module.source)
         _fill_front(spec.decoder, spec.decoder.embeddings, module.target)
         _fill_stack(spec.encoder, module.encoder)
         _fill_stack(spec.decoder, module.decoder)
         spec.decoder.projection.weight = _numbers(module.output_weight)
-    save_seq2seq(
-        spec,
-        module,
-        folder,
-        vocab=vocab,
-        start_idx=start_idx,
-        eps=module.config.eps,
-        quantization=quantization,
-    )
+        eps = module.config.eps
+    bias = torch.zeros(len(module.output_weight))
+    if isinstance(module.output_bias, Tensor):
+        bias += module.output_bias.detach().float().cpu()
+    bias[module.banned.cpu()] = NEVER
+    if bias.any():
+        spec.decoder.projection.bias = bias.numpy()
+    names = names_of(vocab, rows=len(bias))
+    spec.register_source_vocabulary([str(i) for i in range(len(names))])
+    spec.register_target_vocabulary(names)
+    spec.config.add_source_eos = False  # the text processor has put it there
+    spec.config.bos_token, spec.config.eos_token = names[vocab.bos_idx], names[vocab.eos_idx]
+    spec.config.unk_token, spec.config.decoder_start_token = names[vocab.unk_idx], names[start_idx]
+    spec.config.layer_norm_epsilon = eps
+    return spec
 
 
-def write_causal(
-    module: CausalTransformer, folder: Path, *, vocab: VocabInfo, quantization: str | None = None
-) -> None:
-    """Writes a language model, whose texts begin with the mark of an end; as :func:`write`."""
+def _causal_spec(module: CausalTransformer, vocab: VocabInfo) -> Any:
+    """A language model, whose texts begin with the mark of an end."""
     from ctranslate2.specs.transformer_spec import (
         TransformerDecoderModelSpec,
         TransformerDecoderSpec,
@@ -99,25 +263,22 @@ def write_causal(
     config = module.config
     attention = config.attention
     assert isinstance(attention, MultiHead.Config), "others are refused"
-    with torch.no_grad():
-        decoder = TransformerDecoderSpec(
-            config.num_layers,
-            **_shared(config, module.text),
-            num_heads_kv=attention.num_kv_heads or config.num_heads,
-            with_encoder_attention=False,
-        )
-        _fill_front(decoder, decoder.embeddings, module.text)
-        _fill_stack(decoder, module.decoder)
-        decoder.projection.weight = _numbers(module.output_weight)
+    decoder = TransformerDecoderSpec(
+        config.num_layers,
+        **_shared(config, module.text),
+        num_heads_kv=attention.num_kv_heads or config.num_heads,
+        with_encoder_attention=False,
+    )
+    _fill_front(decoder, decoder.embeddings, module.text)
+    _fill_stack(decoder, module.decoder)
+    decoder.projection.weight = _numbers(module.output_weight)
     names = names_of(vocab, rows=len(module.output_weight))
     spec = TransformerDecoderModelSpec(decoder)
     spec.register_vocabulary(names)
     spec.config.bos_token = spec.config.eos_token = names[vocab.eos_idx]
     spec.config.unk_token = names[vocab.unk_idx if vocab.unk_idx < len(names) else vocab.eos_idx]
-    spec.config.layer_norm_epsilon = module.config.eps
-    spec.validate()
-    spec.optimize(quantization)
-    spec.save(str(folder))
+    spec.config.layer_norm_epsilon = config.eps
+    return spec
 
 
 def _shared(config: Any, front: Embedding) -> dict[str, Any]:
@@ -229,3 +390,34 @@ def _fill_norm(target: Any, norm: nn.Module) -> None:
 def _numbers(tensor: Tensor) -> NDArray[Any]:
     """A copy: CTranslate2 quantizes in place."""
     return np.array(tensor.detach().float().cpu().numpy(), order="C")
+
+
+@torch.no_grad()
+def _pretrained_spec(module: PretrainedLanguageModel | PretrainedSeq2Seq) -> tuple[Any, Any]:
+    """What reads the architecture, and what it makes of the model."""
+    from ctranslate2.converters.transformers import _MODEL_LOADERS
+
+    whole: Any = merged(module)
+    kept = {id(tensor): tensor for tensor in [*whole.parameters(), *whole.buffers()]}
+    model = copy.deepcopy(whole.model, kept)  # the converter takes parts out of it
+    for name, value in _former(model).items():
+        setattr(model.config, name, value)
+    model.embed_out = model.get_output_embeddings()  # as GPT-NeoX's was called
+    kind = type(model.config).__name__
+    if isinstance(module, PretrainedSeq2Seq):
+        model.config.tie_word_embeddings = module.scale != 1  # by which it knows what a T5 scales
+        for name, value in (("normalize_before", False), ("normalize_embedding", True)):
+            setattr(model.config, name, getattr(model.config, name, value))
+        if kind == "MarianConfig":  # whose own loader takes the padding's row out
+            model.config.normalize_embedding, kind = False, "BartConfig"
+    loader = _MODEL_LOADERS[kind]
+    return loader, loader.get_model_spec(model)
+
+
+def _former(model: Any) -> dict[str, Any]:
+    """Settings of rotary positions by the names that they had when the converter was written."""
+    found = getattr(model.config, "rope_parameters", None) or {}
+    told = {"rope_theta": found.get("rope_theta"), "rotary_pct": found.get("partial_rotary_factor")}
+    scaled = found.get("rope_type", "default") != "default"
+    told["rope_scaling"] = found if scaled else None
+    return {name: value for name, value in told.items() if value is not None}

@@ -2,51 +2,138 @@
 
 import copy
 import dataclasses
+import importlib
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any, TypeVar
+from typing import Any
 
 from textmill.errors import DataError, UserError, worded
-from textmill.exported.formats import WRITERS, ExportFormat, refuse_missing
-from textmill.exported.loading import GRAPH, TEXT, open_graph
-from textmill.exported.manifest import seal_folder
-from textmill.inference.export import (
-    ctranslate2,
-    ctranslate2_pretrained,
-    huggingface_encoder,
-    huggingface_folder,
-    onnx,
-    onnx_columns,
-    onnx_masked,
-    onnx_steps,
-)
-from textmill.inference.export.compare import Comparison, compare
-from textmill.inference.export.expressible import refuse_inexpressible, search_of, searched
-from textmill.inference.export.onnx import is_user_code
+from textmill.exported.formats import ExportSettings, format_of
+from textmill.exported.manifest import GRAPH, seal_folder
+from textmill.inference.export.compare import Comparison
 from textmill.inference.export.quality import measure_quality
 from textmill.inference.load import Predictor
-from textmill.models.decoders.pretrained import PretrainedLanguageModel
-from textmill.models.decoders.pretrained_seq2seq import PretrainedSeq2Seq
 from textmill.models.lora import merged
 from textmill.runtime.files import make_folder, new_folder
-from textmill.tasks.column_task import ColumnsTask
 from textmill.tasks.language_model import LanguageModeling
 from textmill.tasks.masked_language_model import MaskedLanguageModeling
+from textmill.tasks.parsing import SemanticParsing
 from textmill.tasks.seq2seq import Seq2Seq
 from textmill.tasks.task import Row, Task
-from textmill.text.tokenizers.tokenizer import VocabInfo
-
-T = TypeVar("T", bound=Task)
 
 ROWS = 64
 """Rows that an export is compared on at most."""
 
 
+class ExportWriter(ABC):
+    """The half of a format of exports that writes; ``WRITER`` of the module of its name is one."""
+
+    @abstractmethod
+    def unsupported(self, task: Task) -> list[str]:
+        """Why a task cannot be written, a line each; empty if it can be.
+
+        Args:
+            task: The task with its module; the weights are not looked at.
+        """
+
+    def try_out(self, task: Task, rows: Sequence[Row]) -> None:  # noqa: B027  # most need none
+        """Refuses a task that only an attempt shows not to be writable; the module stays as it is.
+
+        Args:
+            task: One of which nothing is :meth:`unsupported`.
+            rows: Rows as examples; one at least.
+
+        Raises:
+            UserError: It cannot be written; names the line of code.
+        """
+
+    @abstractmethod
+    def write(self, task: Task, folder: Path, rows: Sequence[Row]) -> Mapping[str, Any]:
+        """Writes all but the manifest into an empty folder.
+
+        Args:
+            task: One of which nothing is :meth:`unsupported`; its module has no adapters.
+            folder: Where to.
+            rows: Rows as examples; one at least.
+
+        Returns:
+            What the manifest says of it: ``search`` and ``answers``.
+        """
+
+    def quantize(self, task: Task, folder: Path) -> None:
+        """Writes the graph anew, with weights of 8 bits."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def compare(
+        self, predictor: Predictor, folder: Path, facts: Mapping[str, Any], rows: Sequence[Row]
+    ) -> Comparison:
+        """Asks the folder and the model the same rows.
+
+        Args:
+            predictor: The model.
+            folder: What :meth:`write` wrote.
+            facts: What :meth:`write` gave.
+            rows: At least one row.
+        """
+
+
+def writer_of(name: str) -> ExportWriter:
+    """The writing half of a format."""
+    writer: ExportWriter = importlib.import_module(f"textmill.inference.export.{name}").WRITER
+    return writer
+
+
+def refuse_unsupported(task: Task, name: str) -> None:
+    """Refuses a task whose answers an export of this format could not give; all reasons at once.
+
+    Args:
+        task: The task with its module; the weights are not looked at.
+        name: The format.
+
+    Raises:
+        UserError: Names all that is in the way, and what works.
+    """
+    problems = writer_of(name).unsupported(task)
+    if not problems:
+        return
+    way = "Or"
+    if problems == ["task.decoding.sample is True"]:
+        way = (
+            "Train it with task.decoding.sample=false, export it with the likeliest tokens in "
+            f"place of drawn ones (textmill export RUN --format {name} --greedy), or"
+        )
+    elif any(each.startswith(("task.", "model.")) for each in problems):
+        way = "Train it without these, or"
+    lines = "".join(f"\n  {each}" for each in problems) + "\n"
+    raise UserError(
+        f"A {type(task).__name__} cannot be exported to {name}:{lines}{way} use the run itself: "
+        "textmill predict RUN."
+    )
+
+
+def own_answers(task: Task) -> list[str]:
+    """What a subclass of a task answers by code of its own, which no export runs; a line each."""
+    kind: Any = type(task)
+    for library in (LanguageModeling, MaskedLanguageModeling):
+        if isinstance(task, library):
+            names = ("answer_row", "check", "predict")
+            own = [name for name in names if getattr(kind, name) is not getattr(library, name)]
+            return [f"{kind.__name__} has a method of its own, {name}" for name in own]
+    assert isinstance(task, Seq2Seq), "others are refused"
+    problems = []
+    if kind.complete not in (Seq2Seq.complete, SemanticParsing.complete):
+        problems.append(f"{kind.__name__} has a method of its own, complete")
+    if kind.generate is not Seq2Seq.generate or kind.predict is not Seq2Seq.predict:
+        problems.append(f"{kind.__name__} answers by code of its own")
+    return problems
+
+
 def write_export(
     predictor: Predictor,
-    form: str | ExportFormat,
+    settings: str | ExportSettings,
     out: Path,
     *,
     rows: Sequence[Row],
@@ -59,7 +146,7 @@ def write_export(
 
     Args:
         predictor: The trained model.
-        form: The format.
+        settings: The format.
         out: The folder; it appears when it is whole and was compared.
         rows: Real rows to compare on; those that the model cannot answer are left out, and
             :data:`ROWS` of the others, evenly spread, are taken.
@@ -76,89 +163,46 @@ def write_export(
         MissingExtraError: A package is missing.
         ExportError: The export differs by more than is allowed; nothing was written.
     """
-    form = ExportFormat.of(form)
-    name = form.format
-    refuse_missing(name, writes=True)
-    refuse_inexpressible(predictor.task, name)
+    settings = ExportSettings.of(settings)
+    form, task = format_of(settings.format), copy.copy(predictor.task)
+    form.refuse_missing(writes=True)
+    refuse_unsupported(task, form.name)
     if not replace:
         refuse_existing(out)
     chosen = _compared_on(predictor, rows, where)
     make_folder(out.parent)
+    writer = writer_of(form.name)
     with new_folder(out, replace=replace) as folder:
-        if name == "huggingface":
-            facts: dict[str, Any] = {"graph": name}
-            found = _huggingface_compared(predictor.task, folder, chosen, where=where)
-        else:
-            wanted: dict[str, Any] = {"rows": rows, "chosen": chosen, "where": where}
-            facts, found = _graph_compared(predictor, form, folder, metric=metric, **wanted)
+        task.module = merged(task.module)
+        facts = {"graph": form.name, **writer.write(task, folder, chosen)}
+        before = _size(folder / GRAPH)
+        if settings.quantize is not None:
+            writer.quantize(task, folder)
+        found = writer.compare(predictor, folder, facts, chosen)
+        found = dataclasses.replace(found, where=where)
+        if settings.quantize is not None:
+            quality = measure_quality(
+                predictor,
+                form.open(folder, facts, device="cpu"),
+                rows,
+                where=where,
+                settings=settings,
+                metric=metric,
+                size=_size(folder / GRAPH) / before,
+            )
+            found = dataclasses.replace(found, quality=quality)
         found.check()
         facts |= {
             "source": {**source, "checkpoint": predictor.checkpoint},
             "compared": found.to_json(),
-            "versions": {each: version(each) for each in ("textmill", "torch", *WRITERS[name])},
+            "versions": {each: version(each) for each in ("textmill", "torch", *form.writes)},
         }
         seal_folder(folder, facts)
     return found
 
 
-def _huggingface_compared(
-    task: Task, folder: Path, rows: Sequence[Row], *, where: str
-) -> Comparison:
-    """Writes what transformers loads, and compares it."""
-    if isinstance(task, ColumnsTask):
-        form = huggingface_encoder.write(_merged(task), folder)
-        return huggingface_encoder.compare(task, folder, rows, form=form, where=where)
-    assert isinstance(task, huggingface_folder.GenerativeTask), "others are refused"
-    huggingface_folder.write(_merged(task), folder)
-    return huggingface_folder.compare(task, folder, rows, where=where)
-
-
-def _graph_compared(
-    predictor: Predictor,
-    form: ExportFormat,
-    folder: Path,
-    *,
-    rows: Sequence[Row],
-    chosen: Sequence[Row],
-    where: str,
-    metric: str,
-) -> tuple[dict[str, Any], Comparison]:
-    """Writes a graph, quantized where that is asked for; gives its facts, and how it compares."""
-    facts = {"graph": form.format, **_write_graph(predictor.task, form.format, folder, chosen)}
-    quantized = form.quantize is not None
-    size = _quantized(predictor.task, form.format, folder / GRAPH) if quantized else 1.0
-    exported = open_graph(folder, facts, device="cpu")
-    found = compare(predictor, exported, chosen, where=where)
-    if quantized:
-        quality = measure_quality(
-            predictor, exported, rows, where=where, form=form, metric=metric, size=size
-        )
-        found = dataclasses.replace(found, quality=quality)
-    return facts, found
-
-
-def refuse_untraceable(task: Task, rows: Sequence[Row]) -> None:
-    """Refuses a model with code of a person's own of which torch makes no graph of ONNX.
-
-    Of the library's parts it is known that it does. The module is as before, and so are its modes.
-
-    Args:
-        task: One that :func:`refuse_inexpressible` lets pass.
-        rows: Rows as examples; one at least.
-
-    Raises:
-        UserError: Names the line of code.
-    """
-    parts = [*task.module.modules()]
-    if not any(map(is_user_code, [task, *parts])):
-        return
-    modes = [part.training for part in parts]
-    try:
-        with TemporaryDirectory() as folder:
-            _write_graph(task, "onnx", Path(folder), rows[:3])
-    finally:
-        for part, mode in zip(parts, modes, strict=True):
-            part.training = mode
+def _size(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.iterdir()) if folder.is_dir() else 0
 
 
 def refuse_existing(out: Path) -> None:
@@ -170,82 +214,6 @@ def refuse_existing(out: Path) -> None:
     if out.exists():
         way = worded("--out", "out")
         raise UserError(f"{out} is there already. Delete it, or name another folder with {way}.")
-
-
-def _write_graph(task: Task, name: str, folder: Path, rows: Sequence[Row]) -> dict[str, Any]:
-    """Writes the module and its text processor; gives what a manifest says of both."""
-    task = _merged(task)
-    graph = folder / GRAPH
-    graph.mkdir()
-    task.text.save(folder / TEXT)
-    if isinstance(task, ColumnsTask):
-        return {"search": {}, "answers": onnx_columns.write(task, graph, rows)}
-    if isinstance(task, MaskedLanguageModeling):
-        return {"search": {}, "answers": onnx_masked.write(task, graph)}
-    if isinstance(task, LanguageModeling):
-        longest = task.module.max_length
-        answers: dict[str, Any] = {"until": task.config.until}
-        if name == "ctranslate2":
-            _write_ctranslate2(task, graph)
-        else:
-            answers |= onnx_steps.write(task.module, graph)
-        return {"search": searched(task.config.decoding, longest).to_json(), "answers": answers}
-    assert isinstance(task, Seq2Seq), "others are refused"
-    facts: dict[str, Any] = {"search": search_of(task).to_json(), "answers": task.answer_settings}
-    if name == "onnx":
-        facts["answers"] |= onnx_steps.write(task.module, graph)
-    else:
-        _write_ctranslate2(task, graph)
-    return facts
-
-
-def _merged(task: T) -> T:
-    """The task with its module; with adapters merged, where that has such."""
-    made = copy.copy(task)
-    made.module = merged(task.module)
-    return made
-
-
-def _write_ctranslate2(
-    task: Seq2Seq | LanguageModeling, graph: Path, quantization: str | None = None
-) -> None:
-    vocab: VocabInfo = task.text.tokenizer.vocab_info
-    if isinstance(task.module, PretrainedLanguageModel):
-        assert isinstance(task, LanguageModeling), "others are refused"
-        begin = task.text.begin_idx
-        ctranslate2_pretrained.write(
-            task.module, graph, vocab=vocab, begin_idx=begin, quantization=quantization
-        )
-        return
-    if isinstance(task, LanguageModeling):
-        module: Any = task.module
-        ctranslate2.write_causal(module, graph, vocab=vocab, quantization=quantization)
-        return
-    start_idx = task.text.target_prefix[0]
-    if isinstance(task.module, PretrainedSeq2Seq):
-        ctranslate2_pretrained.write_seq2seq(
-            task.module, graph, vocab=vocab, start_idx=start_idx, quantization=quantization
-        )
-        return
-    ctranslate2.write(
-        task.module, graph, vocab=vocab, start_idx=start_idx, quantization=quantization
-    )
-
-
-def _quantized(task: Task, name: str, graph: Path) -> float:
-    """Writes the graphs of a folder anew, with int8 weights; gives their size as a share."""
-    before = _size(graph)
-    if name == "ctranslate2":
-        assert isinstance(task, Seq2Seq | LanguageModeling), "others are refused"
-        _write_ctranslate2(task, graph, "int8")
-    else:
-        for path in graph.glob("*.onnx"):
-            onnx.quantize(path)
-    return _size(graph) / before
-
-
-def _size(folder: Path) -> int:
-    return sum(path.stat().st_size for path in folder.iterdir())
 
 
 def _compared_on(predictor: Predictor, rows: Sequence[Row], where: str) -> Sequence[Row]:

@@ -1,216 +1,327 @@
-"""Models as ``transformers`` runs them: the same weights under its names.
+"""transformers as a format of exports: folders that it loads.
 
-A Transformer of textmill's becomes one of the architecture there that computes the same: which, its
-settings decide. What none has is refused, by the name of the setting. A pretrained one is its own.
+Generated text is here, with model, tokenizer and search; encoders in ``huggingface_encoder``.
 """
 
 import copy
-from collections.abc import Iterator
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
-from torch import nn
+import torch
+from torch import Tensor
+from typing_extensions import override
 
-from textmill.checkpoint.tensors import write_tensors
-from textmill.inference.export.ctranslate2 import kind_of
+from textmill.errors import UserError
+from textmill.exported.manifest import ExportError
+from textmill.exported.seq2seq import by_length
+from textmill.inference.export import huggingface_architectures, huggingface_encoder
+from textmill.inference.export.compare import LOG_PROBABILITIES, Comparison, compare, shown
+from textmill.inference.export.folder import ExportWriter, own_answers
+from textmill.inference.export.huggingface_architectures import loaded
+from textmill.inference.export.huggingface_tokenizer import tokenizer_json, write_tokenizer
+from textmill.inference.load import Predictor
 from textmill.models.causal_transformer import CausalTransformer
 from textmill.models.decoders.pretrained import PretrainedLanguageModel
 from textmill.models.decoders.pretrained_seq2seq import PretrainedSeq2Seq
-from textmill.models.huggingface.tensor_names import named_tensors
-from textmill.models.layers.attention import MultiHead
-from textmill.models.lora import merged
-from textmill.models.pretrained import silent_transformers
+from textmill.models.decoding.decode import decode
+from textmill.models.decoding.search_settings import Decoding
 from textmill.models.transformer import Transformer
-from textmill.runtime.disk import HashingFile
+from textmill.runtime.files import write_file
+from textmill.tasks.column_task import ColumnsTask
+from textmill.tasks.language_model import LanguageModeling
+from textmill.tasks.seq2seq import Seq2Seq
+from textmill.tasks.task import Row, Task
+from textmill.text.processors.text_processor import source_text
+from textmill.text.tokenizers.pretrained_sentencepiece import PretrainedSentencePiece
 
-EPS: Final = 1e-5
-"""Of the normalizations of architectures that have no setting for it."""
+GenerativeTask = Seq2Seq | LanguageModeling
+"""The tasks whose models are written."""
+CARD = """# {title}, {model_type}
 
+Trained by textmill. {note}
 
-def refusals(module: nn.Module) -> list[str]:
-    """What of a module no architecture of ``transformers`` computes, a line each.
+```python
+from transformers import AutoTokenizer, {loader}
 
-    Example:
-        >>> refusals(nn.Linear(1, 1))
-        ['the model must be a Transformer or a CausalTransformer, but is a Linear']
-    """
-    if isinstance(module, Transformer):
-        return [*_seq2seq_refusals(module)]
-    if isinstance(module, CausalTransformer):
-        return [*_decoder_refusals(module)]
-    if isinstance(module, PretrainedLanguageModel | PretrainedSeq2Seq):
-        return []
-    found = type(module).__name__
-    return [f"the model must be a Transformer or a CausalTransformer, but is a {found}"]
-
-
-def _seq2seq_refusals(module: Transformer) -> Iterator[str]:
-    config = module.config
-    if config.positions == "rotary":
-        yield "model.positions is rotary, not a table of positions"
-    yield from _plain_refusals(config)
-    if config.norm_order == "post" and not _is_plain(config):
-        yield "model.norm_order is post: its positions must be sinusoidal, of no offset (Marian)"
+tokenizer = AutoTokenizer.from_pretrained("FOLDER")
+model = {loader}.from_pretrained("FOLDER")
+asked = tokenizer({before}"A text.", return_tensors="pt")
+print(tokenizer.decode(model.generate(**asked)[0], skip_special_tokens=True))
+```
+"""
+STOPPING = {"heuristic": False, "first": True, "never": "never"}
+"""What it calls each ``decoding.early_stopping``."""
 
 
-def _decoder_refusals(module: CausalTransformer) -> Iterator[str]:
-    config = module.config
-    if config.positions != "rotary":
-        yield from _plain_refusals(config)
-        return
-    if config.norm_order == "post":
-        yield "model.norm_order is post with rotary positions, which turn in pre-norm layers alone"
-    if not isinstance(config.attention, MultiHead.Config):
-        yield f"model.attention is a {kind_of(config.attention)}, not multi_head"
-    if (config.norm, config.feed_forward) not in (("rms_norm", "gated"), ("layer_norm", "mlp")):
+class HuggingFaceWriter(ExportWriter):
+    """Writes what ``from_pretrained`` loads."""
+
+    @override
+    def unsupported(self, task: Task) -> list[str]:
+        if isinstance(task, ColumnsTask) and huggingface_encoder.encoder_of(task.module):
+            return [*huggingface_encoder.refusals(task)]
+        if isinstance(task, GenerativeTask):
+            return [*own_answers(task), *_refusals(task)]
+        return [
+            "transformers has models for generated text, and for pretrained encoders "
+            "(model.encoder.type=pretrained); this one is exported by --format onnx"
+        ]
+
+    @override
+    def write(self, task: Task, folder: Path, rows: Sequence[Row]) -> dict[str, Any]:
+        if isinstance(task, ColumnsTask):
+            huggingface_encoder.write(task, folder)
+        else:
+            assert isinstance(task, GenerativeTask), "others are refused"
+            _write(task, folder)
+        return {}
+
+    @override
+    def compare(
+        self, predictor: Predictor, folder: Path, facts: Mapping[str, Any], rows: Sequence[Row]
+    ) -> Comparison:
+        task = predictor.task
+        if isinstance(task, ColumnsTask):
+            return huggingface_encoder.compare_encoder(task, folder, rows)
+        assert isinstance(task, GenerativeTask), "others are refused"
+        return _compare(task, folder, rows)
+
+
+WRITER = HuggingFaceWriter()
+
+
+def _refusals(task: GenerativeTask) -> Iterator[str]:
+    """What of a task's model, search and tokenizer has no counterpart, a line each."""
+    yield from huggingface_architectures.refusals(task.module)
+    decoding = task.config.decoding
+    if isinstance(task, Seq2Seq):
+        if decoding.unknown_penalty not in (0, math.inf):
+            yield f"task.decoding.unknown_penalty is {decoding.unknown_penalty}: 0 and .inf can be"
+        for name, value in task.answer_settings.items():
+            if value:
+                yield f"task.{name} is {value!r:.40}"
+    elif decoding.beam_size > 1 and decoding.length_penalty:
         yield (
-            f"model.norm is {config.norm} and model.feed_forward {config.feed_forward}: rms_norm "
-            "goes with gated (Llama), layer_norm with mlp"
+            f"task.decoding.length_penalty is {decoding.length_penalty}: with beams 0 alone can "
+            "be, as the given text is not counted there"
         )
-
-
-def _plain_refusals(config: Transformer.Config | CausalTransformer.Config) -> Iterator[str]:
-    """What of layers is not BART's, or GPT-2's, which says the number below the root."""
-    free = isinstance(config, CausalTransformer.Config) and config.norm_order == "pre"
-    if config.feed_forward != "mlp":
-        yield f"model.feed_forward is {config.feed_forward}, not mlp"
-    if config.norm != "layer_norm":
-        yield f"model.norm is {config.norm}, not layer_norm"
-    elif config.eps != EPS and not free:
-        yield f"model.norm_eps is {config.eps}, not {EPS}"
-    attention = config.attention
-    if not isinstance(attention, MultiHead.Config):
-        yield f"model.attention is a {kind_of(attention)}, not multi_head"
-    elif attention.num_kv_heads not in (None, config.num_heads):
-        yield f"model.attention.num_kv_heads is {attention.num_kv_heads}: no heads may share keys"
-
-
-def _activation(config: Transformer.Config | CausalTransformer.Config) -> str:
-    """What an activation is called there."""
-    return "gelu_pytorch_tanh" if config.activation == "gelu_tanh" else config.activation
-
-
-def _is_plain(config: Transformer.Config) -> bool:
-    """Whether positions are the sines that Marian and Pegasus compute for themselves."""
-    return config.positions == "sinusoidal" and not config.position_offset
-
-
-def model_type_of(module: nn.Module) -> str:
-    """The architecture of ``transformers`` that a module becomes, by its ``model_type`` there.
-
-    Args:
-        module: One in which :func:`refusals` finds nothing.
-    """
-    if isinstance(module, CausalTransformer):
-        layers = module.config
-        if layers.positions == "rotary":
-            return "llama" if layers.norm == "rms_norm" else "starcoder2"
-        return "opt" if layers.norm_order == "post" else "gpt2"
-    assert isinstance(module, Transformer)
-    config = module.config
-    if config.norm_order == "post":
-        return "marian"
-    if _is_plain(config):
-        return "pegasus"
-    # The sines that M2M-100 and NLLB compute; no score of theirs has a bias.
-    sines = config.positions == "sinusoidal_tensor2tensor"
-    theirs = sines and config.position_offset == (config.pad_idx or 0) + 1
-    # Blenderbot learns its positions: a table of any kind is written as if learned.
-    fits = theirs and config.tie == "all" and not config.output_bias
-    return "m2m_100" if fits else "blenderbot"
-
-
-def write_model(module: nn.Module, folder: Path, *, special: dict[str, Any]) -> None:
-    """Writes ``config.json`` and ``model.safetensors``.
-
-    Args:
-        module: The model, in which :func:`refusals` finds nothing.
-        folder: The folder.
-        special: The special ids that the config has: ``pad_token_id`` and so on.
-    """
-    from transformers import AutoConfig
-
-    if isinstance(module, PretrainedLanguageModel | PretrainedSeq2Seq):
-        _write_pretrained(module, folder, special)
+    if isinstance(task.text.tokenizer, PretrainedSentencePiece):
         return
-    name = model_type_of(module)
-    if isinstance(module, Transformer):
-        settings = _seq2seq_settings(module, name)
-        head = "ForConditionalGeneration" if name != "marian" else "MTModel"
+    try:
+        tokenizer_json(task.text.tokenizer, **_frame(task))
+    except UserError as error:
+        yield str(error)
+
+
+def _frame(task: GenerativeTask) -> dict[str, Any]:
+    """What stands around every text, and whether a line end is the end of a row."""
+    if isinstance(task, LanguageModeling):
+        newline = task.config.until == "length"
+        return {"before": [task.text.begin_idx], "after": [], "newline": newline}
+    text = task.text
+    empty = text.tokenizer.create_encoder(mode="source", lang=text.source_lang)("").tolist()
+    return {"before": empty[:-1], "after": empty[-1:]}
+
+
+Written = Transformer | CausalTransformer | PretrainedLanguageModel | PretrainedSeq2Seq
+
+
+def _module(task: GenerativeTask) -> Written:
+    assert isinstance(task.module, Written), "others are refused"
+    return task.module
+
+
+def _prefix(task: GenerativeTask) -> list[int]:
+    """What answers are generated behind."""
+    return [task.text.begin_idx] if isinstance(task, LanguageModeling) else task.text.target_prefix
+
+
+def _write(task: GenerativeTask, folder: Path) -> None:
+    """Writes all that ``from_pretrained`` loads."""
+    from transformers import GenerationConfig
+
+    language, frame = isinstance(task, LanguageModeling), _frame(task)
+    longest = _module(task).max_length
+    write_tokenizer(
+        folder,
+        task.text.tokenizer,
+        **frame,
+        model_max_length=longest,
+        padding_side="left" if language else "right",
+    )
+    info, start = task.text.tokenizer.vocab_info, _prefix(task)
+    ends = not frame.get("newline")
+    rows = len(_module(task).output_weight)
+    pad = info.pad_idx if info.pad_idx < rows else info.eos_idx
+    special: dict[str, Any] = {"pad_token_id": pad, "bos_token_id": start[0]}
+    special["eos_token_id"] = info.eos_idx if ends else None
+    if not language:
+        special["decoder_start_token_id"] = start[0]
+    before = _before(task)
+    asked = {"prefix": before, "task_specific_params": None} if before else {}
+    huggingface_architectures.write_model(task.module, folder, special=special | asked)
+    if len(start) > 1:
+        special["forced_bos_token_id"] = start[1]
+    search = _search(task.config.decoding, len(start), longest)
+    if info.unk_idx < rows and (language or task.config.decoding.unknown_penalty):
+        search["suppress_tokens"] = [info.unk_idx]
+    banned = getattr(task.module, "banned", None)
+    if banned is not None and len(banned):
+        search["bad_words_ids"] = banned[:, None].tolist()
+    GenerationConfig(**special, **search).save_pretrained(folder)
+    card = CARD.format(
+        title=type(task).__name__,
+        model_type=json.loads((folder / "config.json").read_text())["model_type"],
+        note=_note(task),
+        loader=_loader(task),
+        before=before and f"{before!r} + ",
+    )
+    write_file(folder / "README.md", card)
+
+
+def _loader(task: GenerativeTask) -> str:
+    return "AutoModelForSeq2SeqLM" if isinstance(task, Seq2Seq) else "AutoModelForCausalLM"
+
+
+def _before(task: GenerativeTask) -> str:
+    """What the run puts before every source."""
+    return task.text.source_prefix if isinstance(task, Seq2Seq) else ""
+
+
+def _note(task: GenerativeTask) -> str:
+    """What a person who asks the folder must do."""
+    before = _before(task)
+    return before and f"Put {before!r} before every text: the tokenizer there does not."
+
+
+def _search(decoding: Decoding, prefix: int, longest: int) -> dict[str, Any]:
+    """A search as ``generation_config.json`` has it; new tokens are those behind the start mark."""
+    most = longest if decoding.max_length_a else decoding.max_length_b + prefix - 1
+    search: dict[str, Any] = {"max_new_tokens": min(most, longest)}
+    if decoding.min_length:
+        search["min_length"] = decoding.min_length + prefix
+    if decoding.beam_size > 1:
+        search |= {"num_beams": decoding.beam_size, "length_penalty": decoding.length_penalty}
+        search["early_stopping"] = STOPPING[decoding.early_stopping]
+    if decoding.sample:
+        search |= {name: getattr(decoding, name) for name in ("temperature", "top_k", "top_p")}
+        search["do_sample"] = True
+    search["repetition_penalty"] = decoding.repetition_penalty
+    search["no_repeat_ngram_size"] = decoding.no_repeat_ngram
+    return search
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A row, as a model is asked it."""
+
+    text: str
+    source: list[int]
+    """What its tokenizer must give."""
+    forced: list[int]
+    """What an answer begins with: the given text, of a language model."""
+
+
+def _compare(task: GenerativeTask, folder: Path, rows: Sequence[Row]) -> Comparison:
+    """Loads the folder as a stranger would, and asks it and the model the same rows.
+
+    Raises:
+        ExportError: The folder lacks weights, or a row has other token ids.
+    """
+    model, tokenizer = loaded(_loader(task), folder)
+    asked, decoding = _asked(task, rows), task.config.decoding
+    drawn = ("sample", "seed", "temperature", "top_k", "top_p") if decoding.sample else ()
+    off = {name: getattr(Decoding, name) for name in drawn}  # the same draws are nowhere else
+    decoding = replace(decoding, n_best=1, **off)
+    for number, each in enumerate(asked):
+        given = tokenizer(each.text)["input_ids"]
+        if given != each.source:
+            raise ExportError(
+                f"In the export row {number} ({shown(rows[number])}) has the token ids "
+                f"{given[:20]}, but in the run {each.source[:20]}. Nothing was written."
+            )
+    # Nothing is padded, and all that are asked together have one limit.
+    answers = by_length(
+        [each.source for each in asked],
+        lambda numbers: _answers([asked[i] for i in numbers], task, model, decoding),
+    )
+
+    def apart() -> Iterator[tuple[bool, float]]:
+        for each, (ids, found) in zip(asked, answers, strict=True):
+            text = tokenizer.decode(found, skip_special_tokens=True)
+            is_same = found == ids and text == task.text.decode([ids])[0]
+            yield is_same, _difference(task, model, each, ids)
+
+    numbers = "log-probabilities", LOG_PROBABILITIES[1]
+    return compare(rows, apart(), numbers, note=_note(task))
+
+
+def _asked(task: GenerativeTask, rows: Sequence[Row]) -> list[_Asked]:
+    if isinstance(task, Seq2Seq):
+        encoded = task.text.encode(rows, with_targets=False)["source"]
+        pairs = zip(rows, encoded, strict=True)
+        before = _before(task)
+        return [_Asked(before + source_text(row), ids.tolist(), []) for row, ids in pairs]
+    texts = [row[task.config.column] for row in rows]
+    begun = task.text.begun(texts, lines=task.config.until == "length")
+    start = task.text.begin_idx
+    return [_Asked(t, [start, *ids], ids) for t, ids in zip(texts, begun, strict=True)]
+
+
+@torch.inference_mode()
+def _answers(
+    asked: Sequence[_Asked], task: GenerativeTask, model: Any, decoding: Decoding
+) -> list[tuple[list[int], list[int]]]:
+    """The ids that the model answers sources of one length, and those of the export.
+
+    They are without prefix and end mark.
+    """
+    language, prefix = isinstance(task, LanguageModeling), _prefix(task)
+    if language:
+        decoding = replace(decoding, unknown_penalty=math.inf)
+    info = task.text.tokenizer.vocab_info
+    ends = not (isinstance(task, LanguageModeling) and task.config.until == "length")
+    forced, sources = [each.forced for each in asked], [each.source for each in asked]
+    given = torch.tensor(forced if language else sources, dtype=torch.int64, device=task.device)
+    ours = decode(
+        _module(task),
+        given,
+        None,
+        decoding,
+        prefix=prefix,
+        eos_idx=info.eos_idx if ends else -1,
+        unk_idx=info.unk_idx,
+        forced=forced if language else None,
+    )
+    longest = _module(task).max_length - len(prefix) + 1
+    most = int(decoding.limits(given, None, longest=longest)[0])
+    most = min(most, longest - len(forced[0])) + len(prefix) - 1
+    settings = copy.deepcopy(model.generation_config)
+    settings.update(do_sample=False, temperature=1.0, top_k=50, top_p=1.0)
+    settings.update(max_new_tokens=most)
+    source = torch.tensor(sources)
+    out = model.generate(source, attention_mask=torch.ones_like(source), generation_config=settings)
+    found = out[:, len(prefix) :].tolist()
+    if ends:
+        found = [ids[: ids.index(info.eos_idx)] if info.eos_idx in ids else ids for ids in found]
+    return [(each[0].ids, theirs) for each, theirs in zip(ours, found, strict=True)]
+
+
+@torch.inference_mode()
+def _difference(task: GenerativeTask, model: Any, asked: _Asked, ids: list[int]) -> float:
+    """The largest of a log-probability, of any token behind each of an answer."""
+    target = [*_prefix(task), *ids][: _module(task).max_length]
+    ours: Tensor
+    if isinstance(task, LanguageModeling):
+        ours = task.module(torch.tensor([target], device=task.device))
+        theirs = model(torch.tensor([target])).logits
     else:
-        assert isinstance(module, CausalTransformer)
-        settings = _decoder_settings(module, name)
-        head = "LMHeadModel" if name == "gpt2" else "ForCausalLM"
-    config = AutoConfig.for_model(name, **settings, **special, dtype="float32")
-    config.architectures = [type(config).__name__.removesuffix("Config") + head]
-    config.save_pretrained(folder)
-    with HashingFile(folder / "model.safetensors") as file:
-        found = named_tensors(module, name)
-        write_tensors(file, {each: tensor.detach().float() for each, tensor in found})
-
-
-def _write_pretrained(
-    module: PretrainedLanguageModel | PretrainedSeq2Seq, folder: Path, special: dict[str, Any]
-) -> None:
-    model: Any = merged(module).get_submodule("model")
-    with silent_transformers():
-        model.save_pretrained(folder)
-    config = copy.deepcopy(model.config)
-    config.update(special)
-    config.save_pretrained(folder)
-    for path in folder.glob("*.safetensors"):  # which the library lets nobody else read
-        path.chmod((folder / "config.json").stat().st_mode)
-
-
-def _seq2seq_settings(module: Transformer, name: str) -> dict[str, Any]:
-    config = module.config
-    settings: dict[str, Any] = {
-        "vocab_size": config.vocabulary_size,
-        "d_model": config.dim,
-        "max_position_embeddings": config.max_length,
-        "activation_function": _activation(config),
-        "dropout": config.dropout,
-        "attention_dropout": config.attention_dropout,
-        "scale_embedding": config.scale_embedding,
-        "tie_word_embeddings": config.tie == "all",
-        "forced_eos_token_id": None,
-    }
-    for side, layers in (
-        ("encoder", config.num_encoder_layers),
-        ("decoder", config.num_decoder_layers),
-    ):
-        settings[f"{side}_layers"] = layers
-        settings[f"{side}_attention_heads"] = config.num_heads
-        settings[f"{side}_ffn_dim"] = config.ffn_dim
-    if name == "marian":
-        settings["share_encoder_decoder_embeddings"] = config.tie == "all"
-    return settings | ({"encoder_no_repeat_ngram_size": 0} if name == "blenderbot" else {})
-
-
-def _decoder_settings(module: CausalTransformer, name: str) -> dict[str, Any]:
-    config, ffn_dim = module.config, module.config.ffn_dim
-    shared = {"vocab_size": len(module.output_weight), "tie_word_embeddings": False}
-    sizes: dict[str, Any] = {
-        "hidden_size": config.dim,
-        "num_hidden_layers": config.num_layers,
-        "num_attention_heads": config.num_heads,
-        "max_position_embeddings": config.max_length,
-    }
-    if name in ("gpt2", "opt"):
-        sizes["activation_function"] = _activation(config)
-    if name == "gpt2":  # whose config knows the names of sizes above too
-        return {**shared, **sizes, "n_inner": ffn_dim, "layer_norm_epsilon": config.eps}
-    if name == "opt":
-        return {**shared, **sizes, "ffn_dim": ffn_dim, "do_layer_norm_before": False}
-    kv_heads = getattr(config.attention, "num_kv_heads", None) or config.num_heads
-    sizes |= {
-        "intermediate_size": ffn_dim,
-        "hidden_act": _activation(config),
-        "num_key_value_heads": kv_heads,
-        "rope_parameters": {"rope_type": "default", "rope_theta": config.rotary_base},
-    }
-    if name == "llama":
-        more = {"attention_bias": True, "mlp_bias": True, "rms_norm_eps": config.eps}
-    else:
-        more = {"norm_epsilon": config.eps}
-    return {**shared, **sizes, **more}
+        source, begun = torch.tensor([asked.source]), torch.tensor([target])
+        ours = task.module(source.to(task.device), None, begun.to(task.device))
+        theirs = model(input_ids=source, decoder_input_ids=begun).logits
+    apart = ours.cpu().float().log_softmax(-1) - theirs.float().log_softmax(-1)
+    return float(apart.abs().max())

@@ -1,4 +1,7 @@
-"""Modules as graphs of ONNX: by torch's exporter, with all it says kept to itself."""
+"""ONNX as a format of exports: tasks of typed columns, and masked language models.
+
+Graphs are made by torch's exporter, and all that it says is kept to itself.
+"""
 
 import contextlib
 import inspect
@@ -9,12 +12,164 @@ import traceback
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
+from typing_extensions import override
 
+from textmill.data.column_batch import ColumnBatch
 from textmill.errors import UserError
+from textmill.exported.columns import answers_of, save_arrays
+from textmill.exported.formats import FORMATS
+from textmill.exported.forward import graph_inputs
+from textmill.exported.manifest import GRAPH, TEXT
+from textmill.exported.onnx import ARRAYS, MODEL
+from textmill.inference.export.compare import Comparison, answers_apart, compare
+from textmill.inference.export.folder import ExportWriter, own_answers
+from textmill.inference.load import Predictor
+from textmill.models.masked_language_model import MaskedLanguageModel
+from textmill.tasks.column_task import ColumnsTask
+from textmill.tasks.language_model import LanguageModeling
+from textmill.tasks.masked_language_model import MaskedLanguageModeling
+from textmill.tasks.seq2seq import Seq2Seq
+from textmill.tasks.task import Row, Task
+from textmill.text.columns.padding import padded_columns
+from textmill.text.processors.column_processor import PlainColumns
+
+LEAST = 3
+"""Places of each example column at least: of one place torch makes a graph of one place alone."""
+
+
+class OnnxWriter(ExportWriter):
+    """Writes what :mod:`textmill.exported.onnx` reads."""
+
+    @override
+    def unsupported(self, task: Task) -> list[str]:
+        if isinstance(task, ColumnsTask):
+            return _own_columns(task)
+        if isinstance(task, MaskedLanguageModeling):
+            return own_answers(task)
+        if isinstance(task, Seq2Seq | LanguageModeling):
+            return [
+                "it generates text, which is exported by --format ctranslate2, of the Transformer "
+                "and of pretrained models"
+            ]
+        return ["it is none of the library's tasks, and no subclass of ColumnsTask"]
+
+    @override
+    def try_out(self, task: Task, rows: Sequence[Row]) -> None:
+        """Makes a graph, if there is code of a person's own: the library's parts are known."""
+        parts = [*task.module.modules()]
+        if not any(map(_is_user_code, [task, *parts])):
+            return
+        modes = [part.training for part in parts]
+        try:
+            with TemporaryDirectory() as folder:
+                self.write(task, Path(folder), rows[:3])
+        finally:
+            for part, mode in zip(parts, modes, strict=True):
+                part.training = mode
+
+    @override
+    def write(self, task: Task, folder: Path, rows: Sequence[Row]) -> dict[str, Any]:
+        graph = folder / GRAPH
+        graph.mkdir()
+        task.text.save(folder / TEXT)
+        if isinstance(task, ColumnsTask):
+            return {"search": {}, "answers": _write_columns(task, graph, rows)}
+        assert isinstance(task, MaskedLanguageModeling), "others are refused"
+        given = {
+            "text": torch.ones(3, 5, dtype=torch.int64),
+            "text.lengths": torch.tensor([5, 4, 2]),
+            "rows": torch.tensor([0, 0, 1, 2]),
+            "places": torch.tensor([0, 4, 1, 0]),
+        }
+        tensors = {name: tensor.to(task.device) for name, tensor in given.items()}
+        write_graph(_Masks(task.module), graph / MODEL, tensors, varying=[[0, 1], [0], [0], [0]])
+        answers = {"top_k": task.config.top_k, "longest": task.module.encoder.max_length}
+        return {"search": {}, "answers": answers}
+
+    @override
+    def quantize(self, task: Task, folder: Path) -> None:
+        quantize(folder / GRAPH / MODEL)
+
+    @override
+    def compare(
+        self, predictor: Predictor, folder: Path, facts: Mapping[str, Any], rows: Sequence[Row]
+    ) -> Comparison:
+        exported = FORMATS["onnx"].open(folder, facts, device="cpu")
+        return compare(rows, answers_apart(predictor, exported, rows))
+
+
+WRITER = OnnxWriter()
+
+
+def _own_columns(task: ColumnsTask) -> list[str]:
+    """What of a task is told in Python alone."""
+    kind, order = type(task), type(task).__mro__
+    by = {
+        name: next(number for number, each in enumerate(order) if name in vars(each))
+        for name in ("answers", "exported_outputs", "completed", "answer_row", "predict")
+    }
+    base = order.index(ColumnsTask)
+    own = [name for name in ("completed", "answer_row", "predict") if by[name] != base]
+    if by["exported_outputs"] == base or by["answers"] < by["exported_outputs"]:
+        own.append("answers")
+    told = [f"{kind.__name__} has a method of its own, {name}" for name in sorted(own)]
+    if isinstance(task.text, PlainColumns):
+        told.append("its text processor is PlainColumns, which makes no answers of outputs")
+    return told
+
+
+class _Masks(nn.Module):
+    """Scores of the tokens at the masks."""
+
+    def __init__(self, model: MaskedLanguageModel) -> None:
+        super().__init__()
+        self.model = model
+
+    @override
+    def forward(self, text: Tensor, lengths: Tensor, rows: Tensor, places: Tensor) -> Tensor:
+        return self.model.project(self.model.hidden(text, lengths)[rows, places]).float()
+
+
+class _Outputs(nn.Module):
+    """A task's outputs, of tensors by position: the columns, then their lengths."""
+
+    def __init__(self, task: ColumnsTask, roles: Sequence[str], measured: Sequence[str]) -> None:
+        super().__init__()
+        self.model, self.roles, self.measured = task.module, roles, measured
+        self.outputs = task.exported_outputs
+
+    @override
+    def forward(self, *given: Tensor) -> tuple[Tensor, ...]:
+        columns = dict(zip(self.roles, given, strict=False))
+        lengths = dict(zip(self.measured, given[len(self.roles) :], strict=True))
+        return self.outputs(ColumnBatch(columns=columns, lengths=lengths))
+
+
+def _write_columns(task: ColumnsTask, folder: Path, rows: Sequence[Row]) -> dict[str, Any]:
+    text, forward = task.text, task.exported_forward
+    encoded = text.encode(rows, with_targets=False, truncate=True)
+    some = np.arange(3) % len(rows)
+    columns, lengths = padded_columns(encoded, text.all, some, least=LEAST)
+    tensors = {
+        name: torch.from_numpy(array).to(task.device)
+        for name, array in graph_inputs(columns, lengths).items()
+    }
+    axes = {name: [*range(tensor.ndim)] for name, tensor in tensors.items()}
+    for role, column in text.inputs.items():
+        if column.single or column.fixed:
+            axes[role] = [0]
+        elif column.width > 1 and issubclass(column.dtype, np.floating):
+            axes[role] = [0, 1]  # only ids that are padding everywhere are left out
+    module = _Outputs(task, list(columns), list(lengths))
+    write_graph(module, folder / MODEL, tensors, varying=[*axes.values()])
+    save_arrays(forward, folder / ARRAYS)
+    return answers_of(text, forward, refuses_long=task.config.over_length == "error")
 
 
 def write_graph(
@@ -23,7 +178,6 @@ def write_graph(
     given: Mapping[str, Tensor],
     *,
     varying: Sequence[Sequence[int]],
-    outputs: Sequence[str] | None = None,
 ) -> None:
     """Writes a module as a graph.
 
@@ -32,7 +186,6 @@ def write_graph(
         path: Where to.
         given: Examples of its inputs by their names; what varies in them is 2 or more.
         varying: The axes of each input that can have another size.
-        outputs: Names of what it gives; None: they do not matter.
 
     Raises:
         UserError: Torch cannot make a graph of it.
@@ -44,7 +197,6 @@ def write_graph(
                 module.eval(),
                 tuple(given.values()),
                 input_names=list(given),
-                output_names=outputs,
                 dynamic_shapes=_by_parameter(module, shapes),
                 dynamo=True,
                 verbose=False,
@@ -85,7 +237,7 @@ def quantize(path: Path) -> None:
         )
 
 
-def is_user_code(part: object) -> bool:
+def _is_user_code(part: object) -> bool:
     """Whether a module or a task is of a class that neither textmill nor torch has."""
     return type(part).__module__.partition(".")[0] not in ("textmill", "torch")
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from textmill.errors import DataError, UserError, worded
-from textmill.exported.formats import ExportFormat
+from textmill.exported.formats import ExportSettings
 from textmill.exported.language import ExportedLanguageModel, ExportedMaskedModel
 from textmill.exported.manifest import ExportError
 from textmill.exported.row_predictor import RowPredictor
@@ -120,7 +120,7 @@ def measure_quality(
     rows: Sequence[Row],
     *,
     where: str,
-    form: ExportFormat,
+    settings: ExportSettings,
     metric: str,
     size: float,
 ) -> Quality:
@@ -132,14 +132,14 @@ def measure_quality(
         rows: Of those that both can answer and that have targets, :data:`ROWS` evenly spread are
             taken.
         where: Where they come from.
-        form: What was exported.
+        settings: What was exported.
         metric: The value that decides, where it is among those that are measured; else the first.
         size: As :attr:`Quality.size`.
 
     Raises:
         UserError: No row has targets, or the task has no metrics of its answers.
     """
-    assert form.quantize is not None, "others are compared by their numbers"
+    assert settings.quantize is not None, "others are compared by their numbers"
     task = predictor.task
     rows = _measurable(predictor, rows, where)
     if isinstance(exported, ExportedLanguageModel):
@@ -162,7 +162,7 @@ def measure_quality(
             "cannot be measured. Export it without quantize."
         )
     return Quality(
-        quantize=form.quantize,
+        quantize=settings.quantize,
         rows=len(rows),
         where=where,
         metric=named[0],
@@ -170,7 +170,7 @@ def measure_quality(
         run=run,
         export=export,
         size=size,
-        max_quality_loss=form.max_quality_loss,
+        max_quality_loss=settings.max_quality_loss,
     )
 
 
@@ -227,16 +227,12 @@ class _GraphLanguage(nn.Module):
 
     def __init__(self, exported: ExportedLanguageModel) -> None:
         super().__init__()
-        self.exported = exported
+        self.generator = exported.generator
 
-    def hidden(self, ids: Tensor, state: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
-        """Logits of the next tokens, and what is carried on."""
-        before = None if state is None else state.numpy()
-        logits, after = self.exported.read(ids.cpu().numpy(), before)
-        return torch.from_numpy(logits), None if after is None else torch.from_numpy(after)
+    def hidden(self, ids: Tensor, state: None = None) -> tuple[Tensor, None]:
+        return torch.from_numpy(self.generator.read(ids.cpu().numpy())), state
 
     def project(self, logits: Tensor) -> Tensor:
-        """The same."""
         return logits
 
 

@@ -40,23 +40,10 @@ class PretrainedState:
 
     Args:
         cache: A cache of transformers, of which nothing was read.
-        nothing: Its :attr:`keys_values`; None: they are not asked for.
     """
 
-    def __init__(self, cache: Any, nothing: Tensor | None = None) -> None:
-        self.cache, self._nothing = cache, nothing
-
-    @classmethod
-    def after(cls, keys_values: Tensor) -> "PretrainedState":
-        """The state after the tokens that :attr:`keys_values` are of."""
-        return cls(cache_of(keys_values))
-
-    @property
-    def keys_values(self) -> Tensor:
-        """*Shape:* :math:`(L,2,B,H,T,K)`."""
-        if self._nothing is not None and not self.cache.get_seq_length():
-            return self._nothing
-        return keys_values_of(self.cache)
+    def __init__(self, cache: Any) -> None:
+        self.cache = cache
 
     def repeat(self, times: int) -> None:
         """Makes each row a group of ``times`` equal rows."""
@@ -66,21 +53,6 @@ class PretrainedState:
         """Keeps the rows of these indices, in their order; an index may repeat."""
         del groups  # nothing is shared in a group
         self.cache.reorder_cache(indices)
-
-
-def cache_of(keys_values: Tensor) -> Any:
-    """A cache of transformers with keys and values. *Shape:* :math:`(L,2,B,H,T,K)`."""
-    from transformers import DynamicCache
-
-    cache = DynamicCache()
-    for layer, (keys, values) in enumerate(keys_values):
-        cache.update(keys, values, layer)
-    return cache
-
-
-def keys_values_of(cache: Any) -> Tensor:
-    """The keys and values of a cache in which something was read; as of :func:`cache_of`."""
-    return torch.stack([torch.stack([layer.keys, layer.values]) for layer in cache.layers])
 
 
 class PretrainedGeneratorConfig(BaseConfig):
@@ -152,8 +124,6 @@ class PretrainedLanguageModel(LanguageModel):
             self.model = _built(made)
         self.scale, self.cap = _bends(made)
         self.affine = self.scale == 1.0 and self.cap is None
-        self.cache_sizes: tuple[int, int, int] | None = None
-        """Layers of what a search keeps, their heads, and features of each; None: they differ."""
         self._check(config.path)
         if config.lora is not None:
             add_adapters(self.model, config.lora)
@@ -192,11 +162,7 @@ class PretrainedLanguageModel(LanguageModel):
     def start(self, memory: DecoderMemory) -> PretrainedState:
         from transformers import DynamicCache
 
-        cache, rows = DynamicCache(config=self.model.config), memory.states.shape[0]
-        if self.cache_sizes is None:
-            return PretrainedState(cache)
-        layers, heads, features = self.cache_sizes
-        return PretrainedState(cache, memory.states.new_zeros(layers, 2, rows, heads, 0, features))
+        return PretrainedState(DynamicCache(config=self.model.config))
 
     @override
     def project(self, hidden: Tensor) -> Tensor:
@@ -235,8 +201,6 @@ class PretrainedLanguageModel(LanguageModel):
             wanted, whole = self.model(input_ids=ids, use_cache=False).logits, self(ids)
             state = self.start(self.encode(ids, None))
             steps = [self.step(ids[:, place], state) for place in range(_PROBE)]
-            layers = state.cache.layers
-            kept = [each for layer in layers for each in (layer.keys, layer.values)]
         except Exception as error:  # what is of another kind ends in any way
             raise _refusal(self.model.config, path) from error
         self.output_weight.div_(_LOUD)
@@ -245,9 +209,6 @@ class PretrainedLanguageModel(LanguageModel):
         apart = max(float((found - wanted).abs().max()) for found in parts)
         if not apart <= _ALIKE * float(wanted.abs().max()):
             raise _refusal(self.model.config, path)
-        sizes = {(each.shape[1], each.shape[3]) for each in kept}
-        if len(sizes) == 1:
-            self.cache_sizes = (len(layers), *sizes.pop())
 
 
 def _decoder(told: Mapping[str, Any], path: str) -> Any:

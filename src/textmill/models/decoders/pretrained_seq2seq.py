@@ -12,7 +12,7 @@ from textmill.config.component import Component
 from textmill.errors import UserError
 from textmill.models import registries
 from textmill.models.decoder_state import DecoderMemory, length_mask
-from textmill.models.decoders.pretrained import PretrainedGeneratorConfig, cache_of, keys_values_of
+from textmill.models.decoders.pretrained import PretrainedGeneratorConfig
 from textmill.models.layers.linear import linear
 from textmill.models.lora import add_adapters
 from textmill.models.pretrained import (
@@ -54,23 +54,6 @@ class PretrainedSeq2SeqState:
     def __init__(self, memory: Any, mask: Tensor | None, read: Any) -> None:
         self.memory, self.mask, self.read = memory, mask, read
         self._grouped = False
-
-    @classmethod
-    def after(cls, keys_values: Tensor, memory: Tensor) -> "PretrainedSeq2SeqState":
-        """The state after the tokens that :attr:`keys_values` are of."""
-        return cls(cache_of(memory), None, cache_of(keys_values))
-
-    @property
-    def keys_values(self) -> Tensor:
-        """Those of the tokens read. *Shape:* :math:`(L,2,B,H,T,K)`."""
-        if not self.read.get_seq_length():
-            return self.memory_keys_values[..., :0, :]
-        return keys_values_of(self.read)
-
-    @property
-    def memory_keys_values(self) -> Tensor:
-        """Those of the memory. *Shape:* :math:`(L,2,B,H,S,K)`."""
-        return keys_values_of(self.memory)
 
     def __len__(self) -> int:
         """Number of rows."""

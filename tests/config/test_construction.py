@@ -12,9 +12,8 @@ from textmill.config import Component, Config, setting
 from textmill.errors import UserError
 from textmill.models.classifier import Classifier
 from textmill.models.decoding import Decoding
-from textmill.models.encoders.cnn import CnnEncoder
 from textmill.models.encoders.lstm import LstmEncoder
-from textmill.models.encoders.sequence import SequenceEncoder
+from textmill.models.encoders.sequence import CnnEncoder, SequenceEncoder
 from textmill.training import AdamW, Every, Trainer
 
 

@@ -5,8 +5,7 @@ import itertools
 import pytest
 import torch
 
-from textmill.models.crf import LinearChainCrf
-from textmill.models.tag_schemes import allowed_transitions, tag_scheme
+from textmill.models.crf import LinearChainCrf, allowed_transitions, tag_scheme
 
 BIO = ["O", "B-x", "I-x", "B-y", "I-y"]
 BILOU = ["O", "B-x", "I-x", "L-x", "U-x", "U-y"]

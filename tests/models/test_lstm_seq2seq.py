@@ -9,7 +9,7 @@ from torch import nn
 from textmill.errors import UserError
 from textmill.inference.export.ctranslate2 import refusals
 from textmill.models.decoding import Decoding, decode
-from textmill.models.decoding.fast import fastest
+from textmill.models.decoding.fast_decoder import fastest
 from textmill.models.encoders.lstm import LstmEncoder
 from textmill.models.lstm_seq2seq import LstmSeq2Seq
 

@@ -22,8 +22,8 @@ from tests.pretrained_checkpoints import (
 from textmill.errors import UserError
 from textmill.models.decoders.pretrained import PretrainedLanguageModel
 from textmill.models.decoders.pretrained_seq2seq import PretrainedSeq2Seq
+from textmill.models.decoders.pretrained_transformer import PretrainedTransformer, take_weights
 from textmill.models.encoders.pretrained import PretrainedEncoder
-from textmill.models.huggingface.pretrained_transformer import PretrainedTransformer, take_weights
 from textmill.preflight.check import check
 
 INFO = SimpleNamespace(size=60, pad_idx=0, bos_idx=0, eos_idx=0, known_idx=range(60))

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from textmill.errors import UserError
-from textmill.models.encoders.averaging import AveragingEncoder
 from textmill.models.encoders.lstm import LstmEncoder
 from textmill.models.encoders.self_attention import SelfAttentionEncoder
+from textmill.models.encoders.sequence import AveragingEncoder
 from textmill.models.layers.word_embeddings import WordEmbedding
 from textmill.models.tagger import Tagger
 

@@ -12,8 +12,8 @@ from transformers import (
     MarianMTModel,
 )
 
+from textmill.models.decoders.pretrained_transformer import PretrainedTransformer, take_weights
 from textmill.models.decoding import Decoding, decode
-from textmill.models.huggingface.pretrained_transformer import PretrainedTransformer, take_weights
 
 SIZE, PAD, BOS, EOS, LANGUAGE = 24, 1, 2, 3, 0
 PREFIXES = [[BOS], [EOS, LANGUAGE]]

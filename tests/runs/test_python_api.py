@@ -12,7 +12,7 @@ from tests.warm_textmill import warm_programs
 from textmill.data.text_rows import TextRows
 from textmill.errors import CodeNotAllowedError, PlanError, UserError
 from textmill.models.classifier import Classifier
-from textmill.models.encoders.averaging import AveragingEncoder
+from textmill.models.encoders.sequence import AveragingEncoder
 from textmill.models.layers.word_embeddings import WordEmbedding
 from textmill.recipes import registries
 from textmill.tasks.classification import DocumentClassification

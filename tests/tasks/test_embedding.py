@@ -11,11 +11,11 @@ from tests.tasks.rows import data_of, learn
 from textmill.data.column_batch import ColumnBatch
 from textmill.errors import DataError, UserError
 from textmill.inference import Predictor
-from textmill.models.embedding.losses import CoSent, CosineSimilarity, MultipleNegativesRanking
-from textmill.models.embedding.sentence_encoder import SentenceEncoder
-from textmill.models.encoders.averaging import AveragingEncoder
+from textmill.models.embedding_losses import CoSent, CosineSimilarity, MultipleNegativesRanking
 from textmill.models.encoders.lstm import LstmEncoder
+from textmill.models.encoders.sequence import AveragingEncoder
 from textmill.models.layers.word_embeddings import WordEmbedding
+from textmill.models.pairs import SentenceEncoder
 from textmill.tasks import embedding, evaluate
 from textmill.tasks.embedding import TextEmbedding
 from textmill.text.processors.embedding import Embedded

@@ -7,7 +7,7 @@ import torch
 from tests.tasks.rows import data_of, learn
 from textmill.errors import DataError, UserError
 from textmill.inference import Predictor
-from textmill.models.encoders.averaging import AveragingEncoder
+from textmill.models.encoders.sequence import AveragingEncoder
 from textmill.models.layers.word_embeddings import WordEmbedding
 from textmill.models.pairs import PairClassifier, PairRegressor
 from textmill.tasks import evaluate

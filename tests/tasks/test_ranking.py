@@ -8,7 +8,7 @@ from tests.tasks.rows import data_of, learn
 from textmill.data.column_batch import ColumnBatch
 from textmill.errors import DataError, UserError
 from textmill.inference import Predictor
-from textmill.models.encoders.cnn import CnnEncoder
+from textmill.models.encoders.sequence import CnnEncoder
 from textmill.models.layers.word_embeddings import WordEmbedding
 from textmill.models.pairs import Ranker
 from textmill.tasks import evaluate

@@ -7,9 +7,9 @@ from tests.tasks.rows import data_of, learn
 from textmill.data.column_batch import ColumnBatch
 from textmill.errors import DataError, UserError
 from textmill.inference import Predictor
-from textmill.models.encoders.averaging import AveragingEncoder
 from textmill.models.encoders.lstm import LstmEncoder
 from textmill.models.encoders.self_attention import SelfAttentionEncoder
+from textmill.models.encoders.sequence import AveragingEncoder
 from textmill.models.label_losses import BinaryCrossEntropy
 from textmill.models.layers.word_embeddings import WordEmbedding
 from textmill.models.tagger import Tagger

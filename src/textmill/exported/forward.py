@@ -137,7 +137,8 @@ def _cut(
 class WindowForward(Forward):
     """It reads a question with a part of a context, and scores where answers begin and end.
 
-    A context is read in parts that overlap, see :class:`textmill.models.readers.windows.Windows`.
+    A context is read in parts that overlap, see
+    :class:`textmill.models.readers.answer_spans.Windows`.
     """
 
     name = "windows"

@@ -3,8 +3,8 @@
 from textmill.errors import UserError
 from textmill.inference.load import Predictor
 from textmill.models import registries
-from textmill.models.embedding.sentence_encoder import SentenceEncoder
 from textmill.models.encoders.pretrained import PretrainedEncoder
+from textmill.models.pairs import SentenceEncoder
 from textmill.runtime.devices import Env
 from textmill.runtime.pretrained import POOLINGS, find_pretrained, longest_text
 from textmill.tasks.embedding import LONGEST, TextEmbedding

@@ -10,8 +10,7 @@ from textmill.errors import UserError
 from textmill.models import registries
 from textmill.models.decoder_state import DecoderMemory, DecoderState
 from textmill.models.language_model import LanguageModel
-from textmill.models.layers.feed_forward import Activation
-from textmill.models.layers.layer import CausalDecoder, LayerConfig
+from textmill.models.layers.layer import Activation, CausalDecoder, LayerConfig
 from textmill.models.layers.positions import PositionName
 from textmill.models.layers.word_embeddings import Embedding, token_table
 from textmill.models.pretrained import PretrainedSource
@@ -24,14 +23,6 @@ class CausalTransformer(LanguageModel):
     """A decoder-only Transformer; each block of a text stands alone.
 
     Source: Radford et al. 2018 and 2019 (GPT), with rotary positions (Su et al. 2021).
-
-    Example:
-        >>> import torch
-        >>> from types import SimpleNamespace
-        >>> tokenizer = SimpleNamespace(vocab_info=SimpleNamespace(size=25, pad_idx=0))
-        >>> config = CausalTransformer.Config(dim=8, num_heads=2, ffn_dim=16)
-        >>> config.build(tokenizer=tokenizer)(torch.tensor([[5, 6, 7]])).shape
-        torch.Size([1, 3, 25])
     """
 
     carries_state = False

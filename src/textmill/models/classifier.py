@@ -15,9 +15,13 @@ from textmill.config.component import Config as BaseConfig
 from textmill.config.validators import require
 from textmill.errors import UserError
 from textmill.models import registries
-from textmill.models.encoders.cnn import CnnEncoder
 from textmill.models.encoders.pretrained import PretrainedEncoder
-from textmill.models.encoders.sequence import SequenceEncoder, real_tokens, refuse_vectors
+from textmill.models.encoders.sequence import (
+    CnnEncoder,
+    SequenceEncoder,
+    real_tokens,
+    refuse_vectors,
+)
 from textmill.models.layers.dropout import Dropout
 from textmill.models.layers.word_embeddings import DictionaryEmbedding, WordEmbedding
 from textmill.models.poolings import Pooling
@@ -197,15 +201,6 @@ class Classifier(TextScores):
     With its default encoder it is the network of Kim 2014; ``model.encoder.type=lstm`` is a BiLSTM
     with self-attention (Lin et al. 2017), ``averaging`` with ``model.hidden=[300]`` a deep
     averaging network (Iyyer et al. 2015), ``self_attention`` a Transformer encoder.
-
-    Example:
-        >>> from types import SimpleNamespace
-        >>> tokenizer = SimpleNamespace(vocab_info=SimpleNamespace(size=49, pad_idx=0))
-        >>> model = Classifier.Config().build(tokenizer=tokenizer, labels=range(7))
-        >>> model(torch.tensor([[5, 6, 7], [8, 0, 0]]), torch.tensor([3, 1])).shape
-        torch.Size([2, 7])
-        >>> sum(p.numel() for p in model.parameters())
-        76507
     """
 
     def __init__(
@@ -224,17 +219,7 @@ class Classifier(TextScores):
 
 @registries.models.register("regressor")
 class Regressor(TextScores):
-    """Gives a text, and the numbers beside it where rows have such, one number.
-
-    Example:
-        >>> from types import SimpleNamespace
-        >>> tokenizer = SimpleNamespace(vocab_info=SimpleNamespace(size=57, pad_idx=0))
-        >>> model = Regressor.Config().build(tokenizer=tokenizer)
-        >>> model(torch.tensor([[5, 6, 7], [8, 0, 0]]), torch.tensor([3, 1])).shape
-        torch.Size([2, 1])
-        >>> sum(p.numel() for p in model.parameters())
-        76101
-    """
+    """Gives a text, and the numbers beside it where rows have such, one number."""
 
     def __init__(
         self,

@@ -1,14 +1,77 @@
 """A linear-chain conditional random field: scores of whole sequences of labels."""
 
 from collections.abc import Sequence
-from typing import Any, final
+from typing import Any, Literal, final
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from typing_extensions import override
 
-from textmill.models.tag_schemes import TagScheme, allowed_transitions, tag_scheme
+TagScheme = Literal["bio", "bilou"]
+"""``B-`` begins a span and ``I-`` goes on; in ``bilou``, ``L-`` ends one and ``U-`` is one, which
+IOBES writes ``E-`` and ``S-``."""
+
+OUTSIDE = "O"
+
+
+def tag_scheme(names: Sequence[str]) -> TagScheme | None:
+    """The scheme that labels are of; None where they are plain, as parts of speech are.
+
+    Labels are of a scheme where each is ``O``, or a mark (``B``, ``I``; in ``bilou`` also ``L`` and
+    ``U``, or ``E`` and ``S``) with a kind, as ``B-person``, or a mark alone; and one at least
+    begins a span.
+
+    Example:
+        >>> tag_scheme(["O", "B-person", "I-person"]), tag_scheme(["O", "U-x", "B-x", "L-x"])
+        ('bio', 'bilou')
+        >>> tag_scheme(["NOUN", "VERB"]), tag_scheme(["B", "I", "O"]), tag_scheme(["S-x", "O"])
+        (None, 'bio', 'bilou')
+    """
+    marks = {_mark(name) for name in names} - {OUTSIDE}
+    if None in marks or not marks & {"B", "U"}:
+        return None
+    return "bilou" if marks & {"L", "U"} else "bio"
+
+
+def allowed_transitions(names: Sequence[str], scheme: TagScheme | None) -> Tensor:
+    """Which label may follow which, so that every span has a beginning, and in ``bilou`` an end.
+
+    Args:
+        names: The labels, :math:`L`.
+        scheme: That they are of; None where they are plain.
+
+    Returns:
+        Bool, from a row to a column; the last but one is the start of a sentence, the last its end.
+        True everywhere where the labels are plain. *Shape:* :math:`(L+2,L+2)`.
+
+    Example:
+        >>> allowed = allowed_transitions(["O", "B-x", "I-x"], "bio")
+        >>> allowed[0].tolist()  # a span does not begin in its middle
+        [True, True, False, True, True]
+    """
+    if scheme is None:
+        return torch.ones(len(names) + 2, len(names) + 2, dtype=torch.bool)
+    # A sentence has nothing before and behind it. Numpy, for where a module is built without memory
+    # torch would import its compiler for these operations.
+    marks = np.array([*map(_mark, names), OUTSIDE, OUTSIDE])
+    kinds = np.array([*(name.partition("-")[2] for name in names), "", ""])
+    opened = np.isin(marks, ["B", "I"])[:, None]
+    within = opened & (kinds[:, None] == kinds)
+    # In bilou a span that was opened is closed by L, so nothing else comes behind it.
+    others = ~opened if scheme == "bilou" else np.ones_like(opened)
+    return torch.tensor(np.where(np.isin(marks, ["I", "L"]), within, others).tolist())
+
+
+def _mark(name: str) -> str | None:
+    """The mark of a tag; None of what is no tag of a scheme."""
+    mark, dash, kind = name.partition("-")
+    if name == OUTSIDE:
+        return OUTSIDE
+    mark = {"E": "L", "S": "U"}.get(mark, mark)
+    return mark if mark in ("B", "I", "L", "U") and bool(dash) == bool(kind) else None
+
 
 LEAST_LOG = -64.0
 """What is less than e^-64 of its word's greatest counts as that. On a CPU the exponential of less
@@ -34,11 +97,6 @@ def log_partition(scores: Tensor, transitions: Tensor, real: Tensor) -> Tensor:
 
     Returns:
         Anything for a row without a word. *Shape:* :math:`(B)`.
-
-    Example:
-        >>> real = torch.tensor([[True, True, True], [True, True, False]])
-        >>> log_partition(torch.zeros(2, 3, 4), torch.zeros(6, 6), real).exp()  # 4³ and 4²
-        tensor([64., 16.])
     """
     with torch.autocast(scores.device.type, enabled=False):  # it would multiply in bfloat16
         found: Tensor = _LogPartition.apply(scores, transitions, real)  # type: ignore[no-untyped-call]
@@ -56,11 +114,6 @@ def spread(transitions: Tensor) -> Tensor:
 
     Returns:
         The greatest difference within one of the three. *Shape:* :math:`()`.
-
-    Example:
-        >>> moves = torch.tensor([[4.0, -90.0, 31.0], [50.0, 0.0, 0.0], [-90.0, 0.0, 0.0]])
-        >>> spread(moves)  # one label can only be followed by itself
-        tensor(0.)
     """
     inner, start, end = _parts(transitions)
     widths = [torch.stack(part.aminmax()) for part in (inner, start, end)]
@@ -195,15 +248,6 @@ class LinearChainCrf(nn.Module):
             last the end. Those to the start and from the end stay unused. *Shape:*
             :math:`(L+2,L+2)`.
         allowed: The transitions that an answer can have. *Shape:* :math:`(L+2,L+2)`.
-
-    Example:
-        >>> crf = LinearChainCrf(["O", "B-x", "I-x"])
-        >>> scores = torch.tensor([[[0.0, 0.0, 3.0], [0.0, 1.0, 3.0], [2.0, 0.0, 0.0]]])
-        >>> real = torch.ones(1, 3, dtype=torch.bool)
-        >>> crf.decode(scores, real).tolist()
-        [[1, 2, 0]]
-        >>> crf.marginals(scores, real).sum(-1)
-        tensor([[1.0000, 1.0000, 1.0000]], grad_fn=<SumBackward1>)
     """
 
     def __init__(self, names: Sequence[str], *, constrained: bool = True) -> None:

@@ -90,10 +90,6 @@ def length_mask(ids: Tensor, lengths: Tensor | None) -> Tensor | None:
 
     Raises:
         UserError: There is not one length a row.
-
-    Example:
-        >>> length_mask(torch.zeros(2, 3), torch.tensor([3, 1]))[:, 0, 0].tolist()
-        [[True, True, True], [True, False, False]]
     """
     if lengths is None:
         return None

@@ -40,13 +40,7 @@ _active: ContextVar[Fast] = ContextVar("fast", default=Fast())  # noqa: B039  # 
 
 @contextmanager
 def using(fast: Fast) -> Iterator[None]:
-    """Takes these paths while it is open, in this thread or task alone.
-
-    Example:
-        >>> with using(Fast(linear="torch")):
-        ...     now().linear
-        'torch'
-    """
+    """Takes these paths while it is open, in this thread or task alone."""
     token = _active.set(fast)
     try:
         yield

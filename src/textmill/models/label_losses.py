@@ -85,14 +85,7 @@ class LabelLoss(Component, nn.Module):
 @registries.losses.register("cross_entropy")
 @final
 class CrossEntropyLoss(LabelLoss):
-    """Cross entropy of one label a row, with label smoothing.
-
-    Example:
-        >>> loss = CrossEntropyLoss.Config().build(names=["a", "b"], multiple=False)
-        >>> total, count = loss(torch.zeros(3, 2), torch.tensor([0, 1, 1]))
-        >>> round((total / count).item(), 4)  # log 2
-        0.6931
-    """
+    """Cross entropy of one label a row, with label smoothing."""
 
     class Config(LabelLoss.Config):
         """Settings of the cross entropy."""
@@ -134,12 +127,6 @@ class BinaryCrossEntropy(LabelLoss):
     """For each label, whether the row has it: the mean over labels of the binary cross entropy.
 
     Where a row has one label all others are wrong ones (one against the rest).
-
-    Example:
-        >>> loss = BinaryCrossEntropy.Config().build(names=["a", "b"], multiple=True)
-        >>> total, count = loss(torch.zeros(3, 2), torch.ones(3, 2))
-        >>> round((total / count).item(), 4)
-        0.6931
     """
 
     @override
@@ -154,13 +141,7 @@ class BinaryCrossEntropy(LabelLoss):
 
 @registries.losses.register("auto")
 class AutoLoss(LabelLoss):
-    """Cross entropy where a row has one label, binary cross entropy where it has several.
-
-    Example:
-        >>> config = AutoLoss.Config(weights={"b": 2.0})
-        >>> [type(config.build(names=["a", "b"], multiple=m)).__name__ for m in (False, True)]
-        ['CrossEntropyLoss', 'BinaryCrossEntropy']
-    """
+    """Cross entropy where a row has one label, binary cross entropy where it has several."""
 
     class Config(CrossEntropyLoss.Config):
         """Settings of either; smoothing is of the cross entropy."""

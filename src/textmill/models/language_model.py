@@ -12,9 +12,9 @@ from textmill.config.component import Config as BaseConfig
 from textmill.config.validators import require
 from textmill.models import registries
 from textmill.models.decoder_state import DecoderMemory
+from textmill.models.encoders.lstm import lstm_layers, run_layers
 from textmill.models.layers.dropout import Dropout
 from textmill.models.layers.linear import LinearLayer, linear
-from textmill.models.layers.lstm import lstm_layers, run_layers
 from textmill.models.layers.word_embeddings import token_table
 from textmill.models.vocabulary import HasVocabInfo
 
@@ -110,14 +110,6 @@ class LstmLanguageModel(LanguageModel):
     """A long short-term memory over tokens; its state is carried from block to block.
 
     Source: Mikolov et al. 2010, Zaremba et al. 2014 (dropout), Press and Wolf 2017 (``tie``).
-
-    Example:
-        >>> from types import SimpleNamespace
-        >>> tokenizer = SimpleNamespace(vocab_info=SimpleNamespace(size=25, pad_idx=0))
-        >>> config = LstmLanguageModel.Config(dim=10, hidden_dim=32, num_layers=1)
-        >>> model = config.build(tokenizer=tokenizer)
-        >>> model(torch.tensor([[5, 6, 7]])).shape, sum(p.numel() for p in model.parameters())
-        (torch.Size([1, 3, 25]), 6237)
     """
 
     carries_state = True

@@ -221,14 +221,6 @@ def solve(
     Returns:
         The model, whose scores are log odds where there are labels; and ``cost``, ``factor`` (from
         scikit-learn's decisions to these scores), and where there were folds ``value`` in them.
-
-    Example:
-        >>> from scipy.sparse import csr_matrix
-        >>> rows = csr_matrix([[1.0, 0.0], [0.9, 0.0], [0.0, 1.0], [0.0, 0.8]])
-        >>> labels = LabelSolver(np.array([0, 0, 1, 1]), 2, {})
-        >>> model, facts = solve(rows, labels, costs=(0.1, 1.0), folds=2, seed=1)
-        >>> model.decisions(rows).argmax(axis=1).tolist(), facts["cost"], facts["value"]
-        ([0, 0, 1, 1], 0.1, 1.0)
     """
     targets = solver.targets
     order = np.random.default_rng(seed).permutation(len(targets))

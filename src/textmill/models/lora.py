@@ -87,9 +87,6 @@ def check_adapters_learn(module: nn.Module) -> None:
 
     Raises:
         UserError: They are.
-
-    Example:
-        >>> check_adapters_learn(nn.Linear(2, 2))
     """
     adapters = [each for name, each in module.named_parameters() if ".lora_" in name]
     if adapters and not any(each.requires_grad for each in adapters):
@@ -100,13 +97,7 @@ def check_adapters_learn(module: nn.Module) -> None:
 
 
 def merged(module: nn.Module) -> nn.Module:
-    """The module; where it has adapters a copy that has them in its weights, and computes the same.
-
-    Example:
-        >>> module = nn.Linear(2, 2)
-        >>> merged(module) is module
-        True
-    """
+    """The module; of one with adapters a copy that has them in its weights."""
     if not any(map(_is_adapted, module.modules())):
         return module
     made = copy.deepcopy(module)
@@ -131,12 +122,7 @@ def own_name(name: str) -> str:
 
 
 def own_weights(model: nn.Module) -> dict[str, Tensor]:
-    """A model's weights by the names that they have without adapters, whose own are left out.
-
-    Example:
-        >>> [*own_weights(nn.Linear(2, 2))]
-        ['weight', 'bias']
-    """
+    """A model's weights by the names that they have without adapters, whose own are left out."""
     found = model.state_dict(keep_vars=True).items()
     return {own_name(name): weight for name, weight in found if ".lora_" not in name}
 

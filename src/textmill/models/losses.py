@@ -55,11 +55,6 @@ def cross_entropy(
 
     Raises:
         UserError: If the sizes of ``logits`` and ``targets`` disagree.
-
-    Example:
-        >>> loss = cross_entropy(torch.zeros(3, 4), torch.tensor([0, 1, 2]))
-        >>> round(loss.total.item() / loss.count.item(), 4)  # log(4)
-        1.3863
     """
     if logits.ndim != 2 or targets.shape != logits.shape[:1]:
         raise UserError(
@@ -79,10 +74,6 @@ def num_correct(logits: Tensor, targets: Tensor) -> Tensor:
     """How many targets have the highest score, int64: the numerator of accuracy.
 
     *Shape:* :math:`(N,V)` and :math:`(N)` to :math:`()`.
-
-    Example:
-        >>> num_correct(torch.eye(3), torch.tensor([0, 1, 1])).item()
-        2
     """
     return (logits.detach().argmax(dim=-1) == targets).sum()
 
@@ -155,12 +146,6 @@ def projected_cross_entropy(
         bias: Its bias. *Shape:* :math:`(V)`.
         targets: Class ids. *Shape:* :math:`(N)`.
         label_smoothing: Share of the probability spread over all classes.
-
-    Example:
-        >>> hidden, weight = torch.zeros(3, 2), torch.ones(4, 2)
-        >>> loss = projected_cross_entropy(hidden, weight, None, torch.tensor([0, 1, 2]))
-        >>> round(loss.total.item() / loss.count.item(), 4)  # log(4)
-        1.3863
     """
     total, nll = _ProjectedCrossEntropy.apply(  # type: ignore[no-untyped-call]
         hidden, weight, bias, targets, label_smoothing

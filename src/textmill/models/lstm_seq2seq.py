@@ -14,10 +14,9 @@ from textmill.config.validators import require
 from textmill.errors import UserError
 from textmill.models import registries
 from textmill.models.decoder_state import DecoderMemory, length_mask
-from textmill.models.encoders.lstm import LstmEncoder
+from textmill.models.encoders.lstm import LstmEncoder, lstm_layers, run_layers
 from textmill.models.layers.dropout import Dropout
 from textmill.models.layers.linear import LinearLayer, linear
-from textmill.models.layers.lstm import lstm_layers, run_layers
 from textmill.models.layers.word_embeddings import token_table
 from textmill.models.vocabulary import HasVocabInfo
 
@@ -133,14 +132,6 @@ class LstmSeq2Seq(Component, nn.Module):
 
     Source: Sutskever et al. 2014, Luong et al. 2015 (attention, ``input_feeding``), Press and Wolf
     2017 (``tie``).
-
-    Example:
-        >>> from types import SimpleNamespace
-        >>> tokenizer = SimpleNamespace(vocab_info=SimpleNamespace(size=100, pad_idx=0))
-        >>> model = LstmSeq2Seq.Config(dim=8).build(tokenizer=tokenizer)
-        >>> source, lengths = torch.tensor([[5, 6, 3], [7, 3, 0]]), torch.tensor([3, 2])
-        >>> model(source, lengths, torch.tensor([[2, 8], [2, 9]])).shape
-        torch.Size([2, 2, 100])
     """
 
     class Config(BaseConfig):

@@ -34,13 +34,6 @@ class MaskedLanguageModel(Component, nn.Module):
     vocabulary is the same with it and without.
 
     Source: Devlin et al. 2019, "BERT"; Press and Wolf 2017 (``tie``).
-
-    Example:
-        >>> from types import SimpleNamespace
-        >>> tokenizer = SimpleNamespace(vocab_info=SimpleNamespace(size=25, pad_idx=0))
-        >>> model = MaskedLanguageModel.Config().build(tokenizer=tokenizer)
-        >>> model(torch.tensor([[5, 25, 7]])).shape  # 25 is the mask
-        torch.Size([1, 3, 25])
     """
 
     class Config(BaseConfig):

@@ -211,15 +211,6 @@ class NgramClassifier(NgramTextScores):
 
     Wang and Manning 2012, "Baselines and Bigrams", and Joulin et al. 2017, "Bag of Tricks", say how
     far n-grams alone reach.
-
-    Example:
-        >>> from textmill.text.tokenizers.ngram_tokenizer import NgramTokenizer
-        >>> tokenizer = NgramTokenizer({"wake": 2, "up": 1}, {"wa": 2}, rows=2)
-        >>> model = NgramClassifier.Config().build(tokenizer=tokenizer, labels=range(7))
-        >>> model(torch.tensor([[2, 3, 4], [2, 4, 0]]), torch.tensor([3, 2])).shape
-        torch.Size([2, 7])
-        >>> sum(p.numel() for p in model.parameters())
-        42
     """
 
     def __init__(
@@ -235,15 +226,7 @@ class NgramClassifier(NgramTextScores):
 
 @registries.models.register("ngram_regressor")
 class NgramRegressor(NgramTextScores):
-    """Gives a text one number by its n-grams: a ridge regression, where weights decay.
-
-    Example:
-        >>> from textmill.text.tokenizers.ngram_tokenizer import NgramTokenizer
-        >>> tokenizer = NgramTokenizer({"wake": 2, "up": 1}, {"wa": 2}, rows=2)
-        >>> model = NgramRegressor.Config().build(tokenizer=tokenizer)
-        >>> model(torch.tensor([[2, 3, 4], [2, 4, 0]]), torch.tensor([3, 2])).shape
-        torch.Size([2, 1])
-    """
+    """Gives a text one number by its n-grams: a ridge regression, where weights decay."""
 
     def __init__(
         self, config: NgramScores.Config, *, tokenizer: HasNgrams, dense: HasDim | None = None
@@ -307,16 +290,7 @@ class NgramPairScores(NgramScores):
 
 @registries.models.register("ngram_pair_classifier")
 class NgramPairClassifier(NgramPairScores):
-    """Scores the labels of a pair of texts by their n-grams.
-
-    Example:
-        >>> from textmill.text.tokenizers.ngram_tokenizer import NgramTokenizer
-        >>> tokenizer = NgramTokenizer({"wake": 2, "up": 1}, {"wa": 2}, rows=2)
-        >>> model = NgramPairClassifier.Config().build(tokenizer=tokenizer, labels=range(3))
-        >>> one, two = torch.tensor([[2, 3], [2, 0]]), torch.tensor([[2, 4], [3, 4]])
-        >>> model(one, torch.tensor([2, 1]), two, torch.tensor([2, 2])).shape
-        torch.Size([2, 3])
-    """
+    """Scores the labels of a pair of texts by their n-grams."""
 
     def __init__(self, config: NgramScores.Config, *, tokenizer: HasNgrams, labels: Sized) -> None:
         super().__init__(config, tokenizer=tokenizer, out=len(labels))
@@ -324,16 +298,7 @@ class NgramPairClassifier(NgramPairScores):
 
 @registries.models.register("ngram_pair_regressor")
 class NgramPairRegressor(NgramPairScores):
-    """Gives a pair of texts one number by their n-grams.
-
-    Example:
-        >>> from textmill.text.tokenizers.ngram_tokenizer import NgramTokenizer
-        >>> tokenizer = NgramTokenizer({"wake": 2, "up": 1}, {"wa": 2}, rows=2)
-        >>> model = NgramPairRegressor.Config().build(tokenizer=tokenizer)
-        >>> one, two = torch.tensor([[2, 3], [2, 0]]), torch.tensor([[2, 4], [3, 4]])
-        >>> model(one, torch.tensor([2, 1]), two, torch.tensor([2, 2])).shape
-        torch.Size([2, 1])
-    """
+    """Gives a pair of texts one number by their n-grams."""
 
     def __init__(self, config: NgramScores.Config, *, tokenizer: HasNgrams) -> None:
         super().__init__(config, tokenizer=tokenizer, out=1)

@@ -87,13 +87,7 @@ class Pooling(VectorModule):
 @registries.poolings.register("max")
 @final
 class MaxPooling(Pooling):
-    """The largest value of each feature (Collobert et al. 2011; Kim 2014).
-
-    Example:
-        >>> states = torch.tensor([[[1.0, 5.0], [3.0, 2.0], [9.0, 9.0]]])
-        >>> MaxPooling.Config().build(dim=2)(states, torch.tensor([[True, True, False]])).tolist()
-        [[3.0, 5.0]]
-    """
+    """The largest value of each feature (Collobert et al. 2011; Kim 2014)."""
 
     @override
     def forward(self, states: Tensor, real: Tensor) -> Tensor:
@@ -103,13 +97,7 @@ class MaxPooling(Pooling):
 @registries.poolings.register("mean")
 @final
 class MeanPooling(Pooling):
-    """The mean of each feature.
-
-    Example:
-        >>> states = torch.tensor([[[1.0, 5.0], [3.0, 2.0], [9.0, 9.0]]])
-        >>> MeanPooling.Config().build(dim=2)(states, torch.tensor([[True, True, False]])).tolist()
-        [[2.0, 3.5]]
-    """
+    """The mean of each feature."""
 
     @override
     def forward(self, states: Tensor, real: Tensor) -> Tensor:
@@ -120,13 +108,7 @@ class MeanPooling(Pooling):
 @registries.poolings.register("first")
 @final
 class FirstPooling(Pooling):
-    """The vector of the first token, the mark ``[CLS]`` of BERT (Devlin et al. 2019).
-
-    Example:
-        >>> states = torch.tensor([[[1.0, 5.0], [3.0, 2.0], [9.0, 9.0]]])
-        >>> FirstPooling.Config().build(dim=2)(states, torch.tensor([[True, True, False]])).tolist()
-        [[1.0, 5.0]]
-    """
+    """The vector of the first token, the mark ``[CLS]`` of BERT (Devlin et al. 2019)."""
 
     @override
     def forward(self, states: Tensor, real: Tensor) -> Tensor:
@@ -144,11 +126,6 @@ class Pooler(Pooling):
     A fresh run takes the layer's weights from a pretrained encoder that has such.
 
     Source: Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional Transformers".
-
-    Example:
-        >>> pooling = Pooler.Config().build(dim=2)
-        >>> pooling(torch.ones(3, 5, 2), torch.ones(3, 5, dtype=torch.bool)).shape
-        torch.Size([3, 2])
     """
 
     class Config(Pooling.Config):
@@ -174,11 +151,6 @@ class AttentionPooling(Pooling):
 
     .. math::
         a = \mathrm{softmax}(w_2 \tanh(W_1 h)), \quad v = \sum_t a_t h_t
-
-    Example:
-        >>> pooling = AttentionPooling.Config(attention_dim=4).build(dim=2)
-        >>> pooling(torch.ones(3, 5, 2), torch.ones(3, 5, dtype=torch.bool)).shape
-        torch.Size([3, 2])
     """
 
     class Config(Pooling.Config):

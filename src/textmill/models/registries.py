@@ -7,8 +7,7 @@ models = Registry(
     {
         "textmill.models.causal_transformer": ["transformer_language_model"],
         "textmill.models.classifier": ["classifier", "regressor"],
-        "textmill.models.embedding.sentence_encoder": ["sentence_encoder"],
-        "textmill.models.huggingface.pretrained_transformer": ["pretrained_transformer"],
+        "textmill.models.decoders.pretrained_transformer": ["pretrained_transformer"],
         "textmill.models.language_model": ["lstm_language_model"],
         "textmill.models.lstm_seq2seq": ["lstm_seq2seq"],
         "textmill.models.masked_language_model": ["masked_language_model"],
@@ -18,7 +17,12 @@ models = Registry(
             "ngram_pair_regressor",
             "ngram_regressor",
         ],
-        "textmill.models.pairs": ["pair_classifier", "pair_regressor", "ranker"],
+        "textmill.models.pairs": [
+            "pair_classifier",
+            "pair_regressor",
+            "ranker",
+            "sentence_encoder",
+        ],
         "textmill.models.decoders.pretrained": ["pretrained_language_model"],
         "textmill.models.decoders.pretrained_seq2seq": ["pretrained_seq2seq"],
         "textmill.models.readers.pretrained": ["pretrained_reader"],
@@ -32,8 +36,7 @@ models = Registry(
 encoders = Registry(
     "encoder",
     {
-        "textmill.models.encoders.averaging": ["averaging"],
-        "textmill.models.encoders.cnn": ["cnn"],
+        "textmill.models.encoders.sequence": ["averaging", "cnn"],
         "textmill.models.encoders.lstm": ["lstm"],
         "textmill.models.encoders.pretrained": ["pretrained"],
         "textmill.models.encoders.self_attention": ["self_attention"],
@@ -48,7 +51,7 @@ poolings = Registry(
 losses = Registry(
     "loss",
     {
-        "textmill.models.embedding.losses": [
+        "textmill.models.embedding_losses": [
             "cosent",
             "cosine_similarity",
             "multiple_negatives_ranking",

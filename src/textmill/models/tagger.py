@@ -183,16 +183,6 @@ class Tagger(WordEncoder):
 
     Attributes:
         crf: What joins the scores of words to those of sequences; None: each word for itself.
-
-    Example:
-        >>> import torch
-        >>> from types import SimpleNamespace
-        >>> tokenizer = SimpleNamespace(vocab_info=SimpleNamespace(size=49, pad_idx=0, unk_idx=1))
-        >>> model = Tagger.Config(crf=True).build(tokenizer=tokenizer, labels="abcdef")
-        >>> model(torch.tensor([[5, 6, 7], [8, 0, 0]]), torch.tensor([3, 1])).shape
-        torch.Size([2, 3, 6])
-        >>> sum(p.numel() for p in model.parameters())
-        39658
     """
 
     crf: LinearChainCrf | None
@@ -245,18 +235,6 @@ class IntentSlotModel(WordEncoder):
         crf: What joins the tags' scores to those of sequences; None: each word for itself.
         wide: A linear classifier of the text's n-grams, to whose scores of intents the encoder adds
             its own; None without n-grams.
-
-    Example:
-        >>> import torch
-        >>> from types import SimpleNamespace
-        >>> tokenizer = SimpleNamespace(vocab_info=SimpleNamespace(size=49, pad_idx=0, unk_idx=1))
-        >>> given = {"tokenizer": tokenizer, "labels": range(8), "slots": list("abcdefg")}
-        >>> model = IntentSlotModel.Config().build(**given)
-        >>> intents, tags = model(torch.tensor([[5, 6, 7], [8, 0, 0]]), torch.tensor([3, 1]))
-        >>> intents.shape, tags.shape
-        (torch.Size([2, 8]), torch.Size([2, 3, 7]))
-        >>> sum(p.numel() for p in model.parameters())
-        40179
     """
 
     class Config(WordEncoder.Config):

@@ -51,12 +51,6 @@ class WideScores(nn.Module):
 
     Raises:
         UserError: They are no n-grams.
-
-    Example:
-        >>> from textmill.text.tokenizers.ngram_tokenizer import NgramTokenizer
-        >>> wide = WideScores(NgramTokenizer({"wake": 2, "up": 1}, {"wa": 2}, rows=2), 7)
-        >>> wide(torch.tensor([[2, 3, 4], [2, 4, 0]])).shape, wide.table.shape
-        (torch.Size([2, 7]), torch.Size([5, 7]))
     """
 
     def __init__(self, ngrams: HasCountedNgrams, out: int) -> None:
@@ -89,14 +83,6 @@ class FittedScores(nn.Module):
 
     Raises:
         UserError: They are no n-grams.
-
-    Example:
-        >>> from textmill.text.tokenizers.ngram_tokenizer import NgramTokenizer
-        >>> wide = FittedScores(NgramTokenizer({"wake": 1, "sleep": 1}, {"wa": 1}, rows=2), 2)
-        >>> ids = torch.tensor([[2, 4], [3, 0]])
-        >>> wide.fit([ids], [torch.tensor([0, 1])])
-        >>> wide(ids).argmax(dim=1).tolist()
-        [0, 1]
     """
 
     def __init__(self, ngrams: HasNgrams, out: int) -> None:

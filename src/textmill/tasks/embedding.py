@@ -15,7 +15,7 @@ from textmill.metrics.metric import Metric
 from textmill.metrics.regression import Regression
 from textmill.metrics.retrieval import Retrieval
 from textmill.models.classifier import TextVector
-from textmill.models.embedding.losses import EmbeddingLoss, MultipleNegativesRanking
+from textmill.models.embedding_losses import EmbeddingLoss, MultipleNegativesRanking
 from textmill.models.encoders.sequence import real_tokens
 from textmill.models.poolings import MeanPooling, Pooling
 from textmill.models.tagger import IntentSlotModel, WordEncoder

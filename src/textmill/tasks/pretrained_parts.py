@@ -8,8 +8,8 @@ from textmill.models.causal_transformer import CausalTransformer
 from textmill.models.classifier import TextVector
 from textmill.models.decoders.pretrained import PretrainedLanguageModel
 from textmill.models.decoders.pretrained_seq2seq import PretrainedSeq2Seq
+from textmill.models.decoders.pretrained_transformer import take_weights
 from textmill.models.encoders.pretrained import PretrainedEncoder
-from textmill.models.huggingface.pretrained_transformer import take_weights
 from textmill.models.layers.word_embeddings import WordEmbedding
 from textmill.models.lora import check_adapters_learn
 from textmill.models.transformer import Transformer

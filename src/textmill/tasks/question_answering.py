@@ -14,8 +14,13 @@ from textmill.errors import DataError, UserError
 from textmill.exported.forward import Forward, WindowForward
 from textmill.metrics.accumulators import SquadScores as AnswerScores
 from textmill.metrics.metric import Metric
-from textmill.models.readers.answer_spans import SpanScores, best_spans, right_spans
-from textmill.models.readers.windows import Windows, windows_of
+from textmill.models.readers.answer_spans import (
+    SpanScores,
+    Windows,
+    best_spans,
+    right_spans,
+    windows_of,
+)
 from textmill.tasks import registries
 from textmill.tasks.column_task import ColumnsTask
 from textmill.tasks.task import Loss, Metrics, Row

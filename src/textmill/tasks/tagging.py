@@ -18,9 +18,8 @@ from textmill.metrics.classification import Classification
 from textmill.metrics.metric import Metric, MetricError
 from textmill.metrics.spans import Spans, read_spans
 from textmill.metrics.streaming import Accuracy
-from textmill.models.crf import LinearChainCrf
+from textmill.models.crf import LinearChainCrf, tag_scheme
 from textmill.models.label_losses import AutoLoss, LabelLoss
-from textmill.models.tag_schemes import tag_scheme
 from textmill.tasks import registries
 from textmill.tasks.batches.real_places import at_places, real_places
 from textmill.tasks.column_task import ColumnsTask, UnseenLabelsConfig

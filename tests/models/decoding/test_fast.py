@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from textmill.models.decoding import Decoding, decode
-from textmill.models.decoding.fast import FastDecoder, fastest
-from textmill.models.decoding.fast.slot_cache import FIRST_STEPS, LEAST_SLOTS
+from textmill.models.decoding.fast_decoder import FastDecoder, fastest
+from textmill.models.decoding.slot_cache import FIRST_STEPS, LEAST_SLOTS
 from textmill.models.layers.attention import MultiHead, TalkingHeads
 from textmill.models.transformer import Transformer
 

@@ -5,7 +5,7 @@ import torch
 
 from textmill.errors import UserError
 from textmill.models.decoding import Decoding, decode
-from textmill.models.decoding.fast import fastest
+from textmill.models.decoding.fast_decoder import fastest
 
 BOS, EOS = 1, 2
 SOURCE = torch.tensor([[5, 6, 3], [7, 3, 0]])

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from textmill.errors import UserError
-from textmill.models.embedding.losses import CoSent, CosineSimilarity, MultipleNegativesRanking
+from textmill.models.embedding_losses import CoSent, CosineSimilarity, MultipleNegativesRanking
 
 losses = pytest.importorskip("sentence_transformers.sentence_transformer.losses")
 

@@ -5,12 +5,10 @@ import torch
 
 from textmill.errors import UserError
 from textmill.models.classifier import Classifier
-from textmill.models.encoders.averaging import AveragingEncoder
-from textmill.models.encoders.cnn import CnnEncoder
 from textmill.models.encoders.lstm import LstmEncoder
 from textmill.models.encoders.pretrained import PretrainedEncoder
 from textmill.models.encoders.self_attention import SelfAttentionEncoder
-from textmill.models.encoders.sequence import real_tokens
+from textmill.models.encoders.sequence import AveragingEncoder, CnnEncoder, real_tokens
 from textmill.models.poolings import (
     AttentionPooling,
     FirstPooling,

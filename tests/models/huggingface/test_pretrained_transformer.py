@@ -14,13 +14,13 @@ from safetensors.torch import load_file, save_file
 from tests.pretrained_checkpoints import changed
 from textmill.errors import UserError
 from textmill.models.causal_transformer import CausalTransformer
-from textmill.models.decoding import Decoding, decode
-from textmill.models.huggingface.pretrained_transformer import (
+from textmill.models.decoders.pretrained_transformer import (
     PretrainedTransformer,
+    named_tensors,
     own_config,
     take_weights,
 )
-from textmill.models.huggingface.tensor_names import named_tensors
+from textmill.models.decoding import Decoding, decode
 from textmill.models.transformer import NLLB_600M, Transformer
 
 SIZE, EOS = 30, 2

@@ -8,7 +8,7 @@ from torch import nn
 from transformers import LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaMLP
 
-from textmill.models.layers.feed_forward import Gated, Mlp
+from textmill.models.layers.layer import Gated, Mlp
 
 FORMULAS = {
     "relu": lambda x: max(x, 0.0),

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from textmill.models.readers.windows import windows_of
+from textmill.models.readers.answer_spans import windows_of
 
 
 @pytest.mark.parametrize(("size", "stride"), [(1, 1), (4, 1), (4, 2), (4, 4), (7, 3), (50, 20)])

@@ -9,7 +9,7 @@ import torch
 from textmill.checkpoint import Checkpoints
 from textmill.errors import CheckpointError
 from textmill.models.classifier import Classifier
-from textmill.models.encoders.averaging import AveragingEncoder
+from textmill.models.encoders.sequence import AveragingEncoder
 from textmill.models.layers.word_embeddings import WordEmbedding
 from textmill.tasks.classification import DocumentClassification
 from textmill.text.columns.column import Column, columns

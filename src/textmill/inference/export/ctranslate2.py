@@ -33,8 +33,7 @@ from textmill.models.causal_transformer import CausalTransformer
 from textmill.models.decoders.pretrained import PretrainedLanguageModel
 from textmill.models.decoders.pretrained_seq2seq import PretrainedSeq2Seq
 from textmill.models.layers.attention import CrossAttention, MultiHead, SelfAttention
-from textmill.models.layers.feed_forward import Gated, Mlp
-from textmill.models.layers.layer import Layer, LayerStack
+from textmill.models.layers.layer import Gated, Layer, LayerStack, Mlp
 from textmill.models.layers.positions import PositionTable, RotaryPositions
 from textmill.models.layers.word_embeddings import Embedding
 from textmill.models.lora import merged

@@ -18,7 +18,7 @@ from textmill.inference.export.ctranslate2 import kind_of
 from textmill.models.causal_transformer import CausalTransformer
 from textmill.models.decoders.pretrained import PretrainedLanguageModel
 from textmill.models.decoders.pretrained_seq2seq import PretrainedSeq2Seq
-from textmill.models.huggingface.tensor_names import named_tensors
+from textmill.models.decoders.pretrained_transformer import named_tensors
 from textmill.models.layers.attention import MultiHead
 from textmill.models.lora import merged
 from textmill.models.pretrained import silent_transformers

@@ -19,10 +19,8 @@ from textmill.inference.export.compare import NUMBERS, Comparison, compare, diff
 from textmill.inference.export.huggingface_architectures import loaded
 from textmill.models import registries
 from textmill.models.classifier import Classifier, Regressor, TextVector
-from textmill.models.embedding.sentence_encoder import SentenceEncoder
-from textmill.models.encoders.framing import framed_pairs, framed_words
-from textmill.models.encoders.pretrained import PretrainedEncoder
-from textmill.models.pairs import PairClassifier, PairRegressor
+from textmill.models.encoders.pretrained import PretrainedEncoder, framed_pairs, framed_words
+from textmill.models.pairs import PairClassifier, PairRegressor, SentenceEncoder
 from textmill.models.poolings import Pooler
 from textmill.models.pretrained import pretrained_config
 from textmill.models.tagger import Tagger

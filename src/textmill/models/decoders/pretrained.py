@@ -88,15 +88,6 @@ class PretrainedLanguageModel(LanguageModel):
 
     Raises:
         UserError: The architecture is no decoder of texts, or scores tokens in a way of its own.
-
-    Example:
-        >>> from types import SimpleNamespace
-        >>> vocab = SimpleNamespace(size=25, pad_idx=0, bos_idx=1, eos_idx=1)
-        >>> told = {"model_type": "gpt2", "n_embd": 8, "n_layer": 1, "n_head": 2}
-        >>> config = PretrainedLanguageModel.Config(architecture=told)
-        >>> model = config.build(tokenizer=SimpleNamespace(vocab_info=vocab))
-        >>> model(torch.tensor([[5, 6, 7]])).shape
-        torch.Size([1, 3, 25])
     """
 
     carries_state = False

@@ -5,11 +5,10 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from textmill.models.decoding.beam import beam_search
-from textmill.models.decoding.fast import fastest
-from textmill.models.decoding.sampling import sample
+from textmill.models.decoding.fast_decoder import fastest
+from textmill.models.decoding.sampling import greedy, sample
 from textmill.models.decoding.search_settings import Decoding
 from textmill.models.decoding.search_state import Generator, Hypothesis, Request
-from textmill.models.decoding.token_loop import greedy
 
 
 def decode(

@@ -78,13 +78,7 @@ class Scores:
         """Whether no score changes but to minus infinity."""
 
     def forcing(self, ids: Sequence[Sequence[int]], device: torch.device) -> "Scores":
-        """The same with these ids at the beginning of each row's target; a row may have none.
-
-        Example:
-            >>> Scores(Decoding(), eos_idx=3).forcing([[7, 8], []], torch.device("cpu")).forced
-            tensor([[ 7,  8],
-                    [-1, -1]])
-        """
+        """The same with these ids at the beginning of each row's target; a row may have none."""
         longest = max(map(len, ids), default=0)
         padded = [[*row, *[-1] * (longest - len(row))] for row in ids]
         return self._with(torch.tensor(padded, dtype=torch.int64, device=device))

@@ -20,15 +20,7 @@ LARGEST_PENALTY = 5
 @typed_construction
 @dataclass(frozen=True, kw_only=True)
 class Decoding:
-    """How targets are searched.
-
-    Example:
-        >>> Decoding(beam_size=4, n_best=2).early_stopping
-        'heuristic'
-        >>> Decoding(n_best=2)
-        Traceback (most recent call last):
-        textmill.errors.UserError: decoding.n_best must be from 1 to beam_size, but is 2 of 1.
-    """
+    """How targets are searched."""
 
     shown_first: ClassVar = frozenset({"beam_size", "sample"})
 
@@ -131,22 +123,13 @@ class Decoding:
                 )
 
     def likeliest(self) -> Self:
-        """The same of drawn tokens, with the likeliest in their place.
-
-        Example:
-            >>> Decoding(sample=True, top_k=9).likeliest() == Decoding()
-            True
-        """
+        """The same of drawn tokens, with the likeliest in their place."""
         return replace(self, sample=False, seed=0, temperature=1.0, top_k=0, top_p=1.0, n_best=1)
 
     def limits(self, source: Tensor, source_lengths: Tensor | None, *, longest: int) -> Tensor:
         """The most ids to generate for each source by a model with ``longest`` positions.
 
         *Shape:* :math:`(B,S)` with lengths of :math:`(B)`, or None, to :math:`(B)`, int64.
-
-        Example:
-            >>> Decoding().limits(torch.zeros(2, 9), torch.tensor([9, 4]), longest=20)
-            tensor([20, 18])
         """
         if source_lengths is None:
             source_lengths = torch.full(source.shape[:1], source.shape[1], device=source.device)

@@ -41,12 +41,7 @@ def log_sums(scores: Tensor) -> Tensor:
 
 
 def argmax(scores: Tensor) -> Tensor:
-    """The place of each row's largest score. *Shape:* :math:`(N,V)` to :math:`(N)`.
-
-    Example:
-        >>> argmax(torch.tensor([[0.0, 2.0, 1.0], [3.0, 0.0, 0.0]])).tolist()
-        [1, 0]
-    """
+    """The place of each row's largest score. *Shape:* :math:`(N,V)` to :math:`(N)`."""
     rows, size = scores.shape
     blocks = size // BLOCK
     if scores.device.type != "cpu" or blocks < 2:
@@ -72,13 +67,6 @@ def best_successors(scores: Tensor, offsets: Tensor, count: int) -> tuple[Tensor
 
     Returns:
         Sums of score and offset, the best first; beams; tokens. *Shape:* each :math:`(G,N)`.
-
-    Example:
-        >>> best, beams, tokens = best_successors(
-        ...     torch.tensor([[0.0, 2.0], [1.0, 0.0]]), torch.tensor([[0.0, 4.0]]), 3
-        ... )
-        >>> best.tolist(), beams.tolist(), tokens.tolist()
-        ([[5.0, 4.0, 2.0]], [[1, 1, 0]], [[0, 1, 1]])
     """
     groups, beams = offsets.shape
     size = scores.shape[1]

@@ -11,7 +11,7 @@ from typing_extensions import override
 from textmill.models.encoders.sequence import real_tokens
 from textmill.models.layers.attention import MultiHead
 from textmill.models.layers.dropout import Dropout
-from textmill.models.layers.feed_forward import ACTIVATIONS
+from textmill.models.layers.layer import ACTIVATIONS
 from textmill.models.layers.linear import ROWS, LinearLayer, linear
 
 _PREFIXES = {
@@ -34,10 +34,6 @@ def is_bert(told: Mapping[str, Any]) -> bool:
 
     Args:
         told: What ``config.json`` says.
-
-    Example:
-        >>> is_bert({"model_type": "bert", "hidden_size": "wide"})
-        False
     """
     sizes = [told.get(name) for name in _SIZES]
     if told.get("model_type") == "electra":

@@ -1,5 +1,6 @@
-"""An LSTM over a text, in one or both directions."""
+"""LSTMs over a text, in one or both directions, from the state of the tokens before."""
 
+from collections.abc import Iterable
 from typing import final
 
 import torch
@@ -11,8 +12,40 @@ from textmill.config.validators import require
 from textmill.models import registries
 from textmill.models.encoders.sequence import SequenceEncoder
 from textmill.models.layers.dropout import Dropout
-from textmill.models.layers.lstm import lstm_layers
 from textmill.models.poolings import AttentionPooling, Pooling
+
+
+def lstm_layers(
+    dim: int, hidden_dim: int, num_layers: int, *, bidirectional: bool = False
+) -> nn.ModuleList:
+    """Layers that read vectors of ``dim`` features from left to right, or from both ends.
+
+    A module each: torch's own dropout between layers draws masks that no recipe can speed up.
+    """
+    sizes = [dim] + [hidden_dim * (1 + bidirectional)] * (num_layers - 1)
+    same: dict[str, bool] = {"batch_first": True, "bidirectional": bidirectional}
+    return nn.ModuleList([nn.LSTM(size, hidden_dim, **same) for size in sizes])
+
+
+def run_layers(
+    layers: Iterable[nn.Module], x: Tensor, carried: Tensor | None, dropout: Dropout
+) -> tuple[Tensor, Tensor]:
+    """Runs :math:`L` layers, each with dropout behind it, over tokens, :math:`(B,T,D)`.
+
+    What is carried is the state after the tokens before, :math:`(2,L,B,H)`; None: there are none.
+
+    Returns:
+        The last layer's output, :math:`(B,T,H)`, and the state after the last token.
+    """
+    after = []
+    for number, layer in enumerate(layers):
+        before = None
+        if carried is not None:
+            before = (carried[0, number : number + 1], carried[1, number : number + 1])
+        x, last = layer(x, before)
+        x = dropout(x)
+        after.append(torch.cat(last))
+    return x, torch.stack(after, dim=1)
 
 
 @registries.encoders.register("lstm")
@@ -21,12 +54,6 @@ class LstmEncoder(SequenceEncoder):
     """A long short-term memory; with both directions pooled by attention (Lin et al. 2017).
 
     Source: Hochreiter and Schmidhuber 1997; Graves and Schmidhuber 2005 (both directions).
-
-    Example:
-        >>> import torch
-        >>> encoder = LstmEncoder.Config(hidden_dim=16).build(dim=8)
-        >>> encoder(torch.zeros(2, 5, 8), torch.tensor([5, 2])).shape
-        torch.Size([2, 5, 32])
     """
 
     class Config(SequenceEncoder.Config):

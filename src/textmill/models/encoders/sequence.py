@@ -1,17 +1,20 @@
-"""What encoders of a text have in common: vectors of tokens in, vectors of tokens out."""
+"""Encoders of a text: vectors of tokens in, vectors of tokens out; the simple ones."""
 
 from abc import abstractmethod
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import ClassVar, final
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn import functional as F
 from typing_extensions import override
 
 from textmill.config.component import Config as BaseConfig
+from textmill.config.validators import require
 from textmill.errors import UserError
+from textmill.models import registries
 from textmill.models.layers.word_embeddings import WordEmbedding
-from textmill.models.poolings import MeanPooling, Pooling, VectorModule
+from textmill.models.poolings import MaxPooling, MeanPooling, Pooling, VectorModule
 
 
 class SequenceEncoder(VectorModule):
@@ -49,12 +52,7 @@ class SequenceEncoder(VectorModule):
 
 
 def real_tokens(x: Tensor, lengths: Tensor) -> Tensor:
-    """True at real tokens. *Shape:* :math:`(B,T)`, of an ``x`` of :math:`(B,T,*)`.
-
-    Example:
-        >>> real_tokens(torch.zeros(2, 3), torch.tensor([1, 3])).tolist()
-        [[True, False, False], [True, True, True]]
-    """
+    """True at real tokens. *Shape:* :math:`(B,T)`, of an ``x`` of :math:`(B,T,*)`."""
     return torch.arange(x.shape[1], device=x.device) < lengths.to(x.device)[:, None]
 
 
@@ -64,9 +62,6 @@ def refuse_vectors(embedding: WordEmbedding.Config, *, beside: Iterable[object])
     Args:
         embedding: Those of the model's settings, which must be left out.
         beside: What the model was given to stand beside tokens, each of which must be None.
-
-    Example:
-        >>> refuse_vectors(WordEmbedding.Config(), beside=[None])
     """
     if embedding != WordEmbedding.Config():
         raise UserError(
@@ -79,3 +74,87 @@ def refuse_vectors(embedding: WordEmbedding.Config, *, beside: Iterable[object])
             "The recipe has characters, affixes or a dictionary beside the tokens, but "
             "model.encoder has vectors of its own and takes no others. Leave them out."
         )
+
+
+@registries.encoders.register("averaging")
+@final
+class AveragingEncoder(SequenceEncoder):
+    """The tokens' own vectors, of which whole tokens are dropped in training; pooled by the mean.
+
+    With ``model.hidden`` layers behind the mean it is the deep averaging network of Iyyer et al.
+    2015, "Deep Unordered Composition Rivals Syntactic Methods for Text Classification".
+    """
+
+    class Config(SequenceEncoder.Config):
+        """Settings of the averaging."""
+
+        word_dropout: float = 0.3
+        """Probability of leaving out a token in training (zeros take its place, and the mean is
+        over the tokens that are left); the paper's value."""
+
+        def __post_init__(self) -> None:
+            require(self, shares=["word_dropout"])
+
+    def __init__(self, config: Config, *, dim: int) -> None:
+        nn.Module.__init__(self)
+        self.config, self.out_dim = config, dim
+
+    @override
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        share = self.config.word_dropout
+        if not (self.training and share):
+            return x
+        kept = torch.rand(x.shape[:2], device=x.device) >= share
+        real = torch.arange(x.shape[1], device=x.device) < lengths.to(x.device)[:, None]
+        # A text that would lose all its tokens keeps them; the mean is over those that are left.
+        kept |= ~(kept & real).any(dim=1, keepdim=True)
+        left = (kept & real).sum(dim=1, keepdim=True)
+        scale = real.sum(dim=1, keepdim=True) / left.clamp(min=1)
+        out: Tensor = x * (kept * scale)[..., None]
+        return out
+
+
+@registries.encoders.register("cnn")
+@final
+class CnnEncoder(SequenceEncoder):
+    """Filters of several widths over neighbouring tokens, each with a ReLU; pooled by the maximum.
+
+    A filter stands at every token, beginning half its width before it; outside of the text are
+    zeros, whatever the text's neighbours in its batch.
+
+    Source: Kim 2014, "Convolutional Neural Networks for Sentence Classification".
+    """
+
+    class Config(SequenceEncoder.Config):
+        """Settings of the convolutions."""
+
+        filters: int = 100
+        """Filters of each width."""
+        widths: tuple[int, ...] = (3, 4)
+        """How many tokens a filter sees."""
+
+        def __post_init__(self) -> None:
+            if not self.widths or min(self.widths) < 1 or self.filters < 1:
+                raise UserError(
+                    "An encoder of type cnn needs filters and widths of at least 1, but has "
+                    f"filters={self.filters} and widths={list(self.widths)}."
+                )
+
+        @override
+        def default_pooling(self) -> Pooling.Config:
+            """The maximum."""
+            return MaxPooling.Config()
+
+    def __init__(self, config: Config, *, dim: int) -> None:
+        nn.Module.__init__(self)
+        self.config, self.out_dim = config, config.filters * len(config.widths)
+        self.filters = nn.ModuleList([nn.Conv1d(dim, config.filters, w) for w in config.widths])
+
+    @override
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        channels = x.masked_fill(~real_tokens(x, lengths)[..., None], 0.0).transpose(1, 2)
+        found = []
+        for width, conv in zip(self.config.widths, self.filters, strict=True):
+            before = width // 2
+            found.append(conv(F.pad(channels, (before, width - 1 - before))))
+        return torch.cat(found, dim=1).relu().transpose(1, 2)

@@ -35,10 +35,6 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     r"""Applies :math:`y = x W^\top + b` to the last dimension.
 
     *Shape:* :math:`(*,I)`, :math:`(O,I)` and :math:`(O)` to :math:`(*,O)`.
-
-    Example:
-        >>> linear(torch.ones(4, 2), torch.ones(3, 2))[0].tolist()
-        [2.0, 2.0, 2.0]
     """
     compiling = torch.compiler.is_compiling()  # asked first: it cannot trace what is cached
     if not compiling and fast.linear_library() == "onednn" and _suits_onednn(x):

@@ -23,10 +23,6 @@ def sinusoids(count: int, dim: int, *, variant: Literal["vaswani", "tensor2tenso
 
     Returns:
         The table, float32. *Shape:* :math:`(P,D)`, ``count`` by ``dim``.
-
-    Example:
-        >>> sinusoids(2, 4, variant="vaswani").round(decimals=3).tolist()
-        [[0.0, 0.0, 1.0, 1.0], [0.8410000205039978, 0.009999999776482582, 0.5400000214576721, 1.0]]
     """
     if dim % 2 or dim < 4:
         raise UserError(f"Sinusoidal positions need an even dim of at least 4, but dim is {dim}.")

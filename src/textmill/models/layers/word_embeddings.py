@@ -65,14 +65,7 @@ class Embedding(nn.Module):
 
 @final
 class WordEmbedding(Component, nn.Module):
-    """A vector for each token id; that of padding is zero and stays so.
-
-    Example:
-        >>> import torch
-        >>> embedding = WordEmbedding.Config(dim=4).build(vocabulary_size=9, pad_idx=0)
-        >>> embedding(torch.tensor([[5, 0]])).shape, embedding(torch.tensor([0])).abs().sum().item()
-        (torch.Size([1, 2, 4]), 0.0)
-    """
+    """A vector for each token id; that of padding is zero and stays so."""
 
     class Config(BaseConfig):
         """Settings of the table."""
@@ -131,12 +124,6 @@ class CharacterCnn(Component, nn.Module):
 
     Source: Ma and Hovy 2016, "End-to-end Sequence Labeling via Bi-directional LSTM-CNNs-CRF",
     section 2.1.
-
-    Example:
-        >>> cnn = CharacterCnn.Config(filters=5).build(size=9, pad_idx=0)
-        >>> words = torch.tensor([[[4, 5, 6], [7, 0, 0]], [[8, 4, 0], [0, 0, 0]]])
-        >>> cnn(words).shape, cnn(words)[1, 1].tolist()
-        (torch.Size([2, 2, 5]), [0.0, 0.0, 0.0, 0.0, 0.0])
     """
 
     class Config(BaseConfig):
@@ -214,13 +201,6 @@ class AffixEmbedding(Component, nn.Module):
 
     Source: Collobert et al. 2011, "Natural Language Processing (Almost) from Scratch", section 6.1
     (suffixes and capitals as features of words, each with a table of its own).
-
-    Example:
-        >>> import torch
-        >>> embedding = AffixEmbedding.Config(dim=4).build(size=9, pad_idx=0, length=2)
-        >>> words = torch.tensor([[[3, 5], [1, 2], [0, 0]]])
-        >>> embedding(words).shape, embedding(words)[0, 2].abs().sum().item()
-        (torch.Size([1, 3, 8]), 0.0)
     """
 
     class Config(BaseConfig):
@@ -253,13 +233,6 @@ class DictionaryEmbedding(Component, nn.Module):
 
     With kinds :math:`k` of weights :math:`w_k` and vectors :math:`v_k` it is the mean, the maximum
     or :math:`\log\sum_k\exp` of :math:`w_k v_k`, feature by feature.
-
-    Example:
-        >>> embedding = DictionaryEmbedding.Config(dim=4).build(size=3)
-        >>> found = torch.tensor([[[1.0, 2.0, 0.5], [1.0, 1.0, 1.0]]])  # of word 1: kinds 2 and 1
-        >>> vectors, kinds = embedding(found, 3), embedding.kinds.weight
-        >>> torch.allclose(vectors[0, 1], (0.5 * kinds[2] + kinds[1]) / 2), vectors[0, 2].tolist()
-        (True, [0.0, 0.0, 0.0, 0.0])
     """
 
     class Config(BaseConfig):

@@ -13,8 +13,7 @@ from textmill.config.component import Config as BaseConfig
 from textmill.config.validators import require
 from textmill.errors import UserError
 from textmill.models import registries
-from textmill.models.encoders.framing import framed_words
-from textmill.models.encoders.pretrained import PretrainedEncoder
+from textmill.models.encoders.pretrained import PretrainedEncoder, framed_words
 from textmill.models.encoders.sequence import refuse_vectors
 from textmill.models.layers.dropout import Dropout
 from textmill.models.layers.word_embeddings import WordEmbedding

@@ -162,14 +162,6 @@ class JoinedReader(Reader):
 
     Source: Devlin et al. 2019, "BERT", section 4.2, without pretraining: that is another recipe's,
     whose ``embedding`` and ``encoder`` ``trainer.initialize`` takes.
-
-    Example:
-        >>> from types import SimpleNamespace
-        >>> tokenizer = SimpleNamespace(vocab_info=SimpleNamespace(size=10, pad_idx=0, unk_idx=1))
-        >>> model = JoinedReader.Config(no_answer=True).build(tokenizer=tokenizer)
-        >>> context, lengths = torch.tensor([[5, 6, 7], [8, 0, 0]]), torch.tensor([3, 1])
-        >>> model(context[:, :1], lengths.clamp(max=1), context, lengths, context * 0).start.shape
-        torch.Size([2, 3])
     """
 
     class Config(Reader.Config):
@@ -249,19 +241,6 @@ class DrqaReader(Reader):
 
     Source: Chen et al. 2017, "Reading Wikipedia to Answer Open-Domain Questions", section 3.2,
     without tags of parts of speech, names and frequencies of terms.
-
-    Example:
-        >>> from types import SimpleNamespace
-        >>> tokenizer = SimpleNamespace(vocab_info=SimpleNamespace(size=1418, pad_idx=0, unk_idx=1))
-        >>> words = WordEmbedding.Config(dim=50)
-        >>> config = DrqaReader.Config(embedding=words, no_answer=True, matches=False)
-        >>> model = config.build(tokenizer=tokenizer)
-        >>> sum(p.numel() for p in model.parameters())
-        141933
-        >>> context, lengths = torch.tensor([[5, 6, 7], [8, 0, 0]]), torch.tensor([3, 1])
-        >>> scores = model(context[:, :1], lengths.clamp(max=1), context, lengths, context * 0)
-        >>> scores.start.shape, scores.end.shape, scores.none.shape
-        (torch.Size([2, 3]), torch.Size([2, 3]), torch.Size([2]))
     """
 
     class Config(Reader.Config):

@@ -6,11 +6,9 @@ from pathlib import Path
 from textmill.config.recipe import Recipe, like
 from textmill.data.text_rows import TextRows
 from textmill.models.classifier import Classifier
-from textmill.models.encoders.averaging import AveragingEncoder
-from textmill.models.encoders.cnn import CnnEncoder
 from textmill.models.encoders.lstm import LstmEncoder
 from textmill.models.encoders.self_attention import SelfAttentionEncoder
-from textmill.models.encoders.sequence import SequenceEncoder
+from textmill.models.encoders.sequence import AveragingEncoder, CnnEncoder, SequenceEncoder
 from textmill.models.layers.word_embeddings import WordEmbedding
 from textmill.models.ngrams import NgramClassifier
 from textmill.recipes.experiments.ngrams import MOST, local_ngrams, ngrams

@@ -3,8 +3,8 @@
 from functools import partial
 
 from textmill.config.recipe import Recipe
-from textmill.models.embedding.losses import CoSent, EmbeddingLoss
-from textmill.models.embedding.sentence_encoder import SentenceEncoder
+from textmill.models.embedding_losses import CoSent, EmbeddingLoss
+from textmill.models.pairs import SentenceEncoder
 from textmill.recipes.experiments.pairs import TINY, local, pairs
 from textmill.recipes.experiments.tiny import register_with_local
 from textmill.tasks.embedding import TextEmbedding

@@ -7,9 +7,8 @@ from typing import Any
 from textmill.config import Config
 from textmill.config.recipe import Recipe, like
 from textmill.data.text_rows import TextRows
-from textmill.models.encoders.cnn import CnnEncoder
 from textmill.models.encoders.lstm import LstmEncoder
-from textmill.models.encoders.sequence import SequenceEncoder
+from textmill.models.encoders.sequence import CnnEncoder, SequenceEncoder
 from textmill.models.layers.word_embeddings import WordEmbedding
 from textmill.models.ngrams import NgramPairClassifier
 from textmill.models.pairs import PairClassifier, PairRegressor, Ranker

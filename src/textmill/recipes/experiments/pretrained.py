@@ -10,10 +10,9 @@ from textmill.data.text_pairs import TextPairs
 from textmill.models.classifier import Classifier, Regressor
 from textmill.models.decoders.pretrained import PretrainedLanguageModel
 from textmill.models.decoders.pretrained_seq2seq import PretrainedSeq2Seq
-from textmill.models.embedding.sentence_encoder import SentenceEncoder
 from textmill.models.encoders.pretrained import PretrainedEncoder
 from textmill.models.encoders.sequence import SequenceEncoder
-from textmill.models.pairs import PairClassifier, PairRegressor, Ranker
+from textmill.models.pairs import PairClassifier, PairRegressor, Ranker, SentenceEncoder
 from textmill.models.poolings import MeanPooling, Pooling
 from textmill.models.readers.pretrained import PretrainedReader
 from textmill.models.readers.sentences import SentenceScorer

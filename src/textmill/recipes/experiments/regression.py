@@ -5,8 +5,7 @@ from pathlib import Path
 from textmill.config.recipe import Recipe, like, register_experiment
 from textmill.data.text_rows import TextRows
 from textmill.models.classifier import Regressor
-from textmill.models.encoders.cnn import CnnEncoder
-from textmill.models.encoders.sequence import SequenceEncoder
+from textmill.models.encoders.sequence import CnnEncoder, SequenceEncoder
 from textmill.models.layers.word_embeddings import WordEmbedding
 from textmill.models.ngrams import NgramRegressor
 from textmill.recipes.experiments.ngrams import MOST, local_ngrams, ngrams

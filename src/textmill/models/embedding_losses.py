@@ -62,13 +62,6 @@ class MultipleNegativesRanking(EmbeddingLoss):
     questions have one answer, is no negative.
 
     Source: Henderson et al. 2017, "Efficient Natural Language Response Suggestion for Smart Reply".
-
-    Example:
-        >>> vectors = torch.tensor([[[1.0, 0.0], [1.0, 0.0]], [[0.0, 1.0], [0.0, 2.0]]])
-        >>> loss = MultipleNegativesRanking.Config(scale=1.0).build()
-        >>> total, count = loss(vectors, torch.tensor([[0, 1], [2, 3]]))
-        >>> round((total / count).item(), 4)  # log(1 + e) - 1
-        0.3133
     """
 
     class Config(EmbeddingLoss.Config):
@@ -115,11 +108,6 @@ class CosineSimilarity(EmbeddingLoss):
     Scores are from 0 (or -1) to 1; others become such by ``task.span``.
 
     Source: Reimers and Gurevych 2019, "Sentence-BERT", section 3.
-
-    Example:
-        >>> vectors = torch.tensor([[[1.0, 0.0], [0.0, 1.0]]])
-        >>> CosineSimilarity.Config().build()(vectors, torch.tensor([0.5]))[0].item()
-        0.25
     """
 
     class Config(EmbeddingLoss.Config):
@@ -148,13 +136,6 @@ class CoSent(EmbeddingLoss):
 
     Source: Su 2022, "CoSENT: a more efficient sentence vector scheme than Sentence-BERT",
     https://kexue.fm/archives/8847.
-
-    Example:
-        >>> vectors = torch.tensor([[[1.0, 0.0], [1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]]])
-        >>> loss = CoSent.Config(scale=1.0).build()
-        >>> total, count = loss(vectors, torch.tensor([0.0, 1.0]))
-        >>> round((total / count).item(), 4)  # log(1 + e)
-        1.3133
     """
 
     class Config(EmbeddingLoss.Config):

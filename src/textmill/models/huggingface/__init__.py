@@ -1,1 +1,0 @@
-"""Textmill's Transformers as transformers has them: parameter names, and weights taken from it."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from textmill.runs.python_api import create_task as create_task
     from textmill.runs.python_api import run_experiment as run_experiment
     from textmill.runs.python_api import train_model as train_model
-    from textmill.runs.train import Run as Run
+    from textmill.runs.resume import Run as Run
     from textmill.runs.train import train as train
     from textmill.tasks.registries import register_task as register_task
 

@@ -200,5 +200,5 @@ def test_a_run_goes_on_in_several_processes(monkeypatch):
     )
     run = str(library_run())
     assert main(["train", run, "trainer.max_steps=9", "--nproc", "2"]) == 0
-    assert main(["train", "--debug", run, "--nproc", "2", "--extend"]) == 0
-    assert told == [["train", run, "trainer.max_steps=9"], ["train", run, "--debug", "--extend"]]
+    assert main(["train", "--debug", run, "--nproc", "2"]) == 0
+    assert told == [["train", run, "trainer.max_steps=9"], ["train", run, "--debug"]]

@@ -118,30 +118,11 @@ WRONG = {
         "error: the run folder recipe.py cannot be made: File exists. Choose another one with "
         "--run-dir.\n"
     ),
-    "train recipe.py --run-dir run max_steps=5": (
-        "max_steps=5 sets trainer.max_steps\n"
-        "error: this run exists with another length: run (trainer.max_steps=2, finished).\n"
-        "  To go on with it: textmill train run trainer.max_steps=5 --allow-code\n"
-        "  To train anew: the same command with --again\n"
-    ),
     "train recipe.py --run-dir run max_steps=1": (
         "max_steps=1 sets trainer.max_steps\n"
-        "error: this run exists with another length: run (trainer.max_steps=2, finished).\n"
-        "  It is longer already. Its result: textmill train run --allow-code\n"
-        "  To train anew: the same command with --again\n"
-    ),
-    "train recipe.py --run-dir run max_steps=1 --extend": (
-        "max_steps=1 sets trainer.max_steps\n"
-        "error: run is longer already (trainer.max_steps=2, finished). Ask for that length, or for "
-        "a greater one. Its result: textmill train run --allow-code\n"
-    ),
-    "train run max_steps=1 --allow-code": (
-        "max_steps=1 sets trainer.max_steps\n"
-        "error: run is longer already (trainer.max_steps=2, finished). Ask for that length, or for "
-        "a greater one. Its result: textmill train run --allow-code\n"
-    ),
-    "train recipe.py --again --extend": (
-        "error: --again trains anew, --extend goes on: leave one of them out.\n"
+        "error: run is longer already (trainer.max_steps=2, finished). With this it is another "
+        "run: the same command with --again trains it beside the old one. The result of the old "
+        "one: textmill train run\n"
     ),
     "evaluate run model.dim=3": (
         "error: 'model.dim=3' cannot be set here: an evaluation takes settings of valid_data and "

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.interop.project import write_project
-from textmill.runs.finished_run import Run
+from textmill.runs.resume import Run
 
 
 @pytest.fixture

@@ -256,7 +256,7 @@ def test_a_training_on_ray_that_is_stopped_saves_and_goes_on(tmp_path, told):
     assert f"{name} received" not in log.read_text()  # a trace of Ray's own
     assert "Traceback" not in log.read_text()
     steps = int(said[1].replace(",", ""))
-    more = [*words, f"trainer.max_steps={steps + 2}", "--extend"]
+    more = [*words, f"trainer.max_steps={steps + 2}"]
     done = subprocess.run(more, cwd=here, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     assert f"Resumed at step {said[1]}." in done.stderr

@@ -110,10 +110,7 @@ def test_a_file_that_is_gone_is_said_with_what_goes_on(folder, caplog):
     move("train.tsv")
     with pytest.raises(UserError, match=r"path: there is no file train\.tsv"):
         textmill.train("run", allow_code=True)
-    assert (
-        "train_data.path (train.tsv) is gone. If it was moved, this goes on: "
-        "textmill train run train_data.path=ITS_NEW_PLACE"
-    ) in caplog.messages
+    assert "textmill train run train_data.path=ITS_NEW_PLACE" in caplog.text
 
 
 def test_data_that_has_no_fingerprint_cannot_be_known_again(folder):

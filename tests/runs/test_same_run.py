@@ -1,12 +1,14 @@
-"""What a run keeps of itself, and when a command is refused to go on with it."""
+"""Which run a command means: the same one, another, or none; and what a run keeps of itself."""
 
 import json
+import math
 from pathlib import Path
 
 import pytest
 import yaml
 
 import textmill
+from tests.runs.made_runs import made_run
 from tests.runs.tiny import write_recipe
 from textmill.checkpoint.run_seal import RunSeal, sealed_config
 from textmill.errors import DataError, PlanError, UserError
@@ -14,7 +16,31 @@ from textmill.run_folder.folder import RunFolder
 from textmill.text import train_sentencepiece
 
 SHORT = ["trainer.max_steps=2"]
-WRITES = '    (xp.folder / "notes.txt").write_text("mine")\n    return ()'
+LABELS = [
+    *("train_data.path=train.tsv", "valid_data.path=train.tsv", "trainer.max_steps=2"),
+    *("tokenizer.type=fitted_words", "dictionary.type=phrases", "dictionary.path=phrases.tsv"),
+    *("model.embedding.vectors=vectors.txt", "model.embedding.dim=2"),
+]
+ROWS = """
+def train_data():
+    lines = Path("train.tsv").read_text(encoding="utf-8").splitlines()
+    return [dict(zip(("source", "target"), line.split("\\t"), strict=True)) for line in lines]
+
+valid_data = TextPairs.Config(path=Path("valid.tsv"), max_tokens=None, batch_size=4, shuffle=False)
+"""
+CALLBACKS = """
+from textmill.errors import UserError
+from textmill.training import Callback
+
+class Log(Callback):
+    def __init__(self, path): self.path = path
+    def step(self, progress):
+        self.path.write_text(f"{self.path.read_text()}{progress.steps} ")
+        if Path("stop").exists():
+            raise UserError("stopped")
+
+def callbacks(log: Path = Path("steps.log")): return [Log(log)]
+"""
 
 
 @pytest.fixture
@@ -30,89 +56,46 @@ def edit(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new), encoding="utf-8")
 
 
-def lines_of(path: Path) -> list[str]:
-    return path.read_text(encoding="utf-8").splitlines()
+def add(path: Path, line: str) -> None:
+    path.write_text(path.read_text() + line)
 
 
-def test_a_script_named_by_a_relative_path_keeps_its_local_modules(folder):
-    (folder / "steps.py").write_text("HEADS = 2\n", encoding="utf-8")
-    edit(
-        folder / "tiny.py",
-        "from textmill import like",
-        "from steps import HEADS\nfrom textmill import like",
-    )
-    edit(folder / "tiny.py", "num_heads=2", "num_heads=HEADS")
-    run = textmill.train("tiny.py", SHORT)
-    assert (run.folder / "steps.py").read_text(encoding="utf-8") == "HEADS = 2\n"
+# -- the same key and data: it goes on to the length that is asked for
 
 
-def test_a_local_module_called_recipe_is_refused_before_the_run(folder):
-    """The run folder keeps the script under that name: one of the two would be lost."""
-    edit(
-        folder / "tiny.py",
-        "from textmill import like",
-        "from recipe import N\nfrom textmill import like",
-    )
-    (folder / "recipe.py").write_text("N = 2\n", encoding="utf-8")
-    with pytest.raises(UserError) as caught:
-        textmill.train("tiny.py", SHORT)
-    assert str(caught.value) == (
-        "tiny.py imports recipe.py, but the run folder keeps the script itself as recipe.py, "
-        "beside its local modules. Give that module another name."
-    )
-    assert not (folder / "runs").exists()
-
-
-def test_an_edited_script_is_another_run_and_says_so(folder, caplog):
-    first = textmill.train("tiny.py", SHORT).folder
-    (folder / "tiny.py").write_bytes((folder / "tiny.py").read_bytes() + b"# a comment\n")
-    with pytest.raises(UserError, match=f"tiny.py changed since {first} was trained"):
-        textmill.train("tiny.py", SHORT, run_dir=first)
-    second = textmill.train("tiny.py", SHORT).folder
-    assert second != first
-    assert (
-        f"tiny.py changed since {first} was trained. This is another run. To go on with that one: "
-        f"textmill.train('{first}', allow_code=True)"
-    ) in caplog.messages
-    caplog.clear()
-    assert textmill.train("tiny.py", SHORT).folder == second
-    again = textmill.train(first, ["trainer.max_steps=3"], allow_code=True)
-    assert (again.folder, again.result["steps"]) == (first, 3)
-    assert "changed since" not in caplog.text
-
-
-@pytest.mark.parametrize("path", ["recipe/__init__.py", "parts/recipe.py"])
-def test_packages_of_that_name_and_modules_in_other_folders_are_kept(folder, path):
-    module = ".".join(Path(path).with_suffix("").parts).removesuffix(".__init__")
-    (folder / path).parent.mkdir()
-    (folder / path).write_text("HEADS = 2\n", encoding="utf-8")
-    edit(
-        folder / "tiny.py",
-        "from textmill import like",
-        f"from {module} import HEADS\nfrom textmill import like",
-    )
-    edit(folder / "tiny.py", "num_heads=2", "num_heads=HEADS")
+@pytest.mark.parametrize("by", ["recipe", "folder"])
+def test_another_length_goes_on_and_is_kept(folder, caplog, by):
+    caplog.set_level("INFO", logger="textmill")
     run = textmill.train("tiny.py", SHORT).folder
-    assert (run / path).read_text(encoding="utf-8") == "HEADS = 2\n"
-    assert (run / "recipe.py").read_bytes() == (folder / "tiny.py").read_bytes()
-    assert textmill.load(run)("the cat").text is not None
-    assert textmill.train(run, allow_code=True).folder == run
+    recipe = "tiny.py" if by == "recipe" else run
+    longer = textmill.train(recipe, ["trainer.max_steps=3"], allow_code=True)
+    assert (longer.folder, longer.result["steps"]) == (run, 3)
+    assert "trainer.max_steps: 2 -> 3" in caplog.messages
+    assert "Resumed at step 2." in caplog.text
+    info = RunFolder(run).info
+    assert info["length"]["max_steps"] == 3
+    (change,) = info["changes"]
+    assert change["step"] == 2
+    assert change["settings"] == {"trainer.max_steps": {"before": 2, "now": 3}}
+    assert textmill.train("tiny.py", ["trainer.max_steps=3"]) == longer
 
 
-def test_a_script_called_recipe_is_its_own_copy(folder):
-    (folder / "tiny.py").rename(folder / "recipe.py")
-    run = textmill.train("recipe.py", SHORT).folder
-    assert textmill.train(run, allow_code=True).folder == run
+def test_a_shorter_one_is_another_run_beside_it(folder, caplog):
+    long = textmill.train("tiny.py", ["trainer.max_steps=3", "trainer.max_time=15m"]).folder
+    short = textmill.train("tiny.py", ["trainer.max_steps=2", "trainer.max_time=5m"])
+    assert (short.folder.name, short.result["steps"]) == (f"{long.name}-2", 2)
+    assert f"{long} is longer already (trainer.max_steps=3 trainer.max_time=15m" in caplog.text
+    with pytest.raises(UserError, match="is longer already"):
+        textmill.train(long, ["trainer.max_steps=2"], allow_code=True)
+    longer = textmill.train("tiny.py", ["trainer.max_steps=4", "trainer.max_time=5m"])
+    assert longer.folder == long
 
 
-def test_every_start_is_kept_and_an_end_takes_back_what_a_stop_said(folder):
+def test_a_finished_run_has_an_end_whoever_names_it(folder):
     run = textmill.train("tiny.py", SHORT)
-    RunFolder(run.folder).write_info(finished=False, stopped="Stopped by SIGTERM")
-    textmill.train("tiny.py", SHORT)
-    info = json.loads((run.folder / "run.json").read_text(encoding="utf-8"))
-    assert len(info["starts"]) == 2
-    assert info["finished"] is True
-    assert "stopped" not in info
+    assert textmill.train(run.folder) == run
+    with pytest.raises(UserError, match=r"trainer\.save_modules=encoder would save nothing"):
+        textmill.train("tiny.py", [*SHORT, "trainer.save_modules=[encoder]"])
 
 
 @pytest.mark.parametrize("refuses", ["data", "trainer"])
@@ -127,124 +110,142 @@ def test_a_finished_run_that_cannot_be_gone_on_with_stays_finished(folder, refus
     with pytest.raises((UserError, DataError)):
         textmill.train(run, words, allow_code=True)
     assert (run / "run.json").read_bytes() == before
-    if refuses == "data":
-        (folder / "away.tsv").rename(folder / "valid.tsv")
-    assert textmill.train(run, words[:1], allow_code=True).result["steps"] == 4
-    (change,) = RunFolder(run).info["changes"]
-    assert change["step"] == 2
-    assert set(change["settings"]) == {"trainer.max_steps"}
 
 
-def test_other_versions_are_said(folder, caplog):
-    run = textmill.train("tiny.py", SHORT)
-    starts = RunFolder(run.folder).info["starts"]
-    starts[-1]["versions"]["torch"] = "1.0"
-    RunFolder(run.folder).write_info(finished=False, starts=starts)
-    textmill.train("tiny.py", SHORT)
-    assert "This run goes on under other versions (torch 1.0 -> " in caplog.text
+# -- anything else is another run, and the difference is told
 
 
-def test_a_recipes_own_randomness_is_the_seeds(folder):
-    edit(
-        folder / "tiny.py",
-        'train_data = TextPairs.Config(path=Path("train.tsv"), max_tokens=None, batch_size=4)',
-        "import random\n\n\ndef train_data(path: Path = Path('train.tsv')):\n"
-        "    lines = path.read_text().splitlines()\n    random.shuffle(lines)\n"
-        "    pairs = [line.split('\\t') for line in lines]\n"
-        "    return [dict(source=s, target=t) for s, t in pairs]\n\n",
-    )
-    edit(folder / "tiny.py", 'like("train_data", path=Path("valid.tsv"), shuffle=False)', "None")
-    edit(folder / "tiny.py", 'like("train_data", path=Path("test.tsv"), shuffle=False)', "None")
-    logs = []
-    for name in ("a", "b"):
-        run = textmill.train("tiny.py", SHORT, run_dir=name)
-        rows = [json.loads(line) for line in lines_of(run.folder / "metrics.jsonl")]
-        logs.append([row["loss"] for row in rows])
-    assert logs[0] == logs[1]
+@pytest.mark.parametrize("name", ["train", "test"])
+def test_edited_data_is_another_run_beside_the_old_one(folder, caplog, name):
+    old = textmill.train("tiny.py", SHORT)
+    add(folder / f"{name}.tsv", "the cat\tle chat\n")
+    kept = {path: path.read_bytes() for path in old.folder.rglob("*") if path.is_file()}
+    new = textmill.train("tiny.py", SHORT)
+    assert new.folder.name == f"{old.folder.name}-2"
+    assert f"{name}_data changed since {old.folder} was finished" in caplog.text
+    assert f"another run: {new.folder}" in caplog.text
+    assert {path: path.read_bytes() for path in kept} == kept
+    caplog.clear()
+    assert textmill.train("tiny.py", SHORT).folder == new.folder
+    assert not caplog.messages
+    (folder / f"{name}.tsv").write_text((folder / f"{name}.tsv").read_text()[:-16])
+    assert textmill.train("tiny.py", SHORT).folder == old.folder, "the file is what it was"
 
 
-def test_the_bad_rows_of_all_data_are_listed_at_once(folder):
-    for name in ("train", "valid"):
-        with (folder / f"{name}.tsv").open("a", encoding="utf-8") as file:
-            file.write("only one column\n")
-    with pytest.raises(DataError) as failure:
-        textmill.train("tiny.py", SHORT, run_dir="r")
-    assert "train_data.max_bad_rows=1" in str(failure.value)
-    assert "valid_data.max_bad_rows=1" in str(failure.value)
-    assert str(failure.value).endswith("All bad rows are in r/bad_rows.jsonl.")
-    listed = [json.loads(line)["file"] for line in lines_of(folder / "r" / "bad_rows.jsonl")]
-    assert listed == ["train.tsv", "valid.tsv"]
-    textmill.train("tiny.py", [*SHORT, "train_data.max_bad_rows=1"], run_dir="r")
-    assert (folder / "r" / "bad_rows.jsonl").read_bytes().count(b"\n") == 2
-    write_recipe(folder)
-    textmill.train("tiny.py", SHORT, run_dir="s")
-    assert not (folder / "s" / "bad_rows.jsonl").exists()
+def test_of_an_unfinished_run_too(folder, caplog):
+    add(folder / "tiny.py", CALLBACKS)
+    (folder / "steps.log").touch()
+    (folder / "stop").touch()
+    words = [*SHORT, "trainer.save_every=1 steps"]
+    with pytest.raises(UserError, match="stopped"):
+        textmill.train("tiny.py", words)
+    (folder / "stop").unlink()
+    (first,) = Path("runs/tiny").iterdir()
+    textmill.train("tiny.py", words)  # what the callback writes is none that the run has read
+    assert RunFolder(first).finished
+    assert textmill.train("tiny.py", words).folder == first
+    RunFolder(first).write_info(finished=False)
+    add(folder / "train.tsv", "the cat\tle chat\n")
+    assert textmill.train("tiny.py", words).folder.name == f"{first.name}-2"
+    assert f"train_data changed since {first} was started" in caplog.text
+    with pytest.raises(UserError, match=r"train_data changed since .* was started"):
+        textmill.train(first, allow_code=True)  # who names it means it
 
 
-def test_another_tokenizer_is_refused(folder):
-    edit(
-        folder / "tiny.py",
-        "FittedTokenizer.Config(vocab_size=44",
-        'MultilingualTokenizer.Config(model=Path("spm.model")',
-    )
-    edit(folder / "tiny.py", "import FittedTokenizer", "import MultilingualTokenizer")
-    text = (folder / "train.tsv").read_text(encoding="utf-8")
-    train_sentencepiece(text.splitlines(), folder / "spm.model", vocab_size=44)
-    run = textmill.train("tiny.py", SHORT)
-    RunFolder(run.folder).write_info(finished=False)
-    other = text.replace("cat", "cow").splitlines() * 2
-    train_sentencepiece(other, folder / "spm.model", vocab_size=44)
-    with pytest.raises(UserError) as failure:
+@pytest.mark.parametrize("words", [{"run_dir": "mine"}, {}])
+def test_a_finished_run_that_is_named_is_refused(folder, words):
+    run = textmill.train("tiny.py", SHORT, run_dir="mine").folder
+    add(folder / "train.tsv", "the cat\tle chat\n")
+    with pytest.raises(UserError, match=r"^train_data changed since mine .*textmill.train\('mine'"):
+        textmill.train("tiny.py" if words else run, SHORT, allow_code=True, **words)
+    assert textmill.train(run).result == textmill.train("mine").result
+    again = textmill.train("tiny.py", SHORT, run_dir="mine", again=True)
+    assert again.folder.name == "mine-2"
+
+
+@pytest.mark.parametrize(
+    ("file", "line", "said"),
+    [
+        ("vectors.txt", "ok 1 1\n", "model.embedding.vectors"),
+        ("phrases.tsv", "verb\tok\n", "dictionary.path"),
+        ("train.tsv", "eggs\tok\n", "train_data and valid_data"),
+    ],
+)
+def test_every_file_that_settings_name_is_compared(tmp_path, monkeypatch, caplog, file, line, said):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.tsv").write_text("ham\tok see you\nspam\twin it now\n" * 3)
+    (tmp_path / "phrases.tsv").write_text("verb\tsee\nverb\twin\n")
+    (tmp_path / "vectors.txt").write_text("see 0.5 1\nwin 1 0.5\n")
+    old = textmill.train("classification/docnn/local", LABELS).folder
+    assert textmill.train("classification/docnn/local", LABELS).folder == old
+    add(tmp_path / file, line)
+    new = textmill.train("classification/docnn/local", LABELS).folder
+    assert new.name == f"{old.name}-2"
+    assert f"{said} changed since {old} was finished" in caplog.text
+
+
+def test_rows_in_a_list_are_compared_though_no_setting_names_their_file(folder, caplog):
+    text = (folder / "tiny.py").read_text(encoding="utf-8")
+    start, end = text.index("train_data = "), text.index("test_data = ")
+    text = text[:start] + ROWS + text[end:].replace('like("train_data"', 'like("valid_data"')
+    (folder / "tiny.py").write_text(text, encoding="utf-8")
+    old = textmill.train("tiny.py", SHORT).folder
+    assert textmill.train("tiny.py", SHORT).folder == old
+    add(folder / "train.tsv", "the cat\tle chat\n")
+    assert textmill.train("tiny.py", SHORT).folder.name == f"{old.name}-2"
+
+
+def test_a_run_that_was_begun_with_and_went_on_is_other_weights(folder, caplog):
+    first = textmill.train("tiny.py", SHORT).folder
+    words = [*SHORT, f"trainer.initialize={first}", "trainer.seed=2"]
+    second = textmill.train("tiny.py", words).folder
+    assert textmill.train("tiny.py", words).folder == second
+    textmill.train(first, ["trainer.max_steps=4"], allow_code=True)
+    best = json.loads((first / "checkpoints" / "best.json").read_text())
+    assert best["step"] > 2, "else there is nothing to tell"
+    assert textmill.train("tiny.py", words).folder.name == f"{second.name}-2"
+    assert f"trainer.initialize changed since {second} was finished" in caplog.text
+
+
+def test_data_that_is_gone_is_said_not_to_be_compared(folder, caplog):
+    old = textmill.train("tiny.py", SHORT)
+    (folder / "valid.tsv").unlink()
+    assert textmill.train("tiny.py", SHORT) == old
+    assert "valid_data.path (valid.tsv) is gone, so it is not compared" in caplog.messages[-1]
+
+
+def test_data_that_became_bad_is_refused_and_nothing_is_written(folder):
+    old = textmill.train("tiny.py", SHORT).folder
+    add(folder / "train.tsv", "the cat\n")
+    with pytest.raises(DataError, match="1 of 27 rows is bad"):
         textmill.train("tiny.py", SHORT)
-    assert str(failure.value) == (
-        f"the text processor is not the one {run.folder} was trained with: "
-        "text/tokenizer/sentencepiece.model of step-00000002 differ from what the tokenizer is "
-        "now; its training text or its file changed. Restore what it was, or train anew: the same "
-        "call with again=True."
-    )
+    assert not (old / "bad_rows.jsonl").exists()
+    assert [*old.parent.iterdir()] == [old]
 
 
-def test_a_built_size_that_is_another_is_refused(folder):
-    run = textmill.train("tiny.py", SHORT)
-    seal, path = RunSeal.read(run.folder), run.folder / "config.yaml"
-    assert seal is not None
-    config = yaml.safe_load(path.read_text(encoding="utf-8"))
-    config["built"]["module"]["vocabulary_size"] = 45
-    path.write_bytes(sealed_config(yaml.safe_dump(config), run=seal.run, code=seal.code))
-    RunFolder(run.folder).write_info(finished=False)
-    with pytest.raises(UserError) as failure:
-        textmill.train("tiny.py", SHORT)
-    assert str(failure.value) == (
-        f"{run.folder} was built otherwise: module.vocabulary_size was 45, is 44. "
-        "Restore what it was, or train anew: the same call with again=True."
-    )
+def test_an_edited_script_is_another_run_and_says_so(folder, caplog):
+    first = textmill.train("tiny.py", SHORT).folder
+    add(folder / "tiny.py", "# a comment\n")
+    with pytest.raises(UserError, match=f"tiny.py changed since {first} was trained"):
+        textmill.train("tiny.py", SHORT, run_dir=first)
+    second = textmill.train("tiny.py", SHORT).folder
+    assert second != first
+    assert f"To go on with that one: textmill.train('{first}', allow_code=True)" in caplog.text
+    caplog.clear()
+    assert textmill.train("tiny.py", SHORT).folder == second
+    again = textmill.train(first, ["trainer.max_steps=3"], allow_code=True)
+    assert (again.folder, again.result["steps"]) == (first, 3)
+    assert "changed since" not in caplog.text
 
 
-def test_how_a_model_is_run_may_be_another_when_it_is_gone_on_with(folder):
-    run = textmill.train("tiny.py", SHORT)
-    RunFolder(run.folder).write_info(finished=False)
-    again = textmill.train("tiny.py", [*SHORT, "trainer.activation_checkpointing=true"])
-    assert again.folder == run.folder
-    config = yaml.safe_load((run.folder / "config.yaml").read_text(encoding="utf-8"))
-    assert config["settings"]["trainer"]["activation_checkpointing"] is True
-
-
-def test_who_sets_it_of_the_model_is_told_the_setting(folder):
-    with pytest.raises(PlanError) as failure:
-        textmill.train("tiny.py", [*SHORT, "model.activation_checkpointing=true"])
-    assert "In textmill it is trainer.activation_checkpointing." in str(failure.value)
-
-
-def test_lengths_of_time_are_compared_as_times(folder):
-    textmill.train("tiny.py", [*SHORT, "trainer.max_time=5m"])
-    with pytest.raises(UserError) as failure:
-        textmill.train("tiny.py", [*SHORT, "trainer.max_time=15m"])
-    assert "To go on with it: textmill.train('runs/tiny/" in str(failure.value)
-
-
-def test_again_with_a_run_dir_takes_the_next_free_one(folder):
-    assert textmill.train("tiny.py", SHORT, run_dir="r").folder == Path("r")
-    assert textmill.train("tiny.py", SHORT, run_dir="r", again=True).folder == Path("r-2")
+def test_other_settings_are_refused_of_a_run_that_is_named(folder):
+    run = textmill.train("tiny.py", SHORT).folder
+    words = ["optimizer.lr=1", "trainer.seed=3", "trainer.keep=1"]
+    with pytest.raises(UserError, match=f"^{run} .* another optimizer.lr and trainer.seed: "):
+        textmill.train(run, words, allow_code=True)
+    assert "changes" not in RunFolder(run).info
+    with pytest.raises(UserError, match="holds another run"):
+        textmill.train("tiny.py", [*SHORT, "optimizer.lr=1"], run_dir=run)
 
 
 def test_a_run_that_saved_nothing_gives_its_folder_to_the_mended_one(folder):
@@ -259,55 +260,188 @@ def test_a_run_that_saved_nothing_gives_its_folder_to_the_mended_one(folder):
         textmill.train("tiny.py", SHORT, run_dir="r")
     failed = RunFolder(Path("r")).info["key"]
     edit(folder / "tiny.py", "1 / 0", "return super().training_step(batch, examples)")
-    with (folder / "train.tsv").open("a") as file:
-        file.write("tea\tdu the\n")  # other data, too, as nothing was learnt from the former
+    add(folder / "train.tsv", "tea\tdu the\n")  # other data, as nothing was learnt from the former
     run = textmill.train("tiny.py", SHORT, run_dir="r")
     assert run.folder == Path("r")
     info = RunFolder(Path("r")).info
     assert info["key"] != failed
     assert info["finished"]
     assert len(info["starts"]) == 1
-    edit(folder / "tiny.py", "lr=2e-2", "lr=1e-2")
-    with pytest.raises(UserError, match="r holds another run"):
-        textmill.train("tiny.py", SHORT, run_dir="r")
 
 
 def test_going_on_elsewhere_is_refused(folder):
     textmill.train("tiny.py", SHORT, run_dir="r")
-    with pytest.raises(UserError) as failure:
+    with pytest.raises(UserError, match=r"so run_dir=other cannot be"):
         textmill.train("r", ["trainer.max_steps=3"], run_dir="other", allow_code=True)
-    assert str(failure.value) == (
-        "r is a run, which continues in its own folder, so run_dir=other cannot be. "
-        "Leave one of them out, or train anew there with again=True."
-    )
+    assert textmill.train("tiny.py", SHORT, run_dir="r", again=True).folder == Path("r-2")
 
 
 @pytest.mark.parametrize("word", ["initialize=nowhere", "save_modules=[encodr]"])
 def test_what_is_refused_before_the_run_leaves_no_folder(folder, word):
-    with pytest.raises(UserError):
-        textmill.train("tiny.py", [*SHORT, f"trainer.{word}"], run_dir="mine")
-    assert not Path("mine").exists()
-    Path("mine").mkdir()
-    with pytest.raises(UserError):
-        textmill.train("tiny.py", [*SHORT, f"trainer.{word}"], run_dir="mine")
-    assert Path("mine").is_dir()  # it was there before
+    for there in (False, True):
+        if there:
+            Path("mine").mkdir()
+        with pytest.raises(UserError):
+            textmill.train("tiny.py", [*SHORT, f"trainer.{word}"], run_dir="mine")
+        assert Path("mine").is_dir() == there  # or it was there before
     assert textmill.train("tiny.py", SHORT, run_dir="mine").result["steps"] == 2
 
 
 def test_what_is_refused_leaves_what_others_wrote(folder):
-    edit(folder / "tiny.py", "\ntask = ", "\n\ndef callbacks(xp):\n" + WRITES + "\n\ntask = ")
+    writes = '    (xp.folder / "notes.txt").write_text("mine")\n    return ()'
+    edit(folder / "tiny.py", "\ntask = ", "\n\ndef callbacks(xp):\n" + writes + "\n\ntask = ")
     with pytest.raises(UserError):
         textmill.train("tiny.py", [*SHORT, "trainer.initialize=nowhere"], run_dir="mine")
     assert {path.name for path in Path("mine").iterdir()} == {"notes.txt", "lock", "log.txt"}
+
+
+# -- what a run compares when it goes on
+
+
+def test_another_tokenizer_is_refused(folder):
+    edit(
+        folder / "tiny.py",
+        "FittedTokenizer.Config(vocab_size=44",
+        'MultilingualTokenizer.Config(model=Path("spm.model")',
+    )
+    edit(folder / "tiny.py", "import FittedTokenizer", "import MultilingualTokenizer")
+    text = (folder / "train.tsv").read_text(encoding="utf-8")
+    train_sentencepiece(text.splitlines(), folder / "spm.model", vocab_size=44)
+    run = textmill.train("tiny.py", SHORT)
+    RunFolder(run.folder).write_info(finished=False)
+    RunFolder(run.folder).write_info(
+        data={n: d for n, d in RunFolder(run.folder).info["data"].items() if "tokenizer" not in n}
+    )
+    other = text.replace("cat", "cow").splitlines() * 2
+    train_sentencepiece(other, folder / "spm.model", vocab_size=44)
+    with pytest.raises(UserError, match=r"text/tokenizer/sentencepiece\.model of step-00000002"):
+        textmill.train("tiny.py", SHORT)
+
+
+def test_a_built_size_that_is_another_is_refused(folder):
+    run = textmill.train("tiny.py", SHORT)
+    seal, path = RunSeal.read(run.folder), run.folder / "config.yaml"
+    assert seal is not None
+    config = yaml.safe_load(path.read_text(encoding="utf-8"))
+    config["built"]["module"]["vocabulary_size"] = 45
+    path.write_bytes(sealed_config(yaml.safe_dump(config), run=seal.run, code=seal.code))
+    RunFolder(run.folder).write_info(finished=False)
+    with pytest.raises(UserError, match=r"built otherwise: module\.vocabulary_size was 45, is 44"):
+        textmill.train("tiny.py", SHORT)
+
+
+def test_how_a_model_is_run_may_be_another_when_it_is_gone_on_with(folder, caplog):
+    run = textmill.train("tiny.py", SHORT)
+    starts = RunFolder(run.folder).info["starts"]
+    starts[-1]["versions"]["torch"] = "1.0"
+    RunFolder(run.folder).write_info(finished=False, starts=starts, stopped="Stopped by SIGTERM")
+    again = textmill.train("tiny.py", [*SHORT, "trainer.activation_checkpointing=true"])
+    assert again.folder == run.folder
+    config = yaml.safe_load((run.folder / "config.yaml").read_text(encoding="utf-8"))
+    assert config["settings"]["trainer"]["activation_checkpointing"] is True
+    assert "This run goes on under other versions (torch 1.0 -> " in caplog.text
+    info = RunFolder(run.folder).info
+    assert len(info["starts"]) == 2
+    assert info["finished"] is True
+    assert "stopped" not in info
+    with pytest.raises(PlanError, match=r"it is trainer\.activation_checkpointing\."):
+        textmill.train("tiny.py", [*SHORT, "model.activation_checkpointing=true"])
+
+
+def test_a_recipes_own_randomness_is_the_seeds(folder):
+    edit(
+        folder / "tiny.py",
+        'train_data = TextPairs.Config(path=Path("train.tsv"), max_tokens=None, batch_size=4)',
+        "import random\n\n\ndef train_data(path: Path = Path('train.tsv')):\n"
+        "    lines = path.read_text().splitlines()\n    random.shuffle(lines)\n"
+        "    pairs = [line.split('\\t') for line in lines]\n"
+        "    return [dict(source=s, target=t) for s, t in pairs]\n\n",
+    )
+    edit(folder / "tiny.py", 'like("train_data", path=Path("valid.tsv"), shuffle=False)', "None")
+    edit(folder / "tiny.py", 'like("train_data", path=Path("test.tsv"), shuffle=False)', "None")
+    first, second = (
+        [line.get("loss") for line in textmill.train("tiny.py", SHORT, run_dir=name).history]
+        for name in ("a", "b")
+    )
+    assert first == second
+
+
+# -- what a run keeps of itself
+
+
+def test_a_script_keeps_its_local_modules(folder):
+    (folder / "parts").mkdir()
+    for path in ("steps.py", "parts/recipe.py"):
+        (folder / path).write_text("HEADS = 2\n", encoding="utf-8")
+    edit(
+        folder / "tiny.py",
+        "from textmill import like",
+        "from steps import HEADS\nfrom parts.recipe import HEADS as H\nfrom textmill import like",
+    )
+    edit(folder / "tiny.py", "num_heads=2", "num_heads=HEADS or H")
+    run = textmill.train("tiny.py", SHORT).folder
+    for path in ("steps.py", "parts/recipe.py"):
+        assert (run / path).read_text(encoding="utf-8") == "HEADS = 2\n"
+    assert (run / "recipe.py").read_bytes() == (folder / "tiny.py").read_bytes()
+    assert textmill.load(run)("the cat").text is not None
+    assert textmill.train(run, allow_code=True).folder == run
+
+
+def test_a_local_module_called_recipe_is_refused_before_the_run(folder):
+    """The run folder keeps the script under that name: one of the two would be lost."""
+    edit(
+        folder / "tiny.py",
+        "from textmill import like",
+        "from recipe import N\nfrom textmill import like",
+    )
+    (folder / "recipe.py").write_text("N = 2\n", encoding="utf-8")
+    with pytest.raises(UserError, match=r"tiny\.py imports recipe\.py"):
+        textmill.train("tiny.py", SHORT)
+    assert not (folder / "runs").exists()
+
+
+def test_a_script_called_recipe_is_its_own_copy(folder):
+    (folder / "tiny.py").rename(folder / "recipe.py")
+    run = textmill.train("recipe.py", SHORT).folder
+    assert textmill.train(run, allow_code=True).folder == run
+
+
+def test_the_bad_rows_of_all_data_are_listed_at_once(folder):
+    for name in ("train", "valid"):
+        add(folder / f"{name}.tsv", "only one column\n")
+    with pytest.raises(DataError) as failure:
+        textmill.train("tiny.py", SHORT, run_dir="r")
+    assert "train_data.max_bad_rows=1" in str(failure.value)
+    assert "valid_data.max_bad_rows=1" in str(failure.value)
+    listed = (folder / "r" / "bad_rows.jsonl").read_text().splitlines()
+    assert [json.loads(line)["file"] for line in listed] == ["train.tsv", "valid.tsv"]
+    textmill.train("tiny.py", [*SHORT, "train_data.max_bad_rows=1"], run_dir="r")
+    assert (folder / "r" / "bad_rows.jsonl").read_bytes().count(b"\n") == 2
+    write_recipe(folder)
+    textmill.train("tiny.py", SHORT, run_dir="s")
+    assert not (folder / "s" / "bad_rows.jsonl").exists()
+
+
+def test_the_history_is_a_line_for_each_report_with_flat_values(tmp_path):
+    run = textmill.Run(made_run(tmp_path / "run"))
+    (run.folder / "metrics.jsonl").write_text(
+        '{"split": "train", "step": 1, "epoch": 0.1, "loss": "NaN", "time": {"elapsed": 2.5}}\n'
+        '{"split": "valid", "step": 1, "epoch": 0.1, "loss": 3.0, "label/a/f1": 0.5}\n'
+    )
+    first, second = run.history
+    assert math.isnan(first.pop("loss"))
+    assert first == {"split": "train", "seconds": 2.5, "step": 1, "epoch": 0.1}
+    assert (second["label/a/f1"], second["seconds"]) == (0.5, None)
+    assert isinstance(second["step"], int)
+    (run.folder / "metrics.jsonl").unlink()
+    assert run.history == []
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
         ('{"format_version": 1}', "does not say the 'recipe' of the run."),
-        ('{"format_version": 1, "recipe": "a"}', "does not say the 'key' of the run."),
         ('{"format_version": 1, "recipe": 3}', "'recipe' must be a str, found a int."),
-        ('{"format_version": 1, "length": "x"}', "'length' must be a dict, found a str."),
         ('{"format_version": 2}', "has format_version 2, and this textmill reads 1. Train anew."),
         ("[" * 100_000, "is not the JSON a run writes"),
         ('"' + "x" * (16 << 20), ": 16,777,217 bytes are more than the 16,777,216 allowed."),

@@ -27,7 +27,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--again", action="store_true", help="train anew although the run exists")
     parser.add_argument(
-        "--extend", action="store_true", help="go on with the run though its length was another"
+        "--extend", action="store_true", help="with --hydra: go on though the length was another"
     )
     parser.add_argument(
         "--nproc",
@@ -61,6 +61,10 @@ def run(args: argparse.Namespace) -> int:
     """Trains, and prints the result and the folder on stdout."""
     if args.hydra is not None:
         return _by_lightning(args)
+    if args.extend:
+        raise UserError(
+            "--extend is for --hydra. A recipe's run goes on to the length that is asked for."
+        )
     if args.multirun:
         raise UserError("--multirun is for --hydra. For a recipe: textmill grid RECIPE name=a,b")
     elsewhere, args.words = asked_launcher(args)
@@ -120,8 +124,7 @@ def _printed(done: Any) -> int:
 def _asked(args: argparse.Namespace) -> dict[str, Any]:
     """What a training is called with."""
     named = {"recipe": args.recipe, "overrides": args.words, "run_dir": args.run_dir}
-    named |= {"again": args.again, "extend": args.extend}
-    return {**named, **recipe_options(args)}
+    return {**named, "again": args.again, **recipe_options(args)}
 
 
 def _count(text: str) -> int:
@@ -150,7 +153,6 @@ def _launched(args: argparse.Namespace, elsewhere: Slurm | Ray | None) -> int:
     named = named_recipe(args)
     words = named.command(args.words)
     words += [] if args.run_dir is None else [f"--run-dir={args.run_dir}"]
-    words += ["--extend"] if args.extend else []
     if elsewhere is None:
         from textmill.launch.processes import launch
 
@@ -159,7 +161,7 @@ def _launched(args: argparse.Namespace, elsewhere: Slurm | Ray | None) -> int:
     planned = named.plan(args.words)  # what is wrong with the recipe is said here, not by a job
     ranks = args.nproc or 1
     if isinstance(elsewhere, Slurm):
-        from textmill.runs.run_lock import choose_folder
+        from textmill.runs.resume import choose_folder
 
         run = str(choose_folder(planned, run_dir=args.run_dir, again=False).path)
         job = SlurmJobs(elsewhere, ranks=ranks).handed_over(words, run)

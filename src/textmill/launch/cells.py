@@ -18,9 +18,14 @@ from textmill.launch import local
 from textmill.launch.launcher import option_words
 from textmill.preflight.load_data import DATA
 from textmill.recipes.planning import Planned, plan_recipe
-from textmill.runs.data_checks import compare_data, data_fingerprints, named_paths, run_of_data
-from textmill.runs.resume_checks import is_finished, length_of
-from textmill.runs.run_lock import choose_folder
+from textmill.runs.resume import (
+    choose_folder,
+    data_fingerprints,
+    is_finished,
+    length_of,
+    named_paths,
+    run_of_data,
+)
 from textmill.runtime.lock import owner_of
 
 Digests = dict[str, Mapping[str, str]]
@@ -153,11 +158,8 @@ def plan_cell(
             digests[said] = data_fingerprints(planned, named.device)
         return digests[said]
 
-    folder = run_of_data(folder, planned, named=False, changes=(), read=read, extend=True)
-    finished = is_finished(folder, planned, extend=True)
-    if has_checkpoints(folder.path) and not finished:
-        compare_data(folder, read())
-    state = "finished" if finished else "open"
+    folder = run_of_data(folder, planned, named=False, read=read)
+    state = "finished" if is_finished(folder, planned) else "open"
     cell = Cell(chosen, words, folder.path, state, length=length_of(planned.plan))
     return run_key(planned.plan), cell
 

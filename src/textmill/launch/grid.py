@@ -146,7 +146,7 @@ class Grid:
             LOG.info("%s: %s trains it already; it is waited for.", cell.label, owner)
         elif not is_done(cell):
             folder = str(cell.folder)
-            words = [*self.named.command(cell.words), "--extend", "--run-dir", folder]
+            words = [*self.named.command(cell.words), "--run-dir", folder]
             run.job = self.launcher.start(words, cell.log, folder)
         self.at_work.append(run)
 

@@ -21,7 +21,7 @@ from textmill.launch.search import OptunaSearch
 from textmill.launch.slurm import Slurm
 from textmill.recipes.planning import run_named
 from textmill.run_folder.folder import RunFolder, command_line
-from textmill.runs.resume_checks import LENGTH
+from textmill.runs.resume import LENGTH
 from textmill.runs.study import JOURNAL
 from textmill.runtime.files import write_atomic
 from textmill.runtime.lock import Lock, owner_of

@@ -21,8 +21,8 @@ from textmill.preflight.load_data import read_all, use_by_task
 from textmill.recipes.planning import Planned, plan_recipe, run_named, seed_of
 from textmill.run_folder.folder import RunFolder
 from textmill.runs.load_run import EVALUATED, evaluate, load_by_code, read_settled
-from textmill.runs.run_lock import choose_folder, refuse_other
-from textmill.runs.train import Run, train, train_ranks
+from textmill.runs.resume import Run, choose_folder, refuse_other
+from textmill.runs.train import train
 from textmill.runtime.devices import Env
 from textmill.runtime.ranks import Ranks
 from textmill.runtime.seeds import fold, seed_everything
@@ -151,16 +151,7 @@ def train_model(  # PyText's four, beside those of train
     else:
         env = Env.of(device, device_id=device_id, rank=rank, world_size=world_size)
         with Ranks(env, url=dist_init_url) as ranks:
-            run = train_ranks(  # word by word, so that its types are checked
-                recipe,
-                overrides,
-                configs=configs,
-                run_dir=run_dir,
-                again=False,
-                extend=False,
-                allow_code=allow_code,
-                ranks=ranks,
-            )
+            run = train(recipe, overrides, run_dir=run_dir, ranks=ranks, **asked)
     planned = plan_recipe(recipe, overrides, targets=["trainer"], **asked)
     return _trained(planned, run.folder, device=device), dict(run.result.get("best") or {})
 

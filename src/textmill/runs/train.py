@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from functools import partial
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,6 @@ from textmill.config.planning.plan import Plan
 from textmill.config.planning.session import Session
 from textmill.config.recipe import Recipe, experiments
 from textmill.config.sources.own_files import own_files
-from textmill.errors import UserError, worded
 from textmill.exported.formats import format_of
 from textmill.inference.load import text_parts
 from textmill.preflight.data_preview import (
@@ -39,34 +38,33 @@ from textmill.run_folder.folder import (
     versions,
 )
 from textmill.run_folder.pretrained import pretrained_of
-from textmill.runs.data_checks import compare_data, moved_settings, read_data, run_of_data
-from textmill.runs.finished_run import Run as Run
-from textmill.runs.finished_run import ended_run
-from textmill.runs.resume_checks import (
+from textmill.runs.resume import (
+    Run,
     allowed_changes,
+    choose_folder,
     compare_built,
+    compare_data,
     compare_text,
+    ended_run,
     is_finished,
     length_changes,
     length_of,
+    moved_settings,
+    read_data,
     record_changes,
-    settle_precision,
+    refuse_other,
+    run_of_data,
+    tell_edited,
     warn_of_versions,
 )
-from textmill.runs.run_lock import (
-    choose_folder,
-    clean,
-    entered,
-    recorded,
-    refuse_other,
-    tell_edited,
-)
+from textmill.runs.run_lock import clean, entered, recorded
 from textmill.runtime.devices import Env
 from textmill.runtime.ranks import Ranks
 from textmill.runtime.seeds import fold, seed_everything
 from textmill.tasks.batches.row_batches import MixedBatches
 from textmill.training.loop import Trainer
 from textmill.training.own_trainer import check_takes_task, check_trainer, fit
+from textmill.training.precision import Arithmetic, settled
 
 LOG = logging.getLogger("textmill")
 
@@ -78,9 +76,9 @@ def train(
     configs: Sequence[str | Path] = (),
     run_dir: str | Path | None = None,
     again: bool = False,
-    extend: bool = False,
     allow_code: bool = False,
     device: str = "auto",
+    ranks: Ranks | None = None,
 ) -> Run:
     """Trains a recipe, or goes on training it: the same call resumes a run that was interrupted.
 
@@ -91,9 +89,10 @@ def train(
         configs: YAML files of settings, later ones win.
         run_dir: The run folder; by default ``runs/<recipe>/<key>``.
         again: Trains anew although the run exists, in the next free folder.
-        extend: Goes on with the run that exists though the length that is asked for is another.
         allow_code: Whether code that a run folder brings may be executed.
         device: ``auto``, or a device as torch names it.
+        ranks: The processes that train together, if the caller has joined them; by default those
+            that the environment tells of, as torchrun does.
 
     Returns:
         The run.
@@ -107,72 +106,83 @@ def train(
         >>> run.result["best"]  # doctest: +SKIP
         {'step': 400, 'bleu': 93.1}
     """
-    if again and extend:
-        words = worded("--again", "again=True"), worded("--extend", "extend=True")
-        raise UserError(f"{words[0]} trains anew, {words[1]} goes on: leave one of them out.")
-    with Ranks(Env.detect(device)) as ranks:
-        return train_ranks(
-            recipe,
-            overrides,
-            configs=configs,
-            run_dir=run_dir,
-            again=again,
-            extend=extend,
-            allow_code=allow_code,
-            ranks=ranks,
-        )
-
-
-def train_ranks(
-    recipe: str | Path | Recipe,
-    overrides: Overrides,
-    *,
-    configs: Sequence[str | Path],
-    run_dir: str | Path | None,
-    again: bool,
-    extend: bool,
-    allow_code: bool,
-    ranks: Ranks,
-) -> Run:
-    """Trains as :func:`train`, as one of ranks that have found each other."""
     run = run_named(recipe)
-    if run is not None and not again:
-        refuse_other(run, run_dir)
-        if not (overrides or configs) and RunFolder(run).finished:
-            return ended_run(RunFolder(run))  # whoever made it, no code is needed to say so
-    plan = partial(plan_recipe, targets=["trainer"], allow_code=allow_code)
-    planned = plan(recipe, overrides, configs=configs)
-    refuse_before_start(planned)
-    goes_on = planned.run is not None and not again
-    named = goes_on or run_dir is not None
-    start = partial(start_session, planned, env=ranks.env, overrides=tuple(words_of(overrides)))
+    with nullcontext(ranks) if ranks is not None else Ranks(Env.detect(device)) as ranks:
+        if run is not None and not again:
+            refuse_other(run, run_dir)
+            if not (overrides or configs) and RunFolder(run).finished:
+                return ended_run(RunFolder(run))  # whoever made it, no code is needed to say so
+        planned = plan_recipe(
+            recipe, overrides, configs=configs, targets=["trainer"], allow_code=allow_code
+        )
+        refuse_before_start(planned)
+        words, env = tuple(words_of(overrides)), ranks.env
+        goes_on = run is not None and not again
 
-    def found() -> RunFolder:
-        folder = choose_folder(planned, run_dir=run_dir, again=again)
-        read = partial(read_data, start(folder), planned.plan, None)
-        options: dict[str, Any] = {"changes": changes(folder), "read": read, "extend": extend}
-        return run_of_data(folder, planned, named=named, **options)
+        def chosen() -> tuple[str, dict[str, Any]]:
+            """The folder, and what the command changes in the run that is there."""
+            folder, changes = choose_folder(planned, run_dir=run_dir, again=again), {}
+            if goes_on:
+                before = planned
+                if overrides or configs:
+                    before = plan_recipe(folder.path, targets=["trainer"], allow_code=allow_code)
+                moved = moved_settings(folder, planned.plan)
+                changes = allowed_changes(planned, before, moved=moved)
+            folder = run_of_data(
+                folder,
+                planned,
+                named=goes_on or run_dir is not None,
+                read=lambda: read_data(
+                    start_session(planned, folder, env=env, overrides=words), planned.plan, None
+                ),
+                changes=changes,
+            )
+            if not goes_on and folder.info:
+                changes = length_changes(folder, planned.plan)
+            return str(folder.path), changes
 
-    def changes(folder: RunFolder) -> dict[str, Any]:
-        if not goes_on:
-            return length_changes(folder, planned.plan) if extend and folder.info else {}
-        moved = moved_settings(folder, planned.plan)
-        return allowed_changes(planned, plan(recipe), moved=moved)
-
-    folder = RunFolder(Path(ranks.from_main(lambda: str(found().path))))
-    if ranks.from_main(lambda: is_finished(folder, planned, extend=extend)):
-        return ended_run(folder, planned)
-    if not ranks.env.is_main:
-        return _fit(planned, folder, changes(folder), start(folder), ranks=ranks)
-    with entered(folder.path):
-        # By the process that had the folder until now.
-        if ranks.size == 1 and is_finished(folder, planned, extend=extend):
+        path, changes = ranks.from_main(chosen)
+        folder = RunFolder(Path(path))
+        if ranks.from_main(lambda: is_finished(folder, planned)):
             return ended_run(folder, planned)
-        tell_edited(folder, planned)
-        clean(folder, key=None if goes_on else run_key(planned.plan))
-        if ranks.restart:
-            LOG.warning(ranks.restart)
-        return _fit(planned, folder, changes(folder), start(folder), ranks=ranks)
+        with entered(folder.path) if env.is_main else nullcontext():
+            if env.is_main:
+                if ranks.size == 1 and is_finished(folder, planned):
+                    return ended_run(folder, planned)  # by the process that had the folder till now
+                tell_edited(folder, planned)
+                clean(folder, key=None if goes_on else run_key(planned.plan))
+                if ranks.restart:
+                    LOG.warning(ranks.restart)
+            session = start_session(planned, folder, env=env, overrides=words)
+            with recorded(folder, writes=env.is_main), pretrained_of(folder) as pretrained:
+                _make_wrapped(session, planned.plan, folder, ranks)
+                # Others find what the first has fitted and encoded, and all of it in run.json.
+                with ranks.main_first():
+                    trainer, built, facts = build_trainer(session, planned.plan, folder, changes)
+                    if env.is_main:
+                        facts |= _facts(session, planned.plan, folder, trainer)
+                        record_changes(folder, changes)  # not before all that can refuse to go on
+                        facts["pretrained"] = pretrained.keep()
+                        begin_run(planned, folder, session, built=built, facts=facts)
+                        if isinstance(trainer, Trainer):  # another cannot say what it saves
+                            check_disk(trainer)
+                        LOG.info("Run folder: %s", folder.path)
+                        if ranks.size > 1:
+                            LOG.info("%d ranks train together.", ranks.size)
+                if isinstance(trainer, Trainer):
+                    trainer.fit()
+                    result = dict(trainer.summary)
+                else:
+                    result = fit(trainer, session.get("task"), folder.path, ranks)
+                if env.is_main:
+                    if isinstance(trainer, Trainer) and (sources := source_epochs(trainer)):
+                        result["sources"] = sources
+                    if exports := exports_of(planned.plan):
+                        from textmill.runs.export import export_trained
+
+                        result["exports"] = export_trained(folder.path, exports, session)
+                    folder.write_info(finished=True, result=result)
+    return Run(folder.path, result)
 
 
 def refuse_before_start(planned: Planned) -> None:
@@ -193,41 +203,6 @@ def start_session(
     key = run_key(planned.plan)
     given = {"env": env}
     return planned.start(folder.path, "train", env.device, given, key=key, overrides=overrides)
-
-
-def _fit(
-    planned: Planned,
-    folder: RunFolder,
-    changes: Mapping[str, Any],
-    session: Session,
-    *,
-    ranks: Ranks,
-) -> Run:
-    with recorded(folder, writes=ranks.env.is_main), pretrained_of(folder) as pretrained:
-        _make_wrapped(session, planned.plan, folder, ranks)
-        with ranks.main_first():  # others find what it has fitted and encoded, and in run.json all
-            trainer, built, found = build_trainer(session, planned.plan, folder, changes)
-            if ranks.env.is_main:
-                facts = _facts(session, planned.plan, folder, trainer)
-                record_changes(folder, changes)  # not before all that can refuse to go on
-                facts |= {**found, "pretrained": pretrained.keep()}
-                begin_run(planned, folder, session, built=built, facts=facts)
-                if isinstance(trainer, Trainer):  # another cannot say what it saves
-                    check_disk(trainer)
-                LOG.info("Run folder: %s", folder.path)  # not before all that can be refused
-                if ranks.size > 1:
-                    LOG.info("%d ranks train together.", ranks.size)
-        result = fit(trainer, session.get("task"), folder.path, ranks)
-        if not ranks.env.is_main:
-            return Run(folder.path, result)
-        if isinstance(trainer, Trainer) and (sources := source_epochs(trainer)):
-            result["sources"] = sources
-        if exports := exports_of(planned.plan):
-            from textmill.runs.export import export_trained
-
-            result["exports"] = export_trained(folder.path, exports, session)
-        folder.write_info(finished=True, result=result)
-    return Run(folder.path, result)
 
 
 def _facts(session: Session, plan: Plan, folder: RunFolder, trainer: Any) -> dict[str, Any]:
@@ -318,7 +293,21 @@ def build_trainer(
     finally:
         _tell_first_look(session, plan, folder)
     check_trainer(trainer)
-    found = {"max_tokens": cells, **settle_precision(trainer, folder)}
+    found: dict[str, Any] = {"max_tokens": cells}
+    if isinstance(trainer, Trainer):
+        # auto stays what it was at the run's first start.
+        asked, device, before = (
+            trainer.config.precision,
+            str(trainer.task.device),
+            folder.info.get("precision"),
+        )
+        precision = found["precision"] = settled(asked, device, recorded=before)
+        trainer.updates.arithmetic = Arithmetic(precision, device)
+        if asked == "auto" and (precision, device) != ("fp32", "cpu"):
+            since = "" if before is None else ", as when this run began"
+            LOG.info("trainer.precision=auto: %s on %s%s.", precision, device, since)
+        if (precision, device) == ("fp16", "cpu"):
+            LOG.warning("trainer.precision=fp16: most processors compute it more slowly than fp32.")
     if isinstance(trainer, Trainer) and (said := mixed_sources(trainer.data.data)):
         LOG.info(said)
     built = built_sizes(session, plan)

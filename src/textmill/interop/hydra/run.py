@@ -23,8 +23,7 @@ from textmill.run_folder.folder import (
     remember_place,
     versions,
 )
-from textmill.runs.finished_run import Run
-from textmill.runs.resume_checks import same_again, warn_of_versions
+from textmill.runs.resume import Run, same_again, warn_of_versions
 from textmill.runs.run_lock import clean, entered, recorded
 
 LOG = logging.getLogger("textmill")

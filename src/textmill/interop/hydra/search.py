@@ -28,7 +28,7 @@ from textmill.interop.hydra.targets import locate
 from textmill.metrics.tables import format_value
 from textmill.run_folder.folder import RunFolder
 from textmill.run_folder.record import numbers
-from textmill.runs.finished_run import Run
+from textmill.runs.resume import Run
 from textmill.runs.run_lock import entered
 from textmill.runs.study import Study, import_optuna
 from textmill.runtime.jsonl_log import read_lines

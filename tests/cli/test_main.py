@@ -9,7 +9,7 @@ import textwrap
 import pytest
 
 from tests.trained_run import library_run
-from textmill.cli.main import COMMANDS, main
+from textmill.cli.main import COMMANDS, _function, main
 from textmill.errors import NonFiniteError, UserError
 
 
@@ -105,8 +105,8 @@ def test_every_command_is_in_the_help_and_has_its_module(capsys):
         assert f"    {name}" in text
         assert line in " ".join(text.split())
         found = importlib.import_module(module)
-        assert callable(found.add)
-        assert callable(found.run)
+        assert callable(_function(found, "add", name))
+        assert callable(_function(found, "run", name))
 
 
 def test_every_command_has_a_help_of_its_own(capsys):

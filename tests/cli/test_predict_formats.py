@@ -13,7 +13,7 @@ import pytest
 
 from tests.trained_run import library_run
 from textmill.cli.main import main
-from textmill.cli.prediction.input_settings import input_settings
+from textmill.cli.predict import input_settings
 from textmill.runs import prediction_file
 
 GO, CAT = "Go.", "The cat sleeps."

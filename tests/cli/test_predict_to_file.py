@@ -13,9 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.cli.test_predict_formats import rows_of
-from textmill.cli import predict
+from textmill.cli import predict, prediction_rows
 from textmill.cli.main import main
-from textmill.cli.prediction import row_progress
 from textmill.errors import DataError
 from textmill.exported.row_predictor import RowPredictor
 from textmill.runs import prediction_file
@@ -190,7 +189,7 @@ def test_rows_that_are_typed_have_no_output(place, monkeypatch, capsys):
 
 
 def test_a_terminal_shows_rows_rate_and_time_left(place, monkeypatch, capsys):
-    monkeypatch.setattr(row_progress, "SECONDS_BETWEEN", 0)
+    monkeypatch.setattr(prediction_rows, "SECONDS_BETWEEN", 0)
     command()
     assert "rows/s" not in capsys.readouterr().err
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.runs.made_runs import aged, made_run
 from textmill.cli.main import main
-from textmill.cli.runs_list import Listed
+from textmill.cli.runs import Listed
 from textmill.run_folder.folder import remember_place, remembered_places
 
 

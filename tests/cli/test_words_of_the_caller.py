@@ -48,7 +48,7 @@ def test_data_that_changed(capsys, trained):
     with open("rows.tsv", "a") as file:
         file.write("a\tfive\n")
     said = (
-        "train_data changed since run was finished: the files have other content. With these it "
+        "train_data changed since run was finished: the files have other content. With this it "
         "is another run: the same {} trains it beside the old one. The result of the old one: {}"
     )
     called = refused(textmill.train, EXPERIMENT, trained, run_dir="run")

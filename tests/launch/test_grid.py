@@ -139,11 +139,9 @@ def test_more_steps_go_on_with_each_cell(copy, capfd):
     assert {cell["step"] for cell in table(copy, "cells.tsv")} <= {"2", "4", "6"}  # the same grid's
     assert main(longer) == 0
     assert "4 cells, 4 of them ended before" in capfd.readouterr().err
-    assert main(GRID) == 2
-    shown = capfd.readouterr().err
-    assert "runs/tiny/" in shown
-    assert " is longer already (trainer.max_steps=6, finished). Ask for that length, or" in shown
-    assert "--again" not in shown
+    assert main(GRID) == 0  # runs of their own: nothing is trained backwards
+    assert " is longer already (trainer.max_steps=6, finished)." in capfd.readouterr().err
+    assert len(runs_of(copy)) == 8
 
 
 def test_a_setting_by_two_names_is_one_setting(folder, capfd):
@@ -239,15 +237,16 @@ def test_a_cell_that_fails_is_told_at_once_and_tried_again_by_the_same_command(f
     assert "2 cells, 1 of them ended before" in capfd.readouterr().err
 
 
-def test_data_that_changed_is_told_for_all_cells_before_anything_starts(copy, capfd):
+def test_of_data_that_changed_all_cells_are_other_runs(copy, capfd):
     one = runs_of(copy)[0]
     info = json.loads((one / "run.json").read_text())
     (one / "run.json").write_text(json.dumps({**info, "finished": False}))
     with (copy / "train.tsv").open("a") as file:
         file.write("a bird sees bread\tun oiseau voit du pain\n")
-    assert main(GRID) == 2
+    assert main(GRID) == 0
     said = f"train_data changed since runs/tiny/{one.name} was started"
     assert said in capfd.readouterr().err
+    assert len(runs_of(copy)) == 8
 
 
 class Fake(LocalJob):

@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 
 from tests.launch.grids import SHORT, quick, runs_of
 from tests.runs.tiny import write_recipe
-from textmill.cli.launchers import add_launcher, asked_launcher
+from textmill.cli.grid import add_launcher, asked_launcher
 from textmill.cli.main import main
 from textmill.errors import MissingExtraError, UserError
 from textmill.launch import slurm as slurm_module

@@ -14,7 +14,7 @@ from tests.launch.fake_slurm import FakeSlurm
 from tests.launch.grids import SHORT, quick, runs_of
 from tests.runs.made_runs import made_run
 from tests.warm_textmill import warm_programs
-from textmill.cli import runs_list
+from textmill.cli import runs as runs_command
 from textmill.cli.main import main
 from textmill.errors import UserError
 from textmill.launch import slurm as slurm_module
@@ -77,7 +77,7 @@ def test_the_list_asks_slurm_only_for_jobs_on_record_and_not_for_long(
 
     (slurm.queue / "hangs").touch()
     with monkeypatch.context() as patch:
-        patch.setattr(runs_list, "QUEUE_SECONDS", 0.2)
+        patch.setattr(runs_command, "QUEUE_SECONDS", 0.2)
         assert listed(capsys) == "No runs in runs.\n"
     assert "squeue does not say which jobs wait: nothing within 0.2 s." in caplog.text
     (slurm.queue / "hangs").unlink()

@@ -11,7 +11,6 @@ from textmill.runtime.pretrained import POOLINGS
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Describes the command."""
     parser.description = (
         "Writes the vectors of texts in their order, as JSON lines or to a file: of a run whose "
         "model has an encoder, of an export of one that was trained to embed, or with --model of a "

@@ -1,22 +1,78 @@
-"""``textmill grid RECIPE lr=1e-4,3e-4``: a run for each combination of values, and one table."""
+"""Commands that start other trainings or evaluations: grid and watch; and their launchers."""
 
 import argparse
 import logging
 import shutil
 import sys
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
-from textmill.cli.arguments import add_recipe
-from textmill.cli.launchers import add_launcher, asked_launcher, named_recipe
+from textmill.cli.arguments import add_device_and_code, add_recipe, add_words, recipe_options
+from textmill.config.values.raw_values import untyped
+from textmill.config.values.scalars import parse_duration
+from textmill.config.values.yaml_files import parse_word
 from textmill.errors import UserError
+from textmill.launch.ray import Ray
+from textmill.launch.slurm import Slurm
 from textmill.runtime.logging import log_to_stderr, printable
 
+if TYPE_CHECKING:
+    from textmill.launch.cells import Named
+
 LOG = logging.getLogger("textmill")
+LAUNCHERS: dict[str, Any] = {"slurm": Slurm, "ray": Ray}
+"""What ``--launcher`` can name, with its settings."""
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Describes the command."""
+def add_launcher(parser: argparse.ArgumentParser) -> None:
+    """The options of commands that can run elsewhere."""
+    parser.add_argument(
+        "--launcher",
+        choices=[*LAUNCHERS],
+        help="run by Slurm or on a Ray cluster; its settings are words, as slurm.time=2h: "
+        + "; ".join(
+            f"{name}.{{{','.join(field.name for field in fields(kind))}}}"
+            for name, kind in LAUNCHERS.items()
+        ),
+    )
+    parser.add_argument("--partition", metavar="P", help="of Slurm: short for slurm.partition=P")
+
+
+def asked_launcher(args: argparse.Namespace) -> tuple[Slurm | Ray | None, list[str]]:
+    """The settings of the launcher that is asked for, None for this machine, and the other words.
+
+    Raises:
+        UserError: A setting is unknown or cannot be, or ``--partition`` is not for the launcher.
+    """
+    name = args.launcher
+    if args.partition is not None and name != "slurm":
+        raise UserError(f"--partition {args.partition} is for --launcher slurm.")
+    if name is None:
+        return None, list(args.words)
+    given = {"partition": args.partition} if args.partition is not None else {}
+    rest = []
+    for word in args.words:
+        if word.startswith(f"{name}."):
+            read = parse_word(word)
+            given[".".join(read.path[1:])] = untyped(read.node)
+        else:
+            rest.append(word)
+    return LAUNCHERS[name](**given), rest
+
+
+def named_recipe(args: argparse.Namespace) -> "Named":
+    """The recipe of a command that starts others, with the options that they are to have."""
+    from textmill.launch.cells import Named
+
+    options = recipe_options(args)
+    configs, include = tuple(options.pop("configs")), tuple(args.include)
+    return Named(args.recipe, configs, include=include, debug=args.debug, **options)
+
+
+def add_grid(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Trains a recipe with each combination of values: name.setting=VALUE,VALUE. Every cell is "
         "a usual run, named by its key. All are planned, and the first is checked, before any "
@@ -48,14 +104,23 @@ def add(parser: argparse.ArgumentParser) -> None:
     add_launcher(parser)
 
 
-def run(args: argparse.Namespace) -> int:
-    """Trains the cells, and prints the table and the best run on stdout."""
+def run_grid(args: argparse.Namespace) -> int:
     log_to_stderr()
     from textmill.launch.grid_command import run_grid
 
     elsewhere, words = asked_launcher(args)
     if args.search:
-        _refuse_search(args)
+        from textmill.launch.search import COMMAND
+        from textmill.runs.study import import_optuna
+
+        if args.seeds is not None:
+            raise UserError(
+                "--seeds is for a grid. Search with one seed, then train the best again with "
+                "several: textmill grid RECIPE lr=THE_BEST --seeds 5"
+            )
+        if args.trials is None or args.trials < 1:
+            raise UserError("a search wants its length: --trials 30.")
+        import_optuna(COMMAND)
     elif args.trials is not None:
         raise UserError("--trials is for a search. Add --search optuna, or leave it out.")
     line = StatusLine()
@@ -70,19 +135,57 @@ def run(args: argparse.Namespace) -> int:
     return 1 if done.failed else 0
 
 
-def _refuse_search(args: argparse.Namespace) -> None:
-    """Refuses a search that lacks its length or its package, or that is asked for seeds."""
-    from textmill.launch.search import COMMAND
-    from textmill.runs.study import import_optuna
+def add_watch(parser: argparse.ArgumentParser) -> None:
+    parser.description = (
+        "Evaluates each checkpoint of the runs in a folder, each once, as textmill evaluate does, "
+        "while they are trained; writes the values beside the run, and marks the best. Ends when "
+        "every run is finished, or when no new checkpoint has come for a time. The same command "
+        "goes on with what is left."
+    )
+    parser.add_argument("workdir", help="a folder of runs, such as runs, or a run")
+    add_words(parser, "settings of valid_data and test_data, as of textmill evaluate")
+    parser.add_argument(
+        "--timeout",
+        default="1h",
+        metavar="TIME",
+        help="end when no new checkpoint has come for so long (default: 1h)",
+    )
+    parser.add_argument(
+        "--jobs", type=int, default=1, metavar="N", help="evaluations at a time (default: 1)"
+    )
+    add_launcher(parser)
+    add_device_and_code(parser)
 
-    if args.seeds is not None:
-        raise UserError(
-            "--seeds is for a grid. Search with one seed, then train the best again with several: "
-            "textmill grid RECIPE lr=THE_BEST --seeds 5"
-        )
-    if args.trials is None or args.trials < 1:
-        raise UserError("a search wants its length: --trials 30.")
-    import_optuna(COMMAND)
+
+def run_watch(args: argparse.Namespace) -> int:
+    """Evaluates, and prints the best checkpoint of each run; 1 where an evaluation failed."""
+    log_to_stderr()
+    from textmill.launch.launcher import launcher_of, option_words
+    from textmill.launch.watch import Watch, best_table
+
+    try:
+        timeout = parse_duration(args.timeout).total_seconds()
+    except ValueError as error:
+        raise UserError(f"--timeout: {error}") from error
+    elsewhere, words = asked_launcher(args)
+    asked = {name: getattr(args, name) for name in ("device", "include", "allow_code", "debug")}
+    line = StatusLine()
+    launcher = launcher_of(elsewhere, jobs=args.jobs, device=args.device)
+    watch = Watch(
+        Path(args.workdir),
+        words,
+        launcher,
+        options=option_words(**asked),
+        timeout=timeout,
+        show=line.show,
+    )
+    try:
+        runs = watch.run()
+    finally:
+        line.clear()
+    if table := best_table(runs, words):
+        print(printable(table))
+    return 1 if watch.failed else 0
 
 
 class StatusLine(logging.Filter):

@@ -1,15 +1,15 @@
-"""``textmill list [CONCEPT]``: the names that recipes and files can use."""
+"""Commands about what recipes can name: list and show."""
 
 import argparse
 import difflib
 
 from textmill.cli.arguments import add_include, all_registries
 from textmill.config.docstrings import first_lines
+from textmill.config.help import describe
 from textmill.errors import UserError
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Describes the command."""
     parser.add_argument(
         "concept", nargs="?", help="optimizers, models, experiments, ...; all when left out"
     )
@@ -34,4 +34,16 @@ def run(args: argparse.Namespace) -> int:
     width = max(map(len, lines), default=0)
     for name, line in lines.items():
         print(f"{name.ljust(width)}  {line}".rstrip())
+    return 0
+
+
+def add_show(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "name", help="a registered name, as 'textmill list' prints it: adamw, optimizer/adamw"
+    )
+    add_include(parser)
+
+
+def run_show(args: argparse.Namespace) -> int:
+    print(describe(args.name), end="")
     return 0

@@ -1,6 +1,7 @@
 """The command line: imports only the chosen command; errors become exit codes and one clear text.
 
-A command is a module here with ``add(parser)`` and ``run(args) -> int``, and a line below.
+A command is a line below, and in its module ``add_NAME(parser)`` and ``run_NAME(args) -> int``, or
+``add`` and ``run`` for all commands of the module.
 """
 
 import argparse
@@ -17,39 +18,48 @@ from typing import Any
 from typing_extensions import override
 
 COMMANDS: dict[str, tuple[str, str]] = {
-    "help": ("textmill.cli.help", "show a recipe's ingredients and settings"),
-    "new": ("textmill.cli.new", "write a recipe to begin with: script, test, README and data"),
-    "check": ("textmill.cli.check", "check a recipe, its data and one real batch before training"),
-    "test": ("textmill.cli.test", "build one ingredient of a recipe and show it"),
-    "prepare": ("textmill.cli.prepare", "read and tokenize a recipe's data once, before training"),
+    "help": ("textmill.cli.recipes", "show a recipe's ingredients and settings"),
+    "new": ("textmill.cli.recipes", "write a recipe to begin with: script, test, README and data"),
+    "check": (
+        "textmill.cli.recipes",
+        "check a recipe, its data and one real batch before training",
+    ),
+    "test": ("textmill.cli.recipes", "build one ingredient of a recipe and show it"),
+    "prepare": ("textmill.cli.recipes", "read and tokenize a recipe's data once, before training"),
     "train": ("textmill.cli.train", "train a recipe, or go on training it"),
     "grid": ("textmill.cli.grid", "train a recipe with each combination of values, in one table"),
-    "evaluate": ("textmill.cli.evaluate", "measure a trained run"),
-    "watch": ("textmill.cli.watch", "measure each new checkpoint of runs, as it appears"),
+    "evaluate": ("textmill.cli.trained", "measure a trained run"),
+    "watch": ("textmill.cli.grid", "measure each new checkpoint of runs, as it appears"),
     "predict": ("textmill.cli.predict", "answer rows with a trained run (also: inference)"),
     "parse-references": (
-        "textmill.cli.pipelines.parse_references",
+        "textmill.cli.pipelines",
         "find the fields of the references of papers, by a model at hand",
     ),
     "summarize": (
-        "textmill.cli.pipelines.summarize",
+        "textmill.cli.pipelines",
         "summarize papers and texts, by a model at hand",
     ),
     "find-datasets": (
-        "textmill.cli.pipelines.find_datasets",
+        "textmill.cli.pipelines",
         "find the data sets that papers mention, by a model at hand",
     ),
     "embed": ("textmill.cli.embed", "write the vectors of texts, by a run or a pretrained encoder"),
-    "export": ("textmill.cli.export", "write a trained run as a folder that answers without torch"),
+    "export": (
+        "textmill.cli.trained",
+        "write a trained run as a folder that answers without torch",
+    ),
     "serve": ("textmill.cli.serve", "answer over HTTP, and on a page to try the model"),
-    "demo": ("textmill.cli.demo", "train and try a translator on a generated corpus, in minutes"),
+    "demo": (
+        "textmill.cli.recipes",
+        "train and try a translator on a generated corpus, in minutes",
+    ),
     "runs": ("textmill.cli.runs", "list, verify, compare and prune runs"),
     "list": (
         "textmill.cli.list",
         "list what recipes can name: experiments, optimizers, models, ...",
     ),
     "show": (
-        "textmill.cli.show",
+        "textmill.cli.list",
         "show one component: what it is, its settings, types and defaults",
     ),
 }
@@ -88,11 +98,38 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         if debug:
             raise
-        from textmill.cli.failures import report
         from textmill.errors import missing_training_extra
 
         asked = " ".join(["textmill", words[0], *(w for w in words[1:2] if not w.startswith("-"))])
         return report(missing_training_extra(error, asked) or error)
+
+
+def report(error: Exception) -> int:
+    """Prints what a person sees of an error, without a traceback; the exit code.
+
+    It is the message of textmill's own errors, and one paragraph of any other.
+    """
+    from textmill.errors import OtherRankError, TextmillError, raised_at
+    from textmill.runtime.logging import printable
+
+    if isinstance(error, OtherRankError):
+        return error.exit_code  # the rank that had the error first says it
+    notes = [f"  {note}" for note in getattr(error, "__notes__", [])]
+    if isinstance(error, TextmillError):
+        lines = [f"error: {error}", *notes]
+    elif isinstance(error, OSError) and isinstance(error.filename, str | bytes):
+        # Of a file or folder of the person's own, which the system does not let textmill use.
+        lines = [f"error: {os.fsdecode(error.filename):.300}: {error.strerror}.", *notes]
+    else:
+        lines = [f"error: {type(error).__name__}: {error}".rstrip(": "), *notes]
+        if place := raised_at(error):
+            lines.append(f"  raised at {place}")
+        blame = (
+            "an error in the recipe" if notes else "a bug in textmill, or an error in the recipe"
+        )
+        lines.append(f"  This is {blame}; --debug shows the traceback.")
+    print(printable("\n".join(lines)), file=sys.stderr)
+    return error.exit_code if isinstance(error, TextmillError) else 1
 
 
 def _speak_utf8() -> None:
@@ -126,8 +163,13 @@ def _run(words: list[str], *, debug: bool) -> int:
             from textmill.config.sources.include import including
 
             stack.enter_context(including(names))
-        code: int = module.run(args)
+        code: int = _function(module, "run", str(name))(args)
         return code
+
+
+def _function(module: ModuleType, verb: str, command: str) -> Any:
+    """What a module has for one of its commands, or for all of them."""
+    return getattr(module, f"{verb}_{command.replace('-', '_')}", None) or getattr(module, verb)
 
 
 def _command(words: list[str]) -> str | None:
@@ -167,7 +209,7 @@ def _parser(name: str | None, module: ModuleType | None) -> argparse.ArgumentPar
     for command, (_, line) in COMMANDS.items():
         of_command = subparsers.add_parser(command, help=line)
         if command == name and module is not None:
-            module.add(of_command)
+            _function(module, "add", command)(of_command)
     return parser
 
 

@@ -5,18 +5,18 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from io import BytesIO
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
 from textmill.cli.arguments import add_run, check_output, load_predictor, typed_lines
-from textmill.cli.pipelines.pdf_refusal import refuse_pdf
-from textmill.cli.prediction.prediction_rows import (
+from textmill.cli.prediction_rows import (
     ColumnRows,
     LineRows,
     Peeked,
+    RowProgress,
     answers,
     reading_hint,
 )
@@ -30,10 +30,17 @@ TEXT = "text"
 FORMATS = (TEXT, "tsv", "csv", "jsonl", "conll", "parquet", "arrow", "squad")
 HEAD = 1024
 """Bytes that say whether a file is a PDF."""
+DATA = "valid_data"
+PREFIXES = tuple(f"{name}." for name in (DATA, "test_data", "train_data"))
+COMMANDS_OF = {
+    "reference-parser": "parse-references",
+    "dataset-mentions": "find-datasets",
+    "summarizer": "summarize",
+}
+"""The command of each pipeline."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Describes the command."""
     parser.description = (
         "Answers rows in their order: those of a file, of what is piped in, or each line as it is "
         "typed. A file is read by --format, else by its suffix (.tsv, .csv, .jsonl, .conll, "
@@ -113,9 +120,7 @@ def answer(args: argparse.Namespace, load: Callable[[argparse.Namespace], Any]) 
         rows = _rows(predictor, args, source)
         if args.output is None:
             return _write_all(predictor, rows, json_lines=args.json or args.vectors)
-        from textmill.cli.prediction.predict_to_file import write_file
-
-        return write_file(predictor, rows, args)
+        return _write_file(predictor, rows, args)
 
 
 def _check_words(args: argparse.Namespace, *, typed: bool) -> None:
@@ -136,8 +141,6 @@ def _check_words(args: argparse.Namespace, *, typed: bool) -> None:
 
 def _columns_words(args: argparse.Namespace) -> list[str]:
     """The settings that say that rows have columns; lines of text have an encoding, too."""
-    from textmill.cli.prediction.input_settings import bare_setting
-
     return [word for word in args.words if not bare_setting(word).startswith(ENCODING)]
 
 
@@ -147,7 +150,6 @@ def _rows(predictor: Any, args: argparse.Namespace, source: IO[bytes]) -> Column
     The rule: each line is a text if that is all the model reads, and no word speaks of columns;
     else the rows are as those of the run's data.
     """
-    from textmill.cli.prediction.input_settings import bare_setting, input_settings
     from textmill.data.formats.columnar import ColumnarFormat
     from textmill.data.input_files import input_format, input_layout
 
@@ -281,3 +283,113 @@ def _interactive(predictor: Any, args: argparse.Namespace) -> int:
         for asked, found in chain.from_iterable(answers(predictor, rows)):
             _write(asked.row, found, json_lines=args.json or args.vectors)
     return 0
+
+
+def _write_file(predictor: Any, rows: ColumnRows | LineRows, args: argparse.Namespace) -> int:
+    """Answers all rows and writes them; the exit code."""
+    from textmill.runs.prediction_file import PredictionFile
+
+    hint, size = "", predictor.vector_size() if args.vectors else None
+    file = PredictionFile(args.output, rows.batches, vector_size=size)
+    with file, RowProgress(rows.size) as progress:
+        for block in answers(predictor, rows):
+            file.append([(asked.kept, answer) for asked, answer in block])
+            progress.show(file.rows, block[-1][0].done)
+            hint = hint or reading_hint(rows, [a["error"] for _, a in block if "error" in a])
+        progress.say(f"writing {args.output.name}")
+        file.finish(rows.names)
+    for name, called in file.renamed.items():
+        said = f"The rows have a column '{name}' of their own: the answers' is '{called}'."
+        print(printable(said), file=sys.stderr)
+    for problem in file.problems:
+        print(printable(problem), file=sys.stderr)
+    print(f"{file.output}: {file.rows:,} row{'s' * (file.rows != 1)}")
+    if file.failed:
+        where = f"the column '{file.renamed.get('error', 'error')}' says why"
+        where = "its vector is NaN" if file.output.suffix.lower() == ".npy" else where
+        said = f"{file.failed:,} of {file.rows:,} rows could not be answered: {where}. {hint}"
+        print(said.rstrip(), file=sys.stderr)
+    return 1 if file.failed else 0
+
+
+def input_settings(
+    data: Mapping[str, Any], columns: Sequence[str], words: Sequence[str]
+) -> tuple[Any, set[str]]:
+    """How the run's data is read, with what words say; all are checked as a recipe's are.
+
+    Args:
+        data: What is recorded of the run's data; empty if it is read from no file of columns.
+        columns: Those that the model reads.
+        words: Other settings, as ``"header=true"`` or ``"train_data.header=true"``.
+
+    Returns:
+        The settings, and the names of those that the words say.
+
+    Raises:
+        UserError: There is no such setting, or it says nothing of how a file is read.
+    """
+    from textmill.config.planning.plan import make_plan
+    from textmill.config.recipe import Recipe
+    from textmill.config.sources.script import table_of_recipe
+    from textmill.data.input_files import SETTINGS
+    from textmill.data.text_rows import TextRows
+
+    mine = [bare_setting(word) for word in words]
+    said = {word.partition("=")[0].partition(".")[0] for word in mine}
+    # Pairs if a source is read, as an evaluation reads them; else the inputs alone.
+    plain = {"columns": [*columns], "extra_columns": "error"}
+    known = data or ({"columns": ["source", "target"]} if [*columns] == ["source"] else plain)
+    given = [
+        f"{name}={json.dumps(known[name], ensure_ascii=False)}"
+        for name in ("path", "format", *SETTINGS)
+        if name in known
+    ]
+    plan = make_plan(
+        table_of_recipe(Recipe(**{DATA: TextRows.Config(path=Path("rows.tsv"))}), name="rows"),
+        defaults=table_of_recipe(Recipe(), name="nothing"),
+        words=[f"{DATA}.{word}" for word in (*given, *mine)],
+        targets=[DATA],
+    )
+    if "format" in said:
+        raise UserError("format: is an option here, as --format csv.")
+    if unread := [name for name in said if name not in SETTINGS]:
+        raise UserError(
+            f"{min(unread)}: says nothing of how a file is read; textmill predict takes "
+            f"{', '.join(SETTINGS)}."
+        )
+    return plan.nodes[DATA].config, said
+
+
+def bare_setting(word: str) -> str:
+    """A setting without the name of data before it."""
+    prefix = next((prefix for prefix in PREFIXES if word.startswith(prefix)), "")
+    return word.removeprefix(prefix)
+
+
+def refuse_pdf(head: bytes, name: str, model: str) -> None:
+    """Refuses a PDF, with the commands of the pipelines that are for the model's task.
+
+    Args:
+        head: How the file begins.
+        name: What it is called; ``-`` is standard input.
+        model: The run or the export that is asked.
+    """
+    from textmill.pipelines.given_text import is_pdf
+
+    if not is_pdf(head):
+        return
+    from textmill.data.line_blocks import refuse_binary
+    from textmill.pipelines.find_model import task_of
+    from textmill.pipelines.registries import pipelines
+
+    task, kind = task_of(Path(model))
+    fitting = list[str]()
+    for pipeline, command in COMMANDS_OF.items():
+        tasks = pipelines.get(pipeline).wanted.tasks
+        if task in tasks or (task is None and kind in tasks.values()):
+            fitting.append(f"textmill {command} {name} --model {model}")
+    said = "standard input" if name == "-" else name
+    if fitting:
+        ways = ", or ".join(fitting)
+        raise UserError(f"{said}: wanted rows of text, found a PDF. A pipeline reads it: {ways}")
+    refuse_binary(head, said)

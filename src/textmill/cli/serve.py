@@ -20,7 +20,6 @@ PACKAGES = ("fastapi", "uvicorn", "httptools", "prometheus_client")
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Describes the command."""
     parser.description = (
         "Answers JSON at /predict and shows a page at /, until Ctrl-C or SIGTERM; "
         "questions that were taken are answered first. Only this machine can ask, unless --host "

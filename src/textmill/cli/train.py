@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from textmill.cli.arguments import add_recipe, recipe_options
-from textmill.cli.launchers import add_launcher, asked_launcher, named_recipe
+from textmill.cli.grid import add_launcher, asked_launcher, named_recipe
 from textmill.errors import RunStoppedError, UserError
 from textmill.launch.ray import Ray, train_on_ray
 from textmill.launch.slurm import Slurm, SlurmJobs
@@ -16,7 +16,6 @@ from textmill.runtime.signals import stop_without_parent
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Describes the command."""
     parser.description = (
         "Trains a recipe. The same command resumes a run that was interrupted, and "
         "shows the result of one that is finished."

@@ -133,11 +133,18 @@ def test_each_command_reads_a_paper(parse, capsys, tmp_path):
     assert "DBLP data is old." in capsys.readouterr().out
 
 
-def test_papers_that_are_encrypted_are_read_with_their_password(parse, capsys, tmp_path):
+def test_papers_that_are_encrypted_are_read_with_their_password(
+    parse, capsys, tmp_path, monkeypatch
+):
     (tmp_path / "locked.pdf").write_bytes(paper(password="secret"))
     (tmp_path / "open.pdf").write_bytes(paper())
     assert parse("locked.pdf") == 2
     assert "locked.pdf: is encrypted and needs a password: give it with --password WORD" in (
+        capsys.readouterr().err
+    )
+    piped(monkeypatch, paper(password="secret"))
+    assert parse("-") == 2
+    assert "standard input: is encrypted and needs a password: give it with --password WORD" in (
         capsys.readouterr().err
     )
     assert parse("locked.pdf", "--password", "other") == 2

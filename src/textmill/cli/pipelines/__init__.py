@@ -1,1 +1,0 @@
-"""The commands of pipelines: ``textmill parse-references`` and its like."""

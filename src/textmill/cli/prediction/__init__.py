@@ -1,1 +1,0 @@
-"""The rows and the answers of ``textmill predict``: read, asked, shown and written."""

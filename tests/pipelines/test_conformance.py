@@ -19,8 +19,8 @@ from tests.pipelines.small_models import (
 from tests.pipelines.small_paper import paper
 from tests.trained_run import library_run
 from textmill.errors import DataError, UserError
-from textmill.exported.row_predictor import returned_type
 from textmill.pipelines import DatasetMentions, ReferenceParser, Summarizer, pipelines
+from textmill.text.answers import row_type
 
 TEXTS = [text for text, _ in REFERENCES]
 KINDS = {
@@ -64,7 +64,7 @@ def test_the_results_are_those_of_the_texts_in_order(pipeline):
 def test_rows_are_json_of_the_type_that_is_said(pipeline):
     rows = [result.row() for result in pipeline.predict([*TEXTS, "NUL \0"])]
     assert json.loads(json.dumps(rows)) == rows
-    TypeAdapter(list[returned_type(pipeline.result_class.row)]).validate_python(rows)
+    TypeAdapter(list[row_type(pipeline.result_class)]).validate_python(rows)
 
 
 def test_spans_are_where_they_say(pipeline):

@@ -62,7 +62,7 @@ def test_it_serves_an_export_without_torch(exported):
     command = textmill_command("serve", str(exported), "--port", "0", without="torch")
     with started(command) as served:
         assert served.ask(SOURCE).json() == predictor.answer_row(predictor(SOURCE))
-        answer = served.get("openapi.json").json()["components"]["schemas"]["TextRow"]
+        answer = served.get("openapi.json").json()["components"]["schemas"]["TranslatedRow"]
         assert answer["required"] == ["prediction", "score"]
         assert served.get("model").json()["examples"] == []
 
@@ -86,7 +86,7 @@ def test_it_serves_a_pipeline_without_torch():
         model = served.get("model").json()
         assert (model["name"], model["files"]) == ("reference-parser", [".pdf", ".txt"])
         assert set(model["examples"][0]) == {"text"}
-        row = served.get("openapi.json").json()["components"]["schemas"]["ReferenceRow"]
+        row = served.get("openapi.json").json()["components"]["schemas"]["ParsedReferenceRow"]
         assert row["required"] == ["text"]
 
 

@@ -20,12 +20,12 @@ KINDS = {
     "language/transformer/local": "ContinuedRow",
     "pairs/classification/local": "ClassifiedRow",
     "pairs/ranking/local": "RankedRow",
-    "parsing/top/local": "TextRow",
+    "parsing/top/local": "TranslatedRow",
     "question/drqa/local": "FoundAnswerRow",
-    "regression/ngrams/local": "NumberRow",
+    "regression/ngrams/local": "EstimatedRow",
     "tagging/bilstm/local": "TaggedRow",
     "tagging/ner/local": "TaggedRow",
-    "trees/bilstm/local": "TreeRow",
+    "trees/bilstm/local": "ParsedRow",
 }
 TEXTS = ["wake me at [MASK]", "Rollo met Bob and led the [MASK]", "wake [MASK]"]
 

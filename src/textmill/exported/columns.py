@@ -12,12 +12,7 @@ from typing_extensions import override
 from textmill.errors import DataError
 from textmill.exported.forward import FORWARDS, ColumnGraph, Forward
 from textmill.exported.manifest import ExportError
-from textmill.exported.row_predictor import (
-    ExportedPredictor,
-    Row,
-    RowPredictor,
-    returned_type,
-)
+from textmill.exported.row_predictor import ExportedPredictor, Row, RowPredictor
 from textmill.runtime.files import read_all, write_file
 from textmill.text.columns.padding import padded_columns
 from textmill.text.processors.column_processor import ColumnsText
@@ -112,15 +107,10 @@ class ExportedColumns(ExportedPredictor):
     def check(self, row: Row) -> None:
         self._encoded([row])
 
-    @override
-    def answer_row(self, answer: Any) -> Mapping[str, Any]:
-        return self.text.shown(dict(answer.row()))
-
     @property
     @override
-    def answer_type(self) -> Any:
-        kind = self.text.answer_class
-        return super().answer_type if kind is None else returned_type(kind.row)
+    def answer_class(self) -> Any:
+        return self.text.answer_class
 
 
 def load_columns(

@@ -12,7 +12,6 @@ from textmill.exported.forward import ColumnGraph
 from textmill.exported.manifest import ExportError
 from textmill.exported.row_predictor import ExportedPredictor, Row
 from textmill.exported.seq2seq import ROWS, Found, Search, by_length
-from textmill.text.answer_rows import ContinuedRow, FilledRow
 from textmill.text.processors.language_model import Continued, LanguageText
 from textmill.text.processors.masked_language_model import Filled, MaskedText
 
@@ -72,9 +71,10 @@ class ExportedLanguageModel(ExportedPredictor):
     def check(self, row: Row) -> None:
         self._begun([row])
 
+    @property
     @override
-    def answer_row(self, answer: Continued) -> ContinuedRow:
-        return answer.row()
+    def answer_class(self) -> type[Continued]:
+        return Continued
 
 
 class ExportedMaskedModel(ExportedPredictor):
@@ -156,6 +156,7 @@ class ExportedMaskedModel(ExportedPredictor):
     def check(self, row: Row) -> None:
         self.text.masked([row[self.text.column]], longest=self.longest)
 
+    @property
     @override
-    def answer_row(self, answer: Filled) -> FilledRow:
-        return answer.row()
+    def answer_class(self) -> type[Filled]:
+        return Filled

@@ -4,13 +4,14 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, TypeVar, get_type_hints, overload
+from typing import Any, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
 from textmill.errors import DataError, UserError
+from textmill.text.answers import returned_type, row_type
 
 Row = Mapping[str, Any]
 T = TypeVar("T")
@@ -60,14 +61,21 @@ class RowPredictor(ABC):
     def check(self, row: Row) -> None:
         """Refuses a row that cannot be answered, with a DataError that says why."""
 
-    @abstractmethod
+    @property
+    def answer_class(self) -> Any:
+        """The class of answers, where their ``row()`` is their plain data; None: see answer_row."""
+        return None
+
     def answer_row(self, answer: Any) -> Mapping[str, Any]:
         """An answer as plain data."""
+        found: Mapping[str, Any] = answer.row()
+        return found
 
     @property
     def answer_type(self) -> Any:
-        """What :meth:`answer_row` is annotated to give, one of :mod:`textmill.text.answer_rows`."""
-        return returned_type(type(self).answer_row)
+        """The type of what :meth:`answer_row` gives."""
+        kind = self.answer_class
+        return returned_type(type(self).answer_row) if kind is None else row_type(kind)
 
     @overload
     def __call__(self, row: str | Row) -> Any: ...
@@ -258,14 +266,6 @@ def row_chunks(
             chunk, total = [], 0
     if chunk:
         yield chunk
-
-
-def returned_type(method: Callable[..., Any]) -> Any:
-    """What a method is annotated to give; a mapping of anything where that is not known."""
-    try:
-        return get_type_hints(method).get("return", Mapping[str, Any])
-    except NameError:  # of a name that only type checkers know
-        return Mapping[str, Any]
 
 
 def _refuse_nul(value: object, column: str) -> None:

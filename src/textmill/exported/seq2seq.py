@@ -10,7 +10,7 @@ from typing_extensions import override
 from textmill.errors import DataError
 from textmill.exported.manifest import ExportError
 from textmill.exported.row_predictor import ExportedPredictor, Row
-from textmill.text.answer_rows import TextRow
+from textmill.text.answers import Generated
 from textmill.text.cells import Rows, joined_text
 from textmill.text.processors.answer_prefix import prefix_ids, prefix_of
 from textmill.text.processors.text_processor import CHARACTERS_A_TOKEN, Seq2SeqText, source_text
@@ -18,38 +18,18 @@ from textmill.text.tokenizers.word_tokenizer import WordTokenizer, unknown_words
 
 
 @dataclass(frozen=True)
-class Translated:
+class Translated(Generated):
     """A generated text with its score; ``str()`` gives the text.
 
     Example:
-        >>> print(Translated("Bonjour.", -0.31))
-        Bonjour.
+        >>> print(Translated("Bonjour.", -0.31), Translated("Bonjour.", -0.31).row())
+        Bonjour. {'prediction': 'Bonjour.', 'score': -0.31}
     """
 
-    text: str
-    """The text."""
-    score: float
-    """Its length-normalized log-probability (natural logarithm; higher is more certain)."""
-    alternatives: tuple["Translated", ...] = ()
+    keys = (*Generated.keys, "alternatives?")
+
+    alternatives: tuple[Generated, ...] = ()
     """The other hypotheses of an n-best search, best first."""
-
-    @override
-    def __str__(self) -> str:
-        return self.text
-
-    def row(self) -> TextRow:
-        """The answer as plain data, as a file of predictions has it.
-
-        Example:
-            >>> Translated("Bonjour.", -0.31).row()
-            {'prediction': 'Bonjour.', 'score': -0.31}
-        """
-        row: TextRow = {"prediction": self.text, "score": round(self.score, 6)}
-        if self.alternatives:
-            row["alternatives"] = [
-                {"prediction": a.text, "score": round(a.score, 6)} for a in self.alternatives
-            ]
-        return row
 
 
 class ScoredIds(Protocol):
@@ -69,8 +49,8 @@ class ScoredIds(Protocol):
 def translated(text: Seq2SeqText, found: Sequence[Sequence[ScoredIds]]) -> list[Translated]:
     """An answer of each row's hypotheses, the best first."""
     texts = iter(text.decode([one.ids for hypotheses in found for one in hypotheses]))
-    answers = [[Translated(next(texts), one.score) for one in hypotheses] for hypotheses in found]
-    return [replace(first, alternatives=tuple(others)) for first, *others in answers]
+    answers = [[Generated(next(texts), one.score) for one in hypotheses] for hypotheses in found]
+    return [Translated(best.text, best.score, tuple(others)) for best, *others in answers]
 
 
 def with_copied(answers: Sequence[Translated], rows: Rows, text: Seq2SeqText) -> list[Translated]:
@@ -84,12 +64,14 @@ def with_copied(answers: Sequence[Translated], rows: Rows, text: Seq2SeqText) ->
     tokenizer = text.tokenizer
     assert isinstance(tokenizer, WordTokenizer), "others are refused"
     sources = [unknown_words(tokenizer, joined_text(row["source"])) for row in rows]
-    return [_filled(answer, words) for answer, words in zip(answers, sources, strict=True)]
-
-
-def _filled(answer: Translated, words: Sequence[str]) -> Translated:
-    others = tuple(_filled(other, words) for other in answer.alternatives)
-    return replace(answer, text=with_unknown(answer.text, words), alternatives=others)
+    return [
+        Translated(
+            with_unknown(answer.text, words),
+            answer.score,
+            tuple(replace(o, text=with_unknown(o.text, words)) for o in answer.alternatives),
+        )
+        for answer, words in zip(answers, sources, strict=True)
+    ]
 
 
 @dataclass(frozen=True)
@@ -299,6 +281,7 @@ class ExportedSeq2Seq(ExportedPredictor):
         limit = self.text.limits["source"]
         return DataError(f"'source' is longer than the {limit} tokens the model takes.")
 
+    @property
     @override
-    def answer_row(self, answer: Translated) -> TextRow:
-        return answer.row()
+    def answer_class(self) -> type[Translated]:
+        return Translated

@@ -23,7 +23,7 @@ from textmill.config.sources.script import table_of_recipe
 from textmill.config.values.raw_values import Entries, Scalar, is_null, untyped
 from textmill.config.values.yaml_files import read_yaml
 from textmill.errors import CheckpointError, CodeNotAllowedError, PlanError, UserError
-from textmill.exported.row_predictor import RowPredictor, returned_type
+from textmill.exported.row_predictor import RowPredictor
 from textmill.inference import registries
 from textmill.inference.checkpoints import Opened, use_checkpoint
 from textmill.runtime.devices import Env
@@ -77,9 +77,8 @@ class Predictor(RowPredictor):
 
     @property
     @override
-    def answer_type(self) -> Any:
-        answer = self.task.answer_class
-        return super().answer_type if answer is None else returned_type(answer.row)
+    def answer_class(self) -> Any:
+        return self.task.answer_class
 
 
 class NeedsCodeError(CodeNotAllowedError):

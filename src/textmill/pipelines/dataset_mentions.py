@@ -11,8 +11,8 @@ from typing_extensions import override
 from textmill.errors import UserError, worded
 from textmill.pipelines.find_model import ModelWanted
 from textmill.pipelines.given_text import GivenText
-from textmill.pipelines.pipeline import Answered, Pipeline, PipelineResult, ResultRow
-from textmill.pipelines.placed_spans import PlacedSpan, PlacedSpanRow, marked_kinds, placed_spans
+from textmill.pipelines.pipeline import Answered, Pipeline, PipelineResult
+from textmill.pipelines.placed_spans import PlacedSpan, marked_kinds, placed_spans
 from textmill.pipelines.registries import register_pipeline
 from textmill.text.features.sentences import sentence_places
 from textmill.text.features.tag_spans import NO_KIND
@@ -32,15 +32,6 @@ but for those beside a number; numbers, ``'s``, ``n't`` and ``e.g.`` whole. Of t
 its training part 99.5 % are one word so."""
 
 
-class MentionsRow(ResultRow, total=False):
-    """The mentions of a text as plain data."""
-
-    spans: list[PlacedSpanRow]
-    """The mentions, in the order of the text."""
-    names: dict[str, int]
-    """Each name with the number of its mentions, the most frequent first."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class MentionedDatasets(PipelineResult):
     """The data sets that a text mentions; ``str()`` gives each name once.
@@ -50,6 +41,8 @@ class MentionedDatasets(PipelineResult):
         >>> print(MentionedDatasets(text="On Cora it is best.", spans=(span,)))
         Cora
     """
+
+    keys = (*PipelineResult.keys, "spans", "names")
 
     spans: tuple[PlacedSpan, ...] = ()
     """The mentions, in the order of the text."""
@@ -82,13 +75,6 @@ class MentionedDatasets(PipelineResult):
             {"page": span.page, "mention": " ".join(span.text.split()), **_numbers(span)}
             for span in self.spans
         ]
-
-    @override
-    def row(self) -> MentionsRow:
-        found: MentionsRow = self.with_place(
-            {"spans": [span.row() for span in self.spans], "names": self.names}
-        )
-        return found
 
 
 @register_pipeline("dataset-mentions")

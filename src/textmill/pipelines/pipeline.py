@@ -2,7 +2,7 @@
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from io import BufferedReader, BytesIO
 from pathlib import Path
@@ -13,14 +13,13 @@ from typing import (
     ClassVar,
     Generic,
     Literal,
-    NotRequired,
     TypeVar,
     cast,
     get_args,
     overload,
 )
 
-from typing_extensions import TypedDict, override
+from typing_extensions import override
 
 from textmill.data.formats.cells import text_problem
 from textmill.errors import DataError, UserError
@@ -34,6 +33,7 @@ from textmill.pipelines.given_text import (
     text_lines,
     whole_text,
 )
+from textmill.text.answers import Answer
 from textmill.text.processors.text_processor import TextProcessor
 
 if TYPE_CHECKING:
@@ -46,22 +46,12 @@ _FILE_NAME = re.compile(r"\S+\.(?:pdf|txt)", re.IGNORECASE)
 """What stands alone and ends so is the name of a file, whatever it was given as."""
 
 
-class ResultRow(TypedDict):
-    """Base of a result as plain data."""
-
-    text: str
-    """The text that was read."""
-    line: NotRequired[int]
-    """Its line in a file of texts, from 1."""
-    page: NotRequired[int]
-    """Where it begins in a PDF, from 1."""
-    error: NotRequired[str]
-    """Why it could not be answered: then nothing else is there."""
-
-
 @dataclass(frozen=True, kw_only=True)
-class PipelineResult:
+class PipelineResult(Answer):
     """Base of what a pipeline answers to one text; a subclass has what was found in it."""
+
+    keys: ClassVar[tuple[str, ...]] = ("text", "line?", "page?", "error?")
+    required = frozenset({"text"})
 
     text: str
     """The text that was read."""
@@ -72,9 +62,14 @@ class PipelineResult:
     error: str | None = None
     """Why the text could not be answered; None where it was, and nothing else holds then."""
 
-    def row(self) -> ResultRow:
-        """The result as plain data, which a JSON file has."""
-        found: ResultRow = self.with_place({})
+    @override
+    def row(self) -> dict[str, Any]:
+        """The result as plain data, which a JSON file has; of an error nothing but its place."""
+        found = super().row()
+        if self.error is not None:
+            return {
+                name: found[name] for name in ("text", "line", "page", "error") if name in found
+            }
         return found
 
     def lines(self) -> list[str]:
@@ -84,12 +79,6 @@ class PipelineResult:
     def cells(self) -> list[dict[str, Any]]:
         """The rows of a table that it makes, by the columns that the pipeline names."""
         return [{}]
-
-    def with_place(self, found: Mapping[str, Any]) -> Any:
-        """What was found as plain data, with the text and its place; or why there is nothing."""
-        place = {"line": self.line, "page": self.page}
-        said = {name: value for name, value in place.items() if value is not None}
-        return {"text": self.text, **said, **({"error": self.error} if self.error else found)}
 
 
 R = TypeVar("R", bound=PipelineResult)

@@ -2,25 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NotRequired
-
-from typing_extensions import override
 
 from textmill.pipelines.given_text import GivenText
-from textmill.text.answer_rows import SpanRow
+from textmill.text.answers import TaggedSpan
 from textmill.text.features.tag_spans import Scheme, tag_spans
 from textmill.text.processors.tagging import Tagged, TaggingText
 
 
-class PlacedSpanRow(SpanRow):
-    """A span as plain data."""
-
-    page: NotRequired[int]
-    """From 1, of a document with pages."""
-
-
 @dataclass(frozen=True, kw_only=True)
-class PlacedSpan:
+class PlacedSpan(TaggedSpan):
     """Neighbouring words of one kind; ``str()`` gives their text.
 
     Example:
@@ -28,35 +18,10 @@ class PlacedSpan:
         May 1993.
     """
 
-    kind: str
-    """What they are."""
-    text: str
-    """As it is in the text that was given."""
-    start: int
-    """The first character there, from 0."""
-    end: int
-    """After the last character."""
-    score: float
-    """The probability of the least certain label, from 0 to 1."""
+    keys = (*TaggedSpan.keys, "page?")
+
     page: int | None = None
     """Where it begins, from 1; None of a text without pages."""
-
-    @override
-    def __str__(self) -> str:
-        return self.text
-
-    def row(self) -> PlacedSpanRow:
-        """The same as plain data."""
-        row: PlacedSpanRow = {
-            "kind": self.kind,
-            "text": self.text,
-            "start": self.start,
-            "end": self.end,
-            "score": round(self.score, 6),
-        }
-        if self.page is not None:
-            row["page"] = self.page
-        return row
 
 
 def placed_spans(

@@ -12,8 +12,8 @@ from textmill.errors import UserError, worded
 from textmill.pipelines.documents.reference_labels import leading_label
 from textmill.pipelines.find_model import ModelWanted
 from textmill.pipelines.given_text import GivenText
-from textmill.pipelines.pipeline import Answered, Pipeline, PipelineResult, ResultRow
-from textmill.pipelines.placed_spans import PlacedSpan, PlacedSpanRow, marked_kinds, placed_spans
+from textmill.pipelines.pipeline import Answered, Pipeline, PipelineResult
+from textmill.pipelines.placed_spans import PlacedSpan, marked_kinds, placed_spans
 from textmill.pipelines.registries import register_pipeline
 from textmill.text.features.slots import places_of
 from textmill.text.features.tag_spans import Scheme
@@ -39,27 +39,6 @@ LEADS = {
 OUTSIDE = "O"
 
 
-class ReferenceRow(ResultRow, total=False):
-    """A parsed reference as plain data."""
-
-    label: str
-    """The number or key that stands before it in its list."""
-    tagged_text: str
-    """With its fields marked, as ParsCit writes them."""
-    tokens: list[str]
-    """Its words."""
-    tags: list[str]
-    """The field of each."""
-    scores: list[float]
-    """The probability of each tag."""
-    fields: dict[str, str]
-    """The text of each field."""
-    spans: list[PlacedSpanRow]
-    """Where each field is."""
-    score: float
-    """Of the least certain tag."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class ParsedReference(PipelineResult):
     """A reference string with its fields; ``str()`` gives it tagged, as ParsCit does.
@@ -72,6 +51,18 @@ class ParsedReference(PipelineResult):
         ... )
         <author>Knuth.</author> <title>TeX.</title>
     """
+
+    keys = (
+        *PipelineResult.keys,
+        "label?",
+        "tagged_text",
+        "tokens",
+        "tags",
+        "scores",
+        "fields",
+        "spans",
+        "score",
+    )
 
     tokens: tuple[str, ...] = ()
     """The words of the string: what white space divides."""
@@ -120,22 +111,6 @@ class ParsedReference(PipelineResult):
     @override
     def cells(self) -> list[dict[str, Any]]:
         return [{**self.fields, "label": self.label, "score": round(self.score, 6)}]
-
-    @override
-    def row(self) -> ReferenceRow:
-        found: ReferenceRow = self.with_place(
-            {
-                **({} if self.label is None else {"label": self.label}),
-                "tagged_text": self.tagged_text,
-                "tokens": [*self.tokens],
-                "tags": [*self.tags],
-                "scores": [round(score, 6) for score in self.scores],
-                "fields": self.fields,
-                "spans": [span.row() for span in self.spans],
-                "score": round(self.score, 6),
-            }
-        )
-        return found
 
 
 @register_pipeline("reference-parser")

@@ -11,32 +11,18 @@ from textmill.errors import DataError, UserError
 from textmill.exported.row_predictor import RowPredictor
 from textmill.pipelines.find_model import ModelWanted
 from textmill.pipelines.given_text import GivenText, joined_passages
-from textmill.pipelines.pipeline import Answered, Pipeline, PipelineResult, ResultRow
-from textmill.pipelines.placed_spans import PlacedSpan, PlacedSpanRow
+from textmill.pipelines.pipeline import Answered, Pipeline, PipelineResult
+from textmill.pipelines.placed_spans import PlacedSpan
 from textmill.pipelines.registries import register_pipeline
+from textmill.text.answers import MarkedText
 from textmill.text.features.sentences import sentence_places
 from textmill.text.processors.extract import MOST, Extract, ExtractText
-from textmill.text.processors.tagging import MarkedText
 
 if TYPE_CHECKING:
     from textmill.pipelines.documents import Document
 
 Part = Literal["abstract", "body", "all"]
 """What of a PDF is summarized."""
-
-
-class SummaryRow(ResultRow, total=False):
-    """A summary as plain data."""
-
-    summary: str
-    """The summary."""
-    score: float
-    """Of sentences of the text, the probability that one of them says most; of a text that was
-    written, its length-normalized log-probability."""
-    spans: list[PlacedSpanRow]
-    """Where its sentences are in the text."""
-    left_out: int
-    """Sentences at the end of the text that the model could not take."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +33,8 @@ class Summary(PipelineResult):
         >>> print(Summary(text="It rains. It pours.", summary="It rains."))
         It rains.
     """
+
+    keys = (*PipelineResult.keys, "summary", "score", "spans?", "left_out?")
 
     summary: str = ""
     """The summary; of sentences of the text with a space between."""
@@ -70,18 +58,6 @@ class Summary(PipelineResult):
     @override
     def cells(self) -> list[dict[str, Any]]:
         return [{"summary": self.summary, "score": round(self.score, 6)}]
-
-    @override
-    def row(self) -> SummaryRow:
-        found: SummaryRow = self.with_place(
-            {
-                "summary": self.summary,
-                "score": round(self.score, 6),
-                **({"spans": [span.row() for span in self.spans]} if self.spans else {}),
-                **({"left_out": self.left_out} if self.left_out else {}),
-            }
-        )
-        return found
 
 
 @register_pipeline("summarizer")

@@ -21,7 +21,7 @@ from textmill.serving.documents import PipelineRows
 from textmill.serving.limits import Limits, RefusedError
 from textmill.serving.questions import read_body, read_rows, request_schema
 from textmill.serving.telemetry import Telemetry
-from textmill.text.answer_rows import EmbeddedRow
+from textmill.text.processors.embedding import Embedded
 
 OPEN = {"/", "/page.css", "/page.js", "/health", "/ready"}
 """What needs no token: the page without what the model knows, and what watches the server."""
@@ -202,7 +202,7 @@ class Service:
         """What the model reads, whether it answers with vectors, and examples."""
         named = ("items", "characters", "body", "file")
         limits = {name: getattr(self.limits, name) for name in named}
-        columns, vectors = list(self.predictor.columns), self.predictor.answer_type is EmbeddedRow
+        columns, vectors = list(self.predictor.columns), self.predictor.answer_class is Embedded
         known = {"name": self.name, "columns": columns, "limits": limits, "vectors": vectors}
         return _json({**known, "files": self.reads, "examples": list(self.examples)})
 

@@ -9,7 +9,8 @@ from typing import Any, BinaryIO, Protocol
 from typing_extensions import TypedDict, override
 
 from textmill.errors import DataError
-from textmill.exported.row_predictor import Row, RowPredictor, returned_type
+from textmill.exported.row_predictor import Row, RowPredictor
+from textmill.text.answers import row_type
 
 TEXT, FILE = "text", "file"
 """The columns of a row: it has one of them."""
@@ -68,7 +69,7 @@ class PipelineRows(RowPredictor):
     @override
     def answer_type(self) -> Any:
         """Results, each as the pipeline's are annotated."""
-        each = returned_type(self.pipeline.result_class.row)
+        each = row_type(self.pipeline.result_class)
         made: Any = TypedDict
         return made("PipelineRow", {"results": GenericAlias(list, (each,))})
 

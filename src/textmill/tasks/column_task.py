@@ -142,11 +142,6 @@ class ColumnsTask(Task):
         """An answer with what it takes from its row, such as words; as the text processor says."""
         return self.text.completed(answer, row)
 
-    @override
-    def answer_row(self, answer: Any) -> dict[str, Any]:
-        """An answer as plain data, as its text processor shows it."""
-        return self.text.shown(super().answer_row(answer))
-
     # -- what an export computes
 
     @property

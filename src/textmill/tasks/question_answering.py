@@ -28,8 +28,8 @@ from textmill.text.cells import Rows
 from textmill.text.features.passages import read_passages
 from textmill.text.features.spelling import Characters
 from textmill.text.processors.question_answering import (
-    Answer,
     AnswerTokens,
+    FoundAnswer,
     GoldAnswers,
     QuestionText,
 )
@@ -267,7 +267,7 @@ class QuestionAnswering(ColumnsTask):
         return {"answers": AnswerScores()}
 
     @override
-    def measure(self, metrics: Metrics, answers: Sequence[Answer], rows: Rows) -> None:
+    def measure(self, metrics: Metrics, answers: Sequence[FoundAnswer], rows: Rows) -> None:
         gold = [[text for text, _ in self.text.gold(row)] for row in rows]
         metrics["answers"].update([str(answer) for answer in answers], gold)
 

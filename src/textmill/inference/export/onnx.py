@@ -115,7 +115,7 @@ def _own_columns(task: ColumnsTask) -> list[str]:
         for name in ("answers", "exported_outputs", "completed", "answer_row", "predict")
     }
     base = order.index(ColumnsTask)
-    own = [name for name in ("completed", "answer_row", "predict") if by[name] != base]
+    own = [name for name in ("completed", "answer_row", "predict") if by[name] < base]
     if by["exported_outputs"] == base or by["answers"] < by["exported_outputs"]:
         own.append("answers")
     told = [f"{kind.__name__} has a method of its own, {name}" for name in sorted(own)]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from typing_extensions import override
 
-from textmill.text.answer_rows import ClassifiedRow
+from textmill.text.answers import Answer
 from textmill.text.columns.inputs import BESIDE_TEXT, TEXT_KINDS
 from textmill.text.columns.labels import LabelColumn, LabelsColumn
 from textmill.text.columns.token_ids import TextColumn
@@ -17,13 +17,15 @@ from textmill.text.processors.text_processor import text_processors
 
 
 @dataclass(frozen=True)
-class Classified:
+class Classified(Answer):
     """The label, or labels, of a text; ``str()`` gives them.
 
     Example:
         >>> print(Classified("spam", 0.98, {"ham": 0.02, "spam": 0.98}))
         spam
     """
+
+    keys = ("prediction=label", "score", "scores")
 
     label: str
     """The most probable label; several, where a text can have them, with commas between."""
@@ -37,11 +39,6 @@ class Classified:
     @override
     def __str__(self) -> str:
         return self.label
-
-    def row(self) -> ClassifiedRow:
-        """The same as plain data: the label with its probability, and those of all labels."""
-        scores = {name: round(score, 6) for name, score in self.scores.items()}
-        return {"prediction": self.label, "score": round(self.score, 6), "scores": scores}
 
 
 class LabelText(ColumnsText):

@@ -165,10 +165,6 @@ class ColumnsText(TextProcessor):
         """An answer with what it takes from its row, such as words; as it is, by default."""
         return answer
 
-    def shown(self, row: dict[str, Any]) -> dict[str, Any]:
-        """What is shown of an answer's ``row()``, as ``answer_settings`` say; all, by default."""
-        return row
-
     def cut(self, encoded: Encoded) -> Encoded:
         """The same with rows cut to the limits; each keeps its first numbers."""
         kinds, cut = self.all, dict(encoded)

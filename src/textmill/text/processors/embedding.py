@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from typing_extensions import override
 
-from textmill.text.answer_rows import ComparedRow, EmbeddedRow
+from textmill.text.answers import Answer
 from textmill.text.columns.numbers import NumberColumn
 from textmill.text.columns.token_ids import TextColumn
 from textmill.text.processors.column_processor import ColumnsText
@@ -19,13 +19,15 @@ DIGITS = 9
 
 
 @dataclass(frozen=True, eq=False)
-class Embedded:
+class Embedded(Answer):
     """The vector of a text; ``str()`` writes its first numbers.
 
     Example:
         >>> print(Embedded(np.array([0.6, 0.8], np.float32)))
         [0.6, 0.8]
     """
+
+    keys = ("prediction=numbers",)
 
     vector: NDArray[np.float32]
     """*Shape:* ``[D]``."""
@@ -43,17 +45,24 @@ class Embedded:
     def __hash__(self) -> int:
         return hash(self.vector.tobytes())
 
-    def row(self) -> EmbeddedRow:
-        """The same as plain data: numbers from which the same float32 are read back."""
+    @property
+    def numbers(self) -> list[float]:
+        """The vector in decimal numbers from which the same float32 are read back."""
         exact = self.vector.astype(np.float64)
         sized = np.where(np.isfinite(exact) & (exact != 0), np.abs(exact), 1.0)
         scale = 10.0 ** (DIGITS - 1 - np.floor(np.log10(sized)))
-        return {"prediction": (np.rint(exact * scale) / scale).tolist()}
+        return list((np.rint(exact * scale) / scale).tolist())
+
+    @override
+    def row(self) -> dict[str, Any]:
+        return {"prediction": self.numbers}
 
 
 @dataclass(frozen=True, eq=False)
-class ComparedTexts:
+class ComparedTexts(Answer):
     """In an evaluation, the vectors of all texts of a row."""
+
+    keys = ("similarity", "negative_similarity?")
 
     vectors: NDArray[np.float32]
     """*Shape:* ``[K, D]``: of the first text, of the second one, of a wrong one."""
@@ -66,13 +75,15 @@ class ComparedTexts:
         with np.errstate(invalid="ignore"):
             return list((np.asarray(others) @ first / lengths).tolist())
 
-    def row(self) -> ComparedRow:
-        """How alike the texts are; vectors are those of a prediction."""
-        similarity, *wrong = (round(cosine, 6) for cosine in self.cosines)
-        row: ComparedRow = {"similarity": similarity}
-        if wrong:
-            row["negative_similarity"] = wrong[0]
-        return row
+    @property
+    def similarity(self) -> float:
+        """The cosine between the row's two texts, from -1 to 1."""
+        return self.cosines[0]
+
+    @property
+    def negative_similarity(self) -> float | None:
+        """That of the first text and the wrong one."""
+        return None if len(self.vectors) < 3 else self.cosines[1]
 
 
 @text_processors.register("embedding")

@@ -9,13 +9,12 @@ from numpy.typing import ArrayLike
 from typing_extensions import override
 
 from textmill.errors import DataError
-from textmill.text.answer_rows import ExtractRow
+from textmill.text.answers import Answer, MarkedText
 from textmill.text.cells import Rows, no_column
 from textmill.text.columns.sentences import OverlapsColumn, SentencesColumn
 from textmill.text.features.references import REFERENCES, references_of
 from textmill.text.features.sentences import Sentences, overlap, read_sentences
 from textmill.text.processors.column_processor import ColumnsText
-from textmill.text.processors.tagging import MarkedText
 from textmill.text.processors.text_processor import Encoded, text_processors
 
 MOST = 20
@@ -23,13 +22,15 @@ MOST = 20
 
 
 @dataclass(frozen=True)
-class Extract:
+class Extract(Answer):
     """Sentences of a text as its summary, in its order; ``str()`` gives them.
 
     Example:
         >>> print(Extract((MarkedText(text="It rains.", start=4, end=13, score=0.9),)))
         It rains.
     """
+
+    keys = ("prediction=text", "score", "sentences")
 
     sentences: tuple[MarkedText, ...]
     """Each with its characters in the text, and the probability that it says most of all."""
@@ -47,14 +48,6 @@ class Extract:
     @override
     def __str__(self) -> str:
         return self.text
-
-    def row(self) -> ExtractRow:
-        """The same as plain data."""
-        return {
-            "prediction": self.text,
-            "score": round(self.score, 6),
-            "sentences": [sentence.row() for sentence in self.sentences],
-        }
 
 
 @text_processors.register("extract")

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from typing_extensions import override
 
 from textmill.errors import UserError
-from textmill.text.answer_rows import FrameRow
+from textmill.text.answers import Answer, MarkedText
 from textmill.text.cells import Rows
 from textmill.text.columns.column import Column
 from textmill.text.columns.inputs import BESIDE_WORDS, WORD_KINDS
@@ -17,7 +17,6 @@ from textmill.text.columns.labels import LabelColumn, LabelsColumn, SlotsColumn
 from textmill.text.columns.words import NgramsColumn
 from textmill.text.features.slots import SlotSpan, places_of, read_slots, spans_of, tags_of, text_of
 from textmill.text.processors.column_processor import ColumnsText
-from textmill.text.processors.tagging import MarkedText
 from textmill.text.processors.text_processor import Encoded, text_processors
 
 
@@ -25,12 +24,14 @@ from textmill.text.processors.text_processor import Encoded, text_processors
 class FrameSlot(MarkedText):
     """A slot that was found in a text."""
 
+    keys = ("label", *MarkedText.keys)
+
     label: str
     """The slot."""
 
 
 @dataclass(frozen=True)
-class Frame:
+class Frame(Answer):
     """What a text wants, with its slots; ``str()`` writes it in brackets.
 
     Example:
@@ -38,6 +39,8 @@ class Frame:
         >>> print(Frame("set_alarm", 0.8, text="wake me at 8", slots=(slot,)))
         [set_alarm wake me [time at 8 ] ]
     """
+
+    keys = ("prediction=__str__", "score", "predicted_intent=intent", "predicted_slots=slots")
 
     intent: str
     """The most probable intent."""
@@ -61,15 +64,6 @@ class Frame:
             parts += [self.text[at : slot.start], f"[{slot.label} {slot.text} ]"]
             at = slot.end
         return " ".join(" ".join([*parts, self.text[at:], "]"]).split())
-
-    def row(self) -> FrameRow:
-        """The same as plain data: the frame in brackets, its intent and its slots."""
-        return {
-            "prediction": str(self),
-            "score": round(self.score, 6),
-            "predicted_intent": self.intent,
-            "predicted_slots": [{"label": slot.label, **slot.row()} for slot in self.slots],
-        }
 
 
 @text_processors.register("intent_slot")

@@ -3,14 +3,14 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from typing_extensions import override
 
 from textmill.errors import DataError, UserError
-from textmill.text.answer_rows import ContinuedRow
+from textmill.text.answers import Answer, Generated
 from textmill.text.cells import Rows
 from textmill.text.columns.column import Column, texts_of
 from textmill.text.columns.token_ids import TextColumn
@@ -21,41 +21,30 @@ from textmill.text.tokenizers.tokenizer import Tokenizer, not_text
 
 
 @dataclass(frozen=True)
-class Continued:
-    """How a text goes on; ``str()`` gives what was added.
+class Continued(Generated):
+    """How a text goes on; ``str()`` gives what was added, its score is that of the whole.
 
     Example:
         >>> print("Good", Continued("morning.", -0.7), sep="")
         Goodmorning.
     """
 
-    text: str
-    """What follows the given text; together they are the whole."""
-    score: float
-    """Log-probability of the whole, by its length as ``decoding.length_penalty`` says."""
-    others: tuple["Continued", ...] = ()
+    keys = (*Generated.keys, "others?")
+
+    others: tuple[Generated, ...] = ()
     """The further ones of ``decoding.n_best``, the best first."""
-
-    @override
-    def __str__(self) -> str:
-        return self.text
-
-    def row(self) -> ContinuedRow:
-        """The same as plain data."""
-        row: ContinuedRow = {"prediction": self.text, "score": round(self.score, 6)}
-        if self.others:
-            row["others"] = [{**other.row()} for other in self.others]
-        return row
 
 
 @dataclass(frozen=True)
-class MeasuredText:
+class MeasuredText(Answer):
     """How well a model expects a row of text.
 
     Example:
         >>> round(MeasuredText(nats=2 * math.log(8), tokens=2).perplexity, 6)
         8.0
     """
+
+    keys: ClassVar[tuple[str, ...]] = ("perplexity=rounded", "tokens")
 
     nats: float
     """Negative log-likelihood of its tokens and its end, each after all that was read before."""
@@ -70,9 +59,10 @@ class MeasuredText:
         except OverflowError:
             return math.inf
 
-    def row(self) -> dict[str, Any]:
-        """The same as plain data."""
-        return {"perplexity": round(self.perplexity, 4), "tokens": self.tokens}
+    @property
+    def rounded(self) -> float:
+        """The perplexity with four digits after the point."""
+        return round(self.perplexity, 4)
 
 
 class TextOnly(ColumnsText):
@@ -181,7 +171,7 @@ class LanguageText(TextOnly):
         texts = iter(self.decode([ids for hypotheses in found for ids, _ in hypotheses]))
         answers = []
         for text, hypotheses in zip(given, found, strict=True):
-            best, *others = (Continued(next(texts)[len(text) :], score) for _, score in hypotheses)
+            best, *others = (Generated(next(texts)[len(text) :], score) for _, score in hypotheses)
             answers.append(Continued(best.text, best.score, tuple(others)))
         return answers
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from typing_extensions import override
 
 from textmill.errors import DataError
-from textmill.text.answer_rows import FilledRow, FillRow
+from textmill.text.answers import Answer
 from textmill.text.columns.column import texts_of
 from textmill.text.processors.language_model import MeasuredText, TextOnly
 from textmill.text.processors.text_processor import text_processors
@@ -22,13 +22,15 @@ MASK = "[MASK]"
 
 
 @dataclass(frozen=True)
-class Fill:
+class Fill(Answer):
     """A token that may stand in place of a mask; ``str()`` gives its text.
 
     Example:
         >>> print(Fill("alarm", 0.75))
         alarm
     """
+
+    keys = ("text", "score")
 
     text: str
     """The token as it is written."""
@@ -41,7 +43,7 @@ class Fill:
 
 
 @dataclass(frozen=True)
-class Filled:
+class Filled(Answer):
     """A text with its masks filled; ``str()`` gives it.
 
     Example:
@@ -49,6 +51,8 @@ class Filled:
         >>> print(answer, answer.score)
         set my alarm 0.4
     """
+
+    keys = ("prediction=text", "score", "masks")
 
     text: str
     """The text with the likeliest token in place of each mask."""
@@ -64,13 +68,6 @@ class Filled:
     def __str__(self) -> str:
         return self.text
 
-    def row(self) -> FilledRow:
-        """The same as plain data."""
-        masks: list[list[FillRow]] = [
-            [{"text": f.text, "score": round(f.score, 6)} for f in m] for m in self.masks
-        ]
-        return {"prediction": self.text, "score": round(self.score, 6), "masks": masks}
-
 
 @dataclass(frozen=True)
 class FoundTokens(MeasuredText):
@@ -81,13 +78,10 @@ class FoundTokens(MeasuredText):
         8.0
     """
 
+    keys = ("masked=tokens", "found", "perplexity=rounded")
+
     found: int
     """How many of the tokens that were to be found it finds likeliest."""
-
-    @override
-    def row(self) -> dict[str, Any]:
-        perplexity = round(self.perplexity, 4)
-        return {"masked": self.tokens, "found": self.found, "perplexity": perplexity}
 
 
 @text_processors.register("masked")

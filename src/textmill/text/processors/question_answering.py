@@ -11,7 +11,7 @@ from typing import Any, Self
 from typing_extensions import override
 
 from textmill.errors import DataError, UserError
-from textmill.text.answer_rows import FoundAnswerRow
+from textmill.text.answers import Answer
 from textmill.text.cells import Rows, no_column, of_one_row, split_answers, unlisted
 from textmill.text.columns.column import Column
 from textmill.text.columns.question import AnswersColumn, MatchesColumn, PassageColumn
@@ -30,13 +30,15 @@ TOGETHER = 32
 
 
 @dataclass(frozen=True)
-class Answer:
+class FoundAnswer(Answer):
     """A part of a context that answers a question, or none; ``str()`` gives its text.
 
     Example:
-        >>> print(Answer("in 1066", 12, 19, score=0.5))
+        >>> print(FoundAnswer("in 1066", 12, 19, score=0.5))
         in 1066
     """
+
+    keys = ("prediction=text", "score", "start", "end", "no_answer?")
 
     text: str
     """As it is in the context; empty where there is no answer."""
@@ -47,22 +49,12 @@ class Answer:
     """After the last character."""
     score: float
     """The probability of this answer, or that there is none."""
-    no_answer: float = 0.0
-    """The probability that there is none."""
+    no_answer: float | None = None
+    """The probability that there is none; None of a model that always gives an answer."""
 
     @override
     def __str__(self) -> str:
         return self.text
-
-    def row(self) -> FoundAnswerRow:
-        """The same as plain data; text without characters where there is none."""
-        return {
-            "prediction": self.text,
-            "score": round(self.score, 6),
-            "start": self.start,
-            "end": self.end,
-            "no_answer": round(self.no_answer, 6),
-        }
 
 
 @dataclass(frozen=True)
@@ -74,9 +66,9 @@ class AnswerTokens:
     last: int
     """Its last token."""
     score: float
-    """As of `Answer`."""
+    """As of `FoundAnswer`."""
     no_answer: float
-    """As of `Answer`."""
+    """As of `FoundAnswer`."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +146,7 @@ class QuestionText(ColumnsText):
     ``text`` and ``answer_start``.
     """
 
-    answer_class = Answer
+    answer_class = FoundAnswer
     kind = "question"
     kinds = {  # noqa: RUF012  # a ClassVar of the base
         "question": PassageColumn,
@@ -303,18 +295,14 @@ class QuestionText(ColumnsText):
         return [AnswerTokens(*output) for output in outputs]
 
     @override
-    def completed(self, answer: AnswerTokens, row: Mapping[str, Any]) -> Answer:
+    def completed(self, answer: AnswerTokens, row: Mapping[str, Any]) -> FoundAnswer:
+        none = None if self.always_answers else answer.no_answer
         if answer.first < 0:
-            return Answer("", None, None, answer.score, answer.no_answer)
+            return FoundAnswer("", None, None, answer.score, none)
         text = text_of(row[self.context], self.context, 0)
         places = self._places(text)
         start, end = places[answer.first][0], places[answer.last][1]
-        return Answer(text[start:end], start, end, answer.score, answer.no_answer)
-
-    @override
-    def shown(self, row: dict[str, Any]) -> dict[str, Any]:
-        """Without the probability of no answer where there always is one."""
-        return {k: row[k] for k in row if k != "no_answer"} if self.always_answers else row
+        return FoundAnswer(text[start:end], start, end, answer.score, none)
 
 
 def _covering(places: Sequence[Place], start: int, end: int) -> tuple[int, int]:

@@ -7,20 +7,22 @@ import numpy as np
 from numpy.typing import ArrayLike
 from typing_extensions import override
 
-from textmill.text.answer_rows import RankedRow
+from textmill.text.answers import Answer
 from textmill.text.columns.token_ids import TextColumn
 from textmill.text.processors.column_processor import ColumnsText
 from textmill.text.processors.text_processor import text_processors
 
 
 @dataclass(frozen=True)
-class Ranked:
+class Ranked(Answer):
     """How well a document answers a query; ``str()`` writes it with four digits.
 
     Example:
         >>> print(Ranked(0.75), max([Ranked(0.5), Ranked(0.75)], key=lambda answer: answer.score))
         0.75 0.75
     """
+
+    keys = ("prediction=score", "negative_score=negative?")
 
     score: float
     """The cosine between the two, from -1 to 1: more is better."""
@@ -30,13 +32,6 @@ class Ranked:
     @override
     def __str__(self) -> str:
         return f"{self.score:.4g}"
-
-    def row(self) -> RankedRow:
-        """The same as plain data: the score, and in an evaluation that of the wrong document."""
-        row: RankedRow = {"prediction": round(self.score, 6)}
-        if self.negative is not None:
-            row["negative_score"] = round(self.negative, 6)
-        return row
 
 
 @text_processors.register("ranking")

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from typing_extensions import override
 
-from textmill.text.answer_rows import NumberRow
+from textmill.text.answers import Answer
 from textmill.text.columns.inputs import BESIDE_TEXT, TEXT_KINDS
 from textmill.text.columns.numbers import NumberColumn
 from textmill.text.columns.token_ids import TextColumn
@@ -16,7 +16,7 @@ from textmill.text.processors.text_processor import text_processors
 
 
 @dataclass(frozen=True)
-class Estimated:
+class Estimated(Answer):
     """The number of a text; ``str()`` writes it with four digits.
 
     Example:
@@ -24,16 +24,14 @@ class Estimated:
         3.8
     """
 
+    keys = ("prediction=number",)
+
     number: float
     """In the units of the training data."""
 
     @override
     def __str__(self) -> str:
         return f"{self.number:.4g}"
-
-    def row(self) -> NumberRow:
-        """The same as plain data: the number, in a prediction's place."""
-        return {"prediction": round(self.number, 6)}
 
 
 class NumberText(ColumnsText):

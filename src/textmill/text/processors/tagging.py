@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from typing_extensions import override
 
 from textmill.errors import DataError
-from textmill.text.answer_rows import MarkedRow, TaggedRow
+from textmill.text.answers import Answer, TaggedSpan
 from textmill.text.cells import Rows, of_one_row, words_in
 from textmill.text.columns.inputs import BESIDE_WORDS, WORD_KINDS
 from textmill.text.columns.labels import TagsColumn
@@ -20,41 +20,8 @@ from textmill.text.processors.column_processor import ColumnsText
 from textmill.text.processors.text_processor import Encoded, text_processors
 
 
-@dataclass(frozen=True, kw_only=True)
-class MarkedText:
-    """Base of what tags of words mark in a text; a subclass says what it is marked as."""
-
-    text: str
-    """As it is in the text."""
-    start: int
-    """The first character, from 0, in the text; in that of a list of words, one space is between
-    two."""
-    end: int
-    """After the last character."""
-    score: float
-    """The probability of its least certain tag."""
-
-    def row(self) -> MarkedRow:
-        """The same as plain data, for a predictions file.
-
-        Example:
-            >>> MarkedText(text="at 8", start=8, end=12, score=0.9).row()
-            {'text': 'at 8', 'start': 8, 'end': 12, 'score': 0.9}
-        """
-        score = round(self.score, 6)
-        return {"text": self.text, "start": self.start, "end": self.end, "score": score}
-
-
 @dataclass(frozen=True)
-class TaggedSpan(MarkedText):
-    """Neighbouring words of one kind, such as a name."""
-
-    kind: str
-    """What they are, as their labels say."""
-
-
-@dataclass(frozen=True)
-class Tagged:
+class Tagged(Answer):
     """Words with a label each; ``str()`` gives the labels.
 
     Example:
@@ -62,14 +29,16 @@ class Tagged:
         O B-person
     """
 
+    keys = ("prediction=__str__", "score", "scores", "spans?")
+
     tags: tuple[str, ...]
     """A label for each word."""
     scores: tuple[float, ...]
     """The probability of each."""
     words: tuple[str, ...] = ()
     """The words, as they are in the text."""
-    spans: tuple[TaggedSpan, ...] = ()
-    """What the tags mark, where they are of a scheme of spans."""
+    spans: tuple[TaggedSpan, ...] | None = None
+    """What the tags mark; None where they are of no scheme of spans."""
 
     @property
     def score(self) -> float:
@@ -79,15 +48,6 @@ class Tagged:
     @override
     def __str__(self) -> str:
         return " ".join(self.tags)
-
-    def row(self) -> TaggedRow:
-        """The same as plain data: the labels with their probabilities, and the spans."""
-        return {
-            "prediction": str(self),
-            "score": round(self.score, 6),
-            "scores": [round(score, 6) for score in self.scores],
-            "spans": [{"kind": span.kind, **span.row()} for span in self.spans],
-        }
 
 
 @dataclass(frozen=True)
@@ -189,10 +149,5 @@ class TaggingText(ColumnsText):
             start, end = places[first][0], places[after - 1][1]
             score = min(answer.scores[first:after])
             part = text[start:end]
-            spans.append(TaggedSpan(kind, text=part, start=start, end=end, score=score))
-        return Tagged(answer.tags, answer.scores, words, tuple(spans))
-
-    @override
-    def shown(self, row: dict[str, Any]) -> dict[str, Any]:
-        """Without spans where labels mark none."""
-        return row if self.scheme else {name: row[name] for name in row if name != "spans"}
+            spans.append(TaggedSpan(kind=kind, text=part, start=start, end=end, score=score))
+        return Tagged(answer.tags, answer.scores, words, tuple(spans) if self.scheme else None)

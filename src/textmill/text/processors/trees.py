@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from typing_extensions import override
 
 from textmill.errors import DataError
-from textmill.text.answer_rows import TreeRow
+from textmill.text.answers import Answer
 from textmill.text.cells import Rows, of_one_row, unlisted, words_in
 from textmill.text.columns.inputs import BESIDE_WORDS, WORD_KINDS
 from textmill.text.columns.trees import TreesColumn
@@ -20,13 +20,15 @@ from textmill.text.processors.text_processor import Encoded, text_processors
 
 
 @dataclass(frozen=True)
-class Parsed:
+class Parsed(Answer):
     """A sentence's tree; ``str()`` gives it in brackets.
 
     Example:
         >>> print(Parsed("[IN:CALL call ]", ("[IN:CALL",), (0.9,)))
         [IN:CALL call ]
     """
+
+    keys = ("prediction=tree", "score")
 
     tree: str
     """In brackets."""
@@ -43,10 +45,6 @@ class Parsed:
     @override
     def __str__(self) -> str:
         return self.tree
-
-    def row(self) -> TreeRow:
-        """The same as plain data."""
-        return {"prediction": self.tree, "score": round(self.score, 6)}
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,145 @@
+"""Answers: what is found in a row, as typed objects and as plain data."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache, reduce
+from operator import or_
+from types import NoneType, UnionType
+from typing import Any, ClassVar, NotRequired, Union, get_args, get_origin, get_type_hints
+
+from typing_extensions import TypedDict, override
+
+
+class Answer:
+    """Base of answers, which are frozen dataclasses: it says what they are as plain data.
+
+    That is what ``textmill predict --json`` writes and a server answers.
+    """
+
+    keys: ClassVar[tuple[str, ...]]
+    """The names of a row's values in order; ``name=attribute`` where an attribute or a method of
+    another name gives the value. A name with ``?`` behind is left out where the value is the
+    attribute's default, or None."""
+    required: ClassVar[frozenset[str] | None] = None
+    """Names that every row has; None: all but those with ``?``."""
+
+    def row(self) -> dict[str, Any]:
+        """The answer as plain data; numbers have six digits after the point."""
+        found = {}
+        for key, name, optional in _keys(type(self)):  # type: ignore[arg-type]
+            value = getattr(self, name)
+            value = value() if callable(value) else value
+            if not optional or value not in (None, getattr(type(self), name, None)):
+                found[key] = _plain(value)
+        return found
+
+
+@cache
+def _keys(kind: type[Answer]) -> list[tuple[str, str, bool]]:
+    """The name of each value, its attribute, and whether it may be left out."""
+    names = ((text.rstrip("?"), text.endswith("?")) for text in kind.keys)
+    return [
+        (key, name or key, opt) for text, opt in names for key, _, name in [text.partition("=")]
+    ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MarkedText(Answer):
+    """A part of a text.
+
+    Example:
+        >>> MarkedText(text="at 8", start=8, end=12, score=0.9).row()
+        {'text': 'at 8', 'start': 8, 'end': 12, 'score': 0.9}
+    """
+
+    keys: ClassVar[tuple[str, ...]] = ("text", "start", "end", "score")
+
+    text: str
+    """As it is in the text."""
+    start: int
+    """The first character, from 0; of a list of words, one space is between two."""
+    end: int
+    """After the last character."""
+    score: float
+    """The probability of its least certain word."""
+
+    @override
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaggedSpan(MarkedText):
+    """Neighbouring words of one kind, such as a name."""
+
+    keys: ClassVar[tuple[str, ...]] = ("kind", *MarkedText.keys)
+
+    kind: str
+    """What they are, as their labels say."""
+
+
+@dataclass(frozen=True)
+class Generated(Answer):
+    """A generated text; ``str()`` gives it."""
+
+    keys: ClassVar[tuple[str, ...]] = ("prediction=text", "score")
+
+    text: str
+    """The text."""
+    score: float
+    """Its log-probability (natural logarithm), divided by its length: higher is more certain."""
+
+    @override
+    def __str__(self) -> str:
+        return self.text
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Answer):
+        return value.row()
+    if isinstance(value, float):
+        return round(value, 6)
+    if isinstance(value, Mapping):
+        return {name: _plain(part) for name, part in value.items()}
+    return [_plain(part) for part in value] if isinstance(value, tuple | list) else value
+
+
+@cache
+def row_type(kind: Any) -> Any:
+    """The type of what an answer's method ``row`` gives, from which a server makes its schema.
+
+    Of an :class:`Answer` a TypedDict of its keys; of any other class what ``row`` is annotated to
+    give.
+    """
+    if not issubclass(kind, Answer):
+        return returned_type(kind.row)
+    hints, fields = get_type_hints(kind), dict[str, Any]()
+    for key, name, optional in _keys(kind):
+        member = getattr(kind, name, None)
+        method = member.fget if isinstance(member, property) else member
+        hint = get_type_hints(method)["return"] if callable(method) else hints[name]
+        if optional and get_origin(hint) in (Union, UnionType):
+            hint = reduce(or_, (part for part in get_args(hint) if part is not NoneType))
+        required = not optional if kind.required is None else key in kind.required
+        fields[key] = _plain_type(hint) if required else NotRequired[_plain_type(hint)]
+    made: Any = TypedDict(f"{kind.__name__}Row", fields)  # type: ignore[misc]  # named when it is made
+    made.__doc__ = str(kind.__doc__).partition("\n")[0].partition(";")[0].rstrip(".") + "."
+    return made
+
+
+def _plain_type(hint: Any) -> Any:
+    """The type of what :func:`_plain` makes of values of a type."""
+    origin, parts = get_origin(hint), [_plain_type(p) for p in get_args(hint) if p is not ...]
+    if origin in (Union, UnionType):
+        return reduce(or_, parts)
+    if origin is None:
+        return row_type(hint) if isinstance(hint, type) and issubclass(hint, Answer) else hint  # type: ignore[arg-type]
+    return dict[tuple(parts)] if issubclass(origin, Mapping) else list[parts[0]]  # type: ignore[misc, valid-type]
+
+
+def returned_type(method: Callable[..., Any]) -> Any:
+    """What a method is annotated to give; a mapping of anything where that is not known."""
+    try:
+        return get_type_hints(method).get("return", Mapping[str, Any])
+    except NameError:  # of a name that only type checkers know
+        return Mapping[str, Any]

@@ -114,10 +114,10 @@ def test_a_search_that_was_killed_goes_on_with_the_open_trial(tmp_path):
     assert third.take() is None
 
 
-def test_a_trial_that_a_kill_left_without_all_its_settings_gets_the_rest(tmp_path):
-    search = OptunaSearch(AXES, tmp_path, place_in(tmp_path), 1)
+def test_a_trial_that_a_kill_left_without_all_its_settings_is_over(tmp_path):
+    search = OptunaSearch(AXES, tmp_path, place_in(tmp_path), 2)
     search._study.study.ask().suggest_float("lr", 1e-5, 1e-2, log=True)
-    again = OptunaSearch(AXES, tmp_path, place_in(tmp_path), 1)
+    again = OptunaSearch(AXES, tmp_path, place_in(tmp_path), 2)
     assert len(again.take().chosen) == len(AXES)
     assert again.take() is None
 

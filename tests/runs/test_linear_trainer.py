@@ -249,5 +249,5 @@ def test_several_processes_are_refused():
 def test_lightning_is_refused():
     from textmill.interop.lightning import as_datamodule
 
-    with pytest.raises(UserError, match="solved in one step, by scikit-learn"):
+    with pytest.raises(UserError, match="by a loop of its own, LinearTrainer"):
         as_datamodule("classification/ngrams", ONE)

@@ -50,6 +50,7 @@ class OptunaSearch(Cells):
             folder,
             "grid",
             trials,
+            {axis.name: _space(optuna.distributions, axis) for axis in axes},
             lambda number: optuna.samplers.TPESampler(seed=number),
             what=COMMAND,
             pruner=optuna.pruners.MedianPruner(
@@ -57,6 +58,8 @@ class OptunaSearch(Cells):
             ),
         )
         for trial in self._study.trials:
+            if trial.params.keys() != {axis.name for axis in axes}:
+                continue  # it was killed while it was proposed
             cell = self._cell(self._study.live(trial.number))
             if trial.state.is_finished() and cell.state != "finished":
                 cell.state = "pruned" if trial.state.name == "PRUNED" else "failed"
@@ -64,8 +67,7 @@ class OptunaSearch(Cells):
 
     def _cell(self, trial: Any) -> Cell:
         """The cell of a trial; the one of before if its settings were proposed before."""
-        values = [_suggested(trial, axis) for axis in self.axes]
-        words = (f"{axis.name}={value}" for axis, value in zip(self.axes, values, strict=True))
+        words = (f"{axis.name}={_typed(trial.params[axis.name], axis)}" for axis in self.axes)
         placed = self.place(tuple(words))
         cell = next((cell for cell in self.cells if cell.folder == placed.folder), placed)
         if cell is placed:
@@ -135,13 +137,18 @@ def _of_valid(line: Mapping[str, Any]) -> dict[str, float]:
     return numbers(line, ()) if line.get("split") == "valid" else {}
 
 
-def _suggested(trial: Any, axis: Axis) -> str:
-    """What a study proposes for a setting, as it is typed: numbers to four digits."""
+def _space(distributions: Any, axis: Axis) -> Any:
+    """Optuna's distribution of a setting."""
     if axis.range is None:
-        return str(trial.suggest_categorical(axis.name, axis.values))
+        return distributions.CategoricalDistribution(axis.values)
     if axis.range == "int":
-        return str(trial.suggest_int(axis.name, *map(int, axis.values)))
+        return distributions.IntDistribution(*map(int, axis.values))
+    return distributions.FloatDistribution(*map(float, axis.values), log=axis.range == "log")
+
+
+def _typed(value: Any, axis: Axis) -> str:
+    """A proposed value as it is typed: numbers to four digits."""
+    if not isinstance(value, float):
+        return str(value)
     low, high = map(float, axis.values)
-    value = trial.suggest_float(axis.name, low, high, log=axis.range == "log")
-    short = f"{value:.4g}"
-    return short if low <= float(short) <= high else repr(value)
+    return f"{value:.4g}" if low <= float(f"{value:.4g}") <= high else repr(value)

@@ -1,6 +1,6 @@
 """An Optuna study in the folder of a search: its journal is all that the search knows."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ class Study:
         folder: Where the journal is; no other process may use it at the same time.
         name: That of the study in the journal.
         total: Trials in all, those of former starts included.
+        spaces: Optuna's distribution of each setting.
         sampler: Makes the sampler of a trial from its number.
         what: What needs Optuna, for the error if it is not installed.
         options: Of ``optuna.create_study``, such as ``direction``.
@@ -34,13 +35,14 @@ class Study:
         folder: Path,
         name: str,
         total: int,
+        spaces: Mapping[str, Any],
         sampler: Callable[[int], Any],
         *,
         what: str,
         **options: Any,
     ) -> None:
         self.optuna: Any = import_optuna(what)
-        self.total, self.sampler = total, sampler
+        self.total, self.spaces, self.sampler = total, spaces, sampler
         with JsonlLog(folder / JOURNAL):  # a half line that a kill left is cut off
             pass
         journal = self.optuna.storages.journal
@@ -48,13 +50,23 @@ class Study:
         self.study = self.optuna.create_study(
             storage=journal.JournalStorage(backend), study_name=name, load_if_exists=True, **options
         )
-        self._open = [trial.number for trial in self.trials if not trial.state.is_finished()]
+        self._open = []
+        for trial in self.trials:
+            if not trial.state.is_finished() and trial.params.keys() == spaces.keys():
+                self._open.append(trial.number)
+            elif not trial.state.is_finished():  # killed while it was proposed
+                self.tell(trial.number, state="FAIL")
 
     @property
     def trials(self) -> list[Any]:
         """All trials so far, as Optuna's ``FrozenTrial``."""
         found: list[Any] = self.study.get_trials(deepcopy=False)
         return found
+
+    @property
+    def failed(self) -> int:
+        """How many trials failed; they are not made again."""
+        return sum(trial.state.name == "FAIL" for trial in self.trials)
 
     def take(self) -> Any | None:
         """The next trial: an interrupted one, else a new one; None if there are ``total``."""
@@ -64,11 +76,10 @@ class Study:
         if number >= self.total:
             return None
         self.study.sampler = self.sampler(number)
-        return self.study.ask()
+        return self.study.ask(dict(self.spaces))
 
     def live(self, number: int) -> Any:
-        """Optuna's ``Trial`` of a number; it suggests again what it has suggested before."""
-        self.study.sampler = self.sampler(number)
+        """Optuna's ``Trial`` of a number."""
         return self.optuna.trial.Trial(self.study, self.trials[number]._trial_id)
 
     def tell(self, number: int, value: float | None = None, *, state: str = "COMPLETE") -> None:
@@ -78,7 +89,6 @@ class Study:
         except RuntimeError:  # of a sampler that has proposed all there is, and would stop a loop
             if not self.trials[number].state.is_finished():
                 raise
-            self.total = len(self.trials)
 
 
 def import_optuna(what: str) -> Any:

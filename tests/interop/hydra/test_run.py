@@ -13,8 +13,8 @@ from tests.interop.project import FILES, write_project
 from tests.warm_textmill import warm_programs
 from textmill.errors import MissingExtraError, RunStoppedError, UserError
 from textmill.interop.hydra.config import ConfigError
-from textmill.interop.hydra.targets import importable
-from textmill.interop.lightning.older_names import older_names
+from textmill.interop.hydra.run import importable
+from textmill.interop.lightning.package import older_name
 from textmill.run_folder.folder import RunFolder
 from textmill.runtime.jsonl_log import read_lines
 
@@ -37,7 +37,7 @@ def by_hand(project, epochs):
     """The same training as a person writes it who knows Lightning alone."""
     from lightning.pytorch import Trainer, seed_everything
 
-    with importable(project), older_names():
+    with importable(project), older_name():
         from src.datamodules.toy_datamodule import ToyDataModule
         from src.models.components.net import Net
         from src.models.toy_module import ToyModule
@@ -140,58 +140,19 @@ WITH_STOP = ["callbacks=default", "+callbacks.stop._target_=src.stops.Stops"]
 
 
 @pytest.mark.parametrize("limit", ["trainer.max_epochs=4", "+trainer.max_steps=14"])
-@pytest.mark.parametrize("at", [1, 10])
-def test_a_run_that_is_stopped_in_an_epoch_goes_on_bit_for_bit(train, project, limit, at):
+def test_a_run_that_is_stopped_goes_on_from_the_end_of_an_epoch(train, project, limit):
     (project / "src/stops.py").write_text(STOPPING)
-    words = [*WITH_STOP, f"+callbacks.stop.at={at}", limit]
+    words = [*WITH_STOP, "+callbacks.stop.at=10", limit]
     (project / "stopped").write_text("never")
     whole = train(*words, run_dir="whole")
     (project / "stopped").unlink()
-    with pytest.raises(RunStoppedError, match=f"at step {at + 1}; everything is sav") as stopped:
+    with pytest.raises(RunStoppedError, match=r"goes on from step 8, the end of") as stopped:
         train(*words)
     assert stopped.value.exit_code == 128 + signal.SIGINT
     gone_on = train(*words)
     assert same(weights(gone_on), weights(whole))
     assert gone_on.result == whole.result
-    assert [n for n in lines(gone_on) if not averaged(n)] == [
-        n for n in lines(whole) if not averaged(n)
-    ]
-
-
-def averaged(line):
-    """Means over an epoch: of one that was interrupted, over the rest of it."""
-    return line["split"] == "train" and "loss_epoch" in line
-
-
-ENDLESS = """
-from src.datamodules.toy_datamodule import ToyDataModule
-from torch.utils.data import DataLoader, IterableDataset
-
-class Rows(IterableDataset):
-    def __init__(self, rows):
-        self.rows = rows
-
-    def __iter__(self):
-        return iter(self.rows)
-
-class Streaming(ToyDataModule):
-    def train_dataloader(self):
-        return DataLoader(Rows(self.set), 8)
-"""
-
-
-def test_data_without_a_length_go_on_from_the_end_of_an_epoch(train, project):
-    (project / "src/stops.py").write_text(STOPPING)
-    (project / "src/streams.py").write_text(ENDLESS)
-    words = [*WITH_STOP, "+callbacks.stop.at=6", "datamodule._target_=src.streams.Streaming"]
-    with pytest.raises(RunStoppedError, match="goes on from step 4, where it was saved last"):
-        train(*words)
-    gone_on = train(*words)
-    whole = train(*words, run_dir="whole")
-    assert same(weights(gone_on), weights(whole))
-    epochs = [(line["step"], line["epoch"]) for line in lines(whole) if line["split"] == "valid"]
-    assert epochs == [(4, 1.0), (8, 2.0), (12, 3.0), (16, 4.0)]
-    assert {line["epoch"] for line in lines(whole) if line["split"] == "test"} <= {4.0}
+    assert lines(gone_on) == lines(whole)
 
 
 def test_a_killed_process_goes_on_by_the_same_command(train, project):
@@ -210,58 +171,6 @@ def test_a_killed_process_goes_on_by_the_same_command(train, project):
     saved = json.loads((folder / "run.json").read_text())
     assert saved["finished"]
     assert len(saved["starts"]) == 2
-
-
-KILLING = """
-import os, signal
-from lightning.pytorch import Callback
-
-class Kills(Callback):
-    def __init__(self):
-        self.calls = 0
-
-    def moment(self, *args):
-        self.calls += 1
-        left = open("moments").read().split()
-        if left and self.calls == int(left[0]):
-            open("moments", "w").write(" ".join(left[1:]))
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    on_train_batch_start = on_train_batch_end = on_validation_batch_end = moment
-    on_save_checkpoint = on_train_epoch_end = on_train_end = on_test_batch_end = moment
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(1500)
-def test_killed_at_many_moments_it_ends_as_if_it_had_not_been(train, project):
-    (project / "src/kills.py").write_text(KILLING)
-    words = ["callbacks=default", "+callbacks.kill._target_=src.kills.Kills"]
-    moments = project / "moments"
-    moments.write_text("")
-    whole = train(*words, run_dir="whole")
-    moments.write_text("2 7 14 17 5 21")
-    command = [
-        sys.executable,
-        "-m",
-        "textmill",
-        "train",
-        "--hydra",
-        "configs/",
-        "train.yaml",
-        *words,
-    ]
-    code, starts = -signal.SIGKILL, 0
-    while code == -signal.SIGKILL:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ)
-        code, starts = done.returncode, starts + 1
-    assert code == 0, done.stderr
-    assert starts == 7
-    folder = Path(done.stdout.split("run: ")[1].strip())
-    found = load_file(folder / "checkpoints/step-00000016/model.safetensors")
-    assert same(found, weights(whole))
-    written = [*read_lines(folder / "metrics.jsonl")]
-    assert [{k: v for k, v in n.items() if k != "time"} for n in written] == lines(whole)
 
 
 @pytest.mark.slow
@@ -297,89 +206,40 @@ def test_early_stopping_is_remembered(train):
     assert train(*words).result == info["result"]
 
 
-def test_problems_are_told_with_file_and_key_before_anything_is_built(train, project):
-    (project / "configs/model/toy.yaml").write_text(
-        "_target_: src.models.toy_module.ToyModul\nlr: ${paths.data_dri}\nmodel:\n"
-        "  _target_: src.models.components.net.Net\n  hiden: 3\n"
-    )
-    with pytest.raises(ConfigError) as error:
-        train()
-    assert "configs/model/toy.yaml:2:5: model.lr: ${paths.data_dri}: there is no" in str(
-        error.value
-    )
-    assert "Did you mean 'paths.data_dir'?" in str(error.value)
-    with pytest.raises(ConfigError) as error:
-        train("model.lr=0.1")
-    assert str(error.value).startswith("2 problems in the config train; nothing was run.")
-    said = "configs/model/toy.yaml:1:11: model._target_: src.models.toy_module has no 'ToyModul'."
-    assert f"{said} Did you mean 'ToyModule'?" in str(error.value)
-    assert "configs/model/toy.yaml:5:10: model.model.hiden: " in str(error.value)
-    assert "Did you mean 'hidden'? It takes: hidden=8, dropout=0.2." in str(error.value)
-    assert not (project / "runs").exists()
-
-
 @pytest.mark.parametrize(
     ("word", "said"),
     [
-        ("trainer=cpux", "there is no config 'trainer/cpux': the group trainer has cpu."),
-        ("model.lrr=1", "Did you mean 'model.lr'?"),
-        ("model.lr", "Wanted name=value; +name=value adds a setting, ~name leaves one out."),
-        ("callbacks=null", "(default). To leave it out: ~callbacks"),
-        ("trainer=5", "command line: trainer=5: trainer: wanted one of the group's configs (cpu)"),
-        ("model.lr=???", "model.lr is ???, which is to be given"),
-        ("trainer._target_=pytorch_lightning.Trainr", "Did you mean 'Trainer'?"),
-        ("model._target_=sre.models.x.Y", "there is no module 'sre'"),
-        ("datamodule._target_=src.models.toy_module.ToyModule", "needs model"),
+        ("trainer=cpux", "Could not find 'trainer/cpux'"),
+        ("model.lrr=1", "Could not override 'model.lrr'"),
+        ("model.lr", "missing EQUAL at '<EOF>'"),
+        ("model.lr=???", "Missing mandatory value"),
+        ("model.lr=${paths.dta}", "Interpolation key 'paths.dta' not found\n  full_key: model.lr"),
+        ("model._target_=sre.models.x.Y", "model._target_=sre.models.x.Y: ModuleNotFoundError"),
+        ("model._target_=src.models.toy_module.X", "has no attribute 'X'"),
+        ("datamodule._target_=src.models.toy_module.ToyModule", "argument 'train_batch_size'"),
+        ("~model", "no section model with a _target_"),
     ],
 )
-def test_a_wrong_word_is_told_with_what_there_is(train, word, said):
+def test_a_wrong_word_leaves_nothing(train, project, word, said):
     with pytest.raises(ConfigError, match=r"nothing was run") as error:
         train(word)
     assert said in str(error.value)
-
-
-def test_the_nearest_name_is_of_the_configs_that_are_chosen(train, project):
-    (project / "configs/model/other.yaml").write_text("lrate: 1\nlearning: 2\n")
-    with pytest.raises(ConfigError) as error:
-        train("model.lrat=1")
-    assert "Did you mean 'model.lr'?" in str(error.value)
-    with pytest.raises(ConfigError) as error:
-        train("model=other", "model.lrat=1")
-    assert "Did you mean 'model.lrate'?" in str(error.value)
-
-
-def test_an_accelerator_that_is_not_here_and_a_file_that_is_no_python_are_told(train, project):
-    if not torch.cuda.is_available():
-        with pytest.raises(ConfigError, match=r"trainer\.accelerator: there is no cuda here"):
-            train("trainer.accelerator=cuda")
-        gpu = project / "configs/trainer/gpu.yaml"
-        gpu.write_text("defaults:\n  - cpu\n\naccelerator: cuda\n")
-        with pytest.raises(ConfigError, match=r"trainer/gpu\.yaml:4:14: trainer\.accelerator"):
-            train("trainer=gpu")
-    (project / "src/models/toy_module.py").write_text("x = 1\ndef y(:\n")
-    with pytest.raises(ConfigError, match=r"failed \(.*toy_module\.py:2\): SyntaxError"):
-        train()
     assert not (project / "runs").exists()
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["+trainer.fooo=1"], "has no 'fooo'"),
+        (["+trainer.fooo=1"], "unexpected keyword argument 'fooo'"),
         (["+ckpt_path=none.ckpt"], "none.ckpt: there is no such checkpoint"),
         (
             ["trainer.resume_from_checkpoint=configs/train.yaml"],
             "train.yaml is a file, as Lightning",
         ),
-        (["trainer.accelerator=cpux"], "trainer cannot be built: .*accelerator"),
-        (["+trainer.precision=17"], "trainer cannot be built: .*17"),
-        (["trainer.max_epochs=-7"], "trainer cannot be built: .*max_epochs"),
+        (["trainer.accelerator=cpux"], "cpux"),
         (["+model.optimizer=1"], "not callable"),
         (["+trainer.val_check_interval=1000"], "val_check_interval"),
-        (
-            ["callbacks=default", "callbacks.early_stopping.mode=up"],
-            "early_stopping cannot be built",
-        ),
+        (["callbacks=default", "callbacks.early_stopping.mode=up"], "EarlyStopping"),
     ],
 )
 def test_a_start_that_fails_does_not_hinder_the_next(train, project, words, said):
@@ -399,20 +259,9 @@ def test_a_start_that_fails_does_not_hinder_the_next(train, project, words, said
         assert RunFolder(folder).info["length"]["max_epochs"] == 3
 
 
-def test_a_value_that_callbacks_monitor_and_nobody_logs_is_named_with_what_to_do(train):
-    with pytest.raises(UserError) as error:
+def test_a_value_that_callbacks_monitor_and_nobody_logs_is_named(train):
+    with pytest.raises(UserError, match=r"^Lightning cannot train this: .*val/los.*val/loss"):
         train("callbacks=default", "callbacks.early_stopping.monitor=val/los")
-    assert str(error.value).startswith(
-        "callbacks monitor val/los, which the module does not log. In its validation_step: "
-        "self.log('val/los', ...); a loss may be returned instead. Or leave the callbacks out: "
-        "~callbacks. It logs: "
-    )
-    assert "val/loss" in str(error.value)
-
-
-def test_another_refusal_of_a_callback_is_no_fault_of_the_project(train):
-    with pytest.raises(UserError, match=r"^Lightning cannot train this: Early stopping .*train/x"):
-        train("callbacks=default", "callbacks.early_stopping.monitor=train/x")
 
 
 SILENT = FILES["src/models/toy_module.py"].replace(
@@ -421,41 +270,22 @@ SILENT = FILES["src/models/toy_module.py"].replace(
 
 
 def test_a_mended_module_takes_the_folder_of_a_run_that_was_refused(train, project, caplog):
-    """And what validation_step returns is the loss that the template's callbacks monitor."""
     caplog.set_level("INFO", "textmill")
     write_project(project, toy_module=SILENT)
-    words = ["callbacks=default", "trainer.max_epochs=3"]
-    with pytest.raises(UserError, match=r"which the module does not log\..*It logs: nothing\."):
+    words = ["callbacks=default", "trainer.max_epochs=1"]
+    with pytest.raises(UserError, match="val/loss"):
         train(*words, run_dir="run")
-    assert RunFolder(Path("run")).info["failed"].startswith("callbacks monitor val/loss")
-    unloaded()
-    returned = SILENT.replace('self.step(batch, "val")', 'return self.step(batch, "val")')
-    write_project(project, toy_module=returned)
-    run = train(*words, run_dir="run")
-    assert run.folder == Path("run")
-    assert "run: the run that began here saved nothing, and gives way." in caplog.messages
-    valid = [line["loss"] for line in lines(run) if line["split"] == "valid"]
-    assert len(valid) == len(set(valid)) == 3
-    assert run.result["best"]["loss"] == pytest.approx(min(valid))
+    assert "val/loss" in RunFolder(Path("run")).info["failed"]
     unloaded()
     write_project(project)
-    with pytest.raises(UserError, match="run holds another run"):
-        train(*words, run_dir="run")
+    assert train(*words, run_dir="run").folder == Path("run")
+    assert "run: the run that began here saved nothing, and gives way." in caplog.messages
 
 
 def unloaded():
     """Forgets the project's modules, as another process has none of them."""
     for name in [name for name in sys.modules if name.split(".")[0] == "src"]:
         del sys.modules[name]
-
-
-def test_yaml_that_grows_or_names_code_is_refused_unread(train, project):
-    (project / "configs/bomb.yaml").write_text("a: &a [1, 2]\nb: [*a, *a]\n")
-    (project / "configs/code.yaml").write_text("a: !!python/object/apply:os.system [ls]\n")
-    with pytest.raises(ConfigError) as error:
-        train()
-    assert "bomb.yaml:1:4: '&a': anchors and aliases are not read here" in str(error.value)
-    assert "code.yaml:1:4: the tag" in str(error.value)
 
 
 def test_what_is_no_data_is_refused_by_its_key_before_the_first_step(train, project):
@@ -466,14 +296,6 @@ def test_what_is_no_data_is_refused_by_its_key_before_the_first_step(train, proj
     with pytest.raises(Exception, match=r"callbacks\.Odd\.seen' is a set, which is not saved"):
         train("+callbacks.odd._target_=src.odd.Odd")
     assert not [*project.glob("runs/toy/*/checkpoints/step*")]
-
-
-def test_older_arguments_of_the_trainer_are_understood(train, caplog):
-    caplog.set_level("INFO", "textmill")
-    run = train("+trainer.gpus=0", "~trainer.accelerator", "~trainer.devices",
-                "+trainer.progress_bar_refresh_rate=0", "trainer.max_epochs=1")  # fmt: skip
-    assert run.result["steps"] == 4
-    assert "trainer.gpus=0: accelerator=cpu devices=1" in caplog.text
 
 
 def test_a_partial_optimizer_of_the_config_is_used_and_described(train):

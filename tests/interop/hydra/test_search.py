@@ -1,9 +1,9 @@
 import json
+import re
 
 import pytest
 
 from textmill.errors import UserError
-from textmill.interop.hydra.config import ConfigError
 from textmill.run_folder.folder import RunFolder
 from textmill.runtime.jsonl_log import read_lines
 
@@ -47,11 +47,11 @@ def test_a_trial_that_was_interrupted_goes_on(train, project, monkeypatch):
 
     fit, calls = lightning_fit.fit, []
 
-    def stopping(described, *, extend, begins):
-        calls.append(described.settings["model"]["lr"])
+    def stopping(run, folder, settings, *, extend, begins):
+        calls.append(settings["model"]["lr"])
         if len(calls) == 2:
             raise RunStoppedError(2, "stopped")
-        return fit(described, extend=extend, begins=begins)
+        return fit(run, folder, settings, extend=extend, begins=begins)
 
     monkeypatch.setattr(lightning_fit, "fit", stopping)
     with pytest.raises(RunStoppedError):
@@ -73,62 +73,46 @@ def test_each_combination_is_a_run(train, capsys):
     }
 
 
-def test_what_cannot_be_searched_is_said(train):
-    with pytest.raises(UserError, match="has no end of values"):
-        train("model.lr=interval(0.1,0.2)", multirun=True)
-    with pytest.raises(ConfigError, match=r"model\.lr: .* has no value"):
-        train("model.lr=range(5,1)", multirun=True)
-    with pytest.raises(ConfigError, match="nothing is searched"):
-        train(multirun=True)
-    with pytest.raises(UserError, match=r"has logged no such value\. Did you mean 'valid/loss'"):
-        train(*SEARCH, "optimized_metric=val/lss")
-    with pytest.raises(UserError, match="optimized_metric: wanted the value"):
-        train(*SEARCH, "optimized_metric=null")
-
-
 @pytest.mark.parametrize(
-    ("word", "said"),
+    ("words", "said"),
     [
-        ("hydra.sweeper.n_trials=abc", "wanted a number of runs from 1, found 'abc'"),
-        ("hydra.sweeper.n_trials=0", "wanted a number of runs from 1, found 0"),
-        ("hydra.sweeper.direction=up", "wanted minimize or maximize, found 'up'"),
-        ("hydra.sweeper.n_trials=${trails}", "there is no 'trails'"),
-        ("+hydra.sweeper.params.seed={type: int, low: 1}", "of the type int needs high"),
-        ("+hydra.sweeper.params.seed={type: foo, low: 1, high: 2}", "found 'foo'"),
-        (
-            "+hydra.sweeper.params.seed={type: categorical, choices: []}",
-            "categorical needs choices",
-        ),
-        ("hydra.sweeper.params=3", "wanted values by name, found 3"),
-        ("hydra.sweeper.storage='sqlite:///a.db'", "found 'sqlite:///a.db': what a study knows is"),
-        ("hydra.sweeper.custom_search_space=src.x.y", "found 'src.x.y': a space that code makes"),
-        ("hydra.sweeper.max_failure_rate=2", "wanted a share of the runs from 0 to 1, found 2"),
-        ("+hydra.sweeper.n_trails=2", "has no 'n_trails'. Did you mean 'n_trials'?"),
-        ("hydra.sweeper.sampler.seed=abc", "wanted a whole number, found 'abc'"),
+        (["model.lr=interval(0.1,0.2)"], "has no end of values"),
+        (["model.lr=range(5,1)"], "nothing is searched"),
+        ([], "nothing is searched"),
+        ([*SEARCH, "optimized_metric=null"], "optimized_metric: wanted the value"),
+        ([*SEARCH, "hydra.sweeper.n_trials=abc"], "n_trials=abc"),
+        ([*SEARCH, "hydra.sweeper.direction=up"], "up"),
+        ([*SEARCH, "hydra.sweeper.n_trials=${trails}"], "'trails' not found"),
+        ([*SEARCH, "hydra.sweeper.sampler._target_=optuna.samplers.TPESamplr"], "TPESamplr"),
+        ([*SEARCH, "+hydra.sweeper.params.model.lrr='choice(1,2)'"], "lrr"),
+        (["model.lrr=1,2"], "lrr"),
     ],
 )
-def test_settings_of_the_sweeper_that_can_be_no_search_are_told_at_once(train, project, word, said):
-    with pytest.raises(ConfigError) as error:
-        train(*SEARCH, word)
-    assert said in str(error.value)
-    assert not (project / "runs").exists()
+def test_a_search_that_cannot_be_leaves_nothing(train, project, words, said):
+    with pytest.raises(UserError, match=re.escape(said)):
+        train(*words, multirun=True)
+    assert not [*project.glob("runs/toy/*")]
 
 
-def test_a_study_has_its_name_and_a_place_of_its_own_and_jobs_are_told(train, caplog):
-    caplog.set_level("INFO", "textmill")
-    first = train(*SEARCH, "hydra.sweeper.n_trials=1")
-    assert "n_jobs" not in caplog.text
-    named = train(
-        *SEARCH,
-        "hydra.sweeper.n_trials=1",
-        "hydra.sweeper.study_name=mine",
-        "hydra.sweeper.n_jobs=4",
-    )
-    assert "hydra.sweeper.n_jobs=4: of no effect here" in caplog.text
+def test_a_value_that_was_not_logged_is_named(train):
+    with pytest.raises(UserError, match=r"has logged no such value\. Did you mean 'valid/loss'"):
+        train(*SEARCH, "optimized_metric=val/lss")
+
+
+def test_a_search_by_a_grid_tries_each_combination_once(train):
+    grid = ["hydra.sweeper.sampler._target_=optuna.samplers.GridSampler"]
+    grid += ["~hydra.sweeper.sampler.n_startup_trials", "hydra.sweeper.n_trials=9"]
+    grid += ["hydra.sweeper.params={model.lr: 'choice(0.1,0.2)'}"]
+    found = trials(train(*SEARCH, *grid))
+    assert len({tuple(words) for words in found.values()}) == len(found) == 4
+    assert trials(train(*SEARCH, *grid)) == found  # all were tried: nothing is tried again
+
+
+def test_settings_of_the_sweeper_name_others_and_a_study_has_a_place_of_its_own(train, caplog):
+    words = [*SEARCH, "+trials=1", "hydra.sweeper.n_trials=${trials}"]
+    first, named = train(*words), train(*words, "hydra.sweeper.study_name=mine")
+    assert [*trials(first)] == ["000"]
     assert named.folder.parent != first.folder.parent
-    for run, name in ((first, "hydra"), (named, "mine")):
-        journal = run.folder.parent / "trials.jsonl"
-        assert f'"study_name":"{name}"' in journal.read_text()
 
 
 FAILING = """
@@ -160,28 +144,3 @@ def test_trials_may_fail_as_often_as_is_allowed(train, project, caplog):
     words[-1] = "hydra.sweeper.max_failure_rate=1"
     with pytest.raises(UserError, match="each of the 2 trials failed"):
         train(*words, "hydra.sweeper.study_name=third", "hydra.sweeper.n_trials=2")
-
-
-def test_a_name_that_is_searched_and_not_there_leaves_nothing(train, project):
-    config = project / "configs/hparams_search/optuna.yaml"
-    written = config.read_text()
-    config.write_text(written.replace("model.lr:", "model.lrr:"))
-    with pytest.raises(ConfigError, match=r"model\.lrr'\. .* Did you mean 'model\.lr'"):
-        train(*SEARCH)
-    config.write_text(written + "      model.lrr: {type: categorical, choices: [1, 2]}\n")
-    with pytest.raises(ConfigError, match=r"Did you mean 'model\.lr'"):
-        train(*SEARCH)
-    with pytest.raises(ConfigError, match=r"model\.lrr=1: .* Did you mean 'model\.lr'"):
-        train("model.lrr=1,2", multirun=True)
-    assert not [*project.glob("runs/toy/*")]
-
-
-def test_a_sampler_that_is_none_leaves_nothing(train, project):
-    with pytest.raises(UserError, match="has no 'TPESamplr'"):
-        train(*SEARCH, "hydra.sweeper.sampler._target_=optuna.samplers.TPESamplr")
-    assert not [*project.glob("runs/toy/*")]
-
-
-def test_settings_of_the_sweeper_may_name_others(train):
-    run = train(*SEARCH, "+trials=1", "hydra.sweeper.n_trials=${trials}")
-    assert [*trials(run)] == ["000"]

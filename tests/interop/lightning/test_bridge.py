@@ -1,7 +1,6 @@
 """Tasks of textmill under Lightning's Trainer: accumulation, schedules, resuming, saving."""
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -18,8 +17,6 @@ from textmill.interop.lightning import as_datamodule, as_module, as_trainer
 from textmill.models import fast
 from textmill.models.fast import Fast
 from textmill.recipes import registries
-from textmill.training import SGD, Constant
-from textmill.training.trainer_config import TrainerConfig
 
 NAME = "classification/docnn/local"
 TRANSFORMER = "classification/transformer/local"
@@ -163,20 +160,6 @@ def test_textmills_loop_goes_on_with_what_lightning_began(steps):
     assert different(weights("run"), weights("saved")) == []
 
 
-def test_a_task_alone_is_trained_with_the_default_optimizer():
-    data = as_datamodule(NAME, WORDS)
-    settings = TrainerConfig(clip_norm=0.5, seed=7)
-    task = textmill.create_task(NAME, WORDS)
-    module = as_module(
-        task, optimizer=SGD.Config(lr=0.1), lr_scheduler=Constant.Config(), settings=settings
-    )
-    before = weights(module)
-    as_trainer(data, enable_checkpointing=False, **SILENT).fit(module, data)
-    assert len(different(before, weights(module))) == len(before)
-    with pytest.raises(UserError, match="made of a Task alone"):
-        module.save_run("saved")
-
-
 def test_the_best_weights_are_kept_and_patience_stops():
     data = as_datamodule(NAME, [*WORDS, "trainer.selection.patience=1", "optimizer.lr=1e-9"])
     trainer = as_trainer(data, **SILENT)
@@ -246,25 +229,6 @@ def test_other_things_are_told_what_belongs_there():
     trainer = as_trainer(data, enable_checkpointing=False, **SILENT)
     with pytest.raises(UserError, match="as_datamodule"):
         trainer.validate(as_module(data), [[1]], verbose=False)
-    with pytest.raises(UserError, match="settings of a recipe are its own"):
-        as_module(data, settings=TrainerConfig())
-
-
-@pytest.mark.slow
-def test_the_older_package_is_taken_where_it_is_imported():
-    code = f"""
-import warnings
-warnings.simplefilter("ignore")
-import pytorch_lightning as pl
-from textmill.interop.lightning import as_datamodule, as_module
-data = as_datamodule({NAME!r}, {WORDS!r})
-module = as_module(data)
-pl.Trainer(max_steps=2, enable_checkpointing=False, **{SILENT!r}).fit(module, data)
-print(isinstance(module, pl.LightningModule), module.trainer.global_step)
-"""
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
-    assert done.stdout.splitlines()[-1:] == ["True 2"], done.stderr
 
 
 def test_without_lightning_the_extra_is_named(monkeypatch):

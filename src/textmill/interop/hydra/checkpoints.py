@@ -1,11 +1,13 @@
-"""Checkpoints of Lightning's Trainer as textmill writes them: safetensors and JSON, no pickle."""
+"""Checkpoints of Lightning's Trainer: safetensors and JSON, no pickle; and going on from them."""
 
-import logging
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
 from lightning.fabric.plugins import CheckpointIO
+from lightning.pytorch import Callback, LightningModule, Trainer
 from typing_extensions import override
 
 from textmill.checkpoint.layout import CHECKPOINTS, folder_name, is_checkpoint, is_folder_name
@@ -14,13 +16,12 @@ from textmill.checkpoint.parts import plain_parts, read_part
 from textmill.checkpoint.store import Checkpoints
 from textmill.checkpoint.writing import split_parts, write_checkpoint
 from textmill.errors import CheckpointError
+from textmill.interop.hydra.reporting import place_of
+from textmill.metrics.reporters import Reporters, RunInfo
 from textmill.runtime.files import make_folder, remove_folder
-
-LOG = logging.getLogger("textmill")
-HYPER = ("hyper_parameters", "datamodule_hyper_parameters")
-"""What ``save_hyperparameters`` keeps of the module and of the data: a record for a reader."""
-TYPES = ("hparams_type",)
-"""A class, which JSON has not; a dictionary is one when it is read."""
+from textmill.runtime.seeds import HostRandom
+from textmill.runtime.signals import StopSignals
+from textmill.training.progress import stopped
 
 
 class _State:
@@ -30,30 +31,24 @@ class _State:
         self._state = state
 
     def state_dict(self) -> Mapping[str, Any]:
-        """It."""
         return self._state
 
     def load_state_dict(self, state: Any, /) -> None:
-        """Nothing: whoever reads a checkpoint takes what it returns."""
+        """Does nothing: whoever reads a checkpoint takes what it returns."""
 
 
 class FolderCheckpointIO(CheckpointIO):
     """Writes each checkpoint of a Trainer as a folder: tensors in safetensors, the rest in JSON.
 
-    Those called ``step-00000100`` in ``checkpoints`` are the run's own: the newest stays, the run
-    goes on from it, and ``last.json`` points to it. All others, such as those of a
-    ``ModelCheckpoint``, are where they were asked for, ``best.ckpt`` being a folder.
-
-    Args:
-        run: The run folder.
-        writes: Whether this process writes.
+    Those called ``step-00000100`` in ``checkpoints`` are the run's own: the newest stays, and the
+    run goes on from it. All others, such as those of a ``ModelCheckpoint``, are where they were
+    asked for, ``best.ckpt`` being a folder.
     """
 
     def __init__(self, run: Path, *, writes: bool = True) -> None:
         self.store = Checkpoints(run / CHECKPOINTS, keep=1, writes=writes)
         self.only_tries = False
         """Whether a save only finds out if all could be saved."""
-        self._told: set[str] = set()
 
     def own_path(self, step: int) -> Path:
         """Where the run's own checkpoint of a step is."""
@@ -96,36 +91,29 @@ class FolderCheckpointIO(CheckpointIO):
                 remove_folder(place)
 
     def _parts(self, checkpoint: Mapping[str, Any]) -> dict[str, _State]:
-        rest = {name: value for name, value in checkpoint.items() if name not in TYPES}
-        for name in HYPER:
+        rest = {name: value for name, value in checkpoint.items() if name != "hparams_type"}
+        for name in ("hyper_parameters", "datamodule_hyper_parameters"):
             if name in rest:
-                rest[name] = self._described(rest[name], name)
+                rest[name] = _described(rest[name])
         parts = {"model": _State(rest.pop("state_dict"))}
         if "optimizer_states" in rest:
             parts["optimizer"] = _State({"states": rest.pop("optimizer_states")})
         return {**parts, "trainer": _State(rest)}
 
-    def _described(self, value: Any, path: str) -> Any:
-        """Hyper-parameters as data; an object is what it shows, which is said once."""
-        if value is None or isinstance(value, bool | int | float | str):
-            return value
-        if isinstance(value, Mapping):
-            return {str(k): self._described(v, f"{path}.{k}") for k, v in value.items()}
-        if isinstance(value, list | tuple) or type(value).__name__ == "ListConfig":
-            return [self._described(item, f"{path}.{n}") for n, item in enumerate(value)]
-        if not isinstance(value, Path) and path not in self._told:
-            self._told.add(path)
-            LOG.info("%s is no data: checkpoints keep what it shows.", path)
-        return str(value)[:1000]
+
+def _described(value: Any) -> Any:
+    """Hyper-parameters as data, a record for a reader; of an object its text."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, Mapping):
+        return {str(name): _described(each) for name, each in value.items()}
+    if isinstance(value, list | tuple) or type(value).__name__ == "ListConfig":
+        return [_described(each) for each in value]
+    return str(value)[:1000]
 
 
 def refuse_no_checkpoint(path: Path) -> None:
-    """Refuses what is not there, and what is no folder.
-
-    Raises:
-        CheckpointError: It is so. A file of Lightning's own is a pickle, which may execute
-            anything, and is not read.
-    """
+    """Refuses what is not there, and a file: Lightning's own are pickles."""
     if not path.exists():
         raise CheckpointError(f"{path}: there is no such checkpoint. Wanted the folder of one.")
     if path.is_file():
@@ -136,11 +124,7 @@ def refuse_no_checkpoint(path: Path) -> None:
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:
-    """A checkpoint that :class:`FolderCheckpointIO` wrote, verified, as Lightning has it.
-
-    Raises:
-        CheckpointError: It is none, or a byte is not as it was saved.
-    """
+    """A checkpoint that :class:`FolderCheckpointIO` wrote, verified, as Lightning has it."""
     refuse_no_checkpoint(path)
     try:
         manifest = Manifest.read(path)
@@ -156,3 +140,149 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     if "optimizer" in parts:
         found["optimizer_states"] = parts["optimizer"]["states"]
     return found
+
+
+class GoingOn(Callback):
+    """Saves a Trainer's run between epochs, and goes on from there, bit for bit.
+
+    Lightning's own checkpoints are made before the schedulers of an epoch have moved and before its
+    values are logged, and hold no state of the random generators. This one is made when all that is
+    done: as the first thing of the next epoch, and when training ends. A signal is answered after
+    the batch at hand; the run then goes on from the end of the epoch before. It must be the first
+    of the callbacks. If the run was ``extended``, the end that a callback asked for is forgotten.
+    """
+
+    def __init__(
+        self,
+        io: FolderCheckpointIO,
+        reporters: Reporters,
+        info: RunInfo,
+        *,
+        stop: StopSignals,
+        extended: bool = False,
+    ) -> None:
+        self.io, self.reporters, self.info = io, reporters, info
+        self.stop, self.extended = stop, extended
+        self.resumes = False
+        """Whether the checkpoint that the Trainer is given is this run's."""
+        self.saved_step: int | None = None
+        """The optimizer steps of the newest checkpoint."""
+        self._state: Mapping[str, Any] | None = None
+        self._began = time.monotonic()
+        self._before = 0.0
+        self._saves = self._asked = False
+
+    def seconds(self) -> float:
+        """Wall-clock seconds of the run, earlier processes included."""
+        return self._before + time.monotonic() - self._began
+
+    @override
+    def state_dict(self) -> dict[str, Any]:
+        if not self._saves:  # what a ModelCheckpoint saves is for its weights
+            return {}
+        return {
+            "torch": torch.get_rng_state(),
+            "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else [],
+            "host": HostRandom().state_dict(),
+            "asked_to_stop": self._asked,
+            "seconds": self.seconds(),
+            "reporters": self.reporters.state_dict(),
+        }
+
+    @override
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self._state = state_dict if self.resumes else None
+
+    @override
+    def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        if self._state is None:
+            return
+        self._before = float(self._state["seconds"])
+        if self.io.store.writes:
+            self.reporters.load_state_dict(self._state["reporters"])
+        # Early stopping has asked for the end that the run had.
+        trainer.should_stop = bool(self._state["asked_to_stop"]) and not self.extended
+
+    @override
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        if self._state is None:
+            self.io.only_tries = True  # what cannot be saved is told before the first step
+            try:
+                self._save(trainer)
+            finally:
+                self.io.only_tries = False
+        total = trainer.estimated_stepping_batches
+        info = RunInfo(
+            recipe=self.info.recipe,
+            folder=self.info.folder,
+            step=trainer.global_step,
+            total=int(total) if total < float("inf") else None,
+            facts={
+                "parameters": sum(p.numel() for p in pl_module.parameters()),
+                "device": str(pl_module.device),
+            },
+        )
+        self.reporters.start(info)
+
+    @override
+    def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        if self._state is not None:
+            # Lightning takes a restart to be in the middle of an epoch if max_steps is set, and
+            # keeps the pass over the data that it began before the generators were put back.
+            trainer.fit_loop.on_iteration_done()
+            trainer.fit_loop.epoch_loop.on_iteration_done()
+            trainer.fit_loop.epoch_loop.restarting = False
+            torch.set_rng_state(self._state["torch"])
+            if self._state["cuda"] and torch.cuda.is_available():
+                torch.cuda.set_rng_state_all(self._state["cuda"])
+            HostRandom().load_state_dict(self._state["host"])
+            self._state = None
+        elif trainer.current_epoch > 0:
+            self._save(trainer)
+
+    @override
+    def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self._asked = trainer.should_stop
+        self._save(trainer)
+
+    def _save(self, trainer: Trainer) -> None:
+        self._saves = True
+        try:
+            trainer.save_checkpoint(self.io.own_path(trainer.global_step))
+        finally:
+            self._saves = False
+        if not self.io.only_tries:
+            self.saved_step = trainer.global_step
+
+    @override
+    def on_save_checkpoint(
+        self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, Any]
+    ) -> None:
+        """Takes the epoch that is about to begin for not begun: what goes on begins it."""
+        if self._saves:
+            progress = checkpoint["loops"]["fit_loop"]["epoch_progress"]
+            for counts in (progress["total"], progress["current"]):
+                counts["ready"] = counts["started"] = counts["completed"]
+
+    @override
+    def on_train_batch_end(self, trainer: Trainer, *_: Any) -> None:
+        self._poll(trainer)
+        self.reporters.tick({**place_of(trainer), "time": {"elapsed": self.seconds()}})
+
+    @override
+    def on_validation_batch_end(self, trainer: Trainer, *_: Any) -> None:
+        self._poll(trainer)
+
+    @override
+    def on_test_batch_end(self, trainer: Trainer, *_: Any) -> None:
+        self._poll(trainer)
+
+    @override
+    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self.reporters.examples("valid", place_of(trainer), ())  # the report is due
+
+    def _poll(self, trainer: Trainer) -> None:
+        if self.stop.received is not None and not trainer.sanity_checking:
+            step = self.saved_step
+            place = "the beginning" if step is None else f"step {step:,}, the end of an epoch"
+            raise stopped(self.stop, f"the same command goes on from {place}.")

@@ -4,11 +4,9 @@ import logging
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from hydra.errors import InstantiationException
 from hydra.utils import instantiate
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.fabric.utilities.rank_zero import rank_zero_only
@@ -21,13 +19,9 @@ from omegaconf import OmegaConf
 from textmill.checkpoint.layout import is_checkpoint, step_of
 from textmill.checkpoint.manifest import Manifest
 from textmill.errors import TextmillError, UserError, raised_at
-from textmill.interop.hydra.checkpoints import FolderCheckpointIO, refuse_no_checkpoint
-from textmill.interop.hydra.logged_names import split_and_name
-from textmill.interop.hydra.logger import ReportingLogger
-from textmill.interop.hydra.monitored import ReturnedLoss, not_logged
-from textmill.interop.hydra.resume import GoingOn
-from textmill.interop.hydra.targets import PASSED
-from textmill.interop.lightning.older_names import modern_trainer
+from textmill.interop.hydra.checkpoints import FolderCheckpointIO, GoingOn, refuse_no_checkpoint
+from textmill.interop.hydra.config import refusals
+from textmill.interop.hydra.reporting import ReportingLogger, split_and_name
 from textmill.metrics.reporters import Reporters, RunInfo
 from textmill.metrics.reporters.console import Console
 from textmill.metrics.reporters.jsonl import JsonLines
@@ -36,11 +30,12 @@ from textmill.runs.html_reporter import Html
 from textmill.runtime.devices import Experiment
 from textmill.runtime.signals import StopSignals
 
+if TYPE_CHECKING:
+    from textmill.interop.hydra.run import HydraRun
+
 LOG = logging.getLogger("textmill")
-FOUND_BY_LIGHTNING = ("last", "hpc")
-"""Names of checkpoints that are no paths."""
-DEFAULTS = {"enable_progress_bar": False, "enable_model_summary": False}
-"""Arguments of the Trainer that are otherwise than Lightning's where a config has none."""
+PASSED = ("callbacks", "logger", "plugins", "resume_from_checkpoint")
+"""Arguments in a trainer's section that are passed otherwise."""
 
 
 def is_main() -> bool:
@@ -48,31 +43,20 @@ def is_main() -> bool:
     return int(getattr(rank_zero_only, "rank", 0) or 0) == 0
 
 
-@dataclass(frozen=True)
-class Described:
-    """What a config describes, and where its run is."""
-
-    folder: RunFolder
-    """The run's."""
-    settings: Mapping[str, Any]
-    """The resolved config."""
-    name: str
-    """What the run is called."""
-    key: str
-    """The run's key."""
-    seed: int
-    """What all random generators begin with."""
-    data: str | None
-    """The section of the data; None where the module has its own."""
-
-
 def fit(
-    described: Described, *, extend: bool, begins: Callable[[], None] | None = None
+    run: "HydraRun",
+    folder: RunFolder,
+    settings: Mapping[str, Any],
+    *,
+    extend: bool,
+    begins: Callable[[], None] = lambda: None,
 ) -> dict[str, Any]:
     """Builds, fits and tests, or goes on with that; gives the result.
 
     Args:
-        described: What is fitted.
+        run: What is fitted.
+        folder: The run's.
+        settings: The resolved config.
         extend: Whether the run was given another length.
         begins: Called once all is built: what cannot be has left nothing until then.
 
@@ -80,54 +64,30 @@ def fit(
         UserError: Lightning refuses what it is given, or a class cannot be built.
         RunStoppedError: A signal came.
     """
-    with StopSignals() as stop, _told(), _refused():
-        fitting = _Fitting(described, stop)
+    io = FolderCheckpointIO(folder.path, writes=is_main())
+    xp = Experiment(folder=folder.path, recipe=run.name, key=run.key)
+    own = [JsonLines.Config().build(xp=xp), Console.Config().build(), Html.Config().build(xp=xp)]
+    reporters = Reporters(own if io.store.writes else [])
+    with StopSignals() as stop, _warnings_logged():
         try:
-            return fitting.result(extend=extend, begins=begins or (lambda: None))
+            info = RunInfo(recipe=run.name, folder=folder.path)
+            going_on = GoingOn(io, reporters, info, stop=stop, extended=extend)
+            return _fitted(run, folder, settings, going_on, begins)
+        except TextmillError:
+            raise
         except Exception as error:
-            if isinstance(error, TextmillError | MisconfigurationException):
-                raise
-            if "lightning" in Path(raised_at(error)).parts:  # a callback's, with none of another's
-                raise MisconfigurationException(str(error)) from error
-            error.add_note(f"in the fit of {described.folder.path}, by the project's own code")
+            refused = isinstance(error, MisconfigurationException)
+            if refused or "lightning" in Path(raised_at(error)).parts:
+                raise UserError(f"Lightning cannot train this: {error}") from error
+            error.add_note(f"in the fit of {folder.path}, by the project's own code")
             raise
         finally:
-            fitting.reporters.close()
+            reporters.close()
 
 
 @contextmanager
-def _refused() -> Iterator[None]:
-    """Lightning's own refusals, in its words."""
-    try:
-        yield
-    except MisconfigurationException as error:
-        raise UserError(f"Lightning cannot train this: {error}") from error
-
-
-@contextmanager
-def _refused_monitors(trainer: Trainer) -> Iterator[None]:
-    """Says what to do where a callback has no use for what the module logs."""
-    try:
-        yield
-    except (MisconfigurationException, RuntimeError) as error:
-        missing = not_logged(trainer)
-        if not any(name in str(error) for name in missing):
-            raise
-        first = missing[0]
-        raise UserError(
-            f"callbacks monitor {', '.join(missing)}, which the module does not log. In its "
-            f"validation_step: self.log({first!r}, ...); a loss may be returned instead. Or leave "
-            f"the callbacks out: ~callbacks. It logs: {_logged(trainer) or 'nothing'}."
-        ) from error
-
-
-def _logged(trainer: Trainer) -> str:
-    return ", ".join(sorted(trainer.callback_metrics))
-
-
-@contextmanager
-def _told() -> Iterator[None]:
-    """Lets what Lightning says go where textmill's lines go; its hints go to the log alone."""
+def _warnings_logged() -> Iterator[None]:
+    """Logs warnings as textmill's lines; those of Lightning itself go to the log file alone."""
     logger = logging.getLogger("lightning.pytorch")
     level, shown = logger.level, warnings.showwarning
 
@@ -149,168 +109,99 @@ def _told() -> Iterator[None]:
             warnings.showwarning = shown
 
 
-class _Fitting:
-    """The objects of one fit."""
+def _fitted(
+    run: "HydraRun",
+    folder: RunFolder,
+    settings: Mapping[str, Any],
+    going_on: GoingOn,
+    begins: Callable[[], None],
+) -> dict[str, Any]:
+    io = going_on.io
 
-    def __init__(self, described: Described, stop: StopSignals) -> None:
-        self.run, self.stop = described, stop
-        self.folder, self.settings = described.folder, described.settings
-        self.io = io = FolderCheckpointIO(self.folder.path, writes=is_main())
-        self.config: Any = OmegaConf.create(dict(self.settings))
-        xp = Experiment(folder=self.folder.path, recipe=described.name, key=described.key)
-        self.reporters = Reporters(
-            [JsonLines.Config().build(xp=xp), Console.Config().build(), Html.Config().build(xp=xp)]
-            if io.store.writes
-            else []
-        )
+    def instance(section: Any, **given: Any) -> Any:
+        with refusals(run.composed.name):
+            return instantiate(OmegaConf.create(section), **given)
 
-    def result(self, *, extend: bool, begins: Callable[[], None]) -> dict[str, Any]:
-        """Fits and tests."""
-        seed_lightning(self.run.seed, workers=True, verbose=False)
-        data = self._built(self.run.data, LightningDataModule) if self.run.data else None
-        model = self._built("model", LightningModule)
-        newest = self.io.store.newest_good()
-        trainer, going_on = self._trainer(resumes=newest is not None, extend=extend)
-        asked = self.settings.get("ckpt_path") or modern_trainer(self.settings["trainer"])[1]
-        weights: str | None = str(asked) if asked else None
-        if weights not in (None, *FOUND_BY_LIGHTNING) and newest is None:
-            refuse_no_checkpoint(Path(weights))
-        begins()
-        if newest is not None:
-            if newest.reason:
-                LOG.warning("%s", newest.reason)
-            self.io.forget_after(newest.manifest.step)
-            going_on.saved_step = newest.manifest.step
-            weights = str(newest.path)
-            LOG.info("Going on from step %s.", f"{newest.manifest.step:,}")
-        if self.settings.get("train", True):
-            with _refused_monitors(trainer):
-                trainer.fit(model, datamodule=data, ckpt_path=weights)
-            weights = None
-        result: dict[str, Any] = {"steps": trainer.global_step, "epochs": trainer.current_epoch}
-        best, path = _best(trainer)
-        result |= {"best": best} if best else {}
-        if self._is_tested(model, data):
-            own = self.io.own_path(trainer.global_step)
-            used = path or weights or (str(own) if own.is_dir() else None)
-            tested = trainer.test(model, datamodule=data, ckpt_path=used, verbose=False)
-            result["test"] = {
-                split_and_name(n, "test")[1]: float(v) for each in tested for n, v in each.items()
-            }
-        if self.io.store.writes:
-            self._select(trainer)
-            self.reporters.end(result)
-        return result
-
-    def _is_tested(self, model: LightningModule, data: LightningDataModule | None) -> bool:
-        """Whether the config asks for a test, or says nothing, and there is what is needed."""
-        asked = self.settings.get("test")
-        if asked is not None:
-            return bool(asked)
-        loads = [
-            is_overridden("test_dataloader", model, LightningModule),
-            data is not None and is_overridden("test_dataloader", data, LightningDataModule),
-        ]
-        return is_overridden("test_step", model, LightningModule) and any(loads)
-
-    def _built(self, name: str, kind: type) -> Any:
-        """What a section describes.
-
-        Raises:
-            UserError: Its class refuses its arguments, or it is of another kind.
-        """
-        found = self._instance(self.config[name], name)
+    def built(name: str, kind: type[Any]) -> Any:
+        found = instance(settings[name])
         if not isinstance(found, kind):
             raise UserError(
                 f"{name}: wanted a {kind.__name__}, found a {type(found).__qualname__} "
-                f"({self.settings[name]['_target_']}). A class inherits from "
+                f"({settings[name]['_target_']}). A class inherits from "
                 f"lightning.pytorch.{kind.__name__}."
             )
         return found
 
-    def _instance(self, node: Any, name: str, **given: Any) -> Any:
-        try:
-            return instantiate(node, **given)
-        except InstantiationException as error:
-            cause = error.__cause__
-            if cause is None:
-                raise UserError(f"{name}: {error}") from error
-            at = "" if isinstance(cause, MisconfigurationException) else raised_at(cause)
-            said = f"{type(cause).__name__}: {cause}"
-            raise UserError(f"{name} cannot be built: {said}{f' ({at})' if at else ''}") from cause
+    def several(section: Any) -> list[Any]:
+        """The callbacks, loggers or plugins: one described, or several."""
+        if isinstance(section, Mapping):
+            section = [section] if "_target_" in section else [*section.values()]
+        return [instance(each) for each in section or () if each and "_target_" in each]
 
-    def _several(self, name: str) -> list[Any]:
-        """The callbacks, or loggers: one described, or several by their names."""
-        section = self.settings.get(name)
-        if not section or not isinstance(section, Mapping):
-            return []
-        if "_target_" in section:
-            return [self._instance(self.config[name], name)]
-        wanted = [key for key, value in section.items() if value and "_target_" in value]
-        return [self._instance(self.config[name][key], f"{name}.{key}") for key in wanted]
-
-    def _trainer(self, *, resumes: bool, extend: bool) -> tuple[Trainer, GoingOn]:
-        """The Trainer with all that makes its fit a run of textmill."""
-        options, _, _ = modern_trainer(self.settings["trainer"])
-        info = RunInfo(recipe=self.run.name, folder=self.folder.path)
-        going_on = GoingOn(
-            self.io, self.reporters, info, stop=self.stop, resumes=resumes, extended=extend
+    seed_lightning(run.seed, workers=True, verbose=False)
+    data = built(run.data, LightningDataModule) if run.data else None
+    model = built("model", LightningModule)
+    newest = io.store.newest_good()
+    going_on.resumes = newest is not None
+    logger = ReportingLogger(going_on.reporters)
+    callbacks: list[Callback] = [going_on, *several(settings.get("callbacks"))]
+    options: dict[str, Any] = {"enable_progress_bar": False, "enable_model_summary": False}
+    options |= {"default_root_dir": str(folder.path), **settings["trainer"]}
+    if not any(isinstance(each, Checkpoint) for each in callbacks):
+        options["enable_checkpointing"] = False  # the run's own are enough
+    trainer = instance(
+        {name: value for name, value in options.items() if name not in PASSED},
+        callbacks=callbacks,
+        logger=[logger, *several(settings.get("logger"))],
+        plugins=[*several(options.get("plugins")), io],
+        _convert_="partial",
+    )
+    if not isinstance(trainer, Trainer):
+        raise UserError(f"trainer: wanted a Trainer, found a {type(trainer).__qualname__}.")
+    logger.trainer, logger.seconds = trainer, going_on.seconds
+    asked = settings.get("ckpt_path") or settings["trainer"].get("resume_from_checkpoint")
+    weights: str | None = str(asked) if asked else None
+    if weights is not None and newest is None:
+        refuse_no_checkpoint(Path(weights))
+    begins()
+    if newest is not None:
+        if newest.reason:
+            LOG.warning("%s", newest.reason)
+        io.forget_after(newest.manifest.step)
+        going_on.saved_step = newest.manifest.step
+        weights = str(newest.path)
+        LOG.info("Going on from step %s.", f"{newest.manifest.step:,}")
+    if settings.get("train", True):
+        trainer.fit(model, datamodule=data, ckpt_path=weights)
+        weights = None
+    result: dict[str, Any] = {"steps": trainer.global_step, "epochs": trainer.current_epoch}
+    chosen = next((c for c in trainer.checkpoint_callbacks if getattr(c, "monitor", None)), None)
+    best, name = None, ""
+    if isinstance(chosen, ModelCheckpoint):
+        name = split_and_name(str(chosen.monitor), "valid")[1]
+        if chosen.best_model_path and chosen.best_model_score is not None:
+            best = Path(chosen.best_model_path)
+            step = Manifest.read(best).step if is_checkpoint(best) else step_of(best)
+            result["best"] = {"step": step, name: float(chosen.best_model_score)}
+    tested = settings.get("test")
+    if tested is None:  # it is, if there is what it needs
+        tested = is_overridden("test_step", model, LightningModule) and (
+            is_overridden("test_dataloader", model, LightningModule)
+            or (data is not None and is_overridden("test_dataloader", data, LightningDataModule))
         )
-        callbacks: list[Callback] = [going_on, ReturnedLoss(), *self._several("callbacks")]
-        logger = ReportingLogger(self.reporters, writes=self.io.store.writes)
-        own = [self._instance(OmegaConf.create(p), "trainer.plugins") for p in _plugins(options)]
-        if not any(isinstance(each, Checkpoint) for each in callbacks):
-            options["enable_checkpointing"] = False  # the run's own are enough
-        options = {**DEFAULTS, "default_root_dir": str(self.folder.path), **options}
-        trainer = self._instance(
-            OmegaConf.create({k: v for k, v in options.items() if k not in PASSED}),
-            "trainer",
-            callbacks=callbacks,
-            logger=[logger, *self._several("logger")],
-            plugins=[*own, self.io],
-            _convert_="partial",
-        )
-        if not isinstance(trainer, Trainer):
-            raise UserError(f"trainer: wanted a Trainer, found a {type(trainer).__qualname__}.")
-        logger.trainer, logger.seconds = trainer, going_on.seconds
-        return trainer, going_on
-
-    def _select(self, trainer: Trainer) -> None:
-        """Keeps by what the best weights were chosen, or says that nothing was."""
-        chosen = _selecting(trainer)
-        if chosen is not None:
+    if tested:
+        last = io.own_path(trainer.global_step)
+        used = best or weights or (last if last.is_dir() else None)
+        path = None if used is None else str(used)
+        values = trainer.test(model, datamodule=data, ckpt_path=path, verbose=False)
+        result["test"] = {
+            split_and_name(n, "test")[1]: float(v) for each in values for n, v in each.items()
+        }
+    if io.store.writes:
+        if isinstance(chosen, ModelCheckpoint):
             better = "higher" if chosen.mode == "max" else "lower"
-            name = split_and_name(str(chosen.monitor), "valid")[1]
-            self.folder.write_info(selected_by={"metric": name, "better": better})
-            return
-        logged = sorted(n for n in trainer.callback_metrics if split_and_name(n)[0] == "valid")
-        if logged:
-            LOG.info(
-                "The last weights are used: no ModelCheckpoint in callbacks has a monitor, such as "
-                "%s.",
-                logged[0],
-            )
-
-
-def _plugins(options: Mapping[str, Any]) -> list[Any]:
-    found = options.get("plugins") or []
-    return list(found) if isinstance(found, list) else [found]
-
-
-def _selecting(trainer: Trainer) -> ModelCheckpoint | None:
-    """The callback that selects the best weights, as Lightning's ``ckpt_path="best"`` has it."""
-    found = [
-        c for c in trainer.checkpoint_callbacks if isinstance(c, ModelCheckpoint) and c.monitor
-    ]
-    return found[0] if found else None
-
-
-def _best(trainer: Trainer) -> tuple[dict[str, Any] | None, str | None]:
-    """The step and value of the best weights, and where they are."""
-    chosen = _selecting(trainer)
-    if chosen is None or not chosen.best_model_path or chosen.best_model_score is None:
-        return None, None
-    place = Path(chosen.best_model_path)
-    step = Manifest.read(place).step if is_checkpoint(place) else step_of(place)
-    name = split_and_name(str(chosen.monitor), "valid")[1]
-    return {"step": step, name: float(chosen.best_model_score)}, str(place)
+            folder.write_info(selected_by={"metric": name, "better": better})
+        else:
+            LOG.info("The last weights are used: no ModelCheckpoint in callbacks has a monitor.")
+        going_on.reporters.end(result)
+    return result

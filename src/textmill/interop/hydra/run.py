@@ -1,20 +1,26 @@
 """A run of textmill whose training is Lightning's and whose settings are Hydra's."""
 
+import hashlib
+import importlib
+import json
 import logging
-from collections.abc import Mapping, Sequence
+import os
+import pkgutil
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from textmill.checkpoint.layout import has_checkpoints
 from textmill.config.sources.own_files import files_below, own_files
 from textmill.errors import UserError, worded
 from textmill.interop.hydra.config import ComposedConfig, ConfigError, compose_config
-from textmill.interop.hydra.key import LENGTH, key_of, length_of
-from textmill.interop.hydra.search import HydraSearch, sweeps_in
-from textmill.interop.hydra.targets import PASSED, Targets, importable
-from textmill.interop.lightning.older_names import modern_trainer, older_names, refuse_no_lightning
+from textmill.interop.lightning.package import older_name, refuse_no_lightning
 from textmill.run_folder.folder import (
     RunFolder,
     command_line,
@@ -28,86 +34,79 @@ from textmill.runs.run_lock import clean, entered, recorded
 
 LOG = logging.getLogger("textmill")
 
-DATA = ("datamodule", "data")
-"""What a config calls its data; newer templates have the second."""
-IGNORED = ("extras",)
-"""Sections of the template that its own ``train.py`` obeys, and nothing here."""
 CODE = "code"
 """The folder in a run that keeps the project's own code: a record, never executed."""
-PLACEHOLDER = "RUN"
-"""Stands for the run folder in the key, and for the project's folder in paths."""
+LENGTH = ("max_epochs", "max_steps", "max_time", "min_epochs", "min_steps")
+"""The arguments of a Trainer that say how long a run is."""
+
+_OBSERVERS = frozenset({"extras", "hydra", "logger", "optimized_metric", "paths", "tags", "test"})
+"""Sections that see a run, or say where things are, and do not decide what it computes."""
+_TRAINER = frozenset(
+    {
+        *LENGTH, "accelerator", "benchmark", "default_root_dir", "detect_anomaly", "devices",
+        "enable_checkpointing", "enable_model_summary", "enable_progress_bar", "logger",
+        "log_every_n_steps", "num_nodes", "num_sanity_val_steps", "profiler",
+        "resume_from_checkpoint", "strategy",
+    }
+)  # fmt: skip
+_ANYWHERE = frozenset({"num_workers", "persistent_workers", "pin_memory", "prefetch_factor"})
+_WATCHING = re.compile(r"(ProgressBar|ModelSummary|Monitor)$")
+"""Names of the callbacks that only show something."""
+
+
+@contextmanager
+def importable(root: Path) -> Iterator[None]:
+    """While the block runs, what lies in a folder can be imported; after it, nothing of it stays.
+
+    Two projects may each have a package ``src``, which one process must not mix. ``PROJECT_ROOT``,
+    where the template's paths begin, is the folder unless a person has set it.
+    """
+    before, place, named = set(sys.modules), str(root), "PROJECT_ROOT" in os.environ
+    os.environ.setdefault("PROJECT_ROOT", place)
+    sys.path.insert(0, place)
+    importlib.invalidate_caches()
+
+    def lies_in(module: ModuleType) -> bool:
+        homes = [getattr(module, "__file__", None), *getattr(module, "__path__", ())]
+        return any(home and Path(home).is_relative_to(root) for home in homes)
+
+    try:
+        yield
+    finally:
+        sys.path.remove(place)
+        if not named:
+            del os.environ["PROJECT_ROOT"]
+        for name in [n for n in sys.modules.keys() - before if lies_in(sys.modules[n])]:
+            del sys.modules[name]
 
 
 class HydraRun:
     """One training that a config describes: its settings, its key and its folder.
 
-    Args:
-        composed: The config.
+    Raises:
+        ConfigError: A ``_target_`` cannot be imported, or there is no model or no trainer.
     """
 
     def __init__(self, composed: ComposedConfig) -> None:
         self.composed = composed
-        self.keyed = composed.resolved(PLACEHOLDER)
-        self.data = next((name for name in DATA if self.keyed.get(name)), None)
-        targets = self._checked()
-        self.code = [targets.found[key] for key in sorted(targets.found)]
-
-    def _checked(self) -> Targets:
-        """Everything that the config calls, all of it compared with how it is called."""
-        targets = Targets(self.composed.written, {"trainer": (*PASSED, "default_root_dir")})
-        for name, value in self.keyed.items():
-            section = value
-            if name == "trainer" and isinstance(value, Mapping):
-                section, _, _ = modern_trainer(value)
-            targets.look(section, name)
-        problems = [*targets.problems]
+        keyed = composed.resolved("RUN")  # stands for the run folder, which the key names
         for name in ("model", "trainer"):
-            section = self.keyed.get(name)
-            if not isinstance(section, Mapping) or "_target_" not in section:
-                written = ", ".join(self.keyed)
-                why = f"wanted a section with a _target_. The config has: {written or 'nothing'}."
-                problems.append(self.composed.written.problem(name, why))
-        if problems:
-            raise ConfigError(self.composed.name, problems)
-        return targets
-
-    @property
-    def name(self) -> str:
-        """What the run is called: the config's ``task_name``, else the config itself."""
-        return str(self.keyed.get("task_name") or self.composed.name)
-
-    @property
-    def seed(self) -> int:
-        """The config's ``seed``; 1 where it names none."""
-        seed = self.keyed.get("seed")
-        return seed if isinstance(seed, int) else 1
-
-    @cached_property
-    def key(self) -> str:
+            if not isinstance(keyed.get(name), Mapping) or "_target_" not in keyed[name]:
+                raise ConfigError(
+                    f"the config {composed.name} has no section {name} with a _target_; nothing "
+                    f"was run. It has: {', '.join(keyed) or 'nothing'}."
+                )
+        self.name = str(keyed.get("task_name") or composed.name)
+        self.data = next((name for name in ("datamodule", "data") if keyed.get(name)), None)
+        seed = keyed.get("seed")
+        self.seed = seed if isinstance(seed, int) else 1
+        self.length = {n: v for n in LENGTH if (v := keyed["trainer"].get(n)) is not None}
+        self.code = [*_targets(keyed, "")]
+        self.key = key_of(keyed, self.code, composed.root)
         """Twelve hex digits that name what the run computes: settings, and the code they reach."""
-        return key_of(self.keyed, self.code, self.composed.root)
-
-    def refuse_no_device(self) -> None:
-        """Refuses an accelerator that is not here, before anything is written.
-
-        Raises:
-            ConfigError: It is not.
-        """
-        import torch
-
-        asked = str(modern_trainer(self.keyed["trainer"])[0].get("accelerator"))
-        cuda, mps = torch.cuda.is_available(), torch.backends.mps.is_available()
-        if not {"gpu": cuda or mps, "cuda": cuda, "mps": mps}.get(asked, True):
-            why = f"there is no {asked} here. To train on the processor: trainer.accelerator=cpu"
-            problem = self.composed.written.problem("trainer.accelerator", why, asked)
-            raise ConfigError(self.composed.name, [problem])
 
     def folder(self, run_dir: str | Path | None, *, again: bool) -> RunFolder:
-        """The folder that is named, or the one of the key.
-
-        Raises:
-            UserError: The folder that is named has another run.
-        """
+        """The folder that is named, or the one of the key."""
         if run_dir is None:
             return RunFolder.place(self.name, self.key, again=again)
         folder = RunFolder(Path(run_dir))
@@ -119,25 +118,12 @@ class HydraRun:
             )
         return folder
 
-    def began(self, folder: RunFolder) -> datetime:
-        """When the run began: now, if it is not there yet."""
-        began = folder.info.get("began")
-        return datetime.fromisoformat(began) if isinstance(began, str) else datetime.now()
-
-    def settings(self, folder: RunFolder, began: datetime) -> dict[str, Any]:
-        """All settings, with the run folder in them, as of when the run began."""
-        return self.composed.resolved(str(folder.path), began=began)
-
     def is_finished(self, folder: RunFolder, *, extend: bool) -> bool:
-        """Whether the run is at its end; one of another length is named, not repeated.
-
-        Raises:
-            UserError: It has steps of another length, and is not to ``extend``.
-        """
-        before, now = folder.info.get("length"), length_of(self.keyed)
+        """Whether the run is at its end; refuses one of another length unless it may ``extend``."""
+        before = folder.info.get("length")
         if not folder.finished and not has_checkpoints(folder.path):
             return False  # it failed before it had any, and may be another as well
-        if before is not None and before != now and not extend:
+        if before is not None and before != self.length and not extend:
             shown = " ".join(f"trainer.{n}={before.get(n, 'null')}" for n in LENGTH if n in before)
             state = "finished" if folder.finished else "not finished"
             raise UserError(
@@ -145,7 +131,7 @@ class HydraRun:
                 f"with it: {worded('the same command with --extend', 'extend=True')}. To train "
                 f"anew: {same_again()}."
             )
-        return folder.finished and before == now
+        return folder.finished and before == self.length
 
     def write(self, folder: RunFolder, settings: Mapping[str, Any], began: datetime) -> None:
         """Writes everything that says what this run is."""
@@ -156,23 +142,19 @@ class HydraRun:
             {f"{CODE}/{path.relative_to(root).as_posix()}": data for path, data in files.items()}
         )
         folder.write_config(None, settings, {}, swaps={}, run=run, code=code)
-        start = {
-            "command": command_line(),
-            "versions": versions(),
-            "git": git_state(root),
-            "hardware": hardware(),
-        }
+        start: dict[str, Any] = {"command": command_line(), "versions": versions()}
+        start |= {"git": git_state(root), "hardware": hardware()}
         tags = settings.get("tags")
         folder.write_info(
             recipe=self.name,
             key=self.key,
             id=run,
             trained_by="lightning",
-            config=str(self.composed.written.folder / f"{self.composed.name}.yaml"),
-            words=list(self.composed.written.words),
+            config=str(self.composed.folder / f"{self.composed.name}.yaml"),
+            words=list(self.composed.words),
             began=began.isoformat(timespec="seconds"),
             tags=list(map(str, tags)) if isinstance(tags, list) else None,
-            length=length_of(self.keyed),
+            length=self.length,
             starts=[*(folder.info.get("starts") or []), start],
             finished=False,
             stopped=None,
@@ -181,16 +163,46 @@ class HydraRun:
         remember_place(folder.path)
         LOG.info("Run folder: %s", folder.path)
 
-    def notes(self) -> list[str]:
-        """What the config asks for that is done otherwise here, a line each."""
-        found = [
-            f"{name}: the template's own, and of no effect here"
-            for name in IGNORED
-            if self.keyed.get(name)
-        ]
-        if "seed" not in self.keyed:
-            found.append(f"seed={self.seed}, as the config names none")
-        return found + modern_trainer(self.keyed["trainer"])[2]
+
+def _targets(node: Any, key: str) -> Iterator[Any]:
+    """What each ``_target_`` names, imported."""
+    if isinstance(node, list):
+        node = dict(enumerate(node))
+    if not isinstance(node, Mapping):
+        return
+    for name, item in node.items():
+        yield from _targets(item, f"{key}{name}.")
+    if isinstance(word := node.get("_target_"), str):
+        try:
+            yield pkgutil.resolve_name(word)
+        except Exception as error:  # whatever a module of a person's own raises
+            why = f"{type(error).__name__}: {error}"
+            raise ConfigError(f"{key}_target_={word}: {why}; nothing was run.") from error
+
+
+def key_of(settings: Mapping[str, Any], code: Sequence[Any], root: Path) -> str:
+    """Twelve hex digits of the settings that decide, and of the project's own files they reach.
+
+    A path into the project counts from its folder: a project that was moved has the same keys.
+    """
+    kept = {name: value for name, value in settings.items() if name not in _OBSERVERS}
+    kept["trainer"] = {n: v for n, v in kept["trainer"].items() if n not in _TRAINER}
+
+    def deciding(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            named = {str(k): v for k, v in value.items() if k not in _ANYWHERE}
+            return {k: deciding(v) for k, v in named.items() if not watches(v)}
+        if isinstance(value, list):
+            return [deciding(item) for item in value]
+        return value.replace(str(root), ".") if isinstance(value, str) else value
+
+    def watches(value: Any) -> bool:
+        target = value.get("_target_", "") if isinstance(value, Mapping) else ""
+        return bool(_WATCHING.search(str(target)))
+
+    files = {file.name: file.sha256 for file in own_files(code)}
+    text = json.dumps({"settings": deciding(kept), "code": files}, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def train_hydra(
@@ -220,15 +232,17 @@ def train_hydra(
             ``multirun``. The best run is returned.
 
     Raises:
-        ConfigError: Something is wrong with the config; it lists everything, nothing was built.
+        ConfigError: Something is wrong with the config; nothing was built.
         MissingExtraError: Lightning or Hydra is not installed.
-        RunStoppedError: A signal came; the run goes on from where it was saved last.
+        RunStoppedError: A signal came; the run goes on from the end of the epoch before.
 
     Example:
         >>> train_hydra("configs", "train.yaml", ["trainer=cpu"])  # doctest: +SKIP
     """
     refuse_no_lightning("textmill train --hydra")
-    with importable(Path(configs).resolve().parent), older_names():
+    from textmill.interop.hydra.search import search, sweeps_in
+
+    with importable(Path(configs).resolve().parent), older_name():
         plain, sweeps = sweeps_in(words)
         composed = compose_config(configs, name, plain)
         if not (multirun or composed.is_multirun):
@@ -238,13 +252,12 @@ def train_hydra(
                     f"{worded('-m', 'multirun=True')} to train all, or quote what is one value."
                 )
             return train_composed(composed, run_dir=run_dir, again=again, extend=extend)
-        search, base = HydraSearch.of(composed, plain, sweeps), HydraRun(composed)
-        folder = search.folder(base.name, base.key, run_dir=run_dir, again=again)
+        base = HydraRun(composed)
 
         def train(one: ComposedConfig, place: Path) -> Run:
             return train_composed(one, run_dir=place, extend=extend)
 
-        return search.run(folder.path, train)
+        return search(base, sweeps, train, run_dir=run_dir, again=again)
 
 
 def train_composed(
@@ -255,29 +268,32 @@ def train_composed(
     extend: bool = False,
 ) -> Run:
     """Trains as :func:`train_hydra` what is composed already, where its code can be imported."""
-    from textmill.interop.hydra.fit import Described, fit, is_main
+    from textmill.interop.hydra import fit as lightning_fit
 
     run = HydraRun(composed)
     folder = run.folder(run_dir, again=again)
     if run.is_finished(folder, extend=extend):
         LOG.info("This run is finished: %s", folder.path)
         return Run(folder.path, folder.result)
-    run.refuse_no_device()
-    described = partial(Described, name=run.name, key=run.key, seed=run.seed, data=run.data)
-    if not is_main():  # a process that a strategy of Lightning's has started beside the first
-        there = described(folder, run.settings(folder, run.began(folder)))
-        return Run(folder.path, fit(there, extend=extend))
+
+    def began() -> datetime:
+        saved = folder.info.get("began")
+        return datetime.fromisoformat(saved) if isinstance(saved, str) else datetime.now()
+
+    if (
+        not lightning_fit.is_main()
+    ):  # a process that a strategy of Lightning's has started beside the first
+        settings = composed.resolved(str(folder.path), began=began())
+        return Run(folder.path, lightning_fit.fit(run, folder, settings, extend=extend))
     with entered(folder.path):
         if run.is_finished(folder, extend=extend):  # by the process that had it until now
             return Run(folder.path, folder.result)
         clean(folder, key=run.key)
-        for note in run.notes():
-            LOG.info(note)
-        began = run.began(folder)
-        settings = run.settings(folder, began)
+        since = began()
+        settings = composed.resolved(str(folder.path), began=since)
         with recorded(folder):
-            extended = bool(folder.info) and folder.info.get("length") != length_of(run.keyed)
-            writes = partial(run.write, folder, settings, began)
-            result = fit(described(folder, settings), extend=extended, begins=writes)
+            extended = bool(folder.info) and folder.info.get("length") != run.length
+            writes = partial(run.write, folder, settings, since)
+            result = lightning_fit.fit(run, folder, settings, extend=extended, begins=writes)
         folder.write_info(finished=True, result=result)
     return Run(folder.path, result)

@@ -8,12 +8,10 @@ from typing import Any
 
 from textmill.config.planning.overrides import Overrides
 from textmill.config.recipe import Recipe
-from textmill.interop.lightning.bases import lightning_class, made_from
+from textmill.interop.lightning.package import made_from, refuse_no_lightning
 from textmill.interop.lightning.prepared import Prepared, prepare
 from textmill.tasks.task import Batches, Task
 from textmill.text.cells import Rows
-
-_END = object()
 
 
 def as_datamodule(
@@ -41,7 +39,7 @@ def as_datamodule(
         >>> next(iter(data.train_dataloader())).size  # doctest: +SKIP
         32
     """
-    lightning_class("LightningDataModule")  # before anything is read
+    refuse_no_lightning("as_datamodule")  # before anything is read
     made = prepare(recipe, overrides, configs=configs, allow_code=allow_code, device=device)
     hooks = RecipeData if made.trainer.test is None else TestedRecipeData
     return made_from(hooks, "LightningDataModule")(made)
@@ -62,55 +60,38 @@ class TrainingBatches:
     """Batches of one epoch after the other, as Lightning's loop asks for them.
 
     It has no length: epochs of batches of so many tokens differ in theirs, and Lightning would cut
-    one that is longer than the first. Lightning may read a batch ahead; the state is the place
-    after those that :meth:`take` was told of, so that nothing is lost where training goes on.
+    one that is longer than the first. So Lightning reads a batch ahead; the state is the place
+    after those that :meth:`take` was told of.
     """
 
     def __init__(self, batches: Batches) -> None:
         self.batches = batches
-        self._place = {"epochs": 0, "taken": 0, "data": batches.state_dict()}
-        self._ahead: deque[dict[str, Any]] = deque()
+        self._places: deque[dict[str, Any]] = deque()
+        self._places.append({"epochs": 0, "taken": 0, "data": batches.state_dict()})
 
     def __iter__(self) -> Iterator[Any]:
-        if self._ahead:  # the iteration before was left in the middle of an epoch
-            self.load_state_dict(self._place)
-        start = self._place
+        self.load_state_dict(place := self._places[0])
         for batch in self.batches:
-            taken = self._now["taken"] + 1
-            self._ahead.append({**self._now, "taken": taken, "data": self.batches.state_dict()})
+            place = {**place, "taken": place["taken"] + 1, "data": self.batches.state_dict()}
+            self._places.append(place)
             yield batch
-        empty = self._now is start and start["taken"]
-        self._ended(told=self._place is not start)
-        if empty:  # it had been left at the very end of an epoch
-            yield from self
-
-    @property
-    def _now(self) -> dict[str, Any]:
-        """The place after all that was read."""
-        return self._ahead[-1] if self._ahead else self._place
-
-    def _ended(self, *, told: bool) -> None:
-        """Moves the place after what was read to the next epoch."""
-        ended = {"epochs": self._now["epochs"] + 1, "taken": 0, "data": self.batches.state_dict()}
-        if self._ahead and told:
-            self._ahead[-1] = ended
-        else:  # nobody tells what is taken: all of it
-            self._place = ended
-            self._ahead.clear()
+        self._places[-1] = {
+            "epochs": place["epochs"] + 1,
+            "taken": 0,
+            "data": self.batches.state_dict(),
+        }
 
     def take(self) -> None:
         """Notes that the oldest batch that was read is trained on."""
-        if self._ahead:
-            self._place = self._ahead.popleft()
+        if len(self._places) > 1:
+            self._places.popleft()
 
     def state_dict(self) -> dict[str, Any]:
         """The place after the batches that were taken, as textmill's own loop has it."""
-        return dict(self._place)
+        return dict(self._places[0])
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Goes to a place."""
-        self._place = dict(state)
-        self._ahead.clear()
+        self._places = deque([dict(state)])
         self.batches.load_state_dict(state["data"])
 
 
@@ -148,11 +129,9 @@ class RecipeData:
         return self.prepared.trainer.task
 
     def train_dataloader(self) -> TrainingBatches:
-        """The batches of ``train_data``, shuffled anew for each epoch as in textmill's loop."""
         return self.training
 
     def val_dataloader(self) -> Any:
-        """The batches of ``valid_data`` with their rows; nothing of a recipe without any."""
         valid = self.prepared.trainer.valid
         return [] if valid is None else _HeldOutBatches(valid)
 
@@ -168,7 +147,6 @@ class RecipeData:
         return self.training.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Goes to a place in the training data."""
         self.training.load_state_dict(state)
 
 
@@ -178,5 +156,4 @@ class TestedRecipeData(RecipeData):
     __test__ = False  # nor is pytest
 
     def test_dataloader(self) -> Any:
-        """The batches of ``test_data`` with their rows."""
         return _HeldOutBatches(self.prepared.trainer.test)

@@ -1,4 +1,4 @@
-"""A recipe up to where its training begins: everything read, built and checked, and no step."""
+"""A recipe up to where its training begins, and what Lightning made of it as a run."""
 
 import logging
 import shutil
@@ -14,13 +14,18 @@ from textmill.config.planning.overrides import Overrides, words_of
 from textmill.config.planning.session import Session
 from textmill.config.recipe import Recipe
 from textmill.errors import UserError
+from textmill.preflight.data_preview import data_summary
 from textmill.recipes.planning import Planned, plan_recipe, run_named
 from textmill.run_folder.folder import RunFolder
 from textmill.run_folder.pretrained import PretrainedOfRun, pretrained_of
-from textmill.runs.train import build_trainer, refuse_before_start, start_session
+from textmill.runs.run_lock import entered
+from textmill.runs.train import begin_run, build_trainer, refuse_before_start, start_session
 from textmill.runtime.devices import Env
+from textmill.training.checkpoints import RunCheckpoints
 from textmill.training.linear_trainer import LinearTrainer
 from textmill.training.loop import Trainer
+from textmill.training.progress import Progress
+from textmill.training.selection import Selection
 
 LOG = logging.getLogger("textmill")
 
@@ -55,10 +60,6 @@ def prepare(
     Raises:
         PlanError: Something is wrong with the recipe; it lists everything.
         UserError: The recipe trains by itself, or is a run; or there are several processes.
-
-    Example:
-        >>> prepare("classification/docnn/local").trainer.task  # doctest: +SKIP
-        <textmill.tasks.classification.DocumentClassification object at 0x7f1c>
     """
     run = run_named(recipe)
     if run is not None:
@@ -75,7 +76,17 @@ def prepare(
     # What reading writes; of a recipe that is refused its bad rows, which the error names.
     folder = RunFolder(Path(tempfile.mkdtemp(prefix="textmill-lightning-")))
     try:
-        made = _prepared(planned, folder, env, tuple(words_of(overrides)))
+        session = start_session(planned, folder, env=env, overrides=tuple(words_of(overrides)))
+        with pretrained_of(folder) as pretrained:
+            trainer, built, facts = build_trainer(session, planned.plan, folder, {})
+            if not isinstance(trainer, Trainer) or isinstance(trainer, LinearTrainer):
+                raise UserError(
+                    f"{planned.name} is trained by a loop of its own, {type(trainer).__name__}: "
+                    "Lightning cannot take its place. Train it with textmill.train."
+                )
+            for line in trainer.initial.begin():
+                LOG.info(line)
+        made = Prepared(planned, session, trainer, built, facts, pretrained)
     except BaseException:
         with suppress(OSError):  # it has something in it
             folder.path.rmdir()
@@ -84,35 +95,61 @@ def prepare(
     return made
 
 
-def _prepared(planned: Planned, folder: RunFolder, env: Env, words: tuple[str, ...]) -> Prepared:
-    session = start_session(planned, folder, env=env, overrides=words)
-    with pretrained_of(folder) as pretrained:
-        trainer, built, facts = build_trainer(session, planned.plan, folder, {})
-        if isinstance(trainer, LinearTrainer):
-            raise UserError(
-                f"{planned.name} is solved in one step, by scikit-learn: Lightning has nothing to "
-                "repeat. Train it with textmill.train."
-            )
-        if not isinstance(trainer, Trainer):
-            raise UserError(
-                f"{planned.name} has a trainer of its own, {type(trainer).__name__}, whose loop is "
-                "its own too: Lightning cannot take its place. Train it with textmill.train."
-            )
-        for line in trainer.initial.begin():
-            LOG.info(line)
-    return Prepared(planned, session, trainer, built, facts, pretrained)
-
-
 def refuse_ranks(world_size: int) -> None:
-    """Refuses several processes: our own loop divides a batch among them, Lightning's does not.
-
-    Raises:
-        UserError: There are several.
-    """
+    """Refuses several processes: our own loop divides a batch among them, Lightning's does not."""
     if world_size > 1:
         raise UserError(
             f"Lightning trains a task of textmill in one process, and there are {world_size}: "
-            "give its "
-            "Trainer devices=1, or train in several by textmill's own loop, textmill train --nproc "
-            f"{world_size}."
+            "give its Trainer devices=1, or train in several by textmill's own loop, "
+            f"textmill train --nproc {world_size}."
         )
+
+
+def save_run(prepared: Prepared, place: Path, progress: Progress, *, selection: Selection) -> Path:
+    """Writes a run folder with the weights of a prepared recipe as they are now.
+
+    It has the optimizer, the place in the data and the evaluations as well: where the recipe is not
+    at its end, ``textmill train`` goes on with it.
+
+    Args:
+        prepared: Whose task was trained, and whose data is where the training is.
+        place: The new folder.
+        progress: How far.
+        selection: What was measured on the way.
+
+    Raises:
+        UserError: The folder is there and not empty.
+    """
+    if place.exists() and (not place.is_dir() or any(place.iterdir())):
+        raise UserError(f"{place} exists already, and nothing is overwritten. Name another folder.")
+    folder, trainer = RunFolder(place), prepared.trainer
+    trainer.clock.now = trainer.clock.seen = trainer.clock.closed = progress
+    if trainer.selection is not None:
+        trainer.selection.load_state_dict(selection.state_dict())
+    checkpoints = RunCheckpoints(
+        place,
+        keep=trainer.config.keep,
+        task=trainer.task,
+        clock=trainer.clock,
+        selection=trainer.selection,
+        nonfinite=trainer.updates.nonfinite,
+        ranks=trainer.updates.ranks,
+    )
+    groups = trainer.optimizer.param_groups
+    with entered(place):
+        models = PretrainedOfRun(folder)
+        models.found = prepared.pretrained.found
+        session = prepared.session
+        facts = {"data_summary": data_summary(session, trainer), "pretrained": models.keep()}
+        facts |= prepared.facts
+        begin_run(prepared.planned, folder, session, built=prepared.built, facts=facts)
+        # What torch's schedulers add to the groups: textmill's add nothing.
+        rates = [group.pop("initial_lr", None) for group in groups]
+        try:
+            checkpoints.record(trainer.parts, best=selection.is_best(progress.steps))
+        finally:
+            for group, rate in zip(groups, rates, strict=True):
+                group.update({} if rate is None else {"initial_lr": rate})
+        result = {"steps": progress.steps, "epochs": progress.epochs}
+        folder.write_info(finished=trainer.ended(progress), result=result)
+    return place

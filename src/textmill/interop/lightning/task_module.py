@@ -10,21 +10,16 @@ import torch
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import LambdaLR
 
-from textmill.config.recipe import Recipe
 from textmill.errors import UserError
-from textmill.interop.lightning.bases import made_from
 from textmill.interop.lightning.data_module import HeldOutBatch, RecipeData
-from textmill.interop.lightning.prepared import Prepared, prepare, refuse_ranks
-from textmill.interop.lightning.saved_run import save_run
-from textmill.recipes import defaults
+from textmill.interop.lightning.package import made_from
+from textmill.interop.lightning.prepared import Prepared, refuse_ranks, save_run
 from textmill.runtime.seeds import seed_all
 from textmill.tasks.task import BatchRows, Loss, Metrics, Row, Task, loss_of, outputs_of
 from textmill.training.evaluator import evaluation_rng
 from textmill.training.nonfinite import NonFinite
-from textmill.training.optimizers.optimizer import Optimizer
 from textmill.training.progress import Progress
 from textmill.training.run_setup import kernels, selection_for, total_steps
-from textmill.training.schedules.schedule import Schedule
 from textmill.training.selection import Selection
 from textmill.training.trainer_config import TrainerConfig
 
@@ -32,30 +27,17 @@ STATE = "textmill"
 """What a checkpoint of Lightning has of textmill's beside the weights."""
 
 
-def as_module(
-    task: Any,
-    *,
-    optimizer: Optimizer.Config | None = None,
-    lr_scheduler: Schedule.Config | None = None,
-    settings: TrainerConfig | None = None,
-) -> Any:
-    """Makes the LightningModule of a task.
+def as_module(task: Any) -> Any:
+    """Makes the LightningModule of a recipe's task.
 
     Args:
-        task: What :func:`~textmill.interop.lightning.data_module.as_datamodule` has made, whose
-            recipe names the rest, too; a recipe's name, file or Recipe; or a Task, as of
-            ``textmill.create_task``.
-        optimizer: Another than the recipe's; for a Task the default one, AdamW.
-        lr_scheduler: Another than the recipe's; for a Task the default one.
-        settings: Of a Task, those of textmill's trainer that concern a step: ``clip_norm``,
-            ``seed``, ``selection``, ``fast``, ``on_nonfinite=stop``, ``loss_upper_bound``.
+        task: What :func:`~textmill.interop.lightning.data_module.as_datamodule` has made.
 
     Returns:
         A :class:`TaskModule` that is a LightningModule, too.
 
     Raises:
         UserError: A setting has no place in Lightning's loop; what to do there is said.
-        MissingExtraError: Lightning is not installed.
 
     Example:
         >>> data = as_datamodule("classification/docnn/local")  # doctest: +SKIP
@@ -63,35 +45,20 @@ def as_module(
         >>> lightning.Trainer(max_epochs=3).fit(module, data)  # doctest: +SKIP
         >>> module.task.predict([{"text": "see you at home"}])  # doctest: +SKIP
     """
-    made = made_from(TaskModule, "LightningModule")
-    if isinstance(task, RecipeData):
-        prepared: Prepared | None = task.prepared
-    elif isinstance(task, str | Path | Recipe):
-        prepared = prepare(task)
-    elif isinstance(task, Task):
-        prepared = None
-    else:
-        raise UserError(
-            f"as_module takes a textmill task, what as_datamodule has made, or a recipe; found a "
-            f"{type(task).__name__}."
-        )
-    if prepared is not None and settings is not None:
-        raise UserError(
-            "as_module(settings=...) is for a Task: the settings of a recipe are its own. Give "
-            "them to as_datamodule, as ['trainer.clip_norm=0.5']."
-        )
-    return made(prepared or task, optimizer, lr_scheduler, settings or defaults.trainer)
+    if not isinstance(task, RecipeData):
+        found = type(task).__name__
+        raise UserError(f"as_module takes what as_datamodule(recipe) has made; found a {found}.")
+    return made_from(TaskModule, "LightningModule")(task.prepared)
 
 
-class LeftWhenFailed:
-    """Closes what a module has open when Lightning's Trainer fails."""
+class ClosedWhenFailed:
+    """Leaves a step's paths and generators as they were when a fit fails: modules hear of none."""
 
     def __init__(self, *opened: ExitStack) -> None:
         super().__init__()
         self._opened = opened
 
     def on_exception(self, trainer: Any, module: Any, exception: BaseException) -> None:
-        """Leaves the paths of a step and the random generators as they were."""
         for stack in self._opened:
             stack.close()
 
@@ -110,21 +77,13 @@ class TaskModule:
     log_dict: Any
     clip_gradients: Any
 
-    def __init__(
-        self,
-        of: Prepared | Task,
-        optimizer: Optimizer.Config | None,
-        lr_scheduler: Schedule.Config | None,
-        settings: TrainerConfig,
-    ) -> None:
+    def __init__(self, prepared: Prepared) -> None:
         super().__init__()
-        self.prepared = of if isinstance(of, Prepared) else None
-        self.settings = self.prepared.trainer.config if self.prepared else settings
+        self.prepared, self.settings = prepared, prepared.trainer.config
         _refuse(self.settings)
-        self.task: Task = of.trainer.task if isinstance(of, Prepared) else of
+        self.task: Task = prepared.trainer.task
         self.module: nn.Module = self.task.module
-        self.schedule: Any = self._schedule(lr_scheduler)
-        self._optimizer = optimizer
+        self.schedule: Any = prepared.trainer.schedule
         self.selection: Selection = selection_for(self.settings, self.task)
         self.nonfinite = NonFinite("stop", limit=1, loss_bound=self.settings.loss_upper_bound)
         self.examples = 0
@@ -132,23 +91,12 @@ class TaskModule:
         self._metrics: Metrics = {}
         self._fit, self._evaluation = ExitStack(), ExitStack()
 
-    def _schedule(self, given: Schedule.Config | None) -> Any:
-        if given is None and self.prepared is not None:
-            return self.prepared.trainer.schedule
-        return (given or defaults.lr_scheduler).build()
-
-    # -- steps
-
     def configure_optimizers(self) -> Any:
         """The optimizer, and the factor on its rates: a function of the steps taken."""
-        if self._optimizer is None and self.prepared is not None:
-            optimizer, updates = self.prepared.trainer.optimizer, self.prepared.trainer.updates
-            for group, rate in zip(optimizer.param_groups, updates.base_lrs, strict=True):
-                group.pop("initial_lr", None)  # of a fit before
-                group["lr"] = rate
-        else:
-            config = self._optimizer or defaults.optimizer
-            optimizer = config.build(module=self.module, task=self.task)
+        optimizer, updates = self.prepared.trainer.optimizer, self.prepared.trainer.updates
+        for group, rate in zip(optimizer.param_groups, updates.base_lrs, strict=True):
+            group.pop("initial_lr", None)  # of a fit before
+            group["lr"] = rate
         self._rates = LambdaLR(optimizer, self._factor)
         return {
             "optimizer": optimizer,
@@ -165,8 +113,7 @@ class TaskModule:
     def _total(self) -> int | None:
         """Steps of the whole run, as Lightning's Trainer limits it; None where it is not known."""
         trainer = self.trainer
-        data = getattr(trainer.datamodule, "prepared", None)
-        if data is None or isinstance(trainer.limit_train_batches, int):
+        if isinstance(trainer.limit_train_batches, int):
             estimated = trainer.estimated_stepping_batches  # -1 or infinite: not known
             return int(estimated) if 0 < estimated < float("inf") else None
         steps, epochs = trainer.max_steps, trainer.max_epochs
@@ -176,7 +123,7 @@ class TaskModule:
             max_epochs=epochs if epochs and epochs > 0 else None,
             accumulate=trainer.accumulate_grad_batches,
         )
-        return total_steps(limited, data.trainer.data.data)
+        return total_steps(limited, self.prepared.trainer.data.data)
 
     def on_fit_start(self) -> None:
         """Refuses what would train otherwise than the recipe says; takes its paths of a step."""
@@ -191,19 +138,17 @@ class TaskModule:
         self._fit.enter_context(kernels(self.settings, self.task))
 
     def on_fit_end(self) -> None:
-        """Leaves the paths of a step as they were."""
         self._fit.close()
 
     def configure_callbacks(self) -> list[Any]:
-        """The callback that hears of a fit or an evaluation that failed: a module does not."""
-        return [made_from(LeftWhenFailed, "Callback")(self._fit, self._evaluation)]
+        return [made_from(ClosedWhenFailed, "Callback")(self._fit, self._evaluation)]
 
     def training_step(self, batch: Any, batch_idx: int) -> Tensor:
         """The sum of the losses of a batch; dropout is a function of the seed and the step."""
         if batch_idx % self.trainer.accumulate_grad_batches == 0:
             seed_all(self.settings.seed, self.trainer.global_step)
             self._losses = []
-        rows = BatchRows(self.prepared.trainer.data.data, batch) if self.prepared else ()
+        rows = BatchRows(self.prepared.trainer.data.data, batch)
         loss = loss_of(self.task, batch, rows)
         self._losses.append(loss.detach())
         self.examples += self.task.batch_size(batch)
@@ -221,14 +166,13 @@ class TaskModule:
     ) -> None:
         """Makes of the gradient of the sum that of the mean, and shortens it to ``clip_norm``.
 
-        Where the Trainer has a ``gradient_clip_val``, that is done in its place.
-
-        Raises:
-            NonFiniteError: The loss or the gradient is not finite; the weights are untouched.
+        A ``gradient_clip_val`` of the Trainer is applied in its place.
         """
         gradients = [p.grad for g in optimizer.param_groups for p in g["params"]]
         gradients = [gradient for gradient in gradients if gradient is not None]
-        total, count = self._summed()
+        total = count = torch.zeros((), device=self.task.device)
+        for loss in self._losses:
+            total, count = total + loss.total, count + loss.count
         factor = 1 / count * self.trainer.accumulate_grad_batches  # Lightning has divided by it
         norm = nn.utils.get_total_norm(gradients) * factor
         scaled = self.trainer.precision == "16-mixed"  # whose scaler passes over such a step
@@ -242,35 +186,19 @@ class TaskModule:
         if gradient_clip_val is not None:
             self.clip_gradients(optimizer, gradient_clip_val, gradient_clip_algorithm)
 
-    def _summed(self) -> tuple[Tensor, Tensor]:
-        """The loss of a step, and its targets."""
-        total = count = torch.zeros((), device=self.task.device)
-        for loss in self._losses:
-            total, count = total + loss.total, count + loss.count
-        return total, count
-
-    # -- evaluations
-
     def on_validation_epoch_start(self) -> None:
-        """Begins an evaluation of ``valid_data``."""
-        self._begin()
-
-    def on_test_epoch_start(self) -> None:
-        """Begins an evaluation of ``test_data``."""
-        self._begin()
-
-    def _begin(self) -> None:
         self._evaluation.close()
         step = self.trainer.global_step
         self._evaluation.enter_context(evaluation_rng(seed=self.settings.seed, step=step))
         self._metrics = self.task.metrics()
 
+    def on_test_epoch_start(self) -> None:
+        self.on_validation_epoch_start()
+
     def validation_step(self, batch: Any, batch_idx: int) -> None:
-        """Adds a batch to the metrics."""
         self._measure(batch)
 
     def test_step(self, batch: Any, batch_idx: int) -> None:
-        """Adds a batch to the metrics."""
         self._measure(batch)
 
     def _measure(self, held_out: Any) -> None:
@@ -294,7 +222,6 @@ class TaskModule:
             group["lr"] = base * self._factor(self.trainer.global_step)
 
     def on_test_epoch_end(self) -> None:
-        """Logs the metrics."""
         self._values("test")
 
     def _values(self, split: str) -> dict[str, float]:
@@ -303,8 +230,6 @@ class TaskModule:
         self.log_dict({f"{split}/{name}": float(value) for name, value in values.items()})
         return values
 
-    # -- what is kept, and answers
-
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Adds what a task and the selection keep from step to step."""
         parts = {name: part.state_dict() for name, part in self.task.parts.items()}
@@ -312,7 +237,6 @@ class TaskModule:
         checkpoint[STATE] = {"parts": parts, **own}
 
     def on_load_checkpoint(self, checkpoint: Mapping[str, Any]) -> None:
-        """Takes what :meth:`on_save_checkpoint` has added."""
         state = checkpoint[STATE]
         for name, part in self.task.parts.items():
             part.load_state_dict(state["parts"][name])
@@ -332,42 +256,27 @@ class TaskModule:
     def save_run(self, folder: str | Path) -> Path:
         """Writes what was trained as a run: to load, evaluate, export, serve, go on with.
 
-        Args:
-            folder: A new one.
-
-        Returns:
-            It.
-
         Raises:
-            UserError: The folder is there, or the module is of a Task without a recipe.
+            UserError: The folder is there.
         """
-        if self.prepared is None:
-            raise UserError(
-                "A run is written with its recipe, and this module was made of a Task alone: make "
-                "it of what as_datamodule(recipe) gives."
-            )
         data, steps = self.trainer.datamodule, self.trainer.global_step
-        place = data.training.state_dict() if isinstance(data, RecipeData) else None
-        if place is not None:
+        if isinstance(data, RecipeData):
+            place = data.training.state_dict()
             self.prepared.trainer.data.first.groups.load_state_dict(place)
         progress = Progress(steps, self.prepared.trainer.data.epochs, self.examples)
         return save_run(self.prepared, Path(folder), progress, selection=self.selection)
 
 
 def _refuse(settings: TrainerConfig) -> None:
-    """Refuses settings that Lightning's loop has no place for, or another word."""
-    instead = {
-        "ema": "set it to null, and give Lightning's Trainer the callback EMAWeightAveraging",
-        "on_nonfinite": "set it to stop",
-        "data_parallelism": "set it to ddp",
-    }
-    found = {
-        "ema": settings.ema is not None,
-        "on_nonfinite": settings.on_nonfinite != "stop",
-        "data_parallelism": settings.data_parallelism != "ddp",
-    }
-    for name in (name for name, refused in found.items() if refused):
-        raise UserError(
-            f"trainer.{name} is {getattr(settings, name)}, which textmill's own loop does and "
-            f"Lightning's does not. To train under Lightning, {instead[name]}."
-        )
+    """Refuses settings that Lightning's loop has no place for."""
+    ema = "set it to null, and give Lightning's Trainer the callback EMAWeightAveraging"
+    for name, value, instead in (
+        ("ema", None, ema),
+        ("on_nonfinite", "stop", "set it to stop"),
+        ("data_parallelism", "ddp", "set it to ddp"),
+    ):
+        if (found := getattr(settings, name)) != value:
+            raise UserError(
+                f"trainer.{name} is {found}, which textmill's own loop does and Lightning's does "
+                f"not. To train under Lightning, {instead}."
+            )

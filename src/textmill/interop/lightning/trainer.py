@@ -1,14 +1,10 @@
 """Lightning's Trainer with the length, the precision and the selection of a recipe."""
 
-from collections.abc import Iterator
 from typing import Any
 
 from textmill.errors import UserError
-from textmill.interop.lightning.bases import lightning_class
 from textmill.interop.lightning.data_module import RecipeData
-from textmill.training.loop import Trainer
 from textmill.training.precision import settled
-from textmill.training.selection import Selection
 from textmill.training.trainer_config import TrainerConfig
 
 PRECISIONS = {"fp32": "32-true", "bf16": "bf16-mixed", "fp16": "16-mixed"}
@@ -33,28 +29,28 @@ def as_trainer(data: Any, **arguments: Any) -> Any:
     if not isinstance(data, RecipeData):
         found = type(data).__name__
         raise UserError(f"as_trainer takes what as_datamodule(recipe) has made; found a {found}.")
+    from lightning.pytorch import Trainer
+    from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint
+
     trainer = data.prepared.trainer
     wanted = trainer_arguments(trainer.config, str(trainer.task.device), given=arguments)
-    if arguments.get("enable_checkpointing") is not False and "callbacks" not in arguments:
-        wanted["callbacks"] = [*_callbacks(trainer)]
-    return lightning_class("Trainer")(**{**wanted, **arguments})
+    selection = trainer.selection
+    keeps = arguments.get("enable_checkpointing") is not False and "callbacks" not in arguments
+    if selection is not None and keeps:
+        config, mode = selection.config, "max" if selection.sign > 0 else "min"
+        best = ModelCheckpoint(monitor=f"valid/{config.metric}", mode=mode)
+        wanted["callbacks"] = [best]
+        if config.patience is not None:
+            named: dict[str, Any] = {"monitor": best.monitor, "mode": mode}
+            named |= {"patience": config.patience, "min_delta": config.min_delta}
+            wanted["callbacks"].append(EarlyStopping(**named))
+    return Trainer(**{**wanted, **arguments})
 
 
 def trainer_arguments(
     settings: TrainerConfig, device: str = "cpu", *, given: Any = ()
 ) -> dict[str, Any]:
-    """The arguments of Lightning's Trainer that say what settings of textmill's trainer say.
-
-    Args:
-        settings: Of textmill's trainer.
-        device: The one that is trained on.
-        given: Names of arguments that are given otherwise.
-
-    Example:
-        >>> made = trainer_arguments(TrainerConfig(max_steps=100))
-        >>> made["max_steps"], made["max_epochs"], made["check_val_every_n_epoch"]
-        (100, -1, 1)
-    """
+    """The arguments of Lightning's Trainer for settings of textmill's, but for those ``given``."""
     until, evaluate = settings.until, settings.evaluate_every
     made: dict[str, Any] = {
         "max_steps": until.steps or -1,
@@ -78,16 +74,3 @@ def trainer_arguments(
             "or epochs. Give as_trainer val_check_interval or check_val_every_n_epoch."
         )
     return made
-
-
-def _callbacks(trainer: Trainer) -> Iterator[Any]:
-    """Lightning's callbacks that keep the best weights, and stop when patience is spent."""
-    selection = trainer.selection
-    if selection is None:
-        return
-    config: Selection.Config = selection.config
-    named = {"monitor": f"valid/{config.metric}", "mode": "max" if selection.sign > 0 else "min"}
-    yield lightning_class("callbacks").ModelCheckpoint(**named)
-    if config.patience is not None:
-        early = lightning_class("callbacks").EarlyStopping
-        yield early(**named, patience=config.patience, min_delta=config.min_delta)

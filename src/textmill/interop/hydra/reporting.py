@@ -1,5 +1,6 @@
 """What a LightningModule logs, as a run of textmill reports it: lines by split, step and epoch."""
 
+import re
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -8,10 +9,27 @@ from lightning.pytorch import Trainer
 from lightning.pytorch.loggers.logger import Logger
 from typing_extensions import override
 
-from textmill.interop.hydra.logged_names import split_and_name
 from textmill.metrics.reporters import Reporters
 
-_STAGES = {"train": "train", "validate": "valid", "sanity_check": "valid", "test": "test"}
+_SPLITS = {
+    "train": "train", "training": "train",
+    "val": "valid", "valid": "valid", "validation": "valid", "validate": "valid",
+    "test": "test", "testing": "test",
+}  # fmt: skip
+_PREFIX = re.compile(rf"({'|'.join(sorted(_SPLITS, key=len, reverse=True))})[/_.-](?=.)")
+_RESERVED = ("split", "time", "step", "epoch", "examples")
+
+
+def split_and_name(logged: str, default: str = "train") -> tuple[str, str]:
+    """The split that a logged name is of, and the name of the value.
+
+    Example:
+        >>> split_and_name("val/f1"), split_and_name("train_loss_step"), split_and_name("lr-Adam")
+        (('valid', 'f1'), ('train', 'loss_step'), ('train', 'lr-Adam'))
+    """
+    found = _PREFIX.match(logged)
+    split, name = (_SPLITS[found[1]], logged[found.end() :]) if found else (default, logged)
+    return split, f"{name}_" if name in _RESERVED else name
 
 
 class ReportingLogger(Logger):
@@ -19,15 +37,11 @@ class ReportingLogger(Logger):
 
     So ``metrics.jsonl``, the lines on the terminal and ``report.html`` have what ``self.log``
     logged. The name says the split (``val/f1``, ``train_loss``), else the stage does.
-
-    Args:
-        reporters: Where values go.
-        writes: Whether this process reports: of several, one does.
     """
 
-    def __init__(self, reporters: Reporters, *, writes: bool = True) -> None:
+    def __init__(self, reporters: Reporters) -> None:
         super().__init__()
-        self.reporters, self.writes = reporters, writes
+        self.reporters = reporters
         self.trainer: Trainer | None = None
         """Set before the first value: it knows the stage and where the run stands."""
         self.seconds: Callable[[], float] = time.monotonic
@@ -45,23 +59,20 @@ class ReportingLogger(Logger):
 
     @override
     def log_hyperparams(self, params: Any, *args: Any, **kwargs: Any) -> None:
-        """They are in the run's ``config.yaml``."""
+        """Does nothing: they are in the run's ``config.yaml``."""
 
     @override
     def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
         trainer = self.trainer
-        if not self.writes or trainer is None or trainer.sanity_checking:
+        if trainer is None or trainer.sanity_checking:
             return
-        default = _STAGES.get(
-            str(trainer.state.stage.value if trainer.state.stage else ""), "train"
-        )
+        default = _SPLITS.get(str(trainer.state.stage and trainer.state.stage.value), "train")
         splits: dict[str, dict[str, float]] = {}
         for logged, value in metrics.items():
-            if logged == "epoch":
-                continue
-            split, name = split_and_name(logged, default)
-            values = splits.setdefault(split, {})
-            values[logged if name in values else name] = float(value)
+            if logged != "epoch":
+                split, name = split_and_name(logged, default)
+                values = splits.setdefault(split, {})
+                values[logged if name in values else name] = float(value)
         for split, values in splits.items():
             clock = {"time": {"elapsed": self.seconds()}}
             self.reporters.report(split, {**place_of(trainer), **clock}, values)

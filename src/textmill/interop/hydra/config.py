@@ -1,16 +1,52 @@
-"""A folder of Hydra's configs, composed and resolved by Hydra itself."""
+"""A folder of Hydra's configs, composed and resolved by Hydra itself; and the run it describes."""
 
-from collections.abc import Iterator, Sequence
+import hashlib
+import json
+import logging
+import pkgutil
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from textmill.errors import MissingExtraError, UserError
+from textmill.checkpoint.layout import has_checkpoints
+from textmill.config.sources.own_files import files_below, own_files
+from textmill.errors import MissingExtraError, UserError, worded
+from textmill.run_folder.folder import (
+    RunFolder,
+    command_line,
+    git_state,
+    hardware,
+    remember_place,
+    versions,
+)
+from textmill.runs.resume import same_again, warn_of_versions
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
+
+LOG = logging.getLogger("textmill")
+CODE = "code"
+"""The folder in a run that keeps the project's own code: a record, never executed."""
+LENGTH = ("max_epochs", "max_steps", "max_time", "min_epochs", "min_steps")
+"""The arguments of a Trainer that say how long a run is."""
+
+_OBSERVERS = frozenset({"extras", "hydra", "logger", "optimized_metric", "paths", "tags", "test"})
+"""Sections that see a run, or say where things are, and do not decide what it computes."""
+_TRAINER = frozenset(
+    {
+        *LENGTH, "accelerator", "benchmark", "default_root_dir", "detect_anomaly", "devices",
+        "enable_checkpointing", "enable_model_summary", "enable_progress_bar", "logger",
+        "log_every_n_steps", "num_nodes", "num_sanity_val_steps", "profiler",
+        "resume_from_checkpoint", "strategy",
+    }
+)  # fmt: skip
+_ANYWHERE = frozenset({"num_workers", "persistent_workers", "pin_memory", "prefetch_factor"})
+_WATCHING = re.compile(r"(ProgressBar|ModelSummary|Monitor)$")
+"""Names of the callbacks that only show something."""
 
 _OPTUNA = {
     "_target_": "hydra_plugins.hydra_optuna_sweeper.optuna_sweeper.OptunaSweeper",
@@ -147,3 +183,128 @@ def compose_config(folder: str | Path, name: str, words: Sequence[str]) -> Compo
     with refusals(name), initialize_config_dir(place, job_name=name, version_base="1.3"):
         config = compose(name, overrides=list(words), return_hydra_config=True)
     return ComposedConfig(Path(folder), name, tuple(words), config)
+
+
+class HydraRun:
+    """One training that a config describes: its settings, its key and its folder.
+
+    Raises:
+        ConfigError: A ``_target_`` cannot be imported, or there is no model or no trainer.
+    """
+
+    def __init__(self, composed: ComposedConfig) -> None:
+        self.composed = composed
+        keyed = composed.resolved("RUN")  # stands for the run folder, which the key names
+        for name in ("model", "trainer"):
+            if not isinstance(keyed.get(name), Mapping) or "_target_" not in keyed[name]:
+                raise ConfigError(
+                    f"the config {composed.name} has no section {name} with a _target_; nothing "
+                    f"was run. It has: {', '.join(keyed) or 'nothing'}."
+                )
+        self.name = str(keyed.get("task_name") or composed.name)
+        self.data = next((name for name in ("datamodule", "data") if keyed.get(name)), None)
+        seed = keyed.get("seed")
+        self.seed = seed if isinstance(seed, int) else 1
+        self.length = {n: v for n in LENGTH if (v := keyed["trainer"].get(n)) is not None}
+        self.code = [*_targets(keyed, "")]
+        self.key = key_of(keyed, self.code, composed.root)
+        """Twelve hex digits that name what the run computes: settings, and the code they reach."""
+
+    def folder(self, run_dir: str | Path | None, *, again: bool) -> RunFolder:
+        """The folder that is named, or the one of the key."""
+        if run_dir is None:
+            return RunFolder.place(self.name, self.key, again=again)
+        folder = RunFolder(Path(run_dir))
+        folder = folder.free() if again else folder
+        if folder.has_other(self.key):
+            raise UserError(
+                f"{run_dir} holds another run (key {folder.info['key']}, this one has {self.key}). "
+                f"Choose another {worded('--run-dir', 'run_dir')}."
+            )
+        return folder
+
+    def is_finished(self, folder: RunFolder, *, extend: bool) -> bool:
+        """Whether the run is at its end; refuses one of another length unless it may ``extend``."""
+        before = folder.info.get("length")
+        if not folder.finished and not has_checkpoints(folder.path):
+            return False  # it failed before it had any, and may be another as well
+        if before is not None and before != self.length and not extend:
+            shown = " ".join(f"trainer.{n}={before.get(n, 'null')}" for n in LENGTH if n in before)
+            state = "finished" if folder.finished else "not finished"
+            raise UserError(
+                f"this run exists with another length: {folder.path} ({shown}, {state}). To go on "
+                f"with it: {worded('the same command with --extend', 'extend=True')}. To train "
+                f"anew: {same_again()}."
+            )
+        return folder.finished and before == self.length
+
+    def write(self, folder: RunFolder, settings: Mapping[str, Any], began: datetime) -> None:
+        """Writes everything that says what this run is."""
+        warn_of_versions(folder)
+        root, run = self.composed.root, folder.identity
+        files = files_below(root, own_files(self.code))
+        code = folder.write_sources(
+            {f"{CODE}/{path.relative_to(root).as_posix()}": data for path, data in files.items()}
+        )
+        folder.write_config(None, settings, {}, swaps={}, run=run, code=code)
+        start: dict[str, Any] = {"command": command_line(), "versions": versions()}
+        start |= {"git": git_state(root), "hardware": hardware()}
+        tags = settings.get("tags")
+        folder.write_info(
+            recipe=self.name,
+            key=self.key,
+            id=run,
+            trained_by="lightning",
+            config=str(self.composed.folder / f"{self.composed.name}.yaml"),
+            words=list(self.composed.words),
+            began=began.isoformat(timespec="seconds"),
+            tags=list(map(str, tags)) if isinstance(tags, list) else None,
+            length=self.length,
+            starts=[*(folder.info.get("starts") or []), start],
+            finished=False,
+            stopped=None,
+            failed=None,
+        )
+        remember_place(folder.path)
+        LOG.info("Run folder: %s", folder.path)
+
+
+def _targets(node: Any, key: str) -> Iterator[Any]:
+    """What each ``_target_`` names, imported."""
+    if isinstance(node, list):
+        node = dict(enumerate(node))
+    if not isinstance(node, Mapping):
+        return
+    for name, item in node.items():
+        yield from _targets(item, f"{key}{name}.")
+    if isinstance(word := node.get("_target_"), str):
+        try:
+            yield pkgutil.resolve_name(word)
+        except Exception as error:  # whatever a module of a person's own raises
+            why = f"{type(error).__name__}: {error}"
+            raise ConfigError(f"{key}_target_={word}: {why}; nothing was run.") from error
+
+
+def key_of(settings: Mapping[str, Any], code: Sequence[Any], root: Path) -> str:
+    """Twelve hex digits of the settings that decide, and of the project's own files they reach.
+
+    A path into the project counts from its folder: a project that was moved has the same keys.
+    """
+    kept = {name: value for name, value in settings.items() if name not in _OBSERVERS}
+    kept["trainer"] = {n: v for n, v in kept["trainer"].items() if n not in _TRAINER}
+
+    def deciding(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            named = {str(k): v for k, v in value.items() if k not in _ANYWHERE}
+            return {k: deciding(v) for k, v in named.items() if not watches(v)}
+        if isinstance(value, list):
+            return [deciding(item) for item in value]
+        return value.replace(str(root), ".") if isinstance(value, str) else value
+
+    def watches(value: Any) -> bool:
+        target = value.get("_target_", "") if isinstance(value, Mapping) else ""
+        return bool(_WATCHING.search(str(target)))
+
+    files = {file.name: file.sha256 for file in own_files(code)}
+    text = json.dumps({"settings": deciding(kept), "code": files}, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hydra.utils import instantiate
 from lightning.fabric.utilities.exceptions import MisconfigurationException
@@ -20,7 +20,7 @@ from textmill.checkpoint.layout import is_checkpoint, step_of
 from textmill.checkpoint.manifest import Manifest
 from textmill.errors import TextmillError, UserError, raised_at
 from textmill.interop.hydra.checkpoints import FolderCheckpointIO, GoingOn, refuse_no_checkpoint
-from textmill.interop.hydra.config import refusals
+from textmill.interop.hydra.config import HydraRun, refusals
 from textmill.interop.hydra.reporting import ReportingLogger, split_and_name
 from textmill.metrics.reporters import Reporters, RunInfo
 from textmill.metrics.reporters.console import Console
@@ -29,9 +29,6 @@ from textmill.run_folder.folder import RunFolder
 from textmill.runs.html_reporter import Html
 from textmill.runtime.devices import Experiment
 from textmill.runtime.signals import StopSignals
-
-if TYPE_CHECKING:
-    from textmill.interop.hydra.run import HydraRun
 
 LOG = logging.getLogger("textmill")
 PASSED = ("callbacks", "logger", "plugins", "resume_from_checkpoint")
@@ -44,7 +41,7 @@ def is_main() -> bool:
 
 
 def fit(
-    run: "HydraRun",
+    run: HydraRun,
     folder: RunFolder,
     settings: Mapping[str, Any],
     *,
@@ -110,7 +107,7 @@ def _warnings_logged() -> Iterator[None]:
 
 
 def _fitted(
-    run: "HydraRun",
+    run: HydraRun,
     folder: RunFolder,
     settings: Mapping[str, Any],
     going_on: GoingOn,

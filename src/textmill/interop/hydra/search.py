@@ -15,9 +15,14 @@ from typing import Any
 
 from textmill.config.registry import suggest
 from textmill.errors import RunStoppedError, UserError
-from textmill.interop.hydra.config import ComposedConfig, ConfigError, compose_config, refusals
+from textmill.interop.hydra.config import (
+    ComposedConfig,
+    ConfigError,
+    HydraRun,
+    compose_config,
+    refusals,
+)
 from textmill.interop.hydra.reporting import split_and_name
-from textmill.interop.hydra.run import HydraRun
 from textmill.metrics.tables import format_value
 from textmill.run_folder.folder import RunFolder
 from textmill.run_folder.record import numbers

@@ -65,6 +65,11 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="write all columns of the rows, the answers beside them, to a file (.csv, .jsonl, "
         ".parquet), which is there when it is whole",
     )
+    for name, about in (
+        ("--n-best", "answers to a row, the best first: of generated text, or for each mask"),
+        ("--beam-size", "sequences that a search follows at once; by default n-best at least"),
+    ):
+        parser.add_argument(name, type=int, metavar="N", help=f"{about} (the run's own)")
     parser.set_defaults(model=None, vectors=False)
 
 
@@ -97,7 +102,14 @@ def _setting(word: str) -> str:
 
 def run(args: argparse.Namespace) -> int:
     """Answers; exit code 1 if a row could not be answered."""
-    return answer(args, load_predictor)
+
+    def load(args: argparse.Namespace) -> Any:
+        from textmill.exported.row_predictor import AnswerOptions
+
+        options = AnswerOptions(n_best=args.n_best, beam_size=args.beam_size)
+        return load_predictor(args).with_options(options)
+
+    return answer(args, load)
 
 
 def answer(args: argparse.Namespace, load: Callable[[argparse.Namespace], Any]) -> int:

@@ -87,7 +87,7 @@ def open_export(
             raise ExportError("'until' must be row or length")
         generator = CTranslate2Texts(folder / GRAPH, search, begin_idx=text.begin_idx, **where)
         return ExportedLanguageModel(text, generator, search, by_row=until == "row")
-    graph = CTranslate2Graph(folder / GRAPH, search, prefix=text.target_prefix, **where)
+    graph = CTranslate2Graph(folder / GRAPH, prefix=text.target_prefix, **where)
     prefix, copies = answers.get("answer_prefix", ""), answers.get("copy_unknown", False)
     if not isinstance(prefix, str) or type(copies) is not bool:
         raise ExportError("'answer_prefix' must be a text, and 'copy_unknown' true or false")
@@ -224,7 +224,6 @@ class CTranslate2Graph:
 
     Args:
         folder: Where ``model.bin`` is.
-        search: How it searches.
         vocab: Facts of the text processor's vocabulary.
         prefix: Ids that every target begins with.
         device: ``auto``, ``cpu`` or ``cuda``.
@@ -239,19 +238,20 @@ class CTranslate2Graph:
     def __init__(
         self,
         folder: Path,
-        search: Search,
         *,
         vocab: VocabInfo,
         prefix: Sequence[int],
         device: str = "auto",
         threads: int = 0,
     ) -> None:
-        self.search, self.prefix = search, list(prefix)
+        self.prefix = list(prefix)
         self.names = names_of(vocab)
         self.ids = {name: i for i, name in enumerate(self.names)}
         self.translator, self.threads = _opened("Translator", folder, device, threads, vocab=vocab)
 
-    def find(self, sources: Sequence[Sequence[int]], forced: Forced = None) -> list[list[Found]]:
+    def find(
+        self, sources: Sequence[Sequence[int]], search: Search, forced: Forced = None
+    ) -> list[list[Found]]:
         """Hypotheses of each source, the best first.
 
         Sources of like lengths are searched together, with the limit of the longest. Where a
@@ -262,20 +262,20 @@ class CTranslate2Graph:
             _Asked(
                 source=[str(token) for token in ids],
                 begun=[self.names[i] for i in (*self.prefix[1:], *begun)],
-                limit=self.search.limit(len(ids), len(begun)),
+                limit=search.limit(len(ids), len(begun)),
             )
             for ids, begun in zip(sources, forced or [()] * len(sources), strict=True)
         ]
         try:
             self._score_begun([row for row in asked if len(row.begun) > start])
             order = sorted(range(len(asked)), key=lambda i: asked[i].limit, reverse=True)
-            found = self._search(asked, _parts(order, self.threads))
+            found = self._search(asked, search, _parts(order, self.threads))
             again: dict[int, list[int]] = defaultdict(list)
             for i in order:
                 if i not in found:
                     again[asked[i].limit].append(i)
             parts = [part for numbers in again.values() for part in _parts(numbers, self.threads)]
-            found.update(self._search(asked, parts))
+            found.update(self._search(asked, search, parts))
         except (RuntimeError, ValueError, KeyError) as error:
             raise ExportError(f"CTranslate2 cannot answer with this graph: {error}") from error
         return [found[i] for i in range(len(asked))]
@@ -296,14 +296,17 @@ class CTranslate2Graph:
             for row, result in zip(rows, scored, strict=True):
                 row.score = sum(result.log_probs[start:length])
 
-    def _search(self, asked: Sequence["_Asked"], parts: list[list[int]]) -> dict[int, list[Found]]:
+    def _search(
+        self, asked: Sequence["_Asked"], search: Search, parts: list[list[int]]
+    ) -> dict[int, list[Found]]:
         """Hypotheses by the numbers of their sources, where the search ended in time.
 
         Args:
             asked: What is searched.
+            search: How.
             parts: Numbers of those searched together, the one of most ids first.
         """
-        search, start = self.search, len(self.prefix) - 1
+        start = len(self.prefix) - 1
         patience = 1.0 if search.early_stopping == "first" else PATIENCE
         # All that a search ends with: by them it is known whether it ended in time. It counts what
         # a target begins with as generated, so what it found is ranked again.
@@ -331,12 +334,12 @@ class CTranslate2Graph:
                 longest = max(map(len, result.hypotheses)) - start
                 ended = len(result.hypotheses) == count and longest < row.limit
                 if ended or row.limit == asked[part[0]].limit:
-                    found[i] = self._found(result, row)
+                    found[i] = self._found(result, row, search)
         return found
 
-    def _found(self, result: Any, asked: "_Asked") -> list[Found]:
+    def _found(self, result: Any, asked: "_Asked", search: Search) -> list[Found]:
         """The best of what was found, with scores of all but the prefix of all targets."""
-        power, start, found = self.search.length_penalty, len(self.prefix) - 1, list[Found]()
+        power, start, found = search.length_penalty, len(self.prefix) - 1, list[Found]()
         for names, score in zip(result.hypotheses, result.scores, strict=True):
             if score < WORST:
                 continue
@@ -345,7 +348,7 @@ class CTranslate2Graph:
             length = min(len(ids) + 1, asked.limit)
             total = asked.score + score * (length + start) ** power
             found.append(Found(ids, total / length**power))
-        return sorted(found, key=lambda one: -one.score)[: self.search.n_best]
+        return sorted(found, key=lambda one: -one.score)[: search.n_best]
 
 
 @dataclass(kw_only=True)

@@ -1,5 +1,6 @@
 """Exported models of language: those that go on with a text, and those that fill its masks."""
 
+import copy
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -10,7 +11,7 @@ from typing_extensions import override
 from textmill.exported.columns import MISFITS
 from textmill.exported.forward import ColumnGraph
 from textmill.exported.manifest import ExportError
-from textmill.exported.row_predictor import ExportedPredictor, Row
+from textmill.exported.row_predictor import AnswerOptions, ExportedPredictor, Row, RowPredictor
 from textmill.exported.seq2seq import ROWS, Found, Search, by_length
 from textmill.text.processors.language_model import Continued, LanguageText
 from textmill.text.processors.masked_language_model import Filled, MaskedText
@@ -151,6 +152,14 @@ class ExportedMaskedModel(ExportedPredictor):
         lengths = np.full(len(ids), ids.shape[1]) if lengths is None else lengths
         arrays = {"text": ids, "text.lengths": lengths, "rows": rows, "places": places}
         return self.graph.run(arrays)[0]
+
+    @override
+    def with_options(self, options: AnswerOptions) -> RowPredictor:
+        if [*options.given] != ["n_best"]:
+            return super().with_options(options)
+        made = copy.copy(self)
+        made.top_k = options.n_best or self.top_k
+        return made
 
     @override
     def check(self, row: Row) -> None:

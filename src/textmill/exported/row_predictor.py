@@ -3,6 +3,7 @@
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from types import MappingProxyType
 from typing import Any, TypeVar, overload
 
@@ -31,6 +32,31 @@ TO_ROWS: dict[str, dict[str, str]] = {
     "to_dict": {"orient": "records"},
 }
 """Methods that give a table's rows as dicts, of pyarrow, polars and pandas: none is imported."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerOptions:
+    """What a request asks of its answers; None is as the model answers by itself.
+
+    Example:
+        >>> AnswerOptions(n_best=3).given
+        {'n_best': 3}
+    """
+
+    n_best: int | None = None
+    """Answers to a row, the best first: of a text that is generated, or for each mask."""
+    beam_size: int | None = None
+    """Sequences that a search of a text follows at once; by default ``n_best`` at least."""
+
+    def __post_init__(self) -> None:
+        for name, value in self.given.items():
+            if value < 1:
+                raise UserError(f"{name} is a number above 0; found {value}.")
+
+    @property
+    def given(self) -> dict[str, int]:
+        """What is not None, by name."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 class RowPredictor(ABC):
@@ -70,6 +96,19 @@ class RowPredictor(ABC):
         """An answer as plain data."""
         found: Mapping[str, Any] = answer.row()
         return found
+
+    def with_options(self, options: AnswerOptions) -> "RowPredictor":
+        """What answers by the same model as a request asks.
+
+        Raises:
+            UserError: The model has no such options, or they cannot be.
+        """
+        if options.given:
+            raise UserError(
+                f"{' and '.join(options.given)}: for models that generate text (n_best, beam_size) "
+                f"or fill masks (n_best), but this is {self!r}. Leave it out."
+            )
+        return self
 
     @property
     def answer_type(self) -> Any:

@@ -1,5 +1,6 @@
 """Exported models that generate text: by the saved text processor, the saved search and a graph."""
 
+import copy
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -7,9 +8,9 @@ from typing import Any, Protocol, TypeVar
 
 from typing_extensions import override
 
-from textmill.errors import DataError
+from textmill.errors import DataError, UserError
 from textmill.exported.manifest import ExportError
-from textmill.exported.row_predictor import ExportedPredictor, Row
+from textmill.exported.row_predictor import AnswerOptions, ExportedPredictor, Row
 from textmill.text.answers import Generated
 from textmill.text.cells import Rows, joined_text
 from textmill.text.processors.answer_prefix import prefix_ids, prefix_of
@@ -187,11 +188,14 @@ def by_length(rows: Sequence[Sequence[Any]], answer: Callable[[list[int]], Seque
 class Graph(Protocol):
     """What runs a graph."""
 
-    def find(self, sources: Sequence[Sequence[int]], forced: Forced = None) -> list[list[Found]]:
+    def find(
+        self, sources: Sequence[Sequence[int]], search: Search, forced: Forced = None
+    ) -> list[list[Found]]:
         """Hypotheses of each source of ids, the best first.
 
         Args:
             sources: Ids.
+            search: How.
             forced: Ids that each target begins with, after the prefix that all have.
         """
         ...
@@ -227,7 +231,21 @@ class ExportedSeq2Seq(ExportedPredictor):
             return []
         for row in rows:
             self._refuse(row)
-        return self.answers_of(self.graph.find(self.encoded(rows), self.forced(rows)), rows)
+        found = self.graph.find(self.encoded(rows), self.search, self.forced(rows))
+        return self.answers_of(found, rows)
+
+    @override
+    def with_options(self, options: AnswerOptions) -> "ExportedSeq2Seq":
+        beam = options.beam_size or max(self.search.beam_size, options.n_best or 1)
+        count = options.n_best or min(self.search.n_best, beam)
+        if count > beam or beam > LARGEST_BEAM:
+            raise UserError(
+                f"n_best is {count} and beam_size {beam}: wanted n_best up to beam_size, and that "
+                f"up to {LARGEST_BEAM:,}."
+            )
+        made = copy.copy(self)
+        made.search = replace(self.search, beam_size=beam, n_best=count)
+        return made
 
     def answers_of(self, found: Sequence[Sequence[Found]], rows: Sequence[Row]) -> list[Translated]:
         """The answers to rows by what was found for each, the best first."""

@@ -4,8 +4,10 @@ The saved text processor and the built configs replace the ingredients that made
 their functions nor the training files are needed.
 """
 
+import copy
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,7 +25,7 @@ from textmill.config.sources.script import table_of_recipe
 from textmill.config.values.raw_values import Entries, Scalar, is_null, untyped
 from textmill.config.values.yaml_files import read_yaml
 from textmill.errors import CheckpointError, CodeNotAllowedError, PlanError, UserError
-from textmill.exported.row_predictor import RowPredictor
+from textmill.exported.row_predictor import AnswerOptions, RowPredictor
 from textmill.inference import registries
 from textmill.inference.checkpoints import Opened, use_checkpoint
 from textmill.runtime.devices import Env
@@ -74,6 +76,24 @@ class Predictor(RowPredictor):
     @override
     def answer_row(self, answer: Any) -> Mapping[str, Any]:
         return self.task.answer_row(answer)
+
+    @override
+    def with_options(self, options: AnswerOptions) -> RowPredictor:
+        config: Any = self.task.config
+        decoding, given = getattr(config, "decoding", None), options.given
+        if decoding is not None and given:
+            if not decoding.sample:
+                least = max(decoding.beam_size, options.n_best or 1)
+                given = {"n_best": min(decoding.n_best, options.beam_size or least), **given}
+                given.setdefault("beam_size", least)
+            changed = {"decoding": replace(decoding, **given)}
+        elif hasattr(config, "top_k") and [*given] == ["n_best"]:
+            changed = {"top_k": options.n_best}
+        else:
+            return super().with_options(options)
+        task = copy.copy(self.task)
+        task.config = replace(config, **changed)
+        return Predictor(task, checkpoint=self.checkpoint)
 
     @property
     @override

@@ -4,7 +4,7 @@ import asyncio
 import hmac
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from importlib import metadata, resources
 from typing import Any
 
@@ -15,11 +15,12 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from typing_extensions import TypedDict
 
-from textmill.exported.row_predictor import CHUNK_CHARACTERS, RowPredictor
+from textmill.errors import UserError
+from textmill.exported.row_predictor import CHUNK_CHARACTERS, AnswerOptions, RowPredictor
 from textmill.serving.batcher import Batcher, Question
 from textmill.serving.documents import PipelineRows
 from textmill.serving.limits import Limits, RefusedError
-from textmill.serving.questions import read_body, read_rows, request_schema
+from textmill.serving.questions import read_body, read_options, read_rows, request_schema
 from textmill.serving.telemetry import Telemetry
 from textmill.text.processors.embedding import Embedded
 
@@ -39,7 +40,7 @@ KNOWN = {*OPEN, "/predict", "/metrics", "/model", "/openapi.json"}
 JSON, FILE = "application/json", "application/octet-stream"
 """What a body is; of neither can a form of another site be."""
 REFUSED = {
-    400: "The body is not what it is said to be.",
+    400: "The body or the query is not what it is said to be.",
     401: "The token is missing or wrong.",
     408: "The body came too slowly.",
     413: "The body, or the list of rows, is too long.",
@@ -125,9 +126,14 @@ class Service:
             known = f"{JSON}, or of a file {FILE}" if self.reads else JSON
             text = f"Wanted 'Content-Type: {known}'; found {kind:.100}."
             raise RefusedError(415, text, where="header Content-Type")
+        options = read_options(request.query_params, self.limits)
+        try:
+            self.predictor.with_options(options)
+        except UserError as error:
+            raise RefusedError(400, str(error), where="query") from None
         body = await self.body(request, self.limits.body)
         rows, characters, alone = read_rows(body, self.columns, self.limits)
-        answers = await self.answers(rows, characters) if rows else []
+        answers = await self.answers(rows, characters, options) if rows else []
         return _json(answers[0] if alone else answers)
 
     async def file(self, request: Request) -> Response:
@@ -142,7 +148,7 @@ class Service:
             if not body:
                 raise RefusedError(400, "Wanted a file; found no byte.", where="body")
             # As long as a batch may be: no other question waits for its answer in the same one.
-            (answer,) = await self.answers([body], CHUNK_CHARACTERS)
+            (answer,) = await self.answers([body], CHUNK_CHARACTERS, AnswerOptions())
             return _json(answer)
         finally:
             self.files -= 1
@@ -156,10 +162,12 @@ class Service:
             text = f"Wanted the whole body in {self.limits.timeout:g} s."
             raise RefusedError(408, text, where="body") from None
 
-    async def answers(self, rows: Sequence[Any], characters: int) -> Sequence[Mapping[str, Any]]:
+    async def answers(
+        self, rows: Sequence[Any], characters: int, options: AnswerOptions
+    ) -> Sequence[Mapping[str, Any]]:
         """The answers to rows, in time."""
         self.refuse_stopping()
-        waiting = self.batcher.submit(rows, characters)
+        waiting = self.batcher.submit(rows, characters, options)
         loop = asyncio.get_running_loop()
         timer = loop.call_later(self.limits.timeout, self._late, waiting)
         try:
@@ -234,7 +242,17 @@ def make_app(service: Service) -> ASGIApp:
         "/predict",
         response_model=answer | list[answer],  # type: ignore[valid-type]  # known when it runs
         responses=refused,
-        openapi_extra={"requestBody": {"required": True, "content": bodies}},
+        openapi_extra={
+            "requestBody": {"required": True, "content": bodies},
+            "parameters": [
+                {
+                    "name": each.name,
+                    "in": "query",
+                    "schema": {"type": "integer", "minimum": 1, "maximum": service.limits.beam},
+                }
+                for each in fields(AnswerOptions)
+            ],
+        },
     )(service.predict)
     state = dict[str, str]
     here: dict[int | str, dict[str, Any]] = {421: refused[421]}

@@ -15,7 +15,7 @@ from threading import Condition, Thread
 from typing import Any
 
 from textmill.errors import DataError
-from textmill.exported.row_predictor import CHUNK_CHARACTERS, ITSELF, RowPredictor
+from textmill.exported.row_predictor import CHUNK_CHARACTERS, ITSELF, AnswerOptions, RowPredictor
 from textmill.serving.limits import Limits, RefusedError
 from textmill.serving.telemetry import Telemetry
 
@@ -34,6 +34,8 @@ class Question:
     """Of all its texts."""
     future: "Future[list[Mapping[str, Any]]]"
     """The answers, or the refusal."""
+    options: AnswerOptions
+    """What is asked of the answers; those who ask the same share a batch."""
 
 
 class Batcher:
@@ -75,7 +77,7 @@ class Batcher:
             headers={"Retry-After": str(self.wait())},
         )
 
-    def submit(self, rows: Sequence[Any], characters: int) -> Question:
+    def submit(self, rows: Sequence[Any], characters: int, options: AnswerOptions) -> Question:
         """Queues rows.
 
         Raises:
@@ -83,7 +85,7 @@ class Batcher:
         """
         if self.full():
             raise self.refusal()
-        question = Question(rows, characters, get_running_loop().create_future())
+        question = Question(rows, characters, get_running_loop().create_future(), options)
         with self._changed:
             self._waiting.append(question)
             self._rows += len(rows)
@@ -163,6 +165,8 @@ class Batcher:
                 if self._waiting:  # those that waited may have left
                     break
             while self._waiting and rows < self.limits.batch and characters < CHUNK_CHARACTERS:
+                if batch and self._waiting[0].options != batch[0].options:
+                    break
                 question = self._waiting.popleft()
                 batch.append(question)
                 rows += len(question.rows)
@@ -179,18 +183,15 @@ class Batcher:
     def _answers(self, batch: Sequence[Question]) -> list[list[Mapping[str, Any]] | Exception]:
         """Answers to each question, or what is wrong with it."""
         try:
-            answers = iter(self._answered([row for question in batch for row in question.rows]))
+            predictor = self.predictor.with_options(batch[0].options)
+            rows = [predictor.row(row) for question in batch for row in question.rows]
+            answers = map(predictor.answer_row, predictor.answers(rows))
             return [[next(answers) for _ in question.rows] for question in batch]
         except Exception as error:
             if len(batch) == 1:
                 return [self._refused(batch[0], error)]
         # One of them is wrong, and only its own sender hears of that.
         return [answers for question in batch for answers in self._answers([question])]
-
-    def _answered(self, rows: Sequence[Any]) -> list[Mapping[str, Any]]:
-        predictor = self.predictor
-        answers = predictor.answers([predictor.row(row) for row in rows])
-        return [predictor.answer_row(answer) for answer in answers]
 
     def _refused(self, question: Question, error: Exception) -> RefusedError:
         """What is wrong with the rows of a question; else with the model."""

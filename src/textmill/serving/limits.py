@@ -29,6 +29,8 @@ class Limits:
     """Rows of a request; more is answered 413, as a longer body is: ask in parts."""
     characters: int = field(default=100_000, metadata={"help": "characters of a text"})
     """Characters of a text; more is answered 422."""
+    beam: int = field(default=16, metadata={"help": "n_best and beam_size of a request"})
+    """The largest ``n_best`` and ``beam_size`` that a request may ask for; more is answered 400."""
     queue: int = field(default=128, metadata={"help": "rows that wait for the model"})
     """Rows that wait for the model; a request that finds as many is answered 503."""
     batch: int = field(default=64, metadata={"help": "rows that are answered together"})

@@ -1,12 +1,15 @@
 """The body of a request, read: JSON to rows, each of its parts within the limits."""
 
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any
 
 from pydantic_core import from_json
+from starlette.datastructures import QueryParams
 from starlette.requests import ClientDisconnect
 from starlette.requests import Request as HttpRequest
 
+from textmill.exported.row_predictor import AnswerOptions
 from textmill.serving.limits import Limits, RefusedError
 
 
@@ -34,6 +37,23 @@ async def read_body(request: HttpRequest, most: int) -> bytes:
 def _too_long(found: str, most: int) -> RefusedError:
     text = f"Wanted a body of at most {most:,} bytes; found {found}. Ask in parts."
     return RefusedError(413, text, where="body")
+
+
+def read_options(asked: QueryParams, limits: Limits) -> AnswerOptions:
+    """What the query of a request asks of its answers, as ``?n_best=3``.
+
+    Raises:
+        RefusedError: It has another name, or what is no number up to ``limits.beam``.
+    """
+    names = [each.name for each in fields(AnswerOptions)]
+    for name, value in asked.items():
+        if name not in names:
+            text = f"Wanted {' or '.join(names)}; found '{name:.100}'."
+            raise RefusedError(400, text, where="query")
+        if not (value.isdecimal() and len(value) < 9 and 0 < int(value) <= limits.beam):
+            text = f"Wanted a number from 1 to {limits.beam}; found '{value:.100}'."
+            raise RefusedError(400, text, where=f"query {name}")
+    return AnswerOptions(**{name: int(value) for name, value in asked.items()})
 
 
 def read_rows(body: bytes, columns: Sequence[str], limits: Limits) -> tuple[list[Any], int, bool]:

@@ -125,8 +125,10 @@ def test_a_prefix_of_several_ids_counts_for_nothing(translator, tmp_path, prefix
     ctranslate2.write_graph(task, tmp_path)
     search = Search(beam_size=decoding.beam_size, n_best=decoding.n_best, max_length=40)
     search = dataclasses.replace(search, early_stopping=decoding.early_stopping)
-    graph = CTranslate2Graph(tmp_path, search, vocab=vocab, prefix=prefix, device="cpu", threads=1)
-    for ours, row, begun in zip(graph.find(rows, forced), rows, forced or [[]] * 3, strict=True):
+    graph = CTranslate2Graph(tmp_path, vocab=vocab, prefix=prefix, device="cpu", threads=1)
+    for ours, row, begun in zip(
+        graph.find(rows, search, forced), rows, forced or [[]] * 3, strict=True
+    ):
         source, eos_idx = torch.tensor([row]), vocab.eos_idx
         (theirs,) = decode(
             task.module, source, None, decoding, prefix=prefix, eos_idx=eos_idx, forced=[begun]

@@ -123,7 +123,7 @@ def _texts_apart(
     task = predictor.task
     assert isinstance(task, Seq2Seq), "others are refused"
     sources, forced = exported.encoded(rows), exported.forced(rows)
-    found = [hypotheses[:1] for hypotheses in exported.graph.find(sources, forced)]
+    found = [hypotheses[:1] for hypotheses in exported.graph.find(sources, exported.search, forced)]
     answers = zip(predictor.answers(rows), exported.answers_of(found, rows), strict=True)
     power = exported.search.length_penalty
     for number, (ours, theirs) in enumerate(answers):

@@ -1,0 +1,94 @@
+"""What a request asks of its answers goes to a run, an export, a command and a server alike."""
+
+import json
+from threading import Thread
+
+import pytest
+from starlette.testclient import TestClient
+
+import textmill
+from tests.trained_run import library_run
+from textmill.cli.main import main
+from textmill.errors import UserError
+from textmill.exported import load
+from textmill.exported.row_predictor import AnswerOptions, RowPredictor
+from textmill.serving.app import Service, make_app
+from textmill.serving.limits import Limits
+
+ROWS = ["The cat sleeps.", "Go.", "She lives in the garden."]
+THREE = AnswerOptions(n_best=3)
+
+
+class Texts(RowPredictor):
+    def answers(self, rows):
+        return rows
+
+    def check(self, row):
+        pass
+
+    def answer_row(self, answer):
+        return answer
+
+
+def test_a_run_and_its_export_give_as_many_answers(exported):
+    run, export = textmill.load(library_run()), load(exported, device="cpu", threads=1)
+    for model in (run, export):
+        plain = [answer.text for answer in model(ROWS)]
+        found = model.with_options(THREE)(ROWS)
+        assert all(len(answer.alternatives) == 2 for answer in found)
+        scores = [[one.score for one in (answer, *answer.alternatives)] for answer in found]
+        assert scores == [sorted(each, reverse=True) for each in scores]
+        assert [answer.text for answer in model(ROWS)] == plain
+        assert model.with_options(AnswerOptions())(ROWS) == model(ROWS)
+        with pytest.raises(UserError, match=r"n_best .*beam_size"):
+            model.with_options(AnswerOptions(n_best=3, beam_size=2))
+    wide = AnswerOptions(beam_size=4)
+    assert [str(answer) for answer in export.with_options(wide)(ROWS)] == [
+        str(answer) for answer in run.with_options(wide)(ROWS)
+    ]
+
+
+def test_a_model_that_has_none_says_so():
+    with pytest.raises(UserError, match="n_best: for models that generate text"):
+        Texts(["text"]).with_options(THREE)
+    with pytest.raises(UserError, match="n_best is a number above 0; found 0"):
+        AnswerOptions(n_best=0)
+
+
+def test_the_command_takes_them(exported, tmp_path, capsys):
+    (tmp_path / "rows.txt").write_text("Go.\n")
+    words = ["predict", str(exported), str(tmp_path / "rows.txt"), "--json", "--device", "cpu"]
+    assert main([*words, "--n-best", "3"]) == 0
+    wanted = load(exported, device="cpu", threads=1).with_options(THREE)("Go.").row()
+    found = json.loads(capsys.readouterr().out)
+    assert [one["prediction"] for one in found["alternatives"]] == [
+        one["prediction"] for one in wanted["alternatives"]
+    ]
+
+
+def test_a_server_takes_them_in_its_query(exported):
+    model = load(exported, device="cpu", threads=1)
+    service = Service(predictor=model, name="m", limits=Limits(beam=4))
+    found = {}
+    with TestClient(make_app(service)) as client:
+
+        def ask(query):
+            found[query] = client.post(f"/predict{query}", json=ROWS)
+
+        queries = ["", "?n_best=3", "?n_best=2&beam_size=4", "?n_best=1"]
+        threads = [Thread(target=ask, args=(query,)) for query in queries]
+        [thread.start() for thread in threads]
+        [thread.join() for thread in threads]
+        counts = {q: {len(row.get("alternatives", ())) for row in found[q].json()} for q in queries}
+        assert counts == {"": {0}, "?n_best=3": {2}, "?n_best=2&beam_size=4": {1}, "?n_best=1": {0}}
+        for query, where in [
+            ("?n_best=9", "query n_best"),
+            ("?n_best=two", "query n_best"),
+            ("?best=2", "query"),
+            ("?n_best=3&beam_size=2", "query"),
+        ]:
+            ask(query)
+            assert (found[query].status_code, found[query].json()["where"]) == (400, where)
+        said = client.get("/openapi.json").json()["paths"]["/predict"]["post"]["parameters"]
+        assert [each["name"] for each in said] == ["n_best", "beam_size"]
+    service.batcher.close()

@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from textmill.cli.arguments import add_device_and_code, add_recipe, add_words, recipe_options
 from textmill.config.values.raw_values import untyped
-from textmill.config.values.scalars import parse_duration
+from textmill.config.values.typed_values import parse_duration
 from textmill.config.values.yaml_files import parse_word
 from textmill.errors import UserError
 from textmill.launch.ray import Ray

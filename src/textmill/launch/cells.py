@@ -13,6 +13,7 @@ from typing import Any
 from textmill.checkpoint.layout import has_checkpoints
 from textmill.config.planning.key import run_key
 from textmill.config.planning.plan import Plan
+from textmill.config.planning.wiring import reached
 from textmill.errors import PlanError, TextmillError, UserError
 from textmill.launch import local
 from textmill.launch.launcher import option_words
@@ -175,13 +176,7 @@ def place_cell(named: Named, fixed: Sequence[str], chosen: tuple[str, ...]) -> C
 
 def _data_settings(plan: Plan) -> str:
     """All that decides what is read, as text: settings of the data and of what makes it; files."""
-    reached, waiting = set[str](), [name for name in DATA if name in plan.nodes]
-    while waiting:
-        name = waiting.pop()
-        if name not in reached:
-            reached.add(name)
-            waiting += [needed for needed in plan.nodes[name].needs if needed in plan.nodes]
-    settings = {name: plan.settings.get(name) for name in sorted(reached)}
+    settings = {name: plan.settings.get(name) for name in sorted(reached(plan.nodes, DATA))}
     return json.dumps([settings, named_paths(plan)], sort_keys=True, default=str)
 
 

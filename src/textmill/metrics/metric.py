@@ -9,9 +9,8 @@ from typing import Any, Literal
 
 from typing_extensions import override
 
-from textmill.config.component import Component
+from textmill.config.component import Component, refuse_other_methods
 from textmill.config.component import Config as BaseConfig
-from textmill.config.own_methods import refuse_other_methods
 from textmill.errors import UserError
 
 Direction = Literal["higher", "lower"]

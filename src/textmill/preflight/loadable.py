@@ -15,6 +15,7 @@ from textmill.checkpoint.parts import check_fit
 from textmill.config.ingredient import BuiltFrom
 from textmill.config.planning.plan import Plan
 from textmill.config.planning.session import Session
+from textmill.config.planning.wiring import reached
 from textmill.errors import CheckpointError, TextmillError, UserError
 from textmill.inference.checkpoints import open_checkpoint
 from textmill.inference.load import NeedsCodeError, fitted_parts, saved_plan
@@ -90,26 +91,15 @@ def _sessions(planned: Planned, session: Session, saved: Path) -> Callable[[], S
         by_data = saved_plan(folder.path, "built", ("module", "task"), provided=tuple(given))
         return partial(by_data.start, given)
     except NeedsCodeError:
-        kept = {name: session.get(name) for name in _needed_without_module(session, "task")}
+        # What the task is built from that is not itself built from the module.
+        needed = reached(session.nodes, session.nodes["task"].needs)
+        kept = {
+            name: session.get(name)
+            for name in needed
+            if "module" not in reached(session.nodes, [name])
+        }
         device = str(session.get("env").device)
         return partial(planned.start, folder.path, "predict", device, {**kept, **given})
-
-
-def _needed_without_module(session: Session, name: str) -> set[str]:
-    """What an ingredient is built from, at any depth, that is not itself built from the module."""
-    found = set[str]()
-    for needed in session.nodes[name].needs if name in session.nodes else ():
-        found |= _needed_without_module(session, needed)
-        if not _needs_module(session, needed):
-            found.add(needed)
-    return found
-
-
-def _needs_module(session: Session, name: str) -> bool:
-    """Whether an ingredient is the module or is built from it."""
-    node = session.nodes.get(name)
-    needs = node.needs if node is not None else ()
-    return name == "module" or any(_needs_module(session, needed) for needed in needs)
 
 
 def built_sizes(session: Session, plan: Plan) -> dict[str, Any]:

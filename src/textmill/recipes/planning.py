@@ -16,9 +16,8 @@ from textmill.config.planning.session import Session
 from textmill.config.recipe import Recipe
 from textmill.config.registry import find_name
 from textmill.config.sources.include import included, is_includable
-from textmill.config.sources.open_recipe import Source, open_recipe
+from textmill.config.sources.open_recipe import Source, differing, open_recipe
 from textmill.config.sources.script import table_of_module
-from textmill.config.sources.written_places import differing
 from textmill.errors import PlanError, Problem, UserError
 from textmill.exported.formats import ExportSettings
 from textmill.recipes import defaults, registries

@@ -37,7 +37,7 @@ from textmill.config.planning.key import (
 from textmill.config.planning.plan import Plan
 from textmill.config.planning.session import Session
 from textmill.config.values.raw_values import untyped
-from textmill.config.values.scalars import parse_duration
+from textmill.config.values.typed_values import parse_duration
 from textmill.config.values.yaml_files import dump_yaml, read_yaml, yaml_nodes
 from textmill.data.data_files import first_file
 from textmill.data.text_pairs import TextPairs

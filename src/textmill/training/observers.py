@@ -8,7 +8,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from textmill.config.own_methods import refuse_other_methods
+from textmill.config.component import refuse_other_methods
 from textmill.errors import UserError
 from textmill.metrics.reporters import Reporter, Reporters, RunInfo
 from textmill.runtime.devices import Experiment

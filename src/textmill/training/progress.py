@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from typing_extensions import override
 
-from textmill.config.values.scalars import format_duration
+from textmill.config.values.typed_values import format_duration
 from textmill.errors import RunStoppedError, UserError
 from textmill.runtime.ranks import Ranks
 from textmill.runtime.signals import StopSignals

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from textmill.config.merge import Settings
 from textmill.config.values.annotations import type_name
 from textmill.config.values.raw_values import Value
-from textmill.config.values.scalars import format_duration, parse_duration
-from textmill.config.values.typed_values import Values, plain
+from textmill.config.values.typed_values import Values, format_duration, parse_duration, plain
 from textmill.config.values.yaml_files import dump_yaml, parse_word, yaml_nodes
 from textmill.errors import Place
 

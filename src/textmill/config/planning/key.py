@@ -16,6 +16,7 @@ from textmill.config.code_names import SCRIPT_MODULE, code_in, is_code
 from textmill.config.ingredient import documented
 from textmill.config.parameters import MISSING, deciding
 from textmill.config.planning.plan import Plan
+from textmill.config.planning.wiring import reached
 from textmill.config.sources.own_files import OwnFile, own_files
 from textmill.config.values.typed_values import INVALID
 from textmill.config.values.yaml_files import is_utf8
@@ -60,14 +61,7 @@ def _digest(plan: Plan, code: dict[str, str]) -> str:
 
 def deciding_names(plan: Plan) -> list[str]:
     """The planned names, without the observers and what only they need."""
-    reached: set[str] = set()
-    waiting = [name for name in plan.targets if name in plan.nodes]
-    while waiting:
-        name = waiting.pop()
-        if name not in reached and name not in OBSERVERS:
-            reached.add(name)
-            waiting += [needed for needed in plan.nodes[name].needs if needed in plan.nodes]
-    return [name for name in plan.order if name in reached]
+    return reached(plan.nodes, plan.targets, without=OBSERVERS)
 
 
 def _dotted(value: Any) -> str:

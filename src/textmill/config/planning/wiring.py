@@ -1,7 +1,7 @@
 """What an ingredient is once its layers are known, and which of its parameters are settings."""
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -58,6 +58,20 @@ class IngredientNode:
     def needs(self) -> list[str]:
         """The names of the ingredients it is built from, in the order of its parameters."""
         return list(dict.fromkeys(name for name, _ in self.wiring.dependencies.values()))
+
+
+def reached(
+    nodes: Mapping[str, IngredientNode], targets: Iterable[str], *, without: Collection[str] = ()
+) -> list[str]:
+    """The names of the planned targets and of all that they are built from, in the plan's order."""
+    found: set[str] = set()
+    waiting = list(targets)
+    while waiting:
+        name = waiting.pop()
+        if name in nodes and name not in found and name not in without:
+            found.add(name)
+            waiting += nodes[name].needs
+    return [name for name in nodes if name in found]
 
 
 def wire(name: str, value: Any, known: Callable[[str], bool]) -> Wiring:

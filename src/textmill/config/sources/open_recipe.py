@@ -11,8 +11,7 @@ from textmill.config.recipe import Recipe, experiments
 from textmill.config.registry import suggest, suggest_path
 from textmill.config.sources.include import include_of_file
 from textmill.config.sources.script import load_script, table_of_recipe
-from textmill.config.sources.written_places import without_places
-from textmill.config.values.raw_values import Entries, Scalar, untyped
+from textmill.config.values.raw_values import Entries, Items, Node, Scalar, is_null, untyped
 from textmill.config.values.yaml_files import read_yaml
 from textmill.errors import CodeNotAllowedError, Place, UserError, worded
 
@@ -20,6 +19,9 @@ _SUFFIXES = (".yaml", ".yml")
 _OUTER = ("recipe", "include", "settings", "built")
 _SHOWN = 12
 """Experiments that an error lists; more are for ``textmill list experiments``."""
+PLACES = ("cache_dir", "tracking_uri")
+"""Settings that say where files are written, never taken over from a run folder, which may come
+from anyone: nothing is written outside it but the caches of the person's own settings."""
 _SAVED_OUTER = (*_OUTER, "swaps")
 """At the top of a file that a run wrote; a person types a swap, and writes none in a file."""
 
@@ -87,7 +89,7 @@ def open_recipe(
             )
         include += include_of_file(node, saved=str(path) in closed, allow_code=False)
         layer = _settings(node, path)
-        further.append(_without_places(layer, left_out) if saved else layer)
+        further.append(without_places(layer, left_out) if saved else layer)
     file, swaps = None, dict[str, str]()
     if isinstance(recipe, Recipe):
         table = table_of_recipe(recipe)
@@ -104,7 +106,7 @@ def open_recipe(
         table = _named_table(file, named, saved=saved, allow_code=allow_code)
         layer = _settings(node, file, _SAVED_OUTER if saved else _OUTER)
         if saved:
-            layer = _without_places(layer, left_out)
+            layer = without_places(layer, left_out)
             swaps = _saved_swaps(node, table, allow_code=allow_code)
             table = replace(table, swaps={**table.swaps, **swaps})
             closed = closed if allow_code else (str(file), *closed)
@@ -122,13 +124,6 @@ def _unnamed(path: Path, *, saved: bool) -> str:
         f"the call that began it, with run_dir='{path.parent}'; or register the recipe as an "
         "experiment."
     )
-
-
-def _without_places(layer: Entries, left_out: dict[str, Scalar]) -> Entries:
-    """The settings of a run's file that are taken over; the others are added to those left out."""
-    kept, places = without_places(layer)
-    left_out |= places
-    return kept
 
 
 def _settings(node: Entries, path: Path, outer: Sequence[str] = _OUTER) -> Entries:
@@ -237,3 +232,43 @@ def _experiment(name: str, place: str) -> IngredientTable:
     code = getattr(inspect.unwrap(function), "__code__", None)
     defined = Place(code.co_filename, code.co_firstlineno) if code else Place(name)
     return table_of_recipe(recipe, name=name, place=defined)
+
+
+def without_places(settings: Entries, left_out: dict[str, Scalar]) -> Entries:
+    """The settings of a run's file without :data:`PLACES`, which are added to those left out."""
+    kept = _kept(settings, "", left_out)
+    assert isinstance(kept, Entries)
+    return kept
+
+
+def differing(left_out: Mapping[str, Scalar], settings: Mapping[str, Any]) -> list[str]:
+    """A line for each setting that was left out and is another now."""
+    lines = []
+    for name, node in left_out.items():
+        now: Any = settings
+        for key in name.split("."):
+            now = now.get(key) if isinstance(now, Mapping) else None
+        if str(now) != node.text:
+            lines.append(
+                f"{node.place}: {name}={node.text} is not taken over: a run folder does not say "
+                f"where files are written. To write there, set it: {name}={node.text}"
+            )
+    return lines
+
+
+def _kept(node: Node, name: str, left_out: dict[str, Scalar]) -> Node:
+    """The node without what says where; that is left out, by its dotted name."""
+    if isinstance(node, Items):
+        numbered = enumerate(node.items)
+        items = tuple(_kept(item, f"{name}.{number}", left_out) for number, item in numbered)
+        return replace(node, items=items)
+    if not isinstance(node, Entries):
+        return node
+    entries = {}
+    for key, item in node.entries.items():
+        inner = f"{name}.{key}".lstrip(".")
+        if key not in PLACES:
+            entries[key] = _kept(item, inner, left_out)
+        elif isinstance(item, Scalar) and not is_null(item):
+            left_out[inner] = item
+    return replace(node, entries=entries)

@@ -25,7 +25,7 @@ from textmill.config.ingredient import (
 from textmill.config.recipe import Recipe, experiments
 from textmill.config.sources.own_files import files_below, is_local, own_files, refuse_others
 from textmill.config.validators import read_once
-from textmill.config.values.source_files import read_source
+from textmill.config.values.yaml_files import read_source
 from textmill.errors import Place, SeveralError, UserError, worded
 
 

@@ -6,13 +6,14 @@ can name code, and none can grow when it is walked.
 
 from collections.abc import Iterator
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any
 
 import yaml
 from typing_extensions import override
 
+from textmill.config.registry import suggest_path
 from textmill.config.values.raw_values import Entries, Items, Node, Scalar, untyped_word
-from textmill.config.values.source_files import read_source
 from textmill.errors import Place, UserError, worded
 
 MAX_BYTES = 256_000  # a run's own has about 5,000; so many are read in under half a second
@@ -41,6 +42,31 @@ class Word:
             node = Entries({key: node}, self.place, dotted=True, key_places={key: self.place})
         assert isinstance(node, Entries)
         return node
+
+
+def read_source(path: Path, most: int | None = None) -> bytes:
+    """The bytes of a regular file, or of a pipe that the shell hands over (``<(command)``).
+
+    Args:
+        path: The file. A pipe of that name in a run folder would never end.
+        most: Read no more than this many bytes; None: all.
+
+    Raises:
+        UserError: It cannot be read.
+
+    Example:
+        >>> read_source(Path("/"))
+        Traceback (most recent call last):
+        textmill.errors.UserError: /: cannot be read: it is not a regular file.
+    """
+    try:
+        if not (S_ISREG(path.stat().st_mode) or path.is_relative_to("/dev")):
+            raise UserError(f"{path}: cannot be read: it is not a regular file.")
+        with path.open("rb") as file:
+            return file.read(-1 if most is None else most)
+    except OSError as error:
+        near = "" if path.exists() else suggest_path(path, suffixes=(".yaml", ".yml", ".py"))
+        raise UserError(f"{path}: cannot be read: {error.strerror}. {near}".rstrip()) from error
 
 
 def read_yaml(path: Path) -> Entries:

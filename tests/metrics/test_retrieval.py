@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
+from textmill.metrics.label_scores import Retrieval
 from textmill.metrics.metric import MetricError
-from textmill.metrics.retrieval import Retrieval
 
 DRAW = np.random.default_rng(3)
 

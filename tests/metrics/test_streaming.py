@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from textmill.metrics.metric import MetricError
-from textmill.metrics.streaming import Accuracy, ExactSum, Mean, Perplexity
+from textmill.metrics.streaming import ExactSum, Mean, Perplexity
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 
@@ -21,21 +21,6 @@ def test_a_sum_is_exact_in_any_order(values: list[float], chance: random.Random)
     for value in chance.sample(values, len(values)):
         shuffled.add(torch.tensor(value, dtype=torch.float64))
     assert total.exact() == shuffled.exact() == sum(map(Fraction, values), Fraction(0))
-
-
-@given(st.lists(st.floats(0, 1e300), min_size=1))
-def test_a_mean_agrees_with_the_standard_library(values: list[float]) -> None:
-    mean = Mean("loss")
-    for value in values:
-        mean.update(value, 1)
-    assert mean.compute()["loss"] == pytest.approx(math.fsum(v / len(values) for v in values))
-
-
-def test_cancellation_loses_nothing() -> None:
-    mean = Mean("x")
-    for value in (1e16, 1.0, -1e16, 2.0):
-        mean.update(torch.tensor(value, dtype=torch.float64), 1)
-    assert mean.compute() == {"x": 0.75}
 
 
 def test_more_scalars_than_are_kept_waiting() -> None:
@@ -61,13 +46,6 @@ def test_a_tensor_changed_afterwards_does_not_change_the_sum() -> None:
     assert mean.compute() == {"x": 2.0}
 
 
-def test_the_graph_is_not_kept() -> None:
-    weight = torch.nn.Parameter(torch.tensor(2.0))
-    total = ExactSum()
-    total.add(weight * 2)
-    assert not total._pending[0].requires_grad
-
-
 def test_update_reads_no_tensor(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise AssertionError("this would wait for the device")
@@ -87,13 +65,6 @@ def test_what_is_not_finite_stays(special: float) -> None:
     mean.update(5.0, 1)
     value = mean.compute()["x"]
     assert math.isnan(value) if math.isnan(special) else value == special
-
-
-def test_opposite_infinities_are_not_a_number() -> None:
-    mean = Mean("x")
-    mean.update(math.inf, 1)
-    mean.update(-math.inf, 1)
-    assert math.isnan(mean.compute()["x"])
 
 
 @pytest.mark.parametrize("sign", [1, -1])
@@ -131,17 +102,6 @@ def test_perplexity_agrees_with_torch() -> None:
     assert perplexity.compute()["ppl"] == pytest.approx(expected, rel=1e-6)
 
 
-def test_directions() -> None:
-    assert Mean("loss").directions() == {"loss": "lower"}
-    assert Mean("f1", better="higher").directions() == {"f1": "higher"}
-    assert Perplexity().directions() == {"perplexity": "lower"}
-    assert Accuracy("token_accuracy").directions() == {"token_accuracy": "higher"}
-
-
 def test_a_vector_is_refused() -> None:
-    with pytest.raises(
-        MetricError,
-        match=r"^A sum or a count must be a number or a tensor of one element, "
-        r"but has the shape \[2, 3\]\. Sum it first\.$",
-    ):
+    with pytest.raises(MetricError, match=r"the shape \[2, 3\]"):
         Mean("x").update(torch.zeros(2, 3), 1)

@@ -1,4 +1,83 @@
-from textmill.metrics.tables import text_table, values_table
+import math
+
+import pytest
+
+from textmill.metrics.tables import format_duration, format_value, values_table
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0"),
+        (1.2e-05, "1.2e-05"),
+        (0.00070711, "0.0007071"),
+        (0.05, "0.05000"),
+        (3.14159, "3.142"),
+        (-3.14159, "-3.142"),
+        (40.912, "40.91"),
+        (100.00000000000004, "100.0"),
+        (999.94, "999.9"),
+        (999.96, "1,000"),
+        (25315.2, "25,315"),
+        (1.5e12, "1.500e+12"),
+        (math.inf, "inf"),
+        (math.nan, "nan"),
+        (6120000, "6,120,000"),
+        (True, "True"),
+        ("cpu", "cpu"),
+    ],
+)
+def test_values(value: object, text: str) -> None:
+    assert format_value("x", value) == text
+
+
+def test_shares_are_percent() -> None:
+    assert format_value("token_accuracy", 0.6123) == "61.2 %"
+    assert format_value("label/ham/recall_at_precision/0.9", 1.0) == "100.0 %"
+    assert format_value("whole_sentence", 0.3518) == "35.2 %"
+    assert format_value("precision", math.nan) == "-"
+    assert format_value("mcc", 0.5) == "0.5000"
+    assert format_value("accuracy", 1) == "1"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("rouge_loss", 0.23, "0.2300"),  # no kind of rouge
+        ("rougeLsum", 0.23, "23.0 %"),
+        ("valid/rouge1", 0.23, "23.0 %"),
+        ("valid.f1", 0.23, "23.0 %"),
+        ("halff1", 0.23, "0.2300"),
+        ("reaccuracy", 0.23, "0.2300"),
+        ("f1", 12.0, "12.00"),  # of a hundred already
+        ("num_f1", 3.0, "3.000"),
+        ("f1", -12.0, "-12.00"),
+        ("f1", -1.0, "-100.0 %"),  # a difference
+        ("f1", 1.0000001, "100.0 %"),
+    ],
+)
+def test_what_is_no_share_stays_as_it_is(name: str, value: float, text: str) -> None:
+    assert format_value(name, value) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (-3, "0s"),
+        (59.9, "59s"),
+        (60, "1m 00s"),
+        (599, "9m 59s"),
+        (600, "10m"),
+        (3599, "59m"),
+        (3600, "1h 00m"),
+        (86399, "23h 59m"),
+        (86400, "1d 00h"),
+        (math.inf, "?"),
+        (math.nan, "?"),
+    ],
+)
+def test_durations(seconds: float, text: str) -> None:
+    assert format_duration(seconds) == text
 
 
 def test_values_alone() -> None:
@@ -10,7 +89,3 @@ def test_values_alone() -> None:
 def test_a_value_that_is_not_a_number_lines_up() -> None:
     table = values_table({"loss": float("nan"), "perplexity": float("inf")})
     assert table.splitlines()[1:] == ["loss           nan", "perplexity     inf"]
-
-
-def test_a_table_without_rows_is_its_header() -> None:
-    assert text_table(["a", "b"], []) == "a  b"

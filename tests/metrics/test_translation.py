@@ -1,7 +1,6 @@
 """The oracle is sacrebleu itself, on all sentences at once."""
 
 import itertools
-import math
 import random
 from pathlib import Path
 from typing import Any
@@ -52,10 +51,12 @@ def corpus(seed: int, rows: int) -> tuple[list[str], list[list[str]]]:
     return hypotheses, references
 
 
-@pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("lowercase", [False, True])
-@pytest.mark.parametrize("tokenize", ["13a", "intl", "char", "none", "zh"])
-def test_bleu_is_sacrebleus(seed: int, lowercase: bool, tokenize: Any) -> None:
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize(
+    ("tokenize", "lowercase"),
+    [("13a", False), ("intl", True), ("char", False), ("none", True), ("zh", False)],
+)
+def test_bleu_is_sacrebleus(seed: int, tokenize: Any, lowercase: bool) -> None:
     hypotheses, references = corpus(seed, 40) if seed else (HYPOTHESES, REFERENCES)
     bleu = Bleu.Config(tokenize=tokenize, lowercase=lowercase, normalize_spaces=False).build()
     for start in range(0, len(hypotheses), 7):
@@ -68,7 +69,7 @@ def test_bleu_is_sacrebleus(seed: int, lowercase: bool, tokenize: Any) -> None:
     assert 0 < expected.score < 100
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize(
     "settings", [{}, {"word_order": 2}, {"char_order": 4, "beta": 3}, {"lowercase": True}]
 )
@@ -81,16 +82,6 @@ def test_chrf_is_sacrebleus(seed: int, settings: dict[str, Any]) -> None:
     expected = oracle.corpus_score(hypotheses, streams(references))
     assert chrf.compute() == {"chrf": expected.score}
     assert chrf.details() == {"chrf": str(oracle.get_signature())}
-
-
-def test_the_shortcuts_of_sacrebleu_agree() -> None:
-    bleu, chrf = Bleu.Config().build(), ChrF.Config().build()
-    for metric in (bleu, chrf):
-        metric.update(HYPOTHESES, REFERENCES)
-    plain = [plain_spaces(text) for text in HYPOTHESES]
-    against = streams([[plain_spaces(text) for text in texts] for texts in REFERENCES])
-    assert bleu.compute()["bleu"] == sacrebleu.corpus_bleu(plain, against).score
-    assert chrf.compute()["chrf"] == sacrebleu.corpus_chrf(plain, against).score
 
 
 def test_real_references_of_uneven_number(shared_data: Path) -> None:
@@ -133,19 +124,6 @@ def test_special_spaces_cost_no_match(tokenize: Any) -> None:
         assert bleu.compute()["bleu"] == pytest.approx(100.0)
 
 
-def test_no_match_at_all_is_zero() -> None:
-    bleu = Bleu.Config().build()
-    bleu.update(["", "x"], [["Oui."], ["Non."]])
-    assert bleu.compute() == {"bleu": 0.0}
-
-
-def test_an_update_without_rows_adds_nothing() -> None:
-    bleu = Bleu.Config(name="bleu_single").build()
-    bleu.update([], [])
-    assert math.isnan(bleu.compute()["bleu_single"])
-    assert bleu.directions() == {"bleu_single": "higher"}
-
-
 def test_tokenized_text_raises_no_warning(caplog: pytest.LogCaptureFixture) -> None:
     bleu = Bleu.Config().build()
     bleu.update(["Oui ."] * 200, [["Oui ."]] * 200)
@@ -177,8 +155,3 @@ def test_what_cannot_be_scored_is_refused(
 ) -> None:
     with pytest.raises(MetricError, match=message):
         Bleu.Config().build().update(hypotheses, references)
-
-
-def test_a_score_needs_text() -> None:
-    with pytest.raises(MetricError, match=r"^chrf has seen no text yet, so it has no score\.$"):
-        ChrF.Config().build().score()

@@ -12,8 +12,7 @@ import torch
 
 from textmill.checkpoint import Checkpoints
 from textmill.data.batching import Batching
-from textmill.metrics.reporters.jsonl import JsonLines
-from textmill.metrics.reporters.predictions import Predictions
+from textmill.metrics.reporters.jsonl import JsonLines, Predictions
 from textmill.models.decoding import Decoding
 from textmill.models.transformer import Transformer
 from textmill.runtime.devices import Env, Experiment

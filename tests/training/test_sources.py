@@ -11,8 +11,7 @@ import torch
 from tests.training.bench import KillAt, Killed, differences, metrics_of
 from textmill.checkpoint import Checkpoints
 from textmill.errors import UserError
-from textmill.metrics.reporters.jsonl import JsonLines
-from textmill.metrics.reporters.predictions import Predictions
+from textmill.metrics.reporters.jsonl import JsonLines, Predictions
 from textmill.models.classifier import Classifier
 from textmill.models.encoders.lstm import LstmEncoder
 from textmill.models.layers.word_embeddings import WordEmbedding

@@ -11,8 +11,7 @@ from typing import Any, final
 from typing_extensions import override
 
 from textmill.metrics import registries
-from textmill.metrics.checks import aligned, with_references
-from textmill.metrics.metric import Direction, MetricError, RowMetric
+from textmill.metrics.metric import Direction, MetricError, RowMetric, aligned, with_references
 from textmill.metrics.streaming import Averaged
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -66,12 +65,6 @@ class ExactMatch(Averaged, TextMetric):
 
     A text is right if it is a reference once runs of white space are one space and those at the
     ends are gone; nothing else is ignored.
-
-    Example:
-        >>> metric = ExactMatch.Config().build()
-        >>> metric.update(["a  b", "A b"], [["x", "a b "], ["a b"]])
-        >>> metric.compute()
-        {'exact_match': 0.5}
     """
 
     class Config(TextMetric.Config):
@@ -95,12 +88,7 @@ class ExactMatch(Averaged, TextMetric):
 
 
 def normalized_answer(text: str) -> str:
-    """The text in lower case, without ASCII punctuation, English articles and extra white space.
-
-    Example:
-        >>> normalized_answer("  The  U.S. Dollar, a currency")
-        'us dollar currency'
-    """
+    """The text in lower case, without ASCII punctuation, English articles and extra white space."""
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
 
@@ -114,16 +102,6 @@ class SquadScores(Averaged):
     ``has_answer/f1``) and those that have none (``no_answer/…``); NaN where there is no such row.
     The empty text says that there is no answer, which is right in full or not at all (Rajpurkar et
     al. 2018). A reference of which normalizing leaves nothing is left out, as in their script.
-
-    Example:
-        >>> metric = SquadScores()
-        >>> metric.update(
-        ...     ["the Normans", "in 1066", "Paris"], [["Normans"], ["1066", "October 1066"], []]
-        ... )
-        >>> {name: round(value, 3) for name, value in metric.compute().items()}["f1"]
-        0.556
-        >>> metric.compute()["has_answer/exact_match"], metric.compute()["no_answer/f1"]
-        (0.5, 0.0)
     """
 
     def __init__(self) -> None:

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from textmill.metrics.checks import aligned, distinct_labels, nan_without, share_error
-from textmill.metrics.metric import MetricError
+from textmill.metrics.metric import MetricError, aligned, distinct_labels, nan_without, share_error
 from textmill.metrics.streaming import Counted
 from textmill.metrics.tables import format_value, text_table
+from textmill.text.features.tag_spans import MARKS, Scheme, tag_spans
 
 _OTHER = "other"  # the group of gold labels outside of the label set
 _UNSEEN = "unseen"  # how often there was each of these, by its name
@@ -25,13 +25,6 @@ class ConfusionCounts(NamedTuple):
     Something that is neither predicted nor to be found has no precision, recall or F1: NaN. Of what
     does occur, a precision without predictions and a recall without anything to find are 0, as in
     scikit-learn, seqeval and PyText.
-
-    Example:
-        >>> tally = ConfusionCounts(right=2, predicted=3, expected=4)
-        >>> round(tally.precision, 3), tally.recall, round(tally.f1, 3)
-        (0.667, 0.5, 0.571)
-        >>> ConfusionCounts(0, predicted=3, expected=0).recall, ConfusionCounts(0, 0, 0).recall
-        (0.0, nan)
     """
 
     right: int
@@ -65,10 +58,6 @@ class ConfusionCounts(NamedTuple):
         What was predicted or expected, each thing once, is right or not: of so many :math:`n` a
         share :math:`p` is right, and :math:`F_1 = 2p / (1 + p)`. So the error is that of a share
         times :math:`2 / (1 + p)^2`, as if each were right by itself.
-
-        Example:
-            >>> round(ConfusionCounts(right=50, predicted=60, expected=60).f1_error, 4)
-            0.0367
         """
         count = self.predicted + self.expected - self.right
         share = self.right / count if count else 0.0
@@ -89,25 +78,14 @@ class ConfusionCounts(NamedTuple):
 
 
 def micro(tallies: Iterable[ConfusionCounts]) -> ConfusionCounts:
-    """All of them as one: each prediction counts alike, so frequent labels weigh more.
-
-    Example:
-        >>> micro([ConfusionCounts(1, 2, 2), ConfusionCounts(0, 1, 3)])
-        ConfusionCounts(right=1, predicted=3, expected=5)
-    """
+    """All of them as one: each prediction counts alike, so frequent labels weigh more."""
     columns = list(zip(*tallies, strict=True)) or [()] * 3
     right, predicted, expected = (sum(column) for column in columns)
     return ConfusionCounts(right, predicted, expected)
 
 
 def macro(tallies: Iterable[ConfusionCounts]) -> dict[str, float]:
-    """The plain means of precision, recall and F1 over those that occur; NaN where none does.
-
-    Example:
-        >>> counts = [(1, 1, 2), (1, 2, 2), (0, 1, 0), (0, 0, 0)]
-        >>> macro(ConfusionCounts(*each) for each in counts)["precision"]
-        0.5
-    """
+    """The plain means of precision, recall and F1 over those that occur; NaN where none does."""
     found = [tally.shares() for tally in tallies if tally.occurs]
     return {
         name: math.fsum(each[name] for each in found) / len(found) if found else math.nan
@@ -125,14 +103,7 @@ def label_values(tallies: Mapping[str, ConfusionCounts]) -> dict[str, float]:
 
 
 def tally_table(tallies: Mapping[str, ConfusionCounts]) -> str:
-    """A line per label; ``-`` where it has no value.
-
-    Example:
-        >>> print(tally_table({"ham": ConfusionCounts(2, 3, 4), "spam": ConfusionCounts(0, 0, 0)}))
-        label  precision  recall      f1  support
-        ham       66.7 %  50.0 %  57.1 %        4
-        spam           -       -       -        0
-    """
+    """A line per label; ``-`` where it has no value."""
     rows = [
         [label, *(format_value(title, value) for title, value in tally.values().items())]
         for label, tally in tallies.items()
@@ -187,18 +158,6 @@ class Classification(LabelCounted):
 
     Raises:
         MetricError: No label, one twice, or a ``positive`` that is none of them.
-
-    Example:
-        >>> metric = Classification(["ham", "spam"], positive="spam")
-        >>> metric.update(["ham", "spam", "spam", "eggs"], ["ham", "spam", "ham", "ham"])
-        >>> values = metric.compute()
-        >>> values["accuracy"], round(values["label/ham/precision"], 3), values["recall"]
-        (0.5, 0.333, 0.5)
-        >>> print(metric.table())
-        label  precision   recall      f1  support
-        ham       33.3 %  100.0 %  50.0 %        1
-        spam     100.0 %   50.0 %  66.7 %        2
-        eggs       0.0 %    0.0 %   0.0 %        1
     """
 
     def __init__(self, labels: Sequence[str], *, positive: str | None = None) -> None:
@@ -305,13 +264,6 @@ class MultiLabel(LabelCounted):
 
     Raises:
         MetricError: No label, or one twice.
-
-    Example:
-        >>> metric = MultiLabel(["sport", "world"])
-        >>> metric.update([{"sport"}, {"sport", "world"}, set()], [{"sport"}, {"world"}, set()])
-        >>> values = metric.compute()
-        >>> round(values["accuracy"], 3), values["micro_f1"], values["label/sport/recall"]
-        (0.667, 0.8, 0.5)
     """
 
     def __init__(self, labels: Sequence[str]) -> None:
@@ -372,3 +324,96 @@ class MultiLabel(LabelCounted):
     @override
     def tallies(self) -> dict[str, ConfusionCounts]:
         return self._tallies(self._index) | self._unseen()
+
+
+@final
+class Spans(LabelCounted):
+    """Spans found in tagged sentences; one is right if its kind and both its ends are.
+
+    Values: ``span_precision``, ``span_recall`` and ``span_f1`` over all spans (micro, as
+    ``conlleval`` and seqeval print); ``span_macro_f1``, the mean over the kinds that occur;
+    ``token_accuracy``, the share of equal tags; ``whole_sentence``, the share of sentences with all
+    tags equal; and with ``kinds`` for each kind ``label/<kind>/precision``, ``/recall``, ``/f1``,
+    ``/support``, NaN (support: 0) for a declared one that occurs nowhere. If no sentence has a
+    span, the values of spans are NaN. Sentences stay apart.
+
+    Args:
+        scheme: How tags mark spans.
+        kinds: The kinds that have values of their own before any sentence; others have them once
+            they occur. None: no kind has.
+    """
+
+    def __init__(self, scheme: Scheme = "bio", *, kinds: Sequence[str] | None = None) -> None:
+        if scheme not in MARKS:
+            raise MetricError(
+                f"The scheme of tags is one of {', '.join(MARKS)}, but is {scheme!r}."
+            )
+        self.scheme, self.kinds = scheme, tuple(dict.fromkeys(kinds or ()))
+        self._of_kinds = kinds is not None
+        super().__init__()
+
+    @override
+    def update(self, gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> None:
+        """Adds sentences: the right tags of each, one a token, and as many that it was given.
+
+        Raises:
+            MetricError: The numbers of sentences or of tags in one differ, or a tag is none of the
+                scheme; nothing was added then.
+        """
+        counts: dict[str, Counter[str]] = {
+            group: Counter() for group in ("right", "predicted", "expected", "equal")
+        }
+        for row, (right, given) in enumerate(aligned(self, gold, predicted)):
+            if len(right) != len(given):
+                raise MetricError(
+                    f"Sentence {row + 1} of {len(gold)} has {len(right)} right tags, "
+                    f"but {len(given)} predicted ones."
+                )
+            try:
+                to_find, found = (tag_spans(tags, self.scheme) for tags in (right, given))
+            except ValueError as error:
+                raise MetricError(f"{error}") from None
+            counts["expected"].update(span.kind for span in to_find)
+            counts["predicted"].update(span.kind for span in found)
+            counts["right"].update(span.kind for span in set(to_find) & set(found))
+            equal = sum(a == b for a, b in zip(right, given, strict=True))
+            counts["equal"].update(
+                right_tokens=equal,
+                tokens=len(right),
+                right_sentences=int(equal == len(right)),
+                sentences=1,
+            )
+        self.add(counts)
+
+    @override
+    def compute(self) -> dict[str, float]:
+        tallies = self.tallies()
+        everything, equal = micro(tallies.values()), self.counts("equal")
+        values = {
+            **{f"span_{name}": share for name, share in everything.shares().items()},
+            "span_macro_f1": macro(tallies.values())["f1"],
+            **nan_without(
+                equal["tokens"],
+                {"token_accuracy": equal["right_tokens"] / max(equal["tokens"], 1)},
+            ),
+            "whole_sentence": equal["right_sentences"] / max(equal["sentences"], 1),
+            **(label_values(tallies) if self._of_kinds else {}),
+        }
+        return nan_without(equal["sentences"], values)
+
+    @override
+    def errors(self) -> dict[str, float]:
+        """Those of ``span_f1``, ``token_accuracy`` and ``whole_sentence``."""
+        equal = self.counts("equal")
+        tokens, sentences = equal["tokens"], equal["sentences"]
+        return {
+            "span_f1": micro(self.tallies().values()).f1_error,
+            "token_accuracy": share_error(equal["right_tokens"] / max(tokens, 1), tokens),
+            "whole_sentence": share_error(equal["right_sentences"] / max(sentences, 1), sentences),
+        }
+
+    @override
+    def tallies(self) -> dict[str, ConfusionCounts]:
+        """What was counted of each kind, the declared ones first, others in alphabetical order."""
+        others = sorted({*self.counts("predicted"), *self.counts("expected")})
+        return self._tallies({kind: kind for kind in (*self.kinds, *others)})

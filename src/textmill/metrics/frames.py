@@ -7,9 +7,8 @@ from typing import NamedTuple, final
 from typing_extensions import override
 
 from textmill.errors import DataError
-from textmill.metrics.checks import aligned, nan_without, share_error
 from textmill.metrics.classification import ConfusionCounts, micro, tally_table
-from textmill.metrics.metric import Direction, MetricError
+from textmill.metrics.metric import Direction, MetricError, aligned, nan_without, share_error
 from textmill.metrics.streaming import Counted
 from textmill.text.features.tree_tags import MARK, check_mark, not_a_tree
 
@@ -56,11 +55,6 @@ def read_tree(text: str) -> Node:
 
     Raises:
         DataError: The text is not that; it says why.
-
-    Example:
-        >>> tree = read_tree("[IN:CALL call [SL:PERSON my mom ] now ]")
-        >>> tree.label, tree.end, tree.children
-        ('IN:CALL', 15, (Node(label='SL:PERSON', start=5, end=11, children=()),))
     """
     open_nodes: list[tuple[str, int, list[Node]]] = []
     root: Node | None = None
@@ -188,18 +182,7 @@ class FrameCounts(Counted):
 
 @final
 class Frames(FrameCounts):
-    """One intent a row, with slots that do not nest. Values: see ``FrameCounts``.
-
-    Example:
-        >>> metric = Frames()
-        >>> metric.update(
-        ...     [("set_alarm", [("time", 3, 5), ("day", 6, 7)])],
-        ...     [("set_alarm", [("time", 3, 5)])],
-        ... )
-        >>> values = metric.compute()
-        >>> values["intent_accuracy"], values["frame_accuracy"], round(values["slot_f1"], 3)
-        (1.0, 0.0, 0.667)
-    """
+    """One intent a row, with slots that do not nest. Values: see ``FrameCounts``."""
 
     @override
     def update(
@@ -225,15 +208,6 @@ class Trees(FrameCounts):
     tree. Such a prediction counts as the intent ``IN:INVALID_TREE`` without slots. Spans are those
     of ``read_tree``, as in PyText: words count only by their length and place, so for parses whose
     words are generated, see ``ExactMatch`` too.
-
-    Example:
-        >>> metric = Trees()
-        >>> metric.update(
-        ...     ["[IN:CALL call [SL:PERSON mom ] ]"] * 2, ["[IN:CALL call mom ]", "[IN:CALL"]
-        ... )
-        >>> values = metric.compute()
-        >>> values["intent_accuracy"], values["frame_accuracy"], values["invalid_trees"]
-        (0.5, 0.0, 0.5)
     """
 
     @override

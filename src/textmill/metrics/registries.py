@@ -15,8 +15,7 @@ reporters = Registry(
     "reporter",
     {
         "textmill.metrics.reporters.console": ["console"],
-        "textmill.metrics.reporters.jsonl": ["jsonl"],
-        "textmill.metrics.reporters.predictions": ["predictions"],
+        "textmill.metrics.reporters.jsonl": ["jsonl", "predictions"],
         "textmill.metrics.reporters.services": ["mlflow", "tensorboard", "trackio", "wandb"],
     },
     plural="reporters",

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from textmill.metrics.checks import aligned, nan_without
-from textmill.metrics.metric import Direction, Metric, MetricError
+from textmill.metrics.metric import Direction, Metric, MetricError, aligned, nan_without
 from textmill.metrics.streaming import rounded
 
 _SUMS = ("gold", "predicted", "gold_gold", "predicted_predicted", "gold_predicted", "absolute")
@@ -31,12 +30,6 @@ class Regression(Metric):
 
     Args:
         only: The values that are wanted, where numbers are of other units; None: all.
-
-    Example:
-        >>> metric = Regression()
-        >>> metric.update([1.0, 2.0, 3.0], [1.5, 2.0, 4.5])
-        >>> {name: round(value, 3) for name, value in metric.compute().items()}
-        {'mse': 0.833, 'mae': 0.667, 'r2': -0.25, 'pearson': 0.933, 'spearman': 1.0}
     """
 
     def __init__(self, *, only: Collection[str] | None = None) -> None:

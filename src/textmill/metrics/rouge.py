@@ -16,8 +16,7 @@ from typing_extensions import override
 
 from textmill.metrics import registries
 from textmill.metrics.accumulators import TextMetric
-from textmill.metrics.checks import with_references
-from textmill.metrics.metric import MetricError
+from textmill.metrics.metric import MetricError, with_references
 from textmill.metrics.streaming import Averaged
 
 _IRREGULAR = {
@@ -50,10 +49,6 @@ def stem(word: str) -> str:
     With the departures of NLTK's stemmer, which ``rouge-score`` takes: irregular words, short words
     as they are, ``ie`` for ``-ies`` and ``-ied`` of four letters, ``y`` after a consonant only, and
     the endings ``-fulli``, ``-logi`` and ``-alli`` in step 2.
-
-    Example:
-        >>> [stem(word) for word in ("losses", "relational", "controlling", "happily", "skies")]
-        ['loss', 'relat', 'control', 'happili', 'sky']
     """
     if word in _IRREGULAR:
         return _IRREGULAR[word]
@@ -165,12 +160,6 @@ class Rouge(Averaged, TextMetric):
     measure for English. Each kind takes a row's best reference, or all take the one that is best by
     ``chosen_by``. ``rougeLsum`` takes the lines of a text as its sentences: put each on a line of
     its own.
-
-    Example:
-        >>> metric = Rouge.Config().build()
-        >>> metric.update(["the cat sat on the mat"], [["a cat sat", "the cat lay on a mat"]])
-        >>> {name: round(value, 3) for name, value in metric.compute().items()}
-        {'rouge1': 0.667, 'rouge2': 0.286, 'rougeL': 0.667, 'rougeLsum': 0.667}
     """
 
     class Config(TextMetric.Config):

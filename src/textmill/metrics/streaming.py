@@ -18,8 +18,7 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
-from textmill.metrics.checks import share_error
-from textmill.metrics.metric import Direction, Metric, MetricError
+from textmill.metrics.metric import Direction, Metric, MetricError, share_error
 
 _FRACTION = re.compile(r"-?\d+(/\d+)?")
 _MOST_PENDING = 1024  # 0-d tensors that wait; 512 bytes each on CUDA, so at most 0.5 MB
@@ -27,15 +26,7 @@ _MOST_PENDING = 1024  # 0-d tensors that wait; 512 bytes each on CUDA, so at mos
 
 @final
 class ExactSum:
-    """A sum of floats without rounding; scalars on a device are read late and together.
-
-    Example:
-        >>> total = ExactSum()
-        >>> for value in (1e16, torch.tensor(1.0), -1e16):
-        ...     total.add(value)
-        >>> float(total.exact())
-        1.0
-    """
+    """A sum of floats without rounding; scalars on a device are read late and together."""
 
     def __init__(self) -> None:
         self._exact = Fraction(0)
@@ -57,14 +48,7 @@ class ExactSum:
             self._settle()
 
     def add_all(self, values: Sequence[float]) -> None:
-        """Adds many numbers: in a fifth of the time of one after the other.
-
-        Example:
-            >>> total = ExactSum()
-            >>> total.add_all([0.5, 1e16, 0.25, -1e16])
-            >>> total.exact()
-            Fraction(3, 4)
-        """
+        """Adds many numbers: in a fifth of the time of one after the other."""
         self._special += sum(value for value in values if not math.isfinite(value))
         ratios = [value.as_integer_ratio() for value in values if math.isfinite(value)]
         # A float's denominator is a power of 2: the largest is one that all share.
@@ -163,15 +147,7 @@ def rounded(value: Fraction | float) -> float:
 
 @final
 class Mean(SumCount):
-    """The mean of something that comes as sums with counts, such as a loss.
-
-    Example:
-        >>> loss = Mean("loss")
-        >>> loss.update(torch.tensor(6.0), 2)
-        >>> loss.update(torch.tensor(1.5), 1)
-        >>> loss.compute()
-        {'loss': 2.5}
-    """
+    """The mean of something that comes as sums with counts, such as a loss."""
 
     def __init__(self, name: str, *, better: Direction = "lower") -> None:
         super().__init__(name, better=better)
@@ -187,13 +163,6 @@ class Perplexity(SumCount):
     """``exp(total / count)`` of negative log-likelihoods in nats; lower is better.
 
     Too large for a float (over ``exp(709.78)``): infinity.
-
-    Example:
-        >>> import math
-        >>> perplexity = Perplexity()
-        >>> perplexity.update(3 * math.log(8), 3)
-        >>> round(perplexity.compute()["perplexity"], 9)
-        8.0
     """
 
     def __init__(self, name: str = "perplexity") -> None:
@@ -209,14 +178,7 @@ class Perplexity(SumCount):
 
 @final
 class Accuracy(SumCount):
-    """The share that is right, from 0 to 1, of numbers right and in all; higher is better.
-
-    Example:
-        >>> accuracy = Accuracy()
-        >>> accuracy.update(torch.tensor(3), torch.tensor(4))
-        >>> accuracy.compute()
-        {'accuracy': 0.75}
-    """
+    """The share that is right, from 0 to 1, of numbers right and in all; higher is better."""
 
     def __init__(self, name: str = "accuracy") -> None:
         super().__init__(name, better="higher")
@@ -288,12 +250,6 @@ class BitsPerByte(SumCount):
     Of negative log-likelihoods in nats, over bytes of UTF-8:
     :math:`\sum \ell / (\ln 2 \cdot \text{bytes})`. Unlike a perplexity it compares models of
     other vocabularies, as long as no token is unknown.
-
-    Example:
-        >>> metric = BitsPerByte()
-        >>> metric.update(16 * math.log(2), 8)
-        >>> metric.compute()
-        {'bits_per_byte': 2.0}
     """
 
     def __init__(self) -> None:

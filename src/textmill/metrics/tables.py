@@ -20,23 +20,12 @@ def is_share(name: str, *values: float) -> bool:
     """Whether values are shares of 1, which people read in percent, by the name's last word.
 
     What is above 1 or below -1 (a difference may be -1) is no share.
-
-    Example:
-        >>> [is_share(name) for name in ("macro_f1", "recall_at_precision/0.9", "mcc", "loss")]
-        [True, True, False, False]
-        >>> is_share("f1", 0.12), is_share("f1", 12.0)
-        (True, False)
     """
     return _SHARES.search(name) is not None and all(abs(value) <= _ONE for value in values)
 
 
 def is_count(name: str) -> bool:
-    """Whether a value of this name is a number of rows, which is neither good nor bad.
-
-    Example:
-        >>> is_count("label/ham/support"), is_count("label/ham/f1")
-        (True, False)
-    """
+    """Whether a value of this name is a number of rows, which is neither good nor bad."""
     return name.endswith(_COUNTS)
 
 
@@ -45,16 +34,6 @@ def format_value(name: str, value: object) -> str:
 
     Its name says whether it is a share or a count. A share that does not exist, as the precision of
     a label that never was predicted, is a dash; anything but a number is shown as it is.
-
-    Example:
-        >>> (
-        ...     format_value("loss", 3.14159),
-        ...     format_value("padding", 0.0191),
-        ...     format_value("lr", 0.0012),
-        ... )
-        ('3.142', '1.9 %', '0.0012')
-        >>> format_value("perplexity", 25315.2), format_value("parameters", 6120000)
-        ('25,315', '6,120,000')
     """
     if isinstance(value, bool) or not isinstance(value, int | float):
         return str(value)
@@ -83,24 +62,14 @@ def _four_digits(value: float) -> str:
 
 
 def format_rate(name: str, value: float) -> str:
-    """A rate whose name ends in ``_per_second``.
-
-    Example:
-        >>> format_rate("target_tokens_per_second", 7431.8), format_rate("steps_per_second", 7.42)
-        ('7,432 target tokens/s', '7.4 steps/s')
-    """
+    """A rate whose name ends in ``_per_second``."""
     unit = name.removesuffix("_per_second").replace("_", " ")
     number = f"{value:,.0f}" if abs(value) >= 10 or not math.isfinite(value) else f"{value:.1f}"
     return f"{number} {unit}/s"
 
 
 def format_duration(seconds: float) -> str:
-    """A duration, as exactly as it is of use.
-
-    Example:
-        >>> [format_duration(s) for s in (4.2, 200, 754, 3900, 190000)]
-        ['4s', '3m 20s', '12m', '1h 05m', '2d 04h']
-    """
+    """A duration, as exactly as it is of use."""
     if not math.isfinite(seconds):
         return "?"
     whole = max(0, int(seconds))
@@ -117,24 +86,12 @@ def format_duration(seconds: float) -> str:
 
 
 def format_eta(seconds: float) -> str:
-    """The time that is left, in whole seconds that have begun: ``0s`` are not left.
-
-    Example:
-        >>> format_eta(0.3), format_eta(754.0)
-        ('eta 1s', 'eta 12m')
-    """
+    """The time that is left, in whole seconds that have begun: ``0s`` are not left."""
     return f"eta {format_duration(math.ceil(seconds) if math.isfinite(seconds) else seconds)}"
 
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Columns under a header; a column of numbers is aligned to the right, others to the left.
-
-    Example:
-        >>> print(text_table(["value", "n"], [["bleu", "1,003"], ["chrf", "12"]]))
-        value      n
-        bleu   1,003
-        chrf      12
-    """
+    """Columns under a header; a column of numbers is aligned to the right, others to the left."""
     lines = [[printable(cell).replace("\n", r"\n") for cell in line] for line in (header, *rows)]
     columns = list(zip(*lines, strict=True))
     widths = [max(len(cell) for cell in column) for column in columns]
@@ -165,18 +122,6 @@ def values_table(
     """The values of one evaluation, each with which are better.
 
     ``details`` are what is needed to repeat a value, such as sacrebleu's signature.
-
-    Example:
-        >>> print(
-        ...     values_table(
-        ...         {"loss": 2.5, "bleu": 40.912},
-        ...         directions={"loss": "lower", "bleu": "higher"},
-        ...         details={"bleu": "nrefs:var|tok:13a"},
-        ...     )
-        ... )
-        value  result  better
-        loss    2.500  lower
-        bleu    40.91  higher  nrefs:var|tok:13a
     """
     better = {name: way for name, way in (directions or {}).items() if not is_count(name)}
     optional: dict[str, Mapping[str, str]] = {"better": better, "": details or {}}
@@ -189,22 +134,12 @@ def values_table(
 
 
 def is_of_label(name: str) -> bool:
-    """Whether a value is one of a single label; there are many, which would hide the others.
-
-    Example:
-        >>> is_of_label("label/ham/f1"), is_of_label("macro_f1")
-        (True, False)
-    """
+    """Whether a value is one of a single label; there are many, which would hide the others."""
     return name.startswith("label/")
 
 
 def by_label(values: Mapping[str, float]) -> dict[str, dict[str, float]]:
-    """The values named ``label/<name>/<value>``, of each label by their names.
-
-    Example:
-        >>> by_label({"loss": 0.1, "label/a/b/f1": 0.5, "label/c/recall_at_precision/0.9": 1.0})
-        {'a/b': {'f1': 0.5}, 'c': {'recall_at_precision/0.9': 1.0}}
-    """
+    """The values named ``label/<name>/<value>``, of each label by their names."""
     rows: dict[str, dict[str, float]] = {}
     for name, value in values.items():
         # A label may have a slash in its name, and a value one before a number.
@@ -214,15 +149,7 @@ def by_label(values: Mapping[str, float]) -> dict[str, dict[str, float]]:
 
 
 def labels_table(values: Mapping[str, float]) -> str:
-    """The values named ``label/<name>/<value>``, a line for each label; empty where there is none.
-
-    Example:
-        >>> ham = {"label/ham/precision": 0.5, "label/ham/recall_at_precision/0.9": 1.0}
-        >>> print(labels_table({"loss": 0.1, **ham, "label/a/b/precision": 0.25}))
-        label  precision  recall_at_precision/0.9
-        ham       50.0 %                  100.0 %
-        a/b       25.0 %                        -
-    """
+    """The values named ``label/<name>/<value>``, a line for each label; may be empty."""
     rows = by_label(values)
     titles = list(dict.fromkeys(title for row in rows.values() for title in row))
     lines = [

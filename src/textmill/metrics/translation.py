@@ -9,8 +9,7 @@ from typing_extensions import override
 
 from textmill.metrics import registries
 from textmill.metrics.accumulators import TextMetric
-from textmill.metrics.checks import with_references
-from textmill.metrics.metric import Direction, MetricError
+from textmill.metrics.metric import Direction, MetricError, with_references
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.base import Metric as Scorer
@@ -20,12 +19,7 @@ _SPACES = str.maketrans({"\u202f": " ", "\u00a0": " ", "\u2009": " "})
 
 
 def plain_spaces(text: str) -> str:
-    """Turns the narrow no-break, no-break and thin space into a plain one.
-
-    Example:
-        >>> plain_spaces("Vraiment\u202f?")
-        'Vraiment ?'
-    """
+    """Turns the narrow no-break, no-break and thin space into a plain one."""
     return text.translate(_SPACES)
 
 
@@ -90,18 +84,7 @@ class CorpusScore(TextMetric):
 @final
 @registries.metrics.register("bleu")
 class Bleu(CorpusScore):
-    """BLEU of a corpus, from 0 to 100 (Papineni et al. 2002), with several references per row.
-
-    Example:
-        >>> bleu = Bleu.Config().build()
-        >>> bleu.update(
-        ...     ["Le chat dort sur le lit."], [["Le chat dort sur le lit.", "Le chat dort au lit."]]
-        ... )
-        >>> {name: round(value, 1) for name, value in bleu.compute().items()}
-        {'bleu': 100.0}
-        >>> bleu.details()["bleu"].split("|version")[0]
-        'nrefs:2|case:mixed|eff:no|tok:13a|smooth:exp'
-    """
+    """BLEU of a corpus, from 0 to 100 (Papineni et al. 2002), with several references per row."""
 
     class Config(TextMetric.Config):
         """Settings of BLEU; the defaults are sacrebleu's, as in published figures."""
@@ -134,14 +117,7 @@ class Bleu(CorpusScore):
 @final
 @registries.metrics.register("chrf")
 class ChrF(CorpusScore):
-    """chrF of a corpus, from 0 to 100 (Popović 2015); each row counts its best reference.
-
-    Example:
-        >>> chrf = ChrF.Config().build()
-        >>> chrf.update(["Le chat dort."], [["Le chat dort."]])
-        >>> chrf.compute()
-        {'chrf': 100.0}
-    """
+    """chrF of a corpus, from 0 to 100 (Popović 2015); each row counts its best reference."""
 
     class Config(TextMetric.Config):
         """Settings of chrF; the defaults are those of sacrebleu (chrF2)."""

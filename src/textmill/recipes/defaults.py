@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from textmill.config.ingredient import BuiltFrom
 from textmill.metrics.reporters import Reporter
 from textmill.metrics.reporters.console import Console
-from textmill.metrics.reporters.jsonl import JsonLines
-from textmill.metrics.reporters.predictions import Predictions
+from textmill.metrics.reporters.jsonl import JsonLines, Predictions
 from textmill.recipes import registries
 from textmill.runtime.devices import Experiment
 from textmill.tasks.translation import Translation

@@ -9,8 +9,17 @@ from textmill.config.parameters import settings_of
 from textmill.config.registry import for_ingredient
 from textmill.config.values.typed_values import plain
 from textmill.errors import TextmillError
-from textmill.metrics.reporters.html_curves import Curve, figure
-from textmill.metrics.reporters.html_page import Markup, cards, details, page, section, table, text
+from textmill.metrics.reporters.html_page import (
+    Curve,
+    Markup,
+    cards,
+    details,
+    figure,
+    page,
+    section,
+    table,
+    text,
+)
 from textmill.metrics.tables import by_label, format_duration, format_rate, format_value
 from textmill.run_folder.diff import compare, mapping, plain_text
 from textmill.run_folder.record import Record, flat, numbers, state_of, used_step

@@ -11,9 +11,9 @@ from typing_extensions import override
 from textmill.config.validators import require
 from textmill.data.column_batch import ColumnBatch
 from textmill.errors import UserError
+from textmill.metrics.label_scores import Retrieval
 from textmill.metrics.metric import Metric
 from textmill.metrics.regression import Regression
-from textmill.metrics.retrieval import Retrieval
 from textmill.models.classifier import TextVector
 from textmill.models.embedding_losses import EmbeddingLoss, MultipleNegativesRanking
 from textmill.models.encoders.sequence import real_tokens

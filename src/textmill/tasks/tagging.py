@@ -14,9 +14,8 @@ from textmill.config.validators import require
 from textmill.data.column_batch import ColumnBatch
 from textmill.errors import UserError
 from textmill.exported.forward import CrfForward, Forward, TagForward
-from textmill.metrics.classification import Classification
-from textmill.metrics.metric import Metric, MetricError
-from textmill.metrics.spans import Spans, read_spans
+from textmill.metrics.classification import Classification, Spans
+from textmill.metrics.metric import Metric
 from textmill.metrics.streaming import Accuracy
 from textmill.models.crf import LinearChainCrf, tag_scheme
 from textmill.models.label_losses import AutoLoss, LabelLoss
@@ -31,7 +30,7 @@ from textmill.text.columns.labels import TagsColumn
 from textmill.text.features.dictionaries import Dictionary
 from textmill.text.features.labels import UNSEEN, Labels
 from textmill.text.features.spelling import Affixes, Characters
-from textmill.text.features.tag_spans import Scheme
+from textmill.text.features.tag_spans import Scheme, tag_spans
 from textmill.text.features.word_pieces import WordPieces
 from textmill.text.processors.column_processor import ColumnsText
 from textmill.text.processors.tagging import Tagged, TaggingText, TagsCheck
@@ -273,7 +272,7 @@ class WordTagging(TagTask):
         """Shares of words and of sentences that are right; spans or labels by their names."""
         names = self.text.tags.labels.names
         if (scheme := self.scheme) in ("bio", "bilou"):
-            kinds = dict.fromkeys(s.kind for name in names for s in read_spans([name], scheme))
+            kinds = dict.fromkeys(s.kind for name in names for s in tag_spans([name], scheme))
             return {"spans": Spans(scheme, kinds=[*kinds])}
         labels = Classification(names)
         if self.scheme:
@@ -309,8 +308,8 @@ class WordTagging(TagTask):
         if self.text.tags.labels.has(tag):
             return tag
         try:
-            read_spans([tag], self.scheme)
-        except MetricError:
+            tag_spans([tag], self.scheme)
+        except ValueError:
             return f"B-{tag} (no tag of {self.scheme})"
         return tag
 

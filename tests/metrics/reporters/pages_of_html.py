@@ -3,61 +3,16 @@
 from html.parser import HTMLParser
 
 EMPTY = {"meta", "line", "path"}
-ALLOWED = {
-    *[
-        "html",
-        "head",
-        "meta",
-        "title",
-        "style",
-        "body",
-        "main",
-        "header",
-        "h1",
-        "h2",
-        "p",
-        "span",
-        "section",
-        "dl",
-        "div",
-        "dt",
-        "dd",
-    ],
-    *[
-        "table",
-        "thead",
-        "tbody",
-        "tr",
-        "th",
-        "td",
-        "details",
-        "summary",
-        "figure",
-        "figcaption",
-        "b",
-        "i",
-        "svg",
-        "g",
-        "path",
-    ],
-    *["line", "text", "circle", "bdi"],
-}
-ATTRIBUTES = {
-    *[
-        "lang",
-        "charset",
-        "http-equiv",
-        "content",
-        "name",
-        "class",
-        "viewbox",
-        "role",
-        "aria-label",
-        "d",
-        "open",
-    ],
-    *["cx", "cy", "r", "x", "y", "x1", "x2", "y1", "y2", "text-anchor"],
-}
+WORDS = """
+html head meta title style body main header h1 h2 p span section dl div dt dd table thead tbody tr
+th td details summary figure figcaption b i svg g path line text circle bdi
+"""
+ALLOWED = {*WORDS.split()}
+WORDS = """
+lang charset http-equiv content name class viewbox role aria-label d open cx cy r x y x1 x2 y1 y2
+text-anchor
+"""
+ATTRIBUTES = {*WORDS.split()}
 
 
 class Page(HTMLParser):

@@ -6,14 +6,20 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.metrics.reporters.events import scalars
-
 BLOCK = 32_768
 
 
 def tensorboard_values(folder: Path, run: str | None) -> dict[str, list[tuple[int, str]]]:
-    """Step and value by name, as TensorBoard shows them."""
-    return scalars(folder)
+    """Step and value by name, as TensorBoard shows them, but for rates."""
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    reader = EventAccumulator(str(folder))
+    reader.Reload()
+    return {
+        tag: [(event.step, repr(event.value)) for event in reader.Scalars(tag)]
+        for tag in sorted(reader.Tags()["scalars"])
+        if not tag.startswith("time/")
+    }
 
 
 def mlflow_values(folder: Path, run: str) -> dict[str, list[tuple[int, str]]]:

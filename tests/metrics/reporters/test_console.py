@@ -1,6 +1,5 @@
 import io
 import json
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from textmill.metrics.reporters.console import Console
-from textmill.metrics.reporters.console_displays import ValuesTable
+from textmill.metrics.reporters.console import Console, ValuesTable
 from textmill.metrics.reporters.reporter import RunInfo
 
 PROGRESS: dict[str, Any] = {
@@ -62,14 +60,6 @@ def test_lines_off_a_terminal() -> None:
     )
 
 
-@pytest.mark.parametrize("variable", ["FORCE_COLOR", "TTY_COMPATIBLE"])
-def test_nothing_makes_lines_colourful(variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(variable, "1")
-    text = shown(io.StringIO())
-    assert "\x1b" not in text
-    assert "\r" not in text
-
-
 def test_a_bar_and_a_table_on_a_terminal() -> None:
     text = shown(Screen())
     assert "1,200/20,000 steps · eta 12m · loss 3.142 · lr 0.0012 · 7,432 target tokens/s\n" in text
@@ -88,19 +78,12 @@ def test_no_color_is_respected(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "\x1b[3" not in text.replace("\x1b[?", "")
 
 
-def test_a_narrow_terminal_cuts_the_end_of_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "60")
-    text = shown(Screen())
-    assert "1,200/20,000 steps · eta 12m · loss" in text
-    assert "target tokens" not in text
-
-
 MEASURED = {"loss": 0.07, "accuracy": 0.9, "macro_precision": 0.9, "macro_recall": 0.9}
 MEASURED |= {"macro_f1": 0.9, "micro_f1": 0.9, "mcc": 0.97}
 RATES = {"eta": 4.2, "steps_per_second": 147.0, "examples_per_second": 4_700.0}
 
 
-@pytest.mark.parametrize("columns", [80, 60, 45])
+@pytest.mark.parametrize("columns", [80, 45])
 def test_a_bar_and_a_row_fit_the_terminal(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
     screen = Screen()
@@ -125,35 +108,15 @@ def test_a_bar_and_a_row_fit_the_terminal(columns: int, monkeypatch: pytest.Monk
             "valid      84    1.0 0.07000   90.0 %    90.0 %  90.0 %  90.0 %  90.0 %  0.9700",
         ]
         assert bars[-1].endswith("· loss 0.4331 · lr 0.00174 · 147 steps/s")
-    if columns == 60:
-        assert "not shown: macro_recall, macro_f1, micro_f1" in lines
+    else:
+        assert any(line.startswith("not shown: ") for line in lines)
 
 
-def test_what_is_measured_of_tags_fits_80_columns() -> None:
-    names = [f"span_{name}" for name in ("precision", "recall", "f1", "macro_f1")]
-    names = ["loss", *names, "token_accuracy", "whole_sentence"]
-    table = ValuesTable({}, selected="span_f1")
-    lines = table.add("valid", {"step": 999_999, "epoch": 1.0}, dict.fromkeys(names, 1.0), width=80)
-    assert [len(line.plain) for line in lines] == [80, 80, 80, 80]
-
-
-def test_no_time_is_left_at_the_end() -> None:
-    screen = Screen()
-    console = Console.Config().build(stream=screen)
-    console.report("train", PROGRESS, VALUES)
-    console.report("train", {**PROGRESS, "step": 20000, "time": {"elapsed": 9.0}}, VALUES)
-    console.close()
-    assert "20,000/20,000 steps · loss 3.142 · lr" in screen.getvalue()
-
-
-def test_a_dumb_terminal_gets_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TERM", "dumb")
-    assert shown(Screen()) == shown(io.StringIO())
-
-
-def test_the_mode_is_a_setting() -> None:
+def test_the_mode_is_a_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     assert shown(Screen(), mode="lines") == shown(io.StringIO())
     assert "1,200/20,000 steps" in shown(io.StringIO(), mode="bar")
+    monkeypatch.setenv("TERM", "dumb")
+    assert shown(Screen()) == shown(io.StringIO())
 
 
 LABELS = {"accuracy": 0.75, "label/ham/f1": 0.5, "label/ham/support": 3.0}
@@ -239,33 +202,6 @@ def test_a_terminal_in_another_encoding_does_not_end_the_run() -> None:
     assert raw.getvalue() == b"?.py | rows 3\n"
 
 
-def test_a_resumed_run_says_where_it_goes_on() -> None:
-    stream = io.StringIO()
-    Console.Config().build(stream=stream).start(RunInfo(recipe="demo", step=1000))
-    assert stream.getvalue() == "demo · goes on after step 1,000\n"
-
-
-def test_text_is_no_markup() -> None:
-    screen = Screen()
-    console = Console.Config().build(stream=screen)
-    console.start(RunInfo(recipe="[red]a[/red]"))
-    console.report("train", PROGRESS, {"loss": 1.0})
-    console.close()
-    assert "[red]a[/red]" in screen.getvalue()
-
-
-def test_standard_error_is_the_default(capsys: pytest.CaptureFixture[str]) -> None:
-    console = Console.Config().build()
-    console.report("train", {"step": 3}, {"loss": 1.0})
-    assert capsys.readouterr() == ("", "step 3 · loss 1.000\n")
-
-
-def test_the_header_comes_again_when_the_columns_change() -> None:
-    table = ValuesTable({})
-    counts = [len(table.add("valid", {"step": 1}, v)) for v in ({"a": 1.0}, {"a": 2.0}, {"b": 1.0})]
-    assert counts == [2, 1, 2]
-
-
 def test_the_best_is_bold_and_nan_never_is() -> None:
     table = ValuesTable({"loss": "lower", "bleu": "higher"})
     rows = [
@@ -278,17 +214,3 @@ def test_the_best_is_bold_and_nan_never_is() -> None:
         ["2.000"],
         [],
     ]
-
-
-@pytest.mark.skipif(not hasattr(os, "openpty"), reason="no pseudo-terminals on this system")
-def test_on_a_real_terminal() -> None:
-    ours, theirs = os.openpty()
-    with os.fdopen(theirs, "w") as stream:
-        console = Console.Config().build(stream=stream)
-        console.report("train", PROGRESS, VALUES)
-        console.close()
-        text = b""
-        while b"tokens/s" not in text:  # the kernel hands it over in pieces
-            text += os.read(ours, 65536)
-    os.close(ours)
-    assert "1,200/20,000 steps" in text.decode()

@@ -7,27 +7,24 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.metrics.reporters.pages_of_html import HOSTILE, Page
-from textmill.metrics.reporters.html_curves import (
+from textmill.metrics.reporters.html_page import (
     BOTTOM,
     HEIGHT,
     LEFT,
+    LONGEST,
     RIGHT,
     TOP,
     WIDTH,
     Curve,
-    figure,
-    thinned,
-    ticks,
-)
-from textmill.metrics.reporters.html_page import (
-    LONGEST,
     Markup,
     cards,
     details,
+    figure,
     page,
     section,
     table,
-    text,
+    thinned,
+    ticks,
 )
 
 
@@ -57,11 +54,6 @@ def test_any_text_is_read_back_as_it_was_where_it_can_be_seen(value):
         value,
     )
     assert unseen or read == ("t\n" + value if value else "")
-
-
-def test_what_cannot_be_seen_is_shown_by_its_number():
-    assert text("\x00\x1b\u202e\ud800\n\t") == "\\x00\\x1b\\u202e\\ud800\n\t"
-    assert text("\x00a", most=1) == "\\x00… (2 characters)"
 
 
 def test_the_page_asks_for_nothing_from_anywhere():
@@ -143,19 +135,6 @@ def test_shares_are_in_percent_unless_a_value_is_above_1():
     assert "step 1: 0.2500" in drawn
     assert "step 2: 12.00" in drawn
     assert " %" not in drawn
-
-
-def test_a_flat_line_of_zeros_has_a_scale_from_0_to_1():
-    drawn = figure("bleu", [Curve("valid", [(1, 0.0), (2, 0.0)])])
-    assert ">0.2<" in drawn.html
-    assert places(drawn)[0][0][1] == HEIGHT - BOTTOM
-
-
-def test_a_curve_without_numbers_is_named_and_counted():
-    nan = float("nan")
-    drawn = figure("loss", [Curve("train", [(1, 1.0)]), Curve("valid", [(1, nan), (2, nan)])])
-    assert "valid, 2 not finite" in drawn.html
-    assert len(places(drawn)) == 1
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=300), st.integers(2, 50))

@@ -28,12 +28,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class RunInfo:
-    """Facts about the run that a reporter gets before the first value.
-
-    Example:
-        >>> RunInfo(recipe="tatoeba.py", facts={"parameters": 6_120_000}).step
-        0
-    """
+    """Facts about the run that a reporter gets before the first value."""
 
     recipe: str = ""
     """The recipe as it was named."""
@@ -57,13 +52,6 @@ class Reporter(ABC):
     The order of calls: ``load_state_dict`` when resuming, ``start``, any number of ``tick``,
     ``report`` and ``examples``, ``end`` when the run is complete, ``close`` always. Only the first
     rank of a run calls reporters. A subclass overrides what it has a use for.
-
-    Example:
-        >>> class Loudest(Reporter):
-        ...     def report(self, split, progress, values):
-        ...         print(f"{split.upper()} {progress['step']}: {max(values, key=values.get)}!")
-        >>> Loudest().report("valid", {"step": 10}, {"bleu": 41.0, "loss": 3.1})
-        VALID 10: bleu!
     """
 
     def start(self, info: RunInfo) -> None:  # noqa: B027

@@ -236,12 +236,7 @@ class Mlflow(ServiceReporter):
 
 
 def metric_name(name: str) -> str:
-    """A name that MLflow takes: other characters than its own become underscores.
-
-    Example:
-        >>> metric_name("valid/bleu (13a)")
-        'valid/bleu _13a_'
-    """
+    """A name that MLflow takes: other characters than its own become underscores."""
     return re.sub(r"[^\w\-. /]", "_", name)
 
 

@@ -102,7 +102,7 @@ def test_every_module_with_public_names_is_in_the_reference() -> None:
         name
         for name in public
         if name.startswith("textmill.cli.")  # commands: their page is cli.md
-    } | {"textmill.data.store.worker"}  # a program that encodes
+    }
 
 
 def test_every_make_command_that_is_named_exists() -> None:

@@ -289,11 +289,11 @@ def test_predict_of_json_lines_says_what_is_no_json(use, place):
     lines = out.splitlines()
     assert '"prediction"' in lines[0]
     assert '"prediction"' in lines[1]
-    wanted = "rows.jsonl:3 (byte 24): wanted an object, found a list"
+    wanted = "rows.jsonl:3: wanted an object, found a list"
     assert json.loads(lines[2]) == {"source": "[1]", "error": wanted}
-    assert '"error": "rows.jsonl:4 (byte 28): not JSON: ' in lines[3]
+    assert '"error": "rows.jsonl:4: not JSON: ' in lines[3]
     assert "nested too deep" in lines[4]
-    assert "rows.jsonl:6 (byte 100031): no key 'source'; the keys are 'x'" in lines[5]
+    assert "rows.jsonl:6: no key 'source'; the keys are 'x'" in lines[5]
     assert json.loads(lines[6])["source"] == "5"
 
 
@@ -303,9 +303,9 @@ def test_predict_of_lines_of_json_in_other_files_names_their_lines(use, place):
     code, out, err = use("predict", "run", "rows.txt", "--json", "--format", "jsonl")
     assert (code, err) == (1, "4 of 6 rows could not be answered.\n")
     lines = out.splitlines()
-    wanted = "rows.txt:2 (byte 17): wanted an object, found a list"
+    wanted = "rows.txt:2: wanted an object, found a list"
     assert json.loads(lines[1]) == {"source": "[1]", "error": wanted}
-    assert '"error": "rows.txt:3 (byte 21): not JSON: ' in lines[2]
+    assert '"error": "rows.txt:3: not JSON: ' in lines[2]
 
 
 def textmill(place, *words, **given):

@@ -126,16 +126,16 @@ def test_rows_keep_their_place_and_errors_name_it_once(answered, expected):
     code, out, err = answered("a.tsv", content)
     assert (code, out) == (1, [expected[0], "", "", "", expected[1]])
     assert err == (
-        "a.tsv:2 (byte 4): column 'source' is empty\n"
-        "a.tsv:3 (byte 5): 'source' is longer than the 64 tokens the model takes.\n"
-        "a.tsv:4 (byte 806): bad UTF-8: 0xff at byte 1 of the line (invalid start byte)\n"
+        "a.tsv:2: column 'source' is empty\n"
+        "a.tsv:3: 'source' is longer than the 64 tokens the model takes.\n"
+        "a.tsv:4: bad UTF-8: 0xff at byte 1 of the line (invalid start byte)\n"
         "3 of 5 rows could not be answered. Rows that are not UTF-8 are read by encoding=cp1252, "
         "if Windows or Excel wrote them.\n"
     )
     code, out, _ = answered("a.tsv", content, "--json")
     assert json.loads(out[3]) == {
         "source": "b\\xff",
-        "error": "a.tsv:4 (byte 806): bad UTF-8: 0xff at byte 1 of the line (invalid start byte)",
+        "error": "a.tsv:4: bad UTF-8: 0xff at byte 1 of the line (invalid start byte)",
     }
     code, _, err = answered("a.txt", f"{GO}\n{long}\n")
     assert err.startswith("line 2: 'source' is longer than ")
@@ -146,7 +146,7 @@ def test_rows_of_another_width_are_bad_and_the_setting_is_named(answered, expect
     code, out, err = answered("a.tsv", rows, "columns={source: 1}")
     assert (code, out) == (1, [expected[0], ""])
     assert err == (
-        "a.tsv:2 (byte 6): wanted 2 columns, found 1\n"
+        "a.tsv:2: wanted 2 columns, found 1\n"
         "1 of 2 rows could not be answered. Say where the columns are, as 'columns={source: 1}'.\n"
     )
 
@@ -195,7 +195,7 @@ def test_a_pipe_of_a_model_of_several_columns_is_read_as_the_runs_data(asked, ca
     assert main(["predict", "run"]) == 1
     out, err = capsys.readouterr()
     assert out == "Who?\n\n"
-    assert err.startswith("standard input:2 (byte 12): wanted 2 columns, found 1\n")
+    assert err.startswith("standard input:2: wanted 2 columns, found 1\n")
 
 
 def test_what_has_an_end_to_begin_from_is_no_pipe(piped):

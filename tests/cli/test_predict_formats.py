@@ -157,9 +157,9 @@ def test_a_row_that_is_bad_is_an_error_row_in_its_place(answered, to):
     )
     assert [row["error"] or None for row in found] == [
         None,
-        "a.csv:3 (byte 16): column 'source' is empty",
-        "a.csv:4 (byte 19): 'source' is longer than the 64 tokens the model takes.",
-        "a.csv:5 (byte 822): bad UTF-8: 0xff at byte 3 of the line (invalid start byte)",
+        "a.csv:3: column 'source' is empty",
+        "a.csv:4: 'source' is longer than the 64 tokens the model takes.",
+        "a.csv:5: bad UTF-8: 0xff at byte 3 of the line (invalid start byte)",
         None,
     ]
     assert [row["id"] or None for row in found] == ["1", "2", "3", "4", "5"]
@@ -254,7 +254,7 @@ def test_a_column_that_the_rows_have_too_keeps_its_values(answered, to):
 
 def test_the_column_that_has_the_errors_is_named(answered):
     _, found, _, err = answered("a.csv", "source,error\n,mine\n", *NAMED, to="out.csv")
-    assert (found[0]["error"], found[0]["error_2"][:10]) == ("mine", "a.csv:2 (b")
+    assert (found[0]["error"], found[0]["error_2"][:10]) == ("mine", "a.csv:2: c")
     assert err == (
         "The rows have a column 'error' of their own: the answers' is 'error_2'.\n"
         "1 of 1 rows could not be answered: the column 'error_2' says why.\n"

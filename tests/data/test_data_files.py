@@ -78,8 +78,8 @@ def test_bad_rows_are_of_their_files_and_counted_together(folder, monkeypatch, h
         TextRows.Config(path=NAMES).build().read()
     assert str(caught.value) == (
         "2 of 7 rows are bad, and 0 are allowed:\n"
-        "  a.tsv:2 (byte 7): wanted 2 columns, found 1\n"
-        "  c.tsv:1 (byte 0): wanted 2 columns, found 1\n"
+        "  a.tsv:2: wanted 2 columns, found 1\n"
+        "  c.tsv:1: wanted 2 columns, found 1\n"
         "Correct the file, or leave such rows out with train_data.max_bad_rows=2."
     )
     data = TextRows.Config(path=NAMES, max_bad_rows=2).build()

@@ -10,12 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from textmill.data import file_rows, first_row, text_pairs
-from textmill.data.file_rows import FileRows
-from textmill.data.formats import json_lines
-from textmill.data.formats.cells import CellError
+from textmill.data import readers, text_pairs
+from textmill.data.readers import CachedRows
 from textmill.data.store import tokens
-from textmill.data.store.arrays import locked
+from textmill.data.store.cache import locked
 from textmill.data.text_pairs import TextPairs
 from textmill.errors import DataError, StorageError
 
@@ -72,6 +70,7 @@ FILES = {
 def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("TEXTMILL_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr("textmill.data.rows.NEAR", 8)
+    monkeypatch.setattr(readers, "BATCH_ROWS", 11)
     return tmp_path / "cache"
 
 
@@ -91,7 +90,7 @@ def test_all_rows_are_the_same_however_they_are_asked_for(both, monkeypatch):
     held, config = both
     wanted, data = list(held), config.build()
     rows = data.rows()
-    assert isinstance(rows, FileRows)
+    assert isinstance(rows, CachedRows)
     assert (len(rows), list(rows), list(data)) == (len(wanted), wanted, wanted)
     assert [rows[i] for i in range(len(rows))] == wanted
     for i in (30, 0, 7, 31, -1, 8, 9, 55):
@@ -114,99 +113,56 @@ def test_a_later_run_reads_nothing(both, monkeypatch, caplog):
     assert said.startswith(f"Reading {config.path}, once (")
     assert f" rows of {config.path} are bad and left out" in left_out
     monkeypatch.setattr(text_pairs, "first_cells", lambda path, layout: None)
-    monkeypatch.setattr(first_row, "first_rows", lambda *_: [])
     monkeypatch.setattr(type(first._layout), "scan", None)
     again = config.build()
     assert (again.count, again.fingerprint()) == (first.count, first.fingerprint())
     assert caplog.messages == [said, left_out, left_out]
 
 
-def test_a_file_that_was_changed_is_read_again_or_refused(cache, tmp_path, monkeypatch):
+def test_a_file_that_was_changed_is_read_again(cache, tmp_path, monkeypatch):
     monkeypatch.setattr(text_pairs, "HELD_BYTES", 0)
     path = tmp_path / "a.tsv"
     path.write_bytes(b"a\tb\nc\td\n")
-    data = TextPairs.Config(path=path).build()
-    rows = data.rows()
-    path.write_bytes(b"aa\tb\nc\td\n")
+    rows = TextPairs.Config(path=path).build().rows()
+    path.write_bytes(b"e\tb\nc\td\n")
     os.utime(path, ns=(1, 1))
-    assert [row["source"] for row in TextPairs.Config(path=path).build()] == ["aa", "c"]
-    with pytest.raises(DataError) as error:
-        list(rows)
-    assert str(error.value) == (
-        f"{path} was changed since it was read: rows 1 to 2 are not where they were. Start again."
-    )
+    assert [row["source"] for row in TextPairs.Config(path=path).build()] == ["e", "c"]
+    assert [row["source"] for row in rows] == ["a", "c"]
 
 
-def test_a_file_that_is_changed_between_index_and_rows_is_refused(cache, tmp_path, monkeypatch):
-    """Also where each row begins where another did."""
-    monkeypatch.setattr(text_pairs, "HELD_BYTES", 0)
-    path = tmp_path / "a.tsv"
-    path.write_bytes(b"a\tb\nc\td\n")
-    data = TextPairs.Config(path=path).build().read()
-    path.write_bytes(b"e\tf\ng\th\n")
-    os.utime(path, ns=(1, 1))
-    with pytest.raises(DataError, match=r"a\.tsv was changed since it was read: rows 1 to 2 are"):
-        list(data.rows())
-
-
-def test_a_file_that_is_changed_while_it_is_indexed_is_refused(both, cache, monkeypatch):
+def test_a_file_that_is_changed_while_it_is_read_is_refused(both, cache, monkeypatch):
     _, config = both
-    scan = type(config.build()._layout).scan
+    layout = type(config.build()._layout)
+    scan = layout.scan
 
     def growing(self, stream, name):
-        found = scan(self, stream, name)
         os.utime(config.path, ns=(1, 1))
-        return found
+        return scan(self, stream, name)
 
-    with monkeypatch.context() as patch:
-        patch.setattr(text_pairs, "first_cells", lambda path, layout: None)
-        patch.setattr(first_row, "first_rows", lambda *_: [])
-        patch.setattr(type(config.build()._layout), "scan", growing)
-        with pytest.raises(DataError) as error:
-            config.build().read()
-    assert str(error.value) == (
-        f"{config.path} was changed while it was read, so the places of its rows are "
-        "unknown. Start again when it is whole."
-    )
-    assert [path for path in cache.glob("rows/*/places") if path.parent.suffix != ".part"] == []
+    monkeypatch.setattr(text_pairs, "first_cells", lambda path, layout: None)
+    monkeypatch.setattr(layout, "scan", growing)
+    with pytest.raises(DataError, match="was changed while it was read"):
+        config.build().read()
+    assert [*cache.glob("rows/*/rows.arrow")] == []
 
 
-def test_an_index_that_cannot_be_kept_costs_memory_only(both, failing_disk, caplog):
+def test_a_damaged_cache_is_made_again(both, cache, caplog):
+    held, config = both
+    config.build().read()
+    (path,) = cache.glob("rows/*/lines")
+    path.write_bytes(path.read_bytes()[:-8])
+    assert list(config.build()) == list(held)
+    assert [said for said in caplog.messages if "left out" not in said] == [
+        f"{path}: it is missing, or has another size. The file is read again."
+    ]
+
+
+def test_a_cache_that_cannot_be_written_costs_memory_only(both, failing_disk, caplog):
     held, config = both
     with failing_disk(1, lasting=True):
         data = config.build()
         assert list(data) == list(held)
     assert caplog.messages[0].startswith(f"{config.path} is read into memory: ")
-
-
-def test_a_damaged_index_is_made_again(both, cache, caplog):
-    held, config = both
-    config.build().read()
-    (path,) = cache.glob("rows/*/places")
-    path.write_bytes(path.read_bytes()[:-8])
-    assert list(config.build()) == list(held)
-    assert [said for said in caplog.messages if "left out" not in said] == [
-        f"{path}: {len(held) * 8 - 8:,} bytes instead of {len(held) * 8:,}. The file is read again."
-    ]
-
-
-def test_an_index_of_other_reading_rules_is_not_taken(cache, tmp_path, monkeypatch):
-    """Numbers of JSON lines were bad rows once."""
-    monkeypatch.setattr(text_pairs, "HELD_BYTES", 0)
-    path = tmp_path / "a.jsonl"
-    path.write_text('{"source": "a", "target": "b"}\n{"source": "c", "target": 7}\n')
-    config = TextPairs.Config(path=path, max_bad_rows=1)
-
-    def strict(value):
-        if isinstance(value, str):
-            return value
-        raise CellError("wanted text, found a number")
-
-    with monkeypatch.context() as older:
-        older.setattr(file_rows, "READING", 1)
-        older.setattr(json_lines, "cell_of", strict)
-        assert [row["target"] for row in config.build()] == ["b"]
-    assert [row["target"] for row in config.build()] == ["b", "7"]
 
 
 def test_neither_text_nor_tokens_are_held(cache, tmp_path, monkeypatch):

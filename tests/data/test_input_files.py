@@ -198,36 +198,6 @@ def test_a_first_line_that_contradicts_is_refused(read, tmp_path, content, confi
     assert str(caught.value).removeprefix(str(tmp_path / name)).removeprefix(name) == error
 
 
-def test_columns_between_another_delimiter_are_no_texts(read, tmp_path):
-    with pytest.raises(DataError) as caught:
-        read("a.csv", "ham;Hi.\nspam;Win!\n", SMS)
-    assert str(caught.value) == (
-        f"{tmp_path / 'a.csv'}:1: wanted 2 columns (label, text) between ',', found 1; each of the "
-        "first 2 lines has 2 between ';'. If these are the columns: 'delimiter=;'"
-    )
-    said = TextRows.Config(path="sms.tsv", delimiter=";")
-    assert read("a.csv", "ham;Hi.\n", said, said=["delimiter"]) == [{"text": "Hi."}]
-    trained = TextRows.Config(path="sms.csv", delimiter=";")
-    assert read("a.csv", "ham;Hi.\n", trained) == [{"text": "Hi."}]
-    assert read("a.tsv", "ham\tHi.\n", trained) == [{"text": "Hi."}]
-
-
-def test_commas_in_a_file_of_tabs_name_the_option(read):
-    with pytest.raises(DataError, match=r"If these are the columns: --format csv$"):
-        read("a.tsv", "ham,Hi.\nspam,Win!\n", SMS)
-
-
-def test_a_semicolon_file_is_no_column_of_a_long_name(read, tmp_path):
-    config = TextRows.Config(path="a.csv", columns={"label": "topic", "text": "body"}, header=True)
-    with pytest.raises(DataError) as caught:
-        read("new.csv", "ticket_id;topic;text\n1;ham;Hi.\n2;spam;Win!\n", config)
-    assert str(caught.value).endswith(
-        "each of the first 3 lines has 3 between ';' ('ticket_id', 'topic', 'text'). If these are "
-        "the columns: 'delimiter=;' 'columns={text: text}'"
-    )
-    assert read("new.csv", "body\nHi.\n", config) == [{"text": "Hi."}]
-
-
 def test_columns_that_lack_an_input_are_refused(read):
     with pytest.raises(UserError) as caught:
         read("a.tsv", "hi\n", PAIRED, ["text1", "dense"])
@@ -235,18 +205,3 @@ def test_columns_that_lack_an_input_are_refused(read):
         "columns: wanted all that the model reads (text1, dense), found label, text1, text2; "
         "'dense' is missing."
     )
-
-
-def test_a_header_of_other_names_is_that_of_the_runs_data(read, tmp_path):
-    data = tmp_path / "sms.tsv"
-    data.write_text("v1\tv2\nham\tOk.\n")
-    config = TextRows.Config(path=data, header=True)
-    assert read("a.tsv", "v1\tv2\nham\thi\n", config) == [{"text": "hi"}]
-    assert read("a.csv", "V1,v2\nham,hi\n", config) == [{"text": "hi"}]
-    with pytest.raises(DataError, match=r"wanted a header with 'text', .*; found 'v2', 'v1'"):
-        read("a.tsv", "v2\tv1\nhi\tham\n", config)
-    data.unlink()
-    with pytest.raises(DataError, match="header=true, if the columns are in the same places"):
-        read("a.tsv", "v1\tv2\nham\thi\n", config)
-    placed = TextRows.Config(path=data, header=True, columns={"text": 1})
-    assert read("a.tsv", "v1\tv2\nham\thi\n", placed, said=["columns"]) == [{"text": "hi"}]

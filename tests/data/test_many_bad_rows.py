@@ -10,7 +10,7 @@ from textmill.data.text_pairs import TextPairs
 from textmill.errors import DataError
 
 SPLITS = ("train", "valid", "test")
-MODULES = ("bad_rows", "readers", "file_rows", "data_files")
+MODULES = ("bad_rows", "readers", "data_files")
 
 
 @pytest.fixture

@@ -32,7 +32,7 @@ def test_a_bad_row_is_an_error_with_its_place(tmp_path):
     assert next(rows) == {"text": "a"}
     with pytest.raises(DataError) as error:
         next(rows)
-    wanted = f"read_jsonl: {path}:2 (byte 14): wanted an object, found a list."
+    wanted = f"read_jsonl: {path}:2: wanted an object, found a list."
     assert str(error.value) == wanted
 
 

@@ -59,8 +59,6 @@ def test_a_fault_is_one_bad_row_with_its_place_and_reason(fault, at, final):
     table = read_table(io.BytesIO(data), layout)
     (row,) = table.bad_rows
     assert (row.line, row.reason) == (at + 1, reason)
-    assert data[row.byte_offset :].startswith(bad + b"\n" if at < 5 else bad)
-    assert row.byte_offset == sum(len(line) + 1 for line in lines[:at])
     assert (table.count.good, table.count.bad, table.count.total) == (5, 1, 6)
     texts = [line.decode().split("\t") for line in GOOD]
     assert table.columns == {
@@ -105,7 +103,7 @@ def test_a_byte_order_mark_is_stripped_and_offsets_stay_true():
         "\ufeffc",
     ]  # further in it is a character like any other
     assert table.notes.sentences() == ["A byte order mark at the start was stripped."]
-    assert data[table.bad_rows[0].byte_offset :].startswith(b"bad\n")
+    assert table.bad_rows[0].line == 2
     assert read_table(io.BytesIO(b"\xef\xbb\xbf"), PAIRS).count.total == 0
 
 
@@ -129,7 +127,6 @@ def test_utf16_is_recognized():
             "NUL in each line of the first 4,096 bytes: if it is text in UTF-16 or UTF-32, save it "
             "as UTF-8",
         ),
-        (b"\x7fELF\x02\x01\x01\0", "a program: name a file of text"),
         (
             b"\0\n" * 2_500_000,
             "NUL in each line of the first 1,048,576 bytes: if it is text in UTF-16 or UTF-32, "
@@ -166,7 +163,6 @@ def test_a_line_of_10_megabytes_is_skipped_in_little_memory(tmp_path):
         assert row == BadRow(
             str(path),
             at + 1,
-            4 * at,
             "the line has 10000000 bytes, and max_line_bytes is 1000000",
             "x" * 80,
         )
@@ -194,9 +190,7 @@ def test_columns_by_header_name():
     layout = tsv_format({"source": "en", "target": "fr"}, header=True)
     table = read_table(io.BytesIO(b"id\tfr\ten\r\n1\tb\ta\nx\n"), layout)
     assert table.columns == {"source": ["a"], "target": ["b"]}
-    assert [str(row) for row in table.bad_rows] == [
-        "<stream>:3 (byte 16): wanted 3 columns, found 1"
-    ]
+    assert [str(row) for row in table.bad_rows] == ["<stream>:3: wanted 3 columns, found 1"]
     assert (table.count.total, table.lines) == (2, [2])
     optional = tsv_format({"source": "en", "target": "de"}, header=True, required=("source",))
     assert read_table(io.BytesIO(b"en\na\n"), optional).columns["target"] == [""]
@@ -271,7 +265,7 @@ def test_standard_input(monkeypatch):
     monkeypatch.setattr(sys, "stdin", Stdin)
     good, bad = read_rows("-", PAIRS)
     assert good == {"source": "a", "target": "b"}
-    assert str(bad) == "-:2 (byte 4): wanted 2 columns, found 1"
+    assert str(bad) == "-:2: wanted 2 columns, found 1"
 
 
 def test_a_typed_line_is_given_before_the_next_is_read():
@@ -325,15 +319,14 @@ layouts = st.sampled_from(
 @settings(max_examples=400, deadline=None)
 @given(bytes_of_all_kinds, layouts, st.integers(1, 40))
 def test_fast_slow_streamed_and_dripping_reading_agree(data, layout, size):
-    def read(stream, fast):
+    def read(stream):
         try:
-            return read_table(stream, layout, fast=fast)
+            return read_table(stream, layout)
         except DataError as error:
             return str(error)
 
-    wanted = read(io.BytesIO(data), fast=False)
-    assert read(io.BytesIO(data), fast=True) == wanted
-    assert read(Dripping(data, size), fast=True) == wanted
+    wanted = read(io.BytesIO(data))
+    assert read(Dripping(data, size)) == wanted
     if not isinstance(wanted, str):
         rows = list(read_rows(Dripping(data, size), layout))
         assert [row for row in rows if isinstance(row, BadRow)] == wanted.bad_rows
@@ -344,12 +337,11 @@ def test_fast_slow_streamed_and_dripping_reading_agree(data, layout, size):
 
 
 @settings(max_examples=400, deadline=None)
-@given(bytes_of_all_kinds, st.booleans())
-def test_rows_are_those_of_a_plain_reader(data, fast):
+@given(bytes_of_all_kinds)
+def test_rows_are_those_of_a_plain_reader(data):
     """The oracle: the rules of the module's docstring in the shortest Python there is."""
     assume(not data.startswith(tuple(BEGINNINGS)))
     limit, body, good, bad = 25, data.removeprefix(b"\xef\xbb\xbf"), [], []
-    offset = len(data) - len(body)
     for number, ended in enumerate(_split(body), 1):
         raw = ended.removesuffix(b"\n").removesuffix(b"\r")
         try:
@@ -360,11 +352,10 @@ def test_rows_are_those_of_a_plain_reader(data, fast):
         if fine and parts[0].strip() and parts[1].strip():
             good.append((number, *parts[:2]))
         else:
-            bad.append((number, offset))
-        offset += len(ended)
-    table = read_table(io.BytesIO(data), tsv_format(max_line_bytes=limit), fast=fast)
+            bad.append(number)
+    table = read_table(io.BytesIO(data), tsv_format(max_line_bytes=limit))
     assert list(zip(table.lines, *table.columns.values(), strict=True)) == good
-    assert [(row.line, row.byte_offset) for row in table.bad_rows] == bad
+    assert [row.line for row in table.bad_rows] == bad
     assert table.count.total == len(good) + len(bad)
 
 
@@ -399,8 +390,10 @@ def test_blocks_hold_every_byte_once(data, size, limit):
 
 def test_real_pairs_read_the_same_both_ways(shared_data):
     path = shared_data / "tatoeba-en-fr" / "train.tsv"
-    fast, slow = (read_table(path, tsv_format(), fast=fast) for fast in (True, False))
-    assert fast == slow
+    fast = read_table(path, tsv_format())
+    assert list(zip(*fast.columns.values(), strict=True)) == [
+        tuple(row.values()) for row in read_rows(path, tsv_format())
+    ]
     assert str(fast.count) == "155839 rows: 155839 good, 0 bad"
     text = path.read_bytes().decode("utf-8")
     assert text == "".join(

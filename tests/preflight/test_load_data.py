@@ -2,7 +2,6 @@
 
 import csv
 import json
-import shlex
 from dataclasses import replace
 from pathlib import Path
 
@@ -202,56 +201,13 @@ def tickets(names, delimiter=";", encoding="utf-8"):
     Path("tickets.csv").write_text("\n".join(lines) + "\n", encoding=encoding)
 
 
-@pytest.mark.parametrize(
-    ("names", "words"),
-    [
-        (("ticket_id", "created", "text", "label"), "train_data.header=true"),
-        (
-            ("ticket_id", "created", "message", "queue"),
-            "train_data.header=true 'train_data.columns={label: queue, text: message}'",
-        ),
-        (
-            ("Ticketnr", "Eingang", "Freitext", "Team"),
-            "train_data.header=true 'train_data.columns={label: Team, text: Freitext}'",
-        ),
-    ],
-)
-def test_all_that_reads_a_file_as_it_is_is_told_at_once(files, names, words):
-    tickets(names)
-    with pytest.raises(DataError) as caught:
-        textmill.train(LOCAL, ["train_data.path=tickets.csv"])
-    first, second = str(caught.value).splitlines()
-    shown = ", ".join(map(repr, names))
-    assert first == (
-        "train_data: tickets.csv:1: wanted 2 columns (label, text) between ',', found 1; each of "
-        f"the first 20 lines has 4 between ';' ({shown}). If these are the columns: "
-        f"'train_data.delimiter=;' {words}"
-    )
-    assert second.startswith("valid_data: path: there is no file data/dev.tsv")
-    assert second.endswith("or leave it rows of train_data: train_data.holdout=0.1.")
-    problems = check(LOCAL, ["train_data.path=tickets.csv"]).problems
-    assert (len(problems), problems[0]) == (2, first)
-    assert problems[1].endswith("or leave it rows of train_data: train_data.holdout=0.1.")
-    said = ["train_data.path=tickets.csv", "train_data.holdout=0.1", "trainer.max_steps=1"]
-    run = textmill.train(LOCAL, [*said, *shlex.split(f"'train_data.delimiter=;' {words}")])
-    assert textmill.load(run.folder).task.text.label.labels.names == ("ham", "spam")
-
-
-def test_the_encoding_is_among_what_reads_a_file_as_it_is(files):
-    tickets(("Schlüssel", "created", "text", "label"), encoding="cp1252")
-    (problem,) = check(LOCAL, ["train_data.path=tickets.csv", "train_data.holdout=0.1"]).problems
-    assert problem.endswith(
-        "'train_data.delimiter=;' train_data.encoding=cp1252 train_data.header=true"
-    )
-
-
 def test_identifiers_that_are_taken_for_labels_are_told(files):
     tickets((), delimiter=",")
     (problem,) = check(LOCAL, ["train_data.path=tickets.csv", "train_data.holdout=0.1"]).problems
     assert problem == (
         "valid_data: tickets.csv: none of 40 rows is held out: the column 'label' has 40 values "
         "('T0000', 'T0001', 'T0002', ...), and each keeps a row for training. These are hardly "
-        "labels. Say where the labels are: 'train_data.columns={label: 3, text: 2}'"
+        "labels. Say where the labels are: train_data.columns={label: ...}"
     )
 
 

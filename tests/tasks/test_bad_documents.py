@@ -35,7 +35,7 @@ def train(file, tmp_path):
 
 
 def test_an_empty_document_is_a_bad_row_of_a_file_and_is_answered_in_prediction(train):
-    with pytest.raises(DataError, match=r"train.tsv:2 \(byte 6\): column 'text' is empty"):
+    with pytest.raises(DataError, match=r"train.tsv:2: column 'text' is empty"):
         train(rows="ham\ta\nspam\t \n")
     predictor = textmill.load(train().folder)
     assert predictor("").label in ("ham", "spam")
@@ -83,14 +83,14 @@ def test_the_labels_of_another_task_are_refused_at_the_first_row_that_has_none(t
 
 
 def test_a_row_without_a_label_is_a_bad_row(train):
-    with pytest.raises(DataError, match=r"train.tsv:2 \(byte 6\): column 'label' is empty"):
+    with pytest.raises(DataError, match=r"train.tsv:2: column 'label' is empty"):
         train(rows="ham\ta\n \tb\n")
 
 
 def test_rows_may_have_no_label_where_they_have_several(train):
     rows = "a, b\tone\n\ttwo\nb\tthree\n"
     words = ["labels.multiple=true", "labels.separator=,", "trainer.selection.metric=micro_f1"]
-    with pytest.raises(DataError, match=r"train.tsv:2 .*column 'label' is empty"):
+    with pytest.raises(DataError, match=r"train.tsv:2: column 'label' is empty"):
         train(*words, rows=rows, valid=rows)
     run = train(*words, "train_data.optional=[label]", rows=rows, valid=rows)
     (found,) = textmill.evaluate(run.folder).values()
@@ -115,7 +115,7 @@ def test_a_column_that_optional_is_so_in_every_format(suffix, file):
 
 
 def test_a_missing_column_names_the_file_and_its_line(train):
-    with pytest.raises(DataError, match=r"train.tsv:2 .*wanted 2 columns, found 1"):
+    with pytest.raises(DataError, match=r"train.tsv:2: wanted 2 columns, found 1"):
         train(rows="ham\ta\nspam\n")
 
 

@@ -7,8 +7,7 @@ import pytest
 
 import textmill
 from textmill.data.store import tokens
-from textmill.data.store.encoding import encode_chunks
-from textmill.data.store.tokens import encoded_rows
+from textmill.data.store.tokens import encode_chunks, encoded_rows
 from textmill.errors import DataError
 from textmill.recipes import registries
 from textmill.tasks import evaluate

@@ -26,7 +26,7 @@ class Asked:
     """A row, or what stands where one could not be read."""
 
     place: str
-    """The line of a stream; file, line and byte."""
+    """The line of a stream; file and line."""
     row: Any
     """The row; the beginning of what was not read."""
     problem: str | None = None
@@ -190,15 +190,14 @@ class ColumnRows:
             from textmill.data.formats.arrow_files import num_rows
 
             return num_rows(self.stream.name, self.layout.kind)
-        return None if self.scan.byte is None else _bytes_of(self.stream)
+        return _bytes_of(self.stream) if self.encoding else None
 
     def __iter__(self) -> Iterator[Asked]:
         from textmill.data.bad_rows import BadRow
 
         scan, layout = self.scan, self.layout
         for line, row in scan:
-            bad = row if isinstance(row, BadRow) else BadRow(self.name, line, scan.byte, "", "")
-            place = str(replace(bad, reason="")).removesuffix(": ")
+            place = f"{self.name}:{line}"
             kept = self._kept() if self._keep else {}
             found = scan.record if self._is_json else None
             if isinstance(found, str):

@@ -1,7 +1,7 @@
 """Rows that cannot be used: never lost, never silent. ``good + bad = total``, always.
 
-A bad row is a value like any other: it has a file, a line, a byte offset and a reason, so that
-``sed -n 17p`` shows it. How many are allowed is decided once the whole file has been read, before
+A bad row is a value like any other: it has a file, a line and a reason, so that ``sed -n 17p``
+shows it. How many are allowed is decided once the whole file has been read, before
 any training.
 """
 
@@ -32,28 +32,23 @@ class BadRow:
 
     Attributes:
         file: The file as it was named, ``-`` for standard input.
-        line: Its number from 1, header included.
-        byte_offset: Where the line begins in the file, in bytes from 0; None where a row has no
-            line, and ``line`` is its number from 1.
+        line: Its number from 1, header included; in Parquet, Arrow and SQuAD that of the row.
         reason: One phrase: what was wanted and what was found.
         text_excerpt: At most 80 characters of it; bytes that are not UTF-8 as ``\xff``.
 
     Example:
-        >>> print(BadRow("pairs.tsv", 3, 41, "wanted 2 columns, found 1", "Hello"))
-        pairs.tsv:3 (byte 41): wanted 2 columns, found 1
+        >>> print(BadRow("pairs.tsv", 3, "wanted 2 columns, found 1", "Hello"))
+        pairs.tsv:3: wanted 2 columns, found 1
     """
 
     file: str
     line: int
-    byte_offset: int | None
     reason: str
     text_excerpt: str
 
     @override
     def __str__(self) -> str:
-        if self.byte_offset is None:
-            return f"{self.file}, row {self.line - 1} (from 0): {self.reason}"
-        return f"{self.file}:{self.line} (byte {self.byte_offset}): {self.reason}"
+        return f"{self.file}:{self.line}: {self.reason}"
 
 
 @dataclass(frozen=True)
@@ -176,11 +171,11 @@ def check_bad_rows(
             is not proposed where they are most rows.
 
     Example:
-        >>> row = BadRow("pairs.tsv", 3, 41, "wanted 2 columns, found 1", "Hello")
+        >>> row = BadRow("pairs.tsv", 3, "wanted 2 columns, found 1", "Hello")
         >>> check_bad_rows([row], RowCount(good=99, bad=1, total=100), allowed=0)
         Traceback (most recent call last):
         textmill.data.bad_rows.BadRowsError: 1 of 100 rows is bad, and 0 are allowed:
-          pairs.tsv:3 (byte 41): wanted 2 columns, found 1
+          pairs.tsv:3: wanted 2 columns, found 1
         Correct the file, or leave such rows out with train_data.max_bad_rows=1.
     """
     bad, total = count.bad, count.total
@@ -196,8 +191,9 @@ def check_bad_rows(
     elif 2 * bad > total:
         name = setting.rpartition(".")[0]
         lines.append(
-            "Most rows are bad, so the file is likely in another format than expected. Check "
-            f"{name}.columns, {name}.header and {name}.format."
+            f"Most rows are bad, the first of them is {bad_rows[0].text_excerpt!r}: the file is "
+            f"likely in another format than expected. Check {name}.columns, {name}.delimiter, "
+            f"{name}.header and {name}.format."
         )
     else:
         lines.append(f"Correct the file, or leave such rows out with {setting}={bad}.")

@@ -2,9 +2,7 @@
 
 import difflib
 import glob
-import hashlib
 import itertools
-import json
 import logging
 from bisect import bisect_right
 from collections import Counter
@@ -19,11 +17,10 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from textmill.data.bad_rows import KEPT, BadRow, RowCount
-from textmill.data.file_rows import FileRows, RowIndex, index_file
 from textmill.data.formats.row_format import RowFormat
 from textmill.data.line_blocks import FileNotes
 from textmill.data.mixture import Mixture
-from textmill.data.readers import Table, read_table
+from textmill.data.readers import CachedFile, CachedRows, Table, cached_file, read_table
 from textmill.data.rows import Rows, StoredRows
 from textmill.errors import StorageError, UserError
 
@@ -127,7 +124,7 @@ class JoinedRows(StoredRows):
         files: What was read.
     """
 
-    def __init__(self, parts: Sequence[Rows | FileRows], files: "ReadFiles") -> None:
+    def __init__(self, parts: Sequence[Rows | CachedRows], files: "ReadFiles") -> None:
         size = sum(path.stat().st_size for path in files.paths)
         super().__init__(tuple(files.layout.columns), size)
         self.parts, self.files = parts, files
@@ -152,16 +149,6 @@ class JoinedRows(StoredRows):
     def place_of(self, row: int) -> str:
         return self.files.place_of(row)
 
-    @property
-    @override
-    def pieces(self) -> Sequence[tuple[str, int]]:
-        layout = self.files.layout
-        reading = json.dumps([type(layout).__name__, layout.reading()], sort_keys=True)
-        return [
-            (hashlib.sha256(f"{table.sha256} {reading}".encode()).hexdigest(), table.count.good)
-            for table in self.files.tables
-        ]
-
 
 @dataclass(frozen=True)
 class ReadFiles:
@@ -171,8 +158,8 @@ class ReadFiles:
     """The files."""
     layout: RowFormat
     """How they were read."""
-    tables: Sequence[Table | RowIndex]
-    """Of each file its rows, or where they are in it."""
+    tables: Sequence[Table | CachedFile]
+    """Of each file its rows, in memory or in the cache."""
 
     @cached_property
     def bad_rows(self) -> list[BadRow]:
@@ -220,11 +207,10 @@ class ReadFiles:
         if (columns := self._columns) is not None:
             return Rows(columns, place_of=self.place_of)
         parts = [
-            Rows(table.columns) if isinstance(table, Table) else FileRows(path, self.layout, table)
-            for path, table in zip(self.paths, self.tables, strict=True)
+            Rows(table.columns) if isinstance(table, Table) else table.rows for table in self.tables
         ]
         only = parts[0]
-        return only if len(parts) == 1 and isinstance(only, FileRows) else JoinedRows(parts, self)
+        return only if len(parts) == 1 and isinstance(only, CachedRows) else JoinedRows(parts, self)
 
     @cached_property
     def _columns(self) -> dict[str, list[str]] | None:
@@ -243,16 +229,16 @@ def read_files(paths: tuple[Path, ...], layout: RowFormat, *, held: int) -> Read
     Args:
         paths: The files.
         layout: How they are read.
-        held: Bytes of all together from which on their rows stay in them.
+        held: Bytes of all together from which on their rows are in the cache.
     """
     stays = sum(path.stat().st_size for path in paths) > held
     return ReadFiles(paths, layout, [_read(path, layout, stays=stays) for path in paths])
 
 
-def _read(path: Path, layout: RowFormat, *, stays: bool) -> Table | RowIndex:
+def _read(path: Path, layout: RowFormat, *, stays: bool) -> Table | CachedFile:
     if stays:
         try:
-            return index_file(path, layout)
+            return cached_file(path, layout)
         except StorageError as error:
             LOG.warning("%s is read into memory: %s", path, error)
     return read_table(path, layout)

@@ -7,7 +7,7 @@ the share is kept in expectation, of all rows and of those with one label, and n
 
 import hashlib
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,7 +59,7 @@ class Holdout:
         rows: Sequence[Mapping[str, str]],
         *,
         name: str = "rows",
-        columns: Callable[[], str] = str,
+        owner: str = "train_data",
     ) -> NDArray[np.int64]:
         """The numbers of the rows of this side, rising.
 
@@ -69,7 +69,7 @@ class Holdout:
         Args:
             rows: All rows of a file.
             name: What the log and errors call them.
-            columns: Gives the setting with the places that the columns likely have, for an error.
+            owner: Whose settings an error names.
 
         Raises:
             UserError: The rows have no column of that label.
@@ -95,7 +95,7 @@ class Holdout:
                 f"{name}: none of {len(rows)} rows is {kept}: the column '{self.label}' has "
                 f"{len(numbers)} values ({', '.join(map(repr, [*numbers][:3]))}, ...), and each "
                 "keeps a row for training. These are hardly labels. Say where the labels are: "
-                f"{columns() or f'columns={{{self.label}: ...}}'}"
+                f"{owner}.columns={{{self.label}: ...}}"
             )
         if not len(found):
             raise DataError(

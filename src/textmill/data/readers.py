@@ -1,25 +1,45 @@
 """Reads files of rows: every row is a good one or a bad one with its place and reason.
 
-How a file becomes rows is its format's: `textmill.data.formats`.
+How a file becomes rows is its format's: `textmill.data.formats`. The rows of a file that is larger
+than memory are written once into a cache, ``rows.arrow``, and mapped from there; it is named after
+the file's path, size and time, so a later run reads nothing.
 """
 
 import sys
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from itertools import accumulate
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from textmill.data.bad_rows import KEPT, BadRow, RowCount
 from textmill.data.formats.lines import LineFormat as LineFormat
 from textmill.data.formats.lines import text_format as text_format
 from textmill.data.formats.lines import tsv_format as tsv_format
-from textmill.data.formats.row_format import RowFormat
+from textmill.data.formats.row_format import LinesFormat, RowFormat
 from textmill.data.line_blocks import FileNotes
-from textmill.errors import UserError
+from textmill.data.rows import Rows, StoredRows
+from textmill.data.store.cache import (
+    LOG,
+    DamagedStoreError,
+    StoreManifest,
+    locked,
+    made_store,
+    store_folder,
+)
+from textmill.errors import DataError, UserError
+from textmill.text.cells import ListCell
+
+READING = 5
+"""Counts the changes of what a cache of rows holds: that of an older textmill is not taken."""
+BATCH_ROWS, BATCH_CHARACTERS = 4096, 8_000_000
+"""A record batch of the cache ends with either."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +72,13 @@ class Table(ReadFile):
     columns: dict[str, list[str]]
 
 
+@dataclass(frozen=True, kw_only=True)
+class CachedFile(ReadFile):
+    """A file whose rows are in the cache."""
+
+    rows: "CachedRows"
+
+
 def read_rows(
     source: Path | str | BinaryIO, layout: RowFormat
 ) -> Iterator[dict[str, str] | BadRow]:
@@ -73,7 +100,7 @@ def read_rows(
         ...     print(row)
         {'source': 'Hi.', 'target': 'Salut.'}
         {'source': 'Run!', 'target': ''}
-        <stream>:3 (byte 16): bad UTF-8: 0xff at byte 0 of the line (invalid start byte)
+        <stream>:3: bad UTF-8: 0xff at byte 0 of the line (invalid start byte)
     """
     names = tuple(layout.columns)
     with _opened(source) as (stream, name):
@@ -81,13 +108,12 @@ def read_rows(
             yield row if isinstance(row, BadRow) else dict(zip(names, row, strict=True))
 
 
-def read_table(path: Path | str | BinaryIO, layout: RowFormat, *, fast: bool = True) -> Table:
+def read_table(path: Path | str | BinaryIO, layout: RowFormat) -> Table:
     r"""Reads a whole file in one pass.
 
     Args:
         path: As for `read_rows`.
         layout: From `tsv_format`, `text_format`, `csv_format`, ...
-        fast: Whole blocks at once where nothing is odd in them; the rows are the same.
 
     Raises:
         UserError: The file cannot be opened.
@@ -99,14 +125,13 @@ def read_table(path: Path | str | BinaryIO, layout: RowFormat, *, fast: bool = T
         >>> table.columns
         {'source': ['Hi.'], 'target': ['Salut.']}
         >>> print(table.count, *table.bad_rows, sep="; ")
-        2 rows: 1 good, 1 bad; <stream>:2 (byte 11): wanted 2 columns, found 1
+        2 rows: 1 good, 1 bad; <stream>:2: wanted 2 columns, found 1
     """
     columns: list[list[str]] = [[] for _ in layout.columns]
-    lines: list[int] = []
-    bad, num_bad = list[BadRow](), 0
+    lines, bad, num_bad = list[int](), list[BadRow](), 0
     with _opened(path) as (stream, name):
         scan = layout.scan(stream, name)
-        for line, found in scan.parts() if fast else scan:
+        for line, found in scan.parts():
             if isinstance(found, BadRow):
                 num_bad += 1
                 bad += [found] if num_bad <= KEPT else []
@@ -141,3 +166,154 @@ def _opened(source: Path | str | BinaryIO) -> Iterator[tuple[BinaryIO, str]]:
             raise UserError(f"{source}: cannot be read: {error.strerror}.") from error
         with stream:
             yield stream, str(source)
+
+
+# -- rows in the cache
+
+
+class CachedRows(StoredRows):
+    """The good rows of a file, mapped from the cache."""
+
+    def __init__(self, path: Path, folder: Path, layout: RowFormat, lines: NDArray[Any]) -> None:
+        import pyarrow  # takes .1 s
+
+        super().__init__(tuple(layout.columns), path.stat().st_size)
+        self.path, self.lines = path, lines
+        opened = pyarrow.ipc.open_file(pyarrow.memory_map(str(folder / "rows.arrow")))
+        self._batches = [opened.get_batch(n) for n in range(opened.num_record_batches)]
+        self._ends = [*accumulate(batch.num_rows for batch in self._batches)]
+
+    @override
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    @override
+    def place_of(self, row: int) -> str:
+        return f"{self.path}:{self.lines[row]}"
+
+    @override
+    def read(self, start: int, stop: int) -> Rows:
+        found = {name: list[str]() for name in self.names}
+        number = bisect_right(self._ends, start)
+        while start < stop:
+            batch = self._batches[number]
+            part = batch.slice(start - self._ends[number] + batch.num_rows, stop - start)
+            for at, name in enumerate(found):
+                values = part.column(at).to_numpy(zero_copy_only=False).tolist()
+                if name in self._listed:
+                    for row, parts in enumerate(part.column(self._listed[name]).to_pylist()):
+                        values[row] = values[row] if parts is None else ListCell(parts)
+                found[name] += values
+            start, number = start + part.num_rows, number + 1
+        return Rows(found)
+
+    @property
+    def _listed(self) -> dict[str, int]:
+        """Where the parts of cells that are lists are, by the name of their column."""
+        count = len(self.names)
+        has_lists = bool(self._batches) and self._batches[0].num_columns > count
+        return {name: count + at for at, name in enumerate(self.names)} if has_lists else {}
+
+
+def cached_file(path: Path, layout: RowFormat) -> CachedFile:
+    """The rows of a file in the cache; made in one pass where there are none of it as it is now.
+
+    Raises:
+        StorageError: The cache cannot be written.
+        DataError: The header does not have the columns, or the file was changed while it was read.
+    """
+    status = path.stat()
+    facts = {
+        "path": str(path.resolve()),
+        "size": status.st_size,
+        "mtime_ns": status.st_mtime_ns,
+        "format": type(layout).__name__,
+        "reading": READING,
+        "layout": layout.reading(),
+    }
+    folder = store_folder("rows", facts)
+    try:
+        kept = StoreManifest.of(folder, facts)
+    except DamagedStoreError:
+        kept = None
+    if kept is None:
+        with locked(folder):
+            try:  # the process that had the lock until now may have made it
+                kept = StoreManifest.of(folder, facts)
+            except DamagedStoreError as error:
+                LOG.warning("%s. The file is read again.", error)
+            if kept is None:
+                LOG.info("Reading %s, once (%s bytes).", path, f"{status.st_size:,}")
+                with made_store(folder, facts) as (part, summary):
+                    summary.update(_write(path, layout, part))
+                    now = path.stat()
+                    if (now.st_size, now.st_mtime_ns) != (status.st_size, status.st_mtime_ns):
+                        raise DataError(
+                            f"{path} was changed while it was read. Start again when it is whole."
+                        )
+                kept = StoreManifest.of(folder, facts)
+    assert kept is not None, f"{folder} was just written"
+    about, lines = kept.summary, folder / "lines"
+    mapped = np.memmap(lines, "<i8", "r") if lines.stat().st_size else np.zeros(0, np.int64)
+    rows = CachedRows(path, folder, layout, np.asarray(mapped))
+    return CachedFile(
+        rows=rows,
+        lines=rows.lines,
+        bad_rows=[BadRow(str(path), *row) for row in about["bad_rows"]],
+        count=RowCount(len(rows), about["bad"], about["total"]),
+        notes=FileNotes(**about["notes"]),
+        sha256=about["sha256"],
+    )
+
+
+def _write(path: Path, layout: RowFormat, folder: Path) -> dict[str, Any]:
+    """Writes the good rows of a file, and says what else is known of it."""
+    import pyarrow
+
+    fields = [(f"{at}", pyarrow.string()) for at, _ in enumerate(layout.columns)]
+    has_lists = not isinstance(layout, LinesFormat) or hasattr(layout, "lists")
+    if has_lists:
+        fields += [(f"parts {name}", pyarrow.list_(pyarrow.string())) for name, _ in fields]
+    schema = pyarrow.schema(fields)
+    columns, lines = [list[str]() for _ in layout.columns], list[int]()
+    bad, num_bad, characters = list[BadRow](), 0, 0
+    with (
+        path.open("rb") as stream,
+        pyarrow.ipc.new_file(folder / "rows.arrow", schema) as writer,
+        (folder / "lines").open("wb") as numbers,
+    ):
+
+        def flush() -> None:
+            arrays = [pyarrow.array(column, pyarrow.string()) for column in columns]
+            for column in columns if has_lists else ():
+                parts = [list(v.parts) if isinstance(v, ListCell) else None for v in column]
+                arrays.append(pyarrow.array(parts, pyarrow.list_(pyarrow.string())))
+            writer.write_batch(pyarrow.record_batch(arrays, schema=schema))
+            numbers.write(np.array(lines, "<i8").tobytes())
+            lines.clear()
+            for column in columns:
+                column.clear()
+
+        scan = layout.scan(stream, str(path))
+        for line, found in scan.parts():
+            if isinstance(found, BadRow):
+                num_bad += 1
+                bad += [found] if num_bad <= KEPT else []
+                continue
+            many = found if isinstance(found, list) else [[value] for value in found]
+            lines.extend(range(line, line + len(many[0])))
+            for column, values in zip(columns, many, strict=True):
+                column.extend(values)
+                characters += sum(map(len, values))
+            if len(lines) >= BATCH_ROWS or characters >= BATCH_CHARACTERS:
+                flush()
+                characters = 0
+        if lines:
+            flush()
+    return {
+        "bad_rows": [[*asdict(row).values()][1:] for row in bad],
+        "bad": num_bad,
+        "total": scan.total,
+        "notes": asdict(scan.notes),
+        "sha256": scan.sha256,
+    }

@@ -87,14 +87,6 @@ class StoredRows(Sequence[dict[str, str]], ABC):
     def place_of(self, row: int) -> str:
         """The file, and a row's line in it."""
 
-    @property
-    def pieces(self) -> Sequence[tuple[str, int]]:
-        """What tells each of several files of rows, and how it is read, and how many rows it has.
-
-        Empty where nothing does.
-        """
-        return ()
-
     def rows_of(self, rows: Sequence[Mapping[str, str]]) -> Rows:
         """Such rows in memory."""
         return Rows({name: [row[name] for row in rows] for name in self.names})

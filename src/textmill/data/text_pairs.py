@@ -5,7 +5,6 @@ import json
 import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, replace
-from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -20,16 +19,13 @@ from textmill.data.bad_rows import AccountedRows, BadRow, check_bad_rows, tell_l
 from textmill.data.batching import Batched, Batching, MaxTokens
 from textmill.data.data_files import DataPath, ReadFiles, data_files, mixture_of, read_files
 from textmill.data.first_row import (
-    as_it_is,
+    advice_on,
+    encoding_advice,
     first_cells,
-    first_rows,
     has_names,
     is_header,
-    may_be_names,
-    other_delimiter,
-    places_by_cells,
+    utf8_warning,
 )
-from textmill.data.formats.advice import advice_on, encoding_advice, utf8_warning
 from textmill.data.formats.by_suffix import (
     HAVING,
     SUFFIXES,
@@ -224,9 +220,7 @@ class TextPairs(Component, Batched, AccountedRows):
                 LOG.warning("%s: %s", self.name, table.notes.sentences()[-1])
         self._table = table
         if self.holdout is not None and self._numbers is None:
-            file = self.files[0]
-            likely = partial(places_by_cells, file, self._layout, f"{owner}.columns")
-            self._numbers = self.holdout.of(table.rows(), name=self.name, columns=likely)
+            self._numbers = self.holdout.of(table.rows(), name=self.name, owner=owner)
         if is_mixed(self.config) and not self.is_held_out:
             self._mixture = mixture_of(self.config, table, self._numbers, ingredient=ingredient)
         return self
@@ -380,69 +374,46 @@ class TextPairs(Component, Batched, AccountedRows):
 
         A header that contradicts the given positions would swap columns.
         """
-        if self.config.delimiter is None and not self._other_format(path, ingredient):
-            other = other_delimiter(path, self._layout, f"{ingredient}.")
-            if other:
-                raise DataError(f"{path}:1: {other}")
-        cells = first_cells(path, self._layout)
+        cells, layout = first_cells(path, self._layout), self._layout
+        setting, columns = f"{ingredient}.columns", self._layout.columns
         if cells is None:
-            advice = encoding_advice(path, self._layout, f"{ingredient}.")
+            advice = encoding_advice(path, layout, f"{ingredient}.")
             if self.config.header and advice:
                 raise DataError(f"{path}:1: the header cannot be read. {advice}")
             return
-        rows = first_rows(path, self._layout)[1:]
         if not self.config.header:
-            self._check_first_row(path, cells, rows, ingredient)
-            return
-        setting, columns = f"{ingredient}.columns", self._layout.columns
-        header_places(self._layout, cells, str(path), setting)
+            if not has_names(cells, layout):
+                return
+            told = "If that is a header, take it out: a conll file has none."
+            if not isinstance(layout, ConllFormat):
+                words = f"{ingredient}.header=true"
+                if not {*map(plain_name, layout.required)} <= {*map(plain_name, cells)}:
+                    words += f" {columns_setting(proposed(columns, cells), setting)}"
+                told = (
+                    f"If that is a header: {words}. If it is a row, let another one be the first."
+                )
+            raise DataError(
+                f"{path}:1: wanted a row, found names of columns, {_shown(cells)}. {told}"
+            )
+        header_places(layout, cells, str(path), setting)
         if isinstance(self.config.columns, Mapping):
             if wrong := misplaced(columns, cells, setting):
                 raise DataError(f"{path}:1: {wrong}")
-            self._check_same_header(path)
+            wanted, found = self._header_of(self.files[0]), self._header_of(path)
+            if wanted is not None and found is not None and not is_header(found, wanted):
+                raise DataError(
+                    f"{path}:1: wanted the header of {self.files[0]}, {_shown(wanted)}; found "
+                    f"{_shown(found)}. With header=true each of several files has it."
+                )
             return
         names = [plain_name(cell) for cell in cells]
         refuse_twice({name: plain_name(name) for name in columns}, names, str(path), setting)
-        if any(plain_name(name) not in names for name in self._layout.required):
+        if any(plain_name(name) not in names for name in layout.required):
             raise DataError(
-                f"{path}:1: wanted a header with {', '.join(map(repr, self._layout.required))}, "
+                f"{path}:1: wanted a header with {', '.join(map(repr, layout.required))}, "
                 f"found {_shown(cells)}. If that is a row: {ingredient}.header=false. If it is a "
-                f"header of other names: {columns_setting(proposed(columns, cells, rows), setting)}"
+                f"header of other names: {columns_setting(proposed(columns, cells), setting)}"
             )
-
-    def _check_first_row(
-        self, path: Path, cells: Row, rows: Sequence[Row], ingredient: str
-    ) -> None:
-        """Refuses a first line that is a header; warns of one that may be."""
-        if has_names(cells, self._layout):
-            raise DataError(
-                f"{path}:1: wanted a row, found names of columns, {_shown(cells)}. "
-                f"{self._header_setting(path, ingredient)}"
-            )
-        if self._table is None and may_be_names(cells, rows, self._layout):
-            words = " ".join(as_it_is(path, self._layout, f"{ingredient}."))
-            LOG.warning(
-                "%s:1: read as a row; it may be names of columns, %s. If that is a header: %s",
-                path,
-                _shown(cells),
-                words,
-            )
-
-    def _check_same_header(self, path: Path) -> None:
-        """Of several files each has the header of the first over the columns, or it is a row."""
-        wanted, found = self._header_of(self.files[0]), self._header_of(path)
-        if wanted is not None and found is not None and not is_header(found, wanted):
-            raise DataError(
-                f"{path}:1: wanted the header of {self.files[0]}, {_shown(wanted)}; found "
-                f"{_shown(found)}. With header=true each of several files has it."
-            )
-
-    def _header_setting(self, path: Path, ingredient: str) -> str:
-        """What to do about a header that no setting names."""
-        if isinstance(self._layout, ConllFormat):
-            return "If that is a header, take it out: a conll file has none."
-        words = " ".join(as_it_is(path, self._layout, f"{ingredient}."))
-        return f"If that is a header: {words}. If it is a row, let another one be the first."
 
     def _other_format(self, path: Path, ingredient: str) -> str:
         """What may be wrong with bad rows: other keys, or a format that its name does not have."""

@@ -1,14 +1,18 @@
 """Rows of a file with columns of any names: what most tasks train on."""
 
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from typing_extensions import override
 
 from textmill.data import registries
-from textmill.data.formats.row_format import RowFormat
-from textmill.data.formats.spans import spans_format
+from textmill.data.bad_rows import BadRow
+from textmill.data.formats.conll import ConllFormat
+from textmill.data.formats.row_format import Found, Row, RowFormat, Scan
+from textmill.data.line_blocks import excerpt
 from textmill.data.text_pairs import TextPairs
 from textmill.errors import UserError
+from textmill.text.features.slots import SpansError, places_of, read_slots, tags_of
 
 
 @registries.datasets.register("text_rows")
@@ -61,3 +65,66 @@ class TextRows(TextPairs):
     def _whole_format(self) -> RowFormat:
         spans = self.config.spans
         return spans_format(self._layout, spans) if spans else self._layout
+
+
+@dataclass(frozen=True)
+class SpansFormat(RowFormat):
+    """Another format, of which some columns are spans; made by `spans_format`.
+
+    Attributes:
+        inner: That format.
+        spans: Each column of spans with the column of the text that they are in.
+    """
+
+    inner: RowFormat
+    spans: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    @override
+    def has_header(self) -> bool:
+        return self.inner.has_header
+
+    @override
+    def rows(self, scan: Scan, *, whole: bool) -> Iterator[Found]:
+        for line, row in self.inner.rows(scan, whole=False):
+            if isinstance(row, BadRow | list):
+                yield line, row
+            elif isinstance(tagged := self.tagged(row), str):
+                yield line, BadRow(scan.name, line, tagged, excerpt("\t".join(row).encode()))
+            else:
+                yield line, tagged
+
+    def tagged(self, row: Row) -> Row | str:
+        """The row with a tag for each word in place of its spans; or what is wrong with them."""
+        cells = dict(zip(self.columns, row, strict=True))
+        try:
+            for name, column in self.spans.items():
+                text = cells[column]
+                found = read_slots(cells[name], text, "spans", column=name, row=0)
+                cells[name] = " ".join(tags_of(found, places_of(text)))
+        except SpansError as error:
+            return f"column '{error.column}': {error.problem}"
+        return tuple(cells.values())
+
+
+def spans_format(inner: RowFormat, spans: Mapping[str, str]) -> SpansFormat:
+    r"""A format whose columns of spans are read as tags: ``O``, and ``B-`` and ``I-`` of a kind.
+
+    Args:
+        inner: The format of the file.
+        spans: Each column of spans, such as ``16:24:time,39:57:day`` (the first character of each
+            and the one after its last, counted from 0, with its kind), with the column of the text.
+            A row without spans has an empty cell.
+
+    Raises:
+        UserError: A column is none of the format's, or it is one of CoNLL, which has tags.
+    """
+    for name in (*spans, *spans.values()):
+        if name not in inner.columns:
+            raise UserError(
+                f"spans: wanted names of columns ({', '.join(inner.columns)}), found {name!r}."
+            )
+    if isinstance(inner, ConllFormat):
+        raise UserError("spans: a conll file has tags of words, and no spans; leave spans out.")
+    required = tuple(name for name in inner.required if name not in spans)
+    return SpansFormat(inner.columns, required, replace(inner, required=required), dict(spans))

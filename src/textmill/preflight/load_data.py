@@ -19,8 +19,7 @@ from textmill.data.bad_rows import (
     write_bad_rows,
 )
 from textmill.data.first_row import first_cells, is_header
-from textmill.data.formats.column_guess import proposed
-from textmill.data.formats.header import columns_setting
+from textmill.data.formats.header import columns_setting, proposed
 from textmill.data.text_pairs import TextPairs
 from textmill.errors import DataError, UserError
 from textmill.tasks.column_task import ColumnsTask

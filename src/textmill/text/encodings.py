@@ -6,7 +6,6 @@ A file is read as UTF-8 unless a setting names another encoding; a guess is alwa
 import codecs
 import re
 import unicodedata
-from contextlib import suppress
 
 from textmill.errors import UserError
 
@@ -82,22 +81,6 @@ def decoded(raw: bytes, encoding: str, *, first: bool = False) -> tuple[str, str
             f"({error.reason}{hint})"
         )
     return text, f"NUL at byte {raw.index(0)} of the line" if "\0" in text else None
-
-
-def is_part(character: str, encoding: str) -> bool:
-    """Whether the byte of an ASCII character is also the second byte of another character.
-
-    Example:
-        >>> is_part("|", "shift_jis"), is_part(",", "shift_jis"), is_part("|", "cp1252")
-        (True, False, False)
-        >>> is_part(",", "euc_jp")
-        False
-    """
-    for first in range(128, 256):
-        with suppress(UnicodeDecodeError):
-            if len(bytes([first, ord(character)]).decode(encoding)) == 1:
-                return True
-    return False
 
 
 def is_undecodable(reason: str) -> bool:

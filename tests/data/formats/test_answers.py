@@ -141,7 +141,7 @@ def test_bad_nesting_is_a_bad_row_that_is_named(write, name, tmp_path):
         rows = [rows[1]]
     path = write(tmp_path, rows)
     line = 1 if write is parquet else 2
-    match = rf"^1 of {len(rows)} rows? is bad.*\n.*rows.\w+:{line} \(byte \d+\): {said}"
+    match = rf"^1 of {len(rows)} rows? is bad.*\n.*rows.\w+:{line}: {said}"
     with pytest.raises(DataError, match=match):
         read(path).rows()
 
@@ -150,7 +150,7 @@ def test_an_object_that_is_null_or_no_utf_8_is_a_bad_row_of_parquet(tmp_path):
     whole = parquet(tmp_path, [nested(*question) for question in QUESTIONS])
     rows = pyarrow.parquet.read_table(whole).to_pylist()
     rows[1]["answers"] = None
-    with pytest.raises(DataError, match=r"rows.parquet:2 \(byte \d+\): column 'answers' is null"):
+    with pytest.raises(DataError, match=r"rows.parquet:2: column 'answers' is null"):
         read(parquet(tmp_path, rows)).rows()
     texts = pyarrow.array([["a dog"], [b"\xff"]], pyarrow.list_(pyarrow.binary()))
     texts = pyarrow.ListArray.from_arrays(texts.offsets, texts.values.view(pyarrow.string()))
@@ -158,9 +158,7 @@ def test_an_object_that_is_null_or_no_utf_8_is_a_bad_row_of_parquet(tmp_path):
     both = pyarrow.StructArray.from_arrays([texts, starts], ["text", "answer_start"])
     table = pyarrow.table({n: ["a dog", "b"] for n in COLUMNS[:3]} | {"answers": both})
     pyarrow.parquet.write_table(table, whole)
-    with pytest.raises(
-        DataError, match=r"rows.parquet:2 \(byte \d+\): column 'answers': bad UTF-8"
-    ):
+    with pytest.raises(DataError, match=r"rows.parquet:2: column 'answers': bad UTF-8"):
         read(whole).rows()
     data = read(whole, max_bad_rows=1)
     assert (data.count.good, data.count.bad, data.count.total) == (1, 1, 2)
@@ -180,7 +178,7 @@ def test_answers_that_begin_nowhere_are_a_list_as_any(write, starts, tmp_path):
 def test_of_two_lists_the_one_that_is_null_is_named(tmp_path):
     rows = [flat(*question) for question in QUESTIONS]
     rows[1]["answer_starts"] = None
-    with pytest.raises(DataError, match=r":2 \(byte \d+\): column 'answer_starts' is null"):
+    with pytest.raises(DataError, match=r":2: column 'answer_starts' is null"):
         read(parquet(tmp_path, rows)).rows()
 
 
@@ -195,5 +193,5 @@ def test_a_file_without_the_starts_is_told_so(tmp_path):
 def test_a_json_row_without_either_is_named_by_its_key(tmp_path):
     row = nested(*QUESTIONS[0])
     del row["answers"]
-    with pytest.raises(DataError, match=r"rows.jsonl:1 .*no key 'answers'; the keys are 'id', "):
+    with pytest.raises(DataError, match=r"rows.jsonl:1: no key 'answers'; the keys are 'id', "):
         read(jsonl(tmp_path, [row])).rows()

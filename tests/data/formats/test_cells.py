@@ -9,11 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from textmill.data import file_rows, text_pairs
+from textmill.data import text_pairs
 from textmill.data.formats.cells import CellError, cell_of
 from textmill.data.formats.columnar import arrow_format, parquet_format
-from textmill.data.readers import read_table
-from textmill.data.store.encoding import receive_rows, send_rows
+from textmill.data.readers import CachedRows, read_table
 from textmill.data.text_rows import TextRows
 from textmill.errors import DataError
 from textmill.text.cells import ListCell, unlisted
@@ -60,7 +59,7 @@ def test_values_are_their_exact_text_and_lists_keep_their_parts(
     if not held:
         monkeypatch.setattr(text_pairs, "HELD_BYTES", 1)
     rows = written({name: found for name, (found, _) in VALUES.items()}).rows()
-    assert isinstance(rows, file_rows.FileRows) is not held
+    assert isinstance(rows, CachedRows) is not held
     for name, (_, wanted) in VALUES.items():
         assert [unlisted(row[name]) for row in rows] == wanted
     assert [row["texts"] for row in rows] == ["a b c", "d"]
@@ -151,15 +150,10 @@ def test_a_list_cell_survives_a_copy_and_the_way_to_a_worker():
     cell = ListCell(["a b", "c"])
     for made in (copy.copy(cell), copy.deepcopy(cell)):
         assert made.parts == cell.parts
-    pipe = io.BytesIO()
-    send_rows(pipe, [{"label": "x"}, {"label": cell}], ["label"])
-    pipe.seek(0)
-    rows = receive_rows(pipe)
-    assert [unlisted(row["label"]) for row in rows] == ["x", ["a b", "c"]]
 
 
 def test_a_column_with_numbers_only_in_part_is_said_whole(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text('{"label": 1, "text": "x"}\n{"label": {"a": 1}, "text": "y"}\n')
-    with pytest.raises(DataError, match=r"a.jsonl:2 \(byte 26\): 'label': wanted text, a number"):
+    with pytest.raises(DataError, match=r"a.jsonl:2: 'label': wanted text, a number"):
         TextRows.Config(path=path).build().read()

@@ -132,15 +132,13 @@ CASES = {
             "blank": (b'a,""', "column 'target' is empty"),
             "quote inside": (
                 b'5" disk,b',
-                "a quote at byte 1 of the record, in a field that does not begin with one "
-                "(RFC 4180: quote the field and double its quotes)",
+                "a quote in field 1, which does not begin with one (RFC 4180: quote it)",
             ),
             "after the quote": (
                 b'a,"b"c',
-                "something follows the closing quote at byte 4 of the record "
-                "(RFC 4180: double a quote inside a field)",
+                "something follows the closing quote of field 2 (RFC 4180: double a quote)",
             ),
-            "never closed": (b'a,"b', "the quote at byte 2 of the line is never closed"),
+            "never closed": (b'a,"b', "the quote of field 2 is never closed"),
             "long": (
                 b"a," + b"x" * 600,
                 "the line has 602 bytes, and max_line_bytes is 500",
@@ -255,6 +253,8 @@ def texts(table):
 def test_a_fault_is_one_bad_row_with_its_place_and_reason(name, fault, at):
     case = CASES[name]
     bad, reason = case.faults[fault]
+    if fault == "two words" and not at:
+        return  # the first sentence says how many columns there are
     rows = [*ROWS[:at], bad, *ROWS[at:]]
     data = case.write(rows)
     table = read_table(io.BytesIO(data), case.layout)
@@ -264,8 +264,8 @@ def test_a_fault_is_one_bad_row_with_its_place_and_reason(name, fault, at):
     assert (table.count.good, table.count.bad, table.count.total) == (5, 1, 6)
     assert table.sha256 == hashlib.sha256(data).hexdigest()
     if isinstance(bad, bytes):
-        assert row.line == data[: row.byte_offset].count(b"\n") + 1
-        assert data[row.byte_offset :].startswith(bad.split(b"\n")[0])
+        before = case.write(rows[:at]) if at else b""
+        assert row.line == before.count(b"\n") + 1
     else:
         assert row.line == at + 1
     found = list(read_rows(io.BytesIO(data), case.layout))
@@ -355,12 +355,7 @@ def test_a_lone_quote_before_many_lines_takes_linear_time(line):
     assert time.process_time() - start < 1  # 0.2 s; 20 s where the record is joined at each line
     assert len(data) > 900_000
     assert (table.count.good, table.count.total) == (0, 32_001)
-    assert table.bad_rows[0].reason.startswith("the quote at byte ")
-
-
-def test_a_place_in_a_record_of_many_lines_is_counted_from_its_start():
-    table = read_table(io.BytesIO(b'"a\nb","\n","c"d\n'), csv_format())
-    assert table.bad_rows[0].reason.startswith("something follows the closing quote at byte 12 of ")
+    assert table.bad_rows[0].reason.startswith("the quote of field ")
 
 
 def test_csv_has_headers_and_other_separators():
@@ -464,22 +459,6 @@ def test_lines_that_are_no_tokens_are_left_out_and_counted(data, settings, rows,
     assert table.notes.left_out == left_out
     said = [f"{left_out} lines before sentences were left out as no tokens."] if left_out else []
     assert table.notes.sentences() == said
-
-
-def test_sentences_with_comments_are_read_from_any_of_them_on(tmp_path):
-    data = b"# text = a\na X\n\n# O\nb Y\n\n# only this\n\n# id = 3\nc Z\nd\n\n# text = e\ne W\n"
-    path, layout = tmp_path / "a.conll", conll_format({"words": 0, "tags": 1})
-    path.write_bytes(data)
-    scan = layout.scan(io.BytesIO(data), "a.conll")
-    found = [(scan.place, row) for _, row in scan]
-    rows = [row for _, row in found if isinstance(row, tuple)]
-    assert (rows, scan.total) == ([("a", "X"), ("# b", "O Y"), ("e", "W")], 4)
-    places = [place for place, _ in found]
-    for at, start in enumerate(places):
-        for after in range(at + 1, len(places) + 1):
-            stop = places[after] if after < len(places) else None
-            here = [row for _, row in found[at:after] if isinstance(row, tuple)]
-            assert list(layout.between(path, start, stop, head=0)) == here
 
 
 def test_sentences_are_parted_by_blank_lines_and_comments_come_before_them():
@@ -670,13 +649,10 @@ def test_questions_of_both_versions_of_squad_are_rows(tmp_path):
     ]
     assert texts(table) == rows
     assert table.lines == [1, 2, 3]
-    for start in range(3):
-        assert list(layout.between(path, start, None, head=0)) == rows[start:]
-        assert list(layout.between(path, 0, start, head=0)) == rows[:start]
     strict = read_table(path, squad_format(("question", "answers")))
     (bad,) = strict.bad_rows
     assert str(bad) == (
-        f"{path}, row 2 (from 0): the question with id '3', data[0].paragraphs[0].qas[2]: no key "
+        f"{path}:3: the question with id '3', data[0].paragraphs[0].qas[2]: no key "
         "'answers'; the keys are 'title', 'context', 'impossible', 'id', 'question'"
     )
     assert bad.text_excerpt == "When?"
@@ -715,7 +691,7 @@ def test_a_question_that_contradicts_itself_is_a_bad_row(question, why):
     article = {"paragraphs": [{"context": "a", "qas": [{"question": "a?", **question}]}]}
     data = json.dumps({"data": [article, "text", {"paragraphs": 3}]}).encode()
     table = read_table(io.BytesIO(data), squad_format(("question",)))
-    assert str(table.bad_rows[2]).startswith("<stream>, row 2 (from 0): data[2]: 'paragraphs'")
+    assert str(table.bad_rows[2]).startswith("<stream>:3: data[2]: 'paragraphs'")
     assert table.bad_rows[0].reason.startswith(f"data[0].paragraphs[0].qas[0]: {why}")
     assert [row.reason for row in table.bad_rows[1:]] == [
         "data[1]: wanted an object, found text",
@@ -729,7 +705,7 @@ def test_the_id_of_a_question_that_contradicts_itself_is_said():
     data = json.dumps({"data": [{"paragraphs": [{"context": "a", "qas": [question]}]}]}).encode()
     (bad,) = read_table(io.BytesIO(data), squad_format(("question",))).bad_rows
     assert str(bad) == (
-        "<stream>, row 0 (from 0): the question with id 'q7', data[0].paragraphs[0].qas[0]: "
+        "<stream>:1: the question with id 'q7', data[0].paragraphs[0].qas[0]: "
         "'is_impossible': wanted true or false, found a number"
     )
 

@@ -1,5 +1,6 @@
 """Files that are not UTF-8: read in their encoding; else told, with the byte and the encoding."""
 
+import io
 import json
 
 import pytest
@@ -153,11 +154,12 @@ def test_what_is_no_encoding_is_refused(encoding, format, message):
         column_format(format, ("label", "text"), encoding=encoding)
 
 
-def test_a_delimiter_that_is_a_part_of_characters_is_refused():
-    with pytest.raises(UserError, match="is a part of characters in shift_jis"):
-        column_format("csv", ("label", "text"), encoding="shift_jis", delimiter="|")
-    assert column_format("csv", ("label", "text"), encoding="shift_jis", delimiter=";")
-    assert column_format("csv", ("label", "text"), encoding="euc_jp")
+@pytest.mark.parametrize("kind", ["csv", "tsv"])
+def test_a_delimiter_that_is_a_part_of_characters_parts_no_character(kind):
+    layout = column_format(kind, ("label", "text"), encoding="shift_jis", delimiter="|")
+    table = read_table(io.BytesIO("a|ポ\n".encode("shift_jis")), layout)
+    assert b"|" in "ポ".encode("shift_jis")
+    assert table.columns == {"label": ["a"], "text": ["ポ"]}
 
 
 def test_a_record_that_is_not_text_has_all_its_fields(tmp_path):

@@ -9,8 +9,7 @@ import textmill
 from textmill.config.parameters import deciding
 from textmill.data import text_pairs
 from textmill.data.formats.lines import tsv_format
-from textmill.data.formats.spans import spans_format
-from textmill.data.text_rows import TextRows
+from textmill.data.text_rows import TextRows, spans_format
 from textmill.errors import DataError, UserError
 
 ROWS = [
@@ -66,7 +65,7 @@ def test_spans_that_are_none_are_bad_rows(path, cell, reason):
     path.write_text(f"{cell}\tab cd\n")
     with pytest.raises(DataError) as caught:
         TextRows.Config(path=path, columns=("tags", "words"), spans=SPANS).build().read()
-    assert str(caught.value).splitlines()[1] == f"  {path}:1 (byte 0): column 'tags': {reason}"
+    assert str(caught.value).splitlines()[1] == f"  {path}:1: column 'tags': {reason}"
 
 
 def test_spans_are_of_columns_and_not_of_conll(path):

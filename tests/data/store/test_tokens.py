@@ -1,29 +1,29 @@
 """The token store gives what encoding gives, whatever happened while it was written."""
 
 import logging
+import os
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 
-from textmill.data import text_pairs
 from textmill.data.batches import EpochBatches
 from textmill.data.batching import Batching
-from textmill.data.rows import Rows, StoredRows
+from textmill.data.rows import Rows
 from textmill.data.seq2seq_batch import collate_seq2seq
-from textmill.data.store import encoding, tokens
-from textmill.data.store.arrays import ArrayWriter
-from textmill.data.store.encoding import encode_chunks
+from textmill.data.store import tokens
 from textmill.data.store.tokens import (
     TokenStore,
     chunks_of,
+    encode_chunks,
     encoded_rows,
     kept_fingerprint,
     text_fingerprint,
+    workers_for,
 )
 from textmill.data.text_pairs import TextPairs
-from textmill.errors import DataError, StorageError, UserError
+from textmill.errors import DataError, UserError
 from textmill.text.processors.text_processor import Seq2SeqText, load_text_processor
 from textmill.text.tokenizers.multilingual import MultilingualTokenizer
 
@@ -48,7 +48,7 @@ def test_what_is_kept_is_what_encoding_gives(text, rows, encoded, cache, caplog)
     (folder,) = [path for path in (cache / "tokens").iterdir() if path.suffix == ""]
     assert len(encoded.over_length) > 3  # the limit of 12 bites
     first, last = caplog.messages
-    assert first.startswith(f"Tokenizing 500 rows, once, into {folder} (about ")
+    assert first == f"Tokenizing 500 rows, once, into {folder}."
     assert last.startswith("Tokenized 500 rows in ")
     caplog.clear()
     again = encoded_rows(text, rows, MARK)
@@ -87,8 +87,8 @@ def test_little_text_and_unknown_rows_are_not_kept(text, rows, cache):
 def test_much_text_that_is_not_kept_is_encoded_by_several_processes(
     text, rows, encoded, cache, monkeypatch, whose
 ):
-    monkeypatch.setattr(encoding, "WORKER_CHARACTERS", 100)
-    monkeypatch.setattr(encoding, "usable_cores", lambda: 2)
+    monkeypatch.setattr(tokens, "WORKER_CHARACTERS", 100)
+    monkeypatch.setattr(tokens, "usable_cores", lambda: 2)
     if whose == "own":  # which a process of ours may not know
         monkeypatch.setattr(type(text), "__module__", "mine")
     used = []
@@ -115,51 +115,6 @@ def test_data_may_say_that_nothing_is_kept(text, tmp_path):
     data = [TextPairs.Config(path=path, keep_tokens=keep).build() for keep in (True, False)]
     assert [kept_fingerprint(one, text) for one in data] == [data[0].fingerprint(), None]
     assert data[1].fingerprint() == data[0].fingerprint()
-
-
-def test_only_files_that_are_new_are_encoded_again(text, cache, tmp_path, monkeypatch, caplog):
-    """One is changed, one is new, one has moved in the order, and one is there as it was."""
-    caplog.set_level(logging.INFO, "textmill")
-    monkeypatch.setattr(text_pairs, "HELD_BYTES", 0)
-    folder = tmp_path / "shards"
-    folder.mkdir()
-
-    def write(name, word, count):
-        lines = [f"{word} chat {'le ' * (n % 9)}\t{word} cat\n" for n in range(count)]
-        (folder / name).write_text("".join(lines))
-
-    def opened():
-        data = TextPairs.Config(path=folder).build()
-        found = encoded_rows(text, data.rows(), kept_fingerprint(data, text))
-        assert same(found, text.encode([*data.rows()], with_targets=True))
-        return len(data)
-
-    for name, word, count in (("b", "le", 70), ("c", "la", 130), ("d", "est", 5)):
-        write(name, word, count)
-    opened()
-    (folder / "b").rename(folder / "e")
-    write("d", "gare", 9)
-    write("a", "la", 3)
-    seen = []
-    encode = type(text).encode
-
-    def counted(self, rows, **how):
-        seen.append(len(rows))
-        return encode(self, rows, **how)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(type(text), "encode", counted)
-        data = TextPairs.Config(path=folder).build()
-        store = TokenStore.of(text, data.fingerprint())
-        monkeypatch.setattr(TokenStore, "_room", lambda self, text, rows: 0)
-        store.get(text, data.rows(), workers=0)
-    assert sum(seen) == 3 + 9
-    assert "Of files that did not change the ids are there: of 200 rows." in caplog.messages
-    assert opened() == 212
-    for array in cache.glob("tokens/*/source.values"):
-        array.write_bytes(array.read_bytes()[:-2])  # damaged: nothing is taken from these
-    write("f", "le", 4)
-    assert opened() == 216
 
 
 def test_every_list_of_rows_can_be_kept(text, rows, encoded, cache):
@@ -225,98 +180,9 @@ def test_a_store_of_other_rows_is_made_again(text, rows, encoded, cache, caplog)
     ]
 
 
-@pytest.mark.parametrize("words", [1, 40])
-def test_the_room_said_is_about_what_is_taken(text, cache, words, monkeypatch):
-    """Also where a character is an id, or several: é is none of this tokenizer's pieces."""
-    rows = Rows({side: ["zé" * (words + n % 5) for n in range(3_000)] for side in COLUMNS})
-    asked = []
-    monkeypatch.setattr(tokens, "check_room", lambda folder, needed: asked.append(needed))
-    store = TokenStore.of(text, MARK)
-    store.get(text, rows)
-    taken = sum(path.stat().st_size for path in store.folder.iterdir()) - 2_000  # its manifest
-    assert asked[0] == pytest.approx(taken, rel=0.05)
-
-
-def test_rows_are_compared_all_over_and_few_where_they_are_long(rows):
-    numbers, some = tokens.spread_rows(rows, 3)
-    assert [rows[i] for i in numbers] == some
-    assert (len(some), numbers[0], numbers[-1]) == (3 * tokens.PLACES, 0, len(rows) - 1)
-
-    class Long(StoredRows):
-        def __len__(self):
-            return len(rows)
-
-        def read(self, start, stop):
-            return rows[start:stop]
-
-        place_of = None
-
-    long = Long(COLUMNS, 500 * tokens.CHUNK_CHARACTERS)
-    numbers, some = tokens.spread_rows(long, 3)
-    assert len(numbers) == len(some) == tokens.PLACES
-    assert tokens.spread_rows([], 3)[1] == []
-
-
 def test_a_saved_text_path_is_the_same(text, tmp_path):
     text.save(tmp_path)
     assert text_fingerprint(load_text_processor(tmp_path)) == text_fingerprint(text)
-
-
-@pytest.mark.parametrize("appended", [0, 1, 2, 7])
-def test_what_was_killed_goes_on_from_whole_chunks(
-    text, rows, encoded, cache, monkeypatch, caplog, appended
-):
-    caplog.set_level(logging.INFO, "textmill")
-    append, count = ArrayWriter.append, []
-
-    def dying(self, arrays, place):
-        if len(count) == appended:  # after the first array was written
-            name, values = next(iter(arrays.items()))
-            with (self.part / name).open("ab") as file:
-                file.write(np.asarray(values).tobytes() + b"half")
-            raise KeyboardInterrupt
-        count.append(place)
-        append(self, arrays, place)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(ArrayWriter, "append", dying)
-        with pytest.raises(KeyboardInterrupt):
-            encoded_rows(text, rows, MARK)
-    caplog.clear()
-    assert same(encoded_rows(text, rows, MARK), encoded)
-    done = max(0, appended - 1) * 64
-    assert (f"going on at row {done:,}" in caplog.messages[0]) == (done > 0)
-    assert caplog.messages[1].startswith(f"Tokenized {500 - done} rows in ")
-
-
-@pytest.mark.parametrize("name", ["source.values", "target.offsets", "manifest.json"])
-@pytest.mark.parametrize("damage", ["flip", "cut", "remove"])
-def test_a_damaged_store_is_made_again(text, rows, encoded, cache, caplog, name, damage):
-    encoded_rows(text, rows, MARK)
-    store = TokenStore.of(text, MARK)
-    path = store.folder / name
-    data = bytearray(path.read_bytes())
-    data[len(data) // 2] ^= 1
-    path.unlink()
-    if damage != "remove":
-        path.write_bytes(data if damage == "flip" else data[:-1])
-    caplog.clear()
-    assert same(encoded_rows(text, rows, MARK), encoded)
-    (warning,) = [r.message for r in caplog.records if r.levelno == logging.WARNING]
-    assert warning.startswith(str(path))
-    assert warning.endswith(". The tokens are made again.")
-    assert same(store.open(whole=True)[1], encoded)
-
-
-def test_a_copied_store_is_read_whole_once_and_used(text, rows, encoded, cache, caplog):
-    encoded_rows(text, rows, MARK)
-    store = TokenStore.of(text, MARK)
-    for path in store.folder.iterdir():
-        data = path.read_bytes()
-        path.unlink()
-        path.write_bytes(data)
-    assert same(encoded_rows(text, rows, MARK), encoded)
-    assert caplog.records == []
 
 
 @pytest.mark.parametrize("lasting", [False, True])
@@ -336,48 +202,13 @@ def test_a_failing_disk_costs_the_store_only(
             assert same(encoded_rows(text, rows, f"{lasting}{k}"), encoded)
         if disk.failed is None:
             break
-    assert k > 40
-
-
-def test_what_a_killed_process_had_yet_to_delete_is_deleted(
-    text, rows, encoded, cache, monkeypatch
-):
-    """Of this store only: another's may be at work."""
-    encoded_rows(text, rows, MARK)
-    folder = TokenStore.of(text, MARK).folder
-    (folder / "source.values").write_bytes(b"")
-    other = folder.with_name(".other.tmp-1")
-    other.mkdir()
-
-    def killed(path, **_):
-        if f".{folder.name}.tmp-" in str(path):
-            raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr("shutil.rmtree", killed)
-        with pytest.raises(KeyboardInterrupt):
-            encoded_rows(text, rows, MARK)
-    assert len(list(folder.parent.glob(f".{folder.name}.tmp-*"))) == 1
-    assert same(encoded_rows(text, rows, MARK), encoded)
-    assert list(folder.parent.glob(".*")) == [other]
-
-
-def test_too_little_room_is_said_before_anything_is_written(text, rows, cache, monkeypatch):
-    monkeypatch.setattr("textmill.data.store.arrays.operations.free", lambda _: 10)
-    with pytest.raises(StorageError) as error:
-        TokenStore.of(text, MARK).get(text, rows)
-    assert str(error.value).startswith(f"{cache / 'tokens'} needs about ")
-    assert str(error.value).endswith(
-        " bytes, and 10 are free. Make room, or name another folder with the environment variable "
-        "TEXTMILL_CACHE."
-    )
-    assert not list((cache / "tokens").glob("*.part"))
+    assert k > 9
 
 
 TWO = """
 import sys, logging
-from textmill.data.rows import Rows, StoredRows
-from textmill.data.store import encoding, tokens
+from textmill.data.rows import Rows
+from textmill.data.store import tokens
 from textmill.text.processors.text_processor import load_text_processor
 from pathlib import Path
 logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stdout)
@@ -400,13 +231,105 @@ def test_two_processes_at_once_do_it_once(text, cache, tmp_path):
     assert sum(text.count("Tokenized 4,000 rows") for text in said) == 1
 
 
+@pytest.mark.parametrize("name", ["source.values", "target.offsets", "manifest.json"])
+@pytest.mark.parametrize("damage", ["flip", "cut", "remove"])
+def test_a_damaged_store_is_made_again(text, rows, encoded, cache, caplog, name, damage):
+    encoded_rows(text, rows, MARK)
+    store = TokenStore.of(text, MARK)
+    path = store.folder / name
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.unlink()
+    if damage != "remove":
+        path.write_bytes(data if damage == "flip" else data[:-1])
+    caplog.clear()
+    assert same(store.get(text, rows, whole=True), encoded)
+    (warning,) = [r.message for r in caplog.records if r.levelno == logging.WARNING]
+    assert warning.startswith(str(path))
+    assert warning.endswith(". The tokens are made again.")
+    assert same(store.open(whole=True)[1], encoded)
+
+
+def test_what_was_killed_is_begun_anew(text, rows, encoded, cache, monkeypatch):
+    """What is left half-made is deleted, but nothing of another store."""
+    folder = TokenStore.of(text, MARK).folder
+    (other := folder.with_name(f".other.tmp-{os.getpid()}")).mkdir(parents=True)
+    with monkeypatch.context() as patch:
+        patch.setattr("shutil.rmtree", lambda *_, **__: None)
+        patch.setattr(tokens, "chunks_of", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            encoded_rows(text, rows, MARK)
+    (half,) = folder.parent.glob(f".{folder.name}.tmp-*")
+    half.rename(half.with_name(f".{folder.name}.tmp-999999"))
+    assert same(encoded_rows(text, rows, MARK), encoded)
+    assert [*folder.parent.glob(".*")] == [other]
+
+
+CHUNKS = [slice(0, 200), slice(200, 201), slice(201, 201), slice(201, 450), slice(450, 500)]
+
+
+def test_workers_give_what_one_process_gives(text, rows, monkeypatch):
+    chunks = [rows[part] for part in CHUNKS]
+    alone = list(encode_chunks(text, chunks))
+    monkeypatch.setattr(type(text), "encode", lambda *a, **k: pytest.fail("encoded here"))
+    together = list(encode_chunks(text, chunks, workers=2))
+    assert all(same(a, b) for a, b in zip(together, alone, strict=True))
+
+
+def test_a_worker_that_dies_or_never_starts_costs_time_only(text, rows, monkeypatch):
+    wanted = text.encode(rows[:50], with_targets=True)
+    for name, broken in (
+        ("textmill.data.store.tokens._start_worker", os._exit),  # it takes a number
+        ("multiprocessing.spawn._python_exe", b"/bin/false"),
+        ("multiprocessing.spawn._python_exe", b"/no/such/python"),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(name, broken)
+            found, again = encode_chunks(text, [rows[:50]] * 2, workers=2)
+        assert same(found, wanted)
+        assert same(again, wanted)
+
+
+def test_a_row_that_cannot_be_encoded_is_the_same_error(text):
+    rows = Rows({"source": ["le", "\ud800"], "target": ["a", "b"]})
+    for workers in (0, 2):
+        with pytest.raises(
+            DataError, match=r"^Row 1, column 'source': is not text, or holds half of a surrogate"
+        ):
+            list(encode_chunks(text, [rows], workers=workers))
+
+
+SCRIPT = """
+import sys
+from pathlib import Path
+from textmill.data.store import tokens
+from textmill.text.processors.text_processor import load_text_processor
+print("runs")
+text = load_text_processor(Path(sys.argv[1]))
+(found,) = tokens.encode_chunks(text, [[{"source": "le", "target": "the"}]], workers=1)
+assert found.num_rows == 1
+"""
+
+
+def test_a_worker_does_not_run_the_users_script(text, tmp_path):
+    text.save(tmp_path)
+    (tmp_path / "script.py").write_text(SCRIPT)
+    command = [sys.executable, str(tmp_path / "script.py"), str(tmp_path)]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "runs\n"
+
+
+def test_workers_are_used_where_they_pay(monkeypatch):
+    monkeypatch.setattr(tokens, "usable_cores", lambda: 64)
+    assert [workers_for(n * 1_000_000) for n in (0, 31, 32, 64, 9_999)] == [0, 0, 2, 4, 8]
+    monkeypatch.setattr(tokens, "usable_cores", lambda: 1)
+    assert workers_for(10**12) == 0
+
+
 def test_chunks_are_bounded_and_whole(monkeypatch):
     monkeypatch.setattr(tokens, "CHUNK_ROWS", 10)
     monkeypatch.setattr(tokens, "CHUNK_CHARACTERS", 100)
     texts = ["x" * n for n in (3, 300, 1, 1, 99, 99, 0, 5, 7, 250, 1, 1, 1)]
-    rows = Rows({"a": texts, "b": texts})
-    for start in range(len(texts) + 1):
-        parts = list(chunks_of(rows, ["a", "b"], start))
-        assert [row["a"] for part in parts for row in part] == texts[start:]
-        assert all(len(part) <= 10 for part in parts)
-    assert len(list(chunks_of(rows, ["a"]))) > 4
+    parts = list(chunks_of(Rows({"a": texts, "b": texts}), ["a", "b"]))
+    assert [row["a"] for part in parts for row in part] == texts
+    assert all(len(part) <= 10 for part in parts)
+    assert len(parts) > 4

@@ -1,118 +1,98 @@
-"""Parquet and Arrow files, mapped into memory and read a row group or record batch at a time."""
+"""Parquet and Arrow files, mapped into memory and read batch by batch."""
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow
 import pyarrow.compute
 from pyarrow.parquet import ParquetFile, read_metadata, read_schema
-from typing_extensions import override
 
 from textmill.data.bad_rows import BadRow
 from textmill.data.formats.cells import ANSWERS, CellError, as_list, cell_of, json_answers
 from textmill.data.formats.header import columns_setting, proposed
-from textmill.data.formats.row_format import NumberedScan, Row
+from textmill.data.formats.row_format import Found, Row, Scan
 from textmill.errors import DataError
 
 BATCH_ROWS = 8192
-BLOCK_BYTES = 1 << 20
 SHOWN = 80  # characters of a bad row
 
 _Value = str | bytes | None | CellError
 """Of a text that is no UTF-8 its bytes, or none; of what cannot be a cell why."""
 
 
-class ColumnarScan(NumberedScan[Any]):
-    """A pass over such a file; its layout is a `ColumnarFormat`."""
-
-    @override
-    def __iter__(self) -> Iterator[tuple[int, Row | BadRow]]:
-        try:
-            if not self.stream.seekable():
-                raise DataError(
-                    f"{self.name}: a {self.layout.kind} file cannot be read from a pipe. Name "
-                    "the file."
-                )
-            digest = hashlib.sha256()
-            while block := self.stream.read(BLOCK_BYTES):
-                digest.update(block)
-            self.sha256 = digest.hexdigest()
-            self.stream.seek(0)
-        except OSError as error:
-            raise DataError(f"{self.name}: cannot be read: {error.strerror}.") from error
-        yield from self.numbered(0)
-
-    @override
-    def numbered(self, first: int) -> Iterator[tuple[int, Row | BadRow]]:
-        """Row groups before the first row are not read."""
-        with _arrow_errors(self.name, self.layout.kind):
-            yield from self._rows(first)
-
-    def _rows(self, first: int) -> Iterator[tuple[int, Row | BadRow]]:
-        for start, offset, batch in _read(self._source(), self.layout.kind, first):
-            self.total = start + batch.num_rows
-            skipped = max(0, first - start)
-            part = batch.slice(skipped)
-            columns = self._columns(part)
-            for number, values in enumerate(zip(*columns, strict=True), start + skipped):
-                self.place, row = number, self._pick(values)
+def columnar_rows(scan: Scan, layout: Any) -> Iterator[Found]:
+    """The rows of a file, as its ``layout``, a `ColumnarFormat`, has them."""
+    try:
+        if not scan.stream.seekable():
+            raise DataError(
+                f"{scan.name}: a {layout.kind} file cannot be read from a pipe. Name the file."
+            )
+        scan.sha256 = hashlib.file_digest(cast("Any", scan.stream), "sha256").hexdigest()
+        scan.stream.seek(0)
+    except OSError as error:
+        raise DataError(f"{scan.name}: cannot be read: {error.strerror}.") from error
+    path = getattr(scan.stream, "name", None)
+    # Mapped into memory where it is a file: pages that are read are not copied.
+    is_file = isinstance(path, str) and Path(path).is_file()
+    number = 0
+    with _arrow_errors(scan.name, layout.kind):
+        source = pyarrow.memory_map(path) if is_file else scan.stream
+        for batch in _read(source, layout.kind):
+            keys = [str(at) for at in layout.columns.values()]
+            answers = _answers(batch, keys)
+            columns = [
+                answers[key] if key in answers else _column(batch, key, scan.name, layout)
+                for key in keys
+            ]
+            for values in zip(*columns, strict=True):
+                scan.place, number, row = number, number + 1, _pick(values, layout)
                 if isinstance(row, str):
                     shown = " | ".join(str(value) for value in values)[:SHOWN]
-                    yield number + 1, BadRow(self.name, number + 1, offset, row, shown)
+                    yield number, BadRow(scan.name, number, row, shown)
                 else:
-                    yield number + 1, row
+                    yield number, row
 
-    def _source(self) -> Any:
-        """The file mapped into memory where it is one: pages that are read are not copied."""
-        path = getattr(self.stream, "name", None)
-        is_file = isinstance(path, str) and Path(path).is_file()
-        return pyarrow.memory_map(path) if is_file else self.stream
 
-    def _columns(self, batch: Any) -> list[Sequence[_Value]]:
-        """The cells of all columns, those of answers as JSON."""
-        keys = [str(at) for at in self.layout.columns.values()]
-        answers = _answers(batch, keys)
-        return [answers[key] if key in answers else self._column(batch, key) for key in keys]
+def _column(batch: Any, key: str, name: str, layout: Any) -> Sequence[_Value]:
+    """The cells of a column; those that are no UTF-8 as bytes."""
+    found, wanted = _find(batch, key), layout.must_exist
+    names = [column for column, at in layout.columns.items() if at == key]
+    if found is None:
+        if wanted.isdisjoint(names):
+            return [None] * int(batch.num_rows)
+        known = ", ".join(map(repr, batch.schema.names)) or "none"
+        setting = columns_setting(proposed(layout.columns, batch.schema.names))
+        raise DataError(
+            f"{name}: wanted the column {key!r}, found {known}. If it has it by another "
+            f"name: {setting}"
+        )
+    found = plain(found)
+    if is_text(found.type):
+        return _values(found)
+    if not is_readable(found.type):
+        raise DataError(
+            f"{name}: column {key!r}: wanted text, numbers or lists of them, "
+            f"found the type {found.type}."
+        )
+    return [_cell(value, names[0]) for value in _values(found)]
 
-    def _column(self, batch: Any, key: str) -> Sequence[_Value]:
-        """The cells of a column; those that are no UTF-8 as bytes."""
-        found, wanted = _find(batch, key), self.layout.must_exist
-        names = [name for name, at in self.layout.columns.items() if at == key]
-        if found is None:
-            if wanted.isdisjoint(names):
-                return [None] * int(batch.num_rows)
-            known = ", ".join(map(repr, batch.schema.names)) or "none"
-            setting = columns_setting(proposed(self.layout.columns, batch.schema.names))
-            raise DataError(
-                f"{self.name}: wanted the column {key!r}, found {known}. If it has it by another "
-                f"name: {setting}"
-            )
-        found = plain(found)
-        if is_text(found.type):
-            return _values(found)
-        if not is_readable(found.type):
-            raise DataError(
-                f"{self.name}: column {key!r}: wanted text, numbers or lists of them, "
-                f"found the type {found.type}."
-            )
-        return [_cell(value, names[0]) for value in _values(found)]
 
-    def _pick(self, values: tuple[_Value, ...]) -> Row | str:
-        row = []
-        for name, value in zip(self.layout.columns, values, strict=True):
-            if isinstance(value, CellError):
-                return str(value)
-            if value is None and name in self.layout.required:
-                return f"column {name!r} is null"
-            if isinstance(value, bytes):
-                return f"column {name!r}: bad UTF-8"
-            if value and "\0" in value:
-                return f"column {name!r}: NUL at character {value.index(chr(0))}"
-            row.append(as_list(value) if value and name in self.layout.lists else value or "")
-        return self.layout.problem(tuple(row)) or tuple(row)
+def _pick(values: tuple[_Value, ...], layout: Any) -> Row | str:
+    row = []
+    for name, value in zip(layout.columns, values, strict=True):
+        if isinstance(value, CellError):
+            return str(value)
+        if value is None and name in layout.required:
+            return f"column {name!r} is null"
+        if isinstance(value, bytes):
+            return f"column {name!r}: bad UTF-8"
+        if value and "\0" in value:
+            return f"column {name!r}: NUL at character {value.index(chr(0))}"
+        row.append(as_list(value) if value and name in layout.lists else value or "")
+    return layout.problem(tuple(row)) or tuple(row)
 
 
 def _answers(batch: Any, keys: Sequence[str]) -> dict[str, list[_Value]]:
@@ -196,18 +176,11 @@ def record_batches(path: str | Path, kind: str) -> Iterator[pyarrow.RecordBatch]
     """All columns of a file as they are in it, batch by batch.
 
     The first batch is empty: a file without rows has columns, too.
-
-    Args:
-        path: The file.
-        kind: ``parquet`` or ``arrow``.
-
-    Raises:
-        DataError: It cannot be read.
     """
     with _arrow_errors(str(path), kind), pyarrow.memory_map(str(path)) as source:
         schema = _schema(source, kind)
         yield pyarrow.record_batch([pyarrow.array([], each.type) for each in schema], schema)
-        yield from (batch for *_, batch in _read(source, kind, 0))
+        yield from _read(source, kind)
 
 
 def num_rows(path: str | Path, kind: str) -> int | None:
@@ -230,42 +203,18 @@ def _schema(source: Any, kind: str) -> Any:
         return schema
 
 
-def _read(source: Any, kind: str, first: int) -> Iterator[tuple[int, int, Any]]:
-    return (_parquet if kind == "parquet" else _arrow)(source, first)
-
-
-def _parquet(source: Any, first: int) -> Iterator[tuple[int, int, Any]]:
-    """Number of its first row, byte of its row group, and batch after batch from a row on."""
-    number = 0
-    with ParquetFile(source) as file:
-        for group in range(file.num_row_groups):
-            about = file.metadata.row_group(group)
-            if number + about.num_rows <= first:
-                number += about.num_rows
-                continue
-            pages = [about.column(i) for i in range(about.num_columns)]
-            starts = [p.dictionary_page_offset or p.data_page_offset for p in pages]
-            for batch in file.iter_batches(BATCH_ROWS, row_groups=[group]):
-                if number + batch.num_rows > first:
-                    yield number, min(starts, default=0), batch
-                number += batch.num_rows
-
-
-def _arrow(source: Any, first: int) -> Iterator[tuple[int, int, Any]]:
-    number = 0
-    for batch in _arrow_batches(source):
-        if number + batch.num_rows > first:
-            yield number, 0, batch
-        number += batch.num_rows
-
-
-def _arrow_batches(source: Any) -> Iterator[Any]:
+def _read(source: Any, kind: str) -> Iterator[Any]:
+    if kind == "parquet":
+        with ParquetFile(source) as file:
+            yield from file.iter_batches(BATCH_ROWS)
+        return
     try:
-        file = pyarrow.ipc.open_file(source)
+        opened = pyarrow.ipc.open_file(source)
     except pyarrow.ArrowInvalid:  # the stream format has no magic bytes at its start
         source.seek(0)
-        return iter(pyarrow.ipc.open_stream(source))
-    return map(file.get_batch, range(file.num_record_batches))
+        yield from pyarrow.ipc.open_stream(source)
+    else:
+        yield from map(opened.get_batch, range(opened.num_record_batches))
 
 
 def is_text(kind: Any) -> bool:
@@ -275,15 +224,7 @@ def is_text(kind: Any) -> bool:
 
 
 def is_readable(kind: Any) -> bool:
-    """Whether its values are texts, numbers, booleans, or lists of these.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> [is_readable(kind) for kind in (pa.int8(), pa.list_(pa.bool_()), pa.date32())]
-        [True, True, False]
-        >>> is_readable(pa.list_(pa.list_(pa.string())))
-        False
-    """
+    """Whether its values are texts, numbers, booleans, or lists of these."""
     kinds, inner = pyarrow.types, kind.value_type if is_list(kind) else kind
     if kinds.is_dictionary(inner):
         inner = inner.value_type

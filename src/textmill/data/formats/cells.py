@@ -30,13 +30,6 @@ def cell_of(value: Any) -> str:
 
     Raises:
         CellError: It is none of these.
-
-    Example:
-        >>> cell_of(3.50), cell_of(7), cell_of(True), cell_of(["a", 1]).parts
-        ('3.5', '7', 'true', ('a', '1'))
-        >>> cell_of([["a"]])
-        Traceback (most recent call last):
-        textmill.data.formats.cells.CellError: wanted a list of texts or numbers, found a list at 0
     """
     if not isinstance(value, list):
         return _scalar(value, "wanted text, a number or a list of them")
@@ -49,11 +42,6 @@ def json_of(text: str | bytes) -> Any:
 
     Raises:
         ValueError: It is no JSON, nested too deeply, or has a key twice; says which.
-
-    Example:
-        >>> json_of('{"text": "a", "text": "b"}')
-        Traceback (most recent call last):
-        ValueError: the key 'text' is there twice
     """
     try:
         return json.loads(text, object_pairs_hook=_object)
@@ -73,11 +61,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def as_list(cell: str) -> str:
-    """A cell as a list: a text as one of one; an empty cell stays empty.
-
-    >>> as_list("a b").parts, as_list(ListCell(["a", "b"])).parts, as_list("")
-    (('a b',), ('a', 'b'), '')
-    """
+    """A cell as a list: a text as one of one; an empty cell stays empty."""
     return cell if not cell or isinstance(cell, ListCell) else ListCell([cell])
 
 

@@ -1,22 +1,22 @@
 """Parquet and Arrow: columns by their names."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, BinaryIO, Literal
+from typing import Literal
 
 from typing_extensions import override
 
 from textmill.data.formats.json_lines import named_places
-from textmill.data.formats.row_format import PAIR, Columns, NumberedFormat, Scan
+from textmill.data.formats.row_format import PAIR, Columns, Found, RowFormat, Scan
 
 NAMED = "columns of Parquet and Arrow files"
 
 
 @dataclass(frozen=True)
-class ColumnarFormat(NumberedFormat):
+class ColumnarFormat(RowFormat):
     """Columns by their names; made by `parquet_format` and `arrow_format`.
 
-    A row's line is its number from 1, its byte offset that of its row group (Parquet), else 0.
+    A row's line is its number, from 1.
 
     Attributes:
         kind: The file's format; Arrow is its file format (Feather) or its stream format.
@@ -27,10 +27,10 @@ class ColumnarFormat(NumberedFormat):
     lists: tuple[str, ...] = ()
 
     @override
-    def scan(self, stream: BinaryIO, name: str) -> Scan[Any]:
-        from textmill.data.formats.arrow_files import ColumnarScan  # pyarrow takes .1 s
+    def rows(self, scan: Scan, *, whole: bool) -> Iterator[Found]:
+        from textmill.data.formats.arrow_files import columnar_rows  # pyarrow takes .1 s
 
-        return ColumnarScan(stream, name, self)
+        return columnar_rows(scan, self)
 
 
 def parquet_format(

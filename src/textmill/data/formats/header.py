@@ -1,25 +1,51 @@
-"""Files whose columns have positions, and where a header says that they are."""
+"""Files whose columns have positions, and where a header says that they are.
 
+An error proposes which column of a file may be meant, by the names alone, for a person to judge.
+"""
+
+import difflib
 import itertools
 import json
 import re
 import shlex
 import sys
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import BinaryIO, Literal, TypedDict, TypeVar
+from typing import Literal, NamedTuple, TypedDict
 
 from typing_extensions import override
 
-from textmill.data.formats.column_guess import plain_name as plain_name
-from textmill.data.formats.column_guess import proposed as proposed
-from textmill.data.formats.row_format import LineScan, LinesFormat, Row, RowFormat
+from textmill.data.formats.row_format import LinesFormat, Row, RowFormat, Scan
 from textmill.errors import DataError, UserError
 
 ABSENT = sys.maxsize
 """The position of an optional column that a file does not have."""
 _PLAIN = re.compile(r"(?!(?i:true|false|null|yes|no|on|off)\Z)[^\W\d][\w.-]*(?: [\w.-]+)*")
 """What YAML takes as text without quotes, for sure."""
+UNKNOWN = "..."
+"""What stands where nothing is likely."""
+_LABELS = (
+    "category class topic kind intent sentiment queue tag type department gold_label v1 rating "
+    "stars kategorie thema klasse abteilung"
+)
+_TEXTS = (
+    "message body content comment review sentence description document tweet sms utterance v2 "
+    "question query title subject nachricht beschreibung inhalt kommentar betreff"
+)
+OTHER_NAMES: Mapping[str, Sequence[str]] = {
+    "label": ("labels", *_LABELS.split()),
+    "labels": ("label", *_LABELS.split()),
+    "text": _TEXTS.split(),
+    "score": ("rating", "stars", "value", "similarity"),
+}
+"""What columns are called elsewhere, the likeliest first."""
+_KEY = re.compile(
+    r"(?:^|[\W_])(?:id|ids|idx|index|nr|no|number|key|uuid|guid|date|datum|day|time|zeit|timestamp|"
+    r"created|updated|modified)(?:$|[\W_])"
+)
+"""A number, a date or an identifier of rows is never proposed: it would seem to work."""
+NEAR = 0.7
+"""How like a mistyped name is: ``stras`` is 0.8 of ``stars``, ``text`` 0.6 of ``target``."""
 
 
 class DelimitedSettings(TypedDict, total=False):
@@ -67,42 +93,45 @@ class DelimitedFormat(LinesFormat):
     def has_header(self) -> bool:
         return self.header
 
+    def places(self) -> "Places | None":
+        """Where the columns are; None where the header says it."""
+        if self.header:
+            return None
+        at = [at for at in self.columns.values() if isinstance(at, int)]
+        return self._places(at, max(at) + 1)
 
-D = TypeVar("D", bound=DelimitedFormat)
+    def _places(self, at: list[int], width: int) -> "Places":
+        named = zip(self.columns, at, strict=True)
+        least = 1 + max((place for name, place in named if name in self.required), default=-1)
+        return Places(at, least, width)
 
-
-class DelimitedScan(LineScan[D]):
-    """A pass over a file of such columns; ``at`` are their positions, none before the header."""
-
-    def __init__(self, stream: BinaryIO, name: str, layout: D) -> None:
-        super().__init__(stream, name, layout)
-        self.at: list[int] = []
-        self.is_strict = layout.extra_columns == "error"
-        if not layout.header:
-            at = [at for at in layout.columns.values() if isinstance(at, int)]
-            self._take_places(at, max(at) + 1)
-
-    def _take_places(self, at: list[int], width: int) -> None:
-        """Takes the columns' positions, and how many a line has with the optional ones."""
-        named, required = zip(self.layout.columns, at, strict=True), self.layout.required
-        self._least = 1 + max((place for name, place in named if name in required), default=-1)
-        self.at, self.width = at, width
-
-    def read_header(self, cells: Sequence[str] | str) -> None:
-        """Takes the cells of the first line, or what is wrong with it."""
+    def read_header(self, scan: Scan, cells: Sequence[str] | str) -> "Places":
+        """Where the columns are by the cells of the first line; or what is wrong with it."""
         if isinstance(cells, str):
-            raise DataError(f"{self.name}:1: the header cannot be read: {cells}.")
-        self.names = cells
-        self._take_places(header_places(self.layout, cells, self.name), len(cells))
+            raise DataError(f"{scan.name}:1: the header cannot be read: {cells}.")
+        scan.names = cells
+        return self._places(header_places(self, cells, scan.name), len(cells))
 
-    def pick(self, cells: Sequence[str]) -> Row | str:
+    def pick(self, cells: Sequence[str], places: "Places") -> Row | str:
         """The row of a line's cells, or what is wrong with them."""
-        count, least, width = len(cells), self._least, self.width
-        if count < least or (self.is_strict and count > width):
+        at, least, width = places
+        count = len(cells)
+        if count < least or (count > width and self.extra_columns == "error"):
             wanted = "" if least == width else f"at least {least} of "
             return f"wanted {wanted}{width} column{'s' * (width != 1)}, found {count}"
-        row = tuple([cells[at] if at < count else "" for at in self.at])
-        return self.layout.problem(row) or row
+        row = tuple([cells[place] if place < count else "" for place in at])
+        return self.problem(row) or row
+
+
+class Places(NamedTuple):
+    """Where the columns of a file are."""
+
+    at: list[int]
+    """The position of each."""
+    least: int
+    """How many columns a line has at least."""
+    width: int
+    """How many it has with those that may be missing."""
 
 
 def header_places(
@@ -116,14 +145,6 @@ def header_places(
 
     Raises:
         DataError: The header lacks a column, or has it at another position than the layout.
-
-    Example:
-        >>> from textmill.data.formats.lines import tsv_format
-        >>> layout = tsv_format(("label", "text"), header=True)
-        >>> header_places(layout, ["id", "Text", "Label"], "a.tsv")
-        [2, 1]
-        >>> header_places(layout, ["category", "sentence"], "a.tsv")
-        [0, 1]
     """
     places = layout.columns
     named = {name: at for name, at in places.items() if isinstance(at, str)}
@@ -153,17 +174,7 @@ def header_places(
 def refuse_twice(
     columns: Mapping[str, str], header: Sequence[str], file: str, setting: str = "columns"
 ) -> None:
-    """Refuses a header that has the name of a column twice: it says not which is the column.
-
-    Args:
-        columns: Each column with its name in the header.
-        header: All names.
-        file: What errors call the file.
-        setting: What says the columns.
-
-    Raises:
-        DataError: It has.
-    """
+    """Refuses a header that has the name of a column twice: it says not which is the column."""
     for name, wanted in columns.items():
         found = [at for at, cell in enumerate(header) if cell == wanted]
         if len(found) > 1:
@@ -181,13 +192,7 @@ def refuse_twice(
 def misplaced(
     places: Mapping[str, int | str], header: Sequence[str], setting: str = "columns"
 ) -> str | None:
-    """What is wrong where a header has the name of a column at another position; else None.
-
-    Example:
-        >>> print(misplaced({"label": 0, "text": 1}, ["text", "category"]))
-        wanted 'text' at position 1 (from 0), found 'category' there, and 'text' at 0. Say where \
-each column is by its name in the header, as 'columns={label: category, text: text}'
-    """
+    """What is wrong where a header has the name of a column at another position; else None."""
     names = [plain_name(cell) for cell in header]
     for name, at in places.items():
         there = names[at] if isinstance(at, int) and at < len(names) else None
@@ -228,3 +233,48 @@ def _flow(value: int | str) -> str:
     if isinstance(value, int) or value == "..." or _PLAIN.fullmatch(value):
         return str(value)
     return json.dumps(value, ensure_ascii=False)
+
+
+def plain_name(name: str) -> str:
+    """A name as it is compared: neither spaces around it nor the case of its letters count."""
+    return name.strip().casefold()
+
+
+def proposed(
+    columns: Iterable[str] | Mapping[str, int | str], names: Sequence[str]
+) -> dict[str, int | str]:
+    """What a person may mean by columns, each with a name of the file's or ``...``.
+
+    Args:
+        columns: Those of the task, each with what was taken for its name.
+        names: Those in the file.
+
+    Example:
+        >>> proposed(["label", "text"], ["ticket_id", "created", "message", "queue"])
+        {'label': 'queue', 'text': 'message'}
+        >>> proposed({"text": "text", "stars": "stras"}, ["id", "stars", "text"])
+        {'text': 'text', 'stars': 'stars'}
+    """
+    left = {plain_name(name): name for name in names}
+    at = {name: columns[name] if isinstance(columns, Mapping) else name for name in columns}
+    found = dict[str, str]()
+    for name, wanted in at.items():
+        like = next((n for n in map(plain_name, (str(wanted), name)) if n in left), None)
+        if like is not None:
+            found[name] = left.pop(like)
+    for name in (name for name in at if name not in found):
+        wanted = at[name]
+        near = difflib.get_close_matches(
+            plain_name(wanted if isinstance(wanted, str) else name), left, n=1, cutoff=NEAR
+        )
+        near = near or [other for other in OTHER_NAMES.get(name, ()) if other in left]
+        if near:
+            found[name] = left.pop(near[0])
+    words = {
+        plain: re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name.strip()) for plain, name in left.items()
+    }
+    left = {plain: left[plain] for plain in left if not _KEY.search(words[plain].casefold())}
+    missing = [name for name in at if name not in found]
+    if len(names) == len(at) and len(left) == len(missing):
+        found |= dict(zip(missing, left.values(), strict=True))
+    return {name: found.get(name, UNKNOWN) for name in at}

@@ -7,41 +7,11 @@ from typing import Any
 
 from typing_extensions import override
 
-from textmill.data.bad_rows import BadRow
 from textmill.data.formats.cells import KINDS, CellError, as_list, cell_of, json_answers, json_of
-from textmill.data.formats.row_format import PAIR, Columns, LineScan, LinesFormat, RawLine, Row
+from textmill.data.formats.row_format import PAIR, Columns, Found, LinesFormat, RawLine, Row, Scan
 from textmill.data.line_blocks import MAX_LINE_BYTES
 from textmill.errors import UserError
 from textmill.text.encodings import UTF8
-
-
-class _JsonScan(LineScan["JsonLinesFormat"]):
-    @override
-    def __iter__(self) -> Iterator[tuple[int, Row | BadRow]]:
-        for line in self.lines():
-            self.place, self.record = line.offset, None
-            row = self._row(line)
-            yield line.number, line.bad(self.name, row) if isinstance(row, str) else row
-        self.total = self.blocks.lines
-
-    def _row(self, line: RawLine) -> Row | str:
-        text, problem = line.text()
-        if problem is not None and text:
-            text = line.raw.decode(line.encoding, "replace")  # an escape is no JSON
-        elif problem is not None:
-            return problem
-        if not text.strip():
-            return "the line is blank"
-        try:
-            found = json_of(text)
-        except ValueError as error:  # also of a number of more than 4,300 digits
-            return problem or str(error)
-        self.record = found if isinstance(found, dict | str) else None
-        if problem is not None:
-            return problem
-        if not isinstance(found, dict):
-            return f"wanted an object, found {KINDS[type(found)]}"
-        return pick_row(found, self.layout)
 
 
 @dataclass(frozen=True)
@@ -54,7 +24,31 @@ class JsonLinesFormat(LinesFormat):
 
     lists: tuple[str, ...] = ()
 
-    SCAN = _JsonScan
+    @override
+    def rows(self, scan: Scan, *, whole: bool) -> Iterator[Found]:
+        for line in self.lines(scan):
+            scan.place, scan.record = line.place, None
+            row = self._row(line, scan)
+            yield line.number, line.bad(scan.name, row) if isinstance(row, str) else row
+
+    def _row(self, line: RawLine, scan: Scan) -> Row | str:
+        text, problem = line.text()
+        if problem is not None and text:
+            text = line.raw.decode(line.encoding, "replace")  # an escape is no JSON
+        elif problem is not None:
+            return problem
+        if not text.strip():
+            return "the line is blank"
+        try:
+            found = json_of(text)
+        except ValueError as error:  # also of a number of more than 4,300 digits
+            return problem or str(error)
+        scan.record = found if isinstance(found, dict | str) else None
+        if problem is not None:
+            return problem
+        if not isinstance(found, dict):
+            return f"wanted an object, found {KINDS[type(found)]}"
+        return pick_row(found, self)
 
 
 def json_lines_format(

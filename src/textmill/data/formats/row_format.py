@@ -1,10 +1,13 @@
-"""What every format of rows offers, and what one pass over a file gives."""
+"""What every format of rows offers, and the frame of one pass over a file that all of them share.
+
+A format is one generator, ``rows``: of an open file it gives the line at which each row begins, and
+the row or what is wrong with it.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import Any, BinaryIO, ClassVar, Generic, NamedTuple, TypeVar, cast
+from typing import Any, BinaryIO, ClassVar, NamedTuple
 
 from typing_extensions import override
 
@@ -19,18 +22,18 @@ from textmill.data.line_blocks import (
 )
 from textmill.errors import UserError
 from textmill.text.cells import ColumnCheck, RowCheck
-from textmill.text.encodings import BOM, UTF8, checked_encoding, decoded
+from textmill.text.encodings import UTF8, checked_encoding, decoded
 
 Row = tuple[str, ...]
+"""The cells of a row, in the order of its format's columns."""
 Columns = Sequence[str] | Mapping[str, int | str]
 """Names, or each name with its place in the file: a position (from 0) or a name there."""
 PAIR = ("source", "target")
+Found = tuple[int, Row | BadRow | list[list[str]]]
+"""A line, and the row that begins there or what is wrong with it; or the columns of many rows."""
 
-F = TypeVar("F", bound="RowFormat")
-L = TypeVar("L", bound="LinesFormat")
 
-
-class Scan(ABC, Generic[F]):
+class Scan:
     """One pass over one file; what is known of the whole file is so when the pass has ended.
 
     Iterating gives the line (or number, from 1) where a row begins, and the row or what is wrong.
@@ -42,7 +45,8 @@ class Scan(ABC, Generic[F]):
 
     Attributes:
         notes: Oddities that did no harm.
-        place: Where the row given last begins: its byte, or its number from 0 (Parquet, Arrow).
+        place: How much of the file is before the row given last: bytes, or rows of Parquet and
+            Arrow.
         record: All that the row given last has, good or bad: its fields in their order, an object
             by its keys, or the text that a line of JSON is. None where it is none of these, and of
             Parquet and Arrow.
@@ -51,24 +55,24 @@ class Scan(ABC, Generic[F]):
         sha256: Of the file's bytes, hexadecimal.
     """
 
-    def __init__(self, stream: BinaryIO, name: str, layout: F) -> None:
+    def __init__(self, stream: BinaryIO, name: str, layout: "RowFormat") -> None:
         self.stream, self.name, self.layout = stream, name, layout
         self.notes = FileNotes()
         self.place, self.total, self.sha256 = 0, 0, ""
         self.record: Sequence[str] | Mapping[str, Any] | None = None
         self.names: Sequence[str] = ()
 
-    @abstractmethod
-    def __iter__(self) -> Iterator[tuple[int, Row | BadRow]]: ...
+    def __iter__(self) -> Iterator[tuple[int, Row | BadRow]]:
+        for line, found in self.layout.rows(self, whole=False):
+            assert not isinstance(found, list)
+            self.total += 1
+            yield line, found
 
-    def parts(self) -> Iterator[tuple[int, Row | BadRow | list[list[str]]]]:
+    def parts(self) -> Iterator[Found]:
         """What iterating gives, or the columns of many rows at once with the line of the first."""
-        return iter(self)
-
-    @property
-    def byte(self) -> int | None:
-        """The byte that the row given last begins at; None where ``place`` is its number."""
-        return self.place
+        for line, found in self.layout.rows(self, whole=True):
+            self.total += len(found[0]) if isinstance(found, list) else 1
+            yield line, found
 
 
 @dataclass(frozen=True)
@@ -89,9 +93,6 @@ class RowFormat(ABC):
     present: tuple[str, ...] = field(default=(), kw_only=True)
     check: RowCheck | None = field(default=None, kw_only=True)
 
-    SCAN: ClassVar[type[Scan[Any]]]
-    """What passes over a file."""
-
     def __post_init__(self) -> None:
         known = ", ".join(self.columns)
         if not self.columns:
@@ -100,13 +101,17 @@ class RowFormat(ABC):
             if name not in self.columns:
                 raise UserError(f"required: wanted names of columns ({known}), found {name!r}.")
 
+    @abstractmethod
+    def rows(self, scan: Scan, *, whole: bool) -> Iterator[Found]:
+        """The rows of a file; ``whole`` lets a format give the columns of many rows at once."""
+
     @property
     def has_header(self) -> bool:
         """Whether the file begins with one."""
         return False
 
     def reading(self) -> dict[str, Any]:
-        """All that decides what the rows are, as JSON: fingerprints and indexes are named by it."""
+        """All that decides what the rows are, as JSON: fingerprints and caches are named by it."""
         found = asdict(self)
         for layout in (found, found.get("inner", {})):
             layout.pop("others", None)
@@ -115,36 +120,9 @@ class RowFormat(ABC):
                 layout.pop("check", None)
         return found
 
-    def scan(self, stream: BinaryIO, name: str) -> Scan[Any]:
+    def scan(self, stream: BinaryIO, name: str) -> Scan:
         """Starts a pass over an open file, which errors call ``name``."""
-        return self.SCAN(stream, name, self)
-
-    def scan_part(self, stream: BinaryIO, name: str) -> Scan[Any]:
-        """Starts a pass over a part of a file that begins with a good row."""
-        return self.scan(stream, name)
-
-    def between(
-        self, path: Path, start: int, stop: int | None, *, head: int
-    ) -> Iterator[Row | list[list[str]]]:
-        """The good rows from one place of a file up to another; only they are read.
-
-        Given are rows, or the columns of many at once.
-
-        Args:
-            path: The file.
-            start: Where the first row begins.
-            stop: Where the row after the last begins; None: all rows to the end.
-            head: Where the file's first row begins: what is before it, a header, is read too.
-        """
-        with path.open("rb") as file:
-            # A mark of our own is stripped; without it one that a row begins with would be.
-            before = file.read(head) or BOM
-            file.seek(start)
-            size = None if stop is None else stop - start
-            scan = self.scan_part(cast("BinaryIO", _Excerpt(before, file, size)), str(path))
-            for _, found in scan.parts():
-                if not isinstance(found, BadRow):
-                    yield found
+        return Scan(stream, name, self)
 
     @property
     def must_exist(self) -> frozenset[str]:
@@ -185,21 +163,29 @@ def numbered(
     return dict(columns), tuple(columns if required is None else required)
 
 
-class _Excerpt:
-    """Some bytes, then those of a file from its present place on, up to a number of them."""
+class RawLine(NamedTuple):
+    """One line as it is in the file, without its end."""
 
-    def __init__(self, before: bytes, file: BinaryIO, size: int | None) -> None:
-        self._before, self._file, self._left = before, file, size
+    raw: bytes
+    number: int
+    """From 1."""
+    place: int
+    """Bytes before it."""
+    end: bytes
+    """LF, CR LF, or nothing at the end of the file."""
+    encoding: str
+    problem: str | None = None
+    """Why it was not read: ``raw`` is its beginning then."""
 
-    def read(self, size: int) -> bytes:
-        if self._before:
-            given, self._before = self._before[:size], self._before[size:]
-            return given
-        size = size if self._left is None else min(size, self._left)
-        given = self._file.read(size)
-        if self._left is not None:
-            self._left -= len(given)
-        return given
+    def bad(self, file: str, reason: str) -> BadRow:
+        """This line as a bad row."""
+        return BadRow(file, self.number, reason, excerpt(self.raw, self.encoding))
+
+    def text(self) -> tuple[str, str | None]:
+        """Its text, and what is wrong with it; no text of one that was not read."""
+        if self.problem is not None:
+            return "", self.problem
+        return decoded(self.raw, self.encoding, first=self.number == 1)
 
 
 @dataclass(frozen=True)
@@ -214,101 +200,40 @@ class LinesFormat(RowFormat):
     max_line_bytes: int = MAX_LINE_BYTES
     encoding: str = field(default=UTF8, kw_only=True)
 
+    longest_called: ClassVar[str] = "max_line_bytes"
+    """What errors call the bound of a line."""
+
     @override
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "encoding", checked_encoding(self.encoding))
 
-    longest_called: ClassVar[str] = "max_line_bytes"
-    """What errors call the bound of a line."""
+    def blocks(self, scan: Scan) -> Iterator[Block | LongLine]:
+        """The blocks of lines of a file; their notes and the file's digest are the pass's."""
+        blocks = LineBlocks(scan.stream, scan.name, self.max_line_bytes, notes=scan.notes)
+        yield from blocks
+        scan.sha256 = blocks.sha256
 
-
-class RawLine(NamedTuple):
-    """One line as it is in the file, without its end."""
-
-    raw: bytes
-    number: int
-    """From 1."""
-    offset: int
-    """Where it begins, in bytes from 0."""
-    end: bytes
-    """LF, CR LF, or nothing at the end of the file."""
-    problem: str | None = None
-    """Why it was not read: ``raw`` is its beginning then."""
-
-    encoding: str = UTF8
-
-    def bad(self, file: str, reason: str) -> BadRow:
-        """This line as a bad row."""
-        shown = excerpt(self.raw, self.encoding)
-        return BadRow(file, self.number, self.offset, reason, shown)
-
-    def text(self) -> tuple[str, str | None]:
-        """Its text, and what is wrong with it; no text of one that was not read."""
-        if self.problem is not None:
-            return "", self.problem
-        return decoded(self.raw, self.encoding, first=self.number == 1)
-
-
-class LineScan(Scan[L]):
-    """A pass over a file of lines."""
-
-    def __init__(self, stream: BinaryIO, name: str, layout: L) -> None:
-        super().__init__(stream, name, layout)
-        self.longest = layout.max_line_bytes
-        self.blocks = LineBlocks(stream, name, self.longest)
-        self.notes = self.blocks.notes
-
-    def lines(self) -> Iterator[RawLine]:
-        """All lines, one by one."""
-        for block in self.blocks:
+    def lines(self, scan: Scan) -> Iterator[RawLine]:
+        """All lines of a file, one by one."""
+        for block in self.blocks(scan):
             yield from self.split(block)
-        self.sha256 = self.blocks.sha256
 
     def split(self, block: Block | LongLine) -> Iterator[RawLine]:
         """The lines of a block."""
+        longest, encoding, place = self.max_line_bytes, self.encoding, block.offset
+        too_long = f"the line has {{}} bytes, and {self.longest_called} is {longest}"
         if isinstance(block, LongLine):
-            reason = self._too_long(block.size)
-            place = block.line, block.offset
-            yield RawLine(block.head, *place, b"\n", reason, self.layout.encoding)
+            problem = too_long.format(block.size)
+            yield RawLine(block.head, block.line, place, b"\n", encoding, problem)
             return
         lines = block.data.split(b"\n")
-        last = None if lines[-1] else lines.pop()
-        offset = block.offset
+        without_end = len(lines) - 1  # the last one, unless the block ends in LF: then it is none
+        if not lines[-1]:
+            lines.pop()
         for at, ended in enumerate(lines):
-            closed = last is not None or at < len(lines) - 1
             raw = ended.removesuffix(b"\r")
-            end = ended[len(raw) :] + b"\n" * closed
-            problem = self._too_long(len(raw)) if len(raw) > self.longest else None
-            yield RawLine(raw, block.line + at, offset, end, problem, self.layout.encoding)
-            offset += len(raw) + len(end)
-
-    def _too_long(self, size: int) -> str:
-        return f"the line has {size} bytes, and {self.layout.longest_called} is {self.longest}"
-
-
-class NumberedScan(Scan[F]):
-    """A pass over a file whose rows have numbers and no bytes."""
-
-    @abstractmethod
-    def numbered(self, first: int) -> Iterator[tuple[int, Row | BadRow]]:
-        """The rows from number ``first`` on."""
-
-    @property
-    @override
-    def byte(self) -> None:
-        return None
-
-
-class NumberedFormat(RowFormat):
-    """A format of such files."""
-
-    @override
-    def between(self, path: Path, start: int, stop: int | None, *, head: int) -> Iterator[Row]:
-        with path.open("rb") as stream:
-            scan = cast("NumberedScan[Any]", self.scan(stream, str(path)))
-            for _, row in scan.numbered(start):
-                if stop is not None and scan.place >= stop:
-                    return
-                if not isinstance(row, BadRow):
-                    yield row
+            end = ended[len(raw) :] + b"\n" * (at < without_end)
+            wrong = too_long.format(len(raw)) if len(raw) > longest else None
+            yield RawLine(raw, block.line + at, place, end, encoding, wrong)
+            place += len(raw) + len(end)

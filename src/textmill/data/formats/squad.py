@@ -11,83 +11,76 @@ from typing_extensions import override
 from textmill.data.bad_rows import BadRow
 from textmill.data.formats.cells import KINDS, json_of, text_problem
 from textmill.data.formats.json_lines import no_key
-from textmill.data.formats.row_format import Columns, NumberedFormat, NumberedScan, Row
+from textmill.data.formats.row_format import Columns, Found, Row, RowFormat, Scan
 from textmill.errors import DataError, UserError
 
 KEYS = ("id", "title", "question", "context", "answers", "answer_starts", "impossible")
 """What a row can have."""
-BLOCK_BYTES = 1 << 20
 SHOWN = 80  # characters of a bad row
 
 
-class _SquadScan(NumberedScan["SquadFormat"]):
-    @override
-    def __iter__(self) -> Iterator[tuple[int, Row | BadRow]]:
-        return self.numbered(0)
-
-    @override
-    def numbered(self, first: int) -> Iterator[tuple[int, Row | BadRow]]:
-        ids = set[str]()
-        for number, (where, found) in enumerate(_questions(self._articles())):
-            self.place, self.total = number, number + 1
-            if number < first:
-                continue
-            self.record = None if isinstance(found, str) else found
-            row = found if isinstance(found, str) else self._row(found)
-            if isinstance(found, dict) and isinstance(name := found.get("id"), str):
-                if name in ids:
-                    self.notes.same_ids += 1
-                    self.notes.same_id = self.notes.same_id or name[:SHOWN]
-                ids.add(name)
-            if isinstance(row, str):
-                shown = "" if isinstance(found, str) else str(found.get("question", ""))[:SHOWN]
-                bad = BadRow(self.name, number + 1, None, f"{where}: {row}", shown)
-                yield number + 1, bad
-            else:
-                yield number + 1, row
-
-    def _articles(self) -> list[Any]:
-        """All of the file; it is one JSON object, which cannot be read in parts."""
-        digest, blocks = hashlib.sha256(), []
-        while block := self.stream.read(BLOCK_BYTES):
-            digest.update(block)
-            blocks.append(block)
-        self.sha256 = digest.hexdigest()
-        try:
-            found = json_of(b"".join(blocks).decode("utf-8-sig"))
-        except ValueError as error:  # also of bytes that are no UTF-8
-            raise self._unreadable(str(error)) from None
-        articles = found.get("data") if isinstance(found, dict) else None
-        if not isinstance(articles, list):
-            raise self._unreadable("wanted an object with a list 'data' of articles")
-        return articles
-
-    def _unreadable(self, why: str) -> DataError:
-        return DataError(f"{self.name}: no SQuAD file that can be read: {why[:300]}.")
-
-    def _row(self, found: Mapping[str, Any]) -> Row | str:
-        """The columns of a question, or what is wrong with it."""
-        row = list[str]()
-        for name, key in self.layout.columns.items():
-            value: Any = found.get(str(key))
-            if value is None and name not in self.layout.required:
-                value = ""
-            problem = _problem(found, str(key), value)
-            if problem is not None:
-                return problem
-            row.append(value)
-        return self.layout.problem(tuple(row)) or tuple(row)
-
-
 @dataclass(frozen=True)
-class SquadFormat(NumberedFormat):
+class SquadFormat(RowFormat):
     """Questions of SQuAD 1.1 or 2.0; made by `squad_format`.
 
     A row is a question, its line its number in the file, from 1; a paragraph that cannot be read is
     one bad row.
     """
 
-    SCAN = _SquadScan
+    @override
+    def rows(self, scan: Scan, *, whole: bool) -> Iterator[Found]:
+        ids = set[str]()
+        for number, (where, found) in enumerate(_questions(_articles(scan)), 1):
+            scan.place, scan.record = number - 1, None if isinstance(found, str) else found
+            row = found if isinstance(found, str) else self._row(found)
+            if isinstance(found, dict) and isinstance(name := found.get("id"), str):
+                if name in ids:
+                    scan.notes.same_ids += 1
+                    scan.notes.same_id = scan.notes.same_id or name[:SHOWN]
+                ids.add(name)
+            if isinstance(row, str):
+                shown = "" if isinstance(found, str) else str(found.get("question", ""))[:SHOWN]
+                yield number, BadRow(scan.name, number, f"{where}: {row}", shown)
+            else:
+                yield number, row
+
+    def _row(self, found: Mapping[str, Any]) -> Row | str:
+        """The columns of a question, or what is wrong with it."""
+        row = list[str]()
+        for name, at in self.columns.items():
+            key = str(at)
+            value: Any = found.get(key)
+            if value is None and name not in self.required:
+                value = ""
+            if value is None and key not in found:
+                return no_key(found, key)
+            problem = (
+                text_problem(value)
+                if isinstance(value, str)
+                else f"wanted text, found {_kind(value)}"
+            )
+            if problem is not None:
+                return f"{key!r}: {problem}"
+            row.append(value)
+        return self.problem(tuple(row)) or tuple(row)
+
+
+def _articles(scan: Scan) -> list[Any]:
+    """All of the file; it is one JSON object, which cannot be read in parts."""
+    content = scan.stream.read()
+    scan.sha256 = hashlib.sha256(content).hexdigest()
+    try:
+        found = json_of(content.decode("utf-8-sig"))
+    except ValueError as error:  # also of bytes that are no UTF-8
+        raise _unreadable(scan, str(error)) from None
+    articles = found.get("data") if isinstance(found, dict) else None
+    if not isinstance(articles, list):
+        raise _unreadable(scan, "wanted an object with a list 'data' of articles")
+    return articles
+
+
+def _unreadable(scan: Scan, why: str) -> DataError:
+    return DataError(f"{scan.name}: no SQuAD file that can be read: {why[:300]}.")
 
 
 def squad_format(
@@ -123,16 +116,6 @@ def squad_format(
                 "named by format."
             )
     return SquadFormat(places, tuple(places if required is None else required))
-
-
-def _problem(found: Mapping[str, Any], key: str, value: Any) -> str | None:
-    """What is wrong with a value that is to be a text; None where nothing is."""
-    if value is None and key not in found:
-        return no_key(found, key)
-    problem = (
-        text_problem(value) if isinstance(value, str) else f"wanted text, found {_kind(value)}"
-    )
-    return None if problem is None else f"{key!r}: {problem}"
 
 
 def _questions(articles: list[Any]) -> Iterator[tuple[str, dict[str, Any] | str]]:

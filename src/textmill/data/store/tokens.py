@@ -3,6 +3,9 @@
 A store is named after what it was made of: the text processor (its saved files, so vocabulary,
 languages and limits), the data (its fingerprint) and the versions of the tokenizer libraries. The
 batches gathered from it are bit for bit those of rows that were just encoded.
+
+SentencePiece holds Python's lock while it makes lists of ids, so threads gain 4 %; processes, which
+import no torch, gain what there are processors.
 """
 
 import hashlib
@@ -10,10 +13,16 @@ import importlib.metadata
 import itertools
 import json
 import logging
+import multiprocessing
+import signal
+import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+import types
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,21 +31,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from textmill.data.batching import Batched
-from textmill.data.rows import StoredRows
-from textmill.data.store.arrays import (
-    ArrayWriter,
+from textmill.data.rows import Rows, StoredRows
+from textmill.data.store.cache import (
     DamagedStoreError,
     StoreManifest,
-    check_room,
     locked,
-    store_root,
+    made_store,
+    store_folder,
 )
-from textmill.data.store.encoding import column_of, encode_chunks, workers_for
-from textmill.data.store.reuse import KeptRows, kept_elsewhere, open_ids, part_of
 from textmill.errors import DataError, StorageError
+from textmill.runtime.devices import usable_cores
 from textmill.runtime.files import make_folder, sha256
 from textmill.text.cells import Fingerprinted, placed_errors
-from textmill.text.processors.text_processor import Encoded, TextProcessor
+from textmill.text.processors.text_processor import Encoded, TextProcessor, load_text_processor
 from textmill.text.ragged import Ragged, offsets_of
 
 LOG = logging.getLogger("textmill")
@@ -48,17 +55,16 @@ ENCODING = 2
 """To be raised with each change of textmill's own code that gives some text other ids."""
 CHUNK_ROWS = 65_536
 CHUNK_CHARACTERS = 8_000_000
-"""A chunk ends with either: what is lost at most when the writing is killed, 0.8 s of work."""
-PLACES = 8
-"""Rows are looked at in so many places of the data; more cost too much where a row group of Parquet
-is read for each."""
-COMPARED_ROWS = 8  # in each place, whenever a store is opened
-MEASURED_ROWS = 128  # in each place, for the room a store will take
+"""A chunk, which is encoded at once, ends with either."""
+COMPARED_ROWS = 64
+"""Rows from all over the data whose ids are compared with those kept whenever a store is opened."""
+MOST_WORKERS = 8  # this process reads and writes for them
+WORKER_CHARACTERS = 16_000_000  # a worker starts in 0.5 s, in which it would encode five million
 
-Row = Mapping[str, str]
+Texts = Sequence[Mapping[str, str]]
 
 
-def encoded_rows(text: TextProcessor, rows: Sequence[Row], fingerprint: str | None) -> Encoded:
+def encoded_rows(text: TextProcessor, rows: Texts, fingerprint: str | None) -> Encoded:
     """Encodes rows with their targets, or finds them encoded.
 
     Little text (``LEAST_CHARACTERS``) and rows without a fingerprint are encoded now, and held in
@@ -74,37 +80,30 @@ def encoded_rows(text: TextProcessor, rows: Sequence[Row], fingerprint: str | No
         DataError: A row cannot be encoded; it names the row's place, where it is of a file.
     """
     with placed_errors(rows):
-        if fingerprint is not None and characters_of(rows, text.columns) >= LEAST_CHARACTERS:
-            try:
-                return TokenStore.of(text, fingerprint).get(text, rows)
-            except StorageError as error:
-                LOG.warning("Tokens are not kept, and are made in memory: %s", error)
-            except DataError as error:  # its row is counted from the beginning of a chunk
-                LOG.debug("A row cannot be encoded: %s", error)
-        return _encoded_now(text, rows)
+        characters = characters_of(rows, text.columns)
+        try:
+            if fingerprint is not None and characters >= LEAST_CHARACTERS:
+                try:
+                    return TokenStore.of(text, fingerprint).get(text, rows)
+                except StorageError as error:
+                    LOG.warning("Tokens are not kept, and are made in memory: %s", error)
+            workers = workers_for(characters) if _is_ours(text) else 0
+            if workers:
+                chunks = chunks_of(rows, text.columns)
+                return _joined([*encode_chunks(text, chunks, workers=workers)])
+        except DataError as error:  # its row is counted from the beginning of a chunk
+            LOG.debug("A row cannot be encoded: %s", error)
+        return text.encode(rows, with_targets=True)
 
 
-def _encoded_now(text: TextProcessor, rows: Sequence[Row]) -> Encoded:
-    """The ids of all rows in memory, made by several processes where that pays."""
-    workers = workers_for(characters_of(rows, text.columns)) if _is_ours(text) else 0
-    if not workers:
-        return text.encode(rows, with_targets=True)
-    try:
-        parts = [*encode_chunks(text, chunks_of(rows, text.columns), workers=workers)]
-    except DataError as error:  # its row is counted from the beginning of a chunk
-        LOG.debug("A row cannot be encoded: %s", error)
-        return text.encode(rows, with_targets=True)
+def _joined(parts: Sequence[Encoded]) -> Encoded:
     starts = np.cumsum([0, *(part.num_rows for part in parts)])
     over = [part.over_length + start for part, start in zip(parts, starts, strict=False)]
-    columns = {name: [part[name] for part in parts] for name in parts[0].columns}
-    joined = {
-        name: Ragged(
-            np.concatenate([one.values for one in each]),
-            offsets_of(np.concatenate([one.lengths for one in each])),
-        )
-        for name, each in columns.items()
-    }
-    return Encoded(joined, np.concatenate(over))
+    columns = {}
+    for name in parts[0].columns:
+        lengths = offsets_of(np.concatenate([part[name].lengths for part in parts]))
+        columns[name] = Ragged(np.concatenate([part[name].values for part in parts]), lengths)
+    return Encoded(columns, np.concatenate(over))
 
 
 def _is_ours(*parts: object) -> bool:
@@ -136,7 +135,7 @@ class TokenStore:
     facts: Mapping[str, Any]
     """What it is, or is to be, made of."""
     dtypes: Mapping[str, str]
-    """The type of each array in it."""
+    """The type that the ids of each column are kept in."""
 
     @classmethod
     def of(cls, text: TextProcessor, fingerprint: str) -> "TokenStore":
@@ -149,28 +148,35 @@ class TokenStore:
             "encoding": ENCODING,
             "versions": {name: importlib.metadata.version(name) for name in packages},
         }
-        key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
-        dtypes = {"over_length": "<i8"}
-        for name, dtype in text.arrays.items():
-            dtypes[f"{name}.values"] = dtype
-            dtypes[f"{name}.offsets"] = "<i8"
-        return cls(store_root() / "tokens" / key, facts, dtypes)
+        return cls(store_folder("tokens", facts), facts, text.arrays)
 
     def open(self, *, whole: bool = False) -> tuple[StoreManifest, Encoded] | None:
         """The manifest and the mapped ids; None where there are none yet.
 
-        Args:
-            whole: Verify every byte, not sizes and times only.
+        With ``whole`` every byte is verified, and not the sizes alone.
 
         Raises:
             DamagedStoreError: They are not what was written.
         """
-        return open_ids(self.folder, self.facts, whole=whole)
+        manifest = StoreManifest.of(self.folder, self.facts, whole=whole)
+        if manifest is None:
+            return None
+
+        def mapped(name: str, dtype: str) -> NDArray[Any]:
+            path = self.folder / name
+            # A plain view: each operation on a memmap object costs some microseconds more.
+            return np.asarray(np.memmap(path, dtype, "r") if path.stat().st_size else [], dtype)
+
+        columns = {
+            name: Ragged(mapped(f"{name}.values", dtype), mapped(f"{name}.offsets", "<i8"))
+            for name, dtype in self.dtypes.items()
+        }
+        return manifest, Encoded(columns, mapped("over_length", "<i8"))
 
     def get(
         self,
         text: TextProcessor,
-        rows: Sequence[Row],
+        rows: Texts,
         *,
         workers: int | None = None,
         whole: bool = False,
@@ -198,12 +204,17 @@ class TokenStore:
                 LOG.warning("%s. The tokens are made again.", error)
                 kept = None
             if kept is None:
-                self._make(text, rows, workers, say)
+                say(f"Tokenizing {len(rows):,} rows, once, into {self.folder}.")
+                start = time.perf_counter()
+                self._make(text, rows, workers)
+                seconds = time.perf_counter() - start
+                speed = f"{len(rows) / seconds:,.0f} rows/s"
+                say(f"Tokenized {len(rows):,} rows in {seconds:.1f} s ({speed}).")
         opened = self.open()
         assert opened is not None, f"{self.folder} was just written"
         return opened[1]
 
-    def _compared(self, text: TextProcessor, rows: Sequence[Row], whole: bool) -> Encoded | None:
+    def _compared(self, text: TextProcessor, rows: Texts, whole: bool) -> Encoded | None:
         """The mapped ids where there are any, of which some are compared with ids made now."""
         opened = self.open(whole=whole)
         if opened is None:
@@ -213,8 +224,8 @@ class TokenStore:
             raise DamagedStoreError(
                 f"{self.folder} has {manifest.summary['rows']:,} rows, and the data {len(rows):,}"
             )
-        numbers, some = spread_rows(rows, COMPARED_ROWS)
-        made = text.encode(some, with_targets=True)
+        numbers = np.unique(np.linspace(0, len(rows) - 1, COMPARED_ROWS).astype(np.int64))
+        made = text.encode([rows[n] for n in numbers.tolist()], with_targets=True)
         over = np.flatnonzero(np.isin(numbers, kept.over_length))
         if not np.array_equal(over, made.over_length) or any(
             kept[name].take(numbers) != made[name] for name in text.arrays
@@ -222,138 +233,49 @@ class TokenStore:
             raise DamagedStoreError(f"{self.folder} has other ids than these rows get now")
         return kept
 
-    def _make(
-        self,
-        text: TextProcessor,
-        rows: Sequence[Row],
-        workers: int | None,
-        say: Callable[[str], None],
-    ) -> None:
-        characters = characters_of(rows, text.columns)
-        needed = self._room(text, rows)
+    def _make(self, text: TextProcessor, rows: Texts, workers: int | None) -> None:
+        if workers is None:
+            workers = workers_for(characters_of(rows, text.columns))
         make_folder(self.folder.parent)
-        check_room(self.folder.parent, needed)
-        writer = ArrayWriter(self.folder, self.facts, self.dtypes)
-        try:
-            done = writer.place or 0
-            again = f", going on at row {done:,}" if done else ""
-            say(
-                f"Tokenizing {len(rows):,} rows, once, into {self.folder} "
-                f"(about {needed / 1e6:,.0f} MB){again}."
-            )
-            start = time.perf_counter()
-            wanted = workers_for(characters) if workers is None else workers
-            kept = kept_elsewhere(self.folder, self.facts, rows)
-            if kept:
-                count = sum(stop - max(first, done) for first, stop, _ in kept if stop > done)
-                say(f"Of files that did not change the ids are there: of {count:,} rows.")
-            _write(writer, text, rows, workers=wanted, kept=kept)
-            seconds = time.perf_counter() - start
-            pieces = rows.pieces if isinstance(rows, StoredRows) else ()
-            writer.finish({"rows": len(rows), **({"pieces": [*pieces]} if pieces else {})})
-        finally:
-            writer.close()
-        fresh = len(rows) - done
-        say(f"Tokenized {fresh:,} rows in {seconds:.1f} s ({fresh / seconds:,.0f} rows/s).")
-
-    def _room(self, text: TextProcessor, rows: Sequence[Row]) -> int:
-        """Bytes the store will take, about: as many ids a row as rows all over the data have."""
-        _, some = spread_rows(rows, MEASURED_ROWS)
-        made = text.encode(some, with_targets=True)
-        size = 8 * len(made.over_length)
-        for name in text.arrays:
-            size += np.dtype(self.dtypes[f"{name}.values"]).itemsize * len(made[name].values)
-        return size * len(rows) // max(1, len(some)) + 8 * len(text.arrays) * (len(rows) + 1)
+        with made_store(self.folder, self.facts) as (part, summary), ExitStack() as stack:
+            summary["rows"], done, sizes = len(rows), 0, dict.fromkeys(self.dtypes, 0)
+            names = ["over_length", *(f"{n}.{k}" for n in sizes for k in ("values", "offsets"))]
+            files = {name: stack.enter_context((part / name).open("wb")) for name in names}
+            for name in sizes:
+                files[f"{name}.offsets"].write(bytes(8))
+            chunks = chunks_of(rows, text.columns)
+            for encoded in encode_chunks(text, chunks, workers=workers):
+                files["over_length"].write((encoded.over_length + done).astype("<i8").tobytes())
+                for name, column in encoded.columns.items():
+                    dtype = np.dtype(self.dtypes[name])
+                    wide = np.issubdtype(dtype, np.floating)
+                    assert wide or column.values.max(initial=0) <= np.iinfo(dtype).max, "too large"
+                    files[f"{name}.values"].write(column.values.astype(dtype).tobytes())
+                    ends = column.offsets[1:] + sizes[name]
+                    files[f"{name}.offsets"].write(ends.astype("<i8").tobytes())
+                    sizes[name] += len(column.values)
+                done += encoded.num_rows
 
 
-def _encoded_from(
-    text: TextProcessor,
-    rows: Sequence[Row],
-    done: int,
-    *,
-    workers: int,
-    kept: Sequence[KeptRows],
-) -> Iterator[Encoded]:
-    """The ids of all rows from number ``done`` on, encoded or as they are ``kept``."""
-    for first, stop, encoded in [*kept, (len(rows), len(rows), None)]:
-        if done < first:
-            chunks = chunks_of(rows, text.columns, done, first)
-            yield from encode_chunks(text, chunks, workers=workers)
-            done = first
-        while encoded is not None and done < stop:
-            end = min(done + CHUNK_ROWS, stop)
-            yield part_of(encoded, done - first, end - first)
-            done = end
+def chunks_of(rows: Texts, columns: Sequence[str]) -> Iterator[Texts]:
+    """Parts of the rows, each of a bounded number of rows and characters.
 
-
-def _write(
-    writer: ArrayWriter,
-    text: TextProcessor,
-    rows: Sequence[Row],
-    *,
-    workers: int,
-    kept: Sequence[KeptRows],
-) -> None:
-    """Appends what is not in the store yet."""
-    if writer.place is None:
-        writer.append({f"{name}.offsets": np.zeros(1, np.int64) for name in text.arrays}, 0)
-    done: int = writer.place
-    for encoded in _encoded_from(text, rows, done, workers=workers, kept=kept):
-        arrays: dict[str, NDArray[Any]] = {"over_length": encoded.over_length + done}
-        for name, column in encoded.columns.items():
-            dtype = np.dtype(writer.dtypes[f"{name}.values"])
-            wide = np.issubdtype(dtype, np.floating)
-            assert wide or column.values.max(initial=0) <= np.iinfo(dtype).max, "an id is too large"
-            before = writer.sizes[f"{name}.values"] // dtype.itemsize
-            arrays[f"{name}.values"] = column.values
-            arrays[f"{name}.offsets"] = column.offsets[1:] + before
-        done += encoded.num_rows
-        writer.append(arrays, done)
-
-
-def chunks_of(
-    rows: Sequence[Row], columns: Sequence[str], start: int = 0, stop: int | None = None
-) -> Iterator[Sequence[Row]]:
-    """Parts of the rows from number ``start`` on, each of a bounded number of rows and characters.
-
-    >>> [len(part) for part in chunks_of([{"a": "x"}] * 3, ["a"], 1)]
-    [2]
+    >>> [len(part) for part in chunks_of([{"a": "x"}] * 3, ["a"])]
+    [3]
     """
     size = CHUNK_ROWS
     if isinstance(rows, StoredRows):  # few of them at once where they are long
         average = rows.num_bytes // max(1, len(rows))
         size = max(1, min(size, CHUNK_CHARACTERS // max(1, average)))
-    stop = len(rows) if stop is None else stop
-    for first in range(start, stop, size):
-        part = rows[first : min(first + size, stop)]
+    for first in range(0, len(rows), size):
+        part = rows[first : first + size]
         ends = np.cumsum(sum(_lengths(part, name) for name in columns))
         cuts = np.flatnonzero(np.diff(ends // CHUNK_CHARACTERS)) + 1
         for a, b in itertools.pairwise([0, *cuts.tolist(), len(part)]):
             yield part[a:b]
 
 
-def spread_rows(rows: Sequence[Row], length: int) -> tuple[NDArray[np.int64], list[Row]]:
-    """Numbers and rows of runs in ``PLACES`` places, the first and the last rows among them.
-
-    Args:
-        rows: All rows.
-        length: Rows of a run; fewer where they are long and not in memory.
-
-    >>> spread_rows([{"a": "x"}] * 15, 1)[0].tolist()
-    [0, 2, 4, 6, 8, 10, 12, 14]
-    """
-    count = len(rows)
-    if isinstance(rows, StoredRows):
-        average = max(1, rows.num_bytes // max(1, count))
-        length = max(1, min(length, CHUNK_CHARACTERS // (PLACES * average)))
-    if count <= PLACES * length:
-        return np.arange(count), list(rows)
-    starts = np.linspace(0, count - length, PLACES).astype(np.int64).tolist()
-    some = [row for first in starts for row in rows[first : first + length]]
-    return np.concatenate([np.arange(first, first + length) for first in starts]), some
-
-
-def characters_of(rows: Sequence[Row], columns: Sequence[str]) -> int:
+def characters_of(rows: Texts, columns: Sequence[str]) -> int:
     """Characters of the columns; 0 where a row lacks one, which the encoder will say."""
     if isinstance(rows, StoredRows):  # not read for that: at most as many as it has bytes
         return rows.num_bytes
@@ -361,6 +283,11 @@ def characters_of(rows: Sequence[Row], columns: Sequence[str]) -> int:
         return sum(int(_lengths(rows, name).sum()) for name in columns)
     except (KeyError, TypeError):
         return 0
+
+
+def _lengths(rows: Texts, name: str) -> NDArray[np.int64]:
+    column = rows.column(name) if isinstance(rows, Rows) else [row[name] for row in rows]
+    return np.fromiter(map(len, column), np.int64, len(rows))
 
 
 def text_fingerprint(text: TextProcessor) -> str:
@@ -372,5 +299,75 @@ def text_fingerprint(text: TextProcessor) -> str:
     return hashlib.sha256(json.dumps(listed).encode()).hexdigest()
 
 
-def _lengths(rows: Sequence[Row], name: str) -> NDArray[np.int64]:
-    return np.fromiter(map(len, column_of(rows, name)), np.int64, len(rows))
+# -- in several processes
+
+
+def workers_for(characters: int) -> int:
+    """How many processes pay for so much text; 0: encode here."""
+    useful = min(usable_cores(), MOST_WORKERS, characters // WORKER_CHARACTERS)
+    return useful if useful > 1 else 0
+
+
+def encode_chunks(
+    text: TextProcessor, chunks: Iterable[Texts], *, workers: int = 0
+) -> Iterator[Encoded]:
+    """Encodes chunk after chunk, with targets, in their order; at most two a worker are held.
+
+    Where the workers cannot start, or one dies, what is left is encoded here.
+
+    Args:
+        text: Encodes.
+        chunks: Rows.
+        workers: Processes; 0 encodes here.
+    """
+    if not workers:
+        for chunk in chunks:
+            yield text.encode(chunk, with_targets=True)
+        return
+    waiting, left = deque[tuple[Texts, Future[Encoded] | None]](), iter(chunks)
+    with tempfile.TemporaryDirectory(prefix="textmill-text-") as folder:
+        text.save(Path(folder))
+        spawn = multiprocessing.get_context("spawn")
+        pool = ProcessPoolExecutor(workers, spawn, _start_worker, (folder,))
+        try:
+            while True:
+                for chunk in itertools.islice(left, 2 * workers - len(waiting)):
+                    try:
+                        with _without_script():
+                            waiting.append((chunk, pool.submit(_encode, chunk)))
+                    except (BrokenExecutor, OSError):
+                        waiting.append((chunk, None))
+                if not waiting:
+                    return
+                chunk, future = waiting.popleft()
+                try:
+                    found = None if future is None else future.result()
+                except BrokenExecutor as error:
+                    LOG.debug("An encoding process failed (%r); its rows are encoded here.", error)
+                    found = None
+                yield text.encode(chunk, with_targets=True) if found is None else found
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _without_script() -> Iterator[None]:
+    """A process that starts meanwhile does not import the script that runs here: it would train."""
+    script = sys.modules["__main__"]
+    sys.modules["__main__"] = types.ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = script
+
+
+_WORKERS_OWN = dict[str, TextProcessor]()
+
+
+def _start_worker(folder: str) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that started it
+    _WORKERS_OWN["text"] = load_text_processor(Path(folder))
+
+
+def _encode(rows: Texts) -> Encoded:
+    return _WORKERS_OWN["text"].encode(rows, with_targets=True)

@@ -94,7 +94,7 @@ def textmill(path: Path, model: Path, clock: Clock, *, stored: bool, later: bool
     from textmill.data.store.tokens import TokenStore
     from textmill.data.text_pairs import TextPairs
     from textmill.text.processors.text_processor import Seq2SeqText
-    from textmill.text.tokenizers.multilingual import MultilingualTokenizer
+    from textmill.text.tokenizers.sentencepiece import MultilingualTokenizer
 
     text = Seq2SeqText(MultilingualTokenizer.from_file(model))
 

@@ -63,7 +63,7 @@ class Opened:
         from textmill.data.store.tokens import TokenStore
         from textmill.data.text_pairs import TextPairs
         from textmill.text.processors.text_processor import Seq2SeqText
-        from textmill.text.tokenizers.multilingual import MultilingualTokenizer
+        from textmill.text.tokenizers.sentencepiece import MultilingualTokenizer
 
         text = Seq2SeqText(MultilingualTokenizer.from_file(folder / "sp.model"))
         start = time.perf_counter()

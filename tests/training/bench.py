@@ -17,7 +17,7 @@ from textmill.models.decoding import Decoding
 from textmill.models.transformer import Transformer
 from textmill.runtime.devices import Env, Experiment
 from textmill.tasks import Translation
-from textmill.text.tokenizers.multilingual import MultilingualTokenizer
+from textmill.text.tokenizers.sentencepiece import MultilingualTokenizer
 from textmill.training import AdamW, Callback, Every, InverseSquareRoot, Trainer
 
 WORDS = {

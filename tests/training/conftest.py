@@ -9,8 +9,7 @@ import torch
 from tests.training.bench import Bench, sentences
 from textmill.runtime.disk import operations
 from textmill.runtime.signals import StopSignals
-from textmill.text.tokenizers.multilingual import MultilingualTokenizer
-from textmill.text.tokenizers.sentencepiece import train_sentencepiece
+from textmill.text.tokenizers.sentencepiece import MultilingualTokenizer, train_sentencepiece
 
 
 @pytest.fixture(scope="session")

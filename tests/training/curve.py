@@ -9,8 +9,7 @@ import torch
 
 from tests.training.bench import Bench, metrics_of, sentences
 from textmill.models.fast import Fast
-from textmill.text.tokenizers.multilingual import MultilingualTokenizer
-from textmill.text.tokenizers.sentencepiece import train_sentencepiece
+from textmill.text.tokenizers.sentencepiece import MultilingualTokenizer, train_sentencepiece
 from textmill.training import Every
 
 PATHS = {

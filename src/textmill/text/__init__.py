@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     )
     from textmill.text.tokenizers.fitted_tokenizer import FittedTokenizer as FittedTokenizer
     from textmill.text.tokenizers.huggingface import HuggingFaceTokenizer as HuggingFaceTokenizer
-    from textmill.text.tokenizers.multilingual import MultilingualTokenizer as MultilingualTokenizer
+    from textmill.text.tokenizers.sentencepiece import (
+        MultilingualTokenizer as MultilingualTokenizer,
+    )
     from textmill.text.tokenizers.sentencepiece import train_sentencepiece as train_sentencepiece
     from textmill.text.tokenizers.tokenizer import Decoder as Decoder
     from textmill.text.tokenizers.tokenizer import Encoder as Encoder

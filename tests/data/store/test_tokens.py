@@ -25,7 +25,7 @@ from textmill.data.store.tokens import (
 from textmill.data.text_pairs import TextPairs
 from textmill.errors import DataError, UserError
 from textmill.text.processors.text_processor import Seq2SeqText, load_text_processor
-from textmill.text.tokenizers.multilingual import MultilingualTokenizer
+from textmill.text.tokenizers.sentencepiece import MultilingualTokenizer
 
 MARK = "ab" * 32
 COLUMNS = ("source", "target")

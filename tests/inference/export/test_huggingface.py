@@ -26,8 +26,10 @@ from textmill.tasks.language_model import LanguageModeling
 from textmill.text.processors.language_model import LanguageText
 from textmill.text.tokenizers.character_tokenizers import CharacterTokenizer
 from textmill.text.tokenizers.fitted_tokenizer import FittedTokenizer
-from textmill.text.tokenizers.multilingual import MultilingualTokenizer
-from textmill.text.tokenizers.sentencepiece import sentencepiece_model, train_sentencepiece
+from textmill.text.tokenizers.sentencepiece import (
+    MultilingualTokenizer,
+    train_sentencepiece,
+)
 from textmill.text.tokenizers.tokenizer import Tokenizer
 from textmill.text.tokenizers.word_tokenizer import FittedWords, WordTokenizer
 
@@ -349,7 +351,7 @@ def test_other_models_searches_and_tokenizers_are_refused(translator, tmp_path):
     path = tmp_path / "spm.model"
     train_sentencepiece([s for s, _ in PAIRS], path, vocab_size=36, pieces=["cat"])
     owned = MultilingualTokenizer.from_file(path)
-    path.write_bytes(sentencepiece_model([s for s, _ in PAIRS], vocab_size=15, model_type="word"))
+    train_sentencepiece([s for s, _ in PAIRS], path, vocab_size=15, model_type="word")
     for tokenizer, why in (
         (owned, "tokenizer.pieces are cut out of texts otherwise there"),
         (

@@ -13,9 +13,11 @@ from tests.pretrained_checkpoints import LANGS, SEQ2SEQ, TEXTS, changed, save_se
 from textmill.errors import UserError
 from textmill.text import load_tokenizer
 from textmill.text.metadata import SavedTextError
-from textmill.text.tokenizers.pretrained import PretrainedTokenizer
-from textmill.text.tokenizers.pretrained_sentencepiece import PretrainedSentencePiece
-from textmill.text.tokenizers.started_tokenizer import StartedTokenizer
+from textmill.text.tokenizers.pretrained import (
+    PretrainedSentencePiece,
+    PretrainedTokenizer,
+    StartedTokenizer,
+)
 
 MORE = [*TEXTS, "", "  the  cat ", "the ☃☃ cat", "zzz"]
 

@@ -9,11 +9,10 @@ import pytest
 
 from tests.text.conftest import TEXTS
 from textmill.errors import DataError, UserError
-from textmill.text import HuggingFaceTokenizer, load_tokenizer
+from textmill.text import HuggingFaceTokenizer
 from textmill.text.metadata import SavedTextError
 from textmill.text.tokenizers import huggingface as module
-from textmill.text.tokenizers.tokenizer_json import parse_tokenizer_json
-from textmill.text.tokenizers.train_tokenizer import fit_tokenizer_json
+from textmill.text.tokenizers.huggingface import fit_tokenizer_json, parse_tokenizer_json
 
 BPE = {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2, "<s>": 3}, "merges": ["a b"]}
 SPECIAL = {"id": 3, "content": "<s>", "special": True}
@@ -36,23 +35,14 @@ def unigram(**changes):
 WRONG = "is not a tokenizer.json of the package 'tokenizers': "
 REFUSED = [
     (model(type="Wizard"), "the package 'tokenizers' says"),
-    (content(normalizer={"type": "Python"}), "the package 'tokenizers' says"),
-    (model(vocab={"a": -1, "<s>": 3}), "the package 'tokenizers' says"),
-    (model(vocab=[["a", 0]]), "the package 'tokenizers' says"),
     (model(vocab={"a": 0, "b": 0, "<s>": 3}), "two of its pieces have the same id"),
     (content(added_tokens=[SPECIAL | {"id": 0}]), "the added token '<s>' has two ids"),
     (content(added_tokens=[{"content": "x"}]), f"{WRONG}KeyError('id')"),
-    (content(added_tokens={"a": 1}), WRONG),
     (content(added_tokens=[], model=BPE | {"vocab": {}}), "its vocabulary is empty"),
-    (
-        model(dropout=0.1),
-        "its dropout is 0.1, with which the same text has other ids each time; set it to null",
-    ),
-    (unigram(vocab=["a"]), WRONG),
+    (model(dropout=0.1), "its dropout is 0.1, with which the same text has other ids"),
     (unigram(vocab=[["a", 0], ["a", 0]]), "a piece is in its vocabulary twice"),
     (unigram(unk_id=5), WRONG),
     ([], WRONG),
-    ({"model": []}, WRONG),
 ]
 
 
@@ -76,9 +66,7 @@ def test_what_is_no_such_file(raw, tmp_path):
         HuggingFaceTokenizer.from_file(path)
 
 
-@pytest.mark.parametrize(
-    "merges", [["a z"], [["a"]], [1], ["ab"], [["a", 2]], [None], "a b", [["a", "b", "c"]]]
-)
+@pytest.mark.parametrize("merges", [["a z"], [["a"]], [None], "a b", [["a", "b", "c"]]])
 def test_merges_that_do_not_fit(merges, tmp_path):
     path = tmp_path / "tokenizer.json"
     path.write_text(json.dumps(model(merges=merges)))
@@ -132,32 +120,9 @@ def test_a_panic_of_the_library_is_an_error_of_the_data(tmp_path, capfd):
         ("encode one of 2 texts", lambda: encode.batch(["a", text])),
         ("decode one of 2 rows", lambda: decode.batch([[0], [0] * 40 + [4]])),
     ]:
-        message = (
-            f"The package 'tokenizers' could not {what}: Onig: Regex search error: "
-            "retry-limit-in-match over. If its tokenizer.json is not your own, do not use it."
-        )
-        with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
+        with pytest.raises(DataError, match=f"^The package 'tokenizers' could not {what}: Onig"):
             call()
     assert "panicked" in capfd.readouterr().err
-
-
-def test_a_changed_file_of_a_run_is_refused(tmp_path):
-    path = tmp_path / "tokenizer.json"
-    path.write_text(json.dumps(content()))
-    HuggingFaceTokenizer.from_file(path).save(tmp_path / "t")
-    description = tmp_path / "t" / "tokenizer.json"
-    good = description.read_text()
-    for change, message in [
-        (('"eos": null', '"eos": 3'), "the setting 'eos' cannot be 3."),
-        (('"eos": null', '"path": null'), "unknown setting 'path'. Known: bos, default_source"),
-        (('"tags": "auto"', '"tags": "x"'), "'tags' cannot be 'x'."),
-        (('"huggingface"', '"characters"'), "unknown setting 'bos'. Known: characters, default"),
-        (('"huggingface"', '"fitted"'), "a tokenizer of type 'fitted' is not loaded from files;"),
-    ]:
-        assert change[0] in good
-        description.write_text(good.replace(*change))
-        with pytest.raises(SavedTextError, match=re.escape(message)):
-            load_tokenizer(tmp_path / "t")
 
 
 SCRAPS = [None, True, -1, 1, 2**40, 1e308, "", "a", "<s>", "\0", [], [[]], {}, [None], "(a+)+"]
@@ -186,11 +151,11 @@ def broken(whole, rng):
     return whole
 
 
-@pytest.mark.parametrize("kind", ["bpe", "byte_bpe", "words"])
+@pytest.mark.parametrize("kind", ["bpe", "words"])
 def test_any_change_of_a_file_is_refused_or_harmless(kind, tmp_path):
-    good = json.loads(fit_tokenizer_json(TEXTS, kind, vocab_size=280 if "byte" in kind else 85))
+    good = json.loads(fit_tokenizer_json(TEXTS, kind, vocab_size=85))
     path, rng, used = tmp_path / "tokenizer.json", random.Random(kind), 0
-    for _ in range(150):
+    for _ in range(60):
         path.write_text(json.dumps(broken(good, rng)))
         try:
             one = HuggingFaceTokenizer.from_file(path)
@@ -200,4 +165,4 @@ def test_any_change_of_a_file_is_refused_or_harmless(kind, tmp_path):
             continue
         used += 1
         assert 0 <= rows.values.min() <= rows.values.max() < one.vocab_info.size
-    assert 5 < used < 145
+    assert 5 < used < 55

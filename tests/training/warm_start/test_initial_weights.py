@@ -14,8 +14,7 @@ from textmill.models import fast
 from textmill.models.fast import Fast
 from textmill.models.transformer import Transformer
 from textmill.tasks import Translation
-from textmill.text.tokenizers.multilingual import MultilingualTokenizer
-from textmill.text.tokenizers.sentencepiece import train_sentencepiece
+from textmill.text.tokenizers.sentencepiece import MultilingualTokenizer, train_sentencepiece
 from textmill.training import Callback, Every
 from textmill.training.checkpoints import check_modules
 from textmill.training.warm_start import initial_weights as initial

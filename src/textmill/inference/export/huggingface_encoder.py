@@ -34,8 +34,8 @@ from textmill.tasks.tagging import WordTagging
 from textmill.tasks.task import Row
 from textmill.text.cells import words_in
 from textmill.text.columns.token_ids import TextColumn
+from textmill.text.tokenizers.huggingface import tokenizers
 from textmill.text.tokenizers.pretrained import PretrainedTokenizer
-from textmill.text.tokenizers.single_thread import tokenizers
 
 HEAD = "head.safetensors"
 """The weights behind an encoder, where transformers has no model for them."""

@@ -17,11 +17,9 @@ from textmill.runtime.files import write_file
 from textmill.runtime.protobuf import message_fields
 from textmill.text.tokenizers.base_tokenizer import TaggedTokenizer
 from textmill.text.tokenizers.character_tokenizers import ByteTokenizer, CharacterTokenizer
-from textmill.text.tokenizers.huggingface import HuggingFaceTokenizer
-from textmill.text.tokenizers.multilingual import MultilingualTokenizer
-from textmill.text.tokenizers.pretrained import PretrainedTokenizer
-from textmill.text.tokenizers.pretrained_sentencepiece import PretrainedSentencePiece
-from textmill.text.tokenizers.single_thread import tokenizers
+from textmill.text.tokenizers.huggingface import HuggingFaceTokenizer, tokenizers
+from textmill.text.tokenizers.pretrained import PretrainedSentencePiece, PretrainedTokenizer
+from textmill.text.tokenizers.sentencepiece import MultilingualTokenizer
 from textmill.text.tokenizers.tokenizer import UNKNOWN, Tokenizer
 from textmill.text.tokenizers.word_tokenizer import WordTokenizer
 

@@ -63,11 +63,7 @@ class LanguageConfig(BaseConfig):
     """Language tags: on sides with several languages (auto), on both (always), or never."""
 
     def filled(self) -> Self:
-        """The same with the default languages filled in.
-
-        Raises:
-            UserError: A side has no language, one twice, or a default that is not its own.
-        """
+        """The same with the default languages filled in, once they are checked."""
         defaults = {}
         for side in ("source", "target"):
             langs, given = getattr(self, f"{side}_langs"), getattr(self, f"default_{side}_lang")
@@ -91,11 +87,7 @@ class LanguageConfig(BaseConfig):
         return tuple(dict.fromkeys(lang for side in sides for lang in side))
 
     def offset(self, side: str, lang: str | None) -> int | None:
-        """Which tag a text of that side gets, from 0; None where the side has no tags.
-
-        Raises:
-            UserError: ``lang`` is not a language of that side.
-        """
+        """Which tag a text of that side gets, from 0; None if the side has no tags."""
         langs, lang = getattr(self, f"{side}_langs"), lang or getattr(self, f"default_{side}_lang")
         if lang not in langs:
             raise UserError(
@@ -104,7 +96,6 @@ class LanguageConfig(BaseConfig):
         return self.tagged.index(lang) if self._has_tags(langs) else None
 
     def language_settings(self) -> dict[str, Any]:
-        """The settings of languages alone, as JSON values."""
         return {name: getattr(self, name) for name in LANGUAGE_SETTINGS}
 
     def _has_tags(self, langs: tuple[str, ...]) -> bool:
@@ -112,7 +103,7 @@ class LanguageConfig(BaseConfig):
 
 
 class LanguageSettings(TypedDict, total=False):
-    """The same where a tokenizer is loaded or fitted; what is left out is as there."""
+    """The fields of :class:`LanguageConfig` as keyword arguments."""
 
     source_langs: Collection[str]
     target_langs: Collection[str]
@@ -122,11 +113,7 @@ class LanguageSettings(TypedDict, total=False):
 
 
 def in_order(settings: LanguageSettings) -> dict[str, Any]:
-    """The settings with languages as tuples; a set is sorted, so that tags have one order.
-
-    >>> in_order({"source_langs": {"fra", "eng"}, "target_langs": "spa", "tags": "always"})
-    {'source_langs': ('eng', 'fra'), 'target_langs': ('spa',), 'tags': 'always'}
-    """
+    """The settings with languages as tuples; a set is sorted, so that tags have one order."""
     found = dict[str, Any](settings)
     for side in {"source_langs", "target_langs"} & set(found):
         langs = [found[side]] if isinstance(found[side], str) else found[side]
@@ -141,7 +128,7 @@ def _listed(langs: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class Marks:
-    """The special ids among the pieces; None where the pieces have no such mark."""
+    """The special ids among the pieces; None: the pieces have no such mark."""
 
     pad: int | None
     unk: int | None
@@ -256,7 +243,7 @@ class TaggedTokenizer(Tokenizer):
         return hashlib.sha256(self.vocabulary.to_bytes() + settings.encode()).hexdigest()
 
     def tag_ids(self, side: str, lang: str | None) -> list[int]:
-        """The language tag of a text of that side, or nothing where it has none."""
+        """The language tag of a text of that side; empty if it has none."""
         offset = self.languages.offset(side, lang)
         return [] if offset is None else [self._first_tag + offset]
 
@@ -268,7 +255,7 @@ class TaggedTokenizer(Tokenizer):
 
 
 class MarkedEncoder(Encoder):
-    """Pieces of a text with marks before and behind them."""
+    """Pieces of a text with marks before and after them."""
 
     def __init__(self, pieces: Pieces, before: Sequence[int], after: Sequence[int]) -> None:
         self._pieces, self._before, self._after = pieces, before, after
@@ -293,7 +280,7 @@ class MarkedEncoder(Encoder):
         return super().__call__(text) if (row := self._one(text)) is None else row
 
     def _one(self, text: str) -> NDArray[np.int32] | None:
-        """A text by itself, faster than a batch of one; None where it is no text."""
+        """A text by itself, faster than a batch of one; None if it is no text."""
         try:
             ids = self._pieces.encode_one(text) if type(text) is str else None
         except (RuntimeError, TypeError, UnicodeError):

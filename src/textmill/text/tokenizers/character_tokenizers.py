@@ -5,7 +5,7 @@ encode by one look-up in an array, without a Python step per text.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import ClassVar, Unpack
 
 import numpy as np
@@ -32,13 +32,22 @@ def covering(texts: Iterable[str], coverage: float, min_count: int = 1) -> list[
 
     Of equally frequent ones the lower code point is first, so the order is always the same.
 
-    >>> covering(["abca", "ab"], 0.9)
-    ['a', 'b', 'c']
     >>> covering(["abca", "ab"], 0.8)
     ['a', 'b']
     """
+
+    def joined() -> Iterator[str]:  # by a million characters: each alone would take its own sort
+        parts, size = list[str](), 0
+        for text in texts:
+            parts.append(text)
+            size += len(text)
+            if size >= 1 << 20:
+                yield "".join(parts)
+                parts, size = [], 0
+        yield "".join(parts)
+
     counts = np.zeros(0x110000, dtype=np.int64)
-    for text in _joined(texts):
+    for text in joined():
         points = _code_points(text)
         found, times = np.unique(points, return_counts=True)
         counts[found] += times
@@ -46,19 +55,6 @@ def covering(texts: Iterable[str], coverage: float, min_count: int = 1) -> list[
     order = order[counts[order] >= max(min_count, 1)]
     before = np.cumsum(counts[order]) - counts[order]
     return [chr(i) for i in order[before < coverage * counts.sum()]]
-
-
-def _joined(texts: Iterable[str]) -> Iterable[str]:
-    """Texts put together by a million characters: counting each alone would take its own sort."""
-    parts: list[str] = []
-    size = 0
-    for text in texts:
-        parts.append(text)
-        size += len(text)
-        if size >= 1 << 20:
-            yield "".join(parts)
-            parts, size = [], 0
-    yield "".join(parts)
 
 
 MARKS = Marks(pad=0, unk=1, bos=2, eos=3)
@@ -104,13 +100,6 @@ class CharacterTokenizer(Component, TaggedTokenizer):
 
         There are ``vocab_size`` ids at most, the four marks included, for a share of the texts'
         characters, ``character_coverage``; of languages in a set the order is sorted.
-
-        Raises:
-            UserError: No character is left.
-
-        Example:
-            >>> CharacterTokenizer.fit(["abba", "ab "]).config.characters
-            'ab '
         """
         found = covering(texts, character_coverage, min_count)
         if vocab_size is not None:

@@ -1,35 +1,39 @@
-"""A tokenizer fitted on the training data itself, so that a recipe names its files once."""
+"""A tokenizer fitted on the training data itself, so that a recipe names its files once.
+
+Its text is read only if it must be, and never held whole.
+"""
 
 import hashlib
+import itertools
 import json
 import logging
-from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import IO, Any, Literal
 
 from typing_extensions import override
 
 from textmill.config.component import Component, setting
 from textmill.config.component import Config as BaseConfig
-from textmill.errors import UserError
-from textmill.runtime.files import write_atomic
+from textmill.errors import DataError, UserError
+from textmill.runtime.files import make_folder, sha256, write_atomic
 from textmill.text import registries
+from textmill.text.cells import Fingerprinted, training_cell
 from textmill.text.tokenizers.character_tokenizers import ByteTokenizer, CharacterTokenizer
-from textmill.text.tokenizers.file_cache import kept
-from textmill.text.tokenizers.multilingual import MultilingualTokenizer
-from textmill.text.tokenizers.sentencepiece import ModelType, train_sentencepiece
-from textmill.text.tokenizers.tokenizer import Tokenizer, fit_at_most, refuse_huge
-from textmill.text.tokenizers.training_text import TrainingText, training_text
+from textmill.text.tokenizers.sentencepiece import (
+    ModelType,
+    MultilingualTokenizer,
+    train_sentencepiece,
+)
+from textmill.text.tokenizers.tokenizer import (
+    Tokenizer,
+    TooLargeVocabularyError,
+    refuse_huge,
+)
 
-Kind = Literal[
-    "sentencepiece",
-    "bpe",
-    "byte_bpe",
-    "words",
-    "characters",
-    "bytes",
-]
+Kind = Literal["sentencepiece", "bpe", "byte_bpe", "words", "characters", "bytes"]
 _BELONGS_TO: dict[str, tuple[str, ...]] = {
     "model_type": ("sentencepiece",),
     "character_coverage": ("sentencepiece", "bpe", "characters"),
@@ -45,7 +49,9 @@ MOST_CHARACTERS = 100_000_000
 """SentencePiece holds all its text, in 22 bytes a character: more than 2.2 GB are not needed."""
 
 
-_log = logging.getLogger(__name__)
+HELD_BYTES = 64 << 20
+"""What is read from rows that cannot be read twice is kept on the disk above this."""
+LOG = logging.getLogger("textmill")
 
 
 @registries.tokenizers.register("fitted")
@@ -61,7 +67,7 @@ class FittedTokenizer(Component):
         """Settings of the fitted tokenizer."""
 
         kind: Kind = "sentencepiece"
-        """SentencePiece; bpe, byte_bpe, words as a tokenizer.json; or each character, or each
+        """SentencePiece; bpe, byte_bpe or words as a tokenizer.json; or each character, or each
         byte. words lose spaces around punctuation."""
         vocab_size: int = 5000
         """Most pieces of the vocabulary, special ones included; both languages share them. A small
@@ -107,15 +113,28 @@ class FittedTokenizer(Component):
         def build(  # type: ignore[override]  # what is built of is named, for the planner
             self, *, train_data: Iterable[Mapping[str, str]]
         ) -> Tokenizer:
-            """Fits the tokenizer, or finds it fitted."""
-            langs = {"source_langs": self.source_langs, "target_langs": self.target_langs}
+            langs: dict[str, Any] = {n: getattr(self, n) for n in ("source_langs", "target_langs")}
             if self.kind == "bytes":
-                return self._bytes(langs)
-            fits = {"sentencepiece": self._sentencepiece, "characters": self._characters}
+                made = ByteTokenizer(ByteTokenizer.Config(**langs))
+                if self.vocab_size < (size := made.vocabulary.size):
+                    raise UserError(
+                        f"vocab_size={self.vocab_size} is too small for bytes, which take {size} "
+                        f"with the special ids. Set vocab_size to {size} or more."
+                    )
+                return made
             with training_text(train_data, self.columns) as text:
-                return fits.get(self.kind, self._from_json)(text, langs)
+                if self.kind == "sentencepiece":
+                    return MultilingualTokenizer.from_file(self._sentencepiece(text), **langs)
+                if self.kind == "characters":
+                    characters = self._characters(text).read_bytes().decode()
+                    config = CharacterTokenizer.Config(characters=characters, **langs)
+                    return CharacterTokenizer(config)
+                # Imported here: the package takes 30 ms that other kinds need not wait for.
+                from textmill.text.tokenizers.huggingface import HuggingFaceTokenizer
 
-        def _sentencepiece(self, text: TrainingText, langs: dict[str, Any]) -> Tokenizer:
+                return HuggingFaceTokenizer.from_file(self._from_json(text, self.kind), **langs)
+
+        def _sentencepiece(self, text: "TrainingText") -> Path:
             settings = self._settings("model_type", "character_coverage", "byte_fallback")
 
             def fit(path: Path, vocab_size: int) -> None:
@@ -123,54 +142,170 @@ class FittedTokenizer(Component):
                 train_sentencepiece(some, path, vocab_size=vocab_size, **settings)
 
             key = [self.model_type, self.vocab_size, *settings.values()]
-            return MultilingualTokenizer.from_file(self._fitted(key, text, ".model", fit), **langs)
+            return self._fitted(key, text, ".model", fit)
 
-        def _from_json(self, text: TrainingText, langs: dict[str, Any]) -> Tokenizer:
-            # Imported here: the package takes 30 ms that other kinds need not wait for.
-            from textmill.text.tokenizers.huggingface import HuggingFaceTokenizer
-            from textmill.text.tokenizers.train_tokenizer import JsonKind, fit_tokenizer_json
+        def _from_json(
+            self, text: "TrainingText", kind: Literal["bpe", "byte_bpe", "words"]
+        ) -> Path:
+            from textmill.text.tokenizers.huggingface import fit_tokenizer_json
 
-            (kind,) = (kind for kind in get_args(JsonKind) if kind == self.kind)
             settings = self._settings("character_coverage", "min_count", "lowercase")
 
             def fit(path: Path, vocab_size: int) -> None:
                 raw = fit_tokenizer_json(text, kind, vocab_size=vocab_size, **settings)
                 write_atomic(path, raw)
-                _log.info("trained a %s tokenizer: %s", kind, path)
+                LOG.info("trained a %s tokenizer: %s", kind, path)
 
-            key = [kind, kind, self.vocab_size, *settings.values()]
-            return HuggingFaceTokenizer.from_file(self._fitted(key, text, ".json", fit), **langs)
+            return self._fitted(
+                [kind, kind, self.vocab_size, *settings.values()], text, ".json", fit
+            )
 
-        def _characters(self, text: TrainingText, langs: dict[str, Any]) -> Tokenizer:
+        def _characters(self, text: "TrainingText") -> Path:
             settings = self._settings("character_coverage", "min_count")
 
             def fit(path: Path, vocab_size: int) -> None:
                 made = CharacterTokenizer.fit(text, vocab_size=vocab_size, **settings)
                 write_atomic(path, made.config.characters.encode())
-                _log.info("trained a characters tokenizer: %s", path)
+                LOG.info("trained a characters tokenizer: %s", path)
 
             key = ["characters", self.vocab_size, *settings.values()]
-            characters = self._fitted(key, text, ".txt", fit).read_bytes().decode()
-            return CharacterTokenizer(CharacterTokenizer.Config(characters=characters, **langs))
-
-        def _bytes(self, langs: dict[str, Any]) -> Tokenizer:
-            made = ByteTokenizer(ByteTokenizer.Config(**langs))
-            if self.vocab_size < made.vocabulary.size:
-                raise UserError(
-                    f"vocab_size={self.vocab_size} is too small for bytes, which take "
-                    f"{made.vocabulary.size} with the special ids. Set vocab_size to "
-                    f"{made.vocabulary.size} or more."
-                )
-            return made
+            return self._fitted(key, text, ".txt", fit)
 
         def _settings(self, *names: str) -> dict[str, Any]:
             return {name: getattr(self, name) for name in names}
 
         def _fitted(
-            self, key: list[Any], text: TrainingText, suffix: str, fit: Callable[[Path, int], None]
+            self,
+            key: list[Any],
+            text: "TrainingText",
+            suffix: str,
+            fit: Callable[[Path, int], None],
         ) -> Path:
-            """The file, made where it is not there: of fewer pieces where the text gives fewer."""
+            """The file, made if it is not there: with fewer pieces if the text gives fewer."""
             digest = hashlib.sha256(json.dumps([_FITTED, *key, text.key]).encode()).hexdigest()
             name = f"{key[0]}-{self.vocab_size}-{digest[:12]}{suffix}"
-            path = self.cache_dir / "tokenizers" / name
-            return kept(path, lambda to: fit_at_most(partial(fit, to), self.vocab_size))
+
+            def make(path: Path) -> None:
+                try:
+                    fit(path, self.vocab_size)
+                except TooLargeVocabularyError as error:
+                    LOG.info(
+                        "the training text gives %s pieces, fewer than vocab_size=%s: all are "
+                        "taken",
+                        f"{error.largest:,}",
+                        f"{self.vocab_size:,}",
+                    )
+                    fit(path, error.largest)
+
+            return _kept(self.cache_dir / "tokenizers" / name, make)
+
+
+def _kept(path: Path, make: Callable[[Path], None]) -> Path:
+    """The file, which ``make`` writes if it is not there, or not as it was written.
+
+    A file that was cut off or changed could still be one of its kind, of another vocabulary: so its
+    bytes are compared with the sum in ``<name>.sha256``, not only read.
+    """
+    beside = path.with_name(f"{path.name}.sha256")
+    if path.exists():
+        try:
+            if beside.read_bytes().strip() == sha256(path).encode():
+                return path
+        except OSError:  # one of them cannot be read
+            pass
+        LOG.warning("%s is not what was written there: it is made again.", path)
+    make_folder(path.parent)
+    make(path)
+    write_atomic(beside, f"{sha256(path)}\n")
+    return path
+
+
+class TrainingText:
+    """All texts of some rows, which ``texts`` begins anew; the ``key`` tells them from others."""
+
+    def __init__(self, key: str, texts: Callable[[], Iterator[str]]) -> None:
+        self.key, self._texts = key, texts
+
+    def __iter__(self) -> Iterator[str]:
+        return self._texts()
+
+    def at_most(self, characters: int) -> Iterable[str]:
+        """The texts themselves, or so many of them as have about that many characters.
+
+        What is left out is spread evenly over all of them, and is the same each time.
+        """
+        count, found = 0, 0
+        for count, text in enumerate(self, start=1):  # noqa: B007  # counts them
+            found += len(text)
+        if found <= characters:
+            return self
+        wanted = max(1, count * characters // found)
+        LOG.info(
+            f"The tokenizer is fitted on {wanted:,} of {count:,} texts, spread over all of them: "
+            "more do not fit into memory, and change little."
+        )
+
+        def spread() -> Iterator[str]:
+            for number, text in enumerate(self):
+                if (number + 1) * wanted // count > number * wanted // count:
+                    yield text
+
+        return TrainingText(self.key, spread)
+
+
+@contextmanager
+def training_text(
+    rows: Iterable[Mapping[str, str]], columns: Sequence[str] = ()
+) -> Iterator[TrainingText]:
+    """The text of rows.
+
+    textmill's own data knows a fingerprint of itself: its rows are read only when the texts are
+    asked for. Rows of a user's own code may be others when they are read again, so they are read
+    once, here, and kept until the end. No ``columns`` are all of them.
+    """
+    if isinstance(rows, Fingerprinted) and type(rows).__module__.startswith("textmill."):
+        of = f" of {', '.join(columns)}" if columns else ""
+        yield TrainingText(f"data {rows.fingerprint()}{of}", lambda: _texts(rows, columns))
+        return
+    digest = hashlib.sha256()
+    with tempfile.SpooledTemporaryFile(max_size=HELD_BYTES, prefix="textmill-text-") as kept:
+        for text in _texts(rows, columns):
+            line = json.dumps(text).encode() + b"\n"  # also of half a surrogate pair
+            digest.update(line)
+            kept.write(line)
+        yield TrainingText(f"text {digest.hexdigest()}", lambda: _read_again(kept))
+
+
+def _read_again(file: IO[bytes]) -> Iterator[str]:
+    place = 0
+    while True:
+        file.seek(place)  # another reader may be at another place
+        if not (lines := [*itertools.islice(file, 4096)]):
+            return
+        place = file.tell()
+        yield from map(json.loads, lines)
+
+
+def _texts(rows: Iterable[Mapping[str, str]], columns: Sequence[str] = ()) -> Iterator[str]:
+    for number, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            raise UserError(
+                "A fitted tokenizer needs train_data that yields rows of text; "
+                f"found {type(row).__name__}. Give 'tokenizer' its own training text instead."
+            )
+        for name in columns or row:
+            text = training_cell(
+                row,
+                name,
+                number,
+                purpose="to fit the tokenizer on",
+                remedy="Name the columns by tokenizer.columns.",
+            )
+            if isinstance(text, list) and all(isinstance(part, str) for part in text):
+                text = " ".join(text)  # a text that is given as its words, or its sentences
+            if not isinstance(text, str):
+                raise DataError(
+                    f"Row {number}, column '{name}': wanted text to fit the tokenizer on, found "
+                    f"{type(text).__name__}. Name the columns of text by tokenizer.columns."
+                )
+            yield text

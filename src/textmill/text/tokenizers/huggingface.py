@@ -1,13 +1,22 @@
-"""Tokenizers of Hugging Face's package ``tokenizers``, from a ``tokenizer.json``.
+"""Tokenizers of Hugging Face's package ``tokenizers``: a ``tokenizer.json``, read or fitted.
 
 Source: https://huggingface.co/docs/tokenizers.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+import os
+import re
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Unpack
+from typing import Any, ClassVar, Literal, Unpack
 
+# Unset, the package starts threads at the first batch, which take CPU time that training would use,
+# and prints a warning at each fork after that.
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+import tokenizers as tokenizers
 from typing_extensions import override
 
 from textmill.config import Component
@@ -23,14 +32,16 @@ from textmill.text.tokenizers.base_tokenizer import (
     TaggedTokenizer,
     in_order,
 )
-from textmill.text.tokenizers.single_thread import tokenizers
-from textmill.text.tokenizers.tokenizer import UNKNOWN, not_text
-from textmill.text.tokenizers.tokenizer_json import (
-    LARGEST_FILE,
-    TokenizerJson,
-    parse_tokenizer_json,
+from textmill.text.tokenizers.character_tokenizers import covering
+from textmill.text.tokenizers.tokenizer import (
+    UNKNOWN,
+    TooLargeVocabularyError,
+    not_text,
+    refuse_huge,
 )
 
+LARGEST_FILE = 1 << 27
+"""Bytes; Gemma's, with 262,000 pieces, has 33 million."""
 CHUNK = 16_384
 """Texts encoded at once: each is an object of some hundred bytes until its ids are copied."""
 KEPT, LONGEST_KEPT, LONGEST = 1 << 14, 128, 1 << 10
@@ -43,6 +54,114 @@ _NAMES = {
     "eos": ("</s>", "[EOS]", "<eos>", "<|endoftext|>", "<|end_of_text|>", "[SEP]"),
 }
 """What published tokenizers call their marks."""
+
+
+@dataclass
+class TokenizerJson:
+    """A parsed file whose special tokens have random names, so that ``</s>`` in a text is text.
+
+    The library's own ``encode_special_tokens`` is not enough: a Unigram model, or words split at
+    spaces, find ``</s>`` among the pieces of the model. Ids do not depend on the random names.
+    """
+
+    content: dict[str, Any]
+    """For the library: no truncation, padding or template, special tokens renamed."""
+    ids: dict[str, int]
+    """Id of each piece, by the name the file gives it."""
+    special: frozenset[int]
+    """Ids of special tokens, the unknown one among them."""
+    unk: str | None
+    """The unknown piece, by its name in the file."""
+    renamed: dict[str, str] = field(default_factory=dict)
+    """New names of the special tokens."""
+
+    @property
+    def size(self) -> int:
+        """Number of ids."""
+        return max(self.ids.values()) + 1
+
+
+def parse_tokenizer_json(raw: bytes, path: Path, marks: tuple[str, ...] = ()) -> TokenizerJson:
+    """Parses a file's bytes; tokens named in ``marks`` are special even if the file says otherwise.
+
+    Types of values, steps and expressions are for the library to check, when it loads the content.
+    """
+    try:
+        content = json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        raise SavedTextError(f"{path} is not JSON: {error}.") from None
+    try:
+        return _parsed(content, marks)
+    except SavedTextError as error:
+        raise SavedTextError(f"{path} is not used: {error}.") from None
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise SavedTextError(
+            f"{path} is not a tokenizer.json of the package 'tokenizers': {error!r:.200}."
+        ) from None
+
+
+def _parsed(content: dict[str, Any], marks: tuple[str, ...]) -> TokenizerJson:
+    model = content["model"]
+    if model.get("dropout"):
+        raise SavedTextError(
+            f"its dropout is {model['dropout']!r:.40}, with which the same text has other ids each "
+            "time; set it to null"
+        )
+    flags = dict.fromkeys(("special", "single_word", "lstrip", "rstrip", "normalized"), False)
+    added = [flags | token for token in content.get("added_tokens") or []]
+    ids = _ids(model["vocab"], added)
+    special = [token["content"] for token in added if token["special"]]
+    vocab, unk = model["vocab"], model.get("unk_token")
+    if isinstance(vocab, list):
+        unk = None if model.get("unk_id") is None else str(vocab[model["unk_id"]][0])
+    elif unk not in vocab:
+        unk = None
+    special += [mark for mark in marks if mark in ids] + ([] if unk is None else [unk])
+    renamed = {name: f"<{secrets.token_hex(12)}>" for name in dict.fromkeys(special)}
+    steps = {name: content.get(name) for name in ("normalizer", "pre_tokenizer", "decoder")}
+    return TokenizerJson(
+        content={
+            "version": "1.0",
+            "added_tokens": [
+                t | {"content": renamed.get(t["content"], t["content"])} for t in added
+            ],
+            "model": _renamed(model, renamed),
+            **steps,
+        },
+        ids=ids,
+        special=frozenset(ids[name] for name in renamed),
+        unk=unk,
+        renamed=renamed,
+    )
+
+
+def _ids(vocab: Any, added: list[dict[str, Any]]) -> dict[str, int]:
+    """Id of each piece, each once; a Unigram lists its pieces with their scores."""
+    ids = {name: i for i, (name, _) in enumerate(vocab)} if isinstance(vocab, list) else {**vocab}
+    if len(ids) < len(vocab):
+        raise SavedTextError("a piece is in its vocabulary twice")
+    for token in added:
+        if ids.setdefault(token["content"], token["id"]) != token["id"]:
+            raise SavedTextError(f"the added token {token['content']!r:.40} has two ids")
+    if not ids:
+        raise SavedTextError("its vocabulary is empty")
+    if len(set(ids.values())) < len(ids):
+        raise SavedTextError("two of its pieces have the same id")
+    return ids
+
+
+def _renamed(model: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
+    vocab, unk = model["vocab"], model.get("unk_token")
+    if isinstance(vocab, list):
+        return model | {"vocab": [[names.get(name, name), score] for name, score in vocab]}
+    model = model | {"vocab": {names.get(name, name): i for name, i in vocab.items()}}
+    if unk is not None:
+        model["unk_token"] = names.get(unk, None if "merges" in model else "")
+    if "merges" in model:  # a merge that makes a special token would make it of plain text
+        prefix = model.get("continuing_subword_prefix") or ""
+        pairs = [m.split(" ", 1) if isinstance(m, str) else m for m in model["merges"]]
+        model["merges"] = [[a, b] for a, b in pairs if a + b.removeprefix(prefix) not in names]
+    return model
 
 
 @registries.tokenizers.register("huggingface")
@@ -87,12 +206,7 @@ class HuggingFaceTokenizer(Component, TaggedTokenizer):
     def from_file(
         cls, path: Path | str, **languages: Unpack[LanguageSettings]
     ) -> "HuggingFaceTokenizer":
-        """Loads a file tokenizer.json; of languages in a set the order is sorted.
-
-        Raises:
-            SavedTextError: The file is missing, or cannot be used.
-            UserError: A default language is not among its side's languages.
-        """
+        """Loads a file tokenizer.json; of languages in a set the order is sorted."""
         return cls(cls.Config(path=Path(path), **in_order(languages)))
 
 
@@ -221,3 +335,107 @@ def _mark(name: str, given: str | None, found: TokenizerJson, path: Path) -> int
     if name == "unk" and found.unk is not None:
         return found.ids[found.unk]
     return next((found.ids[known] for known in _NAMES[name] if known in found.ids), None)
+
+
+# -- fitting
+
+JsonKind = Literal["bpe", "byte_bpe", "words"]
+SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
+"""No kind can learn such a piece: all split words from punctuation."""
+UNK = SPECIAL[1]
+_SPACES = re.compile(r"[\t-\r \x85\u1680\u2028\u2029]")
+"""Where words are split, after NFKC, which makes the other spaces plain ones."""
+_WORDS = tokenizers.Regex(r"▁?[\p{L}\p{M}]+|▁?\p{N}+|▁?[^▁\p{L}\p{M}\p{N}]+|▁")
+"""Letters, digits and the rest apart, each with the space before it: no piece goes across."""
+
+
+def fit_tokenizer_json(
+    texts: Iterable[str],
+    kind: JsonKind,
+    *,
+    vocab_size: int,
+    character_coverage: float = 1.0,
+    min_count: int = 1,
+    lowercase: bool = False,
+) -> bytes:
+    """Fits a vocabulary to texts; the same texts and settings give the same bytes.
+
+    Args:
+        texts: The training texts; they are read up to three times, and not held.
+        kind: ``bpe``: byte pair encoding of characters (Sennrich et al. 2016,
+            https://arxiv.org/abs/1508.07909); ``byte_bpe``: of UTF-8 bytes, so that nothing is
+            unknown and every text comes back exactly (GPT-2); ``words``: whole words and
+            punctuation marks, the most frequent ones.
+        vocab_size: Number of pieces, the four special ones included; of words: at most.
+        character_coverage: Share of the text's characters that get a piece (``bpe``).
+        min_count: How often a pair of pieces must occur to become one; a word, to be known.
+        lowercase: Whether texts are written small first (``bpe``, ``words``).
+
+    Raises:
+        UserError: The text is empty, or no vocabulary of this size can be made; names the nearest.
+    """
+    least = len(SPECIAL) + (256 if kind == "byte_bpe" else 1)
+    refuse_huge(vocab_size)
+    if vocab_size < least:
+        raise UserError(
+            f"vocab_size={vocab_size} is too small: the special pieces take {len(SPECIAL)}"
+            f"{', the bytes 256' if kind == 'byte_bpe' else ''}. Set vocab_size to {least} or more."
+        )
+    if error := not_text(texts):
+        raise error
+    empty = UserError("The tokenizer's training text is empty: no line of it holds a character.")
+    settings: dict[str, Any] = {"min_frequency": min_count, "show_progress": False}
+    settings |= {"vocab_size": vocab_size, "special_tokens": [*SPECIAL]}
+    steps, models = tokenizers.pre_tokenizers, tokenizers.models
+    if kind == "byte_bpe":
+        library = tokenizers.Tokenizer(models.BPE())
+        library.pre_tokenizer = steps.ByteLevel(add_prefix_space=False)
+        library.decoder = tokenizers.decoders.ByteLevel()
+        settings["initial_alphabet"] = steps.ByteLevel.alphabet()
+    else:
+        words = kind == "words"
+        model = models.WordLevel({UNK: 0}, unk_token=UNK) if words else models.BPE(unk_token=UNK)
+        library = tokenizers.Tokenizer(model)
+        # Spaces need no rule of their own: words are split at any, which is 1.3 to 1.7 times as
+        # fast.
+        library.normalizer = tokenizers.normalizers.NFKC()
+        if lowercase:
+            both = [library.normalizer, tokenizers.normalizers.Lowercase()]
+            library.normalizer = tokenizers.normalizers.Sequence(both)
+        library.pre_tokenizer = steps.BertPreTokenizer()
+    if kind == "bpe":
+        apart = steps.Split(_WORDS, "isolated")
+        library.pre_tokenizer = steps.Sequence([steps.Metaspace(), apart])
+        library.decoder = tokenizers.decoders.Metaspace()
+        # The characters that get a piece are chosen here: the library would draw among equal ones.
+        normal = library.normalizer
+        written = (_SPACES.sub("", normal.normalize_str(text)) for text in texts)
+        if not (characters := covering(written, character_coverage)):
+            raise empty
+        characters = list(dict.fromkeys(["▁", *characters]))
+        settings |= {"initial_alphabet": characters, "limit_alphabet": len(characters)}
+    trainers = tokenizers.trainers
+    trainer = trainers.WordLevelTrainer if kind == "words" else trainers.BpeTrainer
+    library.train_from_iterator(texts, trainer(**settings))
+    content = json.loads(library.to_str())
+    # In the order of their ids, which the library does not keep.
+    vocab = dict(sorted(content["model"]["vocab"].items(), key=lambda item: item[1]))
+    if len(vocab) <= len(SPECIAL):
+        raise empty
+    if len(vocab) > vocab_size:
+        raise UserError(
+            f"vocab_size={vocab_size} is too small: the text's characters and the special pieces "
+            f"take {len(vocab)}. Set vocab_size to {len(vocab)} or more, or character_coverage "
+            "below 1.0 (0.9995)."
+        )
+    if kind != "words" and len(vocab) < vocab_size:
+        raise TooLargeVocabularyError(vocab_size, len(vocab))
+    content["model"]["vocab"] = vocab
+    kept = ("normalizer", "pre_tokenizer", "decoder", "model")
+    plain = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
+    added = [
+        {"id": i, "content": name} | plain | {"special": True} for i, name in enumerate(SPECIAL)
+    ]
+    out = {"version": "1.0", "truncation": None, "padding": None, "added_tokens": added}
+    out |= {"post_processor": None} | {name: content.get(name) for name in kept}
+    return json.dumps(out, ensure_ascii=False, separators=(",", ":")).encode()

@@ -147,8 +147,7 @@ class NgramTokenizer(Tokenizer):
 
     @override
     def target_prefix(self, lang: str | None = None) -> list[int]:
-        """None: n-grams are not written."""
-        return []
+        return []  # n-grams are not written
 
     def numbers(self) -> tuple[dict[str, int], dict[str, int]]:
         """The ids of the n-grams of words and shapes, and of those of characters."""
@@ -368,18 +367,12 @@ class FittedNgrams(Component):
 
         @property
         def orders(self) -> Orders:
-            """The lengths of the n-grams."""
             return Orders(self.words, self.shapes, self.characters)
 
         @override
         def build(  # type: ignore[override]  # what is built of is named, for the planner
             self, *, train_data: Iterable[Mapping[str, Any]]
         ) -> NgramTokenizer:
-            """Reads the rows once.
-
-            Raises:
-                DataError: A row has no such column, or no n-gram is left.
-            """
             counting, rows = _Counting(), 0
             with placed_errors(train_data):
                 numbered = enumerate(train_data)
@@ -424,7 +417,6 @@ class _Counting:
             self._keep(self.counts > 1)
 
     def _keep(self, which: NDArray[np.bool_]) -> None:
-        """Forgets all n-grams but some."""
         new, kept = np.cumsum(which) - 1, which.tolist()
         numbers = [{n: int(new[i]) for n, i in part.items() if kept[i]} for part in self.parts]
         self._number(tuple(numbers), self.counts[which])

@@ -1,4 +1,4 @@
-"""Training and reading SentencePiece models; special ids are pad 0, unk 1, bos 2, eos 3.
+"""SentencePiece: models trained and read; special ids are pad 0, unk 1, bos 2, eos 3.
 
 Source: Kudo and Richardson, 2018, https://arxiv.org/abs/1808.06226.
 """
@@ -8,18 +8,28 @@ import logging
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import ClassVar, Literal, Unpack
 
 import sentencepiece
+from typing_extensions import override
 
+from textmill.config import Component
 from textmill.errors import UserError
 from textmill.runtime.files import make_folder, write_atomic
+from textmill.text import registries
 from textmill.text.metadata import SavedTextError, read_bytes
 from textmill.text.ragged import Ragged
-from textmill.text.tokenizers.tokenizer import TooLargeVocabularyError, not_text, refuse_huge
+from textmill.text.tokenizers.base_tokenizer import (
+    LanguageConfig,
+    LanguageSettings,
+    Marks,
+    Pieces,
+    TaggedTokenizer,
+    in_order,
+)
+from textmill.text.tokenizers.tokenizer import TooLargeVocabularyError, refuse_huge
 
 ModelType = Literal["unigram", "bpe"]
-DEFAULT_VOCAB_SIZE = 5_000
 LARGEST_MODEL = 1 << 29
 """Bytes; a model of 256,000 pieces has about 5 million."""
 LONGEST_SENTENCE = 4_000
@@ -34,7 +44,7 @@ def train_sentencepiece(
     texts: Iterable[str],
     path: Path,
     *,
-    vocab_size: int = DEFAULT_VOCAB_SIZE,
+    vocab_size: int = 5_000,
     model_type: ModelType = "unigram",
     character_coverage: float = 1.0,
     byte_fallback: bool = False,
@@ -58,41 +68,6 @@ def train_sentencepiece(
     Raises:
         UserError: The text is empty, or no vocabulary of this size can be made; names the nearest
             possible size.
-
-    Example:
-        >>> import tempfile
-        >>> folder = tempfile.TemporaryDirectory()
-        >>> path = Path(folder.name, "spm.model")
-        >>> train_sentencepiece(["the cat sat", "the cat ran"] * 9, path, vocab_size=15)
-        >>> load_sentencepiece(path).vocab_size()
-        15
-        >>> folder.cleanup()
-    """
-    model = sentencepiece_model(
-        texts,
-        vocab_size=vocab_size,
-        model_type=model_type,
-        character_coverage=character_coverage,
-        byte_fallback=byte_fallback,
-        pieces=pieces,
-    )
-    make_folder(path.parent)
-    write_atomic(path, model)
-    _log.info("trained a %s tokenizer of %d pieces: %s", model_type, vocab_size, path)
-
-
-def sentencepiece_model(
-    texts: Iterable[str],
-    *,
-    vocab_size: int,
-    byte_fallback: bool = False,
-    pieces: Sequence[str] = (),
-    **settings: Any,
-) -> bytes:
-    """The bytes of the model that :func:`train_sentencepiece` writes, with the same arguments.
-
-    Raises:
-        UserError: As there; an error of the texts is theirs.
     """
     refuse_huge(vocab_size)
     least = 5 + len(pieces) + 256 * byte_fallback
@@ -114,7 +89,8 @@ def sentencepiece_model(
             bos_id=2,
             eos_id=3,
             minloglevel=2,  # errors only: the trainer's own log has hundreds of lines
-            **settings,
+            model_type=model_type,
+            character_coverage=character_coverage,
         )
     except Exception as error:
         if broken:  # SentencePiece would hide what the texts raised in an error of its own
@@ -122,24 +98,18 @@ def sentencepiece_model(
         if not isinstance(error, RuntimeError):
             raise
         raise _explained(str(error), vocab_size) from None
-    return model.getvalue()
+    make_folder(path.parent)
+    write_atomic(path, model.getvalue())
+    _log.info("trained a %s tokenizer of %d pieces: %s", model_type, vocab_size, path)
 
 
 def load_sentencepiece(path: Path) -> sentencepiece.SentencePieceProcessor:
-    """Reads a model file.
-
-    Raises:
-        SavedTextError: The file is missing, or no SentencePiece model.
-    """
+    """Reads a model file."""
     return parse_sentencepiece(read_bytes(path, largest=LARGEST_MODEL), path)
 
 
 def parse_sentencepiece(raw: bytes, path: Path) -> sentencepiece.SentencePieceProcessor:
-    """A model of its bytes; ``path`` is where they are from.
-
-    Raises:
-        SavedTextError: They are no SentencePiece model.
-    """
+    """A model of its bytes; ``path`` says in errors where they are from."""
     processor = sentencepiece.SentencePieceProcessor()
     try:
         loaded = bool(raw) and processor.LoadFromSerializedProto(raw)
@@ -150,25 +120,6 @@ def parse_sentencepiece(raw: bytes, path: Path) -> sentencepiece.SentencePiecePr
             f"{path} is not a SentencePiece model ({len(raw):,} bytes). Train or copy it again."
         )
     return processor
-
-
-def encode_pieces(processor: sentencepiece.SentencePieceProcessor, texts: Sequence[str]) -> Ragged:
-    """Encodes texts in chunks, each in C++ by one thread.
-
-    Two were 4 % faster (209,000 sentences a second with one), and take CPU time from training.
-    """
-    try:
-        parts = [
-            Ragged.from_lists(
-                processor.encode([*texts[i : i + CHUNK]], out_type=int, num_threads=1)
-            )
-            for i in range(0, len(texts), CHUNK)
-        ]
-    except (RuntimeError, TypeError, UnicodeEncodeError):
-        if error := not_text(texts):
-            raise error from None
-        raise
-    return Ragged.concatenate(parts)
 
 
 def _sentences(texts: Iterable[str], broken: list[Exception]) -> Iterator[str]:
@@ -210,3 +161,74 @@ def _explained(message: str, vocab_size: int) -> UserError:
     if "sentences_.empty()" in message or "all_chars_count" in message:
         return UserError("The tokenizer's training text is empty: no line of it holds a character.")
     return UserError(f"SentencePiece could not train a model of {vocab_size} pieces: {message}")
+
+
+@registries.tokenizers.register("multilingual")
+class MultilingualTokenizer(Component, TaggedTokenizer):
+    """SentencePiece pieces, then special ids the model lacks, then language tags.
+
+    Example:
+        >>> import tempfile
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> model = Path(folder.name, "eng-fra.model")
+        >>> train_sentencepiece(["the cat sat", "le chat dort"] * 9, model, vocab_size=18)
+        >>> langs = {"source_langs": {"eng"}, "target_langs": {"fra"}}
+        >>> tokenizer = MultilingualTokenizer.from_file(model, **langs)
+        >>> ids = tokenizer.create_encoder(mode="target")("le chat")
+        >>> [int(ids[0]), int(ids[-1])]
+        [2, 3]
+        >>> tokenizer.create_decoder()(ids)
+        'le chat'
+        >>> folder.cleanup()
+    """
+
+    kind: ClassVar[str] = "multilingual"
+    saved_file = "model", "sentencepiece.model"
+
+    class Config(LanguageConfig):
+        """A tokenizer loaded from a file."""
+
+        model: Path
+        """SentencePiece model file."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config.filled()
+        self.pieces = load_sentencepiece(config.model)
+        self.frame(_SentencePieces(self.pieces), self.config)
+
+    @classmethod
+    def from_file(
+        cls, path: Path | str, **languages: Unpack[LanguageSettings]
+    ) -> "MultilingualTokenizer":
+        """Loads a trained model file; of languages in a set the order is sorted."""
+        return cls(cls.Config(model=Path(path), **in_order(languages)))
+
+
+class _SentencePieces(Pieces):
+    def __init__(self, pieces: sentencepiece.SentencePieceProcessor) -> None:
+        self._pieces, self.size = pieces, pieces.vocab_size()
+        ids = (pieces.pad_id(), pieces.unk_id(), pieces.bos_id(), pieces.eos_id())
+        self.marks = Marks(*(i if i >= 0 else None for i in ids))
+        self._silent = {i for i in range(self.size) if pieces.IsControl(i)}
+
+    @override
+    def encode(self, texts: Sequence[str]) -> Ragged:
+        # In C++ by one thread: two were 4 % faster, and take CPU time from training.
+        encode = self._pieces.encode
+        parts = [[*texts[i : i + CHUNK]] for i in range(0, len(texts), CHUNK)]
+        return Ragged.concatenate(
+            [Ragged.from_lists(encode(part, out_type=int, num_threads=1)) for part in parts]
+        )
+
+    @override
+    def encode_one(self, text: str) -> list[int]:
+        return list(self._pieces.encode(text, out_type=int))
+
+    @override
+    def decode(self, rows: Sequence[list[int]]) -> list[str]:
+        silent = self._silent
+        return list(self._pieces.decode([[i for i in row if i not in silent] for row in rows]))
+
+    @override
+    def to_bytes(self) -> bytes:
+        return bytes(self._pieces.serialized_model_proto())

@@ -1,11 +1,7 @@
-"""What every tokenizer offers: encoders per side and language, a decoder, and saving as data.
+"""What every tokenizer offers: encoders per side and language, a decoder, and saving as data."""
 
-And how many pieces a vocabulary has: as many as are asked for, or all that a text gives.
-"""
-
-import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -22,18 +18,13 @@ Mode = Literal["source", "target"]
 DESCRIPTION = "tokenizer.json"
 MOST = 1 << 22
 """Pieces; the largest multilingual vocabularies have a million."""
-LOG = logging.getLogger(__name__)
 UNKNOWN = "\u2047"
 """What the unknown id is decoded to, as by SentencePiece: two question marks in one."""
 
 
 @dataclass(frozen=True)
 class VocabInfo:
-    """Size of a vocabulary and its special ids.
-
-    >>> VocabInfo(size=5000, unk_idx=1, bos_idx=2, eos_idx=3, pad_idx=0).eos_idx
-    3
-    """
+    """Size of a vocabulary and its special ids."""
 
     size: int
     """Number of ids with the language tags; the embedding has as many rows."""
@@ -77,7 +68,7 @@ class Tokenizer(ABC):
     kind: ClassVar[str]
     """The registered name; saved with the tokenizer and looked up when it is loaded."""
     ordered: ClassVar[bool] = True
-    """Whether ids are in the order of their text; not so where they are all that a text has."""
+    """Whether ids are in the order of their text."""
     closes: ClassVar[bool] = False
     """Whether a text that is cut keeps its last id: the mark that a model was trained to read."""
     before_word: ClassVar[str] = ""
@@ -134,7 +125,7 @@ def load_tokenizer(folder: Path) -> Tokenizer:
 
 
 def id_type(tokenizer: Tokenizer) -> str:
-    """The type that ids are kept in: two bytes each, where the vocabulary allows it."""
+    """The type that ids are kept in: two bytes each if the vocabulary allows it."""
     return "<u2" if tokenizer.vocab_info.size <= 1 << 16 else "<i4"
 
 
@@ -156,12 +147,9 @@ def encode_column(encoder: Encoder, texts: Sequence[str], column: str) -> Ragged
 def not_text(
     texts: Iterable[str], *, column: str | None = None, first: int = 0
 ) -> DataError | None:
-    """What is wrong with the first that no tokenizer can encode; None where all are text.
+    """An error that names the first one that no tokenizer can encode; None if all are text.
 
-    Those of a ``column`` are rows, the first of them of the number ``first``.
-
-    >>> print(not_text(["a", 7]))
-    Text 1 is not text, or holds half of a surrogate pair: 7. Give strings decoded as UTF-8.
+    With a ``column`` they are rows of it, numbered from ``first``.
     """
     for i, text in enumerate(texts, first):
         try:
@@ -191,19 +179,17 @@ class PieceKinds:
 
 
 def pieces_of(tokenizer: Tokenizer) -> PieceKinds:
-    """Finds them by decoding each id behind one that stands for text: so of any tokenizer.
+    """Finds them for any tokenizer, by decoding each id after one that stands for text.
 
     Example:
         >>> from textmill.text.tokenizers.word_tokenizer import WordTokenizer
         >>> tokenizer = WordTokenizer.Config(words=("wake", "me"), marks=True).build()
-        >>> pieces_of(tokenizer).plain.tolist()
-        [False, False, False, False, True, True]
         >>> pieces_of(tokenizer).begins.tolist()
         [False, True, False, False, True, True]
     """
     info, decoder = tokenizer.vocab_info, tokenizer.create_decoder()
     alone = decoder.batch([[number] for number in range(info.size)])
-    # Behind an id of letters nothing is normalized away, as a space at a text's beginning may be.
+    # After an id of letters nothing is normalized away, as a space at a text's beginning may be.
     before = next((i for i, text in enumerate(alone) if text.isalnum()), info.unk_idx)
     behind = decoder.batch([[before, number] for number in range(info.size)])
     added = [text[len(alone[before]) :] for text in behind]
@@ -226,36 +212,6 @@ class TooLargeVocabularyError(UserError):
 
 
 def refuse_huge(vocab_size: int) -> None:
-    """Refuses more pieces than any vocabulary has: their memory is taken before a text is read.
-
-    Example:
-        >>> refuse_huge(10**10)
-        Traceback (most recent call last):
-        textmill.errors.UserError: vocab_size must be at most 4,194,304, but is 10,000,000,000.
-    """
+    """Refuses more pieces than any vocabulary has: their memory is taken before a text is read."""
     if vocab_size > MOST:
         raise UserError(f"vocab_size must be at most {MOST:,}, but is {vocab_size:,}.")
-
-
-def fit_at_most(fit: Callable[[int], None], vocab_size: int) -> None:
-    """Fits a vocabulary of some pieces, or of all that its text gives, which a line then says.
-
-    Where there are fewer than ``vocab_size``, special ones included, ``fit`` is called again.
-
-    Example:
-        >>> def fit(vocab_size):
-        ...     if vocab_size > 162:
-        ...         raise TooLargeVocabularyError(vocab_size, 162)
-        ...     print(vocab_size, "pieces")
-        >>> fit_at_most(fit, 5000)
-        162 pieces
-    """
-    try:
-        fit(vocab_size)
-    except TooLargeVocabularyError as error:
-        LOG.info(
-            "the training text gives %s pieces, fewer than vocab_size=%s: all are taken",
-            f"{error.largest:,}",
-            f"{vocab_size:,}",
-        )
-        fit(error.largest)

@@ -8,7 +8,7 @@ is a word of its own.
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Final, Literal, get_args
 
@@ -113,12 +113,7 @@ class WordTokenizer(Component, Tokenizer):
         return _words(text, self.config.split, lowercase=self.config.lowercase)
 
     def places(self, text: str) -> list[tuple[int, int]]:
-        """Where each word of a text begins, and ends.
-
-        Example:
-            >>> WordTokenizer.Config(words=(), split="punctuation").build().places("In 1066, ok")
-            [(0, 2), (3, 7), (7, 8), (9, 11)]
-        """
+        """Where each word of a text begins, and ends."""
         return [match.span() for match in WORD[self.config.split].finditer(text)]
 
     @override
@@ -244,11 +239,6 @@ class FittedWords(Component):
         def build(  # type: ignore[override]  # what is built of is named, for the planner
             self, *, train_data: Iterable[Mapping[str, Any]]
         ) -> WordTokenizer:
-            """Reads the rows once.
-
-            Raises:
-                DataError: A row has no such column, or no word is left.
-            """
             counts: Counter[str] = Counter()
             for row, values in enumerate(train_data):
                 for name in self.columns:
@@ -281,13 +271,7 @@ def fitted_text(
 
 
 def unknown_words(tokenizer: WordTokenizer, text: str) -> list[str]:
-    """The words of a text that have no id, as they are written there, in order.
-
-    Example:
-        >>> tokenizer = WordTokenizer.Config(words=("wake", "up")).build()
-        >>> unknown_words(tokenizer, "Wake Ann up , Bo")
-        ['Ann', ',', 'Bo']
-    """
+    """The words of a text that have no id, as they are written there, in order."""
     words, places = tokenizer.words(text), tokenizer.places(text)
     return [
         text[start:end]
@@ -297,13 +281,11 @@ def unknown_words(tokenizer: WordTokenizer, text: str) -> list[str]:
 
 
 def with_unknown(answer: str, words: Sequence[str]) -> str:
-    """An answer whose first unknown word is the first of ``words``, and so on.
-
-    Where there are more in the answer than in ``words``, they stay.
+    """An answer whose first unknown word is the first of ``words``, and so on; others stay.
 
     Example:
         >>> with_unknown("[IN:WAKE wake [SL:NAME \u2047 ] \u2047 ]", ["Ann"])
         '[IN:WAKE wake [SL:NAME Ann ] \u2047 ]'
     """
-    left: Iterator[str] = iter(words)
+    left = iter(words)
     return " ".join(next(left, UNKNOWN) if word == UNKNOWN else word for word in answer.split(" "))

@@ -73,14 +73,6 @@ def test_marginals_are_sums_over_all_sequences(case):
         assert torch.allclose(found[row], expected, atol=1e-5)
 
 
-def test_probabilities_of_all_sequences_sum_to_one():
-    crf, scores, _ = made(BIO[:3])
-    paths = torch.tensor([*itertools.product(range(3), repeat=4)])
-    real = torch.ones(paths.shape, dtype=torch.bool)
-    each = crf.log_likelihood(scores[:1].expand(len(paths), -1, -1), paths, real)
-    assert each.exp().sum().item() == pytest.approx(1, abs=1e-5)
-
-
 @pytest.mark.parametrize("names", [BIO, BILOU])
 def test_constrained_decoding_is_the_best_of_the_allowed_sequences(names):
     crf, scores, real = made(names, constrained=True, scale=3.0)
@@ -135,15 +127,6 @@ def test_labels_of_which_no_sequence_is_right_give_one_all_the_same():
     labels, chances = crf.decode_with_chances(scores, real)
     assert labels.min() >= 0
     assert chances.isfinite().all()
-
-
-def test_strong_scores_are_decoded_as_they_are():
-    # PyText decoded every word but the last as label 0 where no label stood for padding.
-    crf = LinearChainCrf(["a", "b", "c"])
-    right = torch.tensor([[1, 2, 1, 0, 2], [2, 1, 1, -1, -1]])
-    real = right >= 0
-    scores = torch.nn.functional.one_hot(right.clamp(min=0), 3) * 10.0
-    assert crf.decode(scores, real).tolist() == right.tolist()
 
 
 def test_padding_changes_nothing():
@@ -232,19 +215,3 @@ def test_the_table_of_transitions_is_the_rule_for_each_two(names):
     every = [*names, None, None]
     rule = [[allowed_one_by_one(names, a, b) for b in every] for a in every]
     assert allowed_transitions(names, tag_scheme(names)).tolist() == rule
-
-
-def test_bilou_opens_and_closes_every_span():
-    allowed = allowed_transitions(BILOU, "bilou")
-    at = {name: number for number, name in enumerate([*BILOU, "start", "end"])}
-    right = {
-        "start": "O B-x U-x U-y end",
-        "O": "O B-x U-x U-y end",
-        "B-x": "I-x L-x",
-        "I-x": "I-x L-x",
-        "L-x": "O B-x U-x U-y end",
-        "U-y": "O B-x U-x U-y end",
-    }
-    for before, after in right.items():
-        found = {name for name in [*BILOU, "end"] if allowed[at[before], at[name]]}
-        assert found == set(after.split())

@@ -20,7 +20,6 @@ SMALL = {"dim": 8, "num_heads": 2, "ffn_dim": 16, "num_layers": 2, "max_length":
 MODELS = {
     "lstm": LstmLanguageModel.Config(dim=8),
     "lstm projected": LstmLanguageModel.Config(dim=6, hidden_dim=8, num_layers=3),
-    "lstm untied": LstmLanguageModel.Config(dim=6, hidden_dim=8, tie=False),
     "transformer": CausalTransformer.Config(**SMALL),
     "learned": CausalTransformer.Config(**SMALL, positions="learned", tie=False),
     "rows apart": CausalTransformer.Config(**SMALL, rows_apart=True),
@@ -32,7 +31,7 @@ MODELS = {
                 **{"model_type": family, "vocab_size": 11, "init_std": 0.2},
             }
         )
-        for family in LANGUAGE_MODELS
+        for family in ("gpt2", "llama", "opt")
     },
 }
 IDS = torch.tensor([[3, 5, 6, 7, 2, 9], [3, 4, 4, 8, 10, 2]])
@@ -78,11 +77,6 @@ def test_every_parameter_gets_a_gradient(model):
     assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in model.parameters())
 
 
-def test_a_fresh_model_expects_nothing_much(model):
-    loss = nn.functional.cross_entropy(model(IDS)[:, :-1].flatten(0, 1), IDS[:, 1:].flatten())
-    assert 1.2 < loss < 4.5  # log 11 is 2.4
-
-
 @pytest.mark.parametrize("beams", [1, 3])
 def test_a_search_goes_on_with_texts(model, beams):
     decoding = Decoding(beam_size=beams, n_best=beams, max_length_a=0.0, max_length_b=5)
@@ -121,13 +115,6 @@ def test_nothing_leaks_from_row_to_row_where_they_are_apart(positions):
     assert reached.tolist() == [False, False, True, True, True, True, False, False, False]
     if positions == "rotary":  # which know of distances alone
         assert torch.allclose(model(ids)[0, 2:6], model(ids[:1, 2:6])[0], atol=1e-5)
-
-
-def test_the_small_network_of_pytext_has_its_parameters():
-    tokenizer = SimpleNamespace(vocab_info=SimpleNamespace(size=25, pad_idx=0))
-    config = LstmLanguageModel.Config(dim=10, hidden_dim=32, num_layers=1)
-    model = config.build(tokenizer=tokenizer)
-    assert sum(p.numel() for p in model.parameters()) == 6237
 
 
 def test_an_lstm_is_torchs_own():

@@ -40,14 +40,6 @@ def test_a_mask_is_read_by_a_vector_of_its_own_whatever_it_hides():
         assert torch.equal(model.hidden(ids[:, :1]), make().hidden(ids[:, :1]))
 
 
-def test_a_token_is_found_from_both_sides():
-    model = make()
-    ids = torch.tensor([[5, MASK, 7], [6, MASK, 7], [5, MASK, 8]])
-    scores = model(ids)[:, 1]
-    assert not torch.allclose(scores[0], scores[1])
-    assert not torch.allclose(scores[0], scores[2])
-
-
 def test_padding_has_no_effect():
     model = make()
     alone = model(torch.tensor([[5, MASK]]))
@@ -64,13 +56,6 @@ def test_tokens_are_scored_by_their_own_vectors_or_by_others():
     states = torch.randn(3, 8)
     wanted = tied.head(states) @ tied.embedding.tokens.weight.T + tied.output_bias
     assert torch.allclose(tied.project(states), wanted, atol=1e-6)
-
-
-@pytest.mark.parametrize("encoder", [ATTENTION, LstmEncoder.Config(hidden_dim=3)])
-def test_every_parameter_learns(encoder):
-    model = make(encoder=encoder, tie=False)
-    model(torch.tensor([[5, MASK, 7]])).square().sum().backward()
-    assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in model.parameters())
 
 
 def test_what_it_shares_with_other_models_has_the_same_shapes():
@@ -105,9 +90,5 @@ def test_rows_that_are_kept_apart_are_each_as_if_alone(positions, order):
 
 
 def test_rows_are_kept_apart_by_self_attention_alone():
-    with pytest.raises(UserError) as caught:
+    with pytest.raises(UserError, match=r"model\.rows_apart .* LstmEncoder"):
         make(encoder=LstmEncoder.Config(hidden_dim=3), rows_apart=True)
-    assert str(caught.value) == (
-        "model.rows_apart keeps tokens from attending to other rows, but the encoder is a "
-        "LstmEncoder. Set model.encoder.type=self_attention, or leave model.rows_apart out."
-    )

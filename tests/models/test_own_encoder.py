@@ -56,16 +56,3 @@ def test_a_constructor_may_begin_as_everyone_writes_it(beginning):
     copied = copy.deepcopy(made)
     torch.testing.assert_close(copied.eval()(text, lengths), made.eval()(text, lengths))
     assert copied.pooling.out_dim == 6
-
-
-def test_a_constructor_may_say_how_many_features_come_out():
-    class Half(SequenceEncoder):
-        class Config(SequenceEncoder.Config): ...
-
-        def __init__(self, config, *, dim):
-            super().__init__()
-            self.out_dim = dim // 2
-
-        def forward(self, x, lengths): ...
-
-    assert Half.Config().build(dim=6).out_dim == 3

@@ -10,7 +10,6 @@ from textmill.errors import UserError
 from textmill.models.encoders.lstm import LstmEncoder
 from textmill.models.encoders.pretrained import PretrainedEncoder
 from textmill.models.encoders.self_attention import SelfAttentionEncoder
-from textmill.models.encoders.sequence import AveragingEncoder
 from textmill.models.layers.word_embeddings import WordEmbedding
 from textmill.models.readers.pretrained import PretrainedReader
 from textmill.models.readers.reader import DrqaReader, JoinedReader
@@ -33,17 +32,10 @@ MODELS = {
     "drqa without matches": DrqaReader.Config(
         embedding=WORDS, encoder=LSTM, question_encoder=LSTM, dropout=0.0, matches=False
     ),
-    "drqa without encoders": DrqaReader.Config(
-        embedding=WORDS,
-        encoder=AveragingEncoder.Config(word_dropout=0.0),
-        question_encoder=AveragingEncoder.Config(word_dropout=0.0),
-        dropout=0.0,
-    ),
     "joined": JoinedReader.Config(embedding=WORDS, encoder=ATTENTION, dropout=0.0, no_answer=True),
     "pretrained": PretrainedReader.Config(
         encoder=PretrainedEncoder.Config(architecture=BERT), dropout=0.0, no_answer=True
     ),
-    "joined lstm": JoinedReader.Config(embedding=WORDS, encoder=LSTM, dropout=0.0, matches=False),
 }
 
 
@@ -129,12 +121,3 @@ def test_words_are_hidden_in_training_alone():
 def test_a_pretrained_encoder_has_no_place_for_characters():
     with pytest.raises(UserError, match="takes no others"):
         MODELS["pretrained"].build(tokenizer=TOKENIZER, characters=CHARACTERS)
-
-
-def test_what_is_no_probability_and_texts_that_are_too_long_are_refused():
-    with pytest.raises(UserError, match=r"model.dropout must be from 0 to below 1, but is 1.0"):
-        DrqaReader.Config(dropout=1.0)
-    short = SelfAttentionEncoder.Config(num_heads=2, num_layers=1, ffn_dim=8, max_length=6)
-    model = JoinedReader.Config(embedding=WORDS, encoder=short).build(tokenizer=TOKENIZER)
-    with pytest.raises(UserError, match="longer than the model's max_length of 6"):
-        model(QUESTION[:1], ASKED[:1], CONTEXT[1:2], GIVEN[1:2], MATCHES[1:2])

@@ -1,23 +1,17 @@
-"""The same weights in ``transformers`` give the same logits, greedy and beam output."""
+"""Beam search and changed scores are those of ``transformers``, step for step."""
 
 from types import SimpleNamespace
 
 import pytest
 import torch
 from torch import nn
-from transformers import (
-    M2M100Config,
-    M2M100ForConditionalGeneration,
-    MarianConfig,
-    MarianMTModel,
-)
+from transformers import M2M100Config, M2M100ForConditionalGeneration
 
 from textmill.models.decoders.pretrained_transformer import PretrainedTransformer, take_weights
 from textmill.models.decoding import Decoding, decode
 
 SIZE, PAD, BOS, EOS, LANGUAGE = 24, 1, 2, 3, 0
-PREFIXES = [[BOS], [EOS, LANGUAGE]]
-STEPS = 150
+PREFIX = [EOS, LANGUAGE]
 SIZES = {
     "vocab_size": SIZE,
     "d_model": 32,
@@ -37,22 +31,18 @@ SIZES = {
 }
 
 
-@pytest.fixture(scope="module", params=["marian", "m2m_100"])
-def theirs(request):
+@pytest.fixture(scope="module")
+def theirs():
     """A model of ``transformers``, trained a little so that its outputs vary and end."""
     torch.manual_seed(0)
-    if request.param == "marian":
-        model = MarianMTModel(MarianConfig(**SIZES, activation_function="swish"))
-        model.final_logits_bias.normal_()
-    else:
-        model = M2M100ForConditionalGeneration(M2M100Config(**SIZES))
+    model = M2M100ForConditionalGeneration(M2M100Config(**SIZES))
     for name, parameter in model.named_parameters():
         if parameter.ndim == 1:  # biases and norms too, else swapped ones would not show
             nn.init.normal_(parameter, mean=float("norm.weight" in name), std=0.1)
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
-    for step in range(STEPS):
+    for _ in range(120):
         source, _, mask = sources(64)
-        prefix = torch.tensor(PREFIXES[step % 2]).repeat(len(source), 1)
+        prefix = torch.tensor(PREFIX).repeat(len(source), 1)
         target = torch.cat([prefix, source], dim=1)  # copying
         labels = target[:, 1:].masked_fill(target[:, 1:] == PAD, -100)
         inputs = target[:, :-1].masked_fill(target[:, :-1] == PAD, EOS)
@@ -108,28 +98,6 @@ def generated(theirs, source, mask, **settings):
     return ids, scores
 
 
-def test_logits(pair):
-    theirs, ours = pair
-    source, lengths, mask = sources()
-    target = torch.randint(4, SIZE, (len(source), 7))
-    with torch.no_grad():
-        wanted = theirs(input_ids=source, attention_mask=mask, decoder_input_ids=target).logits
-        found = ours(source, lengths, target)
-    assert wanted.std() > 1  # otherwise near nothing would be near everything
-    torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.parametrize("prefix", PREFIXES)
-def test_greedy(pair, prefix):
-    theirs, ours = pair
-    source, lengths, mask = sources(24)
-    wanted, _ = generated(theirs, source, mask, prefix=prefix, num_beams=1, max_new_tokens=12)
-    decoding = Decoding(max_length_a=0, max_length_b=12)
-    found = decode(ours, source, lengths, decoding, prefix=prefix, eos_idx=EOS)
-    assert [row[0].ids for row in found] == wanted
-    assert len({len(ids) for ids in wanted}) > 1  # some end before the limit
-
-
 @pytest.mark.parametrize(
     ("theirs_stop", "ours_stop"), [(False, "heuristic"), (True, "first"), ("never", "never")]
 )
@@ -141,7 +109,7 @@ def test_beam(pair, theirs_stop, ours_stop, length_penalty):
         theirs,
         source,
         mask,
-        prefix=[EOS, LANGUAGE],
+        prefix=PREFIX,
         num_beams=4,
         num_return_sequences=3,
         max_new_tokens=12,
@@ -156,7 +124,7 @@ def test_beam(pair, theirs_stop, ours_stop, length_penalty):
         max_length_a=0,
         max_length_b=12,
     )
-    found = decode(ours, source, lengths, decoding, prefix=[EOS, LANGUAGE], eos_idx=EOS)
+    found = decode(ours, source, lengths, decoding, prefix=PREFIX, eos_idx=EOS)
     assert [h.ids for row in found for h in row] == wanted
     found_scores = torch.tensor([h.score for row in found for h in row])
     torch.testing.assert_close(found_scores, torch.tensor(scores), rtol=1e-4, atol=1e-5)
@@ -181,16 +149,14 @@ def test_beam(pair, theirs_stop, ours_stop, length_penalty):
 def test_changed_scores(pair, num_beams, theirs_settings, ours_settings):
     theirs, ours = pair
     source, lengths, mask = sources(24)
-    settings = {"prefix": [EOS, LANGUAGE], "num_beams": num_beams, "max_new_tokens": 12}
+    settings = {"prefix": PREFIX, "num_beams": num_beams, "max_new_tokens": 12}
     plain, _ = generated(theirs, source, mask, **settings)
     commonest = int(torch.tensor([token for row in plain for token in row]).mode().values)
     if "suppress_tokens" in theirs_settings:
         theirs_settings = {"suppress_tokens": [commonest]}
     wanted, scores = generated(theirs, source, mask, **settings, **theirs_settings)
     decoding = Decoding(beam_size=num_beams, max_length_a=0, max_length_b=12, **ours_settings)
-    found = decode(
-        ours, source, lengths, decoding, prefix=[EOS, LANGUAGE], eos_idx=EOS, unk_idx=commonest
-    )
+    found = decode(ours, source, lengths, decoding, prefix=PREFIX, eos_idx=EOS, unk_idx=commonest)
     assert [row[0].ids for row in found] == wanted
     assert wanted != plain  # the setting matters
     if num_beams > 1:

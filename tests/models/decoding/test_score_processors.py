@@ -49,9 +49,9 @@ def test_scores_change_as_those_of_transformers(scores, length, ours, theirs):
     torch.testing.assert_close(changed(scores, ids, **ours), wanted, rtol=0, atol=0)
 
 
-@pytest.mark.parametrize("temperature", [0.3, 1.0, 2.5])
-@pytest.mark.parametrize("top_k", [0, 1, 4, 11, 50])
-@pytest.mark.parametrize("top_p", [1e-6, 0.5, 0.95, 1.0])
+@pytest.mark.parametrize("temperature", [0.3, 2.5])
+@pytest.mark.parametrize("top_k", [0, 1, 4, 50])
+@pytest.mark.parametrize("top_p", [1e-6, 0.5, 1.0])
 def test_a_draw_is_from_the_distribution_of_transformers(scores, temperature, top_k, top_p):
     decoding = Decoding(sample=True, temperature=temperature, top_k=top_k, top_p=top_p)
     left, tokens = likely(scores, decoding)
@@ -112,6 +112,5 @@ def test_settings_change_scores_in_the_order_of_transformers(scores):
     assert not made.only_ban
     assert Scores(Decoding(min_length=2, no_repeat_ngram=1), eos_idx=4).only_ban
     assert not Scores(Decoding(), eos_idx=4).change(0)
-    with pytest.raises(UserError) as error:
+    with pytest.raises(UserError, match="unknown_penalty needs unk_idx"):
         Scores(Decoding(unknown_penalty=0.5), eos_idx=4)
-    assert str(error.value) == "decoding.unknown_penalty needs unk_idx, the unknown token's id."

@@ -4,7 +4,6 @@ import pytest
 import torch
 from torch import nn
 
-from textmill.errors import UserError
 from textmill.models.embedding_losses import CoSent, CosineSimilarity, MultipleNegativesRanking
 
 losses = pytest.importorskip("sentence_transformers.sentence_transformer.losses")
@@ -109,9 +108,3 @@ def test_under_autocast_the_loss_is_of_whole_precision():
         half = MultipleNegativesRanking.Config().build()(made, names(2))[0]
     assert half.dtype == torch.float32
     torch.testing.assert_close(half, exact)
-
-
-def test_a_scale_that_is_none_is_refused():
-    for kind in (MultipleNegativesRanking, CoSent):
-        with pytest.raises(UserError, match=r"task.loss.scale must be positive, but is 0"):
-            kind.Config(scale=0.0)

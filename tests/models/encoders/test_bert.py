@@ -14,8 +14,8 @@ from textmill.models.encoders.bert import BertModel, is_bert
 from textmill.models.encoders.pretrained import PretrainedEncoder, Reads
 from textmill.models.layers.linear import LinearLayer
 from textmill.models.lora import Lora, add_adapters, merged
-from textmill.training.blocks import blocks_of, checkpointed
-from textmill.training.layer_rates import freeze, rate_factors
+from textmill.training.blocks import blocks_of
+from textmill.training.layer_rates import rate_factors
 
 FAMILIES = {
     "bert": {},
@@ -141,15 +141,6 @@ def test_a_file_of_the_whole_model_is_read(kind: str, tmp_path: Path) -> None:
         torch.testing.assert_close(own.model.state_dict()[name][: len(value)], value)
 
 
-def test_dropout_is_drawn_in_training_only() -> None:
-    own, _ = made("bert", dropout=0.3)
-    inputs = given("texts", 0)
-    own.train()
-    assert not torch.equal(read(own, inputs), read(own, inputs))
-    own.eval()
-    assert torch.equal(read(own, inputs), read(own, inputs))
-
-
 def test_it_runs_in_half_precision(family: str) -> None:
     own, _ = made(family, dropout=0.1)
     inputs = given("texts", own.vocab_info.pad_idx)
@@ -159,18 +150,6 @@ def test_it_runs_in_half_precision(family: str) -> None:
         read(own.train(), inputs).float().square().sum().backward()
     assert (found - expected).abs().mean() < 0.05
     assert all(torch.isfinite(p.grad).all() for p in own.parameters() if p.grad is not None)
-
-
-def test_layers_computed_again_have_the_same_gradients() -> None:
-    own, _ = made("bert", dropout=0.3)
-    inputs, found = given("texts", 0), []
-    own.train()
-    for use in (False, True):
-        torch.manual_seed(3)
-        with checkpointed(own, use=use):
-            loss = read(own, inputs).square().sum()
-        found.append([loss, *torch.autograd.grad(loss, list(own.parameters()), allow_unused=True)])
-    assert all(torch.equal(one, two) for one, two in zip(*found, strict=True))
 
 
 @pytest.mark.parametrize("targets", [(), ("query", "output.dense")])
@@ -192,15 +171,6 @@ def test_adapters_are_those_of_transformers_modules(targets: tuple[str, ...]) ->
     for encoder in (own, whole):
         torch.testing.assert_close(read(encoder, inputs), wanted, atol=1e-5, rtol=1e-5)
     assert type(whole.model.encoder["layer"][0].attention.self.query) is LinearLayer
-
-
-def test_what_is_frozen_gets_no_gradient() -> None:
-    own, _ = made("bert")
-    freeze(own, ["model.embeddings.*", "model.encoder.layer.0.*", "*.key.*"])
-    read(own, given("texts", 0)).square().sum().backward()
-    learns = {name for name, p in own.named_parameters() if p.grad is not None}
-    assert learns == {n for n, p in own.named_parameters() if p.requires_grad}
-    assert all(n.startswith("model.encoder.layer.1.") and ".key." not in n for n in learns)
 
 
 def test_it_needs_no_transformers(monkeypatch: pytest.MonkeyPatch) -> None:

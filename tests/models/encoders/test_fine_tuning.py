@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tests.pretrained_checkpoints import ENCODERS, save_encoder
+from tests.pretrained_checkpoints import save_encoder
 from textmill.models.classifier import Classifier
 from textmill.models.encoders.pretrained import PretrainedEncoder
 from textmill.models.lora import Lora
@@ -17,7 +17,7 @@ from textmill.training.precision import Numbers, autocast
 
 LENGTHS = torch.tensor([30, 20, 3, 30])
 WITH = {"all": None, "adapters": Lora(rank=2, dropout=0.1)}
-LAYERS = [*((family, None) for family in ENCODERS), ("bert", "transformers")]
+LAYERS = [("bert", None), ("bert", "transformers"), ("modernbert", None)]
 """Families, and whose layers compute them."""
 
 

@@ -11,7 +11,6 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 
-from tests.pretrained_checkpoints import changed
 from textmill.errors import UserError
 from textmill.models.causal_transformer import CausalTransformer
 from textmill.models.decoders.pretrained_transformer import (
@@ -133,7 +132,7 @@ def test_logits_are_those_of_transformers(family: str, tmp_path: Path) -> None:
     torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", ["llama", "marian"])
 def test_gradients_are_those_of_transformers(family: str, tmp_path: Path) -> None:
     model = save(tmp_path, family)
     module = made(tmp_path, tokenizer_of(model))
@@ -208,12 +207,6 @@ def test_what_a_checkpoint_bans_is_never_answered(rows: int, tmp_path: Path) -> 
     assert "banned" not in "".join(module.state_dict())
 
 
-def test_a_banned_id_that_is_none_is_refused() -> None:
-    info = SimpleNamespace(size=SIZE, pad_idx=0)
-    with pytest.raises(UserError, match=r"model\.banned has 30, but ids are from 0 to 29"):
-        Transformer.Config(banned=(3, SIZE)).build(tokenizer=SimpleNamespace(vocab_info=info))
-
-
 def test_a_mark_that_no_text_has_gets_no_score(tmp_path: Path) -> None:
     model = save(tmp_path, "gpt2")
     tokenizer = tokenizer_of(model)
@@ -228,12 +221,6 @@ def test_ids_without_a_row_are_never_the_best(family: str, tmp_path: Path) -> No
     wanted, found = logits(model, module)
     torch.testing.assert_close(found[..., :SIZE], wanted, rtol=1e-5, atol=1e-5)
     assert (found.argmax(-1) < SIZE).all()
-
-
-def test_rows_without_an_id_stay(tmp_path: Path) -> None:
-    model = save(tmp_path, "m2m_100")
-    wanted, found = logits(model, made(tmp_path, tokenizer_of(model, size=SIZE - 1)))
-    torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("family", ["gpt2", "llama", "m2m_100"])
@@ -253,14 +240,6 @@ def test_older_files_have_other_names(family: str, tmp_path: Path) -> None:
     torch.testing.assert_close(ours, wanted, rtol=0.02, atol=0.02)
 
 
-def test_dropout_may_be_another(tmp_path: Path) -> None:
-    model = save(tmp_path, "gpt2")
-    module = made(tmp_path, tokenizer_of(model), dropout=0.3, attention_dropout=0.0)
-    assert module.config.dropout == 0.3
-    assert module.config.attention_dropout == 0
-    assert made(tmp_path, tokenizer_of(model)).config.attention_dropout == 0.1
-
-
 def test_the_size_of_nllb_is_the_published_one() -> None:
     wanted = dataclasses.replace(NLLB_600M, vocabulary_size=None)
     assert own_config(PUBLISHED["nllb-200"], "nllb-200") == wanted
@@ -269,30 +248,6 @@ def test_the_size_of_nllb_is_the_published_one() -> None:
             tokenizer=SimpleNamespace(vocab_info=SimpleNamespace(size=256_206, pad_idx=1))
         )
     assert round(sum(each.numel() for each in model.parameters()) / 1e6) == 615  # its model card
-
-
-def test_the_published_marian() -> None:
-    config = own_config(PUBLISHED["opus-mt-en-de"], "opus-mt-en-de")
-    assert isinstance(config, Transformer.Config)
-    sizes = config.dim, config.num_encoder_layers, config.num_heads, config.ffn_dim
-    assert sizes == (512, 6, 8, 2048)
-    assert (config.activation, config.norm_order, config.output_bias) == ("silu", "post", True)
-
-
-def test_the_published_gpt2() -> None:
-    config = own_config(PUBLISHED["gpt2"], "gpt2")
-    assert isinstance(config, CausalTransformer.Config)
-    assert (config.dim, config.ffn_dim, config.max_length, config.tie) == (768, 3072, 1024, True)
-
-
-def test_the_sizes_are_in_the_settings_that_a_run_keeps(tmp_path: Path) -> None:
-    model = save(tmp_path, "marian")
-    module = made(tmp_path, tokenizer_of(model))
-    again = Transformer.Config.from_dict(module.config.to_dict()).build(
-        tokenizer=tokenizer_of(model)
-    )
-    assert again.pretrained is None
-    again.load_state_dict(module.state_dict())
 
 
 @pytest.mark.parametrize(
@@ -317,28 +272,11 @@ def test_what_own_layers_do_not_have_is_refused(
         own_config({**FAMILIES[family], **settings, "model_type": family}, "DIR")
 
 
-def test_other_architectures_are_refused(tmp_path: Path) -> None:
-    model = save(tmp_path, "marian")
-    changed(tmp_path, "config.json", model_type="bart")
-    with pytest.raises(
-        UserError, match="is a bart, which textmill's own layers are not: blenderbot, "
-    ):
-        made(tmp_path, tokenizer_of(model))
-
-
 def test_another_tokenizer_is_refused(tmp_path: Path) -> None:
     save(tmp_path, "marian")
     info = SimpleNamespace(size=SIZE, pad_idx=0, eos_idx=EOS)
     with pytest.raises(UserError, match=r"padding is 0, but .* is 29: .*tokenizer.type=pretrained"):
         made(tmp_path, SimpleNamespace(vocab_info=info))
-
-
-def test_pickled_weights_are_refused(tmp_path: Path) -> None:
-    model = save(tmp_path, "gpt2")
-    (tmp_path / "model.safetensors").unlink()
-    (tmp_path / "pytorch_model.bin").write_bytes(b"a pickle")
-    with pytest.raises(UserError, match="textmill reads no pickled weights"):
-        made(tmp_path, tokenizer_of(model))
 
 
 @pytest.mark.parametrize(

@@ -29,19 +29,6 @@ def test_each_of_the_four_features_of_a_draw_is_dropped_as_often() -> None:
     assert covariance.abs().max() < 5 * 0.21 / 100_000**0.5
 
 
-@pytest.mark.parametrize("shape", [(), (1,), (3,), (5, 7), (2, 3, 4)])
-def test_any_number_of_elements(shape: tuple[int, ...]) -> None:
-    assert keep_mask(torch.empty(shape), 0.5).shape == shape
-
-
-def test_the_same_seed_gives_the_same_mask() -> None:
-    masks = []
-    for _ in range(2):
-        torch.manual_seed(7)
-        masks.append(keep_mask(torch.empty(33), 0.5))
-    assert torch.equal(*masks)
-
-
 @pytest.fixture(params=[True, False])
 def _own_or_torchs_masks(request: pytest.FixtureRequest) -> Iterator[None]:
     with fast.using(Fast(dropout_masks=request.param)):
@@ -81,10 +68,6 @@ def test_evaluation_and_probability_zero_change_nothing() -> None:
     assert Dropout(0.5).eval()(x) is x
     assert Dropout(0.0)(x) is x
     assert torch.equal(Dropout(0.5).eval().add_to(x, x), x + x)
-
-
-def test_probability_one_leaves_nothing() -> None:
-    assert not Dropout(1.0)(torch.ones(8)).any()
 
 
 def test_narrow_types_keep_their_type_and_scale() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from textmill.errors import UserError
-from textmill.serving.token import read_token
+from textmill.serving.server import read_token
 
 
 @pytest.fixture

@@ -62,8 +62,7 @@ def run(args: argparse.Namespace) -> int:
         if importlib.util.find_spec(package) is None:
             raise MissingExtraError(package, extra="serve", what="textmill serve")
     from textmill.serving.app import Service
-    from textmill.serving.server import bound, serve
-    from textmill.serving.token import read_token
+    from textmill.serving.server import bound, read_token, serve
 
     log_to_stderr()
     if args.run is None and args.pipeline is None:

@@ -3,4 +3,4 @@
 ``textmill export RUN --format ctranslate2`` writes what :func:`load` reads.
 """
 
-from textmill.exported.loading import load as load
+from textmill.exported.formats import load as load

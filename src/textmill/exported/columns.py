@@ -66,7 +66,6 @@ class ExportedColumns(ExportedPredictor):
     def _decoded(
         self, columns: Mapping[str, NDArray[Any]], lengths: Mapping[str, NDArray[Any]]
     ) -> list[Any]:
-        """The answers to a batch."""
         rows = len(next(iter(columns.values())))
         try:
             answers = self.text.decode(self.forward(self.graph, columns, lengths))
@@ -124,8 +123,6 @@ def load_columns(
         answers: What :func:`answers_of` gave.
         arrays: The file that :func:`save_arrays` wrote.
 
-    Raises:
-        ExportError: The settings are not of this textmill, or do not fit the text processor.
     """
     settings, numbers = answers.get("settings"), answers.get("numbers")
     kind = FORWARDS.get(str(answers.get("forward")))
@@ -162,7 +159,6 @@ def answers_of(text: ColumnsText, forward: Forward, *, refuses_long: bool) -> di
 
 
 def save_arrays(forward: Forward, path: Path) -> None:
-    """Writes the arrays of a forward, where it has any."""
     from safetensors.numpy import save
 
     held = {name: getattr(forward, name) for name in _fields(type(forward))}

@@ -112,9 +112,6 @@ class CTranslate2Texts:
         begin_idx: The id that texts begin with.
         threads: As of :class:`CTranslate2Graph`.
 
-    Raises:
-        ExportError: CTranslate2 cannot read the graph.
-        UserError: The device is not there.
     """
 
     def __init__(
@@ -230,9 +227,6 @@ class CTranslate2Graph:
         threads: Threads of a processor, each of which searches by itself; 0 is ``OMP_NUM_THREADS``,
             or else as many as the process has cores.
 
-    Raises:
-        ExportError: CTranslate2 cannot read the graph.
-        UserError: The device is not there.
     """
 
     def __init__(
@@ -299,13 +293,7 @@ class CTranslate2Graph:
     def _search(
         self, asked: Sequence["_Asked"], search: Search, parts: list[list[int]]
     ) -> dict[int, list[Found]]:
-        """Hypotheses by the numbers of their sources, where the search ended in time.
-
-        Args:
-            asked: What is searched.
-            search: How.
-            parts: Numbers of those searched together, the one of most ids first.
-        """
+        """Hypotheses by the numbers of their sources, where the search ended in time."""
         start = len(self.prefix) - 1
         patience = 1.0 if search.early_stopping == "first" else PATIENCE
         # All that a search ends with: by them it is known whether it ended in time. It counts what

@@ -1,4 +1,4 @@
-"""The formats an export can have: one entry of the registry each, and the packages it needs."""
+"""The formats an export can have, one entry of the registry each; loading one."""
 
 import importlib
 import importlib.util
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from textmill.errors import MissingExtraError, UserError
+from textmill.exported.manifest import MANIFEST, ExportError, is_export, read
 from textmill.exported.row_predictor import ExportedPredictor
 
 Format = Literal["ctranslate2", "huggingface", "onnx"]
@@ -35,14 +36,8 @@ class ExportFormat:
     ) -> ExportedPredictor:
         """Opens the graph and the text processor of a folder, whose manifest is not looked at.
 
-        Args:
-            folder: The export's.
-            facts: ``search`` and ``answers`` of the manifest.
-            device: As of :func:`textmill.exported.loading.load`.
-            threads: As of :func:`textmill.exported.loading.load`.
+        ``facts`` are ``search`` and ``answers`` of the manifest.
 
-        Raises:
-            ExportError: They cannot be used together.
         """
         module = importlib.import_module(f"textmill.exported.{self.name}")
         opened: ExportedPredictor = module.open_export(
@@ -56,8 +51,6 @@ class ExportFormat:
         Args:
             writes: Whether it is to be written, and not only asked.
 
-        Raises:
-            MissingExtraError: A package is missing; names the extra that brings it.
         """
         for package in self.writes if writes else self.reads:
             if importlib.util.find_spec(package) is None:
@@ -80,16 +73,6 @@ FORMATS: dict[str, ExportFormat] = {
 
 
 def format_of(name: str) -> ExportFormat:
-    """The format of a name.
-
-    Raises:
-        UserError: There is none.
-
-    Example:
-        >>> format_of("tflite")  # doctest: +ELLIPSIS
-        Traceback (most recent call last):
-        textmill.errors.UserError: There is no export format 'tflite'; wanted one of: ...
-    """
     if name == "pt2":
         raise UserError(
             "There is no export format 'pt2': such a file keeps examples of a graph's inputs as a "
@@ -158,3 +141,55 @@ class ExportSettings:
         if self.max_quality_loss != MAX_QUALITY_LOSS:
             words.append(f"--max-quality-loss {self.max_quality_loss}")
         return " ".join(words)
+
+
+def load(folder: str | Path, *, device: str = "auto", threads: int = 0) -> ExportedPredictor:
+    """Loads what ``textmill export`` wrote; torch is not needed.
+
+    Args:
+        folder: The folder.
+        device: ``auto``, ``cpu``, ``cuda`` or ``cuda:1``.
+        threads: Threads on a processor; 0 is as many as the graph's program thinks best.
+
+    Returns:
+        What answers strings, rows of columns and lists of them.
+
+    Raises:
+        UserError: There is no export, or no such device.
+        MissingExtraError: The package that runs the graph is not installed.
+        ExportError: The folder is damaged, or of another format.
+
+    Example:
+        >>> translator = load("runs/translation-demo/1f0c5a2b7d9e/export/ctranslate2")
+        ... # doctest: +SKIP
+        >>> print(translator("The cat sleeps."))  # doctest: +SKIP
+        Le chat dort.
+    """
+    path = Path(folder)
+    if not is_export(path):
+        raise UserError(
+            f"{path} is no export: it has no {MANIFEST}. Wanted a folder that textmill export "
+            "wrote."
+        )
+    manifest = read(path)
+    if manifest.graph == "huggingface":
+        raise UserError(
+            f"{path} is an export for transformers, which textmill does not run. Load it there: "
+            f"AutoTokenizer.from_pretrained({str(path)!r}), and the model alike."
+        )
+    form = FORMATS.get(manifest.graph)
+    if form is None:
+        known = ", ".join(name for name, each in FORMATS.items() if each.reads)
+        raise ExportError(
+            f"{path}: this textmill runs graphs of {known}, not {manifest.graph!r:.40}."
+        )
+    form.refuse_missing()
+    facts = {"search": manifest.search, "answers": manifest.answers}
+    try:
+        predictor = form.open(path, facts, device=device, threads=threads)
+    except ExportError as error:
+        text = str(error).removesuffix(".")
+        raise ExportError(f"{path / MANIFEST}: {text}.") from None
+    data = manifest.source.get("data")
+    predictor.data = data if isinstance(data, dict) else {}
+    return predictor

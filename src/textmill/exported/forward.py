@@ -22,26 +22,16 @@ WINDOWS = 64
 class ColumnGraph(Protocol):
     """What runs a graph."""
 
-    def run(self, arrays: Arrays, /) -> list[NDArray[Any]]:
-        """Its outputs, of arrays by the names of its inputs."""
-        ...
+    def run(self, arrays: Arrays, /) -> list[NDArray[Any]]: ...
 
 
 def graph_inputs(columns: Arrays, lengths: Arrays) -> dict[str, NDArray[Any]]:
-    """Columns and lengths by the names that a graph's inputs have.
-
-    >>> [*graph_inputs({"text": np.zeros((1, 2))}, {"text": np.array([2])})]
-    ['text', 'text.lengths']
-    """
+    """Columns and lengths by the names that a graph's inputs have."""
     return {**columns, **{f"{role}.lengths": each for role, each in lengths.items()}}
 
 
 class Forward(ABC):
-    """One batch through a graph. What a subclass holds are numbers, and arrays apart.
-
-    Raises:
-        ValueError: A number cannot be; says which.
-    """
+    """One batch through a graph. What a subclass holds are numbers, and arrays apart."""
 
     name: ClassVar[str]
     """What a manifest calls it."""
@@ -224,13 +214,7 @@ class WindowForward(Forward):
     def _answer(
         self, start: NDArray[Any], last: NDArray[Any], odds: float
     ) -> tuple[int, int, float, float]:
-        """First and last token of the best answer, its probability, and that of no answer.
-
-        Args:
-            start: Of each token, unnormalized. *Shape:* ``[L]``.
-            last: Likewise of the last one. *Shape:* ``[L]``.
-            odds: The log odds that there is none.
-        """
+        """First and last token of the best answer, its probability, and that of no answer."""
         none = -float(np.logaddexp(0, -odds))
         nothing = -1, -1, math.exp(none), math.exp(none)
         if not len(start):
@@ -247,11 +231,7 @@ class WindowForward(Forward):
 
 
 def _centred(begins: NDArray[np.int64], ends: NDArray[np.int64], length: int) -> NDArray[np.int64]:
-    """Of each place the part in which it is furthest from the edges; of equals, the first.
-
-    >>> _centred(np.array([0, 2]), np.array([4, 3]), 5).tolist()
-    [0, 0, 0, 1, 1]
-    """
+    """Of each place the part in which it is furthest from the edges; of equals, the first."""
     best, furthest = np.zeros(length, np.int64), np.full(length, -1)
     for part, (begin, size) in enumerate(zip(begins.tolist(), ends.tolist(), strict=True)):
         place = np.arange(size)
@@ -288,14 +268,6 @@ def decode_with_chances(
 
     Returns:
         Numbers of labels and their probabilities, anything at padding. *Shape:* ``[B, T]`` each.
-
-    Example:
-        >>> scores = np.array([[[0, 3], [2, 0]]], np.float32)
-        >>> numbers, chances = decode_with_chances(
-        ...     scores, np.ones((1, 2), np.bool_), np.zeros((4, 4), np.float32)
-        ... )
-        >>> numbers.tolist(), chances.astype(float).round(4).tolist()
-        ([[1, 0]], [[0.9526, 0.8808]])
     """
     size = scores.shape[2]
     parts = _Moves(moves[:size, :size], moves[size, :size], moves[:size, size + 1])

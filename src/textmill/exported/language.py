@@ -138,16 +138,13 @@ class ExportedMaskedModel(ExportedPredictor):
         *,
         lengths: NDArray[np.int64] | None = None,
     ) -> NDArray[np.float32]:
-        """Scores of the tokens at places of texts.
+        """Scores of the tokens at places of texts. *Shape:* ``[N, V]``.
 
         Args:
             ids: The texts. *Shape:* ``[B, T]``.
             rows: Of each place the number of its text. *Shape:* ``[N]``.
             places: *Shape:* ``[N]``.
-            lengths: Tokens of each text; None: as many as there are. *Shape:* ``[B]``.
-
-        Returns:
-            *Shape:* ``[N, V]``.
+            lengths: Tokens of each text; None: all. *Shape:* ``[B]``.
         """
         lengths = np.full(len(ids), ids.shape[1]) if lengths is None else lengths
         arrays = {"text": ids, "text.lengths": lengths, "rows": rows, "places": places}

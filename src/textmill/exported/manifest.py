@@ -83,22 +83,13 @@ def is_export(folder: Path) -> bool:
 
 
 def seal_folder(folder: Path, facts: Mapping[str, Any]) -> None:
-    """Lists every file below a folder in its ``export.json``.
-
-    Args:
-        folder: A folder without a manifest.
-        facts: All that the manifest says besides the files.
-    """
+    """Lists every file below a folder in its ``export.json``, with these facts."""
     manifest = ExportManifest(files=ExportManifest.entries(folder), **facts)
     write_file(folder / MANIFEST, manifest.to_bytes())
 
 
 def read(folder: Path) -> ExportManifest:
-    """Reads an export's manifest and checks every file that it lists; no other may be there.
-
-    Raises:
-        ExportError: Something is missing, changed or foreign; names the folder and the file.
-    """
+    """Reads an export's manifest and checks every file that it lists; no other may be there."""
     try:
         manifest = ExportManifest.read(folder)
         manifest.refuse_long_text()

@@ -33,9 +33,6 @@ class OnnxGraph:
             one.
         threads: Threads on a processor; 0 is as many as onnxruntime thinks best.
 
-    Raises:
-        ExportError: onnxruntime cannot read the graph.
-        UserError: The device is not there.
     """
 
     def __init__(self, path: Path, *, device: str = "auto", threads: int = 0) -> None:
@@ -60,8 +57,6 @@ class OnnxGraph:
         Args:
             arrays: By the names of its inputs; others are not looked at.
 
-        Raises:
-            ExportError: The graph does not take them.
         """
         try:
             given = {name: arrays[name] for name in self.inputs}
@@ -102,11 +97,6 @@ def open_export(
 
 
 def _providers(device: str, available: list[str]) -> list[Any]:
-    """What onnxruntime is to compute with.
-
-    >>> _providers("auto", ["CPUExecutionProvider"])
-    ['CPUExecutionProvider']
-    """
     name, _, index = device.partition(":")
     if name not in ("auto", "cpu", "cuda") or (index and not index.isdecimal()):
         raise UserError(f"onnxruntime runs on cpu or cuda; the device {device} is neither.")

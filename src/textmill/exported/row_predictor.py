@@ -36,12 +36,7 @@ TO_ROWS: dict[str, dict[str, str]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerOptions:
-    """What a request asks of its answers; None is as the model answers by itself.
-
-    Example:
-        >>> AnswerOptions(n_best=3).given
-        {'n_best': 3}
-    """
+    """What a request asks of its answers; None is as the model answers by itself."""
 
     n_best: int | None = None
     """Answers to a row, the best first: of a text that is generated, or for each mask."""
@@ -98,11 +93,7 @@ class RowPredictor(ABC):
         return found
 
     def with_options(self, options: AnswerOptions) -> "RowPredictor":
-        """What answers by the same model as a request asks.
-
-        Raises:
-            UserError: The model has no such options, or they cannot be.
-        """
+        """What answers by the same model as a request asks."""
         if options.given:
             raise UserError(
                 f"{' and '.join(options.given)}: for models that generate text (n_best, beam_size) "
@@ -150,11 +141,7 @@ class RowPredictor(ABC):
             raise DataError(f"{error}{hint}") from error
 
     def embedder(self) -> "RowPredictor":
-        """What answers texts with their vectors, by the same model.
-
-        Raises:
-            UserError: The model makes none.
-        """
+        """What answers texts with their vectors, by the same model."""
         raise UserError(
             f"{self!r} makes no vectors of texts. Name a run whose model has an encoder, or an "
             "export of a run that was trained to embed."
@@ -251,7 +238,6 @@ class RowPredictor(ABC):
         return [(dict(row), answer) for row, answer in zip(whole, answers, strict=True)]
 
     def _checked(self, rows: Sequence[str | Row | Sequence[str]]) -> list[tuple[Row, Any]]:
-        """As :meth:`answers_or_errors`; each row is looked at by itself first."""
         good: list[Row] = []
         results: list[tuple[Row, DataError | None]] = []
         for given in rows:
@@ -284,13 +270,7 @@ def row_chunks(
     size: int = 256,
     most: int = CHUNK_CHARACTERS,
 ) -> Iterator[list[T]]:
-    """Rows to answer together: as many as ``size``, or fewer that are long.
-
-    Args:
-        rows: As they come.
-        length: How many characters one has.
-        size: Rows, at most.
-        most: Characters after which no row is added.
+    """Rows to answer together: at most ``size``, and none is added after ``most`` characters.
 
     Example:
         >>> [len(chunk) for chunk in row_chunks(["a" * 600_000] * 3, len)]
@@ -316,12 +296,7 @@ def _refuse_nul(value: object, column: str) -> None:
 
 
 def characters(value: object) -> int:
-    """How long the text of a row is, in lists and columns, too.
-
-    Example:
-        >>> characters({"words": ["Ann", "fell"], "text": "Rome"})
-        11
-    """
+    """How long the text of a row is, in lists and columns, too."""
     if isinstance(value, Mapping | list | tuple):
         return sum(map(characters, value.values() if isinstance(value, Mapping) else value))
     return len(value) if isinstance(value, str | bytes) else 0
@@ -332,13 +307,6 @@ def as_mapping(given: Any) -> Mapping[str, Any] | None:
 
     A row is a mapping, a named tuple, or what has ``keys`` that are all strings: a row of sqlite3,
     or the pandas Series that is a row of a DataFrame.
-
-    Example:
-        >>> from collections import namedtuple
-        >>> as_mapping(namedtuple("Message", "text label")("Hi.", "ham"))
-        {'text': 'Hi.', 'label': 'ham'}
-        >>> as_mapping(["Hi."]) is as_mapping("Hi.") is None
-        True
     """
     if isinstance(given, Mapping):
         return given
@@ -358,14 +326,6 @@ def rows_in(given: Any) -> Iterable[Any]:
 
     A table is a DataFrame of pandas or polars, or a Table or RecordBatch of pyarrow. Each of its
     rows is a dict, made when it is asked for.
-
-    Raises:
-        DataError: It is one row or one text, has no order, or cannot be read row by row.
-
-    Example:
-        >>> import pyarrow
-        >>> list(rows_in(pyarrow.table({"text": ["Hi.", "Run!"], "n": [1, 2]})))
-        [{'text': 'Hi.', 'n': 1}, {'text': 'Run!', 'n': 2}]
     """
     kind = type(given).__name__
     if isinstance(given, str):
@@ -391,12 +351,6 @@ def columns_hint(given: Any, names: Sequence[str]) -> str:
     """What to write, as a sentence after a space, if one row seems to hold many.
 
     A mapping may hold the columns of a table, and a Series the texts of many rows.
-
-    Example:
-        >>> columns_hint({"text": ["Hi.", "Run!"]}, ["text"])
-        ' If these are columns of several rows, give a table: pyarrow.table(columns).'
-        >>> columns_hint({"text": "Hi."}, ["text"])
-        ''
     """
     if type(given).__name__ == "Series":
         return " Of a Series of texts make a list: list(texts)."

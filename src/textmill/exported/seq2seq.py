@@ -33,35 +33,15 @@ class Translated(Generated):
     """The other hypotheses of an n-best search, best first."""
 
 
-class ScoredIds(Protocol):
-    """What a search found: the ids and the score of :class:`Found`."""
-
-    @property
-    def ids(self) -> list[int]:
-        """As there."""
-        ...
-
-    @property
-    def score(self) -> float:
-        """As there."""
-        ...
-
-
-def translated(text: Seq2SeqText, found: Sequence[Sequence[ScoredIds]]) -> list[Translated]:
-    """An answer of each row's hypotheses, the best first."""
+def translated(text: Seq2SeqText, found: Sequence[Sequence[Any]]) -> list[Translated]:
+    """An answer of each row's hypotheses, which have ``ids`` and ``score``, the best first."""
     texts = iter(text.decode([one.ids for hypotheses in found for one in hypotheses]))
     answers = [[Generated(next(texts), one.score) for one in hypotheses] for hypotheses in found]
     return [Translated(best.text, best.score, tuple(others)) for best, *others in answers]
 
 
 def with_copied(answers: Sequence[Translated], rows: Rows, text: Seq2SeqText) -> list[Translated]:
-    """Answers with the unknown words of their sources in place of their own, in order.
-
-    Args:
-        answers: Generated.
-        rows: What each answers.
-        text: Of a tokenizer of words.
-    """
+    """Answers with the unknown words of their sources in place of their own, in order."""
     tokenizer = text.tokenizer
     assert isinstance(tokenizer, WordTokenizer), "others are refused"
     sources = [unknown_words(tokenizer, joined_text(row["source"])) for row in rows]
@@ -95,12 +75,7 @@ LARGEST_BEAM = 1_000
 
 @dataclass(frozen=True, kw_only=True)
 class Search:
-    """Settings of a search, as :class:`textmill.models.decoding.search_settings.Decoding` has them.
-
-    Example:
-        >>> Search(max_length=64).limit(9)
-        28
-    """
+    """Settings of a search, as ``Decoding`` of :mod:`textmill.models.decoding` has them."""
 
     beam_size: int = 1
     """Sequences followed at once; 1 is greedy search."""
@@ -124,11 +99,6 @@ class Search:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> "Search":
-        """Reads the fields as a manifest has them.
-
-        Raises:
-            ExportError: It holds something else.
-        """
         known = {field.name for field in fields(cls)}
         if set(values) != known:
             odd = ", ".join(sorted(set(values) ^ known, key=str))
@@ -163,12 +133,7 @@ T = TypeVar("T")
 def by_length(rows: Sequence[Sequence[Any]], answer: Callable[[list[int]], Sequence[T]]) -> list[T]:
     """Answers rows of one length together, at most :data:`ROWS`, so that nothing is padded.
 
-    Args:
-        rows: The rows.
-        answer: Gives an answer to each of the rows that it is given the numbers of.
-
-    Returns:
-        The answers, in the order of the rows.
+    ``answer`` is given the numbers of some rows; the answers are in the order of the rows.
 
     Example:
         >>> by_length(["ab", "c", "de"], lambda numbers: [numbers] * len(numbers))
@@ -248,16 +213,10 @@ class ExportedSeq2Seq(ExportedPredictor):
         return made
 
     def answers_of(self, found: Sequence[Sequence[Found]], rows: Sequence[Row]) -> list[Translated]:
-        """The answers to rows by what was found for each, the best first."""
         answers = translated(self.text, found)
         return with_copied(answers, rows, self.text) if self.copy_unknown else answers
 
     def encoded(self, rows: Sequence[Row]) -> list[list[int]]:
-        """Ids of the sources.
-
-        Raises:
-            DataError: One is longer than the model takes.
-        """
         encoded = self.text.encode(rows, with_targets=False)
         if len(encoded.over_length):
             row = int(encoded.over_length[0])
@@ -269,11 +228,6 @@ class ExportedSeq2Seq(ExportedPredictor):
         return [ids.tolist() for ids in encoded["source"]]
 
     def forced(self, rows: Sequence[Row]) -> Forced:
-        """Ids that the answers begin with.
-
-        Raises:
-            DataError: They are more than an answer may have.
-        """
         forced = prefix_ids(self.text, [prefix_of(row, self.answer_prefix) for row in rows])
         if forced is not None and (longest := max(map(len, forced))) >= self.search.max_length:
             raise DataError(
@@ -290,7 +244,7 @@ class ExportedSeq2Seq(ExportedPredictor):
             raise self._too_long()
 
     def _refuse(self, row: Row) -> None:
-        """Refuses a row that need not be encoded to know that it cannot be answered."""
+        # A text that is much too long need not be encoded to know it.
         source, limit = source_text(row), self.text.limits["source"]
         if limit is not None and len(source) > CHARACTERS_A_TOKEN * limit:
             raise self._too_long()

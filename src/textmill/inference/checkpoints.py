@@ -29,11 +29,7 @@ class Opened:
     text: TextProcessor
 
     def weights(self) -> Any:
-        """The model's state, read from verified bytes.
-
-        Raises:
-            CheckpointError: A byte differs from what was saved.
-        """
+        """The model's state, read from verified bytes."""
         try:
             return read_part(self.path, self.manifest, self.plain, MODEL)
         except CheckpointError as error:
@@ -61,10 +57,6 @@ def use_checkpoint(run: Path, name: str, use: Callable[[Opened], T]) -> T:
     Returns:
         What ``use`` gives.
 
-    Raises:
-        UserError: The folder is no run, or has no such checkpoint.
-        CheckpointError: The checkpoint is damaged, and of ``best`` and ``last`` every other one is;
-            or ``config.yaml`` is not as the run wrote it.
     """
     if not has_checkpoints(run):
         if (run / "run.json").is_file():
@@ -115,11 +107,7 @@ def _named(saved: SavedCheckpoints, name: str) -> Path:
 
 
 def open_checkpoint(path: Path) -> Opened:
-    """One checkpoint, or the modules that a run saved: its text processor is verified and read.
-
-    Raises:
-        CheckpointError: It is damaged.
-    """
+    """One checkpoint, or the modules that a run saved: its text processor is verified and read."""
     if path.is_symlink():
         raise CheckpointError(f"{path}: a symbolic link, not a checkpoint")
     try:

@@ -108,14 +108,7 @@ class NeedsCodeError(CodeNotAllowedError):
 def _needs_code(
     run: Path, part: str, kind: str | None = None, swap: str | None = None
 ) -> NeedsCodeError:
-    """What part is not the library's, and what to do.
-
-    Args:
-        run: The run folder.
-        part: The ingredient, or the dotted name of a setting.
-        kind: Its ``type`` there; None where it has none.
-        swap: The import path that the command line swapped in for it.
-    """
+    """What part is not the library's, and what to do."""
     top, script = read_yaml(run / "config.yaml").entries, run / "recipe.py"
     trust = "allow it: --allow-code on the command line, allow_code=True in Python."
     word = "" if kind is None else f"{kind:.80}"
@@ -230,9 +223,6 @@ def refuse_edited(run: Path, parts: Iterable[Any], *, wanted: bool) -> None:
         parts: The classes and functions that would be used.
         wanted: Whether the caller allows the run's own code.
 
-    Raises:
-        NeedsCodeError: The run keeps its code.
-        UserError: It does not, and its code is wanted.
     """
     names = _edited_names(run, parts)
     if names and (run / "recipe.py").is_file():
@@ -268,11 +258,7 @@ def _edited_names(run: Path, parts: Iterable[Any]) -> str:
 
 
 def predictor_of(task: Task, opened: Opened) -> Predictor:
-    """Puts a checkpoint's weights and text processor into a task.
-
-    Raises:
-        CheckpointError: They do not fit it.
-    """
+    """Puts a checkpoint's weights and text processor into a task."""
     weights = opened.weights()
     opened.refuse_misfit(task.module, weights)
     try:
@@ -322,8 +308,6 @@ def saved_plan(
         instead: For an ingredient, the one whose saved settings are taken.
         allow_code: Whether the modules that the file names may be imported.
 
-    Raises:
-        NeedsCodeError: One of them, or a part of one at any depth, is the recipe's own.
     """
     saved = saved_nodes(run, section)
     taken = {name: (instead or {}).get(name, name) for name in names}

@@ -42,9 +42,6 @@ class RunTokenizer(Component):
             Args:
                 xp: The run that it is for; None: none that could have it already.
 
-            Raises:
-                UserError: There is no run, or it has no tokenizer.
-                CheckpointError: It is damaged.
             """
             own = None if xp is None else _own_text(xp.folder)
             if own is not None and (kept := _tokenizer(own)) is not None:

@@ -82,7 +82,7 @@ def load_model(
     """
     folder = find_model(wanted, model)
     if is_export(folder):
-        from textmill.exported.loading import load as load_export
+        from textmill.exported.formats import load as load_export
 
         predictor: RowPredictor = load_export(folder, device=device)
     else:

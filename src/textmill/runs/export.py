@@ -30,7 +30,7 @@ class Exported:
     """An export that was written."""
 
     folder: Path
-    """Where it is; :func:`textmill.exported.loading.load` takes all but ``huggingface``."""
+    """Where it is; :func:`textmill.exported.formats.load` takes all but ``huggingface``."""
     comparison: Comparison
     """How it differs from the model."""
 

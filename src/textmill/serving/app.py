@@ -17,11 +17,10 @@ from typing_extensions import TypedDict
 
 from textmill.errors import UserError
 from textmill.exported.row_predictor import CHUNK_CHARACTERS, AnswerOptions, RowPredictor
-from textmill.serving.batcher import Batcher, Question
+from textmill.serving.batcher import Batcher, Question, Telemetry
 from textmill.serving.documents import PipelineRows
 from textmill.serving.limits import Limits, RefusedError
 from textmill.serving.questions import read_body, read_options, read_rows, request_schema
-from textmill.serving.telemetry import Telemetry
 from textmill.text.processors.embedding import Embedded
 
 OPEN = {"/", "/page.css", "/page.js", "/health", "/ready"}
@@ -137,7 +136,6 @@ class Service:
         return _json(answers[0] if alone else answers)
 
     async def file(self, request: Request) -> Response:
-        """Answers a file that a pipeline reads."""
         if self.files >= self.limits.files:
             text = f"{self.limits.files} files are read or wait, and no more may. Ask again later."
             again = {"Retry-After": str(self.batcher.wait())}
@@ -165,7 +163,6 @@ class Service:
     async def answers(
         self, rows: Sequence[Any], characters: int, options: AnswerOptions
     ) -> Sequence[Mapping[str, Any]]:
-        """The answers to rows, in time."""
         self.refuse_stopping()
         waiting = self.batcher.submit(rows, characters, options)
         loop = asyncio.get_running_loop()
@@ -181,33 +178,27 @@ class Service:
         self.batcher.leave(waiting, RefusedError(503, text, where="model", headers=again))
 
     def refuse_stopping(self) -> None:
-        """Refuses what comes when the server is about to end."""
         if self.stopping:
             raise RefusedError(
                 503, "The server is stopping.", where="server", headers={"Retry-After": "5"}
             )
 
     def count(self, path: str, status: int, seconds: float = 0.0) -> None:
-        """Counts an answer."""
         self.telemetry.answered(path if path in KNOWN else "other", status, seconds)
 
     async def health(self) -> dict[str, str]:
-        """Says that the program runs."""
         return {"status": "ok"}
 
     async def ready(self) -> dict[str, str]:
-        """Says whether questions are answered; 503 where not."""
         self.refuse_stopping()
         if problem := self.batcher.problem():
             raise RefusedError(503, f"Not ready: {problem}.", where="model")
         return {"status": "ready"}
 
     async def metrics(self) -> Response:
-        """Counters, as Prometheus reads them."""
         return Response(self.telemetry.text(), media_type=CONTENT_TYPE_LATEST)
 
     async def model(self) -> Response:
-        """What the model reads, whether it answers with vectors, and examples."""
         named = ("items", "characters", "body", "file")
         limits = {name: getattr(self.limits, name) for name in named}
         columns, vectors = list(self.predictor.columns), self.predictor.answer_class is Embedded

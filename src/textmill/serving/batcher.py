@@ -14,14 +14,63 @@ from dataclasses import dataclass
 from threading import Condition, Thread
 from typing import Any
 
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.process_collector import ProcessCollector
+
 from textmill.errors import DataError
 from textmill.exported.row_predictor import CHUNK_CHARACTERS, ITSELF, AnswerOptions, RowPredictor
 from textmill.serving.limits import Limits, RefusedError
-from textmill.serving.telemetry import Telemetry
 
 LOG = logging.getLogger("textmill")
+SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 FEW = 10
 """Rows that a refusal names, of many that are wrong."""
+
+
+class Telemetry:
+    """Counters of one server; each has a registry of its own."""
+
+    def __init__(self) -> None:
+        self._registry = registry = CollectorRegistry()
+        labels = ["path", "status"]
+        self._requests = Counter(
+            "textmill_requests", "Requests answered.", labels, registry=registry
+        )
+        self._counted: dict[tuple[str, int], Counter] = {}
+        self._seconds = Histogram(
+            "textmill_predict_seconds",
+            "Seconds from a question's head to its answer.",
+            buckets=SECONDS,
+            registry=registry,
+        )
+        self._rows = Counter("textmill_rows", "Rows that the model computed.", registry=registry)
+        self._batch_rows = Histogram(
+            "textmill_batch_rows", "Rows computed together.", buckets=ROWS, registry=registry
+        )
+        self._batch_seconds = Histogram(
+            "textmill_batch_seconds", "Seconds of a batch.", buckets=SECONDS, registry=registry
+        )
+        self.waiting = Gauge(
+            "textmill_waiting_rows", "Rows that wait for the model.", registry=registry
+        )
+        """Takes the function that knows."""
+        ProcessCollector(registry=registry)
+
+    def answered(self, path: str, status: int, seconds: float) -> None:
+        if (path, status) not in self._counted:  # to find a counter takes as long as a refusal
+            self._counted[path, status] = self._requests.labels(path, str(status))
+        self._counted[path, status].inc()
+        if path == "/predict" and status == 200:
+            self._seconds.observe(seconds)
+
+    def computed(self, rows: int, seconds: float) -> None:
+        self._rows.inc(rows)
+        self._batch_rows.observe(rows)
+        self._batch_seconds.observe(seconds)
+
+    def text(self) -> bytes:
+        return generate_latest(self._registry)
 
 
 @dataclass(eq=False)
@@ -65,11 +114,9 @@ class Batcher:
     # -- on the event loop
 
     def full(self) -> bool:
-        """Whether as many rows wait as may."""
         return self._rows >= self.limits.queue
 
     def refusal(self) -> RefusedError:
-        """What a question hears that finds a full queue."""
         return RefusedError(
             503,
             f"{self.limits.queue} rows wait for the model, and no more may. Ask again later.",
@@ -78,11 +125,6 @@ class Batcher:
         )
 
     def submit(self, rows: Sequence[Any], characters: int, options: AnswerOptions) -> Question:
-        """Queues rows.
-
-        Raises:
-            RefusedError: As many rows wait as may.
-        """
         if self.full():
             raise self.refusal()
         question = Question(rows, characters, get_running_loop().create_future(), options)
@@ -153,7 +195,6 @@ class Batcher:
                 loop.call_soon_threadsafe(self._settle_all, batch, found)
 
     def _take(self) -> list[Question]:
-        """The next batch; empty when the batcher is closed."""
         batch: list[Question] = []
         rows = characters = 0
         with self._changed:
@@ -181,7 +222,6 @@ class Batcher:
         return full or len(self._waiting) >= self._wanted or not self._open
 
     def _answers(self, batch: Sequence[Question]) -> list[list[Mapping[str, Any]] | Exception]:
-        """Answers to each question, or what is wrong with it."""
         try:
             predictor = self.predictor.with_options(batch[0].options)
             rows = [predictor.row(row) for question in batch for row in question.rows]

@@ -1,10 +1,10 @@
 """Pipelines as a server asks them: texts, and files whose bytes are the body of a request."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from io import BytesIO
 from types import GenericAlias
-from typing import Any, BinaryIO, Protocol
+from typing import Any
 
 from typing_extensions import TypedDict, override
 
@@ -18,50 +18,15 @@ MOST = 10_000
 """Results of a file: some 50 MB of references, that are held until all are there."""
 
 
-class ServedResult(Protocol):
-    """What a pipeline finds in a text."""
-
-    @property
-    def error(self) -> str | None:
-        """Why the text could not be answered."""
-
-    def row(self) -> Mapping[str, Any]:
-        """The result as plain data."""
-
-
-class ServedPipeline(Protocol):
-    """What a server needs of a pipeline; those of ``textmill.pipelines`` have it."""
-
-    @property
-    def name(self) -> str:
-        """What it is called."""
-
-    @property
-    def extensions(self) -> tuple[str, ...]:
-        """Of the files that it reads."""
-
-    @property
-    def result_class(self) -> type[ServedResult]:
-        """What it answers with."""
-
-    def predict(self, given: Sequence[str], type: Any = None) -> Sequence[ServedResult]:
-        """A result for each text, in order."""
-
-    def read(
-        self, stream: BinaryIO, name: str, *, seconds: float | None = None
-    ) -> Iterator[ServedResult]:
-        """The results for a file, one after the other; what kind it is, its content says."""
-
-
 class PipelineRows(RowPredictor):
     """A pipeline in place of a model: a row is a text, or a file; its answer a list of results.
 
     Args:
-        pipeline: What answers.
+        pipeline: What answers, a ``Pipeline`` of ``textmill.pipelines``.
         seconds: How long a file may be read; its sender waits no longer, either.
     """
 
-    def __init__(self, pipeline: ServedPipeline, seconds: float) -> None:
+    def __init__(self, pipeline: Any, seconds: float) -> None:
         super().__init__((TEXT,))
         self.pipeline, self.seconds = pipeline, seconds
 
@@ -83,25 +48,21 @@ class PipelineRows(RowPredictor):
         return row
 
     @override
-    def answers(self, rows: Sequence[Row]) -> list[list[ServedResult]]:
-        """The results for each row; texts are answered together.
-
-        Raises:
-            DataError: A text cannot be answered, or a file cannot be read.
-        """
+    def answers(self, rows: Sequence[Row]) -> list[list[Any]]:
+        """The results for each row; texts are answered together."""
         texts = [row[TEXT] for row in rows if TEXT in row]
         results = iter(self._of_texts(texts) if texts else ())
         return [[next(results)] if TEXT in row else self._of_file(row[FILE]) for row in rows]
 
-    def _of_texts(self, texts: Sequence[str]) -> Sequence[ServedResult]:
-        results = self.pipeline.predict(texts, type="str")
+    def _of_texts(self, texts: Sequence[str]) -> Sequence[Any]:
+        results: Sequence[Any] = self.pipeline.predict(texts, type="str")
         for result in results:
             if result.error is not None:
                 raise DataError(result.error)
         return results
 
-    def _of_file(self, content: bytes) -> list[ServedResult]:
-        end, found = time.monotonic() + self.seconds, list[ServedResult]()
+    def _of_file(self, content: bytes) -> list[Any]:
+        end, found = time.monotonic() + self.seconds, list[Any]()
         for result in self.pipeline.read(BytesIO(content), "the file", seconds=self.seconds):
             found.append(result)
             if len(found) > MOST:
@@ -120,5 +81,5 @@ class PipelineRows(RowPredictor):
             self._of_texts([row[TEXT]])
 
     @override
-    def answer_row(self, answer: Sequence[ServedResult]) -> Mapping[str, Any]:
+    def answer_row(self, answer: Sequence[Any]) -> Mapping[str, Any]:
         return {"results": [result.row() for result in answer]}

@@ -11,13 +11,7 @@ from textmill.errors import UserError
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What a server takes at most; each has an option of ``textmill serve`` of the same name.
-
-    Example:
-        >>> Limits(items=0)
-        Traceback (most recent call last):
-        textmill.errors.UserError: --items is a number above 0; found 0.
-    """
+    """What a server takes at most; each has an option of ``textmill serve`` of the same name."""
 
     body: int = field(default=1 << 20, metadata={"help": "bytes of a request's body"})
     """Bytes of a request's body; more is answered 413, and not read."""

@@ -14,12 +14,7 @@ from textmill.serving.limits import Limits, RefusedError
 
 
 async def read_body(request: HttpRequest, most: int) -> bytes:
-    """The whole body, of so many bytes at most.
-
-    Raises:
-        RefusedError: It is too long (of a length that is announced nothing is read), or the sender
-            has left.
-    """
+    """The whole body, of so many bytes at most."""
     announced = request.headers.get("content-length", "0")
     if int(announced) > most:
         raise _too_long(f"{int(announced):,}", most)
@@ -40,11 +35,7 @@ def _too_long(found: str, most: int) -> RefusedError:
 
 
 def read_options(asked: QueryParams, limits: Limits) -> AnswerOptions:
-    """What the query of a request asks of its answers, as ``?n_best=3``.
-
-    Raises:
-        RefusedError: It has another name, or what is no number up to ``limits.beam``.
-    """
+    """What the query of a request asks of its answers, as ``?n_best=3``."""
     names = [each.name for each in fields(AnswerOptions)]
     for name, value in asked.items():
         if name not in names:
@@ -57,15 +48,7 @@ def read_options(asked: QueryParams, limits: Limits) -> AnswerOptions:
 
 
 def read_rows(body: bytes, columns: Sequence[str], limits: Limits) -> tuple[list[Any], int, bool]:
-    """The rows of a body, the characters of their texts, and whether it is one row alone.
-
-    Raises:
-        RefusedError: It is no JSON, no row and no list of rows, or over a limit; says where.
-
-    Example:
-        >>> read_rows(b'["wake me", {"text": "play it"}]', ["text"], Limits())
-        (['wake me', {'text': 'play it'}], 14, False)
-    """
+    """The rows of a body, the characters of their texts, and whether it is one row alone."""
     try:
         given = from_json(body, allow_inf_nan=False)
     except ValueError as error:
@@ -94,11 +77,7 @@ def read_rows(body: bytes, columns: Sequence[str], limits: Limits) -> tuple[list
 
 
 def measured(value: Any, where: str) -> int:
-    """The characters of a cell: a string, a number, or a list of such.
-
-    Raises:
-        RefusedError: It is none of these.
-    """
+    """The characters of a cell: a string, a number, or a list of such."""
     if isinstance(value, str):
         return len(value)
     if isinstance(value, list):
@@ -116,15 +95,7 @@ def request_schema(
 ) -> dict[str, Any]:
     """The JSON schema of a body: one row, or a list of rows.
 
-    Args:
-        columns: What each row must have.
-        limits: What a request may be.
-        optional: What it may have.
-        lists: Whether a column may be a list of words, or a number, too.
-
-    Example:
-        >>> request_schema(["text1", "text2"], Limits())["anyOf"][0]["required"]
-        ['text1', 'text2']
+    ``lists``: whether a column may be a list of words, or a number, too.
     """
     text = {"type": "string", "maxLength": limits.characters}
     parts = {"anyOf": [text, {"type": "number"}]}

@@ -5,25 +5,27 @@ import contextlib
 import errno
 import gc
 import os
+import re
 import signal
 import socket
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import uvicorn
 from typing_extensions import override
 
 from textmill.errors import UserError
+from textmill.runtime.files import opened
 from textmill.serving.app import Service, make_app
 
 BACKLOG = 2048
+LONGEST, SHORTEST = 4096, 16
+TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")
+"""What a header can carry (RFC 6750)."""
 
 
 def bound(host: str, port: int) -> socket.socket:
-    """A socket that listens; who connects before the model is there waits for it.
-
-    Raises:
-        UserError: The address cannot be had.
-    """
+    """A socket that listens; who connects before the model is there waits for it."""
     try:
         if port not in range(1 << 16):
             raise OSError(errno.ERANGE, "a port is a number up to 65535")
@@ -105,3 +107,26 @@ class _Server(uvicorn.Server):
         while self._service.batcher.admitted:
             await asyncio.sleep(0.02)
         self.should_exit = True
+
+
+def read_token(path: Path) -> str:
+    """The token in a file: its only line."""
+    how = 'Make one: python -c "import secrets; print(secrets.token_urlsafe())"'
+
+    def refuse(reason: str) -> UserError:
+        return UserError(f"The token's file cannot be used: {reason}. {how}")
+
+    with opened(path, refuse, name=str(path), links=True) as (file, _):
+        mode = os.fstat(file.fileno()).st_mode
+        if mode & 0o077:
+            raise UserError(
+                f"{path} is not only yours to read (its mode is {mode & 0o777:o}). "
+                f"Make it so: chmod 600 {path}"
+            )
+        text = file.read(LONGEST + 1).decode("utf-8", errors="replace").strip()
+    if not TOKEN.fullmatch(text) or not SHORTEST <= len(text) <= LONGEST:
+        raise refuse(
+            f"{path}: wanted one line of {SHORTEST} letters and digits or more; "
+            f"found {len(text):,} characters"
+        )
+    return text

@@ -47,17 +47,7 @@ class Comparison:
     """Of a quantized export what was measured; its numbers may differ by anything finite."""
 
     def check(self) -> None:
-        """Refuses an export that differs by more than is allowed.
-
-        Raises:
-            ExportError: With both numbers, what is allowed, and the row.
-
-        Example:
-            >>> Comparison(rows=40, where="valid_data", same=38, largest=2e-6).check()
-            >>> Comparison(rows=40, where="valid_data", same=37, largest=2e-6).check()
-            Traceback (most recent call last):
-            textmill.exported.manifest.ExportError: The export differs from the model on 40 rows ...
-        """
+        """Refuses an export that differs by more than is allowed."""
         if self.quality is not None and math.isfinite(self.largest):
             self.quality.check()
             return
@@ -75,12 +65,6 @@ class Comparison:
 
     @property
     def sentence(self) -> str:
-        """What was compared and found, for a person.
-
-        Example:
-            >>> Comparison(rows=40, where="valid_data", same=38, largest=2e-6).sentence[:59]
-            'Compared on 40 rows of valid_data: 38 answers are the same,'
-        """
         compared = (
             f"Compared on {self.rows:,} rows of {self.where}: {self.same:,} {self.things}, "
             f"{self.numbers} differ by at most {self.largest:.1g}."
@@ -115,8 +99,8 @@ def compare(
         rows: At least one row.
         apart: Of each row whether the answers are the same, and how far their numbers are apart.
         numbers: What the numbers are, and most by which they may differ.
-        things: As :attr:`Comparison.things`.
-        note: As :attr:`Comparison.note`.
+        things: What is the same, in words.
+        note: What else a person should know.
     """
     same, largest, worst, other = 0, 0.0, -1, -1
     for number, (is_same, distance) in enumerate(apart):
@@ -148,12 +132,7 @@ def shown(row: Row) -> str:
 
 
 def difference(wanted: Any, found: Any) -> float | None:
-    """How far numbers of two answers are apart; None: the answers differ in something else.
-
-    >>> difference({"label": "a", "score": 0.5}, {"label": "a", "score": 0.25})
-    0.25
-    >>> difference({"label": "a"}, {"label": "b"})
-    """
+    """How far numbers of two answers are apart; None: the answers differ in something else."""
     if isinstance(wanted, float) and isinstance(found, float):
         apart = abs(wanted - found) / max(1.0, abs(wanted))
         return apart if math.isfinite(apart) else math.inf

@@ -154,12 +154,7 @@ def log_probability(
 
 
 def refusals(module: nn.Module) -> list[str]:
-    """What of a module CTranslate2 cannot compute, a line each; empty where it can all.
-
-    Example:
-        >>> refusals(nn.Linear(1, 1))
-        ['the model is a Linear; CTranslate2 runs the Transformer and pretrained models']
-    """
+    """What of a module CTranslate2 cannot compute, a line each; empty where it can all."""
     if isinstance(module, PretrainedLanguageModel | PretrainedSeq2Seq):
         try:
             _pretrained_spec(module)
@@ -187,13 +182,7 @@ def kind_of(config: Any) -> str:
 def write_graph(
     task: Seq2Seq | LanguageModeling, folder: Path, quantization: str | None = None
 ) -> None:
-    """Writes ``model.bin``, ``config.json`` and the vocabularies.
-
-    Args:
-        task: The task; :func:`refusals` finds nothing in its module.
-        folder: Where to.
-        quantization: Type of the matrices as CTranslate2 calls it, as ``int8``; None: as they are.
-    """
+    """Writes ``model.bin``, ``config.json`` and the vocabularies; ``quantization`` may be int8."""
     module: Any = task.module
     vocab: VocabInfo = task.text.tokenizer.vocab_info
     with torch.no_grad():
@@ -253,7 +242,6 @@ def _seq2seq_spec(module: Transformer | PretrainedSeq2Seq, vocab: VocabInfo, sta
 
 
 def _causal_spec(module: CausalTransformer, vocab: VocabInfo) -> Any:
-    """A language model, whose texts begin with the mark of an end."""
     from ctranslate2.specs.transformer_spec import (
         TransformerDecoderModelSpec,
         TransformerDecoderSpec,
@@ -281,7 +269,6 @@ def _causal_spec(module: CausalTransformer, vocab: VocabInfo) -> Any:
 
 
 def _shared(config: Any, front: Embedding) -> dict[str, Any]:
-    """What both kinds of stack are made with."""
     from ctranslate2.specs.common_spec import Activation
 
     activation = {
@@ -324,7 +311,6 @@ def _decoder_spec(module: Transformer) -> Any:
 
 
 def _fill_front(side: Any, embeddings: Any, front: Embedding) -> None:
-    """Token vectors and positions."""
     embeddings.weight = _numbers(front.tokens.weight)
     side.scale_embeddings = front.scale != 1.0
     if isinstance(front.positions, PositionTable):
@@ -334,7 +320,6 @@ def _fill_front(side: Any, embeddings: Any, front: Embedding) -> None:
 
 
 def _fill_stack(side: Any, stack: LayerStack) -> None:
-    """All layers of an encoder or decoder and the last normalization."""
     if not isinstance(stack.norm, nn.Identity):
         _fill_norm(side.layer_norm, stack.norm)
     for target, layer in zip(side.layer, stack.layers, strict=True):

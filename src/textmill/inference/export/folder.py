@@ -9,11 +9,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from textmill.errors import DataError, UserError, worded
+from textmill.errors import UserError, worded
 from textmill.exported.formats import ExportSettings, format_of
 from textmill.exported.manifest import GRAPH, seal_folder
 from textmill.inference.export.compare import Comparison
-from textmill.inference.export.quality import measure_quality
+from textmill.inference.export.quality import is_answerable, measure_quality
 from textmill.inference.load import Predictor
 from textmill.models.lora import merged
 from textmill.runtime.files import make_folder, new_folder
@@ -34,8 +34,7 @@ class ExportWriter(ABC):
     def unsupported(self, task: Task) -> list[str]:
         """Why a task cannot be written, a line each; empty if it can be.
 
-        Args:
-            task: The task with its module; the weights are not looked at.
+        The weights are not looked at.
         """
 
     def try_out(self, task: Task, rows: Sequence[Row]) -> None:  # noqa: B027  # most need none
@@ -45,8 +44,6 @@ class ExportWriter(ABC):
             task: One of which nothing is :meth:`unsupported`.
             rows: Rows as examples; one at least.
 
-        Raises:
-            UserError: It cannot be written; names the line of code.
         """
 
     @abstractmethod
@@ -70,14 +67,7 @@ class ExportWriter(ABC):
     def compare(
         self, predictor: Predictor, folder: Path, facts: Mapping[str, Any], rows: Sequence[Row]
     ) -> Comparison:
-        """Asks the folder and the model the same rows.
-
-        Args:
-            predictor: The model.
-            folder: What :meth:`write` wrote.
-            facts: What :meth:`write` gave.
-            rows: At least one row.
-        """
+        """Asks the folder and the model the same rows; ``facts`` is what :meth:`write` gave."""
 
 
 def writer_of(name: str) -> ExportWriter:
@@ -93,8 +83,6 @@ def refuse_unsupported(task: Task, name: str) -> None:
         task: The task with its module; the weights are not looked at.
         name: The format.
 
-    Raises:
-        UserError: Names all that is in the way, and what works.
     """
     problems = writer_of(name).unsupported(task)
     if not problems:
@@ -206,11 +194,7 @@ def _size(folder: Path) -> int:
 
 
 def refuse_existing(out: Path) -> None:
-    """Refuses a folder to write that is there already.
-
-    Raises:
-        UserError: It is.
-    """
+    """Refuses a folder to write that is there already."""
     if out.exists():
         way = worded("--out", "out")
         raise UserError(f"{out} is there already. Delete it, or name another folder with {way}.")
@@ -221,8 +205,6 @@ def _compared_on(predictor: Predictor, rows: Sequence[Row], where: str) -> Seque
 
     Each is encoded to know whether it can be answered, so not all of a large file's.
 
-    Raises:
-        UserError: None can be answered.
     """
     some = _answerable(predictor, _spread(rows, 16 * ROWS)) or _answerable(predictor, rows)
     if not some:
@@ -237,7 +219,7 @@ def _compared_on(predictor: Predictor, rows: Sequence[Row], where: str) -> Seque
 def _answerable(predictor: Predictor, rows: Sequence[Row]) -> list[Row]:
     """Those that can be answered, as they are or as a row of data is asked."""
     asked = ([row, *_asked(predictor, row)] for row in rows)
-    found = (next((one for one in each if _is_answerable(predictor, one)), None) for each in asked)
+    found = (next((one for one in each if is_answerable(predictor, one)), None) for each in asked)
     return [row for row in found if row is not None]
 
 
@@ -245,14 +227,6 @@ def _asked(predictor: Predictor, row: Row) -> Iterator[Row]:
     texts = all(isinstance(row.get(name), str) for name in predictor.columns)
     if texts:
         yield predictor.task.asked(row)
-
-
-def _is_answerable(predictor: Predictor, row: Row) -> bool:
-    try:
-        predictor.check(predictor.row(row))
-    except DataError:
-        return False
-    return True
 
 
 def _spread(rows: Sequence[Row], most: int) -> Sequence[Row]:

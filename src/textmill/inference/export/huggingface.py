@@ -141,7 +141,6 @@ def _prefix(task: GenerativeTask) -> list[int]:
 
 
 def _write(task: GenerativeTask, folder: Path) -> None:
-    """Writes all that ``from_pretrained`` loads."""
     from transformers import GenerationConfig
 
     language, frame = isinstance(task, LanguageModeling), _frame(task)
@@ -227,11 +226,6 @@ class _Asked:
 
 
 def _compare(task: GenerativeTask, folder: Path, rows: Sequence[Row]) -> Comparison:
-    """Loads the folder as a stranger would, and asks it and the model the same rows.
-
-    Raises:
-        ExportError: The folder lacks weights, or a row has other token ids.
-    """
     model, tokenizer = loaded(_loader(task), folder)
     asked, decoding = _asked(task, rows), task.config.decoding
     drawn = ("sample", "seed", "temperature", "top_k", "top_p") if decoding.sample else ()

@@ -30,12 +30,7 @@ EPS: Final = 1e-5
 
 
 def refusals(module: nn.Module) -> list[str]:
-    """What of a module no architecture of ``transformers`` computes, a line each.
-
-    Example:
-        >>> refusals(nn.Linear(1, 1))
-        ['the model must be a Transformer or a CausalTransformer, but is a Linear']
-    """
+    """What of a module no architecture of ``transformers`` computes, a line each."""
     if isinstance(module, Transformer):
         return [*_seq2seq_refusals(module)]
     if isinstance(module, CausalTransformer):
@@ -226,8 +221,6 @@ def loaded(loader: str, folder: Path, **options: Any) -> tuple[Any, Any]:
         folder: The folder.
         options: What it is called with.
 
-    Raises:
-        ExportError: The model has other weights than the folder.
     """
     import transformers
 

@@ -113,23 +113,14 @@ class Form:
 
 
 def refusals(task: ColumnsTask) -> Iterator[str]:
-    """What of a task is read by other means than its encoder's own, a line each.
-
-    Args:
-        task: One whose module has a pretrained encoder.
-    """
+    """What of a task is read by other means than its encoder's own, a line each."""
     found = _tokenizer(task)
     if not isinstance(found, PretrainedTokenizer):
         yield f"the tokenizer is a {type(found).__name__}, not the encoder's own (pretrained)"
 
 
 def write(task: ColumnsTask, folder: Path) -> None:
-    """Writes all that ``from_pretrained`` loads.
-
-    Args:
-        task: The task; its module has a pretrained encoder, and no adapters.
-        folder: An empty folder.
-    """
+    """Writes all that ``from_pretrained`` loads of a task with a pretrained encoder."""
     import transformers
 
     encoder = _encoder(task)
@@ -251,11 +242,7 @@ def _write_tokenizer(
 
 
 def compare_encoder(task: ColumnsTask, folder: Path, rows: Sequence[Row]) -> Comparison:
-    """Loads the folder as a stranger would, and asks it and the run's model the same rows.
-
-    Raises:
-        ExportError: The folder lacks weights, or a row has other token ids.
-    """
+    """Loads the folder as a stranger would, and asks it and the run's model the same rows."""
     encoder = _encoder(task)
     form = form_of(task, encoder)
     config = pretrained_config(encoder.config.architecture or {}, "", needed_by=FORMAT)
@@ -376,23 +363,13 @@ def _vectors_apart(both: _Both, rows: Sequence[Row]) -> Iterator[float | None]:
 
 
 def encoder_of(module: nn.Module) -> PretrainedEncoder | None:
-    """The pretrained encoder of a model; None where it has none.
-
-    Example:
-        >>> encoder_of(nn.Linear(1, 1)) is None
-        True
-    """
+    """The pretrained encoder of a model; None where it has none."""
     found = [part for part in module.modules() if isinstance(part, PretrainedEncoder)]
     return found[0] if found else None
 
 
 def form_of(task: ColumnsTask, encoder: PretrainedEncoder) -> Form:
-    """The form in which transformers can read a task's model, whole where it can.
-
-    Args:
-        task: The task with its module.
-        encoder: That of the module.
-    """
+    """The form in which transformers can read a task's model, whole where it can."""
     module, kind = task.module, str((encoder.config.architecture or {})["model_type"])
     texts = DocumentClassification | DocumentRegression | PairClassification | PairRegression
     if isinstance(module, SentenceEncoder):

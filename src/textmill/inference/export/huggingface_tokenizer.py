@@ -44,13 +44,7 @@ def write_tokenizer(
 ) -> None:
     """Writes ``tokenizer.json`` and ``tokenizer_config.json``.
 
-    Args:
-        folder: The folder.
-        tokenizer: The tokenizer, which :func:`tokenizer_json` can write.
-        before: Ids that stand before every text.
-        after: Those behind it.
-        newline: As of :func:`tokenizer_json`.
-        settings: Further settings of ``tokenizer_config.json``.
+    ``settings`` are further ones of ``tokenizer_config.json``, the others :func:`tokenizer_json`'s.
     """
     if isinstance(tokenizer, PretrainedSentencePiece):
         tokenizer.write_folder(folder, **settings)
@@ -87,9 +81,6 @@ def tokenizer_json(
         before: Ids that stand before every text.
         after: Those behind it.
         newline: Whether the mark of a text's end is what a line end becomes, and is written as.
-
-    Raises:
-        UserError: It has no counterpart there; says what of it.
 
     Example:
         >>> content = tokenizer_json(ByteTokenizer.Config().build(), before=[], after=[3])

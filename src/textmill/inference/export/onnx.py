@@ -187,8 +187,6 @@ def write_graph(
         given: Examples of its inputs by their names; what varies in them is 2 or more.
         varying: The axes of each input that can have another size.
 
-    Raises:
-        UserError: Torch cannot make a graph of it.
     """
     shapes = [dict.fromkeys(axes, torch.export.Dim.DYNAMIC) for axes in varying]
     try:
@@ -221,9 +219,6 @@ def quantize(path: Path) -> None:
     Recurrent layers stay as they are: the standard has no operator for them with such weights.
     Each column of a matrix has a scale of its own. Weights are unsigned as inputs are: of signed
     ones processors without VNNI lose the sums that exceed 16 bits.
-
-    Args:
-        path: The graph, which is replaced.
     """
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
@@ -243,11 +238,7 @@ def _is_user_code(part: object) -> bool:
 
 
 def _user_line(error: BaseException) -> str:
-    """The innermost line that is neither textmill's nor a library's, in words; empty if none.
-
-    >>> _user_line(ValueError("no line raised it"))
-    ''
-    """
+    """The innermost line that is neither textmill's nor a library's, in words; empty if none."""
     known, found = ("<", str(Path(__file__).parents[2])), ""
     for frame, line in traceback.walk_tb(error.__traceback__):
         code = frame.f_code

@@ -61,11 +61,7 @@ class Quality:
         return worse / abs(ours) if ours else math.copysign(math.inf, worse) if worse else 0.0
 
     def check(self) -> None:
-        """Refuses an export that lost more than is allowed.
-
-        Raises:
-            ExportError: With both values, and what is allowed.
-        """
+        """Refuses an export that lost more than is allowed."""
         if not self.lost <= self.max_quality_loss:
             raise ExportError(
                 f"Quantized to {self.quantize}, the export is worse by {self.lost:.1%} of the "
@@ -81,24 +77,6 @@ class Quality:
 
     @property
     def sentence(self) -> str:
-        """What was measured, for a person.
-
-        Example:
-            >>> print(
-            ...     Quality(
-            ...         quantize="int8",
-            ...         rows=557,
-            ...         where="valid_data",
-            ...         metric="accuracy",
-            ...         better="higher",
-            ...         run={"accuracy": 0.987},
-            ...         export={"accuracy": 0.986},
-            ...         size=0.37,
-            ...         max_quality_loss=0.05,
-            ...     ).sentence
-            ... )
-            Quantized to int8: accuracy 98.7 % → 98.6 % on 557 rows of valid_data; 37% of the size.
-        """
         return (
             f"Quantized to {self.quantize}: {self._values} on {self.rows:,} rows of {self.where}; "
             f"{self.size:.0%} of the size."
@@ -129,15 +107,11 @@ def measure_quality(
     Args:
         predictor: The model.
         exported: What was made of it.
-        rows: Of those that both can answer and that have targets, :data:`ROWS` evenly spread are
-            taken.
+        rows: :data:`ROWS` of those with targets that both can answer are taken, evenly spread.
         where: Where they come from.
         settings: What was exported.
         metric: The value that decides, where it is among those that are measured; else the first.
         size: As :attr:`Quality.size`.
-
-    Raises:
-        UserError: No row has targets, or the task has no metrics of its answers.
     """
     assert settings.quantize is not None, "others are compared by their numbers"
     task = predictor.task
@@ -175,15 +149,11 @@ def measure_quality(
 
 
 def _measurable(predictor: Predictor, rows: Sequence[Row], where: str) -> list[Row]:
-    """Rows that have targets and can be answered, evenly spread.
-
-    Raises:
-        UserError: There is none.
-    """
+    """Rows that have targets and can be answered, evenly spread."""
     columns, checks = predictor.task.text.columns, not isinstance(predictor.task, _BY_LOSS)
     some = rows if len(rows) <= ROWS else [rows[i * len(rows) // ROWS] for i in range(ROWS)]
     found = [row for row in some if all(name in row for name in columns)]
-    found = [row for row in found if not (checks and _refused(predictor, row))]
+    found = [row for row in found if not checks or is_answerable(predictor, row)]
     if not found:
         listed = " and ".join(map(repr, columns))
         raise UserError(
@@ -194,23 +164,22 @@ def _measurable(predictor: Predictor, rows: Sequence[Row], where: str) -> list[R
     return found
 
 
-def _refused(predictor: Predictor, row: Row) -> bool:
+def is_answerable(predictor: Predictor, row: Row) -> bool:
+    """Whether a predictor has an answer to a row."""
     try:
         predictor.check(predictor.row(row))
     except DataError:
-        return True
-    return False
+        return False
+    return True
 
 
 def _answered(task: Task, predictor: RowPredictor, rows: Sequence[Row]) -> Values:
-    """The values of answers to rows."""
     metrics = task.measured(predictor.answers, rows)
     ways = {name: way for each in metrics.values() for name, way in each.directions().items()}
     return _of_all(task.reduce(metrics)), ways
 
 
 def _evaluated(task: Task, module: nn.Module, rows: Sequence[Row]) -> Values:
-    """The values of an evaluation with this module."""
     task = copy.copy(task)
     task.module = module
     found = evaluate(task, task.batches_of("rows", rows, train=False, seed=0))

@@ -1,1 +1,0 @@
-"""The words, written by hand: nouns, adjectives, verbs, and where and when."""

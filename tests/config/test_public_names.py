@@ -7,7 +7,7 @@ import pytest
 
 import textmill
 from textmill.config.public_names import public_name, public_names
-from textmill.training.optimizers.muon import Muon
+from textmill.training.optimizers import Muon
 
 PACKAGES = ("data", "inference", "metrics", "models", "tasks", "text", "training")
 

@@ -19,8 +19,8 @@ from textmill.runtime.ranks import Ranks
 from textmill.tasks.task import Loss
 from textmill.training import Callback
 from textmill.training.observers import Observers
-from textmill.training.optimizers.optimizer import Optimizer
-from textmill.training.schedules.schedule import Schedule
+from textmill.training.optimizers import Optimizer
+from textmill.training.schedules import Schedule
 
 TENSOR = "torch.Tensor"
 

@@ -16,7 +16,7 @@ from textmill.inference.of_run import RunTokenizer
 from textmill.preflight.check import check
 from textmill.runs.train import train
 from textmill.tasks.masked_language_model import MaskedLanguageModeling
-from textmill.training.warm_start.initial_weights import Initial
+from textmill.training.initial_weights import Initial
 
 TOPICS = {
     topic: words.split()

@@ -21,8 +21,8 @@ from textmill.runtime.seeds import HostRandom, seed_all
 from textmill.tasks.batches.row_batches import RowBatches, RowSource
 from textmill.tasks.task import BatchRows, Task, loss_of
 from textmill.training.blocks import checkpointed
-from textmill.training.data_parallel.fsdp import is_sharded
-from textmill.training.data_parallel.wrapped import is_wrapped
+from textmill.training.fsdp import is_sharded
+from textmill.training.gradient_sums import is_wrapped
 from textmill.training.precision import autocast, settled
 
 CELLS = 2048

@@ -29,7 +29,7 @@ from textmill.runtime.seeds import fold, seed_everything
 from textmill.tasks.evaluation import Evaluation
 from textmill.tasks.evaluation import evaluate as evaluate_task
 from textmill.tasks.task import Task
-from textmill.training.warm_start.initial_weights import Initial
+from textmill.training.initial_weights import Initial
 
 LOG = logging.getLogger("textmill")
 

@@ -63,7 +63,7 @@ from textmill.runtime.ranks import Ranks
 from textmill.runtime.seeds import fold, seed_everything
 from textmill.tasks.batches.row_batches import MixedBatches
 from textmill.training.loop import Trainer
-from textmill.training.own_trainer import check_takes_task, check_trainer, fit
+from textmill.training.own_trainer import check_takes_task, check_trainer, fit_own
 from textmill.training.precision import Arithmetic, settled
 
 LOG = logging.getLogger("textmill")
@@ -173,7 +173,11 @@ def train(
                     trainer.fit()
                     result = dict(trainer.summary)
                 else:
-                    result = fit(trainer, session.get("task"), folder.path, ranks)
+                    if isinstance(trainer, Trainer):
+                        trainer.fit()
+                        result = dict(trainer.summary)
+                    else:
+                        result = fit_own(trainer, session.get("task"), folder.path, ranks)
                 if env.is_main:
                     if isinstance(trainer, Trainer) and (sources := source_epochs(trainer)):
                         result["sources"] = sources

@@ -16,10 +16,10 @@ from textmill.checkpoint.writing import PART_NAME, split_parts, write_checkpoint
 from textmill.errors import CheckpointError, UserError, refuse_all
 from textmill.runtime.ranks import Ranks
 from textmill.tasks.task import Task
-from textmill.training.data_parallel.sharing import joined, shares_of
 from textmill.training.nonfinite import NonFinite, Untouched
 from textmill.training.progress import Clock, Progress
 from textmill.training.selection import Selection
+from textmill.training.sharing import joined, shares_of
 
 LOG = logging.getLogger("textmill")
 

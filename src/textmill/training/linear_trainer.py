@@ -37,7 +37,7 @@ from textmill.text.features.labels import Labels
 from textmill.training.loop import Trainer
 from textmill.training.observers import Callback
 from textmill.training.progress import Progress, StopAsked
-from textmill.training.schedules.decay import Constant
+from textmill.training.schedules import Constant
 from textmill.training.selection import Selection
 
 LOG = logging.getLogger("textmill")

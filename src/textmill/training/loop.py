@@ -16,7 +16,7 @@ from textmill.training.evaluator import Evaluator
 from textmill.training.observers import Callback, Observers
 from textmill.training.progress import Clock, Progress, StopAsked, Stops
 from textmill.training.run_setup import checked_start, kernels, selection_for, total_steps
-from textmill.training.schedules.schedule import Schedule
+from textmill.training.schedules import Schedule
 from textmill.training.sources import JointTask, Sources, TaskSource
 from textmill.training.trainer_config import TrainerConfig
 from textmill.training.updates import Updates

@@ -18,7 +18,6 @@ from textmill.checkpoint.store import Checkpoints
 from textmill.errors import RunError, UserError
 from textmill.runtime.ranks import Ranks
 from textmill.tasks.task import Task
-from textmill.training.loop import Trainer
 from textmill.training.progress import Progress
 
 LOG = logging.getLogger("textmill")
@@ -43,20 +42,14 @@ def check_trainer(trainer: object) -> None:
         )
 
 
-def fit(trainer: Any, task: Task, folder: Path, ranks: Ranks) -> dict[str, Any]:
-    """Trains a task with textmill's trainer, or with one of the recipe's own.
+def fit_own(trainer: Any, task: Task, folder: Path, ranks: Ranks) -> dict[str, Any]:
+    """Trains a task with a trainer of the recipe's own; returns ``steps`` and ``epochs``.
 
-    One of its own divides the work of many ranks itself, by ``env``; the first one's is saved.
-
-    Returns:
-        The result of the run: ``steps``, ``epochs``, and what textmill's trainer has beside.
+    It divides the work of many ranks itself, by ``env``; the weights of the first one are saved.
 
     Raises:
         RunError: ``fit`` returned no Progress; nothing was saved of it.
     """
-    if isinstance(trainer, Trainer):
-        trainer.fit()
-        return dict(trainer.summary)
     store = Checkpoints(folder / CHECKPOINTS, writes=ranks.env.is_main)
     parts: dict[str, Stateful] = {"model": task.module}
     if isinstance(trainer, Stateful):

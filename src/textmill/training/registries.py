@@ -4,22 +4,19 @@ from textmill.config.registry import Registry
 
 optimizers = Registry(
     "optimizer",
-    {
-        "textmill.training.optimizers.muon": ["muon"],
-        "textmill.training.optimizers.torch_optimizers": ["adafactor", "adam", "adamw", "sgd"],
-    },
+    {"textmill.training.optimizers": ["adafactor", "adam", "adamw", "muon", "sgd"]},
     plural="optimizers",
 )
 schedules = Registry(
     "lr_scheduler",
     {
-        "textmill.training.schedules.decay": [
+        "textmill.training.schedules": [
             "constant",
             "cosine",
             "inverse_square_root",
             "linear",
             "plateau",
-        ],
+        ]
     },
     plural="schedules",
 )

@@ -16,10 +16,10 @@ from textmill.runtime.memory import keep_memory
 from textmill.tasks.task import Batches, Task
 from textmill.training.blocks import check_blocks, check_compiler, checkpointed, compiled
 from textmill.training.checkpoints import check_modules
-from textmill.training.schedules.schedule import Schedule
+from textmill.training.initial_weights import Initial
+from textmill.training.schedules import Schedule
 from textmill.training.selection import Selection
 from textmill.training.trainer_config import TrainerConfig
-from textmill.training.warm_start.initial_weights import Initial
 
 
 def total_steps(config: TrainerConfig, train: Batches) -> int | None:

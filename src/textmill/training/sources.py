@@ -23,13 +23,13 @@ from textmill.runtime.seeds import fold
 from textmill.tasks.batches.compared_rows import ComparedRows, ComparesRows
 from textmill.tasks.batches.transfer import Transfer
 from textmill.tasks.task import Batches, BatchRows, Loss, Task, loss_of
-from textmill.training.data_parallel.sharing import (
+from textmill.training.progress import Progress
+from textmill.training.sharing import (
     SharedBatches,
     shared_batches,
     tell_idle,
     whole_batches,
 )
-from textmill.training.progress import Progress
 from textmill.training.trainer_config import TrainerConfig
 
 _END = object()

@@ -16,16 +16,15 @@ from textmill.runtime.devices import Env
 from textmill.runtime.ranks import Ranks
 from textmill.runtime.seeds import HostRandom, fold, seed_all
 from textmill.tasks.task import Loss, Task
-from textmill.training.data_parallel.fsdp import FullySharded, check_elementwise, is_sharded
-from textmill.training.data_parallel.gradient_sums import GradientSums
-from textmill.training.data_parallel.wrapped import WrappedModule, is_wrapped
 from textmill.training.ema import Weights
+from textmill.training.fsdp import FullySharded, check_elementwise, is_sharded
+from textmill.training.gradient_sums import GradientSums, WrappedModule, is_wrapped
 from textmill.training.layer_rates import present_rate
 from textmill.training.nonfinite import NonFinite
 from textmill.training.precision import Arithmetic, settled
 from textmill.training.progress import Clock
 from textmill.training.running_loss import RunningLoss
-from textmill.training.schedules.schedule import Schedule
+from textmill.training.schedules import Schedule
 from textmill.training.sources import Group, TakenBatch, part_name
 from textmill.training.trainer_config import TrainerConfig
 

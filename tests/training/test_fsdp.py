@@ -6,7 +6,7 @@ from torch import nn
 
 from textmill.errors import UserError
 from textmill.training import registries
-from textmill.training.data_parallel.fsdp import check_elementwise
+from textmill.training.fsdp import check_elementwise
 
 MOVE_SHARES = {"adam", "adamw", "sgd"}
 

@@ -16,9 +16,9 @@ from textmill.text.columns.column import Column, columns
 from textmill.text.columns.numbers import Numbers
 from textmill.text.features.labels import Labels
 from textmill.text.tokenizers.word_tokenizer import WordTokenizer
-from textmill.training.warm_start import initial_weights as initial
-from textmill.training.warm_start.initial_weights import Initial
-from textmill.training.warm_start.run_differences import other_ingredients, text_of
+from textmill.training import initial_weights as initial
+from textmill.training.initial_weights import Initial
+from textmill.training.run_differences import other_ingredients, text_of
 
 PRICES = Numbers("dense", [50.0, 3.0], [10.0, 1.0])
 SWAPPED = Numbers("dense", [3.0, 50.0], [1.0, 10.0])

@@ -18,7 +18,7 @@ from textmill.errors import CheckpointError, TextmillError, UserError, refuse_al
 from textmill.models.lora import own_name
 from textmill.tasks.task import Task
 from textmill.text.processors.text_processor import TextProcessor
-from textmill.training.warm_start.run_differences import (
+from textmill.training.run_differences import (
     OtherIngredient,
     difference,
     other_ingredients,

@@ -4,7 +4,7 @@ import pytest
 from torch import nn
 
 from textmill.models.encoders.self_attention import SelfAttentionEncoder
-from textmill.training.warm_start.run_differences import other_settings
+from textmill.training.run_differences import other_settings
 
 SAVED = """settings:
   model:

@@ -17,8 +17,8 @@ from textmill.text.features.labels import Labels
 from textmill.text.features.slots import Slots
 from textmill.text.features.spelling import Affixes, Characters
 from textmill.text.tokenizers.word_tokenizer import WordTokenizer
-from textmill.training.warm_start.initial_weights import Initial
-from textmill.training.warm_start.run_differences import built_with
+from textmill.training.initial_weights import Initial
+from textmill.training.run_differences import built_with
 
 SMALL = {"embedding": WordEmbedding.Config(dim=8), "encoder": LstmEncoder.Config(hidden_dim=6)}
 AFFIXES = Affixes([["ab", "cd"], ["ef"], ["xx"]], prefixes=[2], suffixes=[3], column="text")

@@ -7,7 +7,7 @@ import sys
 import torch
 
 from textmill.recipes import registries
-from textmill.training.optimizers.optimizer import HIDDEN, without_compiler
+from textmill.training.optimizers import HIDDEN, without_compiler
 
 STEPS = """
 import sys, torch

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from textmill.training.warm_start.initial_weights import moved_modules
+from textmill.training.initial_weights import moved_modules
 
 
 def state(**shapes):

@@ -10,8 +10,8 @@ from torch.utils.checkpoint import checkpoint
 from textmill.errors import UserError
 from textmill.runtime.devices import Env
 from textmill.runtime.ranks import Ranks
-from textmill.training.data_parallel import gradient_sums
-from textmill.training.data_parallel.gradient_sums import GradientSums
+from textmill.training import gradient_sums
+from textmill.training.gradient_sums import GradientSums
 
 
 class TwoAlike(Ranks):

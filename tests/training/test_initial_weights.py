@@ -16,9 +16,9 @@ from textmill.models.transformer import Transformer
 from textmill.tasks import Translation
 from textmill.text.tokenizers.sentencepiece import MultilingualTokenizer, train_sentencepiece
 from textmill.training import Callback, Every
+from textmill.training import initial_weights as initial
 from textmill.training.checkpoints import check_modules
-from textmill.training.warm_start import initial_weights as initial
-from textmill.training.warm_start.initial_weights import Initial
+from textmill.training.initial_weights import Initial
 
 
 @pytest.fixture

@@ -1,1 +1,0 @@
-"""What ranks share of a training: batches, sums of gradients, and weights (FSDP)."""

@@ -1,1 +1,0 @@
-"""The start of training from another run's weights: what fits, and what does not."""

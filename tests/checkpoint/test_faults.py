@@ -15,7 +15,7 @@ import torch
 
 from tests.checkpoint.saving import Part, keep_saving, save
 from textmill.checkpoint import Checkpoints
-from textmill.checkpoint.manifest import Manifest, verify
+from textmill.checkpoint.manifest import verify
 from textmill.errors import CheckpointError, StorageError
 from textmill.runtime.sealed import seal, unseal
 
@@ -67,19 +67,6 @@ def test_every_failing_call_of_a_save_leaves_a_good_checkpoint(
     assert path is not None
     assert restored(folder) == 2
     assert sorted(os.listdir(folder)) == ["last.json", "step-00000002"]
-
-
-def test_every_failing_call_of_replacing_the_same_step(tmp_path, failing_disk):
-    folder = tmp_path / "checkpoints"
-    store = Checkpoints(folder, keep=1)
-    save(store, 1)
-    for k in range(1, 1000):
-        with failing_disk(k) as disk, suppress(StorageError):
-            save(store, 1)
-        if disk.failed is None:
-            break
-        assert restored(folder) == 1
-    assert k > 20
 
 
 def test_every_failing_call_of_marking_the_best(tmp_path, failing_disk):
@@ -152,21 +139,6 @@ def test_any_flipped_bit_in_a_pointer_is_found(tmp_path):
         (tmp_path / name).write_bytes(data)
 
 
-def test_swapped_files_and_a_foreign_manifest_are_found(tmp_path):
-    store = Checkpoints(tmp_path)
-    one, two = save(store, 1), save(store, 2)
-    (two / "model.safetensors").rename(two / "x")
-    (two / "optimizer.safetensors").rename(two / "model.safetensors")
-    (two / "x").rename(two / "optimizer.safetensors")
-    assert restored(tmp_path) == 2  # both hold the same bytes here: nothing was lost
-    (two / "model.safetensors").write_bytes((one / "model.safetensors").read_bytes())
-    assert restored(tmp_path) == 1
-    (two / "manifest.json").write_bytes((one / "manifest.json").read_bytes())
-    assert store.newest_good().reason == (
-        "checkpoint step-00000002 skipped: manifest.json: it is of step 1; using step-00000001"
-    )
-
-
 def test_another_checkpoint_of_the_same_step_is_not_the_one_pointed_to(tmp_path):
     store = Checkpoints(tmp_path / "a")
     save(store, 1)
@@ -236,12 +208,6 @@ def test_hostile_manifests_are_refused(tmp_path, changes, problem):
     assert verify(path) == [f"manifest.json: {problem}"]
 
 
-def test_a_manifest_of_another_format_is_refused(tmp_path):
-    path = save(Checkpoints(tmp_path), 1)
-    forge(path, format_version=2)
-    assert verify(path) == ["manifest.json has format_version 2, and this textmill reads 1"]
-
-
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
@@ -271,16 +237,6 @@ def test_a_huge_manifest_is_not_read(tmp_path):
     ]
 
 
-def test_a_huge_sparse_file_is_refused_by_its_size(tmp_path):
-    path = save(Checkpoints(tmp_path), 1)
-    with (path / "model.safetensors").open("wb") as file:
-        file.truncate(10 << 30)
-    start = time.process_time()
-    (line,) = verify(path)
-    assert line.startswith("model.safetensors: 10,737,418,240 bytes instead of 1,")
-    assert time.process_time() - start < 1
-
-
 def test_links_and_pipes_are_not_followed(tmp_path):
     store = Checkpoints(tmp_path / "run")
     path = save(store, 1)
@@ -298,18 +254,6 @@ def test_links_and_pipes_are_not_followed(tmp_path):
     assert "text: not listed in manifest.json" in verify(path)
     with pytest.raises(CheckpointError, match=r"text: not listed in manifest\.json"):
         store.newest_good()
-
-
-def test_a_checkpoint_that_is_a_link_is_not_used(tmp_path):
-    elsewhere = save(Checkpoints(tmp_path / "other"), 5)
-    store = Checkpoints(tmp_path / "run")
-    save(store, 1)
-    (store.folder / "step-00000005").symlink_to(elsewhere)
-    found = store.newest_good()
-    assert found.path.name == "step-00000001"
-    assert found.reason == (
-        "checkpoint step-00000005 skipped: a symbolic link; using step-00000001"
-    )
 
 
 def test_foreign_files_are_reported_and_a_note_beside_ours_costs_nothing(tmp_path, caplog):
@@ -344,12 +288,6 @@ def test_a_state_with_a_valid_hash_and_hostile_content_is_refused(tmp_path):
         with pytest.raises(CheckpointError) as caught:
             Checkpoints.load_part(path, "model")
         assert problem in str(caught.value)
-
-
-def test_the_manifest_says_what_wrote_it(tmp_path):
-    manifest = Manifest.read(save(Checkpoints(tmp_path), 1))
-    assert manifest.versions["torch"] == torch.__version__
-    assert (manifest.step, manifest.serial) == (1, 1)
 
 
 def kill_campaign(folder, kills, seed):

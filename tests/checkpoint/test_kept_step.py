@@ -4,7 +4,6 @@ import pytest
 from torch import nn
 
 from textmill.checkpoint import Checkpoints
-from textmill.errors import CheckpointError
 
 
 def filled(value: float) -> nn.Linear:
@@ -36,12 +35,6 @@ def test_it_stays_beside_the_best_and_the_newest(store):
     assert folders(store) == ["step-00000002", "step-00000004", "step-00000005"]
 
 
-def test_one_that_is_the_best_too_takes_no_others_place(store):
-    store.kept_step = 2
-    store.save(5, {"model": filled(5.0)})
-    assert folders(store) == ["step-00000002", "step-00000005"]
-
-
 def test_it_is_loaded_by_its_step_and_the_newest_stays_the_last(store):
     model = filled(0.0)
     assert store.restore({"model": model}, step=1) == 1
@@ -62,10 +55,3 @@ def test_where_it_is_damaged_the_newest_good_one_is_loaded(store, damage, caplog
     assert model.weight.item() == 4.0
     (message,) = caplog.messages
     assert message.startswith("checkpoint step-00000001 skipped: ")
-
-
-def test_where_none_is_good_it_is_an_error(store):
-    for path in store.folder.glob("step-*/model.safetensors"):
-        path.write_bytes(b"")
-    with pytest.raises(CheckpointError, match=r"No checkpoint in .* can be used"):
-        store.restore({"model": filled(0.0)}, step=1)

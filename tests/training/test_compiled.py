@@ -1,7 +1,5 @@
 """trainer.compile: the numbers of the plain step, the names of the module, and no more kernels."""
 
-import sysconfig
-
 import pytest
 import torch
 from torch import nn
@@ -9,7 +7,7 @@ from torch import nn
 from tests.training.bench import differences, metrics_of, outcome
 from textmill.errors import UserError
 from textmill.training import Callback, Every, blocks
-from textmill.training.blocks import blocks_of, check_compiler
+from textmill.training.blocks import blocks_of
 
 
 @pytest.fixture
@@ -127,16 +125,3 @@ def test_a_machine_without_a_compiler_is_refused_before_the_run(bench, monkeypat
         "leave trainer.compile at false."
     )
     bench.make()
-
-
-def test_what_else_is_missing_is_named(monkeypatch, tmp_path):
-    monkeypatch.setenv("CXX", "sh")  # any program
-    monkeypatch.setattr(sysconfig, "get_path", lambda name: str(tmp_path))
-    with pytest.raises(UserError, match=r"Python's C headers, and there is no .*Python\.h\. "):
-        check_compiler("cpu")
-    (tmp_path / "Python.h").touch()
-    check_compiler("cpu")
-    monkeypatch.setattr(blocks.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(UserError, match="needs the package triton, which is not installed"):
-        check_compiler("cuda:0")
-    check_compiler("mps")

@@ -6,15 +6,14 @@ import signal
 import pytest
 import torch
 from torch import nn
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from tests.training.bench import KillAt, Killed, differences, metrics_of, outcome
 from textmill.checkpoint import Checkpoints
 from textmill.checkpoint.parts import check_fit
-from textmill.errors import RunStoppedError, UserError
+from textmill.errors import RunStoppedError
 from textmill.tasks.evaluation import evaluate
-from textmill.training import AdamW, Callback, Every, Trainer
-from textmill.training.ema import Weights
+from textmill.training import Callback, Every
+from textmill.training.updates import Weights
 
 
 def moved(module, seed):
@@ -56,19 +55,6 @@ def test_it_is_the_formula():
         )
 
 
-def test_after_the_warmup_it_is_torchs():
-    module = nn.Linear(3, 2)
-    moved(module, 1)
-    weights = begun(module, ema=0.9)
-    theirs = AveragedModel(module, multi_avg_fn=get_ema_multi_avg_fn(0.9))
-    theirs.update_parameters(module)  # its first takes the weights as they are
-    for step in range(100, 130):
-        moved(module, step)
-        weights.update(step)
-        theirs.update_parameters(module)
-    torch.testing.assert_close(weights.state_dict(), dict(theirs.module.state_dict()))
-
-
 def test_only_what_is_trained_is_averaged():
     module = module_with_all()
     weights = begun(module, ema=0.5)
@@ -104,25 +90,6 @@ def test_the_weights_come_back_bitwise(fails):
     assert differences(dict(module.state_dict()), dict(before)) == []
     weights.finish()
     assert differences(dict(module.state_dict()), average) == []
-
-
-def test_without_it_there_is_one_model_and_nothing_is_copied():
-    module = nn.Linear(2, 2)
-    weights = begun(module, ema=None)
-    weights.update(1)
-    assert weights.parts == {"model": module}
-    before = module.weight.detach().clone()
-    with weights.averaged():
-        assert torch.equal(module.weight, before)
-    weights.finish()
-    assert torch.equal(module.weight, before)
-
-
-@pytest.mark.parametrize("ema", [0.0, 1.0, -0.5, float("nan")])
-def test_a_decay_that_makes_no_average_is_refused(ema):
-    with pytest.raises(UserError) as caught:
-        Trainer.Config(ema=ema)
-    assert str(caught.value) == f"trainer.ema must be above 0 and below 1 or null, but is {ema}."
 
 
 class Seen(Callback):
@@ -187,14 +154,6 @@ def test_the_average_is_what_is_evaluated_selected_and_tested(averaging):
     assert reported["loss"] == again["loss"]
 
 
-def test_without_valid_data_the_last_average_is_left(averaging):
-    trainer, trained = run_seen(averaging.but(valid_data=None))
-    last = trainer.checkpoints.last()
-    left = dict(trainer.task.module.state_dict())
-    assert differences(left, Checkpoints.load_part(last, "model")) == []
-    assert differences(left, trained[12]) != []
-
-
 @pytest.mark.parametrize(
     "at", [(1, "step"), (5, "step"), (5, "evaluated"), (6, "saved"), (12, "saved")]
 )
@@ -238,14 +197,3 @@ def test_a_stop_in_an_evaluation_saves_the_weights_that_were_trained(averaging, 
     found = cut.make()
     found.fit()
     assert differences(outcome(wanted), outcome(found)) == []
-
-
-def test_frozen_layers_are_not_averaged_in_a_run(averaging):
-    frozen = AdamW.Config(lr=5e-3, freeze=("encoder.*",))
-    trainer, trained = run_seen(averaging.but(optimizer=frozen, valid_data=None))
-    left = trainer.task.module.state_dict()
-    same = {key for key in left if torch.equal(left[key], trained[12][key])}
-    assert {key for key in same if key.startswith("encoder.")} == {
-        key for key in left if key.startswith("encoder.")
-    }
-    assert not any(key.startswith("decoder.") for key in same)

@@ -10,12 +10,8 @@ import pytest
 import torch
 
 from tests.training.bench import KillAt, Killed, Rows, differences, metrics_of, outcome, sentences
-from textmill.checkpoint import Checkpoints
 from textmill.errors import DataError, RunStoppedError, UserError
-from textmill.metrics.reporters.jsonl import JsonLines
-from textmill.runtime.devices import Experiment
 from textmill.tasks import Loss, Translation
-from textmill.tasks.batches.user_batches import ready_batches
 from textmill.training import Callback, Cosine, Every, InverseSquareRoot, Selection
 from textmill.training.progress import Progress, Until
 from textmill.training.running_loss import RunningLoss
@@ -117,16 +113,6 @@ def test_a_stop_in_an_evaluation_that_draws_leaves_no_trace(bench, monkeypatch, 
     assert after == drawn[len(drawn) - len(after) :]
 
 
-def test_training_draws_the_same_however_often_it_is_evaluated(bench, monkeypatch):
-    found = []
-    for every in (2, 100):
-        monkeypatch.setattr(DrawsInEvaluation, "drawn", [], raising=False)
-        here = bench.but(folder=bench.folder / str(every), task_class=DrawsInEvaluation)
-        here.but(test_data=None).make(evaluate_every=Every(every)).fit()
-        found.append(set(DrawsInEvaluation.drawn))
-    assert len(found[0] & found[1]) == 21 + 2  # 12 steps take 21 batches; 2 of the last evaluation
-
-
 class AsksAt(Callback):
     """Asks to stop at one event."""
 
@@ -144,29 +130,6 @@ def test_a_request_at_the_start_ends_with_an_evaluation_and_a_checkpoint(bench):
     assert again.fit().steps == 0
     assert [line["split"] for line in metrics_of(bench.folder)] == ["valid", "test"]
     assert bench.make(max_steps=2).fit().steps == 2  # another length: it is to go on
-
-
-def test_a_request_at_a_resumed_start_is_evaluated_once(bench):
-    with pytest.raises(KeyboardInterrupt):
-        bench.make(Interrupts(), save_every=Every(1)).fit()
-    trainer = bench.make(AsksAt("start", 7))
-    assert trainer.fit().steps == 7
-    assert [seen.step for seen in trainer.selection.history] == [5, 7]
-
-
-class Interrupts(Callback):
-    """Ends the process in the eighth step."""
-
-    def step(self, progress):
-        if progress.steps == 8:
-            raise KeyboardInterrupt
-
-
-@pytest.mark.parametrize("event", ["saved", "end"])
-def test_saved_and_end_only_observe(bench, event):
-    trainer = bench.make(AsksAt(event, 6 if event == "saved" else 12))
-    assert trainer.fit().steps == 12
-    assert bench.make(max_steps=14).fit().steps == 14
 
 
 def test_a_request_is_forgotten_when_the_run_is_given_another_length(bench):
@@ -225,23 +188,6 @@ def test_a_length_that_is_not_known_is_found_before_the_first_step(bench):
         here.but(schedule=cools).make()
 
 
-@pytest.mark.parametrize(("steps", "epochs", "total"), [(3, 2, 3), (30, 2, 8), (30, None, 30)])
-def test_the_length_is_the_first_limit(bench, steps, epochs, total):
-    trainer = bench.make(max_steps=steps, max_epochs=epochs)
-    assert trainer.total == total
-    assert trainer.fit().steps == total
-
-
-def test_ready_batches_have_a_length_where_their_source_has_one():
-    class Unknown(Ready):
-        def __len__(self):
-            raise TypeError("as a DataLoader of an iterable data set")
-
-    assert len(ready_batches([1, 2, 3], list)) == 3
-    assert not hasattr(ready_batches(Ready([1]), list), "__len__")
-    assert not hasattr(ready_batches(Unknown([1]), list), "__len__")
-
-
 class BatchesOfTuples(Translation):
     """Its batches are tuples, whose length is not that in rows."""
 
@@ -253,18 +199,6 @@ def test_examples_are_counted_in_batches_that_are_tuples(bench):
     batches = [(batch.source, batch) for batch in ready(bench)]
     trainer = bench.but(task_class=BatchesOfTuples, train_data=lambda: batches).make(max_steps=3)
     assert trainer.fit().examples == sum(len(source) for source, _ in batches[:6])
-
-
-@pytest.mark.parametrize(
-    ("batch", "size"),
-    [
-        ([1, 2, 3], 3),
-        ({"n": 7, "ids": torch.zeros(4, 2)}, 4),
-        ((torch.tensor(1.0), torch.zeros(5)), 5),
-    ],
-)
-def test_the_size_of_a_batch(bench, batch, size):
-    assert bench.make().task.batch_size(batch) == size
 
 
 def test_a_batch_without_a_size_is_named(bench):
@@ -308,65 +242,6 @@ def test_sums_are_exact_and_know_no_float64(monkeypatch):
     assert values[0]["loss"] == pytest.approx(wanted / 4, rel=1e-12)
 
 
-def test_the_best_is_kept_besides_the_newest(tmp_path):
-    store = Checkpoints(tmp_path, keep=2)
-    for step in (1, 2, 3, 4):
-        store.save(step, {"model": torch.nn.Linear(1, 1)})
-    store.mark_best(4)
-    store.save(5, {"model": torch.nn.Linear(1, 1)})
-    names = sorted(path.name for path in tmp_path.glob("step-*"))
-    assert names == ["step-00000003", "step-00000004", "step-00000005"]
-
-
-def test_the_last_line_is_on_the_disk_before_the_run_is_finished(tmp_path):
-    seen = []
-
-    class Lines:
-        size = 0
-
-        def append(self, line):
-            seen.append(line["split"])
-
-        def sync(self):
-            seen.append("sync")
-
-        def truncate_to(self, size):
-            raise AssertionError
-
-    reporter = JsonLines(JsonLines.Config(), xp=Experiment(folder=tmp_path))
-    reporter._lines = Lines()
-    reporter.report("test", {"step": 1}, {"loss": 1.0})
-    reporter.end({})
-    assert seen == ["test", "sync"]
-
-
-def test_a_replay_is_said(bench, caplog):
-    batches = ready(bench)
-    source = Ready(batches)
-    found = ready_batches(source, list)
-    found.load_state_dict({"epoch": 2, "position": 3})
-    assert caplog.messages == [
-        "Drawing 2 whole epochs and 3 batches again: the Ready does not know its place."
-    ]
-
-
-def test_a_place_becomes_plain_data_only_when_it_is_saved(bench, monkeypatch):
-    from textmill.runtime.seeds import HostRandom
-
-    made = []
-    whole = HostRandom.state_dict
-    monkeypatch.setattr(HostRandom, "state_dict", lambda self: made.append(1) or whole(self))
-    found = ready_batches(Ready([1, 2, 3]), list)
-    iterator = iter(found)
-    next(iterator)
-    state = found.state_dict()
-    assert made == []
-    wanted = whole(HostRandom())
-    random.random()
-    assert dict(state["random"]["place"]) == wanted
-    assert len(made) == 1
-
-
 class Improving(Adverse):
     """A task whose validation loss is best at the last evaluation."""
 
@@ -396,14 +271,6 @@ def advised(values, *, metric="accuracy", error=0.0, **settings):
     for number, value in enumerate(values, 1):
         selection.see(100 * number, {"loss": 1.0, metric: value}, errors={metric: error})
     return selection.advice(100 * len(values), longer="trainer.max_steps=9")
-
-
-def test_nothing_longer_is_advised_where_nothing_can_be_better():
-    last = "The best step is the last one; a longer run may be better: trainer.max_steps=9."
-    assert advised([0.5, 0.9]) == [last]
-    assert advised([0.5, 1.0]) == []
-    assert advised([2.0, 1.0], metric="loss") == [last]
-    assert advised([0.5]) == [], "of one evaluation nothing is known"
 
 
 def test_a_run_whose_best_step_came_early_is_told_of_patience():

@@ -7,7 +7,7 @@ from textmill.data.batching import Batching, Filler
 from textmill.data.block_batches import Blocking, TextBlocks
 from textmill.runtime.devices import Env
 from textmill.text.ragged import Ragged
-from textmill.training.sharing import shared_batches
+from textmill.training.sources import shared_batches
 
 
 class TwoRanks:

@@ -81,16 +81,6 @@ def test_a_rank_without_a_row_sends_the_same(log: list[object]) -> None:
     assert grads[1] is None, "no rank's rows have used it: the optimizer leaves it as it is"
 
 
-def test_parameters_of_other_types_travel_apart(
-    log: list[object], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(gradient_sums, "GROUP", 1 << 20)
-    module = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2).double(), nn.Linear(2, 2))
-    sums = GradientSums(TwoAlike(log), list(module.parameters()))
-    sums.receive(sums.send())
-    assert log == [12, 6]
-
-
 def test_a_parameter_that_is_reached_twice_is_refused(log: list[object]) -> None:
     module = nn.Linear(2, 2)
     sums = GradientSums(TwoAlike(log), list(module.parameters()))
@@ -98,11 +88,3 @@ def test_a_parameter_that_is_reached_twice_is_refused(log: list[object]) -> None
     twice = module(checkpoint(module, rows, use_reentrant=True))
     with pytest.raises(UserError, match="use_reentrant=False"), sums.last_backward():
         twice.sum().backward()
-
-
-def test_one_rank_keeps_its_gradients() -> None:
-    module = layers()
-    sums = GradientSums(Ranks(Env()), list(module.parameters()))
-    with sums.last_backward():
-        module(torch.ones(1, 2)).sum().backward()
-    assert all(p.grad is not None for p in module.parameters())

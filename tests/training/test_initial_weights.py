@@ -8,14 +8,12 @@ from torch import nn
 
 from tests.training.bench import KillAt, Killed, differences, outcome, sentences
 from textmill.checkpoint import Checkpoints
-from textmill.checkpoint.manifest import Manifest, verify
+from textmill.checkpoint.manifest import verify
 from textmill.errors import CheckpointError, UserError
-from textmill.models import fast
-from textmill.models.fast import Fast
 from textmill.models.transformer import Transformer
 from textmill.tasks import Translation
 from textmill.text.tokenizers.sentencepiece import MultilingualTokenizer, train_sentencepiece
-from textmill.training import Callback, Every
+from textmill.training import Callback
 from textmill.training import initial_weights as initial
 from textmill.training.checkpoints import check_modules
 from textmill.training.initial_weights import Initial
@@ -43,15 +41,6 @@ def test_a_fresh_run_begins_with_the_best_weights_of_the_other(bench, source, ca
     best = f"{source.xp.folder}/checkpoints/step-{source.selection.best[0]:08d}"
     assert f"Initialized from {best}: {count} of {count} tensors." in caplog.messages
     assert not any("left as" in line or "Not used" in line for line in caplog.messages)
-
-
-def test_it_is_as_if_these_had_been_the_first_weights(bench, source):
-    trainer = bench.make(initialize=str(source.xp.folder))
-    trainer.fit()
-    other = bench.but(folder=bench.folder / "by hand").make()
-    other.task.module.load_state_dict(state(source))
-    other.fit()
-    assert differences(outcome(other), outcome(trainer)) == []
 
 
 @pytest.mark.parametrize("kept", ["run", "modules", "checkpoint"])
@@ -128,15 +117,9 @@ def test_another_vocabulary_and_other_shapes_are_named(bench, source, tmp_path):
     for names in ({}, {"encoder": "encoder", "source": "source"}):
         with pytest.raises(UserError) as caught:
             Initial(folder, names, task=task).check()
-        text = str(caught.value)
-        assert text.startswith(
-            f"trainer.initialize: source.tokens.weight has a vector for each token, but {best} has "
-            "another vocabulary (40 ids here, 44 there; id "
-        )
-        assert text.endswith(
-            f"). Take its tokenizer: tokenizer.type=of_run tokenizer.path={folder}. Or name what "
-            'to take without these vectors: trainer.initialize_from={"encoder": "encoder"}'
-        )
+        assert "source.tokens.weight has a vector for each token" in str(caught.value)
+        assert "another vocabulary (40 ids here, 44 there; id " in str(caught.value)
+        assert f"tokenizer.type=of_run tokenizer.path={folder}" in str(caught.value)
     outputs = {"encoder": "encoder", "output_weight": "output_weight"}
     with pytest.raises(UserError, match=r"initialize: output_weight has a vector for each token"):
         Initial(folder, outputs, task=task).check()
@@ -154,79 +137,28 @@ def test_other_languages_of_the_same_pieces_are_no_other_vocabulary(bench, sourc
     assert len(lines) == 1
 
 
-def test_other_shapes_are_named(bench, source):
-    tokenizer = source.task.text.tokenizer
-    module = Transformer.Config(
-        dim=16, ffn_dim=48, num_heads=2, num_encoder_layers=1, num_decoder_layers=1
-    ).build(tokenizer=tokenizer)
-    task = Translation.Config().build(module=module, tokenizer=tokenizer)
-    lines = Initial(str(source.xp.folder), {}, task=task).load()
-    wide = [n for n, v in module.state_dict().items() if v.shape != state(source)[n].shape]
-    assert lines[1].startswith(f"Of another shape, so left as they were: {wide[0]} [")
-    assert "there, " in lines[1]
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"initialize": "none"}, "trainer.initialize is 'none', where no checkpoint is"),
+        ({"initialize_from": {"encodr": "encoder"}}, "'encodr', which the module here does not"),
+        ({"initialize_from": {"encoder": "encodr"}}, "'encodr', which .* Did you mean 'encoder'"),
+        ({"initialize_from": {"encoder.layers": "decoder"}}, "trainer.initialize: nothing in "),
+        ({"initialize": None, "initialize_from": {"a": "b"}}, "no run to take it from"),
+        ({"save_modules": ("encodr",)}, "trainer.save_modules names 'encodr'.* mean 'encoder'"),
+    ],
+)
+def test_what_cannot_be_taken_is_refused_before_the_run_starts(bench, source, settings, said):
+    with pytest.raises(UserError, match=said):
+        bench.make(**{"initialize": str(source.xp.folder), **settings})
+    assert not bench.folder.joinpath("checkpoints").exists()
 
 
-def test_what_cannot_be_taken_is_refused_before_the_run_starts(bench, source, tmp_path):
-    folder = str(source.xp.folder)
-
-    def refused(kind=UserError, **settings):
-        with pytest.raises(kind) as caught:
-            bench.make(**settings)
-        assert not bench.folder.joinpath("checkpoints").exists()
-        return str(caught.value)
-
-    assert refused(initialize=str(tmp_path / "none")) == (
-        f"trainer.initialize is '{tmp_path / 'none'}', where no checkpoint is; wanted a run "
-        "folder, one of its checkpoints/step-..., or its modules."
-    )
-    assert refused(initialize=folder, initialize_from={"encodr": "encoder"}) == (
-        "trainer.initialize_from names 'encodr', which the module here does not have. "
-        "Did you mean 'encoder'?"
-    )
-    text = refused(initialize=folder, initialize_from={"encoder": "encodr"})
-    assert text.startswith("trainer.initialize_from names 'encodr', which ")
-    assert text.endswith("does not have. Did you mean 'encoder'?")
-    text = refused(initialize=folder, initialize_from={"encoder.layers": "decoder"})
-    assert text.startswith(f"trainer.initialize: nothing in {folder}/checkpoints/step-")
-    text = refused(initialize=folder, initialize_from={"a": "encoder", "encoder": "b"})
-    assert [line[:44] for line in text.splitlines()] == [
-        "trainer.initialize_from names 'a', which the",
-        f"trainer.initialize_from names 'b', which {folder}"[:44],
-    ]
-    assert refused(initialize_from={"encoder": "encoder"}) == (
-        "trainer.initialize_from names encoder, but trainer.initialize no run to take it from. "
-        "Name a run folder or a checkpoint."
-    )
-    assert refused(save_modules=("encodr",)) == (
-        "trainer.save_modules names 'encodr', which the module does not have. "
-        "Did you mean 'encoder'?"
-    )
+def test_damaged_modules_are_refused(bench, source):
     model = source.xp.folder / "modules" / "encoder.safetensors"
     model.write_bytes(model.read_bytes()[:-1] + b"x")
-    assert "encoder.safetensors" in refused(
-        CheckpointError, initialize=str(source.xp.folder / "modules")
-    )
-
-
-def test_saved_parts_say_which_step_they_are_of(bench):
-    trainer = bench.make(max_steps=5, evaluate_every=Every(2), save_modules=("encoder",))
-    trainer.checkpoints.use_best = lambda: 4
-    trainer.fit()
-    assert Manifest.read(trainer.xp.folder / "modules").step == 4
-
-
-def test_the_faster_paths_are_those_of_the_run_at_work(bench):
-    seen = []
-
-    class Looks(Callback):
-        def step(self, progress):
-            seen.append(fast.now().linear)
-
-    before = fast.now()
-    first = bench.make(Looks(), max_steps=1, fast=Fast(linear="torch"))
-    bench.but(folder=bench.folder / "other").make(fast=Fast(linear="onednn"))
-    first.fit()
-    assert (seen, fast.now()) == (["torch"], before)
+    with pytest.raises(CheckpointError, match=r"encoder\.safetensors"):
+        bench.make(initialize=str(source.xp.folder / "modules"))
 
 
 def test_all_submodules_learn_though_initialize_left_one_evaluating(bench):
@@ -250,11 +182,7 @@ def test_all_submodules_learn_though_initialize_left_one_evaluating(bench):
 def test_a_name_no_saved_part_can_have_is_refused_before_the_run(name):
     with pytest.raises(UserError) as caught:
         check_modules(nn.ModuleDict({name: nn.Linear(1, 1)}), [name])
-    assert str(caught.value) == (
-        f"trainer.save_modules names '{name}', which cannot be the name of a saved part: small "
-        "letters, digits, '_', '.' and '-' after a first small letter, 64 at most, and not "
-        "'model', which is the whole module."
-    )
+    assert f"names '{name}', which cannot be the name of a saved part" in str(caught.value)
 
 
 def test_a_source_is_read_once(bench, source, monkeypatch):

@@ -11,7 +11,7 @@ from textmill.checkpoint import Checkpoints
 from textmill.data.pipeline import from_sequence
 from textmill.data.seq2seq_batch import Seq2SeqBatch
 from textmill.tasks import Translation
-from textmill.training import Callback, Cosine, Every, Selection
+from textmill.training import Callback, Every, Selection
 
 STEPS = 12
 
@@ -71,12 +71,6 @@ def test_killed_at_the_very_end_and_at_the_start(bench):
     assert differences(wanted, found) == []
 
 
-def test_killed_again_and_again_in_one_run(bench):
-    wanted = undisturbed(bench)
-    kills = [KillAt(k) for k in (2, 1, 4, 5, 8, 7, 8, 11, 11, 12)]
-    assert differences(wanted, killed_and_resumed(bench, *kills, folder="chain")) == []
-
-
 def test_killed_between_a_save_and_its_mark_as_best(bench, monkeypatch):
     wanted = undisturbed(bench)
     mark = Checkpoints.mark_best
@@ -95,11 +89,6 @@ def test_killed_between_a_save_and_its_mark_as_best(bench, monkeypatch):
     assert trainer.checkpoints.last().name != trainer.checkpoints.best().name
     trainer.fit()
     assert differences(wanted, outcome(trainer)) == []
-
-
-def test_a_schedule_with_a_length_is_resumed(bench):
-    schedule = Cosine.Config(warmup_steps=3).build()
-    prove(bench.but(schedule=schedule, trainer={"max_steps": None, "max_epochs": 3}), (2, 7, 11))
 
 
 def test_valid_data_that_is_shuffled_is_the_same_in_every_evaluation(bench):
@@ -190,24 +179,6 @@ def test_a_pipeline_of_batches_is_resumed_by_its_state(bench, prefetch):
         return (chain.prefetch(prefetch) if prefetch else chain).and_return()
 
     prove(bench.but(train_data=pipeline, trainer={"save_every": Every(1)}), (1, 3, 8))
-
-
-def test_a_pipeline_gives_its_first_batch_too(bench):
-    """Looking at the first item, to see whether it is a row or a batch, must not take it."""
-    seen = []
-
-    def pipeline():
-        own = OwnBatches(bench.tokenizer)
-        return from_sequence(own.pairs).bucket(4).map(own.batch).and_return()
-
-    class Sees(Translation):
-        def training_step(self, batch, examples=()):
-            seen.append(batch.source.tolist())
-            return super().training_step(batch, examples)
-
-    one_epoch = {"max_steps": None, "max_epochs": 1, "accumulate": 1}
-    bench.but(train_data=pipeline, task_class=Sees, trainer=one_epoch).make().fit()
-    assert seen == [batch.source.tolist() for batch in pipeline()]
 
 
 class Stalls(Callback):

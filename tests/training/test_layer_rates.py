@@ -3,13 +3,11 @@
 import logging
 
 import pytest
-import torch
 from torch import nn
 
-from tests.training.bench import KillAt, Killed, differences, outcome
 from textmill.errors import UserError
 from textmill.models.transformer import Transformer
-from textmill.training import SGD, AdamW, Muon
+from textmill.training import AdamW, Muon
 from textmill.training.layer_rates import (
     depths,
     hidden_matrices,
@@ -44,13 +42,6 @@ def test_depths_count_from_the_top_of_each_stack(module):
         "encoder.layers.0.": {2}, "encoder.layers.1.": {1}, "encoder.norm": {None},
         "decoder.layers.0.": {3}, "decoder.layers.2.": {1}, "decoder.norm": {None},
     }  # fmt: skip
-
-
-def test_a_list_in_a_layer_is_no_stack_of_its_own_and_an_empty_layer_no_layer():
-    layers = [nn.ModuleDict({"heads": nn.ModuleList([nn.Linear(1, 1), nn.Linear(1, 1)])}),
-              nn.Dropout(), nn.ModuleDict({"heads": nn.ModuleList([nn.Linear(1, 1)])})]  # fmt: skip
-    module = nn.ModuleDict({"layers": nn.ModuleList(layers)})
-    assert list(depths(module).values()) == [2, 2, 2, 2, 1, 1]
 
 
 def test_inputs_are_the_embeddings_with_their_positions_and_not_what_is_in_layers(tokenizer):
@@ -106,16 +97,6 @@ def test_without_rates_the_groups_are_the_tasks_own_in_their_order(module):
     ]
     assert split_by_rate(groups, {}, lr=0.1) == [{**groups[0], "lr": 0.3}, {**groups[1], "lr": 0.1}]
     assert rate_factors(module, rates={}, layer_decay=1.0) == {}
-
-
-def test_a_rate_holds_in_the_step():
-    module = nn.Sequential(nn.Linear(2, 1, bias=False), nn.Linear(1, 1, bias=False))
-    before = [p.detach().clone() for p in module.parameters()]
-    optimizer = SGD.Config(lr=0.5, rates={"1.*": 0.1}).build(module=module)
-    module(torch.ones(1, 2)).sum().backward()
-    optimizer.step()
-    for parameter, start, rate in zip(module.parameters(), before, (0.5, 0.05), strict=True):
-        torch.testing.assert_close(parameter.detach(), start - rate * parameter.grad)
 
 
 def test_freezing_says_how_much_and_leaves_the_rest(module, caplog):
@@ -184,25 +165,6 @@ def test_muon_needs_a_matrix_to_train(module):
 CHOSEN = AdamW.Config(lr=5e-3, freeze=("encoder.*",), layer_decay=0.8, rates={"source.*": 0.5})
 
 
-def test_a_run_with_frozen_and_slower_layers_is_resumed_bitwise(bench, tmp_path):
-    whole = bench.but(optimizer=CHOSEN, folder=tmp_path / "whole")
-    trainer = whole.make()
-    start = {name: p.detach().clone() for name, p in trainer.task.module.named_parameters()}
-    trainer.fit()
-    moved = {
-        name
-        for name, p in trainer.task.module.named_parameters()
-        if not torch.equal(p, start[name])
-    }
-    assert moved == {name for name in start if not name.startswith("encoder.")}
-    cut = bench.but(optimizer=CHOSEN, folder=tmp_path / "cut")
-    with pytest.raises(Killed):
-        cut.make(KillAt(8)).fit()
-    again = cut.make()
-    again.fit()
-    assert differences(outcome(trainer), outcome(again)) == []
-
-
 class Wide(nn.Module):
     """A stack of layers of so many features, with adapters beside them, or none."""
 
@@ -226,10 +188,3 @@ def test_a_rate_meant_for_a_width_falls_with_the_width(width, rank, caplog):
     assert rates == pytest.approx([0.4 * 8 / width * factor for factor in (1, 0.5, 0.25)])
     assert present_rate(made, rates) == pytest.approx(0.4 * 8 / width)
     assert ("these have 16" in caplog.text) == (width == 16)
-
-
-def test_without_layers_a_rate_is_as_it_is_said():
-    module = nn.Sequential(nn.Embedding(3, 2))
-    assert AdamW.Config(lr=0.4, lr_width=8).build(module=module).param_groups[0]["lr"] == 0.4
-    with pytest.raises(UserError, match=r"optimizer\.lr_width must be at least 1"):
-        AdamW.Config(lr_width=0)

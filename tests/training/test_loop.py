@@ -38,18 +38,6 @@ def test_accumulated_batches_are_one_big_batch(bench):
         torch.testing.assert_close(value, found[1][name], rtol=0, atol=1e-6, msg=name)
 
 
-def test_fit_on_a_finished_run_changes_nothing(bench):
-    trainer = bench.make()
-    trainer.fit()
-    wanted = outcome(trainer)
-    again = bench.make()
-    taken = []
-    again.optimizer.step = lambda: taken.append(1)
-    again.fit()
-    assert taken == []
-    assert differences(wanted, outcome(again)) == []
-
-
 class Adverse(Translation):
     """A task whose validation loss is the worse the longer it trains, best at the first."""
 
@@ -254,22 +242,6 @@ def test_max_time_ends_a_run_with_an_evaluation(bench):
     trainer = bench.make(max_steps=None, max_time=timedelta(milliseconds=1))
     assert trainer.fit().steps == 1
     assert [line["split"] for line in metrics_of(bench.folder)] == ["train", "valid", "test"]
-
-
-def test_reporters_are_told_of_steps_twenty_times_a_second_at_most(bench, monkeypatch):
-    trainer, told, now = bench.make(), [], [0.0]
-    monkeypatch.setattr(type(trainer.clock), "seconds", property(lambda self: now[0]))
-    monkeypatch.setattr(
-        trainer.audience.reporters, "tick", lambda progress: told.append(progress["step"])
-    )
-
-    class Passes(Callback):
-        def step(self, progress):
-            now[0] += 0.02 if progress.steps < 7 else 0.06
-
-    trainer.audience.callbacks.append(Passes())
-    trainer.fit()
-    assert told == [1, 4, 7, 8, 9, 10, 11, 12]
 
 
 def test_a_step_is_one_page():

@@ -54,15 +54,6 @@ def test_kinds_mix_and_a_state_in_the_middle_changes_nothing():
     assert sums.pop()[0] == resumed.pop()[0] == wanted(made)
 
 
-def test_sums_of_other_names_are_kept_apart():
-    sums = RunningLoss()
-    one = torch.tensor(1.0)
-    sums.add(Loss(one, one, {"a": one}))
-    sums.add(Loss(one, one, {"b": 3 * one}))
-    sums.add(Loss(one, one))
-    assert sums.pop()[0] == pytest.approx({"loss": 1.0, "a": 1 / 3, "b": 1.0})
-
-
 def test_a_tensor_changed_afterwards_does_not_change_the_sum_and_no_graph_is_kept():
     sums, kept = RunningLoss(), torch.tensor(2.0, requires_grad=True)
     loss = Loss(torch.tensor(5.0), torch.tensor(2.0), {"kept": kept * 2})
@@ -70,13 +61,6 @@ def test_a_tensor_changed_afterwards_does_not_change_the_sum_and_no_graph_is_kep
     assert not any(numbers.requires_grad for _, numbers in sums._pending)
     loss.total.zero_()
     assert sums.pop()[0] == {"loss": 2.5, "kept": 2.0}
-
-
-def test_what_is_not_finite_is_said():
-    sums, one = RunningLoss(), torch.tensor(1.0)
-    sums.add(Loss(one, one, {"odd": one * math.inf}))
-    sums.add(Loss(one, one, {"odd": one}))
-    assert sums.pop()[0] == {"loss": 1.0, "odd": math.inf}
 
 
 @pytest.mark.parametrize("value", ["3", None, -1, 10**400, True, [1], math.nan, math.inf])

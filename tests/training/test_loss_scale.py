@@ -7,7 +7,7 @@ import torch
 
 from tests.training.bench import KillAt, Killed, differences, metrics_of, outcome
 from textmill.errors import NonFiniteError
-from textmill.tasks import Loss, Translation
+from textmill.tasks import Translation
 from textmill.training import Every
 from textmill.training.precision import GROWS_AFTER, LEAST, MOST, START, LossScale
 
@@ -33,18 +33,6 @@ def test_a_scaled_loss_gives_the_gradients_of_the_loss(bench, monkeypatch):
     wanted, found = outcome(plain), outcome(scaled)
     for part in ("model", "optimizer", "last"):
         assert differences(wanted[part], found[part]) == [], part
-
-
-def test_fp16_learns_what_float32_learns(bench):
-    losses = []
-    for precision in ("fp32", "fp16"):
-        here = bench.but(folder=bench.folder / precision, dropout=0.0, task={"generate": False})
-        here.make(precision=precision, max_steps=15).fit()
-        lines = metrics_of(here.folder)
-        losses.append([line["loss"] for line in lines if line["split"] == "valid"])
-    assert losses[0] != losses[1]
-    assert losses[1] == pytest.approx(losses[0], rel=0.02)
-    assert losses[1][-1] < 0.9 * losses[1][0]
 
 
 def test_a_step_that_overflows_is_left_out_and_counted_and_the_factor_halves(bench):
@@ -87,19 +75,6 @@ def test_at_its_least_the_gradient_itself_is_broken(bench, monkeypatch):
         bench.but(task_class=Overflows).make(precision="fp16").fit()
 
 
-class Broken(Translation):
-    """Its loss is no number."""
-
-    def training_step(self, batch, examples=()):
-        found = super().training_step(batch, examples)
-        return Loss(found.total * math.nan, found.count, found.sums)
-
-
-def test_no_factor_mends_a_loss_that_is_not_finite(bench):
-    with pytest.raises(NonFiniteError, match=r"^The loss is nan at step 1; "):
-        bench.but(task_class=Broken).make(precision="fp16").fit()
-
-
 def test_it_doubles_after_many_good_steps_in_a_row_and_has_bounds():
     scale = LossScale("fp16")
     for _ in range(GROWS_AFTER - 1):
@@ -117,11 +92,3 @@ def test_it_doubles_after_many_good_steps_in_a_row_and_has_bounds():
         pass
     assert scale.now == LEAST
     assert scale.of(torch.tensor(3.0)).item() == 3 * LEAST
-
-
-def test_other_precisions_have_none():
-    for precision in ("fp32", "bf16"):
-        scale, total = LossScale(precision), torch.tensor(3.0)
-        scale.fine()
-        assert scale.of(total) is total
-        assert (scale.overflowed(), scale.now, scale.pop(), scale.parts) == (False, 1.0, {}, {})

@@ -1,24 +1,20 @@
 """Weights built with other numbers, or with another ingredient of a recipe's own, are not taken."""
 
-import json
 import shutil
 
 import pytest
 import torch
 
 from textmill.checkpoint import Checkpoints
-from textmill.errors import CheckpointError
 from textmill.models.classifier import Classifier
 from textmill.models.encoders.sequence import AveragingEncoder
 from textmill.models.layers.word_embeddings import WordEmbedding
 from textmill.tasks.classification import DocumentClassification
-from textmill.text.columns.column import Column, columns
 from textmill.text.columns.numbers import Numbers
 from textmill.text.features.labels import Labels
 from textmill.text.tokenizers.word_tokenizer import WordTokenizer
 from textmill.training import initial_weights as initial
-from textmill.training.initial_weights import Initial
-from textmill.training.run_differences import other_ingredients, text_of
+from textmill.training.initial_weights import Initial, text_of
 
 PRICES = Numbers("dense", [50.0, 3.0], [10.0, 1.0])
 SWAPPED = Numbers("dense", [3.0, 50.0], [1.0, 10.0])
@@ -44,11 +40,6 @@ def others(task, place, **names):
     return [x for x in Initial(str(place), names, task=task).load() if x.startswith("Of other ")]
 
 
-def test_the_same_numbers_of_another_column_are_taken(tmp_path):
-    place = saved(classifier(), tmp_path)
-    assert others(classifier(Numbers("sizes", [50.0, 3.0], [10.0, 1.0])), place) == []
-
-
 @pytest.mark.parametrize(
     "dense", [SWAPPED, Numbers("dense", [50.0, 3.0], [10.0, 2.5])], ids=["swapped", "wider"]
 )
@@ -66,54 +57,6 @@ def test_nothing_is_said_where_no_layer_that_reads_them_would_be_taken(tmp_path)
     assert others(classifier(Numbers("dense", [3.0] * 3, [1.0] * 3)), place, text="text") == []
 
 
-class Secret:
-    """An ingredient that says nothing of itself."""
-
-    dim = 2
-
-    def __init__(self, key):
-        self.key = key
-
-
-@columns.register("test_secret")
-class SecretColumn(Column):
-    """Two numbers of a text, by a key."""
-
-    kind = "test_secret"
-
-    def __init__(self, name, secret):
-        super().__init__(name)
-        self.secret = secret
-
-    @property
-    def fitted(self):
-        return {"dense": self.secret}
-
-    def encode(self, values):
-        raise NotImplementedError
-
-    def save_files(self, folder):
-        return {"name": self.name, "key": json.dumps(self.secret.key)}
-
-    @classmethod
-    def from_files(cls, folder, settings):
-        return cls(settings["name"], Secret(json.loads(settings["key"])))
-
-
-def secretive(key):
-    task = classifier()
-    task.text.inputs["dense"] = SecretColumn("dense", Secret(key))
-    return task
-
-
-def test_an_ingredient_of_ones_own_is_compared_by_what_is_saved_of_it():
-    there, here, same = secretive(3), secretive(4), secretive(3)
-    taken = here.module.state_dict()
-    (other,) = other_ingredients(here.module, here.text, lambda: there.text, taken)
-    assert other == ("dense", "other key", ("scores.1.weight", "scores.1.bias"))
-    assert other_ingredients(same.module, same.text, lambda: there.text, taken) == []
-
-
 def test_the_text_there_is_read_once_and_before_a_weight_is_copied(tmp_path, monkeypatch):
     place, task, reads = saved(classifier(), tmp_path), classifier(SWAPPED), []
     monkeypatch.setattr(initial, "text_of", lambda path: (reads.append(path), text_of(path))[1])
@@ -123,16 +66,3 @@ def test_the_text_there_is_read_once_and_before_a_weight_is_copied(tmp_path, mon
     shutil.rmtree(place)
     assert HEAD in "".join(begun.load())
     assert reads == [place]
-
-
-def test_a_text_there_that_cannot_be_read_leaves_the_weights_alone(tmp_path, monkeypatch):
-    place, task = saved(classifier(), tmp_path), classifier()
-    before = {name: value.clone() for name, value in task.module.state_dict().items()}
-
-    def fail(*_):
-        raise CheckpointError("damaged")
-
-    monkeypatch.setattr(initial, "other_ingredients", fail)
-    with pytest.raises(CheckpointError, match="damaged"):
-        Initial(str(place), {}, task=task).load()
-    assert all(torch.equal(v, before[name]) for name, v in task.module.state_dict().items())

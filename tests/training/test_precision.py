@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from tests.training.bench import KillAt, Killed, differences, metrics_of, outcome
+from tests.training.bench import metrics_of
 from textmill.errors import UserError
 from textmill.models.losses import cross_entropy, projected_cross_entropy
 from textmill.tasks import Translation
@@ -44,17 +44,6 @@ def test_it_learns_what_float32_learns(bench):
     assert losses[0] != losses[1]
     assert losses[1] == pytest.approx(losses[0], rel=0.02)
     assert losses[1][-1] < 0.8 * losses[1][0]
-
-
-def test_a_killed_run_is_the_undisturbed_one(bench):
-    here = bench.but(trainer={"precision": "bf16"})
-    whole = here.but(folder=bench.folder / "whole").make()
-    whole.fit()
-    with pytest.raises(Killed):
-        here.make(KillAt(7)).fit()
-    resumed = here.make()
-    resumed.fit()
-    assert differences(outcome(whole), outcome(resumed)) == []
 
 
 def test_a_device_without_such_products_is_refused(monkeypatch):
@@ -105,13 +94,3 @@ def test_auto_is_what_the_device_has(monkeypatch, capability, found):
     assert settled("auto", "cpu") == settled("auto", "mps") == "fp32"
     assert settled("fp32", "cuda:1") == "fp32"
     assert settled("auto", "cuda:1", recorded="fp32") == "fp32"
-
-
-def test_auto_on_a_cpu_is_the_float32_run(bench):
-    found = []
-    for precision in ("fp32", "auto"):
-        trainer = bench.but(folder=bench.folder / precision).make(precision=precision)
-        trainer.fit()
-        assert trainer.updates.arithmetic.numbers == "fp32"
-        found.append(outcome(trainer))
-    assert differences(*found) == []

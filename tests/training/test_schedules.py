@@ -1,7 +1,6 @@
 """The schedules against torch's, the plateau against torch's own bookkeeping, and in a run."""
 
 import math
-import random
 import re
 
 import pytest
@@ -96,17 +95,6 @@ def test_every_schedule_warms_up_and_stays_between_0_and_1(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_schedule_is_a_function_of_its_arguments(name):
-    kind = registries.schedules.get(name)
-    schedule = kind.Config().build()
-    calls = [(step, 20, [1.0, 2.0, 3.0, 0.5][: step // 4]) for step in range(1, 21)]
-    forwards = [schedule(*call) for call in calls]
-    random.Random(1).shuffle(calls)
-    for step, total, history in calls:
-        assert schedule(step, total, history) == forwards[step - 1]
-
-
-@pytest.mark.parametrize("name", NAMES)
 def test_a_run_of_unknown_length_is_refused_before_it_starts_where_it_matters(name):
     schedule = registries.schedules.get(name).Config().build()
     if name in ("constant", "inverse_square_root", "plateau"):
@@ -172,16 +160,6 @@ def test_a_plateau_is_resumed_with_the_rates_of_the_undisturbed_run(bench, tmp_p
         again = cut.make()
         again.fit()
         assert differences(outcome(whole), outcome(again)) == []
-
-
-def test_a_warm_up_may_be_a_share_of_the_run():
-    by_share, by_steps = (
-        Linear.Config(**given).build() for given in ({"warmup_ratio": 0.1}, {"warmup_steps": 7})
-    )
-    assert [by_share(step, 64) for step in range(1, 65)] == [
-        by_steps(step, 64) for step in range(1, 65)
-    ]  # transformers rounds up, too
-    assert InverseSquareRoot.Config(warmup_steps=0, warmup_ratio=0.25).build()(16, 16) == 0.5
 
 
 def test_two_lengths_of_a_warm_up_are_refused_and_a_share_of_what_is_not_known():

@@ -4,7 +4,7 @@ import pytest
 from torch import nn
 
 from textmill.models.encoders.self_attention import SelfAttentionEncoder
-from textmill.training.run_differences import other_settings
+from textmill.training.initial_weights import other_settings
 
 SAVED = """settings:
   model:
@@ -50,17 +50,6 @@ def test_settings_are_those_of_the_name_there(run):
     assert other_settings(run, module(num_heads=4), TAKEN) == []
     found = other_settings(run, module(num_heads=4), {"text.encoder.x": "text.old.x"})
     assert found == ["text.encoder.num_heads is 4 here and 2 there", NORM]
-
-
-def test_a_whole_model_that_becomes_a_part_has_the_settings_of_all_of_it(run):
-    (run / "config.yaml").write_text("settings: {model: {num_heads: 8}}")
-    found = other_settings(run, module(), {"text.encoder.layers.x": "layers.x"})
-    assert found == ["text.encoder.num_heads is 2 here and 8 there"]
-
-
-def test_what_may_differ_or_is_not_taken_is_not(run, tmp_path):
-    assert other_settings(run, module(), TAKEN) == [NORM]
-    assert other_settings(run, module(), {"scores.weight": "scores.weight"}) == []
 
 
 @pytest.mark.parametrize("saved", ["", "settings: {model: 3}", "settings: [", "built: {}"])

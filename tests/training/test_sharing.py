@@ -4,7 +4,7 @@ import logging
 from types import SimpleNamespace
 
 from textmill.tasks.batches.user_batches import ready_batches
-from textmill.training.sharing import shared_batches, tell_idle
+from textmill.training.sources import shared_batches, tell_idle
 
 
 def ranks(rank, size):

@@ -4,12 +4,11 @@ import math
 from datetime import timedelta
 
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from textmill.errors import UserError
-from textmill.training import Cosine, Every, InverseSquareRoot, Linear, Progress, Selection, Until
+from textmill.training import Every, InverseSquareRoot, Progress, Selection, Until
 
 COUNTS = st.integers(0, 10_000)
 
@@ -44,35 +43,10 @@ def test_what_is_no_interval_is_refused(text):
         Every.parse(text)
 
 
-def test_cosine_and_linear_are_torchs():
-    parameter = torch.nn.Parameter(torch.zeros(1))
-    lrs = torch.optim.lr_scheduler
-    for mine, theirs in (
-        (Cosine.Config(), lambda o: lrs.CosineAnnealingLR(o, 20)),
-        (Linear.Config(), lambda o: lrs.LinearLR(o, 1.0, 0.0, 20)),
-    ):
-        optimizer = torch.optim.SGD([parameter], lr=1.0)
-        scheduler, schedule = theirs(optimizer), mine.build()
-        for step in range(1, 21):
-            assert schedule(step, 20) == pytest.approx(optimizer.param_groups[0]["lr"], abs=1e-9)
-            optimizer.step()
-            scheduler.step()
-
-
 def test_warm_up_and_inverse_square_root():
     schedule = InverseSquareRoot.Config(warmup_steps=10).build()
     for step in range(1, 200):
         assert schedule(step, None) == pytest.approx(min(step / 10, math.sqrt(10 / step)))
-
-
-def test_a_schedule_that_needs_a_length_says_so():
-    with pytest.raises(UserError) as caught:
-        Cosine.Config().build()(1, None)
-    assert str(caught.value) == (
-        "The cosine schedule needs the length of the run in steps; it is not known. "
-        "Set trainer.max_steps or trainer.max_epochs, or choose "
-        "lr_scheduler.type=inverse_square_root."
-    )
 
 
 VALUES = st.lists(st.sampled_from([1.0, 2.0, 3.0, 4.0, math.nan]), min_size=1, max_size=12)
@@ -141,15 +115,6 @@ def test_min_delta_is_of_patience_alone():
         selection.see(step, {"f1": value})
     assert (selection.best, selection.peak) == ((1, 0.55), (1, 0.55))
     assert selection.stalled()  # step 0 was the last that was better by more than .1
-
-
-def test_an_infinite_value_is_the_best_of_its_kind():
-    selection = Selection.Config().build(directions={"loss": "lower"})
-    assert [selection.see(n, {"loss": x}) for n, x in enumerate([math.inf, math.inf, 2.0])] == [
-        True,
-        True,
-        True,
-    ]
 
 
 def test_a_metric_that_is_not_measured_is_refused_before_training():

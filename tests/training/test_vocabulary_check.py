@@ -9,7 +9,7 @@ from textmill.models.lstm_seq2seq import LstmSeq2Seq
 from textmill.models.masked_language_model import MaskedLanguageModel
 from textmill.text.processors.masked_language_model import MaskedText
 from textmill.text.tokenizers.word_tokenizer import WordTokenizer
-from textmill.training.run_differences import difference, tables
+from textmill.training.initial_weights import difference, tables
 
 TOKENIZER = WordTokenizer.Config(words=("a", "b", "c"), marks=True).build()
 TEXT = MaskedText.of(TOKENIZER)

@@ -4,10 +4,7 @@ import os
 import subprocess
 import sys
 
-import torch
-
 from textmill.recipes import registries
-from textmill.training.optimizers import HIDDEN, without_compiler
 
 STEPS = """
 import sys, torch
@@ -43,23 +40,3 @@ def test_torch_still_imports_it_so_the_subclass_is_still_wanted():
     code = "import sys, torch; torch.optim.AdamW([torch.zeros(1)])"
     code += "; sys.exit('torch._dynamo' not in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_the_methods_are_torchs_own_below_their_decorators():
-    AdamW = without_compiler(torch.optim.AdamW)
-    assert AdamW is without_compiler(torch.optim.AdamW)
-    for method in HIDDEN:
-        assert getattr(AdamW, method) is getattr(torch.optim.Optimizer, method).__wrapped__
-
-
-def test_hooks_and_the_gradient_mode_are_as_torch_has_them():
-    weight = torch.ones(2, requires_grad=True)
-    optimizer = without_compiler(torch.optim.SGD)([weight], lr=0.5)
-    seen = []
-    optimizer.register_step_pre_hook(lambda *_: seen.append("before"))
-    optimizer.register_step_post_hook(lambda *_: seen.append("after"))
-    weight.sum().backward()
-    optimizer.step()
-    assert seen == ["before", "after"]
-    assert torch.is_grad_enabled()
-    assert weight.tolist() == [0.5, 0.5]

@@ -23,22 +23,12 @@ _SHARD = re.compile(r"(?P<part>[^/]+)\.shard-\d{5}-of-(?P<count>\d{5})" + re.esc
 
 
 def folder_name(step: int) -> str:
-    """The name of a step's checkpoint.
-
-    Example:
-        >>> folder_name(1000), step_of(Path("checkpoints") / folder_name(1000))
-        ('step-00001000', 1000)
-    """
+    """The name of a step's checkpoint."""
     return f"{_STEP}{step:08d}"
 
 
 def is_folder_name(name: str) -> bool:
-    """Whether a folder of this name can be a checkpoint.
-
-    Example:
-        >>> is_folder_name("step-00001000"), is_folder_name("step-1000")
-        (True, False)
-    """
+    """Whether a folder of this name can be a checkpoint."""
     return _FOLDER.fullmatch(name) is not None
 
 
@@ -52,34 +42,17 @@ def tensor_file(part: str) -> str:
 
     With ``trainer.ema`` the average is the part ``model``, and the weights themselves, with which
     the training goes on, are another, ``weights``.
-
-    Example:
-        >>> tensor_file("model")
-        'model.safetensors'
     """
     return f"{part}{TENSORS}"
 
 
 def shard_file(part: str, number: int, count: int) -> str:
-    """The file with the rows of a part that one of several ranks holds; numbers are from 1.
-
-    Example:
-        >>> shard_file("model", 1, 2)
-        'model.shard-00001-of-00002.safetensors'
-    """
+    """The file with the rows of a part that one of several ranks holds; numbers are from 1."""
     return f"{part}.shard-{number:05d}-of-{count:05d}{TENSORS}"
 
 
 def sharded_part(name: str) -> str | None:
-    """The part that a file is a shard of; None of other files.
-
-    Example:
-        >>> (
-        ...     sharded_part("model.shard-00001-of-00002.safetensors"),
-        ...     sharded_part("model.safetensors"),
-        ... )
-        ('model', None)
-    """
+    """The part that a file is a shard of; None of other files."""
     match = _SHARD.fullmatch(name)
     return match["part"] if match else None
 

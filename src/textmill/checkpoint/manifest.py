@@ -11,17 +11,13 @@ from typing_extensions import override
 
 from textmill.checkpoint.layout import (
     MANIFEST,
-    TENSORS,
     TEXT,
     folder_name,
     is_folder_name,
-    sharded_part,
-    tensor_file,
 )
 from textmill.errors import CheckpointError
 from textmill.runtime.files import VERSION, check_version, read_all
 from textmill.runtime.sealed import FileEntry, SealedFiles, is_count, seal, unseal
-from textmill.text.columns.dictionary import PHRASES
 
 FORMAT = 1
 """Version of the layout of a checkpoint folder."""
@@ -29,11 +25,6 @@ RUN_NAME = re.compile(r"[0-9a-f]{16}")
 """The name of a run."""
 
 _MAX_SEALED = 16 << 20
-TEXT_OF_WEIGHTS, SHORT_TEXT = 8, 4 << 20
-"""Bytes that a file of the text processor may have for each byte of the weights, and on top of
-that: a word or piece takes ten to a hundred, its row of an embedding four times its width."""
-LARGEST_TEXT = 1 << 30
-"""Bytes of a saved text processor; the largest tokenizers have some 20 million."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,20 +81,10 @@ class Manifest(SealedFiles):
         """The files of the text processor, by their names in the checkpoint."""
         return {n: entry for n, entry in self.files.items() if n.startswith(f"{TEXT}/")}
 
-    def size_of(self, part: str) -> int:
-        """Bytes of the tensors of a part, in one file or in shards; 0 of one without any."""
-        return sum(
-            entry.size
-            for name, entry in self.files.items()
-            if name == tensor_file(part) or sharded_part(name) == part
-        )
-
     def unusable(
         self,
         folder: Path,
         names: Collection[str] | None = None,
-        *,
-        largest: int | None = None,
     ) -> list[str]:
         """What makes a checkpoint unusable: a file that differs from the list, or a foreign thing.
 
@@ -113,13 +94,7 @@ class Manifest(SealedFiles):
         Args:
             folder: The checkpoint.
             names: The listed files that are looked at; None: all.
-            largest: Bytes that no file of tensors may exceed; None: any size.
         """
-        for name, entry in self.files.items():
-            if largest is not None and name.endswith(TENSORS) and entry.size > largest:
-                return [
-                    f"{name}: {entry.size:,} bytes are more than the {largest:,} its model can need"
-                ]
         foreign = [
             f"{name}: not listed in {MANIFEST}"
             for name in self.unlisted(folder)
@@ -128,31 +103,8 @@ class Manifest(SealedFiles):
         return foreign or self.damage(folder, names)
 
     def verify_text(self, folder: Path) -> bool:
-        """Refuses text of which a byte is not as saved, or that is longer than weights can need.
-
-        Args:
-            folder: The checkpoint, or the modules that a run saved.
-
-        Returns:
-            Whether there is any.
-
-        Raises:
-            CheckpointError: A file differs, or is too long; says which.
-        """
+        """Refuses text of which a byte is not as saved; returns whether there is any."""
         text = self.text
-        size = sum(entry.size for entry in text.values())
-        if size > LARGEST_TEXT:
-            raise CheckpointError(
-                f"text/: {size:,} bytes are more than the {LARGEST_TEXT:,} allowed"
-            )
-        weights = self.size_of("model")
-        most = TEXT_OF_WEIGHTS * weights + SHORT_TEXT if weights else LARGEST_TEXT
-        for name, entry in text.items():
-            if not name.endswith(f"/{PHRASES}") and entry.size > most:  # phrases have no vectors
-                raise CheckpointError(
-                    f"{name}: {entry.size:,} bytes are more than the {most:,} that weights of "
-                    f"{weights:,} bytes can need"
-                )
         if problems := self.unusable(folder, text):
             raise CheckpointError("; ".join(problems[:3]))
         return bool(text)
@@ -180,12 +132,7 @@ def digest_of(checkpoint: Path) -> str:
 
 
 def verify(folder: Path) -> list[str]:
-    """Everything that is wrong with a checkpoint folder, one line each; nothing when it is good.
-
-    Example:
-        >>> verify(Path("/no/such/step-00000001"))
-        ['manifest.json: missing']
-    """
+    """Everything that is wrong with a checkpoint folder, one line each; nothing when it is good."""
     try:
         manifest = Manifest.read(folder)
     except CheckpointError as error:
@@ -196,12 +143,7 @@ def verify(folder: Path) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Pointer:
-    """The content of ``last.json`` or ``best.json``: which checkpoint is meant.
-
-    Example:
-        >>> Pointer.read(Path("/no/such/last.json")) is None
-        True
-    """
+    """The content of ``last.json`` or ``best.json``: which checkpoint is meant."""
 
     step: int
     """Optimizer steps taken."""

@@ -150,15 +150,7 @@ def load_parts(
 
 
 def check_fit(part: Stateful, state: Any) -> list[str]:
-    r"""Why a saved state does not fit a module or an optimizer, one line each; none when it does.
-
-    Example:
-        >>> state = {"weight": torch.zeros(1, 3), "scale": torch.zeros(1)}
-        >>> print("\n".join(check_fit(nn.Linear(2, 1), state)))
-        missing key 'bias'
-        unexpected key 'scale'
-        'weight' wants float32[1, 2], found float32[1, 3]
-    """
+    """Why a saved state does not fit a module or an optimizer, one line each; empty if it does."""
     if isinstance(part, nn.Module):
         problems = _module_problems(part.state_dict(), state)
     elif isinstance(part, torch.optim.Optimizer):

@@ -61,10 +61,6 @@ class RunSeal:
 
         Raises:
             CheckpointError: ``config.yaml`` is not as the run wrote it, or has no seal.
-
-        Example:
-            >>> RunSeal.read(Path("/no/such/run")) is None
-            True
         """
         path = folder / CONFIG
         if not path.exists():

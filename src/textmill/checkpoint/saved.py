@@ -68,8 +68,6 @@ class SavedCheckpoints:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.largest: int | None = None
-        """Bytes of the largest file of tensors that is read; None: any size."""
         self._good: set[str] = set()
         self._bad: set[str] = set()
 
@@ -289,7 +287,7 @@ class SavedCheckpoints:
     def _problems(self, path: Path, manifest: Manifest, pointer: Pointer | None) -> list[str]:
         if pointer and pointer.folder == path.name and not pointer.fits(path):
             return [f"{MANIFEST}: it is not the one that {LAST} points to"]
-        problems = manifest.unusable(path, largest=self.largest)
+        problems = manifest.unusable(path)
         if not problems and (extra := manifest.unlisted(path)):
             _logger.warning("%s holds files that are not of it: %s", path.name, ", ".join(extra))
         return problems

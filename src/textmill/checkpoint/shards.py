@@ -17,7 +17,13 @@ from torch import Tensor
 
 from textmill.checkpoint.layout import shard_file
 from textmill.checkpoint.manifest import Manifest
-from textmill.checkpoint.tensors import DTYPES, OFFSETS, SHARDING, tensors_size, write_tensors
+from textmill.checkpoint.tensors import (
+    DTYPES,
+    OFFSETS,
+    SHARDING,
+    tensors_size,
+    write_tensors,
+)
 from textmill.errors import CheckpointError
 from textmill.runtime.disk import HashingFile
 from textmill.runtime.files import opened, parse_json
@@ -109,10 +115,6 @@ def shards_of(part: str, names: Collection[str]) -> list[str]:
 
     Raises:
         CheckpointError: One is missing.
-
-    Example:
-        >>> shards_of("model", [shard_file("model", 2, 2), shard_file("model", 1, 2), "state.json"])
-        ['model.shard-00001-of-00002.safetensors', 'model.shard-00002-of-00002.safetensors']
     """
     pattern = re.compile(re.escape(part) + r"\.shard-\d{5}-of-(\d{5})\.safetensors")
     found = {name: int(match[1]) for name in names if (match := pattern.fullmatch(name))}

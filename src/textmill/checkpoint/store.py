@@ -8,12 +8,10 @@ leaves the checkpoint before it, or the new one, never neither.
 import logging
 from collections.abc import Callable, Mapping
 from functools import partial
-from math import prod
 from pathlib import Path
 
-from torch import Tensor, nn
+from torch import Tensor
 
-from textmill.checkpoint.consolidation import consolidate
 from textmill.checkpoint.layout import BEST, LAST, folder_name
 from textmill.checkpoint.manifest import Pointer
 from textmill.checkpoint.parts import Stateful, load_part, load_parts
@@ -21,17 +19,13 @@ from textmill.checkpoint.run_seal import CONFIG
 from textmill.checkpoint.saved import FoundCheckpoint, SavedCheckpoints, selected_step
 from textmill.checkpoint.shards import RowsOf, write_shards
 from textmill.checkpoint.tensors import tensors_size
-from textmill.checkpoint.writing import check_room, split_parts, write_checkpoint
+from textmill.checkpoint.writing import check_room, consolidate, split_parts, write_checkpoint
 from textmill.errors import CheckpointError, StorageError, UserError
 from textmill.runtime.devices import Env
 from textmill.runtime.files import clean_leftovers, make_folder, remove_folder, write_atomic
 from textmill.runtime.ranks import Ranks
 from textmill.runtime.sealed import FileEntry
 
-STATES = 16
-"""Times the module's bytes that a part may have: Adam's has four for weights of 16 bits."""
-OTHER_STATES = 256 << 20
-"""Bytes of states that do not grow with the module, those of a task or of its data."""
 _logger = logging.getLogger("textmill.checkpoint")
 
 
@@ -111,7 +105,6 @@ class Checkpoints(SavedCheckpoints):
         clean_leftovers(self.folder)
         sizes = {name: tensors_size(values) for name, values in tensors.items()}
         sizes |= self._sizes_of(shared)
-        _check_sizes(sizes, most=_largest(parts, self.rows))
         check_room(self.folder, sum(sizes.values()) + len(document), before=self.newest())
         self._good.discard(final.name)
         serials = [manifest.serial for _, manifest in self._candidates()[0]]
@@ -184,7 +177,6 @@ class Checkpoints(SavedCheckpoints):
         _ = self.seal  # of a run that begins: save compares with it
         if self.writes and self.folder.is_dir():
             clean_leftovers(self.folder)
-        self.largest = _largest(parts, self.rows)
         found = (None if step is None else self._good_of(step)) or self.newest_good()
         if found is None:
             return None
@@ -221,7 +213,7 @@ class Checkpoints(SavedCheckpoints):
         path = self.folder / folder_name(step)
         try:
             manifest = self.manifest(path)
-            if problems := manifest.unusable(path, largest=self.largest):
+            if problems := manifest.unusable(path):
                 raise CheckpointError("; ".join(problems[:3]))
         except CheckpointError as error:
             _logger.warning("checkpoint %s skipped: %s", path.name, error)
@@ -276,25 +268,3 @@ class Checkpoints(SavedCheckpoints):
                 remove_folder(path)
             except StorageError as error:
                 _logger.warning("The old %s is not deleted: %s", path.name, error)
-
-
-def _check_sizes(sizes: Mapping[str, int], *, most: int | None) -> None:
-    """Refuses a part with more bytes of tensors than are read again."""
-    name = max(sizes, key=sizes.__getitem__, default="")
-    if most is not None and name and sizes[name] > most:
-        raise CheckpointError(
-            f"Part {name!r} has {sizes[name]:,} bytes of tensors, but at most {most:,} are "
-            "read again beside such a model. Keep what is so large in a file of its own."
-        )
-
-
-def _largest(parts: Mapping[str, Stateful], rows: Mapping[str, RowsOf]) -> int | None:
-    """Bytes of tensors that a part may have, saved or read; None where there is no module."""
-    modules = {name: part for name, part in parts.items() if isinstance(part, nn.Module)}
-    held = 0
-    for part, module in modules.items():
-        for name, tensor in module.state_dict().items():
-            share = rows[part](name) if part in rows else None
-            count = tensor.numel() if share is None else prod(share.shape)
-            held += tensor.element_size() * count
-    return STATES * held + OTHER_STATES if modules else None

@@ -60,16 +60,6 @@ def write_tensors(
     Raises:
         CheckpointError: a tensor has a type that safetensors does not know.
         StorageError: the disk is full or failed.
-
-    Example:
-        >>> import tempfile
-        >>> from pathlib import Path
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = Path(folder) / "a.safetensors"
-        ...     with HashingFile(path) as file:
-        ...         write_tensors(file, {"w": torch.arange(3)})
-        ...     read_tensors(path.read_bytes())
-        {'w': tensor([0, 1, 2])}
     """
     file.write(header(tensors, first))
     for name in order(tensors):

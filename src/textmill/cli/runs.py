@@ -331,8 +331,8 @@ def _add_consolidate(parser: argparse.ArgumentParser) -> None:
 
 
 def _consolidate(args: argparse.Namespace) -> int:
-    from textmill.checkpoint.consolidation import consolidate
     from textmill.checkpoint.saved import SavedCheckpoints
+    from textmill.checkpoint.writing import consolidate
     from textmill.run_folder.folder import WRITTEN_FOLDERS
     from textmill.runtime.lock import Lock
 

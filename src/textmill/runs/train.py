@@ -173,11 +173,7 @@ def train(
                     trainer.fit()
                     result = dict(trainer.summary)
                 else:
-                    if isinstance(trainer, Trainer):
-                        trainer.fit()
-                        result = dict(trainer.summary)
-                    else:
-                        result = fit_own(trainer, session.get("task"), folder.path, ranks)
+                    result = fit_own(trainer, session.get("task"), folder.path, ranks)
                 if env.is_main:
                     if isinstance(trainer, Trainer) and (sources := source_epochs(trainer)):
                         result["sources"] = sources

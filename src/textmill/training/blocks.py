@@ -28,11 +28,6 @@ def blocks_of(module: nn.Module) -> list[nn.Module]:
     """What is compiled, each for itself: what stands in a list of modules, else the module.
 
     A stack of like layers is compiled once, where a whole model would be one long function.
-
-    Example:
-        >>> stack = nn.ModuleList([nn.Linear(2, 2), nn.Linear(2, 2)])
-        >>> len(blocks_of(stack)), len(blocks_of(nn.Linear(2, 2)))
-        (2, 1)
     """
     lists = [m for m in module.modules() if isinstance(m, nn.ModuleList)]
     blocks = dict.fromkeys(block for each in lists for block in each)
@@ -98,15 +93,6 @@ def checkpointed(module: nn.Module, *, use: bool) -> Iterator[None]:
 
     A block is computed again in the backward pass, with the same dropout: loss and gradients are
     the same to the last bit. Names of parameters stay as they are, and so does what is compiled.
-
-    Raises:
-        UserError: A block changes a buffer of its own, as a batch norm does: it would do so twice.
-
-    Example:
-        >>> stack = nn.Sequential(nn.ModuleList([nn.Linear(2, 2)])[0])
-        >>> with checkpointed(stack, use=False):
-        ...     stack(torch.ones(1, 2)).shape
-        torch.Size([1, 2])
     """
     blocks = blocks_of(module) if use else []
     before = [block._compiled_call_impl for block in blocks]
@@ -143,11 +129,7 @@ def _apply(compute: Callable[..., Any], given: Sequence[Any], named: Mapping[str
 
 
 def check_blocks(module: nn.Module) -> None:
-    """Refuses a module without blocks: computed again as a whole it would need as much memory.
-
-    Raises:
-        UserError: It has no list of modules.
-    """
+    """Refuses a module without blocks: computed again as a whole it would need as much memory."""
     if blocks_of(module) == [module]:
         raise UserError(
             "trainer.activation_checkpointing computes the blocks of a module again (what stands "

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
 
 from torch import nn
 from typing_extensions import override
@@ -19,12 +20,22 @@ from textmill.tasks.task import Task
 from textmill.training.nonfinite import NonFinite, Untouched
 from textmill.training.progress import Clock, Progress
 from textmill.training.selection import Selection
-from textmill.training.sharing import joined, shares_of
 
 LOG = logging.getLogger("textmill")
 
 GOING_ON = ("data", "nonfinite", "random")
 """Parts that a rollback leaves as they are: the data goes on after what broke."""
+
+
+@runtime_checkable
+class Shared(Stateful, Protocol):
+    """A part of which each rank has a share; all of it is saved, by rank 0."""
+
+    def joined(self, states: Sequence[Any]) -> Any:
+        """The state of the whole, of those of the ranks."""
+
+    def share(self, state: Any, rank: int, world_size: int) -> Any:
+        """What one rank goes on with of a state of the whole."""
 
 
 class RunCheckpoints(Checkpoints):
@@ -121,9 +132,6 @@ class RunCheckpoints(Checkpoints):
         Args:
             names: The parts, as ``encoder``; none writes nothing.
             step: Of which step the weights are.
-
-        Raises:
-            StorageError: No room, or the disk failed.
         """
         if names and self.writes:
             parts = {name: self.task.module.get_submodule(name) for name in names}
@@ -147,15 +155,7 @@ def _load_weights(path: Path, *, module: nn.Module) -> int:
 
 
 def check_modules(module: nn.Module, names: Sequence[str]) -> None:
-    """Refuses names that the module lacks or that no file can have, before anything is trained.
-
-    Example:
-        >>> check_modules(
-        ...     nn.ModuleDict({"encoder": nn.Linear(1, 1)}), ["encodr"]
-        ... )  # doctest: +ELLIPSIS
-        Traceback (most recent call last):
-        textmill.errors.UserError: trainer.save_modules names 'encodr', which ... 'encoder'?
-    """
+    """Refuses names that the module lacks or that no file can have, before anything is trained."""
     known = [name for name, inner in module.named_modules() if name and inner.state_dict()]
     refused = []
     for name in names:
@@ -174,3 +174,50 @@ def check_modules(module: nn.Module, names: Sequence[str]) -> None:
             continue
         refused.append(UserError(f"trainer.save_modules names '{name}', which {why}"))
     refuse_all(refused)
+
+
+class _Snapshot:
+    """A state that stands for its part while it is saved."""
+
+    def __init__(self, state: Any) -> None:
+        self._state = state
+
+    def state_dict(self) -> Any:
+        return self._state
+
+    def load_state_dict(self, state: Any) -> None:
+        raise NotImplementedError
+
+
+class _Share:
+    """A part that takes its share of a saved state."""
+
+    def __init__(self, part: Shared, ranks: Ranks) -> None:
+        self._part, self._ranks = part, ranks
+
+    def state_dict(self) -> Any:
+        return self._part.state_dict()
+
+    def load_state_dict(self, state: Any) -> None:
+        share = self._part.share(state, self._ranks.env.rank, self._ranks.size)
+        self._part.load_state_dict(share)
+
+
+def joined(ranks: Ranks, parts: Mapping[str, Stateful]) -> dict[str, Stateful]:
+    """The parts as rank 0 saves them: of those that are shared, the whole."""
+    if ranks.size == 1:
+        return dict(parts)
+    return {
+        name: _Snapshot(part.joined(ranks.gather(part.state_dict())))
+        if isinstance(part, Shared)
+        else part
+        for name, part in parts.items()
+    }
+
+
+def shares_of(ranks: Ranks, parts: Mapping[str, Stateful]) -> dict[str, Stateful]:
+    """The parts as each rank loads them: of those that are shared, its share."""
+    return {
+        name: _Share(part, ranks) if ranks.size > 1 and isinstance(part, Shared) else part
+        for name, part in parts.items()
+    }

@@ -39,9 +39,6 @@ class Evaluator:
 
         Of several sources the values are those of all, by ``source/value``, and each row says of
         which source it is.
-
-        Raises:
-            StopAsked: A signal asked the run to stop.
         """
         made = []
         for name, task, batches in held_out:

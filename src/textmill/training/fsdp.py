@@ -37,12 +37,6 @@ def check_elementwise(
     Args:
         optimizer: Made over the parameters.
         divided: ``BY_SETTING`` or ``BY_RECIPE``.
-
-    Example:
-        >>> check_elementwise(torch.optim.AdamW(nn.Linear(1, 1).parameters()))
-        >>> check_elementwise(torch.optim.Adafactor(nn.Linear(1, 1).parameters()))
-        Traceback (most recent call last):
-        textmill.errors.UserError: With trainer.data_parallelism=fsdp a rank has a share of each ...
     """
     if isinstance(optimizer, ELEMENTWISE) or getattr(optimizer, "elementwise", False):
         return

@@ -158,11 +158,7 @@ def _grouped(parameters: Sequence[nn.Parameter]) -> Iterator[_Group]:
 
 
 def is_wrapped(module: nn.Module) -> bool:
-    """Whether a module is a DistributedDataParallel.
-
-    Raises:
-        UserError: A part of it is one, whose gradients alone would be averages.
-    """
+    """Whether a module is a DistributedDataParallel."""
     kind = nn.parallel.DistributedDataParallel
     wrapped = [name for name, part in module.named_modules() if isinstance(part, kind)]
     if wrapped not in ([], [""]):

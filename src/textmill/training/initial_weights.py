@@ -1,40 +1,61 @@
-"""Weights of another run, or of a part of it, to begin with."""
+"""Weights of another run, or of a part of it, to begin with; and what the two have otherwise.
 
+One rule holds for labels, slots, characters, numbers and all else that was fitted with data: where
+what is saved of it differs, no tensor is taken that is below a submodule built with it. Settings
+are compared for what no tensor shows: two encoders of the same shapes may still read text
+otherwise.
+"""
+
+import inspect
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from textmill.checkpoint.layout import has_checkpoints, is_checkpoint, tensor_file
+from textmill.checkpoint.layout import has_checkpoints, is_checkpoint, text_folder
 from textmill.checkpoint.manifest import Manifest
 from textmill.checkpoint.parts import load_part, plain_parts
 from textmill.checkpoint.store import Checkpoints
+from textmill.config.component import Component, Config
+from textmill.config.values.raw_values import untyped
+from textmill.config.values.typed_values import plain
+from textmill.config.values.yaml_files import read_yaml
 from textmill.errors import CheckpointError, TextmillError, UserError, refuse_all
 from textmill.models.lora import own_name
 from textmill.tasks.task import Task
-from textmill.text.processors.text_processor import TextProcessor
-from textmill.training.run_differences import (
-    OtherIngredient,
-    difference,
-    other_ingredients,
-    other_settings,
-    tables,
-    text_of,
-)
+from textmill.text.processors.column_processor import ColumnsText
+from textmill.text.processors.text_processor import TextProcessor, load_text_processor
+from textmill.text.tokenizers.tokenizer import Tokenizer
 
 LOG = logging.getLogger("textmill")
 
 SHOWN = 8
 """Names in a line of the report; a foreign model differs in all of them."""
-OTHERS, LARGE = 64, 1 << 30
-"""Bytes of tensors that are read for each byte of the module here, and on top of that."""
 WHOLE = "model"
 """The part of a checkpoint that is the module."""
+
+
+WHERE = ("name", "text", "separator", "format", "length", "limit")
+"""What is saved of a column and says where its values stand in the rows, or how many are read, and
+not what they are."""
+OUTPUTS = ("output_weight", "output_bias")
+"""Parameters that score each token where no table of tokens does."""
+FREE = ("dropout", "vectors", "frozen", "max_length")
+"""Parts of names of settings that another run may well have otherwise."""
+
+
+class OtherIngredient(NamedTuple):
+    """An ingredient that another run had otherwise: how, and what is not to be taken of it."""
+
+    name: str
+    said: str
+    tensors: tuple[str, ...]
 
 
 class _Found(NamedTuple):
@@ -73,11 +94,6 @@ class Initial:
         """Refuses a source that cannot be read or has nothing that fits, before the run starts.
 
         What was read is kept for :meth:`load`, so that a source is read once.
-
-        Raises:
-            UserError: It is not there, or nothing of it fits, or a name is of nothing, or its
-                vocabulary is another.
-            CheckpointError: It is damaged.
         """
         if self.source is not None:
             self.found = self._matched()
@@ -123,8 +139,7 @@ class Initial:
     def _matched(self) -> _Found:
         """All that can be wrong is found here; the processor there is read once, where needed."""
         wanted = self.task.module.state_dict()
-        size = sum(value.nbytes for value in wanted.values() if isinstance(value, Tensor))
-        place, found = _read(Path(str(self.source)), OTHERS * size + LARGE)
+        place, found = _read(Path(str(self.source)))
         pairs = dict[str, str]()
         names: Mapping[str, str] = self.names
         if not names:
@@ -200,14 +215,14 @@ class Initial:
             )
 
 
-def _read(source: Path, most: int) -> tuple[Path, dict[str, Tensor]]:
-    """The checkpoint that is meant, and its tensors by name: ``most`` bytes of them."""
+def _read(source: Path) -> tuple[Path, dict[str, Tensor]]:
+    """The checkpoint that is meant, and its tensors by name."""
     if has_checkpoints(source):
-        used = Checkpoints.of(source).use("best", lambda path: (path, _tensors(path, most)))
+        used = Checkpoints.of(source).use("best", lambda path: (path, _tensors(path)))
         if used is not None:
             return used
     elif is_checkpoint(source):
-        return source, _tensors(source, most)
+        return source, _tensors(source)
     raise UserError(
         f"trainer.initialize is '{source}', where no checkpoint is; wanted a run folder, one of "
         "its checkpoints/step-..., or its modules."
@@ -215,11 +230,7 @@ def _read(source: Path, most: int) -> tuple[Path, dict[str, Tensor]]:
 
 
 def _without_adapters(pairs: dict[str, str], found: Iterable[str], place: Path) -> dict[str, str]:
-    """Names here and there, where layers have adapters here and none there.
-
-    Raises:
-        UserError: They have such there alone, and all that was learned is in them.
-    """
+    """Names here and there, where layers have adapters here and none there."""
     adapted = [name for name in found if ".lora_" in name]
     if adapted and not any(".lora_" in name for name in pairs):
         raise UserError(
@@ -230,20 +241,11 @@ def _without_adapters(pairs: dict[str, str], found: Iterable[str], place: Path) 
     return {h: there if there in found else own_name(there) for h, there in pairs.items()}
 
 
-def _tensors(path: Path, most: int) -> dict[str, Tensor]:
+def _tensors(path: Path) -> dict[str, Tensor]:
     try:
-        manifest = Manifest.read(path)
-        names = plain_parts(path, manifest)
+        names = plain_parts(path, Manifest.read(path))
     except CheckpointError as error:
         raise CheckpointError(f"{path}: {error}") from error
-    read = [WHOLE] if WHOLE in names else list(names)
-    size = sum(map(manifest.size_of, read))
-    if size > most:
-        raise CheckpointError(
-            f"{path}: {_few(map(tensor_file, read))}: {size:,} bytes are more than the {most:,} "
-            "that are read to fill a module of this size. Save the part that is wanted alone, in "
-            "its own run: trainer.save_modules"
-        )
     if WHOLE in names:
         state = load_part(path, WHOLE)
     else:
@@ -315,22 +317,12 @@ def _named(wanted: Mapping[str, Any], found: Mapping[str, Tensor], here: str, th
 
 
 def below(keys: Iterable[str], name: str) -> list[str]:
-    """The keys of a submodule, or all for ``""``.
-
-    Example:
-        >>> below(["encoder.weight", "encoders.weight"], "encoder")
-        ['encoder.weight']
-    """
+    """The keys of a submodule, or all for ``""``."""
     return [key for key in keys if not name or key == name or key.startswith(f"{name}.")]
 
 
 def moved(key: str, here: str, there: str) -> str:
-    """What a key in ``here`` is called in ``there``.
-
-    Example:
-        >>> moved("text.encoder.weight", "text.encoder", "encoder"), moved("weight", "", "old")
-        ('encoder.weight', 'old.weight')
-    """
+    """What a key in ``here`` is called in ``there``."""
     return f"{there}.{key[len(here) :].lstrip('.')}".strip(".")
 
 
@@ -338,3 +330,186 @@ def fits(wanted: Mapping[str, Any], found: Mapping[str, Tensor], here: str, ther
     """Whether a tensor here can take the numbers of one there."""
     value = wanted[here]
     return isinstance(value, Tensor) and there in found and value.shape == found[there].shape
+
+
+def text_of(checkpoint: Path) -> TextProcessor | None:
+    """The text processor that a checkpoint was trained with; None where it has none."""
+    try:
+        if not Manifest.read(checkpoint).verify_text(checkpoint):
+            return None
+    except CheckpointError as error:
+        raise CheckpointError(f"{checkpoint}: {error}") from error
+    return load_text_processor(text_folder(checkpoint))
+
+
+def _tokenizer(text: TextProcessor) -> Tokenizer | None:
+    found = text.ingredients.get("tokenizer")
+    return found if isinstance(found, Tokenizer) else None
+
+
+def difference(here: TextProcessor, there: TextProcessor | None) -> str | None:
+    """How the pieces of a text processor differ from another's; None where they do not."""
+    tokenizer, other = _tokenizer(here), None if there is None else _tokenizer(there)
+    if tokenizer is None or other is None:
+        return None
+    pieces = [
+        each.create_decoder().batch([[number] for number in range(each.vocab_info.size)])
+        for each in (tokenizer, other)
+    ]
+    if pieces[0] == pieces[1]:
+        return None
+    said = f"{len(pieces[0]):,} ids here, {len(pieces[1]):,} there"
+    both = enumerate(zip(*pieces, strict=False))
+    first = (f"; id {i} is {one!r} here and {two!r} there" for i, (one, two) in both if one != two)
+    return said + next(first, "")
+
+
+def tables(module: nn.Module, text: TextProcessor) -> list[str]:
+    """The names of a module's tensors that have a row for each id of the vocabulary."""
+    tokenizer = _tokenizer(text)
+    if tokenizer is None:
+        return []
+    size = tokenizer.vocab_info.size
+    layers = [(n, m) for n, m in module.named_modules() if isinstance(m, nn.Embedding)]
+    found = [f"{name}.weight".lstrip(".") for name, m in layers if m.num_embeddings == size]
+    outputs = module.named_parameters(remove_duplicate=False)
+    return found + [n for n, p in outputs if n.split(".")[-1] in OUTPUTS and len(p) == size]
+
+
+def other_ingredients(
+    module: nn.Module,
+    text: TextProcessor,
+    other_text: Callable[[], TextProcessor | None],
+    taken: Collection[str],
+) -> list[OtherIngredient]:
+    """The ingredients of which something else is saved there, with the tensors built with them.
+
+    A tokenizer is none of them: its vocabulary has to be the same.
+
+    Args:
+        module: The module here.
+        text: Its text processor.
+        other_text: Gives that of the weights; only asked where an ingredient is to be compared.
+        taken: Names here of the tensors that fit.
+    """
+    found = []
+    for name, made in sorted(text.ingredients.items()):
+        tensors = () if name == "tokenizer" else built_with(module, name, made, taken)
+        if tensors and (there := other_text()) is not None:
+            said = _difference(_saved(text, name), _saved(there, name))
+            found += [OtherIngredient(name, said, tensors)] if said else []
+    return found
+
+
+def built_with(module: nn.Module, name: str, made: Any, taken: Collection[str]) -> tuple[str, ...]:
+    """The names of the tensors below submodules that are built with an ingredient.
+
+    They are below a submodule of its name; where there is none, outside of the components that do
+    not take it. There those of labels are known by their rows, one for each, or two more in a
+    random field. Of a vocabulary they are also beside a table with a row for each id, whoever has
+    it. A tensor too many begins anew; one too few would begin as something else.
+    """
+    if named := [key for key in taken if name in key.split(".")[:-1]]:
+        return tuple(named)
+    components = ((key, m) for key, m in module.named_modules() if isinstance(m, Component) and key)
+    apart = tuple(f"{key}." for key, component in components if not _takes(component, name))
+    state = module.state_dict()
+    shapes = {key: state[key].shape for key in taken if not key.startswith(apart)}
+    size = len(made) if isinstance(made, Sequence) else getattr(made, "size", None)
+    rows = (size, size + 2) if isinstance(size, int) else ()
+    found = [key for key, shape in shapes.items() if shape and (not rows or shape[0] in rows)]
+    ids = getattr(getattr(made, "vocab_info", None), "size", None)
+    held = [key for key, m in module.named_modules() if _has_rows(m, ids)]
+    beside = tuple(f"{key.rpartition('.')[0] or key}." for key in held)
+    return tuple(key for key in taken if key in found or key.startswith(beside))
+
+
+def _has_rows(module: nn.Module, count: int | None) -> bool:
+    return isinstance(module, nn.Embedding) and module.num_embeddings == count
+
+
+def _takes(component: Component, name: str) -> bool:
+    """Whether a component is built with an ingredient."""
+    given = inspect.signature(type(component).__init__).parameters.values()
+    return any(one.name == name or one.kind is one.VAR_KEYWORD for one in given)
+
+
+def _saved(text: TextProcessor, name: str) -> dict[str, Any]:
+    """What is saved of the columns of an ingredient: settings by their name, files by theirs."""
+    columns: dict[str, Any] = text.all if isinstance(text, ColumnsText) else {}
+    found: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory(prefix="textmill-columns-") as folder:
+        for column in columns.values():
+            if name in column.fitted:
+                found |= {
+                    k: v for k, v in column.save_files(Path(folder)).items() if k not in WHERE
+                }
+        files = [path for path in Path(folder).rglob("*") if path.is_file()]
+        return found | {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+
+
+def _difference(here: Mapping[str, Any], there: Mapping[str, Any]) -> str:
+    """What differs, in words; empty where nothing does."""
+    if here and not there:
+        return "none there"
+    other = [key for key in {**here, **there} if here.get(key) != there.get(key)]
+    return f"other {', '.join(other)}" if other else ""
+
+
+def other_settings(source: Path, module: nn.Module, taken: Mapping[str, str]) -> list[str]:
+    """Settings of submodules that are others in the run that their weights come from.
+
+    Number of heads, positions, activations: with others, weights of the same shapes mean nothing.
+
+    Args:
+        source: A run folder, one of its checkpoints, or its modules; it may have no settings.
+        module: The module here.
+        taken: Names of tensors there by those here.
+    """
+    there = _model_of(source)
+    said = []
+    for name, inner in module.named_modules():
+        config, elsewhere = getattr(inner, "config", None), _elsewhere(name, taken)
+        if elsewhere is None:
+            continue
+        saved = there.get(elsewhere.rpartition(".")[2]) if elsewhere else there
+        if not (isinstance(config, Config) and isinstance(saved, Mapping)):
+            continue
+        others = dict(_flat(saved))
+        for setting, value in _flat(plain(config)):
+            free = any(word in setting for word in FREE)
+            if setting in others and others[setting] != value and not free:
+                said.append(f"{name}.{setting} is {value} here and {others[setting]} there")
+    return said
+
+
+def _elsewhere(name: str, taken: Mapping[str, str]) -> str | None:
+    """What a submodule is called there, ``""`` for all of it; None where nothing of it is taken."""
+    for key, there in taken.items():
+        inside = key[len(name) :]
+        within = name and key.startswith(f"{name}.")
+        if within and f".{there}".endswith(inside):
+            return f".{there}".removesuffix(inside).lstrip(".")
+    return None
+
+
+def _model_of(source: Path) -> Mapping[str, Any]:
+    """The saved settings of the model that a source belongs to; empty where there are none."""
+    for folder in (source, source.parent, source.parent.parent):
+        if (folder / "config.yaml").is_file():
+            try:
+                settings = read_yaml(folder / "config.yaml").entries.get("settings")
+            except UserError:
+                return {}
+            model = untyped(settings).get("model") if settings is not None else None
+            return model if isinstance(model, Mapping) else {}
+    return {}
+
+
+def _flat(data: Any, before: str = "") -> Iterator[tuple[str, Any]]:
+    """Each setting by its dotted name."""
+    if not isinstance(data, Mapping):
+        yield before, data
+        return
+    for name, value in data.items():
+        yield from _flat(value, f"{before}.{name}" if before else str(name))

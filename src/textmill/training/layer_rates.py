@@ -20,11 +20,6 @@ def depths(module: nn.Module) -> dict[nn.Parameter, int]:
 
     A stack is an ``nn.ModuleList`` that is in no other; each counts for itself, so an encoder's
     last layer and a decoder's are both 1 deep.
-
-    Example:
-        >>> module = nn.ModuleDict({"layers": nn.ModuleList([nn.Linear(1, 1), nn.Linear(1, 1)])})
-        >>> [(name, depths(module)[p]) for name, p in module.named_parameters() if "bias" in name]
-        [('layers.0.bias', 2), ('layers.1.bias', 1)]
     """
     found: dict[nn.Parameter, int] = {}
     for stack in _stacks(module):
@@ -37,13 +32,7 @@ def depths(module: nn.Module) -> dict[nn.Parameter, int]:
 
 
 def input_parameters(module: nn.Module) -> set[nn.Parameter]:
-    """The parameters of embeddings: of every part whose class is called that, outside the stacks.
-
-    Example:
-        >>> module = nn.Sequential(nn.Embedding(3, 2), nn.Linear(2, 1))
-        >>> [len(input_parameters(module)), len(list(module.parameters()))]
-        [1, 3]
-    """
+    """The parameters of embeddings: of parts whose class is called that, outside the stacks."""
     parts = (part for part in module.modules() if "Embedding" in type(part).__name__)
     return {parameter for part in parts for parameter in part.parameters()} - depths(module).keys()
 
@@ -58,11 +47,6 @@ def layer_width(module: nn.Module) -> int | None:
     """How many features the layers have: what most sides of their matrices have.
 
     None: there is no layer.
-
-    Example:
-        >>> layer = nn.ModuleDict({"inner": nn.Linear(4, 16), "outer": nn.Linear(16, 4)})
-        >>> layer_width(nn.ModuleList([layer, nn.Linear(4, 4)]))
-        4
     """
     sides = [side for matrix in hidden_matrices(module) for side in matrix.shape]
     return mode(sorted(sides)) if sides else None
@@ -72,11 +56,6 @@ def matching(module: nn.Module, globs: Iterable[str], *, setting: str) -> Iterat
     """The parameters whose name matches one of the globs, where ``*`` is any text, dots included.
 
     A tied parameter has several names. A glob that matches nothing is refused, by its ``setting``.
-
-    Example:
-        >>> module = nn.Sequential(nn.Linear(2, 1), nn.Linear(1, 1))
-        >>> [tuple(p.shape) for p in matching(module, ["0.*"], setting="optimizer.freeze")]
-        [(1, 2), (1,)]
     """
     named = list(module.named_parameters(remove_duplicate=False))
     for glob in globs:
@@ -117,14 +96,6 @@ def freeze(module: nn.Module, globs: Sequence[str]) -> str | None:
     """Holds the parameters that match still: they get no gradient, and no optimizer has them.
 
     Returns a line that says how many are frozen; None where none was asked for.
-
-    Raises:
-        UserError: A glob matches nothing, or nothing is left to train.
-
-    Example:
-        >>> module = nn.Sequential(nn.Linear(2, 1), nn.Linear(1, 1))
-        >>> freeze(module, ["0.*"])
-        'Frozen: 3 of 5 parameters, in 2 of 4 tensors.'
     """
     for parameter in matching(module, globs, setting="optimizer.freeze"):
         parameter.requires_grad_(False)
@@ -153,16 +124,6 @@ def rate_factors(
     embeddings have d ** (n + 1) below the longest stack's n layers, and all else 1 (Clark et al.
     2020, section 3.2; in the numbering of Bao et al. 2022). ``rates`` are factors by glob on top of
     that; of several that match the last counts.
-
-    Raises:
-        UserError: A glob matches nothing, or the module has no stack of layers to decay over.
-
-    Example:
-        >>> layers = nn.ModuleList([nn.Linear(1, 1, bias=False), nn.Linear(1, 1, bias=False)])
-        >>> module = nn.ModuleDict({"layers": layers, "head": nn.Linear(1, 1, bias=False)})
-        >>> factors = rate_factors(module, rates={"head.*": 3.0}, layer_decay=0.5)
-        >>> [factors[p] for p in module.parameters()]
-        [0.25, 0.5, 3.0]
     """
     factors: dict[nn.Parameter, float] = {}
     if layer_decay != 1:
@@ -187,12 +148,6 @@ def split_by_rate(groups: Groups, factors: Mapping[nn.Parameter, float], *, lr: 
     """Groups of one learning rate each, that of the highest first; frozen parameters are left out.
 
     ``lr`` is the rate of groups that say none, and 1 the factor of parameters that have none.
-
-    Example:
-        >>> a, b = (nn.Parameter(nn.init.ones_(nn.Linear(1, 1).weight)) for _ in range(2))
-        >>> groups = split_by_rate([{"params": [a, b]}], {a: 0.5}, lr=0.1)
-        >>> [(len(group["params"]), group["lr"]) for group in groups]
-        [(1, 0.1), (1, 0.05)]
     """
     split: Groups = []
     for group in groups:
@@ -212,13 +167,6 @@ def present_rate(optimizer: torch.optim.Optimizer, peaks: Sequence[float]) -> fl
     """The optimizer's own rate as the schedule has it now, whatever factors its groups have.
 
     ``peaks`` are the rates of the groups without the schedule.
-
-    Example:
-        >>> weight = nn.Parameter(nn.Linear(1, 1).weight.detach())
-        >>> optimizer = torch.optim.SGD([{"params": [weight], "lr": 0.3}], lr=0.1)
-        >>> optimizer.param_groups[0]["lr"] = 0.15
-        >>> round(present_rate(optimizer, [0.3]), 9)
-        0.05
     """
     first: float = optimizer.param_groups[0]["lr"]
     own: float = optimizer.defaults.get("lr", peaks[0])

@@ -213,11 +213,7 @@ SolverOf = Callable[[Sequence[ColumnBatch]], Solver]
 
 
 def _solver_of(task: Task) -> SolverOf:
-    """The solver for the targets of a task.
-
-    Raises:
-        UserError: Its module is not a linear one, or its loss is another than the solver's.
-    """
+    """The solver for the targets of a task."""
     if not (isinstance(task, ColumnsTask) and isinstance(task.module, NgramScores)):
         raise UserError(
             "This trainer solves linear models of n-grams, and the model is a "
@@ -247,11 +243,7 @@ def _joined(batches: Sequence[ColumnBatch], role: str) -> Any:
 
 
 def _weights(criterion: object, labels: Labels) -> dict[int, float]:
-    """How much labels count, by their numbers.
-
-    Raises:
-        UserError: The loss is one that the solver does not have.
-    """
+    """How much labels count, by their numbers."""
     if not isinstance(criterion, LabelLoss):
         return {}
     known = BinaryCrossEntropy if labels.multiple else CrossEntropyLoss

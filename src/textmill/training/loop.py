@@ -202,7 +202,6 @@ class Trainer(Component):
 
     @property
     def parts(self) -> dict[str, Any]:
-        """Everything that must survive a crash, by the name it is saved under."""
         parts = {
             **self.updates.parts,
             **self.task.parts,

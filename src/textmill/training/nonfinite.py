@@ -35,16 +35,6 @@ class NonFinite:
         loss_bound: A loss a target above which a step is broken, too; null: none is.
         limit: Broken steps in a row (of ``rollback``: that came before the run got further) with
             which the run ends.
-
-    Example:
-        >>> nonfinite = NonFinite("skip", limit=2)
-        >>> nonfinite.take(NonFiniteError("The loss is nan at step 7."), step=7)
-        >>> nonfinite.fine(8)
-        >>> nonfinite.take(NonFiniteError("The loss is nan at step 9."), step=9)
-        >>> nonfinite.take(NonFiniteError("The loss is nan at step 10."), step=10)
-        Traceback (most recent call last):
-        textmill.errors.NonFiniteError: The loss is nan at step 10.
-        It is number 2 in a row (trainer.max_nonfinite=2): the run ends.
     """
 
     def __init__(self, policy: Policy, *, limit: int, loss_bound: float | None = None) -> None:
@@ -97,12 +87,7 @@ class NonFinite:
         )
 
     def take(self, error: NonFiniteError | DataError, *, step: int) -> None:
-        """Takes note of a broken step, from 1, and of what broke.
-
-        Raises:
-            NonFiniteError: The policy is ``stop``, or it was one too many.
-            DataError: The step has no target, which no policy passes over.
-        """
+        """Takes note of a broken step, from 1, and of what broke."""
         if self.policy == "stop" or isinstance(error, DataError):
             raise error
         self.unreported, self.in_a_row = self.unreported + 1, self.in_a_row + 1
@@ -127,16 +112,13 @@ class NonFinite:
 
     @property
     def parts(self) -> dict[str, Stateful]:
-        """What is saved; a run that stops at once has nothing to save."""
         return {} if self.policy == "stop" else {"nonfinite": self}
 
     def state_dict(self) -> dict[str, Any]:
-        """The counts, and where a rollback goes to."""
         names = ("unreported", "in_a_row", "furthest", "target")
         return {name: getattr(self, name) for name in names}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Takes saved counts."""
         for name in ("unreported", "in_a_row", "furthest"):
             setattr(self, name, int(state[name]))
         self.target = state["target"]
@@ -149,7 +131,6 @@ class Untouched:
     """
 
     def state_dict(self) -> dict[str, Any]:
-        """Nothing: it is never saved."""
         return {}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

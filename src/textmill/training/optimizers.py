@@ -60,7 +60,6 @@ class Optimizer(Component):
         """A subclass's own numbers by what they must be, as ``require`` has it."""
 
         def __post_init__(self) -> None:
-            """Refuses numbers with which no sensible step is taken."""
             require(self, "optimizer", positive=["lr", "layer_decay"], sizes=["lr_width"])
             if self.layer_decay > 1:
                 raise UserError(
@@ -128,15 +127,6 @@ def without_compiler(kind: type[O]) -> type[O]:
 
     Args:
         kind: A class of optimizers; without effect where torch has no such decorators.
-
-    Example:
-        >>> SGD = without_compiler(torch.optim.SGD)
-        >>> weight = torch.ones(2, requires_grad=True)
-        >>> optimizer = SGD([weight], lr=0.5)
-        >>> weight.grad = torch.ones(2)
-        >>> optimizer.step()
-        >>> weight.tolist(), isinstance(optimizer, torch.optim.SGD)
-        ([0.5, 0.5], True)
     """
     if kind not in _MADE:
         plain: dict[str, Any] = {name: inspect.unwrap(getattr(kind, name)) for name in HIDDEN}
@@ -177,11 +167,6 @@ class Adam(FusedAdam):
 
     A weight decay is added to the gradient, and so divided by its root mean square as well; AdamW
     decays apart from it and is the better default.
-
-    Example:
-        >>> optimizer = Adam.Config(lr=2e-3).build(module=torch.nn.Linear(2, 2))
-        >>> type(optimizer).__name__, optimizer.param_groups[0]["lr"]
-        ('Adam', 0.002)
     """
 
     class Config(FusedAdam.Config):
@@ -199,11 +184,6 @@ class AdamW(FusedAdam):
 
     Parameter groups come from the task (``Task.parameter_groups``): biases and norms are not
     decayed.
-
-    Example:
-        >>> optimizer = AdamW.Config(lr=2e-3).build(module=torch.nn.Linear(2, 2))
-        >>> type(optimizer).__name__, optimizer.param_groups[0]["lr"]
-        ('AdamW', 0.002)
     """
 
     class Config(FusedAdam.Config):
@@ -221,11 +201,6 @@ class SGD(Optimizer):
 
     With gradient g, momentum m and rate r: ``b = m b + g``, then ``w -= r b``; with ``nesterov``
     ``w -= r (g + m b)`` (Sutskever et al. 2013). The first b is g.
-
-    Example:
-        >>> optimizer = SGD.Config(momentum=0.9, nesterov=True).build(module=nn.Linear(2, 2))
-        >>> type(optimizer).__name__, optimizer.param_groups[0]["lr"]
-        ('SGD', 0.1)
     """
 
     class Config(AlgorithmConfig):
@@ -281,11 +256,6 @@ class Adafactor(Optimizer):
 
     Of a matrix's squared gradients only the averages of rows and columns are kept. The step is
     relative: a parameter moves by ``max(eps, rms(parameter))`` times ``min(lr, 1 / sqrt(step))``.
-
-    Example:
-        >>> optimizer = Adafactor.Config().build(module=nn.Linear(2, 2))
-        >>> type(optimizer).__name__, optimizer.param_groups[0]["lr"]
-        ('Adafactor', 0.01)
     """
 
     class Config(AlgorithmConfig):
@@ -376,12 +346,6 @@ class Muon(Optimizer):
     (``nn.ModuleList``), where it has none all but embeddings. Each is taken as it is kept:
     attention keeps its queries, keys and values stacked in one matrix (``qkv``, ``kv``), which is
     made orthogonal as one, not each of them by itself.
-
-    Example:
-        >>> module = nn.Sequential(nn.Embedding(5, 2), nn.Linear(2, 2))
-        >>> optimizer = Muon.Config().build(module=module)
-        >>> [(group["by"], len(group["params"])) for group in optimizer.param_groups]
-        [('muon', 1), ('adamw', 2)]
     """
 
     class Config(AlgorithmConfig):

@@ -46,9 +46,6 @@ def fit_own(trainer: Any, task: Task, folder: Path, ranks: Ranks) -> dict[str, A
     """Trains a task with a trainer of the recipe's own; returns ``steps`` and ``epochs``.
 
     It divides the work of many ranks itself, by ``env``; the weights of the first one are saved.
-
-    Raises:
-        RunError: ``fit`` returned no Progress; nothing was saved of it.
     """
     store = Checkpoints(folder / CHECKPOINTS, writes=ranks.env.is_main)
     parts: dict[str, Stateful] = {"model": task.module}

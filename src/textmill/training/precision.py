@@ -28,10 +28,6 @@ def settled(
     """What a run computes with: what is set; of ``auto`` what it began with, else the best one.
 
     Another setting than a run began with is another run: it is in the key.
-
-    Example:
-        >>> settled("auto", "cpu"), settled("auto", "cpu", recorded="bf16"), settled("fp16", "cpu")
-        ('fp32', 'bf16', 'fp16')
     """
     if precision == "auto":
         place = torch.device(device)
@@ -47,14 +43,6 @@ def autocast(precision: Numbers, device: str | torch.device) -> AbstractContextM
     so that no loss has to be scaled, and 8 bits of precision (Kalamkar et al. 2019); with ``fp16``
     in half precision, which has 11 bits and a narrow range, see :class:`LossScale`. Sums,
     normalization and the loss stay in float32. A device without such products is refused.
-
-    Example:
-        >>> layer = torch.nn.Linear(2, 2)
-        >>> with autocast("bf16", torch.device("cpu")):
-        ...     layer(torch.ones(1, 2)).dtype
-        torch.bfloat16
-        >>> layer.weight.dtype
-        torch.float32
     """
     if precision == "fp32":
         return nullcontext()
@@ -114,13 +102,6 @@ class LossScale:
     whose gradients overflow is left out and halves the factor; it doubles after ``GROWS_AFTER``
     good ones. So does torch's ``GradScaler``; this one says when an overflow cannot be the reason,
     and is saved with the run. In other precisions the factor is 1 and stays.
-
-    Example:
-        >>> scale = LossScale("fp16")
-        >>> scale.now, scale.overflowed(), scale.now, scale.pop()
-        (128.0, True, 64.0, {'loss_scale': 64.0, 'overflowed_steps': 1.0})
-        >>> LossScale("fp32").overflowed()
-        False
     """
 
     def __init__(self, precision: Numbers) -> None:
@@ -158,14 +139,11 @@ class LossScale:
 
     @property
     def parts(self) -> dict[str, Stateful]:
-        """What is saved; other precisions have nothing to save."""
         return {"loss_scale": self} if self.used else {}
 
     def state_dict(self) -> dict[str, Any]:
-        """The factor and the counts."""
         return {"now": self.now, "good": self.good, "unreported": self.unreported}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Takes a saved factor and its counts."""
         self.now = float(state["now"])
         self.good, self.unreported = int(state["good"]), int(state["unreported"])

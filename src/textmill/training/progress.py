@@ -38,11 +38,7 @@ class Progress:
 
     @classmethod
     def saved(cls, **counters: Any) -> "Progress":
-        """The counters as a checkpoint has them.
-
-        Raises:
-            ValueError: One of them is what no counter can be.
-        """
+        """The counters as a checkpoint has them."""
         for name, value in counters.items():
             kinds = (int, float) if name == "seconds" else (int,)
             if type(value) not in kinds or not 0 <= value < MOST:
@@ -50,7 +46,6 @@ class Progress:
         return cls(**counters)
 
     def state_dict(self) -> dict[str, Any]:
-        """The counters as plain data."""
         return dict(vars(self))
 
 
@@ -71,7 +66,6 @@ class Every:
     unit: Literal["steps", "epochs", "examples", "s", "min", "h"] = "steps"
 
     def __post_init__(self) -> None:
-        """Refuses an interval that would fall due always, or never."""
         if self.count < 1:
             raise UserError(f"An interval must be at least 1 {self.unit}, but is {self.count}.")
 
@@ -161,7 +155,6 @@ class Clock:
         return self._before + time.monotonic() - self._started
 
     def state_dict(self) -> dict[str, Any]:
-        """The places, and whether a callback asked the run to stop, under which limit."""
         return {
             "now": self.now.state_dict(),
             "seen": self.seen.state_dict(),

@@ -62,7 +62,6 @@ class RunningLoss:
         return values, rates
 
     def state_dict(self) -> dict[str, Any]:
-        """The sums as text that is read back exactly."""
         self._settle()
         return {
             "count": self.count.state(),
@@ -73,7 +72,6 @@ class RunningLoss:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Takes saved sums."""
         self._clear()
         self.count.add_state(str(state["count"]))
         for name, total in state["sums"].items():

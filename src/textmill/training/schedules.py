@@ -38,7 +38,6 @@ class Schedule(Component):
         """Those that must be from 0 to 1."""
 
         def __post_init__(self) -> None:
-            """Refuses numbers of which no rate of learning comes."""
             require(self, "lr_scheduler", not_negative=["warmup_steps"], shares=["warmup_ratio"])
             if self.warmup_steps and self.warmup_ratio:
                 raise UserError(
@@ -116,13 +115,7 @@ class Schedule(Component):
 
 @registries.schedules.register("constant")
 class Constant(Schedule):
-    """The peak rate throughout.
-
-    Example:
-        >>> schedule = Constant.Config(warmup_steps=4).build()
-        >>> [schedule(step, None) for step in (1, 2, 4, 100)]
-        [0.25, 0.5, 1.0, 1.0]
-    """
+    """The peak rate throughout."""
 
     class Config(Schedule.Config):
         """Settings of the constant schedule."""
@@ -134,12 +127,7 @@ class Constant(Schedule):
 
 @registries.schedules.register("linear")
 class Linear(Schedule):
-    """Falls in a straight line to ``end`` at the end of the run.
-
-    Example:
-        >>> [Linear.Config().build()(step, 4) for step in (1, 2, 3, 4)]
-        [1.0, 0.75, 0.5, 0.25]
-    """
+    """Falls in a straight line to ``end`` at the end of the run."""
 
     class Config(Schedule.Config):
         """Settings of the linear schedule."""
@@ -156,13 +144,7 @@ class Linear(Schedule):
 
 @registries.schedules.register("cosine")
 class Cosine(Schedule):
-    """Falls along half a cosine to ``end`` (Loshchilov and Hutter 2017, without restarts).
-
-    Example:
-        >>> schedule = Cosine.Config().build()
-        >>> [round(schedule(step, 4), 3) for step in (1, 3, 5)]
-        [1.0, 0.5, 0.0]
-    """
+    """Falls along half a cosine to ``end`` (Loshchilov and Hutter 2017, without restarts)."""
 
     class Config(Schedule.Config):
         """Settings of the cosine schedule."""
@@ -187,11 +169,6 @@ class InverseSquareRoot(Schedule):
     It needs no length, so a run can be lengthened without changing what was trained. With
     ``cooldown`` the last share of a run of known length falls in a straight line to 0, which is
     worth having where the length is known.
-
-    Example:
-        >>> schedule = InverseSquareRoot.Config(warmup_steps=400).build()
-        >>> [schedule(step, None) for step in (200, 400, 1600)]
-        [0.5, 1.0, 0.5]
     """
 
     class Config(Schedule.Config):
@@ -223,11 +200,6 @@ class Plateau(Schedule):
     The value is that of ``trainer.selection.metric`` on ``valid_data``; what the selection saves of
     it is all there is to know, so a resumed run has the rate of the undisturbed one. A NaN is not
     better than anything.
-
-    Example:
-        >>> schedule = Plateau.Config(patience=2).build()
-        >>> [schedule(9, None, losses) for losses in ([], [3.0, 2.0], [3.0, 2.0, 2.1, 2.0])]
-        [1.0, 1.0, 0.5]
     """
 
     class Config(Schedule.Config):

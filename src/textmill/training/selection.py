@@ -82,7 +82,6 @@ class Selection(Component):
         """An improvement of no more than this does not reset the patience."""
 
         def __post_init__(self) -> None:
-            """Refuses numbers that would end a run at once, or call what is worse better."""
             if self.patience is not None and self.patience < 1:
                 raise UserError(
                     "trainer.selection.patience must be at least 1 or null, "
@@ -252,6 +251,5 @@ class Selection(Component):
         return {"history": history, "best": None if best is None else best[0], **remarks}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Takes a saved history."""
         self.history = [Seen(int(step), *map(float, rest)) for step, *rest in state["history"]]
         self.remarks = tuple(map(str, state.get("remarks", ())))

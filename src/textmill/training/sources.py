@@ -4,6 +4,7 @@ A run of one task has one source. Of several, each step takes its batches from o
 weight; which one is a function of the seed and the step, so nothing of it is saved.
 """
 
+import logging
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
@@ -22,16 +23,11 @@ from textmill.runtime.ranks import Ranks
 from textmill.runtime.seeds import fold
 from textmill.tasks.batches.compared_rows import ComparedRows, ComparesRows
 from textmill.tasks.batches.transfer import Transfer
-from textmill.tasks.task import Batches, BatchRows, Loss, Task, loss_of
+from textmill.tasks.task import Batches, BatchRows, DetailedBatches, Loss, Task, loss_of
 from textmill.training.progress import Progress
-from textmill.training.sharing import (
-    SharedBatches,
-    shared_batches,
-    tell_idle,
-    whole_batches,
-)
 from textmill.training.trainer_config import TrainerConfig
 
+LOG = logging.getLogger("textmill")
 _END = object()
 
 
@@ -143,11 +139,9 @@ class Groups:
         self._ahead = self.transfer.send(self._ahead)
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the next group starts."""
         return {"epochs": self.epochs, "taken": self.taken, "data": self._state}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Goes to where the next group starts."""
         place = Progress.saved(steps=state["taken"], epochs=state["epochs"])  # refuses what is none
         self.epochs, self.taken, self._state = place.epochs, place.steps, state["data"]
         self.data.load_state_dict(state["data"])
@@ -241,13 +235,101 @@ class Sources:
 
     @property
     def parts(self) -> dict[str, Stateful]:
-        """The place in the data of each."""
         return {part_name("data", source.name): source.groups for source in self.all}
 
     def held_out(self, split: str) -> list[tuple[str, Task, Batches]]:
         """What ``valid`` or ``test`` measures: names, tasks and their batches."""
         found = ((source.name, source.task, getattr(source, split)) for source in self.all)
         return [(name, task, data) for name, task, data in found if data is not None]
+
+
+class SharedBatches:
+    """Whole batches, of which a rank has every ``size``-th; of the others it gets None.
+
+    So are batches shared that a recipe makes itself: what a row is in them is not known; and those
+    of an evaluation whose loss compares rows. With ``fill`` it gets the others, too, as a
+    :class:`~textmill.data.batching.Filler`.
+    """
+
+    def __init__(self, batches: Batches, rank: int, world_size: int, *, fill: bool = False) -> None:
+        self.batches, self.rank, self.world_size, self.fill = batches, rank, world_size, fill
+        self._number = 0
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that the next iteration is part of, from 0."""
+        return self.batches.epoch
+
+    @property
+    def details(self) -> Mapping[str, str]:
+        """What an evaluation on the batches says of rows that do not count in a value."""
+        return self.batches.details if isinstance(self.batches, DetailedBatches) else {}
+
+    def __iter__(self) -> Iterator[Any]:
+        for batch in self.batches:
+            mine = self._number % self.world_size == self.rank
+            self._number += 1
+            yield batch if mine else Filler(batch) if self.fill else None
+        self._number = 0
+
+    def examples(self, batch: Any) -> Sequence[Mapping[str, Any]]:
+        """The rows of a batch."""
+        return self.batches.examples(batch)
+
+    def state_dict(self) -> dict[str, Any]:
+        return self.batches.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self._number = int(state.get("position", 0))
+        self.batches.load_state_dict(state)
+
+
+class SizedSharedBatches(SharedBatches):
+    """The same of batches that know how many they are."""
+
+    def __len__(self) -> int:
+        assert isinstance(self.batches, Sized)
+        return len(self.batches)
+
+
+def shared_batches(batches: Batches, ranks: Ranks, *, fill: bool = False) -> Batches:
+    """The share of this rank, in the order that one rank alone would have: by rows where known.
+
+    A batch of which the rank has no row is None; with ``fill`` a part of it that does not count.
+    """
+    if ranks.size == 1:
+        return batches
+    place = ranks.env.rank, ranks.size
+    share = getattr(batches, "share", None)
+    if share is not None:
+        made: Batches = share(*place, fill=True) if fill else share(*place)
+        return made
+    return whole_batches(batches, ranks, fill=fill)
+
+
+def whole_batches(batches: Batches, ranks: Ranks, *, fill: bool = False) -> Batches:
+    """The share of this rank, in whole batches; the others are None, or fillers with ``fill``."""
+    if ranks.size == 1:
+        return batches
+    kind = SizedSharedBatches if isinstance(batches, Sized) else SharedBatches
+    return kind(batches, ranks.env.rank, ranks.size, fill=fill)
+
+
+def tell_idle(train: Batches, accumulate: int, ranks: Ranks) -> None:
+    """Warns where whole batches are shared and a step has fewer than there are ranks."""
+    if isinstance(train, SharedBatches) and train.fill:
+        LOG.warning(
+            "train_data gives ready batches, which ranks share whole, and each rank computes with "
+            "all of them, since weights are divided among ranks or the recipe has wrapped its "
+            "module: only memory is saved. Give rows."
+        )
+        return
+    if isinstance(train, SharedBatches) and accumulate < ranks.size:
+        LOG.warning(
+            "train_data gives ready batches, which ranks share whole: with "
+            f"trainer.accumulate={accumulate} only {accumulate} of {ranks.size} ranks work in a "
+            f"step. Give rows, or set trainer.accumulate={ranks.size}."
+        )
 
 
 def part_name(part: str, source: str) -> str:
@@ -287,7 +369,6 @@ class JointTask:
 
     @property
     def parts(self) -> dict[str, Any]:
-        """The parts of each task."""
         return {
             part_name(part, name): value
             for name, task in self.tasks.items()

@@ -85,7 +85,6 @@ class TrainerConfig(Config, first=FIRST):
     """Seed of all randomness: initial weights, order of the data, dropout."""
 
     def __post_init__(self) -> None:
-        """Refuses what no run can have, all of it at once."""
         refuse_all([UserError(text) for text in self._refused()])
 
     def _refused(self) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """What happens between the batches of a step and weights that have moved."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -16,7 +16,6 @@ from textmill.runtime.devices import Env
 from textmill.runtime.ranks import Ranks
 from textmill.runtime.seeds import HostRandom, fold, seed_all
 from textmill.tasks.task import Loss, Task
-from textmill.training.ema import Weights
 from textmill.training.fsdp import FullySharded, check_elementwise, is_sharded
 from textmill.training.gradient_sums import GradientSums, WrappedModule, is_wrapped
 from textmill.training.layer_rates import present_rate
@@ -27,6 +26,76 @@ from textmill.training.running_loss import RunningLoss
 from textmill.training.schedules import Schedule
 from textmill.training.sources import Group, TakenBatch, part_name
 from textmill.training.trainer_config import TrainerConfig
+
+
+class Weights:
+    """The weights of a module with their exponential moving average, where one is asked for.
+
+    After step t, ``average = d average + (1 - d) weights``, ``d = min(ema, (t - 1) / (t + 9))``:
+    until d reaches ``ema`` the average spans about the last tenth of the run so far (a warm-up as
+    TensorFlow's ``num_updates``), and after the first step it is the weights themselves.
+
+    The average is evaluated, saved as the part ``model``, and with that selected, tested and
+    served; the weights that the training goes on with are the part ``weights``. Frozen parameters
+    and buffers are the module's own in both. Without a decay there is no average.
+    """
+
+    def __init__(self, module: nn.Module, *, ema: float | None) -> None:
+        self.module, self.ema = module, ema
+        self._average: dict[Tensor, Tensor] = {}
+
+    def begin(self) -> None:
+        """Begins the average with the weights as they are, where none has been loaded."""
+        if self.ema is not None and not self._average:
+            trained = [p for p in self.module.parameters() if p.requires_grad]
+            self._average = {p: p.detach().clone() for p in trained}
+
+    def update(self, step: int) -> None:
+        """Takes the weights after a step, counted from 1, into the average."""
+        if self.ema is None:
+            return
+        decay = min(self.ema, (step - 1) / (step + 9))
+        with torch.no_grad():
+            torch._foreach_lerp_([*self._average.values()], [*self._average], 1 - decay)
+
+    @contextmanager
+    def averaged(self) -> Iterator[None]:
+        """Puts the average into the module, and the weights back afterwards, bitwise."""
+        own = [parameter.detach().clone() for parameter in self._average]
+        self._fill(self._average.values())
+        try:
+            yield
+        finally:
+            self._fill(own)
+
+    def finish(self) -> None:
+        """Leaves the average in the module for good, where there is one."""
+        self._fill(self._average.values())
+        self._average = {}
+
+    @property
+    def parts(self) -> dict[str, Stateful]:
+        if self.ema is None:
+            return {"model": self.module}
+        return {"model": self, "weights": self.module}
+
+    def state_dict(self) -> dict[str, Any]:
+        state = self.module.state_dict(keep_vars=True)
+        tensors = {key: value for key, value in state.items() if isinstance(value, Tensor)}
+        return {**state, **{k: self._average.get(v, v).detach() for k, v in tensors.items()}}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self._average = {
+            value: state[key].detach().to(value, copy=True)
+            for key, value in self.module.state_dict(keep_vars=True).items()
+            if isinstance(value, nn.Parameter) and value.requires_grad
+        }
+
+    def _fill(self, values: Iterable[Tensor]) -> None:
+        if self._average:
+            with torch.no_grad():
+                torch._foreach_copy_([*self._average], [*values])
+
 
 LossOf = Callable[[TakenBatch], Loss]
 
@@ -245,7 +314,6 @@ class Updates:
 
     @property
     def parts(self) -> dict[str, Stateful]:
-        """What must survive a crash, by the name it is saved under."""
         return {
             **self.weights.parts,
             **self.nonfinite.parts,
@@ -292,10 +360,6 @@ class Updates:
 
         Returns whether the run is to go back to an earlier step. The rows of the step are read
         where an error names them.
-
-        Raises:
-            NonFiniteError: The run is to end with it.
-            DataError: The step has no target.
         """
         norm, total, count = gradient.norm, gradient.total, gradient.count
         loss_is_fine = self.nonfinite.bounded(total, count).isfinite() and count

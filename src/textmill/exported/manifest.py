@@ -15,7 +15,7 @@ from typing_extensions import override
 from textmill.errors import RunError
 from textmill.runtime.files import write_file
 from textmill.runtime.sealed import SealedFiles
-from textmill.text.columns.dictionary import PHRASES
+from textmill.text.columns.column import DESCRIPTION
 
 MANIFEST = "export.json"
 """The file that lists all others."""
@@ -60,7 +60,7 @@ class ExportManifest(SealedFiles):
         graph = sum(entry.size for name, entry in self.files.items() if name.startswith("graph/"))
         most = TEXT_OF_GRAPH * graph + SHORT_TEXT
         for name, entry in self.files.items():
-            vectorless = name.startswith("graph/") or name.endswith(f"/{PHRASES}")
+            vectorless = name.startswith("graph/") or name.endswith(f"/{DESCRIPTION}")
             if entry.size > most and not vectorless:
                 raise ExportError(
                     f"{name}: {entry.size:,} bytes are more than the {most:,} that a graph of "

@@ -13,9 +13,13 @@ from textmill.errors import UserError
 from textmill.runtime.files import VERSION, check_version, opened, parse_json, write_file
 
 FORMAT = 1
-LARGEST_DESCRIPTION = 16 << 20
-"""Bytes. Most descriptions have some hundred, one of 400,000 labels 16 MB; a larger one is not
+LARGEST_DESCRIPTION = 64 << 20
+"""Bytes. Most descriptions have some hundred, one of a million phrases 40 MB; a larger one is not
 written, and refused before it is parsed."""
+
+
+class Saved:
+    """Base of what is saved by the arguments of its constructor, each an attribute of its name."""
 
 
 class SavedTextError(UserError):

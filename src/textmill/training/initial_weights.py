@@ -41,7 +41,7 @@ WHOLE = "model"
 """The part of a checkpoint that is the module."""
 
 
-WHERE = ("name", "text", "separator", "format", "length", "limit")
+WHERE = ("name", "column", "text", "separator", "multiple", "format", "length", "limit")
 """What is saved of a column and says where its values stand in the rows, or how many are read, and
 not what they are."""
 OUTPUTS = ("output_weight", "output_bias")

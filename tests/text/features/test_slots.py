@@ -127,5 +127,5 @@ def test_the_saved_format_is_one_of_the_two(tmp_path):
     assert load_column(tmp_path).slots.format == "spans"
     path = tmp_path / "column.json"
     path.write_text(path.read_text().replace('"spans"', '"eggs"'))
-    with pytest.raises(SavedTextError, match="'format' must be tags or spans"):
+    with pytest.raises(SavedTextError, match="the setting 'format' cannot be 'eggs'"):
         load_column(tmp_path)

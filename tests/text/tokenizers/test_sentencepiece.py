@@ -204,7 +204,7 @@ def changed(settings=None, **content):
     [
         (b"{", ": not readable as JSON"),
         (b"[" * 500_000, ": nested too deeply"),
-        (b" " * (17 << 20), "is larger than 16,777,216 bytes"),
+        (b" " * (65 << 20), "is larger than 67,108,864 bytes"),
         (b"[1]", "has no format_version"),
         (changed(extra=1), "must hold exactly the keys format_version, type, settings."),
         (changed(type=["x"]), "'type' must be a string and 'settings' a mapping."),

@@ -1,19 +1,23 @@
 """A column of rows: how its values become numbers, and how it is saved."""
 
 import copy
+import inspect
+import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from types import UnionType
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 
 from textmill.config.registry import Registry
 from textmill.errors import DataError, UserError
-from textmill.text.metadata import SavedTextError, read_registered, settings_of, write_description
+from textmill.text.metadata import Saved, SavedTextError, read_registered, write_description
 from textmill.text.ragged import Ragged
+from textmill.text.tokenizers.tokenizer import Tokenizer, load_tokenizer
 
 columns = Registry(
     "column",
@@ -33,8 +37,11 @@ columns = Registry(
 DESCRIPTION = "column.json"
 
 
-class Column(ABC):
+class Column(Saved, ABC):
     """Values of one column of the rows, as arrays. A subclass is registered in ``columns``.
+
+    It is saved by the arguments of its constructor, each an attribute of the same name: a JSON
+    value, a tokenizer, or what is saved likewise (:class:`~textmill.text.metadata.Saved`).
 
     Attributes:
         name: The column of the rows, and of the encoded arrays.
@@ -45,9 +52,6 @@ class Column(ABC):
     """
 
     kind: ClassVar[str]
-    saved: ClassVar[Mapping[str, type | tuple[type, ...]] | None] = None
-    """The settings that ``save_files`` returns, each with its type: what :func:`load_column` checks
-    before ``from_files`` sees them; None: ``from_files`` does."""
     dtype: ClassVar[type[np.generic]] = np.int64
     """What a batch holds of it: ids, or float32."""
     pad: int = 0
@@ -95,18 +99,22 @@ class Column(ABC):
         """What :meth:`encode` gives of a single row, faster; None: it is to be asked."""
         return None
 
-    @abstractmethod
     def save_files(self, folder: Path) -> dict[str, Any]:
         """Writes the column's files and returns its settings, as JSON values."""
+        return _arguments(self, folder)
 
     @classmethod
-    @abstractmethod
     def from_files(cls, folder: Path, settings: dict[str, Any]) -> "Column":
         """Makes the column from what ``save_files`` wrote; ``settings`` may be a stranger's.
 
         Raises:
             UserError: They cannot be; a ValueError will do, too.
         """
+        unread = dict(settings)
+        made: Column = _made(cls, folder, unread)
+        if unread:
+            raise UserError(f"unknown setting {next(iter(unread))!r:.80}.")
+        return made
 
     def with_unseen(self) -> Self:
         """The same column for evaluated rows, whose labels training may not have seen."""
@@ -118,14 +126,14 @@ class Column(ABC):
         """The labels in one cell that training has not seen; empty for columns without labels."""
         return []
 
-    def check_beside(self, role: str, columns: Mapping[str, "Column"]) -> None:  # noqa: B027
+    def check_beside(self, role: str, columns: Mapping[str, "Column"]) -> None:
         """Refuses other columns of the rows that do not go with this one.
 
         Raises:
             UserError: It cannot; says which setting makes it fit.
         """
 
-    def check(  # noqa: B027  # most columns fit any others
+    def check(  # most columns fit any others
         self, encoded: Mapping[str, Ragged], kinds: Mapping[str, "Column"]
     ) -> None:
         """Refuses rows in which this column does not fit another one.
@@ -159,8 +167,6 @@ def load_column(folder: Path) -> Column:
     """
     path = folder / DESCRIPTION
     owner, settings = read_registered(path, columns)
-    if owner.saved is not None:
-        settings_of(path, settings, owner.saved)
     try:
         loaded: Column = owner.from_files(folder, settings)
     except SavedTextError:
@@ -168,6 +174,67 @@ def load_column(folder: Path) -> Column:
     except (OverflowError, UserError, ValueError) as error:
         raise SavedTextError(f"{path}: {error}") from None
     return loaded
+
+
+def _arguments(made: Saved, folder: Path) -> dict[str, Any]:
+    """The arguments that something was made with, as JSON values; tokenizers are saved."""
+    found: dict[str, Any] = {}
+    for name in _names(type(made)):
+        value = getattr(made, name)
+        if isinstance(value, Saved):
+            found |= _arguments(value, folder)
+        elif isinstance(value, Tokenizer):
+            value.save(folder / name)
+        else:
+            found[name] = _plain(value)
+    return found
+
+
+def _names(kind: type[Any]) -> list[str]:
+    """The arguments of a constructor."""
+    given = inspect.signature(kind).parameters.values()
+    return [one.name for one in given if one.kind is not one.VAR_KEYWORD]
+
+
+def _plain(value: Any) -> Any:
+    value = value.tolist() if isinstance(value, np.ndarray) else value
+    return [_plain(part) for part in value] if isinstance(value, tuple | list) else value
+
+
+def _made(kind: type[Any], folder: Path, settings: dict[str, Any]) -> Any:
+    """Something by its arguments, taken out of ``settings``, each of its annotated type."""
+    hints = get_type_hints(kind.__init__) | get_type_hints(kind)
+    given: dict[str, Any] = {}
+    for name in _names(kind):
+        hint = hints[name]
+        if isinstance(hint, type) and issubclass(hint, Saved):
+            given[name] = _made(hint, folder, settings)
+        elif hint is Tokenizer:
+            given[name] = load_tokenizer(folder / name)
+        elif name not in settings:
+            raise UserError(f"the setting '{name}' is missing.")
+        else:
+            value = settings.pop(name)
+            try:
+                given[name] = _reader(hint).validate_json(json.dumps(value), strict=True)
+            except ValueError:
+                raise UserError(f"the setting '{name}' cannot be {value!r:.80}.") from None
+    return kind(**given)
+
+
+@cache
+def _reader(hint: Any) -> Any:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(_listed(hint))
+
+
+def _listed(hint: Any) -> Any:
+    """An annotation with lists for what may be iterated once."""
+    origin, parts = get_origin(hint), tuple(map(_listed, get_args(hint)))
+    if origin in (Iterable, Sequence):
+        return list[parts[0]]  # type: ignore[valid-type]  # known when it runs
+    return tuple.__class_getitem__(parts) if origin is tuple else hint
 
 
 def texts_of(values: Sequence[Any], name: str) -> list[str]:

@@ -1,25 +1,18 @@
 """Columns of what a dictionary knows of words: places, kinds, and weights."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
 from textmill.errors import DataError, UserError
-from textmill.runtime.files import write_file
 from textmill.text.columns.column import Column, columns
 from textmill.text.columns.token_ids import IdsColumn
 from textmill.text.columns.words import check_words
 from textmill.text.features.dictionaries import Dictionary, GivenKinds, Phrases
-from textmill.text.metadata import SavedTextError, read_bytes
 from textmill.text.ragged import Ragged
-
-PHRASES = "phrases.tsv"
-LARGEST = 1 << 28
-"""Bytes of saved phrases: some 10 million."""
 
 
 class DictionaryColumn(Column):
@@ -108,7 +101,6 @@ class PhrasesColumn(DictionaryColumn):
     """
 
     kind = "phrases"
-    saved: ClassVar[Mapping[str, Any]] = {"name": str, "text": str, "lowercase": str}
     shares = True
     dictionary: Phrases
 
@@ -120,28 +112,6 @@ class PhrasesColumn(DictionaryColumn):
                 f"The phrases must be those of the text in '{text}', but are looked for in "
                 f"'{self.name}': set dictionary.column={text}."
             )
-
-    @override
-    def save_files(self, folder: Path) -> dict[str, Any]:
-        lines = (f"{kind}\t{phrase}\n" for kind, phrase in self.dictionary.pairs())
-        write_file(folder / PHRASES, "".join(lines))
-        case = "yes" if self.dictionary.lowercase else "no"
-        return {"name": self.name, "text": self.text, "lowercase": case}
-
-    @classmethod
-    @override
-    def from_files(cls, folder: Path, settings: dict[str, Any]) -> Self:
-        if (case := settings["lowercase"]) not in ("yes", "no"):
-            raise UserError("'lowercase' must be yes or no.")
-        try:
-            lines = read_bytes(folder / PHRASES, largest=LARGEST).decode().split("\n")[:-1]
-            pairs = [(kind, phrase) for kind, _, phrase in (line.partition("\t") for line in lines)]
-            made = Phrases(pairs, column=settings["name"], lowercase=case == "yes")
-        except (UnicodeDecodeError, UserError) as error:
-            raise SavedTextError(
-                f"{folder / PHRASES}: {error} Save the text processor again."
-            ) from None
-        return cls(made, text=settings["text"])
 
 
 @columns.register("given_kinds")
@@ -156,13 +126,4 @@ class GivenKindsColumn(DictionaryColumn):
     """
 
     kind = "given_kinds"
-    saved: ClassVar[Mapping[str, Any]] = {"name": str, "text": str, "kinds": list}
-
-    @override
-    def save_files(self, folder: Path) -> dict[str, Any]:
-        return {"name": self.name, "text": self.text, "kinds": [*self.dictionary.kinds]}
-
-    @classmethod
-    @override
-    def from_files(cls, folder: Path, settings: dict[str, Any]) -> Self:
-        return cls(GivenKinds(settings["kinds"], column=settings["name"]), text=settings["text"])
+    dictionary: GivenKinds

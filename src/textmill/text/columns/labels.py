@@ -1,9 +1,8 @@
 """Columns of labels, by their numbers: one a row, several, one a word, or the tags of slots."""
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any, ClassVar, Self, cast
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from typing_extensions import override
@@ -12,7 +11,7 @@ from textmill.errors import DataError, UserError
 from textmill.text.cells import words_in
 from textmill.text.columns.column import Column, columns
 from textmill.text.features.labels import UNSEEN, Labels, one_label, split_labels
-from textmill.text.features.slots import Format, Slots
+from textmill.text.features.slots import Slots
 from textmill.text.ragged import Ragged
 
 
@@ -46,7 +45,6 @@ class LabelColumn(NamedLabels):
     """
 
     kind = "label"
-    saved: ClassVar[Mapping[str, Any]] = {"name": str, "names": list}
     single = True
 
     @override
@@ -59,24 +57,10 @@ class LabelColumn(NamedLabels):
         numbers = self.labels.numbers(names, unseen=self.unseen)
         return Ragged(numbers, np.arange(len(numbers) + 1, dtype=np.int64))
 
-    @override
-    def save_files(self, folder: Path) -> dict[str, Any]:
-        return {"name": self.name, "names": list(self.labels)}
-
-    @classmethod
-    @override
-    def from_files(cls, folder: Path, settings: dict[str, Any]) -> Self:
-        return cls(Labels(settings["names"], column=settings["name"]))
-
 
 class SeveralLabels(NamedLabels):
     """Base of columns whose rows have several labels each."""
 
-    saved: ClassVar[Mapping[str, Any]] = {
-        "name": str,
-        "names": list,
-        "separator": (str, type(None)),
-    }
     pad = -1
     """No label has this number."""
 
@@ -100,17 +84,6 @@ class SeveralLabels(NamedLabels):
             )
         found: list[int] = self.labels.numbers(names, unseen=self.unseen).tolist()
         return found
-
-    @override
-    def save_files(self, folder: Path) -> dict[str, Any]:
-        separator = self.labels.separator
-        return {"name": self.name, "names": list(self.labels), "separator": separator}
-
-    @classmethod
-    @override
-    def from_files(cls, folder: Path, settings: dict[str, Any]) -> Self:
-        name, separator = settings["name"], settings["separator"] or None
-        return cls(Labels(settings["names"], column=name, multiple=True, separator=separator))
 
 
 @columns.register("labels")
@@ -173,7 +146,6 @@ class SlotsColumn(Column):
     """
 
     kind = "slots"
-    saved: ClassVar[Mapping[str, Any]] = {"name": str, "names": list, "format": str}
     pad = -1
     """No tag has this number."""
 
@@ -195,18 +167,6 @@ class SlotsColumn(Column):
                 )
             rows.append([known.get(tag, UNSEEN) for tag in tags])
         return Ragged.from_lists(rows)
-
-    @override
-    def save_files(self, folder: Path) -> dict[str, Any]:
-        return {"name": self.name, "names": list(self.slots.names), "format": self.slots.format}
-
-    @classmethod
-    @override
-    def from_files(cls, folder: Path, settings: dict[str, Any]) -> Self:
-        if settings["format"] not in ("tags", "spans"):
-            raise UserError("'format' must be tags or spans.")
-        names, format = map(str, settings["names"]), cast("Format", settings["format"])
-        return cls(Slots(names, column=settings["name"], format=format))
 
 
 def label_column(labels: Labels) -> LabelColumn | LabelsColumn:

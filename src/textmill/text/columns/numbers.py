@@ -1,13 +1,10 @@
 """Columns of numbers: one a row as a target, or several as features of a row."""
 
-import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,15 +16,13 @@ from textmill.errors import DataError, UserError
 from textmill.text import registries
 from textmill.text.cells import of_one_row, placed_errors, training_cells, unlisted
 from textmill.text.columns.column import Column, columns
+from textmill.text.metadata import Saved
 from textmill.text.ragged import Ragged
 
 LARGEST = float(np.finfo(np.float32).max)
 """Of a number that a module is given, 3.4e38."""
 LEAST = 1e-30
 """Of a deviation: less is rounding, and a number divided by it no float32."""
-
-
-BOUND = (int, float, type(None))
 
 
 @columns.register("number")
@@ -51,7 +46,6 @@ class NumberColumn(Column):
     """
 
     kind = "number"
-    saved: ClassVar[Mapping[str, Any]] = {"name": str, "low": BOUND, "high": BOUND}
     dtype = np.float32
     single = True
 
@@ -90,19 +84,6 @@ class NumberColumn(Column):
             )
         return (number - low) / (high - low)
 
-    @override
-    def save_files(self, folder: Path) -> dict[str, Any]:
-        low, high = (None, None) if self.span is None else map(float, self.span)
-        return {"name": self.name, "low": low, "high": high}
-
-    @classmethod
-    @override
-    def from_files(cls, folder: Path, settings: dict[str, Any]) -> "NumberColumn":
-        low, high = settings["low"], settings["high"]
-        if (low is None) != (high is None):
-            raise UserError("wanted both 'low' and 'high', or none.")
-        return cls(settings["name"], span=None if low is None else (float(low), float(high)))
-
 
 @dataclass(frozen=True)
 class NumberCheck:
@@ -140,7 +121,7 @@ class NumberCheck:
         return NumberColumn(self.column, span=self.span)
 
 
-class Numbers:
+class Numbers(Saved):
     """Features of a row that are numbers, and what brings each to mean 0 and deviation 1.
 
     Args:
@@ -153,6 +134,12 @@ class Numbers:
         self.column = column
         self.mean = np.asarray(mean, dtype=np.float64)
         self.deviation = np.asarray(deviation, dtype=np.float64)
+        good = self.mean.shape == self.deviation.shape and (self.deviation > LEAST).all()
+        if not (good and np.isfinite(self.mean).all() and np.isfinite(self.deviation).all()):
+            raise UserError(
+                "Dense features must have a mean and a positive deviation for each number. Save "
+                "the text processor again."
+            )
 
     @property
     def dim(self) -> int:
@@ -179,7 +166,6 @@ class NumbersColumn(Column):
     """
 
     kind = "numbers"
-    saved: ClassVar[Mapping[str, Any]] = {"name": str, "fitted": str}
     sorted = False
     fixed = True
     dtype = np.float32
@@ -204,28 +190,6 @@ class NumbersColumn(Column):
             row, place = np.argwhere(~finite)[0].tolist()
             raise _too_large(rows[row][place], self.name, row)
         return Ragged(found.reshape(-1), offsets)
-
-    @override
-    def save_files(self, folder: Path) -> dict[str, Any]:
-        fitted = [self.numbers.mean.tolist(), self.numbers.deviation.tolist()]
-        return {"name": self.name, "fitted": json.dumps(fitted)}
-
-    @classmethod
-    @override
-    def from_files(cls, folder: Path, settings: dict[str, Any]) -> "NumbersColumn":
-        mean = deviation = np.array(np.nan)
-        with suppress(ValueError, TypeError, RecursionError):
-            mean, deviation = (
-                np.array(part, np.float64) for part in json.loads(settings["fitted"])
-            )
-        good = mean.ndim == 1 and mean.shape == deviation.shape and (deviation > LEAST).all()
-        if not (good and np.isfinite(mean).all() and np.isfinite(deviation).all()):
-            raise UserError(
-                "'fitted' must hold a mean and a positive deviation for each number. Save the text "
-                "processor again."
-            )
-        name = settings["name"]
-        return cls(name, Numbers(name, mean.tolist(), deviation.tolist()))
 
 
 @registries.dense.register("fitted")

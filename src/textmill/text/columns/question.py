@@ -1,8 +1,7 @@
 """Columns of questions: passages, what a context shares with its question, and answers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import chain
-from pathlib import Path
 from typing import Any, ClassVar
 
 from typing_extensions import override
@@ -61,7 +60,6 @@ class MatchesColumn(Column):
     """
 
     kind = "matches"
-    saved: ClassVar[Mapping[str, Any]] = {"name": str}
     levels: ClassVar[int] = 4
     """How many numbers there are, from 0."""
     sorted = False
@@ -77,15 +75,6 @@ class MatchesColumn(Column):
                 )
             rows.append(_matches(*value))
         return Ragged.from_lists(rows)
-
-    @override
-    def save_files(self, folder: Path) -> dict[str, Any]:
-        return {"name": self.name}
-
-    @classmethod
-    @override
-    def from_files(cls, folder: Path, settings: dict[str, Any]) -> "MatchesColumn":
-        return cls(settings["name"])
 
 
 def _matches(question: Sequence[str], context: Sequence[str]) -> list[int]:
@@ -113,7 +102,6 @@ class AnswersColumn(Column):
     """
 
     kind = "answers"
-    saved: ClassVar[Mapping[str, Any]] = {"name": str, "starts": str}
     sorted = False
     pad = -1  # no token has this number
     width = 2
@@ -132,12 +120,3 @@ class AnswersColumn(Column):
                         f"{first} and the last {last}."
                     )
         return Ragged.from_lists([[*chain.from_iterable(spans)] for spans in values])
-
-    @override
-    def save_files(self, folder: Path) -> dict[str, Any]:
-        return {"name": self.name, "starts": self.starts}
-
-    @classmethod
-    @override
-    def from_files(cls, folder: Path, settings: dict[str, Any]) -> "AnswersColumn":
-        return cls(settings["name"], settings["starts"])

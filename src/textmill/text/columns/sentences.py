@@ -1,8 +1,7 @@
 """Columns of sentences: the pieces of each, and how much of a summary it has."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any
 
 import numpy as np
 from typing_extensions import override
@@ -20,7 +19,6 @@ class SentencesColumn(PiecesColumn):
     """The pieces of each sentence of a text, or of a list of sentences, in as many places each."""
 
     kind = "sentences"
-    saved: ClassVar[Mapping[str, Any]] = {"name": str, "length": int, "limit": (int, type(None))}
     shares = False
     unit = "sentences"
 
@@ -29,6 +27,8 @@ class SentencesColumn(PiecesColumn):
     ) -> None:
         super().__init__(feature, name=name)
         self.limit = limit
+        if limit is not None and limit < 1:
+            raise UserError(f"A row keeps at least 1 sentence, but the limit is {limit}.")
 
     @property
     @override
@@ -42,19 +42,6 @@ class SentencesColumn(PiecesColumn):
         found = self.feature.table([sentence for row in rows for sentence in row])
         return Ragged(found.reshape(-1), offsets_of(lengths))
 
-    @override
-    def save_files(self, folder: Path) -> dict[str, Any]:
-        return {**super().save_files(folder), "limit": self.limit}
-
-    @classmethod
-    @override
-    def from_files(cls, folder: Path, settings: dict[str, Any]) -> Self:
-        made, limit = super().from_files(folder, settings), settings["limit"]
-        if limit is not None and limit < 1:
-            raise UserError(f"A row keeps at least 1 sentence, but the limit is {limit}.")
-        made.limit = limit
-        return made
-
 
 @columns.register("overlaps")
 class OverlapsColumn(Column):
@@ -66,7 +53,6 @@ class OverlapsColumn(Column):
     """
 
     kind = "overlaps"
-    saved: ClassVar[Mapping[str, Any]] = {"name": str}
     dtype = np.float32
 
     @override
@@ -79,12 +65,3 @@ class OverlapsColumn(Column):
                 )
         numbers = np.array([number for value in values for number in value], dtype=np.float32)
         return Ragged(numbers, offsets_of(np.array([len(value) for value in values], np.int64)))
-
-    @override
-    def save_files(self, folder: Path) -> dict[str, Any]:
-        return {"name": self.name}
-
-    @classmethod
-    @override
-    def from_files(cls, folder: Path, settings: dict[str, Any]) -> Self:
-        return cls(settings["name"])

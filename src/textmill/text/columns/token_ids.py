@@ -1,8 +1,7 @@
 """Columns of ids of a tokenizer, and that of text."""
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any, ClassVar, Self
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +15,6 @@ from textmill.text.tokenizers.tokenizer import (
     Tokenizer,
     encode_column,
     id_type,
-    load_tokenizer,
 )
 
 
@@ -30,7 +28,6 @@ class IdsColumn(Column):
     """
 
     ingredient: ClassVar[str] = "tokenizer"
-    saved: ClassVar[Mapping[str, Any]] = {"name": str, "limit": (int, type(None))}
 
     def __init__(self, name: str, tokenizer: Tokenizer, *, limit: int | None = None) -> None:
         super().__init__(name, **{self.ingredient: tokenizer})
@@ -42,16 +39,6 @@ class IdsColumn(Column):
     @override
     def kept_as(self) -> str:
         return id_type(self.tokenizer)
-
-    @override
-    def save_files(self, folder: Path) -> dict[str, Any]:
-        self.tokenizer.save(folder / "tokenizer")
-        return {"name": self.name, "limit": self.limit}
-
-    @classmethod
-    @override
-    def from_files(cls, folder: Path, settings: dict[str, Any]) -> Self:
-        return cls(settings["name"], load_tokenizer(folder / "tokenizer"), limit=settings["limit"])
 
 
 @columns.register("text")

@@ -1,7 +1,6 @@
 """The column of trees over a sentence's words, by a tag for each word."""
 
-from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any
 
 from typing_extensions import override
 
@@ -22,7 +21,6 @@ class TreesColumn(TagsColumn):
     """
 
     kind = "trees"
-    saved: ClassVar = {"name": str, "names": list}
     labels: TreeTags
 
     def __init__(self, labels: TreeTags) -> None:
@@ -39,12 +37,3 @@ class TreesColumn(TagsColumn):
             DataError: It is no tree; names the row and the column.
         """
         return read_cell(unlisted(value), column=self.name, row=row)
-
-    @override
-    def save_files(self, folder: Path) -> dict[str, Any]:
-        return {"name": self.name, "names": list(self.labels)}
-
-    @classmethod
-    @override
-    def from_files(cls, folder: Path, settings: dict[str, Any]) -> Self:
-        return cls(TreeTags(settings["names"], column=settings["name"]))

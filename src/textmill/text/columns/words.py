@@ -1,9 +1,7 @@
 """Columns of words: an id for each, and beside it their characters, affixes and n-grams."""
 
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +15,7 @@ from textmill.text.features.spelling import Affixes, Characters
 from textmill.text.features.word_pieces import WordPieces
 from textmill.text.ragged import Ragged, offsets_of
 from textmill.text.tokenizers.ngram_tokenizer import NgramTokenizer
-from textmill.text.tokenizers.tokenizer import Tokenizer, encode_column, load_tokenizer
+from textmill.text.tokenizers.tokenizer import Tokenizer, encode_column
 from textmill.text.tokenizers.word_tokenizer import WordTokenizer
 
 KEPT, LONGEST_KEPT = 1 << 12, 128
@@ -132,10 +130,6 @@ class WordPartsColumn(Column):
             self._known = known if few else {}
         return [known[word] for word in words]
 
-    @abstractmethod
-    @override
-    def save_files(self, folder: Path) -> dict[str, Any]: ...
-
 
 @columns.register("characters")
 class CharactersColumn(WordPartsColumn):
@@ -148,18 +142,7 @@ class CharactersColumn(WordPartsColumn):
     """
 
     kind = "characters"
-    saved: ClassVar[Mapping[str, Any]] = {"name": str, "known": list, "length": int}
     feature: Characters
-
-    @override
-    def save_files(self, folder: Path) -> dict[str, Any]:
-        return {"name": self.name, "known": [*self.feature.known], "length": self.width}
-
-    @classmethod
-    @override
-    def from_files(cls, folder: Path, settings: dict[str, Any]) -> Self:
-        known, length = settings["known"], settings["length"]
-        return cls(Characters(map(str, known), length=length, column=settings["name"]))
 
 
 @columns.register("affixes")
@@ -173,32 +156,7 @@ class AffixesColumn(WordPartsColumn):
     """
 
     kind = "affixes"
-    saved: ClassVar[Mapping[str, Any]] = {
-        "name": str, "prefixes": list, "suffixes": list, "known": list,
-    }  # fmt: skip
     feature: Affixes
-
-    @override
-    def save_files(self, folder: Path) -> dict[str, Any]:
-        affixes = self.feature
-        return {
-            "name": self.name,
-            "prefixes": [str(length) for length in affixes.prefixes],
-            "suffixes": [str(length) for length in affixes.suffixes],
-            "known": [f"{place} {a}" for place, names in enumerate(affixes.known) for a in names],
-        }
-
-    @classmethod
-    @override
-    def from_files(cls, folder: Path, settings: dict[str, Any]) -> Self:
-        sizes = {name: [int(n) for n in settings[name]] for name in ("prefixes", "suffixes")}
-        places = range(len(sizes["prefixes"]) + len(sizes["suffixes"]) + 1)
-        known: dict[str, list[str]] = {str(place): [] for place in places}
-        for place, _, affix in (entry.partition(" ") for entry in settings["known"]):
-            if place not in known:
-                raise UserError(f"'known' has an affix of the place {place!r}.")
-            known[place].append(affix)
-        return cls(Affixes([*known.values()], **sizes, column=settings["name"]))
 
 
 @columns.register("pieces")
@@ -206,19 +164,7 @@ class PiecesColumn(WordPartsColumn):
     """The pieces of each word, in as many places for every word."""
 
     kind = "pieces"
-    saved: ClassVar[Mapping[str, Any]] = {"name": str, "length": int}
     feature: WordPieces
-
-    @override
-    def save_files(self, folder: Path) -> dict[str, Any]:
-        self.feature.tokenizer.save(folder / "tokenizer")
-        return {"name": self.name, "length": self.width}
-
-    @classmethod
-    @override
-    def from_files(cls, folder: Path, settings: dict[str, Any]) -> Self:
-        tokenizer = load_tokenizer(folder / "tokenizer")
-        return cls(WordPieces(tokenizer, length=settings["length"], column=settings["name"]))
 
 
 MOST_NGRAMS = 8192
@@ -258,11 +204,6 @@ class NgramsColumn(IdsColumn):
     def encode_one(self, value: Any) -> NDArray[np.int64] | None:
         ids = encoded_one(self._encoder, value) if type(self) is NgramsColumn else None
         return None if ids is None else ids[:MOST_NGRAMS]
-
-    @classmethod
-    @override
-    def from_files(cls, folder: Path, settings: dict[str, Any]) -> Self:
-        return cls(settings["name"], load_tokenizer(folder / "tokenizer"))
 
     @override
     def cut(self, encoded: Ragged, limit: int) -> Ragged:

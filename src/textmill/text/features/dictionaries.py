@@ -2,7 +2,7 @@
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,6 +13,7 @@ from textmill.config.component import Config as BaseConfig
 from textmill.errors import DataError, UserError
 from textmill.text import registries
 from textmill.text.cells import training_cells, words_in
+from textmill.text.metadata import Saved
 
 MOST_KINDS = 1 << 20
 """Kinds that a dictionary may have: their vectors take 64 MB. Batches hold a kind's number in a
@@ -30,7 +31,7 @@ class Finding(NamedTuple):
     """How sure it is, or how much it counts."""
 
 
-class Dictionary(ABC):
+class Dictionary(Saved, ABC):
     """Finds the kinds of a text's words.
 
     Raises:
@@ -251,9 +252,10 @@ class Phrases(Dictionary):
             dict.fromkeys(k for kinds in self.known.values() for k in kinds), column=column
         )
 
-    def pairs(self) -> Iterator[tuple[str, str]]:
-        """Each kind and phrase: what the constructor takes."""
-        return ((kind, phrase) for phrase, kinds in self.known.items() for kind in kinds)
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        """Each kind and phrase."""
+        return [(kind, phrase) for phrase, kinds in self.known.items() for kind in kinds]
 
     @override
     def find(self, value: Any, row: int) -> list[Finding]:

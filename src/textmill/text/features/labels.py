@@ -12,6 +12,7 @@ from textmill.config.component import Config as BaseConfig
 from textmill.errors import DataError, UserError
 from textmill.text import registries
 from textmill.text.cells import ListCell, placed_errors, training_cell, unlisted
+from textmill.text.metadata import Saved
 
 UNSEEN = -2
 """The number of a label that training has not seen, in rows that are evaluated; padding is -1."""
@@ -25,7 +26,7 @@ def shown(names: Sequence[str]) -> str:
     return ", ".join(map(repr, names[:SHOWN])) + (", ..." if len(names) > SHOWN else "")
 
 
-class Labels(Sequence[str]):
+class Labels(Saved, Sequence[str]):
     """Names in the order of their numbers.
 
     Args:

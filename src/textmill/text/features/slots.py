@@ -13,6 +13,7 @@ from textmill.errors import DataError, UserError
 from textmill.text import registries
 from textmill.text.cells import ListCell, placed_errors, training_cell, words_in
 from textmill.text.features.labels import SHOWN, shown
+from textmill.text.metadata import Saved
 from textmill.text.tokenizers.tokenizer import not_text
 
 Format = Literal["tags", "spans"]
@@ -30,7 +31,7 @@ class SlotSpan(NamedTuple):
     end: int
 
 
-class Slots(Sequence[str]):
+class Slots(Saved, Sequence[str]):
     """The tags that words can have: ``O``, and a first and an inner one for each slot.
 
     Raises:

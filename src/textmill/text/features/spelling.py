@@ -14,6 +14,7 @@ from textmill.config.component import Config as BaseConfig
 from textmill.errors import UserError
 from textmill.text import registries
 from textmill.text.cells import training_cells, words_in
+from textmill.text.metadata import Saved
 
 PAD, UNK, BEGIN, END, FIRST = 0, 1, 2, 3, 4
 LEAST = 4
@@ -23,7 +24,7 @@ MOST = 1_000
 a saved file that says more would take the memory."""
 
 
-class Characters:
+class Characters(Saved):
     """The known characters, and how many places a word has for them and for its two marks.
 
     Args:
@@ -143,7 +144,7 @@ def word_shape(word: str) -> str:
     return REPEATED.sub(r"\1\1", kinds)[:LONGEST]
 
 
-class Affixes:
+class Affixes(Saved):
     """The known beginnings, endings and shapes of words.
 
     A word has a place for each length of a beginning, then for each of an ending, then one for its

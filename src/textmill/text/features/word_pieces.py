@@ -12,6 +12,7 @@ from textmill.config.component import Component
 from textmill.config.component import Config as BaseConfig
 from textmill.errors import UserError
 from textmill.text import registries
+from textmill.text.metadata import Saved
 from textmill.text.tokenizers.fitted_tokenizer import FittedTokenizer
 from textmill.text.tokenizers.pretrained import PretrainedTokenizer, tokenizer_of
 from textmill.text.tokenizers.tokenizer import Tokenizer, VocabInfo
@@ -20,7 +21,7 @@ MOST = 64
 """Places of a word: every word has as many."""
 
 
-class WordPieces:
+class WordPieces(Saved):
     """A tokenizer of pieces, and how many places a word has for them.
 
     Args:

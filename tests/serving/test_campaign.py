@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import random
-import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -54,7 +53,6 @@ METHODS = ("GET", "PUT", "DELETE", "PATCH", "OPTIONS")
 KINDS = {  # what is sent, and the statuses that are right
     "right": (lambda draw: asked(RIGHT), {200}),
     "right, in chunks": (lambda draw: chunked(RIGHT, draw.randrange(1, 5)), {200}),
-    "right, of HTTP/1.0": (lambda draw: asked(RIGHT, first="POST /predict HTTP/1.0"), {200}),
     "left before its answer": (lambda draw: asked(RIGHT), {None}),
     "no JSON": (lambda draw: asked(noise(draw, draw.randrange(200)) + b"}"), {400}),
     "odd rows": (bad_text, {200, 400, 422}),
@@ -62,24 +60,16 @@ KINDS = {  # what is sent, and the statuses that are right
     "many rows": (lambda draw: asked(json.dumps(["a"] * 300).encode()), {413}),
     "long text": (lambda draw: asked(json.dumps("a" * 2000).encode()), {422}),
     "long body": (lambda draw: asked(b'"' + b"a" * 50_000 + b'"'), {413}),
-    "long body, in chunks": (lambda draw: chunked(b'"' + b"a" * 50_000 + b'"', 999), {413}),
     "announced": (lambda draw: asked(b"", length=10 ** draw.randrange(6, 18)), {413}),
     "two lengths": (lambda draw: asked(RIGHT, "Content-Length: 40"), {400}),
-    "length and chunks": (lambda draw: asked(RIGHT, "Transfer-Encoding: chunked"), {400}),
-    "no length": (lambda draw: asked(b"", length="none"), {400}),
     "no HTTP": (lambda draw: noise(draw, draw.randrange(1, 300)) + b"\r\n\r\n", {400}),
-    "odd head": (lambda draw: asked(RIGHT, "X: a\0b"), {400}),
-    "many headers": (lambda draw: asked(RIGHT, *[f"X-{n}: a" for n in range(9000)]), {200}),
-    "no such": (lambda draw: asked(b"{}", first=f"POST /{draw.random()} HTTP/1.1"), {404}),
     "other method": (
         lambda draw: asked(RIGHT, first=f"{draw.choice(METHODS)} /predict HTTP/1.1"),
         {405},
     ),
-    "no such method": (lambda draw: asked(RIGHT, first="FETCH /predict HTTP/1.1"), {400}),
     "other type": (lambda draw: asked(RIGHT).replace(b"application/json", b"text/plain"), {415}),
     "no token": (lambda draw: asked(RIGHT, token=None), {401}),
     "other token": (lambda draw: asked(RIGHT, token=f"{draw.random()}"), {401}),
-    "odd token": (lambda draw: asked(RIGHT, token="\xff\xfe"), {401}),
     "other host": (lambda draw: asked(RIGHT, host="example.org"), {421}),
     "slow body": (lambda draw: asked(RIGHT)[:-2], {408}),
     "dropped": (lambda draw: asked(RIGHT)[: draw.randrange(1, 200)], {None}),
@@ -98,11 +88,6 @@ FILES = {
     "an empty file": (lambda draw: sent(b""), {400}),
     "a damaged file": (lambda draw: sent(b"damaged"), {422}),
     "a long file": (lambda draw: sent(b"a" * 30_000), {413}),
-    "announced": (lambda draw: sent(b"", length=10 ** draw.randrange(6, 18)), {413}),
-    "no JSON": (lambda draw: asked(noise(draw, draw.randrange(200)) + b"}"), {400}),
-    "odd rows": (bad_text, {200, 400, 422}),
-    "other type": (lambda draw: sent(b"a").replace(b"octet-stream", b"pdf"), {415}),
-    "no token": (lambda draw: sent(b"a", token=None), {401}),
     "slow": (lambda draw: sent(b"ab")[:-1], {408}),
     "dropped": (lambda draw: sent(b"a" * 500)[: draw.randrange(1, 700)], {None}),
 }
@@ -176,29 +161,6 @@ def test_files_that_are_wrong_long_slow_or_dropped_leave_a_pipeline_as_it_was():
         counted = served.get("metrics", **known).text
         assert 'status="500"' not in counted
         assert "textmill_waiting_rows 0.0" in counted
-        assert served.end() == (0, "")
-
-
-SCHEMATHESIS = """
-[checks.positive_data_acceptance]
-expected-statuses = ["2xx", 422]  # of a text that the model has no answer to
-[checks.negative_data_rejection]
-expected-statuses = [400, 405, 413, 415, 422]
-"""
-
-
-@pytest.mark.skipif(shutil.which("schemathesis") is None, reason="needs schemathesis 4")
-def test_what_the_page_of_the_interface_says_holds_for_thousands_of_requests(tmp_path):
-    (tmp_path / "schemathesis.toml").write_text(SCHEMATHESIS)
-    with reversing(tells=False) as served:
-        command = ["schemathesis", "--config-file", str(tmp_path / "schemathesis.toml"), "run"]
-        command += [f"{served.url}openapi.json", "--checks", "all", "--max-examples", "500"]
-        done = subprocess.run(
-            [*command, "--seed", "3", "--suppress-health-check", "all"],
-            capture_output=True, text=True, check=False, cwd=tmp_path,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stdout[-5000:]
-        assert served.ask("ab").json() == {"prediction": "ba"}
         assert served.end() == (0, "")
 
 

@@ -16,8 +16,10 @@ from tests.serving.served import started
 from tests.trained_run import library_run
 from tests.warm_textmill import warm_programs
 from textmill.cli.main import main
+from textmill.errors import UserError
 from textmill.pipelines import ReferenceParser
 from textmill.runs.export import export
+from textmill.serving.server import read_token
 
 ROOT = Path(__file__).parents[2]
 DOCKERFILE = (ROOT / "examples" / "serve" / "Dockerfile").read_text()
@@ -124,9 +126,7 @@ def test_a_server_for_others_without_a_token_says_so(exported):
         textmill_command("serve", "nowhere", "--port", "0", "--host", "0.0.0.0"),
         capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert done.stderr.startswith(
-        "Whoever reaches 0.0.0.0 can ask: there is no token. --token-file FILE sets one.\n"
-    )
+    assert done.stderr.startswith("Whoever reaches 0.0.0.0 can ask: there is no token.")
 
 
 @pytest.mark.parametrize(
@@ -148,20 +148,15 @@ def test_a_port_that_is_taken_is_said(exported, capsys):
     with started(textmill_command("serve", str(exported), "--port", "0")) as served:
         port = str(served.address[1])
         assert main(["serve", str(exported), "--port", port]) == 2
-    assert capsys.readouterr().err == (
-        f"error: 127.0.0.1:{port} cannot be served at: Address already in use. Name another "
-        "--port (0 is any that is free), or another --host.\n"
-    )
+    assert f"127.0.0.1:{port} cannot be served at: Address already" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("package", ["fastapi", "uvicorn", "httptools", "prometheus_client"])
-def test_a_package_that_is_not_there_is_said_with_its_extra(package, capsys, monkeypatch):
-    monkeypatch.setitem(sys.modules, package, None)
+def test_a_package_that_is_not_there_is_said_with_its_extra(capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "httptools", None)
     assert main(["serve", "run"]) == 2
-    assert capsys.readouterr().err == (
-        f"error: textmill serve needs the package '{package}', which is not installed. "
-        "Install it with: pip install 'textmill[serve]'\n"
-    )
+    said = capsys.readouterr().err
+    assert "'httptools'" in said
+    assert "textmill[serve]" in said
 
 
 def test_the_image_has_what_an_export_needs():  # and no torch: tests/exported/test_without_torch.py
@@ -191,3 +186,24 @@ def test_the_commands_of_the_image_serve_and_look_after_it(exported):
         check = [word.replace("8000", str(served.address[1])) for word in check]
         run = subprocess.run([sys.executable, *check[1:]], check=False, env=dict(os.environ))
         assert run.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "mode", "said"),
+    [
+        ("a" * 32, 0o640, "is not only yours to read (its mode is 640)"),
+        ("short", 0o600, "wanted one line of 16 letters and digits or more"),
+        ("two\nlines of a token", 0o600, "wanted one line of 16 letters and digits or more"),
+        ("a-token.of_letters~and+digits/019==\n", 0o600, None),
+    ],
+)
+def test_a_token_is_the_only_line_of_a_file_of_ones_own(tmp_path, text, mode, said):
+    file = tmp_path / "token"
+    file.write_text(text)
+    file.chmod(mode)
+    if said is None:
+        assert read_token(file) == text.strip()
+        return
+    with pytest.raises(UserError) as refused:
+        read_token(file)
+    assert said in str(refused.value)

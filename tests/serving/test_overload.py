@@ -60,11 +60,6 @@ def test_a_question_is_refused_before_all_of_it_is_there(full, question):
         assert raw.recv(1 << 16).startswith(FIRST)
 
 
-def test_of_questions_that_come_together_each_is_refused(full):
-    more = (head(4) + b'"cd"') * 2 + head(4).replace(b"\r\n", b"\r\nConnection: close\r\n", 1)
-    assert full.said(more + b'"cd"').count(FIRST) == 3
-
-
 def test_a_full_server_still_says_that_it_runs(full):
     assert full.get("health").json() == {"status": "ok"}
     assert full.get("ready").status_code == 200

@@ -9,7 +9,7 @@ import torch
 
 from tests.trained_run import PAIRS, copy_of, library_run, train_script
 from textmill.cli.main import main
-from textmill.errors import PlanError, UserError
+from textmill.errors import UserError
 from textmill.exported import load
 from textmill.exported.formats import ExportSettings
 from textmill.exported.manifest import MANIFEST, ExportError
@@ -46,50 +46,32 @@ def test_what_cannot_be_measured_is_refused(tmp_path):
     rows = tmp_path / "rows.txt"
     rows.write_text("Go.\nStop.\n", encoding="utf-8")
     form = ExportSettings("ctranslate2", quantize="int8")
-    with pytest.raises(UserError) as caught:
+    with pytest.raises(UserError, match="is measured on rows with 'source' and 'target', but none"):
         export(library_run(), form, out=tmp_path / "out", rows=rows)
-    assert str(caught.value) == (
-        "What quantizing costs is measured on rows with 'source' and 'target', but none of the 2 "
-        f"rows of {rows} has them and can be answered. Name a file of such with "
-        "rows=FILE.jsonl, or export without quantize."
-    )
     assert [path.name for path in tmp_path.iterdir()] == ["rows.txt"]
 
 
 @pytest.mark.parametrize(
-    ("run", "found", "more"),
+    ("run", "found", "more", "refused"),
     [
-        (0.98, 0.94, {}),
-        (0.9, 0.5, {}),
-        (2.0, 2.2, {"better": "lower"}),
-        (0.0, 0.1, {"better": "lower"}),
-        (-1.0, -1.1, {}),
-        (0.9, math.nan, {}),
-        (0.9, 0.89, {"max_quality_loss": 0.0}),
+        (0.98, 0.94, {}, False),
+        (0.98, 0.93, {}, True),
+        (2.0, 2.2, {"better": "lower"}, True),
+        (0.0, 0.1, {"better": "lower"}, True),
+        (-1.0, -1.1, {}, True),
+        (0.9, math.nan, {}, True),
+        (0.9, 0.89, {"max_quality_loss": 0.0}, True),
+        (0.0, 0.2, {"max_quality_loss": 0.0}, False),
+        (-1.0, -0.5, {"max_quality_loss": 0.0}, False),
     ],
 )
-def test_what_lost_too_much_is_refused(run, found, more):
+def test_what_lost_too_much_is_refused(run, found, more, refused):
     measured = quality(run, found, **more)
-    if found == 0.94:
+    if not refused:
         measured.check()
-        measured = quality(run, 0.93)
-    with pytest.raises(ExportError):
+        return
+    with pytest.raises(ExportError, match=r"the export is worse by .*of the run's accuracy"):
         measured.check()
-
-
-def test_a_refusal_has_both_values_and_the_way_out():
-    with pytest.raises(ExportError) as caught:
-        quality(0.98, 0.49).check()
-    assert str(caught.value) == (
-        "Quantized to int8, the export is worse by 50.0% of the run's accuracy (allowed: 5.0%): "
-        "accuracy 98.0 % → 49.0 % on 557 rows of valid_data. Nothing was written. Export it "
-        "without quantize, or allow more by max_quality_loss."
-    )
-
-
-@pytest.mark.parametrize(("run", "found"), [(0.0, 0.0), (0.0, 0.2), (0.5, 0.9), (-1.0, -0.5)])
-def test_what_is_not_worse_is_taken(run, found):
-    quality(run, found, max_quality_loss=0.0).check()
 
 
 def test_a_share_where_nothing_is_quantized_is_refused(capsys):
@@ -113,11 +95,6 @@ def test_a_training_quantizes_at_its_end(tmp_path):
         train_script(tmp_path, words=words)
 
 
-def test_a_format_that_is_none_is_refused_with_its_place(tmp_path):
-    with pytest.raises(PlanError, match=r"trainer\.export\[0\]"):
-        train_script(tmp_path, words=("trainer.export=[{format: onnx, quantize: int4}]",))
-
-
 def test_the_weights_of_the_run_stay_as_they_are(translator, tmp_path):
     predictor = translator(seed=2)
     before = {name: value.clone() for name, value in predictor.task.module.state_dict().items()}
@@ -135,13 +112,3 @@ def test_rows_with_a_prefix_are_measured(translator, tmp_path):
     predictor = translator(seed=2)
     made = write_export(predictor, form, tmp_path / "out", rows=rows, where="rows", source={})
     assert made.quality.rows == made.rows == len(rows)
-
-
-def test_int8_is_all_there_is():
-    with pytest.raises(UserError, match=r"^quantize must be int8 or nothing, but is 'int4'\.$"):
-        ExportSettings("onnx", quantize="int4")
-
-
-def test_the_command_that_makes_it_again_says_all_that_was_asked():
-    made = ExportSettings("onnx", quantize="int8", max_quality_loss=0.5)
-    assert made.words == "--format onnx --quantize int8 --max-quality-loss 0.5"

@@ -24,30 +24,16 @@ def test_auto_takes_the_accelerator_of_the_local_rank(monkeypatch):
 @pytest.mark.parametrize(
     ("device", "variables", "message"),
     [
-        (
-            "gpu",
-            {},
-            "The device must be auto, cpu, cuda, cuda:N or mps, but is 'gpu'. Did you mean 'cuda'?",
-        ),
-        ("cuda:x", {}, "The device must be auto, cpu, cuda, cuda:N or mps, but is 'cuda:x'."),
-        (
-            "cuda:9",
-            {},
-            "The device cuda:9 was asked for, but torch finds 0 CUDA devices here. "
-            "Use auto or cpu, or start fewer processes.",
-        ),
-        (
-            "cpu",
-            {"RANK": "one"},
-            "The environment variable RANK must be a whole number, but is 'one'.",
-        ),
-        ("cpu", {"RANK": "2"}, "The rank must be from 0 to 0, but is 2 (RANK, WORLD_SIZE)."),
+        ("gpu", {}, "but is 'gpu'. Did you mean 'cuda'"),
+        ("cuda:x", {}, "but is 'cuda:x'"),
+        ("cuda:9", {}, "cuda:9 was asked for, but torch finds 0 CUDA devices"),
+        ("cpu", {"RANK": "one"}, "RANK must be a whole number, but is 'one'"),
+        ("cpu", {"RANK": "2"}, "must be from 0 to 0, but is 2"),
     ],
 )
 def test_mistakes_are_named(monkeypatch, device, variables, message):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    with pytest.raises(UserError) as caught:
+    with pytest.raises(UserError, match=message):
         Env.detect(device)
-    assert str(caught.value) == message

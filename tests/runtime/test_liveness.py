@@ -122,19 +122,6 @@ def test_what_an_earlier_attempt_left_in_the_store_is_not_taken_for_this_one():
     leave(again)
 
 
-def test_what_comes_with_the_first_message_is_not_lost():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        theirs = _Link(socket.create_connection(server.getsockname()))
-        ours = _Link(server.accept()[0])
-    theirs.connection.sendall(b'"rank 0"\n["turn", 1]\n["turn", 2]\n')
-    assert ours.first() == "rank 0"
-    assert ours.read() == [["turn", 1], ["turn", 2]]
-    theirs.connection.sendall(b"x" * ((1 << 16) + 1))
-    assert ours.first() is None
-    for link in (ours, theirs):
-        link.close()
-
-
 def test_strangers_that_connect_are_let_go():
     store = HashStore()
     with ThreadPoolExecutor(2) as pool:

@@ -1,6 +1,5 @@
 """What a process holds and can still take, and what it keeps for its next step."""
 
-import mmap
 import os
 import platform
 import subprocess
@@ -12,8 +11,6 @@ from textmill.runtime.memory import (
     few_kernels,
     host_room,
     keep_memory,
-    peak_resident,
-    resident,
     room,
 )
 
@@ -75,14 +72,6 @@ def test_a_system_that_does_not_say_is_not_known(tmp_path):
     assert room("mps") is None
 
 
-def test_what_a_process_holds_grows_with_what_it_takes():
-    before = resident()
-    with mmap.mmap(-1, 64 * MB) as taken:  # new pages, whatever the allocator has left
-        taken.write(b"x" * (64 * MB))
-        assert resident() - before > 60 * MB
-        assert peak_resident() >= 64 * MB
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="what others' kernels give is their own")
 def test_the_peak_is_not_that_of_the_process_that_started_this_one():
     held = bytearray(b"x") * (300 * MB)
@@ -122,7 +111,7 @@ def test_another_c_library_is_left_alone(monkeypatch):
 
 GROWN = """
 import torch
-from textmill.runtime.memory import few_kernels, resident
+from textmill.runtime.memory import few_kernels
 if {few}: few_kernels()
 torch.manual_seed(0)
 lstm = torch.nn.LSTM(128, 128, bidirectional=True).eval()
@@ -130,6 +119,7 @@ def answer(lengths):
     with torch.inference_mode():
         for length in lengths: lstm(torch.ones(length, 16, 128))
 answer(range(300, 360))
+def resident(): return 4096 * int(open("/proc/self/statm").read().split()[1])
 before = resident()
 answer(range(20, 300))
 print(resident() - before)

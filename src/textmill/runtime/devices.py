@@ -53,10 +53,6 @@ class Env:
 
         Raises:
             UserError: The device is unknown or missing, or a variable is not a number.
-
-        Example:
-            >>> Env.detect("cpu").device
-            'cpu'
         """
         local_rank = _number("LOCAL_RANK", 0)
         return cls(
@@ -69,12 +65,7 @@ class Env:
 
 @dataclass(frozen=True)
 class Experiment:
-    """The run at hand, given to every ingredient with a parameter ``xp``.
-
-    Example:
-        >>> Experiment(folder=Path("runs/demo/0a1b"), recipe="demo", key="0a1b").folder.name
-        '0a1b'
-    """
+    """The run at hand, given to every ingredient with a parameter ``xp``."""
 
     folder: Path
     """Where the run writes; it exists when ingredients are built."""

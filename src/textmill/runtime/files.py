@@ -61,14 +61,6 @@ def replacing(path: Path, *, needed: int | None = None) -> Iterator[HashingFile]
 
     Raises:
         StorageError: The file cannot be written; the old content is still there.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     with replacing(Path(folder) / "rows.jsonl") as file:
-        ...         file.write(b"{}")
-        ...     (Path(folder) / "rows.jsonl").read_text()
-        '{}'
     """
     temporary = path.with_name(f".{path.name}.tmp-{os.getpid()}")
     try:
@@ -308,11 +300,6 @@ def parse_json(data: bytes, name: str, refuse: Refusal, *, nan: bool = False) ->
     """Reads JSON of bounded depth, number of items and size of numbers; no key stands twice.
 
     With ``nan`` NaN and infinities are numbers.
-
-    Example:
-        >>> parse_json(b'{"size": NaN}', "manifest.json", ValueError)
-        Traceback (most recent call last):
-        ValueError: manifest.json: not readable as JSON: NaN is not a number here
     """
 
     def no_number(text: str) -> float:
@@ -356,13 +343,7 @@ def parse_json(data: bytes, name: str, refuse: Refusal, *, nan: bool = False) ->
 
 
 def check_version(content: object, version: int, name: str, refuse: Refusal) -> None:
-    """Refuses a document of another format than the one that is read.
-
-    Example:
-        >>> check_version({"format_version": 2}, 1, "run.json", ValueError)
-        Traceback (most recent call last):
-        ValueError: run.json has format_version 2, and this textmill reads 1
-    """
+    """Refuses a document of another format than the one that is read."""
     found = content.get(VERSION) if isinstance(content, Mapping) else None
     if type(found) is not int or found != version:
         number = "no format_version" if found is None else f"format_version {found!r:.40}"

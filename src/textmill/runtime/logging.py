@@ -21,10 +21,6 @@ def printable(text: str) -> str:
 
     Labels, errors and names of files may come from a stranger; an escape sequence in one of them
     could clear the screen, rename the window or hide a line.
-
-    Example:
-        >>> print(printable("ham\x1b[2J"))
-        ham\x1b[2J
     """
     return _CONTROLS.sub(lambda found: ascii(found[0])[1:-1], text)
 

@@ -10,15 +10,6 @@ from contextlib import suppress
 from pathlib import Path
 
 
-def resident() -> int:
-    """Bytes of memory that this process holds now; its peak if only that is known."""
-    try:
-        pages = int(Path("/proc/self/statm").read_text().split()[1])
-    except (OSError, ValueError, IndexError):
-        return peak_resident()
-    return pages * resource.getpagesize()
-
-
 def peak_resident() -> int:
     """The most bytes that this process has held so far.
 

@@ -157,24 +157,13 @@ def find_pretrained(name: str, *, revision: str | None = None) -> PretrainedFold
     Raises:
         UserError: There is no such folder, and the hub gives none either.
         MissingExtraError: It is a name, and the package huggingface-hub is not installed.
-
-    Example:
-        >>> find_pretrained("./none")
-        Traceback (most recent call last):
-        textmill.errors.UserError: There is no folder ./none.
     """
     return _find.get()(name, revision)
 
 
 @contextmanager
 def finding(find: Find) -> Iterator[None]:
-    """Lets :func:`find_pretrained` find what ``find`` does, while it is open.
-
-    Example:
-        >>> with finding(lambda name, revision: PretrainedFolder(Path("kept"), name)):
-        ...     find_pretrained("none/such").path.name
-        'kept'
-    """
+    """Lets :func:`find_pretrained` find what ``find`` does, while it is open."""
     token = _find.set(find)
     try:
         yield

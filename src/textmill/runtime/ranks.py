@@ -172,10 +172,6 @@ class Ranks:
             self._dist.gather_object(value, values or None)
         return values
 
-    def barrier(self) -> None:
-        """Waits until all ranks are here."""
-        self.any(False)  # works on every backend, without a device to name
-
     @contextmanager
     def main_first(self) -> Iterator[None]:
         """Runs the block on rank 0, then on the others, who so find the files that rank 0 wrote.

@@ -29,12 +29,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 def seal(content: Mapping[str, Any]) -> bytes:
-    """JSON that ends with the sha256 of everything before that line.
-
-    Example:
-        >>> unseal(seal({"step": 3}), "last.json", ValueError)
-        {'step': 3}
-    """
+    """JSON that ends with the sha256 of everything before that line."""
     body = json.dumps(dict(content), indent=1, allow_nan=False).encode().removesuffix(b"\n}")
     digest = hashlib.sha256(body).hexdigest()
     return body + f',\n "digest": "{digest}"\n}}\n'.encode()
@@ -70,8 +65,8 @@ class FileEntry:
     """Of its content, hexadecimal."""
 
     @classmethod
-    def of(cls, path: Path, **more: Any) -> Self:
-        return cls(size=path.stat().st_size, sha256=sha256(path), **more)
+    def of(cls, path: Path) -> Self:
+        return cls(size=path.stat().st_size, sha256=sha256(path))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,8 +83,8 @@ class SealedFiles:
     """Files that it may list."""
     OPTIONAL_FOLDERS: ClassVar[Collection[str]] = ()
     """Folders that may be there although nothing in them is listed."""
-    ENTRY: ClassVar[type[FileEntry]] = FileEntry
-    """What is kept of a file."""
+    OWN: ClassVar[bool] = False
+    """Whether nobody else can have written the list: then it may be of any size and depth."""
     ERROR: ClassVar[type[Exception]]
     """What is raised of a list that is not as it was written."""
 
@@ -100,7 +95,7 @@ class SealedFiles:
     def entries(cls, folder: Path) -> dict[str, FileEntry]:
         """The entry of every file below a folder, in the order of their names."""
         found = sorted(path for path in folder.rglob("*") if path.is_file())
-        return {path.relative_to(folder).as_posix(): cls.ENTRY.of(path) for path in found}
+        return {path.relative_to(folder).as_posix(): FileEntry.of(path) for path in found}
 
     def to_bytes(self) -> bytes:
         return seal({VERSION: self.FORMAT, **asdict(self)})
@@ -113,7 +108,7 @@ class SealedFiles:
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
         """Reads what ``to_bytes`` wrote; see ``read``."""
-        content = cls._unsealed(data)
+        content = unseal(data, cls.NAME, cls.ERROR, own=cls.OWN)
         check_version(content, cls.FORMAT, cls.NAME, cls.ERROR)
         del content[VERSION]
         if odd := content.keys() ^ {field.name for field in fields(cls)}:
@@ -129,10 +124,6 @@ class SealedFiles:
         return cls(**content, files={name: cls._entry(name, files[name]) for name in files})
 
     @classmethod
-    def _unsealed(cls, data: bytes) -> dict[str, Any]:
-        return unseal(data, cls.NAME, cls.ERROR)
-
-    @classmethod
     def _problems(cls, content: Mapping[str, Any]) -> Iterator[str]:
         """What is wrong with the fields of a subclass, whatever the seal says."""
         yield from ()
@@ -143,11 +134,10 @@ class SealedFiles:
         odd = {"", ".", ".."}.intersection(parts) or "\\" in name or "\0" in name
         if odd or len(name) > 255 or name == cls.NAME:
             raise cls.ERROR(f"{cls.NAME}: {name[:80]!r} is not a name inside the folder")
-        kinds = {field.name: field.type for field in fields(cls.ENTRY)}
-        if isinstance(value, dict) and {key: type(one) for key, one in value.items()} == kinds:
-            entry = cls.ENTRY(**value)
-            if is_count(entry.size) and _SHA256.fullmatch(entry.sha256):
-                return entry
+        match value:
+            case {"size": size, "sha256": str(digest), **more} if not more:
+                if is_count(size) and _SHA256.fullmatch(digest):
+                    return FileEntry(size=size, sha256=digest)
         raise cls.ERROR(f"{cls.NAME}: the entry of {name[:80]!r} has no valid size and sha256")
 
     def unlisted(self, folder: Path) -> list[str]:

@@ -20,12 +20,6 @@ class StopSignals:
     do not inherit this: SIGTERM ends them, SIGINT, which a terminal sends to all, leaves the
     decision to the parent. Outside the main thread Python allows no handlers: there
     :func:`ask_to_stop` alone sets ``received``.
-
-    Example:
-        >>> with StopSignals() as stop:
-        ...     signal.raise_signal(signal.SIGTERM)
-        ...     stop.received == signal.SIGTERM
-        True
     """
 
     def __init__(self) -> None:

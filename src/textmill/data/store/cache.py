@@ -15,12 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from typing_extensions import override
-
 from textmill.errors import InUseError, RunError, StorageError
 from textmill.runtime.files import clean_leftovers, make_folder, new_folder, write_file
 from textmill.runtime.lock import Lock
-from textmill.runtime.sealed import SealedFiles, unseal
+from textmill.runtime.sealed import SealedFiles
 
 LOG = logging.getLogger("textmill")
 
@@ -39,6 +37,7 @@ class StoreManifest(SealedFiles):
     NAME: ClassVar[str] = MANIFEST
     LARGEST: ClassVar[int] = 1 << 30  # the bad rows of a file are in it
     ERROR: ClassVar[type[Exception]] = DamagedStoreError
+    OWN: ClassVar[bool] = True
 
     facts: Mapping[str, Any]
     """What it was made of: another source, another store."""
@@ -49,11 +48,6 @@ class StoreManifest(SealedFiles):
     def size(self) -> int:
         """Bytes of all files."""
         return sum(file.size for file in self.files.values())
-
-    @override
-    @classmethod
-    def _unsealed(cls, data: bytes) -> dict[str, Any]:
-        return unseal(data, cls.NAME, cls.ERROR, own=True)  # of any size: nobody else writes it
 
     @classmethod
     def of(cls, folder: Path, facts: Mapping[str, Any], *, whole: bool = False) -> Self | None:

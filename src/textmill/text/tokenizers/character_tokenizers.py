@@ -186,11 +186,12 @@ class _BytePieces(Pieces):
     @override
     def encode(self, texts: Sequence[str]) -> Ragged:
         encoded = [text.encode() for text in texts]
-        return Ragged(_byte_ids(b"".join(encoded)), offsets_of([*map(len, encoded)]))
+        ids = np.frombuffer(b"".join(encoded), dtype=np.uint8).astype(np.int32) + FIRST
+        return Ragged(ids, offsets_of([*map(len, encoded)]))
 
     @override
     def encode_one(self, text: str) -> NDArray[np.int32]:
-        return _byte_ids(text.encode())
+        return np.frombuffer(text.encode(), dtype=np.uint8).astype(np.int32) + FIRST
 
     @override
     def decode(self, rows: Sequence[list[int]]) -> list[str]:
@@ -200,10 +201,6 @@ class _BytePieces(Pieces):
     @override
     def to_bytes(self) -> bytes:
         return b"bytes"
-
-
-def _byte_ids(raw: bytes) -> NDArray[np.int32]:
-    return np.frombuffer(raw, dtype=np.uint8).astype(np.int32) + FIRST
 
 
 def _code_points(text: str) -> NDArray[np.uint32]:

@@ -42,6 +42,12 @@ _BELONGS_TO: dict[str, tuple[str, ...]] = {
     "lowercase": ("bpe", "words"),
 }
 """Settings that not all kinds have, and which have them."""
+_FILES: dict[str, tuple[str, ...]] = {
+    "sentencepiece": (".model", "model_type", "character_coverage", "byte_fallback"),
+    "characters": (".txt", "character_coverage", "min_count"),
+}
+_JSON: tuple[str, ...] = (".json", "character_coverage", "min_count", "lowercase")
+"""The suffix of what is fitted, and the settings that decide it."""
 _FITTED = 3
 """Counts the changes of how files are fitted, and of which rows are read of the same file (3:
 numbers in JSON lines): a cached one of an older textmill is not taken."""
@@ -123,77 +129,58 @@ class FittedTokenizer(Component):
                     )
                 return made
             with training_text(train_data, self.columns) as text:
-                if self.kind == "sentencepiece":
-                    return MultilingualTokenizer.from_file(self._sentencepiece(text), **langs)
-                if self.kind == "characters":
-                    characters = self._characters(text).read_bytes().decode()
-                    config = CharacterTokenizer.Config(characters=characters, **langs)
-                    return CharacterTokenizer(config)
-                # Imported here: the package takes 30 ms that other kinds need not wait for.
-                from textmill.text.tokenizers.huggingface import HuggingFaceTokenizer
+                path = self._fitted(text)
+            if self.kind == "sentencepiece":
+                return MultilingualTokenizer.from_file(path, **langs)
+            if self.kind == "characters":
+                config = CharacterTokenizer.Config(characters=path.read_bytes().decode(), **langs)
+                return CharacterTokenizer(config)
+            # Imported here: the package takes 30 ms that other kinds need not wait for.
+            from textmill.text.tokenizers.huggingface import HuggingFaceTokenizer
 
-                return HuggingFaceTokenizer.from_file(self._from_json(text, self.kind), **langs)
+            return HuggingFaceTokenizer.from_file(path, **langs)
 
-        def _sentencepiece(self, text: "TrainingText") -> Path:
-            settings = self._settings("model_type", "character_coverage", "byte_fallback")
-
-            def fit(path: Path, vocab_size: int) -> None:
-                some = text.at_most(MOST_CHARACTERS)
-                train_sentencepiece(some, path, vocab_size=vocab_size, **settings)
-
-            key = [self.model_type, self.vocab_size, *settings.values()]
-            return self._fitted(key, text, ".model", fit)
-
-        def _from_json(
-            self, text: "TrainingText", kind: Literal["bpe", "byte_bpe", "words"]
-        ) -> Path:
-            from textmill.text.tokenizers.huggingface import fit_tokenizer_json
-
-            settings = self._settings("character_coverage", "min_count", "lowercase")
-
-            def fit(path: Path, vocab_size: int) -> None:
-                raw = fit_tokenizer_json(text, kind, vocab_size=vocab_size, **settings)
-                write_atomic(path, raw)
-                LOG.info("trained a %s tokenizer: %s", kind, path)
-
-            return self._fitted(
-                [kind, kind, self.vocab_size, *settings.values()], text, ".json", fit
-            )
-
-        def _characters(self, text: "TrainingText") -> Path:
-            settings = self._settings("character_coverage", "min_count")
-
-            def fit(path: Path, vocab_size: int) -> None:
-                made = CharacterTokenizer.fit(text, vocab_size=vocab_size, **settings)
-                write_atomic(path, made.config.characters.encode())
-                LOG.info("trained a characters tokenizer: %s", path)
-
-            key = ["characters", self.vocab_size, *settings.values()]
-            return self._fitted(key, text, ".txt", fit)
-
-        def _settings(self, *names: str) -> dict[str, Any]:
-            return {name: getattr(self, name) for name in names}
-
-        def _fitted(
-            self,
-            key: list[Any],
-            text: "TrainingText",
-            suffix: str,
-            fit: Callable[[Path, int], None],
-        ) -> Path:
+        def _fitted(self, text: "TrainingText") -> Path:
             """The file, made if it is not there: with fewer pieces if the text gives fewer."""
+            suffix, *names = _FILES.get(self.kind, _JSON)
+            settings = {name: getattr(self, name) for name in names}
+            named: dict[str, list[str]] = {
+                "sentencepiece": [self.model_type],
+                "characters": [self.kind],
+            }
+            key = [
+                *named.get(self.kind, [self.kind, self.kind]),
+                self.vocab_size,
+                *settings.values(),
+            ]
             digest = hashlib.sha256(json.dumps([_FITTED, *key, text.key]).encode()).hexdigest()
             name = f"{key[0]}-{self.vocab_size}-{digest[:12]}{suffix}"
+
+            def fit(path: Path, vocab_size: int) -> None:
+                if self.kind == "sentencepiece":
+                    some = text.at_most(MOST_CHARACTERS)
+                    train_sentencepiece(some, path, vocab_size=vocab_size, **settings)
+                    return
+                if self.kind == "characters":
+                    made = CharacterTokenizer.fit(text, vocab_size=vocab_size, **settings)
+                    raw = made.config.characters.encode()
+                else:
+                    from textmill.text.tokenizers import huggingface
+
+                    kind: Any = self.kind
+                    raw = huggingface.fit_tokenizer_json(
+                        text, kind, vocab_size=vocab_size, **settings
+                    )
+                write_atomic(path, raw)
+                LOG.info("trained a %s tokenizer: %s", self.kind, path)
 
             def make(path: Path) -> None:
                 try:
                     fit(path, self.vocab_size)
                 except TooLargeVocabularyError as error:
                     LOG.info(
-                        "the training text gives %s pieces, fewer than vocab_size=%s: all are "
-                        "taken",
-                        f"{error.largest:,}",
-                        f"{self.vocab_size:,}",
+                        f"the training text gives {error.largest:,} pieces, fewer than "
+                        f"vocab_size={self.vocab_size:,}: all are taken"
                     )
                     fit(path, error.largest)
 

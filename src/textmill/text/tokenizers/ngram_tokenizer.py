@@ -253,13 +253,6 @@ def ngrams_of(
 
     Returns:
         The row of each n-gram, and its id; rising. *Shape:* ``[n]`` each.
-
-    Example:
-        >>> known = {"a": 0, "b": 1, " a": -1, " b": 2, "a b": -1, "b a": 3, "U": 4}
-        >>> numbers = known.__getitem__, len
-        >>> rows, ids = ngrams_of(["b A b", "a"], numbers, Orders(2, 1, (1, 0)))
-        >>> list(zip(rows.tolist(), ids.tolist()))
-        [(0, 0), (0, 1), (0, 2), (0, 3), (0, 4), (1, 0)]
     """
     split = [WORD["punctuation"].findall(text) for text in texts]
     # What one word has is found once for each different word: a corpus has ten times as many words.

@@ -165,22 +165,7 @@ def _explained(message: str, vocab_size: int) -> UserError:
 
 @registries.tokenizers.register("multilingual")
 class MultilingualTokenizer(Component, TaggedTokenizer):
-    """SentencePiece pieces, then special ids the model lacks, then language tags.
-
-    Example:
-        >>> import tempfile
-        >>> folder = tempfile.TemporaryDirectory()
-        >>> model = Path(folder.name, "eng-fra.model")
-        >>> train_sentencepiece(["the cat sat", "le chat dort"] * 9, model, vocab_size=18)
-        >>> langs = {"source_langs": {"eng"}, "target_langs": {"fra"}}
-        >>> tokenizer = MultilingualTokenizer.from_file(model, **langs)
-        >>> ids = tokenizer.create_encoder(mode="target")("le chat")
-        >>> [int(ids[0]), int(ids[-1])]
-        [2, 3]
-        >>> tokenizer.create_decoder()(ids)
-        'le chat'
-        >>> folder.cleanup()
-    """
+    """SentencePiece pieces, then special ids the model lacks, then language tags."""
 
     kind: ClassVar[str] = "multilingual"
     saved_file = "model", "sentencepiece.model"

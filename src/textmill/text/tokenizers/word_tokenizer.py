@@ -103,13 +103,7 @@ class WordTokenizer(Component, Tokenizer):
         )
 
     def words(self, text: str) -> list[str]:
-        """The words of a text, as the vocabulary has them.
-
-        Example:
-            >>> tokenizer = WordTokenizer.Config(words=(), split="punctuation").build()
-            >>> tokenizer.words("The U.S. won!")
-            ['the', 'u', '.', 's', '.', 'won', '!']
-        """
+        """The words of a text, as the vocabulary has them."""
         return _words(text, self.config.split, lowercase=self.config.lowercase)
 
     def places(self, text: str) -> list[tuple[int, int]]:

@@ -199,7 +199,7 @@ class CachedRows(StoredRows):
             batch = self._batches[number]
             part = batch.slice(start - self._ends[number] + batch.num_rows, stop - start)
             for at, name in enumerate(found):
-                values = part.column(at).to_numpy(zero_copy_only=False).tolist()
+                values = part.column(at).to_pylist()  # to_numpy imports pandas
                 if name in self._listed:
                     for row, parts in enumerate(part.column(self._listed[name]).to_pylist()):
                         values[row] = values[row] if parts is None else ListCell(parts)

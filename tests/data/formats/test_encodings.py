@@ -9,7 +9,7 @@ from textmill.data import text_pairs
 from textmill.data.bad_rows import BadRowsError
 from textmill.data.formats.by_suffix import column_format
 from textmill.data.input_files import input_layout
-from textmill.data.pipeline.row_sources import read_csv, read_tsv
+from textmill.data.pipeline import read_csv, read_tsv
 from textmill.data.readers import read_table
 from textmill.data.text_lines import TextLines
 from textmill.data.text_rows import TextRows

@@ -2,21 +2,15 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
-from textmill.config.validators import refuse_read_once
-from textmill.data.pipeline.collate import collate
-from textmill.data.pipeline.combining import Concat, RoundRobin, Sample, Zip
-from textmill.data.pipeline.grouping import Bucket, BucketByLength, Pack, Shuffle, longest
-from textmill.data.pipeline.node import Cursor, DataPipeline, PipelineNode
-from textmill.data.pipeline.prefetching import Prefetch
-from textmill.data.pipeline.sources import SequenceSource, TextLinesSource, check_count
-from textmill.data.pipeline.transforms import Apply, Repeat, Slice
-from textmill.errors import UserError
+from textmill.data.pipeline import cursors
+from textmill.data.pipeline.cursors import Cursor, DataPipeline, PipelineNode, State, longest
+from textmill.errors import DataError, UserError
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -26,6 +20,7 @@ class PipelineBuilder(Generic[T]):
     """A chain of verbs. Each verb gives a new chain; nothing is read before ``and_return``.
 
     Example:
+        >>> from textmill.data import from_sequence
         >>> pipeline = from_sequence(range(5)).map(lambda n: n * n).bucket(2).and_return()
         >>> list(pipeline)
         [[0, 1], [4, 9], [16]]
@@ -35,31 +30,31 @@ class PipelineBuilder(Generic[T]):
         self.node = node
 
     def _then(
-        self, verb: str, cursor: Callable[..., Cursor[U]], **settings: Any
-    ) -> "PipelineBuilder[U]":
-        """The chain with one more verb, as its signature says it."""
-        opened = partial(cursor, self.node, **settings)
-        return PipelineBuilder(PipelineNode(f"{self.node.signature}.{verb}", opened))
+        self, said: str, verb: Callable[..., Any], fresh: State, **settings: Any
+    ) -> "PipelineBuilder[Any]":
+        """The chain with one more verb, as ``said`` in its signature."""
+        return _chain(f"{self.node.signature}.{said}", [self.node], verb, fresh, **settings)
 
     def map(self, function: Callable[[T], U]) -> "PipelineBuilder[U]":
         """``function(item)`` of each item; an error names the item and, of read_text, the line."""
-        return self._then("map", Apply, function=function, keeps=False)
+        return self._then("map", cursors.apply, {"count": 0}, function=function, keeps=False)
 
     def filter(self, function: Callable[[T], object]) -> "PipelineBuilder[T]":
         """The items of which ``function(item)`` is true."""
-        return self._then("filter", Apply, function=function, keeps=True)
+        return self._then("filter", cursors.apply, {"count": 0}, function=function, keeps=True)
 
     def shuffle(self, window: int, *, seed: int = 0) -> "PipelineBuilder[T]":
         """Shuffles each window of items; the order is a pure function of (seed, epoch, window).
 
         Args:
-            window: SequenceSource held at once; what is at least the length of the data shuffles it
-                whole.
+            window: Items held at once; what is at least the length of the data shuffles it whole.
             seed: Another seed, another order.
         """
         check_count("shuffle", "window", window)
         check_count("shuffle", "seed", seed, least=0)
-        return self._then(f"shuffle({window}, seed={seed})", Shuffle, window=window, seed=seed)
+        fresh = {"window": 0, "given": 0}
+        said = f"shuffle({window}, seed={seed})"
+        return self._then(said, cursors.shuffle, fresh, window=window, seed=seed)
 
     def shard(self, index: int, count: int) -> "PipelineBuilder[T]":
         """Every ``count``-th item from number ``index`` on; all indices together give all items."""
@@ -67,13 +62,14 @@ class PipelineBuilder(Generic[T]):
         check_count("shard", "index", index, least=0)
         if index >= count:
             raise UserError(f"shard: index must be below count {count}, found {index}.")
-        return self._then(f"shard({index}, {count})", Slice, start=index, step=count)
+        return self._part(f"shard({index}, {count})", start=index, step=count)
 
     def bucket(self, n: int, *, drop_remainder: bool = False) -> "PipelineBuilder[list[T]]":
         """Lists of ``n`` items; the last is shorter, or dropped."""
         check_count("bucket", "n", n)
         drop = ", drop_remainder" if drop_remainder else ""
-        return self._then(f"bucket({n}{drop})", Bucket, n=n, drop_remainder=drop_remainder)
+        said = f"bucket({n}{drop})"
+        return self._then(said, cursors.bucket, {}, n=n, drop_remainder=drop_remainder)
 
     def bucket_by_length(
         self,
@@ -97,13 +93,10 @@ class PipelineBuilder(Generic[T]):
             check_count("bucket_by_length", "items", n)
             check_count("bucket_by_length", "longest length", long, least=0)
         ordered = sorted(((int(n), int(long)) for n, long in sizes), key=lambda pair: pair[1])
-        return self._then(
-            f"bucket_by_length({ordered})",
-            BucketByLength,
-            sizes=ordered,
-            length=length,
-            skip_long=skip_long,
-        )
+        how: dict[str, Any] = {"sizes": ordered, "length": length, "skip_long": skip_long}
+        opened = partial(cursors.BucketByLength, self.node, **how)
+        signature = f"{self.node.signature}.bucket_by_length({ordered})"
+        return PipelineBuilder(PipelineNode(signature, opened))
 
     def pack(
         self, length: int, *, drop_remainder: bool = False
@@ -117,15 +110,15 @@ class PipelineBuilder(Generic[T]):
             drop_remainder: Leave out a last block of fewer.
 
         Example:
+            >>> from textmill.data import from_sequence
             >>> ids = from_sequence([[5, 6, 3], [7, 3], [8, 9, 3]])
             >>> [block.tolist() for block in ids.pack(4).and_return()]
             [[5, 6, 3, 7], [3, 8, 9, 3]]
         """
         check_count("pack", "length", length)
         drop = ", drop_remainder" if drop_remainder else ""
-        return self._then(
-            f"pack({length}{drop})", Pack, length=length, drop_remainder=drop_remainder
-        )
+        fresh, how = {"number": 0, "used": 0}, {"length": length, "drop_remainder": drop_remainder}
+        return self._then(f"pack({length}{drop})", cursors.pack, fresh, **how)
 
     def batch(
         self, n: int, *, pad_idx: int | None = None, drop_remainder: bool = False
@@ -141,7 +134,7 @@ class PipelineBuilder(Generic[T]):
 
     def collate(self, *, pad_idx: int | None = None) -> "PipelineBuilder[Any]":
         """Makes each list of examples (of bucket, bucket_by_length) a batch, as ``batch`` does."""
-        return self.map(partial(_collate, pad_idx=pad_idx))
+        return self.map(partial(collate, pad_idx=pad_idx))
 
     def zip(
         self, *others: "Pipelines", shortest: bool = False
@@ -167,23 +160,38 @@ class PipelineBuilder(Generic[T]):
         """``n`` epochs as one (each with an order of its own), or all of them without end."""
         if n is not None:
             check_count("repeat", "n", n)
-        return self._then(f"repeat({n})", Repeat, n=n)
+
+        def opened(epoch: int, saved: State | None) -> Cursor:
+            # Without end there is a second epoch only after a take: its orders are to be new ones.
+            first = epoch * (n or 1 << 32)
+            now = first + (saved["round"] if saved else 0)
+            verb = partial(cursors.repeat, n=n, first=first)
+            return Cursor(verb, [self.node], now, saved, {"round": 0, "empty": True})
+
+        return PipelineBuilder(PipelineNode(f"{self.node.signature}.repeat({n})", opened))
 
     def take(self, n: int) -> "PipelineBuilder[T]":
         """The first ``n`` items of each epoch."""
         check_count("take", "n", n, least=0)
-        return self._then(f"take({n})", Slice, stop=n)
+        return self._part(f"take({n})", stop=n)
 
     def skip(self, n: int) -> "PipelineBuilder[T]":
         """All but the first ``n`` items of each epoch."""
         check_count("skip", "n", n, least=0)
-        return self._then(f"skip({n})", Slice, start=n)
+        return self._part(f"skip({n})", start=n)
+
+    def _part(
+        self, said: str, *, start: int = 0, stop: int | None = None, step: int = 1
+    ) -> "PipelineBuilder[T]":
+        how = {"start": start, "stop": stop, "step": step}
+        return self._then(said, cursors.part, {"count": 0}, **how)
 
     def prefetch(self, n: int) -> "PipelineBuilder[T]":
         """A thread makes up to ``n`` items ahead; the state is that of the last item handed out."""
         check_count("prefetch", "n", n)
         # Working ahead changes no position: a state fits the pipeline with and without it.
-        return PipelineBuilder(PipelineNode(self.node.signature, partial(Prefetch, self.node, n=n)))
+        opened = partial(cursors.Prefetch, self.node, n=n)
+        return PipelineBuilder(PipelineNode(self.node.signature, opened))
 
     def and_return(self) -> DataPipeline[T]:
         """The pipeline: an iterable of which one iteration is one epoch."""
@@ -191,33 +199,6 @@ class PipelineBuilder(Generic[T]):
 
 
 Pipelines = PipelineBuilder[Any] | DataPipeline[Any]
-
-
-def read_text(
-    path: Path | str, *, rtrim: bool = True, skip_header: int = 0
-) -> PipelineBuilder[str]:
-    """The lines of a UTF-8 text file.
-
-    Args:
-        path: The file. It is opened when the first item is asked for.
-        rtrim: Cut white space off the end of each line; the line's own end (LF, CR LF) always goes.
-        skip_header: Lines to leave out at the start.
-
-    Raises:
-        UserError: When iterated: the file cannot be read.
-        DataError: When iterated: a line is not UTF-8 or longer than a megabyte; it names the line.
-    """
-    check_count("read_text", "skip_header", skip_header, least=0)
-    cursor = partial(TextLinesSource, Path(path), rtrim=rtrim, skip_header=skip_header)
-    return PipelineBuilder(PipelineNode(f"read_text(skip_header={skip_header})", cursor))
-
-
-def from_sequence(items: Sequence[T]) -> PipelineBuilder[T]:
-    """The items of a list or another sequence, not copied."""
-    refuse_read_once(items, "from_sequence's argument")
-    return PipelineBuilder(
-        PipelineNode(f"from_sequence({len(items)} items)", partial(SequenceSource, items))
-    )
 
 
 def zip_pipelines(
@@ -228,25 +209,25 @@ def zip_pipelines(
     Args:
         pipelines: Pipelines or chains.
         shortest: End with the first that ends; by default unequal lengths are an error.
-
-    Example:
-        >>> pairs = zip_pipelines([from_sequence("ab"), from_sequence([[1], [2, 3]])])
-        >>> list(pairs.batch(2, pad_idx=0).and_return())
-        [(['a', 'b'], tensor([[1, 0],
-                [2, 3]]))]
     """
     extra = ", shortest" if shortest else ""
-    return _several("zip", _nodes("zip", pipelines), Zip, extra, shortest=shortest)
+    return _several("zip", pipelines, cursors.zipped, extra, shortest=shortest)
 
 
 def concat_pipelines(pipelines: Sequence[Pipelines]) -> PipelineBuilder[Any]:
     """The items of the first pipeline, then those of the second, and so on."""
-    return _several("concat", _nodes("concat", pipelines), Concat)
+    verb = partial(cursors.concat, choose=cursors.in_order, after=_counted)
+    return _several("concat", pipelines, verb)
 
 
 def round_robin_pipelines(pipelines: Sequence[Pipelines]) -> PipelineBuilder[Any]:
     """One item of each pipeline in turn; those that have ended are left out."""
-    return _several("round_robin", _nodes("round_robin", pipelines), RoundRobin)
+
+    def following(c: Cursor) -> int:
+        return int(c.own["turn"] + 1) % len(c.sources)
+
+    verb = partial(cursors.concat, choose=cursors.in_turn, after=following)
+    return _several("round_robin", pipelines, verb)
 
 
 def sample_pipelines(
@@ -259,37 +240,110 @@ def sample_pipelines(
         weights: One positive number each, of any sum; equal by default.
         seed: The draws are a pure function of (seed, epoch, number of the item).
     """
-    nodes = _nodes("sample", pipelines)
-    weights = [1.0] * len(nodes) if weights is None else weights
-    if len(weights) != len(nodes) or not all(weight > 0 for weight in weights):
-        raise UserError(f"sample: wanted {len(nodes)} positive weights, found {list(weights)}.")
+    weights = [1.0] * len(pipelines) if weights is None else weights
+    if len(weights) != len(pipelines) or not all(weight > 0 for weight in weights):
+        raise UserError(f"sample: wanted {len(pipelines)} positive weights, found {list(weights)}.")
     check_count("sample", "seed", seed, least=0)
     weights = [float(weight) for weight in weights]
-    return _several(
-        "sample", nodes, Sample, f", {weights}, seed={seed}", weights=weights, seed=seed
-    )
+    said = f", {weights}, seed={seed}"
+
+    def drawn(c: Cursor) -> Any:
+        return cursors.concat(c, cursors.Drawn(weights, seed), _counted)
+
+    return _several("sample", pipelines, drawn, said)
 
 
-def _nodes(verb: str, pipelines: Sequence[Pipelines]) -> tuple[PipelineNode[Any], ...]:
-    if not pipelines:
-        raise UserError(f"{verb}: wanted at least one pipeline, found none.")
-    return tuple(pipeline.node for pipeline in pipelines)
+def _counted(c: Cursor) -> int:
+    return int(c.own["turn"]) + 1
 
 
 def _several(
     verb: str,
-    nodes: Sequence[PipelineNode[Any]],
-    cursor: Callable[..., Cursor[T]],
+    pipelines: Sequence[Pipelines],
+    generator: Callable[..., Any],
     extra: str = "",
     **settings: Any,
-) -> PipelineBuilder[T]:
+) -> PipelineBuilder[Any]:
     """The chain that begins with a verb over several."""
-    sources = ", ".join(node.signature for node in nodes)
-    return PipelineBuilder(
-        PipelineNode(f"{verb}([{sources}]{extra})", partial(cursor, nodes, **settings))
-    )
+    if not pipelines:
+        raise UserError(f"{verb}: wanted at least one pipeline, found none.")
+    nodes = [pipeline.node for pipeline in pipelines]
+    signature = f"{verb}([{', '.join(node.signature for node in nodes)}]{extra})"
+    fresh = {"done": [False] * len(nodes), "turn": 0}
+    return _chain(signature, nodes, generator, fresh, **settings)
 
 
-def _collate(items: Sequence[Any] | Mapping[str, Any], pad_idx: int | None) -> Any:
-    assert isinstance(items, Sequence)
-    return collate(items, pad_idx=pad_idx)
+def _chain(
+    signature: str,
+    nodes: Sequence[PipelineNode[Any]],
+    verb: Callable[..., Any],
+    fresh: State,
+    **settings: Any,
+) -> PipelineBuilder[Any]:
+    def opened(epoch: int, saved: State | None) -> Cursor:
+        return Cursor(partial(verb, **settings), nodes, epoch, saved, fresh)
+
+    return PipelineBuilder(PipelineNode(signature, opened))
+
+
+def collate(items: Sequence[Any], *, pad_idx: int | None = None) -> Any:
+    """Examples to one batch.
+
+    Args:
+        items: Sequences of integers (lists, 1-d arrays or tensors), integers, tuples or dicts of
+            these, or anything else.
+        pad_idx: Fills short sequences up; None where all must be of one length.
+
+    Returns:
+        For sequences of integers a tensor int64[items, longest]; for integers int64[items]; for
+        tuples and dicts a tuple or dict of batches; for anything else, text for example, a list.
+
+    Raises:
+        DataError: Lengths differ and there is no ``pad_idx``, or examples differ in kind.
+
+    Example:
+        >>> collate([([4, 5], "a"), ([6], "b")], pad_idx=0)
+        (tensor([[4, 5],
+                [6, 0]]), ['a', 'b'])
+    """
+    first = items[0]
+    if isinstance(first, tuple):
+        if len({len(item) for item in items}) > 1:
+            raise DataError("batch: wanted tuples of one length, found several lengths.")
+        return tuple(collate(part, pad_idx=pad_idx) for part in zip(*items, strict=True))
+    if isinstance(first, Mapping):
+        for item in items:
+            if item.keys() != first.keys():
+                raise DataError(
+                    f"batch: wanted the keys {', '.join(map(str, first))}, "
+                    f"found {', '.join(map(str, item))}."
+                )
+        return {key: collate([item[key] for item in items], pad_idx=pad_idx) for key in first}
+    if isinstance(first, int | np.integer) and not isinstance(first, bool):
+        return torch.tensor([int(item) for item in items], dtype=torch.int64)
+    if isinstance(first, np.ndarray | torch.Tensor | list):
+        return _padded(items, pad_idx)
+    return list(items)
+
+
+def _padded(items: Sequence[Any], pad_idx: int | None) -> Any:
+    arrays = [np.asarray(item) for item in items]
+    filled = [array for array in arrays if array.size]
+    if any(array.ndim != 1 or array.dtype.kind not in "iu" for array in filled):
+        return list(items)
+    lengths = np.array([array.size for array in arrays])
+    longest = int(lengths.max())
+    if pad_idx is None and (lengths != longest).any():
+        raise DataError(
+            f"batch: sequences of {lengths.min()} to {longest} items in one batch need pad_idx."
+        )
+    batch = np.full((len(arrays), longest), pad_idx or 0, dtype=np.int64)
+    if filled:
+        batch[np.arange(longest) < lengths[:, None]] = np.concatenate(filled)
+    return torch.from_numpy(batch)
+
+
+def check_count(verb: str, name: str, value: Any, *, least: int = 1) -> None:
+    """Raises unless ``value`` is an integer of at least ``least``."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise UserError(f"{verb}: {name} must be an integer of at least {least}, found {value!r}.")

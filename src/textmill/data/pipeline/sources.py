@@ -1,121 +1,186 @@
-"""Where pipelines begin: a text file, or a sequence in memory."""
+"""Where pipelines begin: a sequence in memory, or a file of lines or rows."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from typing_extensions import override
-
+from textmill.config.validators import refuse_read_once
+from textmill.data.bad_rows import BadRow
+from textmill.data.formats.columnar import arrow_format, parquet_format
+from textmill.data.formats.comma_separated import csv_format
+from textmill.data.formats.conll import conll_format
+from textmill.data.formats.json_lines import json_lines_format
+from textmill.data.formats.lines import bare_lines, tsv_format
+from textmill.data.formats.row_format import PAIR, Columns, Row, RowFormat
 from textmill.data.line_blocks import MAX_LINE_BYTES
-from textmill.data.pipeline.node import Cursor, State
+from textmill.data.pipeline.builder import PipelineBuilder, check_count
+from textmill.data.pipeline.cursors import Cursor, PipelineNode, State
 from textmill.errors import DataError, UserError
+from textmill.text.encodings import UTF8
 
 T = TypeVar("T")
-BOM = b"\xef\xbb\xbf"
 
 
-class SequenceSource(Cursor[T]):
-    """The items of a sequence, in order."""
+def from_sequence(items: Sequence[T]) -> PipelineBuilder[T]:
+    """The items of a list or another sequence, not copied."""
+    refuse_read_once(items, "from_sequence's argument")
 
-    def __init__(self, items: Sequence[T], epoch: int, state: State | None) -> None:
-        self._items, self._index = items, 0 if state is None else state["index"]
+    def given(c: Cursor) -> Iterator[T]:
+        while c.own["index"] < len(items):
+            c.own["index"] += 1
+            yield items[c.own["index"] - 1]
 
-    @override
-    def __next__(self) -> T:
-        if self._index >= len(self._items):
-            raise StopIteration
-        self._index += 1
-        return self._items[self._index - 1]
+    def opened(epoch: int, saved: State | None) -> Cursor:
+        return Cursor(given, [], epoch, saved, {"index": 0})
 
-    @override
-    def state(self) -> State:
-        return {"index": self._index}
+    return PipelineBuilder(PipelineNode(f"from_sequence({len(items)} items)", opened))
 
 
-class TextLinesSource(Cursor[str]):
-    """The lines of a UTF-8 file, without their ends.
+def read_text(
+    path: Path | str, *, rtrim: bool = True, skip_header: int = 0
+) -> PipelineBuilder[str]:
+    """The lines of a UTF-8 text file.
 
-    It reads in blocks and keeps no file open, so that thousands of files can be zipped.
+    Args:
+        path: The file. It is opened when the first item is asked for.
+        rtrim: Cut white space off the end of each line; the line's own end (LF, CR LF) always goes.
+        skip_header: Lines to leave out at the start.
+
+    Raises:
+        UserError: When iterated: the file cannot be read.
+        DataError: When iterated: a line is not UTF-8 or longer than a megabyte; it names the line.
     """
+    check_count("read_text", "skip_header", skip_header, least=0)
 
-    def __init__(
-        self, path: Path, epoch: int, state: State | None, *, rtrim: bool, skip_header: int
-    ) -> None:
-        self._path, self._rtrim = path, rtrim
-        self._size = check_size("read_text", path, state)
-        self._line = 0 if state is None else state["line"]
-        self._byte = 0 if state is None else state["byte"]
-        self._lines: list[bytes] = []
-        self._at = 0
-        if state is None:
-            for _ in range(skip_header):
-                self._raw()
+    def text(row: Row) -> str:
+        return row[0].rstrip() if rtrim else row[0]
 
-    @override
-    def __next__(self) -> str:
-        raw = self._raw()
-        if raw is None:
-            raise StopIteration
+    layout = bare_lines(longest=MAX_LINE_BYTES)
+    said = f"read_text(skip_header={skip_header})"
+    return _begin("read_text", said, path, layout, text, skip=skip_header)
+
+
+def _read(verb: str, path: Path | str, layout: RowFormat) -> PipelineBuilder[dict[str, str]]:
+    names = tuple(layout.columns)
+
+    def item(row: Row) -> dict[str, str]:
+        return dict(zip(names, row, strict=True))
+
+    return _begin(verb, f"{verb}({', '.join(names)})", path, layout, item)
+
+
+def _begin(
+    verb: str,
+    said: str,
+    path: Path | str,
+    layout: RowFormat,
+    item: Callable[[Row], T],
+    skip: int = 0,
+) -> PipelineBuilder[T]:
+    """The rows of a file, each as ``item`` makes it; a bad one is an error that names its place.
+
+    The file is kept open until it is left; a resumed cursor reads past the rows that were given.
+    """
+    path = Path(path)
+
+    def given(c: Cursor) -> Iterator[T]:
+        line, before = 0, skip + c.own["row"]
+        c.where = lambda: f"{path}:{line}"
+        with path.open("rb") as stream:
+            for number, (at, row) in enumerate(layout.scan(stream, str(path))):
+                line = at
+                if isinstance(row, BadRow) and number >= skip:
+                    raise DataError(f"{verb}: {row}.")
+                if number >= before and not isinstance(row, BadRow):
+                    c.own["row"] += 1
+                    yield item(row)
+
+    def opened(epoch: int, saved: State | None) -> Cursor:
         try:
-            text = raw.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
-        except UnicodeDecodeError as error:
+            size = path.stat().st_size
+        except OSError as error:
+            raise UserError(f"{verb}: {path} cannot be read: {error.strerror}.") from error
+        if saved is not None and saved["size"] != size:
             raise DataError(
-                f"read_text: {self.place()}: bad UTF-8: 0x{raw[error.start]:02x} at byte "
-                f"{error.start} of the line ({error.reason})."
-            ) from error
-        return text.rstrip() if self._rtrim else text
+                f"{verb}: {path} has {size} bytes, and had {saved['size']} when the state was "
+                "saved. Start anew, or put the old file back."
+            )
+        return Cursor(given, [], epoch, saved, {"row": 0, "size": size})
 
-    @override
-    def state(self) -> State:
-        return {"line": self._line, "byte": self._byte, "size": self._size}
-
-    @override
-    def place(self) -> str:
-        return f"{self._path}:{self._line}"
-
-    def _raw(self) -> bytes | None:
-        if self._at == len(self._lines):
-            self._fill()
-            if not self._lines:
-                return None
-        raw = self._lines[self._at]
-        self._at += 1
-        self._line += 1
-        self._byte += len(raw)
-        return raw
-
-    def _fill(self) -> None:
-        with self._path.open("rb") as file:
-            file.seek(self._byte)
-            block = file.read(MAX_LINE_BYTES)
-            if self._byte == 0 and block.startswith(BOM):
-                self._byte, block = len(BOM), block[len(BOM) :]
-            cut = block.rfind(b"\n") + 1
-            if not cut and len(block) + len(BOM) >= MAX_LINE_BYTES:
-                raise DataError(
-                    f"read_text: {self._path}:{self._line + 1}: the line has more than "
-                    f"{MAX_LINE_BYTES} bytes. Is a line end lost?"
-                )
-        whole = block[:cut] if cut else block
-        *lines, last = whole.split(b"\n")
-        self._lines, self._at = [line + b"\n" for line in lines] + [last] * bool(last), 0
+    return PipelineBuilder(PipelineNode(said, opened))
 
 
-def check_size(verb: str, path: Path, state: State | None) -> int:
-    """The size of a file; a DataError where the state has another, a UserError where it is gone."""
-    try:
-        size = path.stat().st_size
-    except OSError as error:
-        raise UserError(f"{verb}: {path} cannot be read: {error.strerror}.") from error
-    if state is not None and state["size"] != size:
-        raise DataError(
-            f"{verb}: {path} has {size} bytes, and had {state['size']} when the state was saved. "
-            "Start anew, or put the old file back."
-        )
-    return size
+def read_tsv(
+    path: Path | str, columns: Columns = PAIR, *, header: bool = False, encoding: str = UTF8
+) -> PipelineBuilder[dict[str, str]]:
+    """The rows of a TSV file, as dicts.
+
+    As of every reader here: the file is opened when the first row is asked for, and a resumed
+    pipeline reads past the rows that it gave.
+
+    Args:
+        path: The file.
+        columns: As for ``tsv_format``.
+        header: The first line names the columns.
+        encoding: What the file is in, as ``"cp1252"``.
+
+    Raises:
+        UserError: When iterated: the file cannot be read.
+        DataError: When iterated: a row is bad; it names file, line and reason.
+    """
+    return _read("read_tsv", path, tsv_format(columns, header=header, encoding=encoding))
 
 
-def check_count(verb: str, name: str, value: Any, *, least: int = 1) -> None:
-    """Raises unless ``value`` is an integer of at least ``least``."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise UserError(f"{verb}: {name} must be an integer of at least {least}, found {value!r}.")
+def read_csv(
+    path: Path | str,
+    columns: Columns = PAIR,
+    *,
+    header: bool = False,
+    separator: str = ",",
+    encoding: str = UTF8,
+) -> PipelineBuilder[dict[str, str]]:
+    """The rows of a CSV file (RFC 4180), as dicts; see ``read_tsv`` and ``csv_format``."""
+    layout = csv_format(columns, header=header, separator=separator, encoding=encoding)
+    return _read("read_csv", path, layout)
+
+
+def read_jsonl(path: Path | str, columns: Columns = PAIR) -> PipelineBuilder[dict[str, str]]:
+    r"""The rows of a JSON lines file, as dicts; see ``read_tsv`` and ``json_lines_format``.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "pairs.jsonl"
+        >>> _ = path.write_text('{"en": "Hi.", "fr": "Salut."}\n')
+        >>> list(read_jsonl(path, {"source": "en", "target": "fr"}).and_return())
+        [{'source': 'Hi.', 'target': 'Salut.'}]
+    """
+    return _read("read_jsonl", path, json_lines_format(columns))
+
+
+def read_parquet(path: Path | str, columns: Columns = PAIR) -> PipelineBuilder[dict[str, str]]:
+    """The rows of a Parquet file, as dicts, read by row groups; see ``parquet_format``."""
+    return _read("read_parquet", path, parquet_format(columns))
+
+
+def read_arrow(path: Path | str, columns: Columns = PAIR) -> PipelineBuilder[dict[str, str]]:
+    """The rows of an Arrow file (Feather, IPC stream), as dicts; see ``arrow_format``."""
+    return _read("read_arrow", path, arrow_format(columns))
+
+
+def read_conll(
+    path: Path | str,
+    columns: Mapping[str, int] | None = None,
+    *,
+    separator: str | None = None,
+    comment: str | None = None,
+) -> PipelineBuilder[dict[str, str]]:
+    """The sentences of a CoNLL file, as dicts of words with spaces between; see ``conll_format``.
+
+    Args:
+        path: The file.
+        columns: Position of each column; ``{"words": 0, "tags": -1}`` by default.
+        separator: Between columns; None: any white space.
+        comment: How lines before a sentence begin that are no tokens; None: as there.
+    """
+    layout = conll_format(columns, separator=separator, comment=comment)
+    return _read("read_conll", path, layout)

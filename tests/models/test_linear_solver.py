@@ -127,10 +127,3 @@ def test_few_rows_and_rare_labels_are_solved(name):
     hot = np.eye(size, dtype=np.int64)[targets]
     model, _ = solve(rows, SeveralLabelsSolver(hot, {}), costs=(10.0,), folds=5, seed=1)
     assert (model.decisions(rows) > 0).astype(int).tolist() == hot.tolist()
-
-
-@pytest.mark.parametrize("numbers", [[2.0], [2.0, 2.0], [1.0, 3.0]])
-def test_so_are_few_numbers(numbers):
-    rows = csr_matrix(np.eye(2)[: len(numbers)])
-    model, _ = solve(rows, NumberSolver(np.array(numbers)), costs=(100.0,), folds=5, seed=1)
-    assert model.decisions(rows)[:, 0] == pytest.approx(numbers, abs=0.05)

@@ -59,12 +59,6 @@ def test_every_parameter_learns(model):
         assert parameter.grad.abs().sum() > 0, name
 
 
-@pytest.mark.parametrize(("kind", "given"), KINDS.values())
-def test_all_begins_at_zero(kind, given):
-    model = kind.Config().build(tokenizer=TOKENIZER, **given)
-    assert all((parameter == 0).all() for parameter in model.parameters())
-
-
 def by_hand(ids):
     """The value of each n-gram of a text: its weight over the length of its kind's."""
     values = {}
@@ -93,18 +87,6 @@ def test_what_is_solved_is_what_answers(model):
     torch.testing.assert_close(model(*texts), table @ weights + 0.5)
 
 
-def test_so_do_numbers_beside_a_text():
-    model = NgramClassifier.Config().build(
-        tokenizer=TOKENIZER, labels=range(2), dense=type("Four", (), {"dim": 4})
-    )
-    (text, lengths), dense = inputs(model, TEXTS), torch.tensor([[1.0, 0.0, 2.0, 3.0]] * 3)
-    rows, places, values = model.features(text, lengths, dense=dense)
-    weights = torch.randn(model.width, 2)
-    model.assign(weights, torch.zeros(2))
-    table = torch.zeros(len(TEXTS), model.width).index_put((rows, places), values)
-    torch.testing.assert_close(model(text, lengths, dense=dense), table @ weights)
-
-
 def test_a_pair_is_known_by_both_of_its_texts():
     model = NgramPairClassifier.Config().build(tokenizer=TOKENIZER, labels=range(3)).train()
     nn.init.normal_(model.table)
@@ -112,14 +94,6 @@ def test_a_pair_is_known_by_both_of_its_texts():
     model(text1, lengths1, text2, lengths2)
     turned = model(text2, lengths2, text2, lengths2)
     assert torch.equal(turned, model.eval()(text2, lengths2, text2, lengths2))
-
-
-def test_an_unknown_text_has_the_bias_alone():
-    model = NgramClassifier.Config().build(tokenizer=TOKENIZER, labels=range(3))
-    nn.init.normal_(model.table)
-    nn.init.constant_(model.bias, 2.0)
-    unknown = torch.tensor([[1, 0]])
-    assert model(unknown, torch.tensor([1])).tolist() == [[2.0, 2.0, 2.0]]
 
 
 def test_numbers_beside_a_text_count_in_all_as_much_as_a_kind_of_ngrams():

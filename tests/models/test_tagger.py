@@ -5,7 +5,6 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from textmill.errors import UserError
 from textmill.models.encoders.lstm import LstmEncoder
 from textmill.models.encoders.self_attention import SelfAttentionEncoder
 from textmill.models.encoders.sequence import AveragingEncoder
@@ -77,16 +76,3 @@ def test_hidden_words_are_hidden_in_training_only():
     assert not (model.eval()(words, lengths) == unknown).all(-1).any()
     kept = model.train()(torch.zeros(50, 18, dtype=torch.int64), lengths)
     assert (kept == kept[0, 0]).all()  # padding is not taken for a word
-
-
-def test_the_random_field_can_be_told_to_leave_schemes_alone():
-    free = made(ENCODERS["lstm"], crf=True, constrained=False)
-    assert free.crf.allowed.all()
-    assert not made(ENCODERS["lstm"], crf=True).crf.allowed.all()
-    assert made(ENCODERS["lstm"]).crf is None
-
-
-@pytest.mark.parametrize("name", ["dropout", "word_dropout"])
-def test_settings_that_cannot_be_are_refused(name):
-    with pytest.raises(UserError, match=rf"^model.{name} must be from 0 to below 1, but is 1.0"):
-        Tagger.Config(**{name: 1.0})

@@ -101,7 +101,7 @@ def generated(theirs, source, mask, **settings):
 @pytest.mark.parametrize(
     ("theirs_stop", "ours_stop"), [(False, "heuristic"), (True, "first"), ("never", "never")]
 )
-@pytest.mark.parametrize("length_penalty", [0.0, 1.0, 2.0, -0.5])
+@pytest.mark.parametrize("length_penalty", [0.0, 2.0, -0.5])
 def test_beam(pair, theirs_stop, ours_stop, length_penalty):
     theirs, ours = pair
     source, lengths, mask = sources(24)
@@ -136,9 +136,6 @@ def test_beam(pair, theirs_stop, ours_stop, length_penalty):
 @pytest.mark.parametrize(
     ("theirs_settings", "ours_settings"),
     [
-        ({"repetition_penalty": 1.8}, {"repetition_penalty": 1.8}),
-        ({"no_repeat_ngram_size": 2}, {"no_repeat_ngram": 2}),
-        ({"min_new_tokens": 7}, {"min_length": 7}),
         ({"suppress_tokens": "commonest"}, {"unknown_penalty": float("inf")}),
         (
             {"repetition_penalty": 1.3, "no_repeat_ngram_size": 2, "min_new_tokens": 4},

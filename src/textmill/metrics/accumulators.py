@@ -111,12 +111,7 @@ class SquadScores(Averaged):
 
     @override
     def update(self, predicted: Sequence[str], references: Sequence[Sequence[str]]) -> None:
-        """Adds questions: the answer given to each (empty: none), and its right ones, if any.
-
-        Raises:
-            MetricError: The lengths differ, or a question's references are a bare string; nothing
-                was added then.
-        """
+        """Adds questions: the answer given to each (empty: none), and its right ones, if any."""
         rows = list(aligned(self, predicted, references))
         for row, (_, right) in enumerate(rows):
             if isinstance(right, str):

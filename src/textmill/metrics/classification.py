@@ -123,7 +123,6 @@ class LabelCounted(Counted):
         return tally_table(self.tallies())
 
     def _tallies(self, labels: Mapping[str, str]) -> dict[str, ConfusionCounts]:
-        """What was counted of each label, by the name under which it was counted."""
         groups = [self.counts(side) for side in ConfusionCounts._fields]
         return {
             label: ConfusionCounts(*(group.get(name, 0) for group in groups))
@@ -131,7 +130,6 @@ class LabelCounted(Counted):
         }
 
     def _unseen(self) -> dict[str, ConfusionCounts]:
-        """Gold labels that no prediction can be, in alphabetical order."""
         unseen = sorted(self.counts(_UNSEEN).items())
         return {label: ConfusionCounts(0, predicted=0, expected=n) for label, n in unseen}
 
@@ -171,11 +169,7 @@ class Classification(LabelCounted):
 
     @override
     def update(self, gold: Sequence[str | None], predicted: Sequence[str]) -> None:
-        """Adds rows: the right label of each, and the one of ``labels`` that it was given.
-
-        Raises:
-            MetricError: The lengths differ, or a prediction is no label; nothing was added then.
-        """
+        """Adds rows: the right label of each, and the one of ``labels`` that it was given."""
         counts: dict[str, Counter[str]] = {}
         for row, (right, given) in enumerate(aligned(self, gold, predicted)):
             if given not in self._index:
@@ -273,12 +267,7 @@ class MultiLabel(LabelCounted):
 
     @override
     def update(self, gold: Sequence[Collection[str]], predicted: Sequence[Collection[str]]) -> None:
-        """Adds rows: the right labels of each, and those of ``labels`` that it was given.
-
-        Raises:
-            MetricError: The lengths differ, a row is a bare string, or a prediction is no label;
-                nothing was added then.
-        """
+        """Adds rows: the right labels of each, and those of ``labels`` that it was given."""
         groups = ("right", "predicted", "expected", "rows", _UNSEEN)
         counts: dict[str, Counter[str]] = {group: Counter() for group in groups}
         for row, (right, given) in enumerate(aligned(self, gold, predicted)):
@@ -354,12 +343,7 @@ class Spans(LabelCounted):
 
     @override
     def update(self, gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> None:
-        """Adds sentences: the right tags of each, one a token, and as many that it was given.
-
-        Raises:
-            MetricError: The numbers of sentences or of tags in one differ, or a tag is none of the
-                scheme; nothing was added then.
-        """
+        """Adds sentences: the right tags of each, one a token, and as many that it was given."""
         counts: dict[str, Counter[str]] = {
             group: Counter() for group in ("right", "predicted", "expected", "equal")
         }

@@ -52,9 +52,6 @@ def read_tree(text: str) -> Node:
 
     Spans are places in the words joined by one space. The root is an intent; in an intent stand
     words and slots, in a slot words and intents.
-
-    Raises:
-        DataError: The text is not that; it says why.
     """
     open_nodes: list[tuple[str, int, list[Node]]] = []
     root: Node | None = None
@@ -193,9 +190,6 @@ class Frames(FrameCounts):
         """Adds rows: the right intent of each, with its slots, and what it was given.
 
         A slot is a label, a start and an end, in any unit; one given twice counts once.
-
-        Raises:
-            MetricError: The lengths differ.
         """
         self.add_trees([(flat_tree(*a), flat_tree(*b)) for a, b in aligned(self, gold, predicted)])
 
@@ -212,11 +206,7 @@ class Trees(FrameCounts):
 
     @override
     def update(self, gold: Sequence[str], predicted: Sequence[str]) -> None:
-        """Adds rows: the right parse of each, and the one that it was given, which may be any text.
-
-        Raises:
-            MetricError: The lengths differ, or a right parse is no tree; nothing was added then.
-        """
+        """Adds rows: the right parse of each, and what it was given, which may be any text."""
         pairs = []
         for row, (right, given) in enumerate(aligned(self, gold, predicted)):
             try:

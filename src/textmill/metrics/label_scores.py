@@ -82,11 +82,7 @@ class LabelScores(Metric):
         gold: Sequence[str | Collection[str] | None],
         scores: Sequence[Sequence[float]] | NDArray[Any],
     ) -> None:
-        """Adds rows: the right label of each, or several, and its scores, ``[rows, labels]``.
-
-        Raises:
-            MetricError: The shapes do not fit; nothing was added then.
-        """
+        """Adds rows: the right label of each, or several, and its scores, ``[rows, labels]``."""
         matrix = _matrix(scores, len(self.labels))
         rows = [one for one, _ in aligned(self, gold, list(matrix))]
         numbers = ~np.isnan(matrix).any(axis=1)
@@ -176,7 +172,6 @@ class _Curve:
         return averages | recalls
 
     def roc_auc(self) -> float:
-        """The share of pairs of a positive and a negative in order, a tie being half of one."""
         if not len(self.positive) or not len(self.negative):
             return math.nan
         below = np.searchsorted(self.negative, self.positive, "left")
@@ -184,14 +179,12 @@ class _Curve:
         return int(below.sum() + not_above.sum()) / (2 * len(self.positive) * len(self.negative))
 
     def average_precision(self) -> float:
-        """The precisions of all thresholds, each weighted by the recall that it adds."""
         if not len(self.positive):
             return math.nan
         added = np.diff(self.recall, prepend=0.0)
         return math.fsum((added * self.precision).tolist())
 
     def recall_at(self, precision: float) -> float:
-        """The highest recall of a threshold with at least that precision."""
         if not len(self.positive):
             return math.nan
         return float(self.recall[self.precision >= precision].max(initial=0.0))
@@ -270,9 +263,6 @@ class Retrieval(Metric):
         Args:
             texts: Of each row what is asked, its right text, and perhaps wrong ones.
             vectors: Those of its texts. *Shape:* ``[N, K, D]``.
-
-        Raises:
-            MetricError: There are other texts than vectors; nothing was added then.
         """
         if len(texts) != len(vectors) or any(len(t) != vectors.shape[1] for t in texts):
             raise MetricError(
@@ -322,7 +312,6 @@ class Retrieval(Metric):
             self._left_out = True
 
     def _places(self) -> NDArray[np.int64]:
-        """Of each row the place of its right text, from 1."""
         asked, found = [], dict[str, NDArray[np.float64]]()
         for _, (names, raw) in sorted(self._kept.items()):
             own = np.frombuffer(raw, "<f4").reshape(len(names) + 1, -1).astype(np.float64)

@@ -106,7 +106,6 @@ class RowMetric(Metric, Component):
 
     @override
     def update(self, *args: Any, **kwargs: Any) -> None:
-        """As :meth:`measure`."""
         self.measure(*args, **kwargs)
 
 

@@ -42,12 +42,7 @@ class Regression(Metric):
     def update(
         self, gold: Sequence[float] | NDArray[Any], predicted: Sequence[float] | NDArray[Any]
     ) -> None:
-        """Adds rows: the right number of each, and the one that it was given.
-
-        Raises:
-            MetricError: The lengths differ, or a right number is not finite; nothing was added
-                then.
-        """
+        """Adds rows: the right number of each, and the one that it was given."""
         pairs = [(float(a), float(b)) for a, b in aligned(self, list(gold), list(predicted))]
         for row, (right, _) in enumerate(pairs):
             if not math.isfinite(right):
@@ -108,7 +103,6 @@ class Regression(Metric):
 
 
 def _doubled_ranks(values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Twice the rank of each value, from 1; equal values share the mean of their ranks."""
     order = np.sort(values)
     below = np.searchsorted(order, values, "left")
     ranks: NDArray[np.int64] = below + np.searchsorted(order, values, "right") + 1

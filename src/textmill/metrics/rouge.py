@@ -61,7 +61,6 @@ def stem(word: str) -> str:
 
 
 def _consonants(word: str) -> list[bool]:
-    """For each letter whether it is a consonant; ``y`` is one first, and behind a vowel."""
     found: list[bool] = []
     for letter in word:
         found.append(letter not in "aeiou" and not (letter == "y" and found and found[-1]))
@@ -74,7 +73,6 @@ def _measure(word: str) -> int:
 
 
 def _is_short(word: str) -> bool:
-    """Whether it ends with consonant, vowel, consonant, not w, x or y; or is vowel, consonant."""
     ends = _consonants(word)[-3:]
     return ends == [False, True] or (ends == [True, False, True] and word[-1] not in "wxy")
 
@@ -84,7 +82,6 @@ def _replaced(
     endings: Sequence[tuple[str, str]],
     allowed: Callable[[str], bool] = lambda rest: _measure(rest) > 0,
 ) -> str:
-    """The word with the first ending that it has replaced, where what is before it allows that."""
     for ending, new in endings:
         if word.endswith(ending):
             rest = word.removesuffix(ending)
@@ -175,7 +172,6 @@ class Rouge(Averaged, TextMetric):
         numbers are."""
 
         def __post_init__(self) -> None:
-            """Refuses no kind, or one that is unknown."""
             asked = [*self.kinds, *([self.chosen_by] if self.chosen_by is not None else [])]
             unknown = [kind for kind in asked if kind not in _SCORES]
             if unknown or not self.kinds:
@@ -263,7 +259,6 @@ def _prefixes(right: Sequence[str], given: Sequence[str]) -> list[int]:
 
 
 def _length(row: int, words: int) -> int:
-    """The length of the longest common subsequence with the first ``words`` words."""
     return words - (row & ((1 << words) - 1)).bit_count()
 
 

@@ -3,7 +3,6 @@
 import dataclasses
 import itertools
 from collections.abc import Sequence, Sized
-from dataclasses import dataclass
 from typing import TypeVar
 
 import torch
@@ -123,18 +122,6 @@ class TextConfig(BaseConfig):
         require(self, "model", shares=["dropout"])
 
 
-@dataclass(frozen=True, kw_only=True)
-class TextInfo:
-    """Sizes of the features beside a text; None: the recipe has no such feature."""
-
-    dense: HasDim | None = None
-    """How many numbers."""
-    dictionary: HasSize | None = None
-    """Of how many kinds words can be."""
-    ngrams: HasCountedNgrams | None = None
-    """The n-grams' weights."""
-
-
 class TextScores(Component, nn.Module):
     """Base of models that give a text some numbers."""
 
@@ -145,10 +132,17 @@ class TextScores(Component, nn.Module):
         """The vectors of words' kinds, in a recipe that has an ingredient ``dictionary``."""
 
     def __init__(
-        self, config: Config, *, tokenizer: HasVocabInfo, beside: TextInfo, out: int
+        self,
+        config: Config,
+        *,
+        tokenizer: HasVocabInfo,
+        out: int,
+        dense: HasDim | None = None,
+        dictionary: HasSize | None = None,
+        ngrams: HasCountedNgrams | None = None,
     ) -> None:
         nn.Module.__init__(self)
-        self.config, known, kinds = config, beside.dictionary, config.dictionary_embedding
+        known, kinds = dictionary, config.dictionary_embedding
         self.text = TextVector(
             config.embedding,
             config.encoder,
@@ -157,9 +151,9 @@ class TextScores(Component, nn.Module):
             dictionary=None if known is None else kinds.build(size=known.size),
         )
         self.config = self.text.recorded(config)
-        size = self.text.out_dim + (0 if beside.dense is None else beside.dense.dim)
+        size = self.text.out_dim + (0 if dense is None else dense.dim)
         self.scores = score_layers(size, config.hidden, out, dropout=config.dropout)
-        self.wide = None if beside.ngrams is None else WideScores(beside.ngrams, out)
+        self.wide = None if ngrams is None else WideScores(ngrams, out)
 
     @override
     def forward(
@@ -213,8 +207,14 @@ class Classifier(TextScores):
         dictionary: HasSize | None = None,
         ngrams: HasCountedNgrams | None = None,
     ) -> None:
-        beside = TextInfo(dense=dense, dictionary=dictionary, ngrams=ngrams)
-        super().__init__(config, tokenizer=tokenizer, beside=beside, out=len(labels))
+        super().__init__(
+            config,
+            tokenizer=tokenizer,
+            out=len(labels),
+            dense=dense,
+            dictionary=dictionary,
+            ngrams=ngrams,
+        )
 
 
 @registries.models.register("regressor")
@@ -230,5 +230,11 @@ class Regressor(TextScores):
         dictionary: HasSize | None = None,
         ngrams: HasCountedNgrams | None = None,
     ) -> None:
-        beside = TextInfo(dense=dense, dictionary=dictionary, ngrams=ngrams)
-        super().__init__(config, tokenizer=tokenizer, beside=beside, out=1)
+        super().__init__(
+            config,
+            tokenizer=tokenizer,
+            out=1,
+            dense=dense,
+            dictionary=dictionary,
+            ngrams=ngrams,
+        )

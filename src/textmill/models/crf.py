@@ -65,7 +65,6 @@ def allowed_transitions(names: Sequence[str], scheme: TagScheme | None) -> Tenso
 
 
 def _mark(name: str) -> str | None:
-    """The mark of a tag; None of what is no tag of a scheme."""
     mark, dash, kind = name.partition("-")
     if name == OUTSIDE:
         return OUTSIDE
@@ -179,7 +178,6 @@ def _gradients(grad: Tensor, saved: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
 
 
 def _parts(transitions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Those between labels, those from the start, those to the end."""
     size = len(transitions) - 2
     return transitions[:size, :size], transitions[size, :size], transitions[:size, size + 1]
 

@@ -87,9 +87,6 @@ def length_mask(ids: Tensor, lengths: Tensor | None) -> Tensor | None:
     """True at real tokens; None if all are.
 
     *Shape:* :math:`(B,S)` and :math:`(B)`, None: all are real; to :math:`(B,1,1,S)`.
-
-    Raises:
-        UserError: There is not one length a row.
     """
     if lengths is None:
         return None

@@ -90,7 +90,6 @@ class MultipleNegativesRanking(EmbeddingLoss):
         return total, vectors.new_tensor(len(vectors))
 
     def _chosen(self, asked: Tensor, texts: Tensor, right: Tensor, names: Tensor) -> Tensor:
-        """The cross entropy of choosing for the n-th vector the n-th of all texts."""
         kind = asked.device.type
         with torch.autocast("cpu" if kind == "meta" else kind, enabled=False):  # 3 digits are few
             scores = self.config.scale * asked @ texts.T

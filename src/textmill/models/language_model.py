@@ -78,7 +78,6 @@ class LanguageModel(Component, nn.Module):
         return DecoderMemory(self.output_weight.new_zeros(source.shape[0], 0, 1), None)
 
     def _make_output(self, tokens: nn.Embedding, dim: int, *, tie: bool, bias: bool) -> None:
-        """Makes the scores of tokens: of their own vectors where ``tie``."""
         self.output_weight = tokens.weight
         if not tie:
             weight = torch.empty(tokens.num_embeddings, dim)
@@ -152,7 +151,6 @@ class LstmLanguageModel(LanguageModel):
 
     @override
     def hidden(self, ids: Tensor, state: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """As :meth:`LanguageModel.hidden`; the state is :math:`(2,L,B,H)`."""
         x, carried = run_layers(self.layers, self.dropout(self.tokens(ids)), state, self.dropout)
         return self.projection(x), carried
 

@@ -241,7 +241,6 @@ def solve(
 
 
 def _in_folds(rows: Any, solver: Solver, parts: Indices, *, cost: float, seed: int) -> Numbers:
-    """The decision for each row by the model of the other folds."""
     found: list[Numbers] = []
     places: list[Indices] = []
     for part in range(int(parts.max()) + 1):
@@ -254,7 +253,6 @@ def _in_folds(rows: Any, solver: Solver, parts: Indices, *, cost: float, seed: i
 
 
 def _dealt(order: Indices, count: int) -> Indices:
-    """The fold of each row, rows taking turns in an order."""
     parts = np.empty(len(order), dtype=np.int64)
     parts[order] = np.arange(len(order)) % count
     return parts
@@ -271,7 +269,6 @@ def _linear_svc(rows: Any, targets: NDArray[Any], *, cost: float, seed: int, **m
 
 
 def _lowest(loss: Callable[[float], float]) -> float:
-    """The factor with the lowest loss, which is convex in it."""
     from scipy.optimize import minimize_scalar
 
     bounds = tuple(map(math.log, FACTORS))

@@ -48,10 +48,6 @@ def add_adapters(model: nn.Module, lora: Lora) -> None:
     Args:
         model: Is changed: a layer with adapters has its own weight under ``base_layer``.
         lora: The settings.
-
-    Raises:
-        MissingExtraError: The package peft is not installed.
-        UserError: The model has no such layers.
     """
     try:
         import peft
@@ -83,11 +79,7 @@ def add_adapters(model: nn.Module, lora: Lora) -> None:
 
 
 def check_adapters_learn(module: nn.Module) -> None:
-    """Refuses adapters that are all held still, for nothing else of their model learns.
-
-    Raises:
-        UserError: They are.
-    """
+    """Refuses adapters that are all held still, for nothing else of their model learns."""
     adapters = [each for name, each in module.named_parameters() if ".lora_" in name]
     if adapters and not any(each.requires_grad for each in adapters):
         raise UserError(

@@ -52,9 +52,6 @@ def cross_entropy(
         label_smoothing: :math:`\epsilon`, from 0 to below 1.
         ignore_index: A target id that is neither summed nor counted; None counts all. It is cheaper
             not to compute the logits of such positions at all.
-
-    Raises:
-        UserError: If the sizes of ``logits`` and ``targets`` disagree.
     """
     if logits.ndim != 2 or targets.shape != logits.shape[:1]:
         raise UserError(
@@ -108,7 +105,6 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
 
 
 def _wide(x: Tensor) -> torch.dtype:
-    """At least float32: under autocast scores come in bfloat16, whose sums are of no use."""
     return torch.promote_types(x.dtype, torch.float32)
 
 
@@ -162,7 +158,6 @@ class _Gradients:
     bias: Tensor | None
 
     def add(self, part: slice, grad: Tensor, *, hidden: Tensor, weight: Tensor) -> None:
-        """Adds those of a part's scores."""
         if self.hidden is not None:
             self.hidden[part] = linear(grad, weight.t())
         if self.weight is not None and grad.dtype == torch.float32:
@@ -215,7 +210,6 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
 
 
 def _of_scores(grad: Tensor, labels: Tensor, label_smoothing: float) -> Tensor:
-    """The gradient of scores, in place of their softmax: less the target distribution."""
     if label_smoothing:
         grad -= label_smoothing / grad.shape[-1]
     return grad.scatter_add_(1, labels, grad.new_full(labels.shape, label_smoothing - 1))

@@ -150,7 +150,6 @@ class NgramScores(Component, nn.Module):
         return scores + beside
 
     def _scaled(self, dense: Tensor) -> Tensor:
-        """Numbers beside a text, in all as long as one kind of its n-grams."""
         scaled: Tensor = dense / dense.shape[1] ** 0.5
         return scaled
 
@@ -264,7 +263,6 @@ class NgramPairScores(NgramScores):
         return rows, ids, values
 
     def _shares(self, shared: Values, count: int, at: int) -> Values:
-        """The share of each kind of n-gram that the other text has, too: sums of squares."""
         rows, ids, values = shared
         kinds = self.ngrams.kinds(rows, ids)
         shares = values.new_zeros(2 * count).index_add_(0, kinds, values.square())

@@ -32,22 +32,16 @@ class VectorModule(Component, nn.Module):
 
     @override
     def __new__(cls, config: BaseConfig | None = None, *, dim: int = 0, **given: Any) -> Self:
-        """What every one has is there before its constructor, however that calls this one."""
         made = super().__new__(cls)
         made.config, made.out_dim = config, dim
         return made
 
     def __init__(self, config: BaseConfig | None = None, *, dim: int = 0) -> None:
-        """Makes the module; also called ``super().__init__()``."""
         nn.Module.__init__(self)
 
     @override
     def __call__(self, *args: Tensor) -> Tensor:
-        """Calls ``forward``, and refuses what it gives where that has another shape than it says.
-
-        Raises:
-            UserError: It has: a layer behind would fail with less to say.
-        """
+        """Calls ``forward``, and refuses a result of another shape than it says."""
         out: Any = super().__call__(*args)
         shape = tuple(out.shape) if isinstance(out, Tensor) else ()
         if len(shape) != self.num_dims or shape[-1] != self.out_dim:

@@ -49,11 +49,7 @@ class PretrainedSource:
 def architecture_of(
     path: str, *, revision: str | None = None, setting: str = "model.encoder.path"
 ) -> dict[str, Any]:
-    """What ``config.json`` says of the model in a folder, or of the hub's.
-
-    Raises:
-        UserError: ``path`` is empty (``setting`` is where it is set), or there is no such model.
-    """
+    """What ``config.json`` says of the model in a folder, or of the hub's."""
     if not path:
         raise UserError(
             f"{setting} is not set: name a folder with config.json, tokenizer.json and "
@@ -75,10 +71,6 @@ def pretrained_config(told: Mapping[str, Any], path: str, *, needed_by: str) -> 
         told: A plain one, with its ``model_type``.
         path: Where it is from, for messages; empty is the run.
         needed_by: What needs the package transformers.
-
-    Raises:
-        MissingExtraError: The package transformers is not installed.
-        UserError: It has no such architecture, or refuses the settings.
     """
     try:
         import transformers
@@ -121,7 +113,6 @@ def _unmade(kind: object, path: str, error: Exception) -> UserError:
 
 
 def _reason(error: Exception) -> str:
-    """The first line of what a package says."""
     lines = str(error).strip().splitlines()[:1]
     if isinstance(error, LookupError) or not lines:  # whose text is what was looked up alone
         lines.insert(0, type(error).__name__)
@@ -129,11 +120,7 @@ def _reason(error: Exception) -> str:
 
 
 def vocabulary_of(told: Mapping[str, Any], path: str) -> int:
-    """How many tokens an architecture has; 0 if it does not say.
-
-    Raises:
-        UserError: It says something else.
-    """
+    """How many tokens an architecture has; 0 if it does not say."""
     size = told.get("vocab_size", 0)
     if type(size) is not int or size < 0:
         raise UserError(
@@ -144,11 +131,7 @@ def vocabulary_of(told: Mapping[str, Any], path: str) -> int:
 
 
 def banned_ids(told: Mapping[str, Any], path: str) -> list[int]:
-    """The tokens that an architecture bans from answers by themselves, not as a part of words.
-
-    Raises:
-        UserError: It names something else.
-    """
+    """The tokens that an architecture bans from answers by themselves, not as a part of words."""
     found, size = told.get("bad_words_ids") or (), vocabulary_of(told, path)
     if not isinstance(found, list | tuple) or not all(
         isinstance(ids, list | tuple) and all(type(i) is int and 0 <= i < size for i in ids)
@@ -171,9 +154,6 @@ def dropout_settings(
             transformers.
         share: The probability.
         setting: Where it is set, for messages.
-
-    Raises:
-        UserError: The architecture drops no features.
     """
     found = {name: share for name in _DROPOUTS if hasattr(made, name)}
     if not found:
@@ -212,9 +192,6 @@ def load_pretrained(
     Returns:
         The model in fp32; the names of its weights that no file has; names in files that it has no
         place for.
-
-    Raises:
-        UserError: The weights are not there, or not those of the architecture.
     """
     folder = find_pretrained(path, revision=revision)
     folder.check_weights()
@@ -279,9 +256,6 @@ def copy_weights(
         path: A folder, or a name on the hub.
         revision: Of the hub.
         beside: Layers by the names that they may have there; one that is not there stays as it is.
-
-    Raises:
-        UserError: They are not there, or not those of the architecture.
     """
     found, missing, unused = load_pretrained(type(model), path, revision=revision)
     given, wanted = found.state_dict(), own_weights(model)

@@ -1,7 +1,7 @@
 """Models that say something of each word: a tagger, and one of intents and slots."""
 
 from collections.abc import Sequence, Sized
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
@@ -34,16 +34,6 @@ from textmill.models.vocabulary import (
     ModelVocabInfo,
 )
 from textmill.models.wide import FittedScores
-
-
-@dataclass(frozen=True, kw_only=True)
-class WordInfo:
-    """Sizes of the features beside words; None: the recipe has no such feature."""
-
-    characters: ModelVocabInfo | None = None
-    affixes: AffixInfo | None = None
-    pieces: HasFramedVocabInfo | None = None
-    dictionary: HasSize | None = None
 
 
 class WordEncoder(Component, nn.Module):
@@ -83,7 +73,14 @@ class WordEncoder(Component, nn.Module):
             require(self, "model", shares=["dropout", "word_dropout"])
 
     def __init__(
-        self, config: Config, *, tokenizer: HasWordVocabInfo, beside: WordInfo | None = None
+        self,
+        config: Config,
+        *,
+        tokenizer: HasWordVocabInfo,
+        characters: ModelVocabInfo | None = None,
+        affixes: AffixInfo | None = None,
+        pieces: HasFramedVocabInfo | None = None,
+        dictionary: HasSize | None = None,
     ) -> None:
         nn.Module.__init__(self)
         self.config, info = config, tokenizer.vocab_info
@@ -91,40 +88,34 @@ class WordEncoder(Component, nn.Module):
         self.dropout = Dropout(config.dropout)
         self.encoder: SequenceEncoder
         self.embedding: WordEmbedding | None = None
-        beside = beside or WordInfo()
         if config.encoder.reads_ids:
-            self._read_pieces(config, beside)
+            if pieces is None:
+                raise UserError(
+                    "model.encoder reads the pieces of words, but the recipe has no ingredient "
+                    "pieces. Add pieces = PretrainedPieces.Config(), or start from "
+                    "tagging/pretrained or joint/pretrained."
+                )
+            refuse_vectors(config.embedding, beside=(characters, affixes, dictionary))
+            self.encoder = config.encoder.build(vocab_info=pieces.vocab_info, reads="words")
+            self.config = replace(config, encoder=self.encoder.config)
             return
         self.embedding = config.embedding.build(vocabulary_size=info.size, pad_idx=self.pad_idx)
-        letters, parts, known = beside.characters, beside.affixes, beside.dictionary
         self.characters: CharacterCnn | None = None
-        if letters is not None:
-            self.characters = config.character_cnn.build(size=letters.size, pad_idx=letters.pad_idx)
+        if characters is not None:
+            self.characters = config.character_cnn.build(
+                size=characters.size, pad_idx=characters.pad_idx
+            )
         self.affixes: AffixEmbedding | None = None
-        if parts is not None:
+        if affixes is not None:
             self.affixes = config.affix_embedding.build(
-                size=parts.size, pad_idx=parts.pad_idx, length=parts.length
+                size=affixes.size, pad_idx=affixes.pad_idx, length=affixes.length
             )
         self.dictionary: DictionaryEmbedding | None = None
-        if known is not None:
-            self.dictionary = config.dictionary_embedding.build(size=known.size)
+        if dictionary is not None:
+            self.dictionary = config.dictionary_embedding.build(size=dictionary.size)
         layers = (self.characters, self.affixes, self.dictionary)
         dim = config.embedding.dim + sum(0 if layer is None else layer.out_dim for layer in layers)
         self.encoder = config.encoder.build(dim=dim)
-
-    def _read_pieces(self, config: Config, beside: WordInfo) -> None:
-        """Makes an encoder that reads the ids of words' pieces, and has vectors of its own."""
-        if beside.pieces is None:
-            raise UserError(
-                "model.encoder reads the pieces of words, but the recipe has no ingredient pieces. "
-                "Add pieces = PretrainedPieces.Config(), or start from tagging/pretrained or "
-                "joint/pretrained."
-            )
-        refuse_vectors(
-            config.embedding, beside=(beside.characters, beside.affixes, beside.dictionary)
-        )
-        self.encoder = config.encoder.build(vocab_info=beside.pieces.vocab_info, reads="words")
-        self.config = replace(config, encoder=self.encoder.config)
 
     def states(
         self,
@@ -198,10 +189,14 @@ class Tagger(WordEncoder):
         pieces: HasFramedVocabInfo | None = None,
         dictionary: HasSize | None = None,
     ) -> None:
-        beside = WordInfo(
-            characters=characters, affixes=affixes, pieces=pieces, dictionary=dictionary
+        super().__init__(
+            config,
+            tokenizer=tokenizer,
+            characters=characters,
+            affixes=affixes,
+            pieces=pieces,
+            dictionary=dictionary,
         )
-        super().__init__(config, tokenizer=tokenizer, beside=beside)
         self.scores = nn.Linear(self.encoder.out_dim, len(labels))
         self.crf = LinearChainCrf(labels, constrained=config.constrained) if config.crf else None
 
@@ -258,10 +253,14 @@ class IntentSlotModel(WordEncoder):
         dictionary: HasSize | None = None,
         ngrams: HasNgrams | None = None,
     ) -> None:
-        beside = WordInfo(
-            characters=characters, affixes=affixes, pieces=pieces, dictionary=dictionary
+        super().__init__(
+            config,
+            tokenizer=tokenizer,
+            characters=characters,
+            affixes=affixes,
+            pieces=pieces,
+            dictionary=dictionary,
         )
-        super().__init__(config, tokenizer=tokenizer, beside=beside)
         self.pooling: Pooling = config.pooling.build(dim=self.encoder.out_dim)
         self.intents = nn.Linear(self.pooling.out_dim, len(labels))
         self.wide = None if ngrams is None else FittedScores(ngrams, len(labels))

@@ -169,7 +169,6 @@ class Transformer(Component, nn.Module):
 
 
 def _filled(config: Transformer.Config, vocab: ModelVocabInfo) -> Transformer.Config:
-    """With the vocabulary's size and padding, which must agree with those written."""
     size = vocab.size if config.vocabulary_size is None else config.vocabulary_size
     wrong = {"vocabulary_size": (size, vocab.size)} if size < vocab.size else {}
     if config.pad_idx not in (None, vocab.pad_idx):
@@ -186,7 +185,6 @@ def _filled(config: Transformer.Config, vocab: ModelVocabInfo) -> Transformer.Co
 
 
 def _embedding(config: Transformer.Config, tokens: nn.Embedding | None = None) -> Embedding:
-    """The front of a stack; of its own token table, if it gets none."""
     assert config.vocabulary_size is not None
     assert config.pad_idx is not None
     if tokens is None:

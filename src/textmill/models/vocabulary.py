@@ -4,78 +4,65 @@ from typing import Protocol
 
 
 class HasDim(Protocol):
-    """The size of the numbers beside a text, as a model needs it."""
+    """The size of the numbers beside a text: how many a row has."""
 
     @property
-    def dim(self) -> int:
-        """How many a row has."""
-        ...
+    def dim(self) -> int: ...
 
 
 class HasSize(Protocol):
-    """The size of a dictionary, as a model needs it."""
+    """The size of a dictionary: its kinds, with that of padding, 0."""
 
     @property
-    def size(self) -> int:
-        """Number of its kinds, with that of padding, 0."""
+    def size(self) -> int: ...
 
 
 class ModelVocabInfo(Protocol):
-    """The size and special ids of a vocabulary, as a model needs them."""
+    """The size of a vocabulary, and the ids of padding and of what ends every text."""
 
     @property
-    def size(self) -> int:
-        """Number of token ids."""
+    def size(self) -> int: ...
 
     @property
-    def pad_idx(self) -> int:
-        """Id of the padding token."""
+    def pad_idx(self) -> int: ...
 
     @property
-    def eos_idx(self) -> int:
-        """Id that ends every text."""
+    def eos_idx(self) -> int: ...
 
 
 class FramedVocabInfo(ModelVocabInfo, Protocol):
     """The same of a vocabulary whose texts have a beginning, too."""
 
     @property
-    def bos_idx(self) -> int:
-        """Id that begins a text."""
-        ...
-
-
-class HasFramedVocabInfo(Protocol):
-    """Anything with a ``vocab_info`` that has a beginning: the pieces of words."""
-
-    @property
-    def vocab_info(self) -> FramedVocabInfo:
-        """Facts about its vocabulary."""
-        ...
-
-
-class HasVocabInfo(Protocol):
-    """Anything with a ``vocab_info``: a tokenizer."""
-
-    @property
-    def vocab_info(self) -> ModelVocabInfo:
-        """Facts about its vocabulary."""
+    def bos_idx(self) -> int: ...
 
 
 class WordVocabInfo(ModelVocabInfo, Protocol):
     """The same of a vocabulary in which words can be missing."""
 
     @property
-    def unk_idx(self) -> int:
-        """Id of unknown words."""
+    def unk_idx(self) -> int: ...
+
+
+class HasVocabInfo(Protocol):
+    """Anything with a ``vocab_info``: a tokenizer."""
+
+    @property
+    def vocab_info(self) -> ModelVocabInfo: ...
+
+
+class HasFramedVocabInfo(Protocol):
+    """The same with a beginning: the pieces of words."""
+
+    @property
+    def vocab_info(self) -> FramedVocabInfo: ...
 
 
 class HasWordVocabInfo(Protocol):
-    """Anything with a ``vocab_info`` that has an unknown word: a tokenizer."""
+    """The same with an unknown word."""
 
     @property
-    def vocab_info(self) -> WordVocabInfo:
-        """Facts about its vocabulary."""
+    def vocab_info(self) -> WordVocabInfo: ...
 
 
 def rows_needed(vocab: ModelVocabInfo) -> int:

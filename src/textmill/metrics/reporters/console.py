@@ -171,7 +171,6 @@ class BarDisplay(Display):
 
 
 def _joined(parts: Sequence[str], width: int) -> str:
-    """The first parts in a line, as many as fit; at least one."""
     text, *rest = parts
     for part in rest:
         if len(text) + len(part) + 3 > width:
@@ -238,7 +237,6 @@ _PLACE = f"{'split':<5} {'step':>7} {'epoch':>6}"
 
 
 def _titles(names: Sequence[str], selected: str, width: int) -> dict[str, list[str]]:
-    """The columns that fit into a width: the lines of the title of each value, by its name."""
     for titles in ({name: [name] for name in names}, {name: name.split("_") for name in names}):
         if sum(1 + _width(words) for words in titles.values()) <= width:
             return titles
@@ -315,12 +313,10 @@ class Console(Component, Reporter):
             self._display.close()
 
     def _keep(self, split: str, progress: Progress, values: Mapping[str, float]) -> None:
-        """Keeps the table of labels of an evaluation, where it has one, for the end."""
         if split != "train" and (table := labels_table(values)):
             self._labels[split, int(progress.get("step", 0))] = table
 
     def _best_labels(self, summary: Mapping[str, Any]) -> str:
-        """The table of the test data, else of the best step, else of the last evaluation."""
         best = summary.get("best")
         step = best.get("step") if isinstance(best, Mapping) else None
         of_best = [place for place in self._labels if place[1] == step]
@@ -346,7 +342,6 @@ class Console(Component, Reporter):
 
 
 def _values(line: Mapping[str, Any]) -> dict[str, float]:
-    """The values of labels in a line of ``metrics.jsonl``."""
     return {
         name: float(value)
         for name, value in line.items()

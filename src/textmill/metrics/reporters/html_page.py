@@ -291,7 +291,6 @@ class _Scale:
 
     @classmethod
     def over(cls, steps: Sequence[float], values: Sequence[float], *, share: bool) -> "_Scale":
-        """The scale on which all points have their place; steps begin at 0."""
         low, high = min(values), max(values)
         # A flat line is in the middle; zeros are at the bottom.
         if high - low <= FLAT * max(abs(low), abs(high)):
@@ -305,17 +304,14 @@ class _Scale:
         return cls(max(steps) or 1.0, (bottom, high + room), decades)
 
     def x(self, step: float) -> float:
-        """From left to right."""
         return LEFT + (WIDTH - LEFT - RIGHT) * step / self.last
 
     def y(self, value: float) -> float:
-        """From top to bottom."""
         low, high = self.values
         place = math.log10(value) if self.decades else value
         return TOP + (HEIGHT - TOP - BOTTOM) * (high - place) / (high - low)
 
     def grid(self, name: str) -> str:
-        """Lines with the values they stand for, and steps below."""
         drawn = []
         for value in self._marks():
             y = self.y(value)
@@ -359,7 +355,6 @@ def ticks(low: float, high: float, most: int = 5) -> list[float]:
 
 
 def _short(name: str, value: float) -> str:
-    """A value beside a line of the grid: round, so without zeros at its end."""
     if is_share(name):
         return f"{100 * value:g} %"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"

@@ -35,9 +35,6 @@ def json_value(value: object, *, name: str = "value") -> Any:
     JSON has no NaN and no infinities, and many readers refuse them: they become the strings
     ``NaN``, ``Infinity`` and ``-Infinity``, which Python's ``float`` and JavaScript's ``Number``
     read back. A cell that was a list in its file is one again, so that no item loses its bounds.
-
-    Raises:
-        MetricError: It holds something else, by its ``name``.
     """
     value = unlisted(value)
     if value is None or isinstance(value, bool | int | str):

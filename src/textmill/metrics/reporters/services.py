@@ -91,7 +91,6 @@ class ServiceReporter(Component, Reporter):
         self._is_open = False
 
     def _try(self, function: Callable[..., None], *args: Any) -> None:
-        """Calls ``function`` while the service is open; an error closes it, with a warning."""
         if not self._is_open:
             return
         try:

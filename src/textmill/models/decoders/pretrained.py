@@ -173,16 +173,11 @@ class PretrainedLanguageModel(LanguageModel):
         return self.project(self.model.base_model(**given).last_hidden_state)
 
     def begin(self) -> str:
-        """Takes the weights of ``path``; returns a line that says so.
-
-        Raises:
-            UserError: They are not there, or not those of the architecture.
-        """
+        """Takes the weights of ``path``; returns a line that says so."""
         return copy_weights(self.model, self.config.path, revision=self.config.revision)
 
     @torch.no_grad()
     def _check(self, path: str) -> None:
-        """Refuses what scores tokens otherwise than is known, or not from those before them."""
         if self.output_weight.is_meta:  # only its shapes are asked for
             return
         ids = torch.arange(_PROBE)[None]
@@ -203,7 +198,6 @@ class PretrainedLanguageModel(LanguageModel):
 
 
 def _decoder(told: Mapping[str, Any], path: str) -> Any:
-    """The settings of an architecture that is a decoder of texts."""
     made = pretrained_config(told, path, needed_by="model.type=pretrained_language_model")
     import transformers
 
@@ -235,7 +229,6 @@ def _refusal(made: Any, path: str) -> UserError:
 
 
 def _built(made: Any) -> Any:
-    """The decoder of an architecture, its weights at random."""
     import transformers
 
     return transformers.AutoModelForCausalLM.from_config(made, trust_remote_code=False).float()

@@ -70,7 +70,6 @@ class PretrainedSeq2SeqState:
         self._select(indices, memory=groups is not None or not self._grouped)
 
     def _select(self, indices: Tensor, *, memory: bool) -> None:
-        """Within a group rows have equal memories: those stay where they are."""
         if self.read.get_seq_length():
             self.read.batch_select_indices(indices)
         if memory:
@@ -180,11 +179,7 @@ class PretrainedSeq2Seq(Component, nn.Module):
         return logits.index_fill(1, self.banned, -torch.inf) if len(self.banned) else logits
 
     def begin(self) -> str:
-        """Takes the weights of ``path``; returns a line that says so.
-
-        Raises:
-            UserError: They are not there, or not those of the architecture.
-        """
+        """Takes the weights of ``path``; returns a line that says so."""
         return copy_weights(self.model, self.config.path, revision=self.config.revision)
 
     def _read(self, tokens: Tensor, state: PretrainedSeq2SeqState) -> Tensor:
@@ -204,11 +199,7 @@ class PretrainedSeq2Seq(Component, nn.Module):
         return out if self.scale == 1 else out * self.scale
 
     def _found_scale(self, path: str) -> float:
-        """What states are multiplied by, so that a matrix makes the model's scores of them.
-
-        Raises:
-            UserError: No number does, or tokens that are read one by one have other scores.
-        """
+        """What states are multiplied by, so that a matrix makes the model's scores of them."""
         if self.output_weight.is_meta:  # only its shapes are asked for
             return 1.0
         self.eval()
@@ -243,7 +234,6 @@ def _of_rows(mask: Tensor | None) -> Tensor | None:
 
 
 def _settings(told: Mapping[str, Any], path: str) -> Any:
-    """The settings of an architecture that is an encoder-decoder of texts."""
     made = pretrained_config(told, path, needed_by="model.type=pretrained_seq2seq")
     import transformers
 
@@ -253,7 +243,6 @@ def _settings(told: Mapping[str, Any], path: str) -> Any:
 
 
 def _model(made: Any, told: Mapping[str, Any]) -> Any:
-    """The model of an architecture, its weights at random."""
     import transformers
 
     kind: Any = transformers.AutoModelForSeq2SeqLM

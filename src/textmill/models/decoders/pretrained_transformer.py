@@ -148,7 +148,6 @@ def _decoder_tensors(module: CausalTransformer, name: str) -> Tensors:
 
 
 def _position_tensors(names: _Names, front: Embedding, *, first: int = 0) -> Tensors:
-    """The table of positions; the first of them has the row ``first``."""
     positions = front.positions
     if isinstance(positions, PositionTable):
         table = positions.table[positions.offset :]
@@ -157,7 +156,6 @@ def _position_tensors(names: _Names, front: Embedding, *, first: int = 0) -> Ten
 
 
 def _stack_tensors(names: _Names, stack: LayerStack) -> Tensors:
-    """All layers of an encoder or decoder, and the last normalization."""
     if not isinstance(stack.norm, nn.Identity):
         yield from _norm_tensors(f"{names.prefix}{names.last_norm}", stack.norm)
     for number, layer in enumerate(stack.layers):
@@ -263,12 +261,7 @@ class PretrainedTransformer(Component):
         def build(  # type: ignore[override]  # what is built of is named, for the planner
             self, *, tokenizer: HasVocabInfo
         ) -> Transformer | CausalTransformer:
-            """Makes the model; its weights are read when a run begins.
-
-            Raises:
-                UserError: There is none, textmill has no layers for it, or the tokenizer is
-                    another's.
-            """
+            """Makes the model; its weights are read when a run begins."""
             told = plain_architecture(
                 architecture_of(self.path, revision=self.revision, setting="model.path")
             )
@@ -292,10 +285,6 @@ def own_config(told: Mapping[str, Any], path: str) -> OwnConfig:
     Args:
         told: What ``config.json`` says; what it leaves out is as transformers has it.
         path: Where it is from, for messages.
-
-    Raises:
-        UserError: There are none: names each setting that no layer of textmill's has.
-        MissingExtraError: The package transformers is not installed.
     """
     kind = str(told.get("model_type"))
     if kind not in (*SEQ2SEQ, "gpt2", "llama"):
@@ -351,7 +340,6 @@ def own_config(told: Mapping[str, Any], path: str) -> OwnConfig:
 
 
 def _wanted(kind: str, found: Any) -> dict[str, Any]:
-    """The values of settings that textmill's layers have alone."""
     if kind in SEQ2SEQ:
         alike = {
             "decoder_attention_heads": found.encoder_attention_heads,
@@ -366,7 +354,6 @@ def _wanted(kind: str, found: Any) -> dict[str, Any]:
 
 
 def _refuse_tokenizer(told: Mapping[str, Any], tokenizer: HasVocabInfo, path: str) -> None:
-    """Refuses a tokenizer whose marks are not those that the weights know."""
     info, size = tokenizer.vocab_info, told.get("vocab_size") or 0
     marks = {"padding": ("pad_token_id", info.pad_idx), "end mark": ("eos_token_id", info.eos_idx)}
     for mark, (name, found) in marks.items():
@@ -383,9 +370,6 @@ def take_weights(module: Transformer | CausalTransformer) -> str:
 
     The table of tokens may have other rows than the tokenizer has ids: what no id stands for is
     not taken, and ids without a row get the mean of all, whose score is never the best.
-
-    Raises:
-        UserError: They are not there, or not those of the architecture.
     """
     source = module.pretrained
     assert source is not None

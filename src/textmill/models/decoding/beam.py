@@ -106,7 +106,6 @@ class _Beams:
         return first_beam + parents.gather(1, chosen)
 
     def _finish(self, ids: Tensor, log_probs: Tensor, ended: Tensor) -> None:
-        """Merges ended candidates into the finished sequences of their rows; the K best stay."""
         if not bool(ended.any()):
             return
         rows, scores = self.rows, log_probs / self.length**self.decoding.length_penalty
@@ -133,7 +132,6 @@ class _Beams:
         return open_
 
     def keep(self, groups: Tensor) -> None:
-        """Drops all groups but these."""
         self.rows, self.limits = self.rows[groups], self.limits[groups]
         self.ids, self.log_probs = self.ids[groups], self.log_probs[groups]
 
@@ -146,7 +144,6 @@ class _Beams:
         return self.ids[:, :, self.start + self.length - 1].flatten()
 
     def results(self) -> list[list[Hypothesis]]:
-        """The best finished sequences of every row."""
         done = (self.done_ids[:, :, self.start :], self.done_lengths, self.done_scores)
         rows = zip(*(part.tolist() for part in done), strict=True)
         finished = ([h for h in zip(*row, strict=True) if h[2] > -torch.inf] for row in rows)

@@ -108,7 +108,6 @@ _GOLDEN = -0x61C8864680B583EB  # 2**64 divided by the golden ratio, as a signed 
 
 
 def _shifted(x: Tensor, bits: int) -> Tensor:
-    """A logical right shift: torch's keeps the sign."""
     return (x >> bits) & ((1 << (64 - bits)) - 1)
 
 

@@ -1,7 +1,6 @@
 """What a search reads from, what is asked of it, how it begins, and what it finds."""
 
-import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol, final, runtime_checkable
 
@@ -105,12 +104,7 @@ class Request:
     """Ids that each row's target begins with, after the prefix."""
 
     def begin(self, model: Generator) -> "Begun":
-        """Runs the encoder and reads the prefix.
-
-        Raises:
-            UserError: There is no prefix, forced ids do not fit the rows or the model, or the
-                model's state lacks what the search needs.
-        """
+        """Runs the encoder and reads the prefix."""
         if not self.prefix:
             raise UserError("Decoding needs a prefix of at least one id, the start mark.")
         forced, rows = self.forced, len(self.source)
@@ -124,7 +118,6 @@ class Request:
             scores = scores.forcing(forced, self.source.device)
         limits = self._limits(model.max_length)
         state = model.start(model.encode(self.source, self.source_lengths))
-        _check_state(model, state, beam_size=self.decoding.beam_size)
         logits = torch.empty(0)
         for token in self.prefix:
             logits = model.step(torch.full((rows,), token, device=self.source.device), state)
@@ -134,7 +127,6 @@ class Request:
         return self._ahead(begun, model) if isinstance(model, BlockReader) and forced else begun
 
     def _ahead(self, begun: "Begun", model: BlockReader) -> "Begun":
-        """Reads the forced ids that every row has, in a few blocks; each goes on behind them."""
         forced = self.forced or []
         count = min(*map(len, forced), int(begun.limits.min()) - 1)
         ids = begun.limits.new_tensor([row[: max(count, 0)] for row in forced])
@@ -153,7 +145,6 @@ class Request:
         return Hypothesis(ids[: length - (ids[length - 1] == self.eos_idx)], score)
 
     def _limits(self, max_length: int) -> Tensor:
-        """The most ids to generate for each row; forced ones do not count against the settings."""
         # The last id generated is never read, so it needs no position.
         longest = max_length - len(self.prefix) + 1
         limits = self.decoding.limits(self.source, self.source_lengths, longest=longest)
@@ -187,37 +178,3 @@ class Begun:
     """Forced ids behind the prefix that were read, too. *Shape:* :math:`(B,N)`."""
     log_probs: Tensor
     """Of them all, of each row. *Shape:* :math:`(B)`."""
-
-
-def _check_state(model: Generator, state: object, *, beam_size: int) -> None:
-    """Refuses a decoder's state that lacks what the search will ask for, before it asks.
-
-    Raises:
-        UserError: Names the methods that are missing.
-    """
-    select = getattr(state, "select", None)
-    missing = []
-    if not callable(select):
-        missing.append("select(indices)" if beam_size == 1 else "select(indices, groups=None)")
-    elif beam_size > 1 and not _takes(select, "groups"):
-        missing.append("groups=None in its select(indices)")
-    if beam_size > 1 and not callable(getattr(state, "repeat", None)):
-        missing.append("repeat(times)")
-    if not missing:
-        return
-    greedy = ", or set decoding.beam_size=1, which needs select(indices) alone"
-    raise UserError(
-        f"{type(model).__name__}.start(memory) gives a state, {type(state).__name__}, without "
-        f"{' and '.join(missing)}, which the search needs (decoding.beam_size is {beam_size}). "
-        f"textmill.models.decoder_state.DecoderState has all that a search asks for; add it"
-        f"{greedy if beam_size > 1 else ''}."
-    )
-
-
-def _takes(function: Callable[..., object], name: str) -> bool:
-    """Whether a function takes an argument of this name; True where nothing tells."""
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
-        return True
-    return any(p.name == name or p.kind is p.VAR_KEYWORD for p in parameters)

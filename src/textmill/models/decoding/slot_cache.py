@@ -65,7 +65,6 @@ class SlotCache:
         self._make_room(self.slots + FIRST_STEPS * times)
 
     def select(self, indices: Tensor, *, groups: Tensor | None = None) -> None:
-        """As :meth:`textmill.models.decoder_state.DecoderState.select`."""
         if self.beams == 1:
             self._keep(indices)
             return
@@ -118,7 +117,6 @@ class SlotCache:
         self._make_room(self._mask.shape[2], groups=groups)
 
     def _lay_out_memory(self) -> None:
-        """Lays the memory out as products read it."""
         heads = self._memory[0].shape[2]
         self.memory = [_rows(keys_values) for keys_values in self._memory]
         """Keys :math:`(GH,F,S)` and values :math:`(GH,S,F)` of the memory by layer."""
@@ -128,7 +126,6 @@ class SlotCache:
             self.memory_mask = self._memory_mask.repeat_interleave(heads, dim=0)[:, 0]
 
     def _make_room(self, slots: int, groups: Tensor | None = None) -> None:
-        """Moves to caches of so many slots, with some groups or all."""
         slots = max(slots, LEAST_SLOTS)
         shape = (2, self.groups, self.heads, slots, self.features)
         for layer, before in enumerate(self._written):
@@ -151,7 +148,6 @@ def _rows(keys_values: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _additive(mask: Tensor | None, length: int, missing: int, *, like: Tensor) -> Tensor | None:
-    """0 at real positions and minus infinity at others and at ``missing`` more; None if all are."""
     if mask is None and not missing:
         return None
     found = like.new_zeros((like.shape[1], 1, 1, length + missing))

@@ -128,7 +128,6 @@ class LstmEncoder(SequenceEncoder):
         return x
 
     def _graph(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """What :meth:`read` gives, by ONNX's own layer, which knows of lengths."""
         x, ends, last = x.transpose(0, 1), lengths.int(), list[Tensor]()
         for layer in self.layers:
             x, ended = _onnx_lstm(layer, x, ends, both=self.config.bidirectional)

@@ -158,9 +158,6 @@ class PretrainedEncoder(SequenceEncoder):
 
         Args:
             pooling: What is behind it: that by the first token has weights there, too, of BERT's.
-
-        Raises:
-            UserError: They are not there, or not those of the architecture.
         """
         beside = {"pooler.dense": pooling.dense} if isinstance(pooling, Pooler) else {}
         config = self.config
@@ -172,7 +169,6 @@ def _settings(told: Mapping[str, Any], path: str) -> Any:
 
 
 def _encoder(told: Mapping[str, Any], path: str) -> Any:
-    """The encoder of an architecture, its weights at random."""
     import transformers
 
     made = _settings(told, path)
@@ -191,7 +187,6 @@ def _encoder(told: Mapping[str, Any], path: str) -> Any:
 
 
 def _counts_from_padding(model: nn.Module) -> bool:
-    """Whether the first position's row is the one behind the padding's id."""
     tables = [m for n, m in model.named_modules() if n.endswith("position_embeddings")]
     return any(isinstance(m, nn.Embedding) and m.padding_idx is not None for m in tables)
 

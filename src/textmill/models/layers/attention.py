@@ -171,7 +171,6 @@ def _weights(scores: Tensor, mask: Tensor | None, *, is_causal: bool) -> Tensor:
 
 
 def _fused_projection(dim: int, sizes: Sequence[int]) -> LinearLayer:
-    """Projections of ``dim`` to each size as one matrix, each initialized as if alone."""
     linear = LinearLayer(dim, sum(sizes))
     for block in linear.weight.split(list(sizes)):
         # Gain 1/sqrt(2) is fairseq's for fused query, key and value: the scale of one Xavier (3D,

@@ -44,7 +44,6 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 def _suits_onednn(x: Tensor) -> bool:
-    """Whether the product is one of numbers of 32 bits on a CPU, and large enough to gain."""
     return (
         x.device.type == "cpu"
         and x.dtype == torch.float32
@@ -82,7 +81,6 @@ class _OneDnnLinear(torch.autograd.Function):
 
 
 def _padded(x: Tensor) -> Tensor:
-    """As a matrix, with rows of zeros up to a multiple of :data:`ROWS`."""
     rows = x.reshape(-1, x.shape[-1])
     missing = -len(rows) % ROWS
     return F.pad(rows, (0, 0, 0, missing)) if missing else rows

@@ -70,11 +70,7 @@ class PretrainedReader(Component, nn.Module):
             self.none = nn.Linear(self.encoder.out_dim, 1)
 
     def check_lengths(self, question: int, context: int) -> None:
-        """Refuses texts that may be longer than the encoder has positions for.
-
-        Raises:
-            UserError: A question and a window of so many tokens are.
-        """
+        """Refuses texts that may be longer than the encoder has positions for."""
         most, wanted = self.encoder.max_length, question + context + MARKS
         if most is not None and wanted > most:
             raise UserError(

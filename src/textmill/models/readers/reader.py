@@ -306,7 +306,6 @@ class DrqaReader(Reader):
 
 
 def _refuse_ids(encoder: SequenceEncoder.Config) -> None:
-    """Refuses an encoder that is given ids, for these readers give it vectors."""
     if encoder.reads_ids:
         raise UserError(
             "This reader gives its encoder vectors of tokens, but model.encoder reads ids. Start "

@@ -100,14 +100,6 @@ CHECKPOINTS: dict[str, tuple[Damage, str, str]] = {
         "best.json",
         LAST,
     ),
-    "another step under its name": (
-        lambda run, _: [
-            shutil.rmtree(run / "checkpoints" / BEST),
-            shutil.copytree(run / "checkpoints" / LAST, run / "checkpoints" / BEST),
-        ],
-        "manifest.json: it is of step 4",
-        LAST,
-    ),
 }
 
 
@@ -135,12 +127,6 @@ def test_swapped_checkpoints_are_not_used(run, capsys):
             textmill.load(run, **word)
     assert main(["runs", "verify", str(run)]) == 1
     assert f"{BEST}: manifest.json: it is of step 4\n" in capsys.readouterr().out
-
-
-def test_another_runs_checkpoint_asked_for_by_its_name_is_refused(run, other):
-    takes(run, other, f"checkpoints/{BEST}")
-    with pytest.raises(CheckpointError, match=f"{BEST}: manifest.json: it is of another run"):
-        textmill.load(run, checkpoint=BEST)
 
 
 # -- what says what the weights mean
@@ -202,12 +188,6 @@ def test_an_edited_copy_is_a_recipe_of_its_own(run, tmp_path, monkeypatch):
     textmill.load("new")
 
 
-def test_a_lawful_change_is_sealed_anew(run):
-    textmill.train(run, ["trainer.max_steps=6"], allow_code=True)
-    assert main(["runs", "verify", str(run)]) == 0
-    textmill.load(run)
-
-
 OWN_TASK = """
 from textmill.tasks import Translation
 class Mine(Translation):
@@ -242,7 +222,6 @@ GOING_ON: dict[str, tuple[Damage, str, str]] = {
         "last.json: its own digest does not fit",
         "the run",
     ),
-    "last.json missing": (lambda run, _: (run / "checkpoints/last.json").unlink(), "", "the run"),
     "newest manifest missing": (
         lambda run, _: (run / "checkpoints" / LAST / "manifest.json").unlink(),
         f"checkpoint {LAST} skipped: manifest.json: missing",
@@ -297,8 +276,7 @@ def test_going_on_falls_back_and_ends_as_if_nothing_had_been(
         )
         script = begun.parent / "tiny.py"
         textmill.train(script, [*WORDS, *LONGER, "reporters.console=false"], run_dir=run)
-    if line:
-        assert any(message.startswith(line) for message in caplog.messages)
+    assert any(message.startswith(line) for message in caplog.messages)
     assert weights_of(run) == weights_of(undisturbed)
     assert textmill.load(run).checkpoint == textmill.load(undisturbed).checkpoint == BEST
     assert main(["runs", "verify", str(run)]) == 0
@@ -326,24 +304,14 @@ def test_a_run_keeps_its_name_and_another_has_its_own(run, other):
     textmill.load(run)
 
 
-NAMES: dict[str, Damage] = {
-    "config.yaml of another run": lambda run, other: takes(run, other, "config.yaml"),
-    "another name in run.json": lambda run, _: named_in_info(run, "0123456789abcdef"),
-    "no name in run.json": lambda run, _: named_in_info(run, "x\nrecipe: y.py"),
-}
-
-
-def named_in_info(run: Path, name: str) -> None:
-    info = json.loads((run / "run.json").read_text())
-    (run / "run.json").write_text(json.dumps({**info, "id": name}))
-
-
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [None, "x\nrecipe: y.py"])
 def test_the_checkpoints_tell_the_name_of_their_run(run, other, begun, name):
-    own = json.loads((run / "run.json").read_text())["id"]
     info = json.loads((run / "run.json").read_text())
-    (run / "run.json").write_text(json.dumps({**info, "finished": False}))
-    NAMES[name](run, other)
+    own = info["id"]
+    changed = {"finished": False, "id": name or own}
+    (run / "run.json").write_text(json.dumps({**info, **changed}))
+    if name is None:
+        takes(run, other, "config.yaml")
     textmill.train(begun.parent / "tiny.py", [*WORDS, "reporters.console=false"], run_dir=run)
     assert json.loads((run / "run.json").read_text())["id"] == own
     assert textmill.load(run).checkpoint == BEST

@@ -47,13 +47,6 @@ def test_a_run_folder_of_an_odd_name_is_one_as_any(run, capsys):
             assert r"runs/r\udcff\x1b[2Jn" in out
 
 
-def test_a_run_folder_named_so_is_made(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    for _ in range(2):
-        assert main(["train", "classification/averaging", *words(), "--run-dir", ODD]) == 0
-        assert r"run: r\udcff\x1b[2Jn" in capsys.readouterr().out
-
-
 def test_data_named_so_are_refused_in_words(tmp_path):
     path = tmp_path / ODD
     shutil.copy(data() / "train.tsv", path)

@@ -69,14 +69,6 @@ def test_a_forked_child_does_not_keep_the_lock(tmp_path):
         end(process)
 
 
-def test_stale_content_of_any_kind_hinders_nobody(tmp_path):
-    (tmp_path / "lock").write_bytes(b"\xff" * 1000)
-    with Lock(tmp_path), pytest.raises(InUseError, match="is in use by"), Lock(tmp_path):
-        pass
-    with Lock(tmp_path):
-        pass
-
-
 def test_a_lock_file_that_is_deleted_lets_nobody_in(tmp_path):
     process = hold(tmp_path)
     try:

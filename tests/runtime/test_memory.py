@@ -8,9 +8,7 @@ import sys
 import pytest
 
 from textmill.runtime.memory import (
-    few_kernels,
     host_room,
-    keep_memory,
     room,
 )
 
@@ -104,11 +102,6 @@ def test_a_block_of_16_mb_is_not_mapped_anew():
     assert faults(keep=True) < 100
 
 
-def test_another_c_library_is_left_alone(monkeypatch):
-    monkeypatch.setattr(platform, "libc_ver", lambda: ("", ""))
-    assert keep_memory() is False
-
-
 GROWN = """
 import torch
 from textmill.runtime.memory import few_kernels
@@ -135,12 +128,3 @@ def test_texts_of_other_lengths_leave_no_kernels_behind():
         return int(subprocess.run(words, capture_output=True, check=True, env=here).stdout)
 
     assert grown(few=True) < 0.5 * grown(few=False)
-
-
-def test_a_number_of_kernels_that_the_environment_has_stays(monkeypatch):
-    monkeypatch.setenv(KERNELS, "7")
-    few_kernels()
-    assert os.environ[KERNELS] == "7"
-    monkeypatch.delenv(KERNELS)
-    few_kernels()
-    assert os.environ[KERNELS] == "64"

@@ -1,7 +1,6 @@
 import signal
 import subprocess
 import sys
-import threading
 
 import pytest
 
@@ -26,19 +25,6 @@ def test_the_second_interrupt_raises():
         assert stop.received == signal.SIGINT
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
-
-
-def test_outside_the_main_thread_nothing_is_installed():
-    seen = []
-
-    def work():
-        with StopSignals() as stop:
-            seen.append(stop.received)
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
-    assert seen == [None]
 
 
 def test_a_forked_worker_dies_of_sigterm_and_ignores_sigint():

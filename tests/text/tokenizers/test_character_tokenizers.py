@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.text.saved import change
 from textmill.errors import UserError
-from textmill.text import ByteTokenizer, CharacterTokenizer, VocabInfo, load_tokenizer
+from textmill.text import ByteTokenizer, CharacterTokenizer, load_tokenizer
 from textmill.text.metadata import SavedTextError
 from textmill.text.tokenizers.character_tokenizers import covering
 
@@ -36,12 +36,6 @@ def test_characters_are_looked_up(texts, alphabet):
     assert [row.tolist() for row in rows] == [[*(ids.get(c, 1) for c in t), 3] for t in texts]
     decoded = characters(order).create_decoder().batch([row.tolist() for row in rows])
     assert decoded == ["".join(c if c in ids else "\u2047" for c in t) for t in texts]
-
-
-def test_bytes_that_are_no_text_are_shown_as_such():
-    one = ByteTokenizer.Config().build()
-    assert one.vocab_info == VocabInfo(size=260, unk_idx=1, bos_idx=2, eos_idx=3, pad_idx=0)
-    assert one.create_decoder()([4 + 0xC3, 4 + 0x41, 1]) == "\ufffdA\u2047"
 
 
 @given(st.lists(TEXT, max_size=5), st.floats(0.1, 1.0), st.integers(1, 3))
@@ -71,11 +65,7 @@ def test_an_alphabet_has_a_largest_size():
     ("texts", "more"), [([], {}), (["ab"], {"vocab_size": 4}), (["ab"], {"min_count": 2})]
 )
 def test_an_alphabet_of_nothing_is_refused(texts, more):
-    message = (
-        "A tokenizer of characters needs one character at least: the training text is empty, or "
-        f"vocab_size={more.get('vocab_size')} or min_count={more.get('min_count', 1)} leave none."
-    )
-    with pytest.raises(UserError, match=f"^{re.escape(message)}$"):
+    with pytest.raises(UserError, match="needs one character at least"):
         CharacterTokenizer.fit(texts, **more)
 
 
@@ -94,20 +84,4 @@ def test_alphabets_that_are_none(alphabet, message, tmp_path):
     path = tmp_path / "tokenizer.json"
     change(path, characters=alphabet)
     with pytest.raises(SavedTextError, match=f"^{re.escape(f'{path}: {message}')}$"):
-        load_tokenizer(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"characters": 7}, "the setting 'characters' cannot be 7."),
-        ({"characters": None}, "the setting 'characters' cannot be None."),
-        ({"path": "/etc/passwd"}, "unknown setting 'path'. Known: characters, default_source_lang"),
-        ({"tags": "some"}, "'tags' cannot be 'some'."),
-    ],
-)
-def test_a_strangers_description_is_refused(changed, message, tmp_path):
-    characters("ab").save(tmp_path)
-    change(tmp_path / "tokenizer.json", **changed)
-    with pytest.raises(SavedTextError, match=re.escape(message)):
         load_tokenizer(tmp_path)

@@ -111,15 +111,6 @@ def test_a_batch_is_its_texts_one_by_one(one, kind, texts):
         assert all(a == b for a, b, row in pairs if info.unk_idx not in row)
 
 
-def test_no_text_and_empty_text(one):
-    encoder, decoder = one.create_encoder(mode="target"), one.create_decoder()
-    assert len(encoder.batch([])) == 0
-    assert decoder.batch([]) == []
-    assert encoder("").tolist() == [2, 3]
-    assert [row.tolist() for row in encoder.batch(["", "The cat", ""])][::2] == [[2, 3]] * 2
-    assert decoder.batch([[], [2, 3]]) == ["", ""]
-
-
 def test_unknown_characters_leave_one_mark_and_harm_nothing_else(one, kind):
     encode, decode = one.create_encoder(), one.create_decoder()
     text = "The ☃ cat"
@@ -148,20 +139,6 @@ def test_words_that_are_remembered_have_the_ids_of_their_text(one, texts, most):
         patch.setattr(huggingface, "KEPT", most)
         assert [encoder(text).tolist() for text in texts] == among[:-1]
         assert [encoder(text).tolist() for text in texts] == among[:-1]
-
-
-def test_which_kinds_are_encoded_word_by_word(one, kind):
-    by_word = getattr(one.vocabulary, "_by_word", False)
-    assert by_word == (kind in ("bpe", "words"))
-
-
-def test_a_text_by_itself_is_encoded_as_among_others(one):
-    for mode in ("source", "target"):
-        encode = one.create_encoder(mode=mode)
-        for text in (*TEXTS, "", " ", "  The  cat ", "The ☃ cat", "a\0b", "\tThe\ncat", "été ﬁ"):
-            among = encode.batch([text, "The cat"])[0]
-            assert encode(text).tolist() == encode.batch([text])[0].tolist() == among.tolist()
-            assert encode.batch([text]).values.dtype == among.dtype
 
 
 def test_very_long_texts(one, kind):

@@ -68,13 +68,6 @@ def test_both_sides_are_framed_as_the_model_was_trained(folder: Path, family: st
     assert all(len(row) > len(prefix) for row in targets)
 
 
-def test_no_id_is_new(folder: Path, family: str) -> None:
-    info = made(folder, **langs(family)).vocab_info
-    config = json.loads((folder / "config.json").read_text())
-    assert info.size <= config["vocab_size"]
-    assert (info.pad_idx, info.eos_idx) == (config["pad_token_id"], config["eos_token_id"])
-
-
 def test_texts_come_back(folder: Path, family: str) -> None:
     tokenizer = made(folder, **langs(family))
     for mode in ("source", "target"):
@@ -95,12 +88,6 @@ def test_saved_and_loaded_it_encodes_equally(folder: Path, family: str, tmp_path
     loaded.save(tmp_path / "again")
     for path in (tmp_path / "t").iterdir():
         assert path.read_bytes() == (tmp_path / "again" / path.name).read_bytes()
-
-
-def test_what_is_no_text_is_named(folder: Path, family: str) -> None:
-    encoder = made(folder, **langs(family)).create_encoder()
-    with pytest.raises(UserError, match=r"^Text 1 is not text"):
-        encoder.batch(["a", "half \ud800"])
 
 
 def test_the_language_is_that_of_each_side(tmp_path: Path) -> None:

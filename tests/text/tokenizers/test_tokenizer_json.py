@@ -11,7 +11,6 @@ from tests.text.conftest import TEXTS
 from textmill.errors import DataError, UserError
 from textmill.text import HuggingFaceTokenizer
 from textmill.text.metadata import SavedTextError
-from textmill.text.tokenizers import huggingface as module
 from textmill.text.tokenizers.huggingface import fit_tokenizer_json, parse_tokenizer_json
 
 BPE = {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2, "<s>": 3}, "merges": ["a b"]}
@@ -73,15 +72,6 @@ def test_merges_that_do_not_fit(merges, tmp_path):
     with pytest.raises(SavedTextError, match=re.escape(str(path))) as caught:
         HuggingFaceTokenizer.from_file(path)
     assert not re.search("<[0-9a-f]{24}>", str(caught.value))
-
-
-def test_the_size_of_a_file_is_limited(tmp_path, monkeypatch):
-    path = tmp_path / "tokenizer.json"
-    path.write_text(json.dumps(content()))
-    monkeypatch.setattr(module, "LARGEST_FILE", 100)
-    message = f"{path} is larger than 100 bytes, the most that is read from it."
-    with pytest.raises(SavedTextError, match=f"^{re.escape(message)}$"):
-        HuggingFaceTokenizer.from_file(path)
 
 
 def test_words_without_the_unknown_one_are_read(tmp_path):

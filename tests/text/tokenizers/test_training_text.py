@@ -56,13 +56,6 @@ def test_data_with_and_without_a_fingerprint_give_the_same(kind, pairs, tmp_path
     assert unknown.fingerprint() == known.fingerprint()
 
 
-def test_other_data_is_fitted_anew(pairs, tmp_path):
-    first = fit("words", pairs(), tmp_path)
-    path = pairs().config.path
-    path.write_text(path.read_text(encoding="utf-8").replace("cat", "cow"), encoding="utf-8")
-    assert fit("words", pairs(), tmp_path).fingerprint() != first.fingerprint()
-
-
 class Own(list):
     """A user's own data, whose fingerprint textmill cannot vouch for."""
 
@@ -118,11 +111,6 @@ def test_a_sample_is_spread_evenly():
     assert {b - a for a, b in itertools.pairwise(found)} == {10}
     assert list(text.at_most(1)) == ["1999"]
     assert text.at_most(4000) is text
-
-
-def test_data_that_is_no_rows_is_refused(tmp_path):
-    with pytest.raises(UserError, match=r"needs train_data that yields rows of text; found int"):
-        fit("words", [3], tmp_path)
 
 
 @pytest.mark.parametrize("kind", ["characters"])

@@ -31,11 +31,6 @@ WAYS = {
     "alone": ("one process", TRAIN, 1),
     "torchrun": ("two processes", f"torchrun --nproc-per-node 2 -m {TRAIN}", 1),
     "nodes": ("two agents of torchrun, typed twice", f"{NODES} -m {TRAIN}", 2),
-    "slurm": (
-        "submitit's executor of this machine",
-        f"{TRAIN} --launcher slurm slurm.cluster=local --nproc 2",
-        1,
-    ),
     "ray": ("a Ray cluster of this machine", f"{TRAIN} --launcher ray --nproc 2", 1),
 }
 """What it ran on, what was typed, and how often."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.runs.tiny import write_recipe
 from tests.warm_textmill import warm_programs
 from textmill.cli.main import main
-from textmill.launch.local import Local
+from textmill.launch.launcher import Local
 
 SHORT = ["trainer.max_steps=4", "trainer.evaluate_every=2", "reporters.html=false"]
 """Steps enough for two evaluations."""
@@ -16,9 +16,10 @@ SHORT = ["trainer.max_steps=4", "trainer.evaluate_every=2", "reporters.html=fals
 def quick(monkeypatch, folder: Path) -> Path:
     """A folder with the tiny recipe, as the working folder; what a grid starts is warm."""
     monkeypatch.chdir(folder if folder.exists() else write_recipe(folder))
-    monkeypatch.setattr(
-        "textmill.launch.local.program", lambda: [str(warm_programs() / "textmill")]
-    )
+    for module in ("launcher", "cells"):
+        monkeypatch.setattr(
+            f"textmill.launch.{module}.program", lambda: [str(warm_programs() / "textmill")]
+        )
     return folder
 
 

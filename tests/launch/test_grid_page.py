@@ -5,10 +5,8 @@ import math
 
 import pytest
 
-from textmill.launch.cells import Cell
-from textmill.launch.grid_page import grid_html
-from textmill.launch.grid_table import GridTable
-from textmill.launch.grid_words import GridWords
+from textmill.launch.cells import Cell, GridWords
+from textmill.launch.grid_table import GridTable, grid_html
 
 
 def grid_of(folder, words, values, *, seeds=None, better="higher"):

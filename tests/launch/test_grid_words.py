@@ -3,7 +3,7 @@
 import pytest
 
 from textmill.errors import UserError
-from textmill.launch.grid_words import GridWords, split_values
+from textmill.launch.cells import GridWords, split_values
 
 
 @pytest.mark.parametrize(

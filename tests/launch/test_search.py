@@ -12,10 +12,8 @@ from tests.launch.grids import SHORT, quick
 from tests.launch.test_grid import Fake, FakeLauncher
 from textmill.cli.main import main
 from textmill.errors import UserError
-from textmill.launch.cells import Cell, Named
-from textmill.launch.grid import Grid
-from textmill.launch.grid_words import Axis, GridWords
-from textmill.launch.search import FIRST, OptunaSearch
+from textmill.launch.cells import Axis, Cell, GridWords, Named
+from textmill.launch.grid import FIRST, Grid, OptunaSearch
 from textmill.runs.study import JOURNAL
 
 AXES = GridWords.read(

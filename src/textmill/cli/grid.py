@@ -106,11 +106,10 @@ def add_grid(parser: argparse.ArgumentParser) -> None:
 
 def run_grid(args: argparse.Namespace) -> int:
     log_to_stderr()
-    from textmill.launch.grid_command import run_grid
+    from textmill.launch.grid import COMMAND, run_grid
 
     elsewhere, words = asked_launcher(args)
     if args.search:
-        from textmill.launch.search import COMMAND
         from textmill.runs.study import import_optuna
 
         if args.seeds is not None:

@@ -163,9 +163,9 @@ def _launched(args: argparse.Namespace, elsewhere: Slurm | Ray | None) -> int:
         from textmill.runs.resume import choose_folder
 
         run = str(choose_folder(planned, run_dir=args.run_dir, again=False).path)
-        job = SlurmJobs(elsewhere, ranks=ranks).handed_over(words, run)
+        job = SlurmJobs(elsewhere, ranks=ranks).start(words, None, run)
         print(f"job: {job.id}")
-        print(printable(f"log: {job.output}"))
+        print(printable(f"log: {job.log}"))
         return 0
     train_on_ray(_asked(args), elsewhere, ranks=ranks, include=args.include)
     return _trained(args)  # it is finished: what came of it is printed

@@ -1,22 +1,23 @@
-"""The cells of a grid: usual runs, all planned before the first of them starts."""
+"""The words of a grid, and its cells: usual runs, all planned before the first of them starts."""
 
 import hashlib
+import itertools
 import json
+import math
 import re
 import shlex
 import subprocess
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from textmill.checkpoint.layout import has_checkpoints
 from textmill.config.planning.key import run_key
 from textmill.config.planning.plan import Plan
 from textmill.config.planning.wiring import reached
 from textmill.errors import PlanError, TextmillError, UserError
-from textmill.launch import local
-from textmill.launch.launcher import option_words
+from textmill.launch.launcher import Job, option_words, program
 from textmill.preflight.load_data import DATA
 from textmill.recipes.planning import Planned, plan_recipe
 from textmill.runs.resume import (
@@ -28,6 +29,134 @@ from textmill.runs.resume import (
     run_of_data,
 )
 from textmill.runtime.lock import owner_of
+
+SEEDS = "trainer.seed"
+SPACE = re.compile(r"(log|uniform|int|choice)\((.*)\)")
+_BRACKETS = {"(": ")", "[": "]", "{": "}"}
+
+
+def split_values(text: str) -> list[str]:
+    """The values between commas; one in brackets or quotes is not divided.
+
+    A quote is one where a value, or an item in brackets, begins with it.
+    """
+    values, open_, quote, fresh = [""], list[str](), "", True
+    for sign in text:
+        if sign == "," and not (open_ or quote):
+            values.append("")
+            fresh = True
+            continue
+        values[-1] += sign
+        if quote:
+            quote = "" if sign == quote else quote
+        elif fresh and sign in "'\"":
+            quote = sign
+        elif sign in _BRACKETS:
+            open_.append(_BRACKETS[sign])
+        elif open_ and sign == open_[-1]:
+            open_.pop()
+        fresh = sign in "[{(,: "
+    return values
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A setting that varies."""
+
+    name: str
+    values: tuple[str, ...]
+    """Its values as typed; of a range its ends."""
+    range: Literal["log", "uniform", "int"] | None = None
+    """How a search draws between the ends; None where the values are all there are."""
+
+    @property
+    def short(self) -> str:
+        """Its last name, or the last two of a setting of a part: what heads a column."""
+        return ".".join(self.name.split(".")[-2:])
+
+    def words(self) -> list[str]:
+        """Each value as a word of a command line."""
+        return [f"{self.name}={value}" for value in self.values]
+
+    @classmethod
+    def of_space(cls, name: str, kind: str, text: str) -> "Axis":
+        """The setting of ``name=kind(text)``, as ``lr=log(1e-5,1e-2)``."""
+        values = tuple(value.strip() for value in split_values(text))
+        if kind == "choice" and all(values):
+            return cls(name, values)
+        wanted = {"int": "two whole numbers", "log": "two numbers"}.get(kind, "two numbers")
+        wanted += ", the smaller one first" + " and above 0" * (kind == "log")
+        try:
+            low, high = (int(value) if kind == "int" else float(value) for value in values)
+            good = low < high and (kind != "log" or low > 0) and math.isfinite(high - low)
+        except ValueError:
+            good = False
+        if not good or kind not in ("log", "uniform", "int"):
+            wanted = "values with commas between" if kind == "choice" else wanted
+            raise UserError(f"'{name}={kind}({text})': wanted {wanted}.")
+        return cls(name, values, "int" if kind == "int" else "log" if kind == "log" else "uniform")
+
+
+@dataclass(frozen=True)
+class GridWords:
+    """The words of ``textmill grid``: those that all cells have, and the axes of what varies."""
+
+    fixed: tuple[str, ...]
+    axes: tuple[Axis, ...]
+
+    @classmethod
+    def read(
+        cls, words: Sequence[str], seeds: int | None = None, *, search: bool = False
+    ) -> "GridWords":
+        """Reads the words; several seeds are one more axis, from 1."""
+        fixed, axes = [], []
+        for word in words:
+            name, equals, text = word.removeprefix("--").partition("=")
+            values = split_values(text) if equals else [text]
+            if (space := SPACE.fullmatch(text)) is not None:
+                if not search:
+                    raise UserError(
+                        f"'{word}' is a space to search in. Add --search optuna --trials N."
+                    )
+                axes.append(Axis.of_space(name, space[1], space[2]))
+            elif len(values) > 1:
+                axes.append(Axis(SEEDS if name == "seed" else name, tuple(values)))
+            else:
+                fixed.append(word)
+        if seeds is not None:
+            if seeds < 1:
+                raise UserError(f"--seeds is {seeds}; wanted how many, at least 1.")
+            axes.append(Axis(SEEDS, tuple(str(n) for n in range(1, seeds + 1))))
+        axes.sort(key=lambda axis: axis.name == SEEDS)  # the table takes the last one together
+        return cls(tuple(fixed), tuple(axes))
+
+    def in_full(self, meant: Mapping[str, str]) -> "GridWords":
+        """The same words, with the whole name of each setting; refuses one that is given twice."""
+        known = {"seed": SEEDS, **meant}
+        split = [word.removeprefix("--").partition("=") for word in self.fixed]
+        fixed = tuple(f"{known.get(name, name)}{equals}{text}" for name, equals, text in split)
+        axes = tuple(replace(axis, name=known.get(axis.name, axis.name)) for axis in self.axes)
+        names = [*(word.partition("=")[0] for word in fixed), *(axis.name for axis in axes)]
+        if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
+            also = " (--seeds sets it, too)" if twice[0] == SEEDS else ""
+            raise UserError(f"{twice[0]} is given twice{also}. Give all its values in one word.")
+        return GridWords(fixed, axes)
+
+    def cells(self) -> Iterator[tuple[str, ...]]:
+        """For each cell the words of its values, the last axis changing first."""
+        return itertools.product(*(axis.words() for axis in self.axes))
+
+    def corners(self) -> list[tuple[str, ...]]:
+        """Cells in which each value, and each end of a range, is met once: a search is tried there.
+
+        Example:
+            >>> GridWords.read(["lr=log(1e-5,1e-2)", "a=1,2,3"], search=True).corners()
+            [('lr=1e-5', 'a=1'), ('lr=1e-2', 'a=2'), ('lr=1e-5', 'a=3')]
+        """
+        columns = [axis.words() for axis in self.axes]
+        most = max(map(len, columns), default=0)
+        return [tuple(column[i % len(column)] for column in columns) for i in range(most)]
+
 
 Digests = dict[str, Mapping[str, str]]
 """Fingerprints of data that was read, by all that decides what is read."""
@@ -71,10 +200,16 @@ class Cell:
     """Of one that is not finished: why."""
     killed: bool = False
     """Whether it failed by a signal from outside, so that it can go on."""
-    log: Path | None = field(default=None, repr=False)
+    log: Path | None = None
     """What its last start printed."""
-    length: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    length: Mapping[str, Any] = field(default_factory=dict)
     """How long it is trained, as a run's folder has it."""
+    job: Job | None = None
+    """The job that trains it; None while another process does."""
+    since: float = 0.0
+    """When it was started."""
+    asked: tuple[str, str] | None = None
+    """The state it gets, and why, as it was asked to save and end."""
 
     @property
     def label(self) -> str:
@@ -194,7 +329,7 @@ def check_first(named: Named, cells: Sequence[Cell]) -> str:
     if cell is None:
         return ""
     # A process of its own: this one is to touch no accelerator, and a check may run out of memory.
-    words = [*local.program(), *named.command(cell.words, command="check")]
+    words = [*program(), *named.command(cell.words, command="check")]
     options: dict[str, Any] = {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True}
     done = subprocess.run(words, check=False, **options)  # noqa: S603  # this program, no shell
     if done.returncode:

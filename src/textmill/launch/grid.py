@@ -1,21 +1,49 @@
-"""A grid of runs: a pool that calls ``textmill train`` for each cell until none is left."""
+"""A grid of runs: a pool that calls ``textmill train`` for each cell until none is left.
 
+A search is a grid whose cells Optuna proposes: it sees what they measure, and stops those without
+hope.
+"""
+
+import hashlib
+import json
 import logging
+import math
 import re
+import shlex
 import signal
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-from textmill.errors import RunStoppedError, TextmillError
-from textmill.launch.cells import Cell, Named
-from textmill.launch.launcher import Job, Launcher
+from typing_extensions import override
+
+from textmill.errors import InUseError, RunStoppedError, TextmillError, UserError
+from textmill.launch.cells import (
+    Axis,
+    Cell,
+    GridWords,
+    Named,
+    check_first,
+    place_cell,
+    plan_cells,
+)
+from textmill.launch.grid_table import GridTable, Outcome, grid_html, selected_by
+from textmill.launch.launcher import Launcher, launcher_of
+from textmill.launch.ray import Ray
+from textmill.launch.slurm import Slurm
 from textmill.metrics.tables import format_duration, format_eta, format_value
-from textmill.run_folder.folder import RunFolder
+from textmill.recipes.planning import run_named
+from textmill.run_folder.folder import RunFolder, command_line
 from textmill.run_folder.record import numbers
-from textmill.runtime.lock import owner_of
+from textmill.runs.resume import LENGTH
+from textmill.runs.study import JOURNAL, Study, import_optuna
+from textmill.runtime.files import write_atomic
+from textmill.runtime.jsonl_log import read_lines
+from textmill.runtime.lock import Lock, owner_of
 from textmill.runtime.signals import StopSignals
 
 LOG = logging.getLogger("textmill")
@@ -25,6 +53,12 @@ MOST_REASON = 2_000
 """Characters of a failure that are told; all of it is in the cell's log."""
 STOPPED = {-signal.SIGTERM, 128 + signal.SIGTERM, -signal.SIGINT, 128 + signal.SIGINT}
 """Exit codes of a run that was asked to save and end."""
+
+FIRST = 5
+"""Cells of a search that are trained to their end before any is stopped."""
+FIRST_EVALUATION = 2
+"""The evaluation from which on a cell may be stopped: many settings are slow at first."""
+COMMAND = "textmill grid --search optuna"
 
 Show = Callable[[str], None]
 
@@ -54,23 +88,6 @@ class Cells:
         return [cell for cell in self.cells if cell.state in states]
 
 
-@dataclass
-class CellRun:
-    """A cell at work: by a job of this grid, or by another process (no job)."""
-
-    cell: Cell
-    job: Job | None
-    since: float
-    asked: tuple[str, str] | None = None
-    """The state it gets, and why, as it was asked to save and end."""
-
-    def stop(self, state: str, reason: str) -> None:
-        """Asks it to save and end; the same command goes on with it."""
-        if self.asked is None and self.job is not None:
-            self.asked = state, reason
-            self.job.stop()
-
-
 class Grid:
     """Trains cells, each by a command of its own, as many at a time as the launcher has places.
 
@@ -91,7 +108,7 @@ class Grid:
     ) -> None:
         self.named, self.source, self.launcher = named, source, launcher
         self.logs, self.fail_fast, self.show = folder / "logs", fail_fast, show
-        self.at_work: list[CellRun] = []
+        self.at_work: list[Cell] = []
         self.seconds: list[float] = []
         self.stopping = ""
         """Why no more cells are started; empty while they are."""
@@ -118,9 +135,9 @@ class Grid:
                     self.show(self.progress())
                     time.sleep(PAUSE)
             except BaseException:  # no process of ours outlives a driver that ends by itself
-                for run in self.at_work:
-                    if run.job is not None:
-                        run.job.kill()
+                for cell in self.at_work:
+                    if cell.job is not None:
+                        cell.job.kill()
                 raise
             if stop.received is not None and self.stopping:
                 raise RunStoppedError(
@@ -141,37 +158,40 @@ class Grid:
     def start(self, cell: Cell) -> None:
         """Starts a cell, or waits for the process that has its folder already."""
         cell.state, cell.log = "at work", self.logs / f"{cell.folder.name}.txt"
-        run = CellRun(cell, None, time.monotonic())
+        cell.job, cell.asked, cell.since = None, None, time.monotonic()
         if (owner := owner_of(cell.folder)) is not None:
             LOG.info("%s: %s trains it already; it is waited for.", cell.label, owner)
         elif not is_done(cell):
             folder = str(cell.folder)
             words = [*self.named.command(cell.words), "--run-dir", folder]
-            run.job = self.launcher.start(words, cell.log, folder)
-        self.at_work.append(run)
+            cell.job = self.launcher.start(words, cell.log, folder)
+        self.at_work.append(cell)
 
     def look(self) -> None:
         """Takes note of the cells that have ended, and stops those that are hopeless."""
-        for run in list(self.at_work):
-            code = run.job.poll() if run.job else None
-            if code is not None or (run.job is None and owner_of(run.cell.folder) is None):
-                self.at_work.remove(run)
-                self.ended(run, code)
-            elif run.job and not run.asked and (why_not := self.source.hopeless(run.cell)):
-                run.stop("pruned", why_not)
+        for cell in list(self.at_work):
+            code = cell.job.poll() if cell.job else None
+            if code is not None or (cell.job is None and owner_of(cell.folder) is None):
+                self.at_work.remove(cell)
+                self.ended(cell, code)
+            elif cell.job and not cell.asked and (why_not := self.source.hopeless(cell)):
+                cell.asked = "pruned", why_not
+                cell.job.stop()
 
     def stop(self, reason: str) -> None:
         """Lets the cells at work save and end; those that another process trains go on."""
         self.stopping = self.stopping or reason
-        for run in list(self.at_work):
-            if run.job is None:
-                self.at_work.remove(run)
-                run.cell.state = "open"
-            run.stop("stopped", self.stopping)
+        for cell in list(self.at_work):
+            if cell.job is None:
+                self.at_work.remove(cell)
+                cell.state = "open"
+            elif cell.asked is None:
+                cell.asked = "stopped", self.stopping
+                cell.job.stop()
 
-    def ended(self, run: CellRun, code: int | None) -> None:
+    def ended(self, cell: Cell, code: int | None) -> None:
         """What came of a cell whose process has ended; another one may have it by now."""
-        cell, took = run.cell, format_duration(time.monotonic() - run.since)
+        took = time.monotonic() - cell.since
         if is_done(cell):
             cell.state, cell.reason = "finished", ""
         elif code is None or owner_of(cell.folder) is not None:
@@ -179,8 +199,8 @@ class Grid:
             if not self.stopping:
                 self.start(cell)
             return
-        elif run.asked and code in STOPPED:
-            cell.state, cell.reason = run.asked
+        elif cell.asked and code in STOPPED:
+            cell.state, cell.reason = cell.asked
         else:
             cell.state, cell.reason = "failed", why(cell.log, code)
             cell.killed = code < 0 or code > 128
@@ -193,11 +213,11 @@ class Grid:
             LOG.error("  its command: %s", cell.typed(self.named))
             LOG.error("  its log: %s", cell.log)
             return
-        self.seconds.append(time.monotonic() - run.since)
+        self.seconds.append(took)
         told = f" pruned: {cell.reason}"
         if cell.state == "finished":
             told = f": {result_line(cell.folder)}"
-        LOG.info("%s%s (%s)", place, told, took)
+        LOG.info("%s%s (%s)", place, told, format_duration(took))
 
     @property
     def count(self) -> int:
@@ -214,7 +234,7 @@ class Grid:
         parts += [f"{len(self.at_work)} at work"]
         if self.seconds:
             now, mean = time.monotonic(), sum(self.seconds) / len(self.seconds)
-            begun = sum(min(now - run.since, mean) for run in self.at_work)
+            begun = sum(min(now - cell.since, mean) for cell in self.at_work)
             left = mean * (self.source.total - self.count) - begun
             parts.append(format_eta(left / self.launcher.jobs))
         return " · ".join(parts)
@@ -252,3 +272,252 @@ def why(log: Path | None, code: int) -> str:
         return f"killed by {signal.Signals(number).name}{hint}"
     last = said.strip().rpartition("\n")[2]
     return f"exit code {code}{': ' * bool(last)}{last}"[:MOST_REASON]
+
+
+class OptunaSearch(Cells):
+    """Cells of which each is a trial of an Optuna study: TPE proposes, the median prunes.
+
+    A trial whose cell was interrupted stays open in the journal, and the next start of the search
+    goes on with it. A search of one cell at a time proposes the same each time. Values are turned
+    so that lower is better.
+    """
+
+    def __init__(
+        self,
+        axes: Sequence[Axis],
+        folder: Path,
+        place: Callable[[tuple[str, ...]], Cell],
+        trials: int,
+    ) -> None:
+        super().__init__([])
+        optuna = import_optuna(COMMAND)
+        self.axes, self.place, self.total = axes, place, trials
+        self._trials: dict[Path, dict[int, Any]] = {}  # of a cell: two proposals may be the same
+        self._sizes: dict[Path, int] = {}
+        self._study = Study(
+            folder,
+            "grid",
+            trials,
+            {axis.name: _space(optuna.distributions, axis) for axis in axes},
+            lambda number: optuna.samplers.TPESampler(seed=number),
+            what=COMMAND,
+            pruner=optuna.pruners.MedianPruner(
+                n_startup_trials=FIRST, n_warmup_steps=FIRST_EVALUATION
+            ),
+        )
+        for trial in self._study.trials:
+            if trial.params.keys() != {axis.name for axis in axes}:
+                continue  # it was killed while it was proposed
+            cell = self._cell(self._study.live(trial.number))
+            if trial.state.is_finished() and cell.state != "finished":
+                cell.state = "pruned" if trial.state.name == "PRUNED" else "failed"
+                cell.reason = str(trial.user_attrs.get("reason", ""))
+
+    def _cell(self, trial: Any) -> Cell:
+        """The cell of a trial; the one of before if its settings were proposed before."""
+        words = (f"{axis.name}={_typed(trial.params[axis.name], axis)}" for axis in self.axes)
+        placed = self.place(tuple(words))
+        cell = next((cell for cell in self.cells if cell.folder == placed.folder), placed)
+        if cell is placed:
+            self.cells.append(cell)
+        self._trials.setdefault(cell.folder, {})[trial.number] = trial
+        return cell
+
+    @override
+    def take(self) -> Cell | None:
+        while (trial := self._study.take()) is not None:
+            cell = self._cell(trial)
+            if cell.state == "open":
+                return cell
+            if cell.state != "at work":  # known already, or it cannot be planned
+                self.ended(cell)
+        return None
+
+    @override
+    def hopeless(self, cell: Cell) -> str:
+        """Tells the study what a cell has measured since, and asks whether it is to be stopped.
+
+        Evaluations are compared by their numbers, so that cells with other steps can be.
+        """
+        path = cell.folder / "metrics.jsonl"
+        with suppress(OSError):
+            if path.stat().st_size == self._sizes.get(cell.folder):
+                return ""
+            self._sizes[cell.folder] = path.stat().st_size
+        metric, sign, values = _measured(cell.folder)
+        for number, trial in self._trials[cell.folder].items():
+            known = self._study.trials[number].intermediate_values
+            for place, (step, value) in enumerate(values, 1):
+                if place in known or not math.isfinite(value):
+                    continue
+                trial.report(-sign * value, place)
+                if trial.should_prune():
+                    shown = format_value(metric, value)
+                    return f"{metric} {shown} at step {step:,.0f} is worse than the median so far"
+        return ""
+
+    @override
+    def ended(self, cell: Cell) -> None:
+        """Reports a cell to the study; the trial of one that was killed stays open."""
+        for number, trial in self._trials[cell.folder].items():
+            if self._study.trials[number].state.is_finished() or cell.killed:
+                continue
+            rank = Outcome.of(cell).rank
+            if cell.state == "finished" and math.isfinite(rank):
+                self._study.tell(number, rank)
+                continue
+            if cell.reason:
+                trial.set_user_attr("reason", cell.reason)
+            self._study.tell(number, state="PRUNED" if cell.state == "pruned" else "FAIL")
+
+
+def _measured(folder: Path) -> tuple[str, float, list[tuple[float, float]]]:
+    """What a run at work is selected by, its sign, and its values so far with their steps."""
+    with suppress(TextmillError, OSError):
+        metric, sign = selected_by(RunFolder(folder).info)
+        lines = [*read_lines(folder / "metrics.jsonl")]
+        found = [numbers(line, ()) for line in lines if line.get("split") == "valid"]
+        return metric, sign, [(v["step"], v[metric]) for v in found if metric in v and "step" in v]
+    return "", 1.0, []
+
+
+def _space(distributions: Any, axis: Axis) -> Any:
+    """Optuna's distribution of a setting."""
+    if axis.range is None:
+        return distributions.CategoricalDistribution(axis.values)
+    if axis.range == "int":
+        return distributions.IntDistribution(*map(int, axis.values))
+    return distributions.FloatDistribution(*map(float, axis.values), log=axis.range == "log")
+
+
+def _typed(value: Any, axis: Axis) -> str:
+    """A proposed value as it is typed: numbers to four digits."""
+    if not isinstance(value, float):
+        return str(value)
+    low, high = map(float, axis.values)
+    return f"{value:.4g}" if low <= float(f"{value:.4g}") <= high else repr(value)
+
+
+@dataclass(frozen=True)
+class GridDone:
+    """A grid whose cells have ended."""
+
+    folder: Path
+    """Where its tables, its page and the logs of its cells are."""
+    table: GridTable
+
+    @property
+    def failed(self) -> list[Cell]:
+        """The cells that are neither finished nor pruned."""
+        ended = ("finished", "pruned")
+        return [one.cell for one in self.table.outcomes if one.cell.state not in ended]
+
+    def lines(self) -> list[str]:
+        """The table, the best run, and where the page is."""
+        lines = [self.table.text(), *self.table.best_lines()]
+        if self.failed:
+            said = f"{len(self.failed)} of {len(self.table.outcomes)} cells are not finished"
+            alike = " but those that failed" if (self.folder / JOURNAL).exists() else ""
+            lines.append(f"{said}; the same command goes on with them{alike}")
+        return [*lines, f"report: {self.folder / 'report.html'}"]
+
+
+def run_grid(
+    named: Named,
+    words: Sequence[str],
+    *,
+    seeds: int | None = None,
+    trials: int | None = None,
+    jobs: int | None = None,
+    fail_fast: bool = False,
+    elsewhere: Slurm | Ray | None = None,
+    show: Show = lambda line: None,
+) -> GridDone:
+    """Trains a recipe with each combination of values, or with those that a search proposes.
+
+    Args:
+        named: The recipe.
+        words: Settings; those with commas between values vary.
+        seeds: How many seeds each combination is trained with.
+        trials: How many combinations are proposed by Optuna; None trains all there are.
+        jobs: Cells at a time.
+        fail_fast: Whether the first failure stops all.
+        elsewhere: What starts the cells; None: this machine.
+        show: Is told how far the grid is, again and again.
+
+    Raises:
+        UserError: Something is wrong with a cell; nothing was started.
+        InUseError: Another process trains this grid.
+        RunStoppedError: A signal came; the cells at work have saved.
+    """
+    searches = trials is not None
+    asked = read_words(named, words, seeds, search=searches)
+    wanted = asked.corners() if searches else list(asked.cells())
+    cells = plan_cells(named, asked.fixed, wanted, say=show)
+    launcher = launcher_of(elsewhere, jobs=jobs, device=named.device, commands=trials or len(cells))
+    planned = named.plan(cells[0].words)
+    if searches and "valid_data" not in planned.plan.order:
+        raise UserError(
+            "a search compares runs by trainer.selection.metric, which is measured on valid_data, "
+            "and this recipe has none. Give it valid_data.path=..., or train_data.holdout=0.1."
+        )
+    kind = "search" if searches else "grid"
+    folder = RunFolder.place(planned.name, f"{kind}-{identity(named, asked, searches)}").path
+    if (owner := owner_of(folder)) is not None:
+        raise InUseError(
+            f"this grid is trained by {owner} already ({folder}). Wait for it to end or stop it."
+        )
+    if not (folder / JOURNAL).exists():
+        show("checking the first cell")
+        if notes := check_first(named, cells):
+            LOG.info("note: %s", notes)
+    folder.mkdir(parents=True, exist_ok=True)
+    with Lock(folder, {"logs": True}):
+        source = Cells(cells)
+        if trials is not None:
+            place = partial(place_cell, named, asked.fixed)
+            source = OptunaSearch(asked.axes, folder, place, trials)
+        grid = Grid(named, source, launcher, folder, fail_fast=fail_fast, show=show)
+        try:
+            grid.run()
+        finally:
+            table = GridTable(asked.axes, source.cells)
+            write_atomic(folder / "table.tsv", table.tsv())
+            if table.seeded:
+                write_atomic(folder / "cells.tsv", table.cells_tsv())
+            command = shlex.join(command_line())
+            page = grid_html(table, f"{planned.name}: {kind}", command)
+            write_atomic(folder / "report.html", page)
+    return GridDone(folder, table)
+
+
+def read_words(named: Named, words: Sequence[str], seeds: int | None, *, search: bool) -> GridWords:
+    """The words with the whole names of the settings, which are said if they were typed short."""
+    if run_named(named.recipe) is not None:
+        raise UserError(
+            f"{named.recipe} is a run, which textmill train continues. A grid trains anew: name "
+            f"its recipe, or {Path(named.recipe) / 'config.yaml'}."
+        )
+    asked = GridWords.read(words, seeds, search=search)
+    if not asked.axes:
+        raise UserError(
+            "nothing varies. Give a setting several values with commas between, lr=1e-4,3e-4, or "
+            "ask for --seeds."
+        )
+    meant = named.plan([*asked.fixed, *asked.corners()[0]], draft=True).plan.meant
+    for name, whole in meant.items():
+        LOG.info("%s sets %s", name, whole)
+    return asked.in_full(meant)
+
+
+def identity(named: Named, asked: GridWords, searches: bool) -> str:
+    """What tells a grid from others: its recipe, what all cells have, and what varies.
+
+    The values are not in it, nor are how many seeds and how long: they can be raised. Those of a
+    search are: what was seen in one space, or of short runs, says nothing of another.
+    """
+    axes = [(a.name, a.values, a.range) if searches else a.name for a in asked.axes]
+    lengths = () if searches else tuple(f"trainer.{name}=" for name in LENGTH)
+    fixed = sorted(word for word in asked.fixed if not word.startswith(lengths))
+    said = [named.recipe, named.configs, fixed, sorted(axes)]
+    return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:8]

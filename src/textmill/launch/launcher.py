@@ -1,13 +1,19 @@
 """What commands run on: this machine, Slurm or Ray, each by the same three words."""
 
+import os
+import shutil
+import signal
+import subprocess
+import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
 from textmill.errors import UserError
-from textmill.launch.local import Local
 from textmill.launch.ray import Ray, RayJobs
 from textmill.launch.slurm import Slurm, SlurmJobs
+from textmill.runtime.devices import usable_cores
 
 
 def option_words(
@@ -61,6 +67,83 @@ class Launcher(Protocol):
         The name says to a person which run it is of.
         """
         ...
+
+
+class LocalJob:
+    """A command that was started: one process, with a group of its own for what it starts.
+
+    A terminal's Ctrl-C does not reach it: whoever started it says when it is to stop.
+    """
+
+    def __init__(self, process: subprocess.Popen[bytes], accelerator: str | None = None) -> None:
+        self.process, self.accelerator = process, accelerator
+
+    def poll(self) -> int | None:
+        return self.process.poll()
+
+    def stop(self) -> None:
+        if self.poll() is None:
+            self.process.terminate()
+
+    def kill(self) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+
+class Local:
+    """Starts commands on this machine, at most ``jobs`` at a time.
+
+    By default as many as it has accelerators, each its own; on a machine without, or where
+    ``device`` names one, as many as it has cores, or one. There are no more than ``commands``. Each
+    has its share of the cores as threads, unless ``OMP_NUM_THREADS`` is set.
+
+    Example:
+        >>> Local(2, device="cpu").jobs
+        2
+    """
+
+    def __init__(
+        self, jobs: int | None = None, *, device: str = "auto", commands: int | None = None
+    ) -> None:
+        self.accelerators: list[str] = []
+        if device in ("auto", "cuda"):
+            import torch
+
+            visible, count = os.environ.get("CUDA_VISIBLE_DEVICES"), torch.cuda.device_count()
+            self.accelerators = visible.split(",")[:count] if visible else [*map(str, range(count))]
+        cores = usable_cores()
+        places = jobs or len(self.accelerators) or (cores if device in ("auto", "cpu") else 1)
+        self.jobs = places if commands is None else max(1, min(places, commands))
+        self.threads = max(1, cores // self.jobs)
+        self._started: list[LocalJob] = []
+
+    def start(self, words: Sequence[str], log: Path, name: str = "") -> LocalJob:
+        """As of :class:`Launcher`."""
+        self._started = [job for job in self._started if job.poll() is None]
+        busy = [job.accelerator for job in self._started]
+        accelerator = min(self.accelerators, key=busy.count, default=None)
+        environment = {"OMP_NUM_THREADS": str(self.threads), **os.environ}
+        if accelerator is not None:
+            environment["CUDA_VISIBLE_DEVICES"] = accelerator
+        log.unlink(missing_ok=True)  # a command of before that still runs goes on with the old file
+        with log.open("wb") as file:
+            process = subprocess.Popen(  # noqa: S603  # the program that runs, without a shell
+                [*program(), *words],
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                env=environment,
+                process_group=0,
+            )
+        self._started.append(LocalJob(process, accelerator))
+        return self._started[-1]
+
+
+def program() -> list[str]:
+    """The ``textmill`` that was typed, or that of this Python."""
+    typed = shutil.which(sys.argv[0]) if Path(sys.argv[0]).name == "textmill" else None
+    return [typed] if typed else [sys.executable, "-m", "textmill"]
 
 
 def launcher_of(

@@ -1,15 +1,11 @@
 """Commands on a Ray cluster: the ranks of a run by Ray Train, the cells of a grid as its tasks."""
 
-import logging
 import os
-import secrets
 import signal
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -17,16 +13,9 @@ from typing import Any
 
 from textmill.config.component import typed_construction
 from textmill.config.sources.include import including
-from textmill.errors import MissingExtraError, RunError, RunStoppedError, UserError
-from textmill.launch.local import opened_log
+from textmill.errors import MissingExtraError, RunError, UserError
 from textmill.runtime.devices import Env
-from textmill.runtime.files import write_atomic
 from textmill.runtime.logging import log_to_stderr
-from textmill.runtime.signals import StopSignals, ask_to_stop
-
-LOG = logging.getLogger("textmill")
-LOOK_SECONDS = 0.5
-"""Between two looks at what was said to the ranks, and at whether they have ended."""
 
 
 @typed_construction
@@ -48,8 +37,7 @@ class Ray:
     restarts: int = 0
     """How often all ranks are started again when one is lost; the run goes on."""
     folder: Path = Path("jobs")
-    """Where Ray Train keeps its notes of ranks, and where they are told to stop; all machines must
-    see it."""
+    """Where Ray Train keeps its notes of ranks; all machines must see it."""
 
     def __post_init__(self) -> None:
         for name, least in {"cpus": 1, "gpus": 0, "restarts": 0}.items():
@@ -89,6 +77,8 @@ def _connected(ray: Ray, count: int) -> Any:
 def train_on_ray(given: Mapping[str, Any], ray: Ray, *, ranks: int, include: Sequence[str]) -> None:
     """Trains a recipe by so many ranks, and waits for them; all machines must see its files.
 
+    A signal ends the ranks; the same command goes on from the last checkpoint.
+
     Args:
         given: What :func:`textmill.runs.train.train` is called with.
         ray: What is asked of Ray.
@@ -99,19 +89,12 @@ def train_on_ray(given: Mapping[str, Any], ray: Ray, *, ranks: int, include: Seq
         MissingExtraError: Ray is not installed.
         UserError: There is no such cluster, or it has less than is asked.
         RunError: A rank failed.
-        RunStoppedError: A signal came; the ranks have saved.
     """
     engine = _connected(ray, ranks)
-    stop_file = ray.folder.absolute() / f"stop-{secrets.token_hex(8)}.txt"
     train, by_torch = import_module("ray.train"), import_module("ray.train.torch")
     trainer = by_torch.TorchTrainer(
         _rank,
-        train_loop_config={
-            "given": given,
-            "include": [*include],
-            "folder": os.getcwd(),
-            "stop_file": str(stop_file),
-        },
+        train_loop_config={"given": given, "include": [*include], "folder": os.getcwd()},
         scaling_config=train.ScalingConfig(
             num_workers=ranks, use_gpu=ray.gpus > 0, resources_per_worker=ray.resources
         ),
@@ -121,46 +104,12 @@ def train_on_ray(given: Mapping[str, Any], ray: Ray, *, ranks: int, include: Seq
         ),
     )
     try:
-        _fit(trainer.fit, stop_file)
+        trainer.fit()
     except train.TrainingFailedError as error:
         last = str(error).strip().splitlines()[-1]
         raise RunError(f"The ranks failed, as is said above: {last}") from None
     finally:
-        stop_file.unlink(missing_ok=True)
         engine.shutdown()
-
-
-def _fit(fit: Callable[[], object], stop_file: Path) -> None:
-    """Waits for the ranks. A signal is handed to them by ``stop_file``, so that they save.
-
-    Ray Train has handlers of its own, in the main thread only, which end the ranks as they are.
-
-    Raises:
-        RunStoppedError: A signal came, and a rank has said in the file where it stopped.
-    """
-    failed = list[BaseException]()
-
-    def wait() -> None:
-        try:
-            fit()
-        except BaseException as error:  # raised again in the main thread
-            failed.append(error)
-
-    with StopSignals() as stop:
-        waiting = threading.Thread(target=wait, daemon=True)
-        waiting.start()
-        while waiting.is_alive():
-            waiting.join(LOOK_SECONDS)
-            if stop.received is not None and not stop_file.exists():
-                stop_file.parent.mkdir(parents=True, exist_ok=True)
-                write_atomic(stop_file, str(stop.received).encode())
-                LOG.info("The ranks are asked to save and end. Ctrl-C again ends them at once.")
-        if failed:
-            raise failed[0]
-        # No file: the ranks had ended before the signal could be handed to them.
-        said = stop_file.read_text(encoding="utf-8") if stop_file.exists() else ""
-        if stop.received is not None and said and not said.isdecimal():
-            raise RunStoppedError(stop.received, said)
 
 
 def _rank(asked: Mapping[str, Any]) -> None:
@@ -168,31 +117,9 @@ def _rank(asked: Mapping[str, Any]) -> None:
     from textmill.runs.train import train
 
     os.chdir(asked["folder"])
-    rank, stop_file = Env.detect("cpu").rank, Path(asked["stop_file"])
-    log_to_stderr(rank)
-    with including(asked["include"]), _listening(stop_file):
-        try:
-            train(**asked["given"])
-        except RunStoppedError as error:  # no failure, after which Ray would start the ranks again
-            if rank == 0:
-                write_atomic(stop_file, str(error).encode())
-
-
-@contextmanager
-def _listening(stop_file: Path) -> Iterator[None]:
-    """Asks the run of the block to stop once the file holds the number of a signal."""
-    ended = threading.Event()
-
-    def listen() -> None:
-        while not ended.wait(LOOK_SECONDS):
-            with suppress(OSError, ValueError):
-                ask_to_stop(int(stop_file.read_text(encoding="utf-8")))
-
-    threading.Thread(target=listen, daemon=True).start()
-    try:
-        yield
-    finally:
-        ended.set()
+    log_to_stderr(Env.detect("cpu").rank)
+    with including(asked["include"]):
+        train(**asked["given"])
 
 
 class RayJob:
@@ -217,9 +144,7 @@ class RayJob:
         self._stopped = True
         self._engine.cancel(self._task)
 
-    def kill(self) -> None:
-        """The same: what Ray would kill is its own worker, and not the command."""
-        self.stop()
+    kill = stop  # what Ray would kill is its own worker, and not the command
 
 
 class RayJobs:
@@ -251,16 +176,15 @@ class RayJobs:
 
 def _command(words: list[str], folder: str, log: str, threads: int) -> int:
     """What a task of Ray runs: a process of its own, which is asked to save when it is stopped."""
-    environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
     # Ray interrupts by it, and a driver in the background of a script hands on that it is ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     process = None
     try:
-        with opened_log(Path(log)) as file:
+        with Path(log).open("wb") as file:
             process = subprocess.Popen(  # noqa: S603  # the program that runs, without a shell
                 [sys.executable, "-m", "textmill", *words],
                 cwd=folder,
-                env=environment,
+                env={**os.environ, "OMP_NUM_THREADS": str(threads)},
                 stdin=subprocess.DEVNULL,
                 stdout=file,
                 stderr=subprocess.STDOUT,

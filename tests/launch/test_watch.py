@@ -17,7 +17,7 @@ from tests.runs.made_runs import made_run
 from tests.warm_textmill import warm_programs
 from textmill.checkpoint.store import Checkpoints
 from textmill.cli.main import main
-from textmill.errors import RunStoppedError
+from textmill.errors import RunStoppedError, StorageError
 from textmill.launch import watch as watch_module
 from textmill.launch.watch import Watch
 from textmill.run_folder.folder import RunFolder

@@ -22,7 +22,7 @@ from textmill.tasks.tagging import WordTagging
 from textmill.text.features.labels import Labels
 from textmill.text.tokenizers.word_tokenizer import WordTokenizer
 from textmill.training import AdamW, Constant, Every, Selection, Trainer
-from textmill.training.sources import TaskSource
+from textmill.training.sources import JointTask, TaskSource
 
 WORDS = ("cat", "dog", "runs", "eats")
 TEXTS = [f"{a} {b}" for a in WORDS for b in WORDS]
@@ -69,11 +69,11 @@ def make(folder, *callbacks, given=None, **settings):
         "max_steps": 30, "accumulate": 2, "evaluate_every": Every(10), "save_every": Every(3),
         "report_every": Every(5), "selection": Selection.Config(metric="tags/token_accuracy"),
     }  # fmt: skip
-    module = torch.nn.ModuleDict({source.name: source.task.module for source in given})
-    return Trainer.of_sources(
-        Trainer.Config(**{**defaults, **settings}),
-        given,
-        optimizer=AdamW.Config(lr=2e-2).build(module=module),
+    task = JointTask(given)
+    return Trainer.Config(**{**defaults, **settings}).build(
+        task=task,
+        train_data=(),
+        optimizer=AdamW.Config(lr=2e-2).build(module=task.module),
         lr_scheduler=Constant.Config().build(),
         env=Env(),
         xp=xp,

@@ -90,10 +90,6 @@ class Manifest(SealedFiles):
 
         A plain file beside ours that nothing reads (a person's note) is no damage; one in
         ``text/``, or a link, is.
-
-        Args:
-            folder: The checkpoint.
-            names: The listed files that are looked at; None: all.
         """
         foreign = [
             f"{name}: not listed in {MANIFEST}"

@@ -41,10 +41,6 @@ class Stateful(Protocol):
 def load_part(path: Path, name: str) -> Any:
     """The saved state of one part; only its own files are read, and they are verified.
 
-    Args:
-        path: A checkpoint folder.
-        name: The part, ``model`` for instance.
-
     Raises:
         CheckpointError: the part is not there, or its bytes are not those that were saved.
     """
@@ -198,7 +194,6 @@ def _optimizer_problems(wanted: Mapping[str, Any], found: Any) -> list[str]:
 
 
 def _kind(value: Any) -> object:
-    """What a setting of an optimizer may not change in: a switch, or what kind of value it is."""
     if isinstance(value, list | tuple):
         return tuple(map(_kind, value))
     if value is None or isinstance(value, bool):

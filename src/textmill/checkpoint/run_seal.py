@@ -27,14 +27,7 @@ _RUN = re.compile(rb"# sealed: run ([0-9a-f]{16}), sha256 ([0-9a-f]{64})\n\Z")
 def sealed_config(
     text: str, *, run: str, code: Mapping[str, str], parts: Mapping[str, str] | None = None
 ) -> bytes:
-    """The content of ``config.yaml`` with its seal.
-
-    Args:
-        text: The settings, as YAML.
-        run: The name of the run, 16 hexadecimal digits.
-        code: The sha256 of each file of the recipe's own, by its path in the run folder.
-        parts: The sha256 of each module of a person's own that is elsewhere, by its name.
-    """
+    """The content of ``config.yaml`` with its seal."""
     lines = [f"# sealed: code {digest} {name}\n" for name, digest in code.items()]
     lines += [f"# sealed: part {digest} {name}\n" for name, digest in (parts or {}).items()]
     body = f"{text}{''.join(lines)}".encode()

@@ -28,9 +28,6 @@ PART = "selection"
 def selected_step(path: Path) -> int | None:
     """The step that was the best when a checkpoint was saved; None where it does not say.
 
-    Args:
-        path: A checkpoint folder; only its manifest and ``state.json`` are read, and verified.
-
     Raises:
         CheckpointError: One of the two is damaged, or larger than a state is.
     """
@@ -59,12 +56,7 @@ class FoundCheckpoint:
 
 
 class SavedCheckpoints:
-    """Finds checkpoints, and changes nothing.
-
-    Args:
-        folder: Where the checkpoints are, ``checkpoints`` in the run folder. Those of another run
-            than ``config.yaml`` beside it is of are not used.
-    """
+    """Finds checkpoints, and changes nothing."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -94,9 +86,6 @@ class SavedCheckpoints:
 
     def newest_good(self) -> FoundCheckpoint | None:
         """Finds the newest checkpoint of which every byte is as saved.
-
-        Returns:
-            It, with the reason why newer ones were skipped; None when there are none at all.
 
         Raises:
             CheckpointError: there are some, and none is good; says what is wrong with each.
@@ -306,10 +295,6 @@ class SavedCheckpoints:
 
 def refuse_changed(run: Path, *, code: bool) -> None:
     """Rejects a run folder whose settings, or code to be executed, are not those of its weights.
-
-    Args:
-        run: The run folder.
-        code: Whether its code will be executed.
 
     Raises:
         CheckpointError: ``config.yaml`` or a file of the code was changed or is gone, or no

@@ -81,13 +81,6 @@ def write_shards(
 ) -> dict[str, FileEntry]:
     """Writes one rank's rows of parts; what every rank holds is written by rank 0.
 
-    Args:
-        folder: The checkpoint that is being written.
-        parts: The tensors of each part, as the rank holds them.
-        rows: Which rows these are, by part.
-        rank: Whose they are.
-        world_size: How many ranks write.
-
     Raises:
         CheckpointError: A tensor has other rows than are said.
     """
@@ -149,12 +142,6 @@ def read_shards(
     folder: Path, manifest: Manifest, files: Sequence[str], rows: RowsOf | None = None
 ) -> dict[str, Tensor]:
     """The tensors of a part, or of each the rows that a rank holds; nothing else is read of them.
-
-    Args:
-        folder: A checkpoint.
-        manifest: Its list of files.
-        files: Those of the part: its shards, or the one that has all.
-        rows: What is read of each; None: all.
 
     Raises:
         CheckpointError: As :func:`pieces_of`; or a tensor is of another shape than is wanted.

@@ -126,13 +126,11 @@ class Checkpoints(SavedCheckpoints):
         return final
 
     def _write_share(self, parts: Mapping[str, Stateful]) -> None:
-        """Writes a rank's rows into the folder that rank 0 makes."""
         tensors, _ = split_parts(0, parts)
         self._sizes_of(tensors)
         self._write_shares(tensors, None)
 
     def _sizes_of(self, shared: Mapping[str, Mapping[str, Tensor]]) -> dict[str, int]:
-        """Bytes of all ranks' shares of each part."""
         if not self.rows:
             return {}
         every = self.ranks.gather({name: tensors_size(of) for name, of in shared.items()})

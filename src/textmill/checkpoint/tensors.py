@@ -50,13 +50,6 @@ def write_tensors(
 ) -> None:
     """Writes tensors of any device, strides and shape, one at a time.
 
-    Args:
-        file: An empty file.
-        tensors: Dense tensors by name; those of the widest types come first in the file, so that
-            each is aligned for readers that map it into memory.
-        first: Of each tensor that is rows of another, the first of them, as torch's sharded
-            checkpoints have it; None where all are whole.
-
     Raises:
         CheckpointError: a tensor has a type that safetensors does not know.
         StorageError: the disk is full or failed.

@@ -81,18 +81,7 @@ def write_checkpoint(  # what stands in a checkpoint
     run: str | None = None,
     write_beside: Callable[[Path], Mapping[str, FileEntry]] | None = None,
 ) -> None:
-    """Writes a whole checkpoint folder, which appears under its name when it is on the disk.
-
-    Args:
-        final: The folder; one of the same name is replaced.
-        step: Optimizer steps taken.
-        serial: Which save of the run it is, from 1.
-        tensors: Those of each part, as :func:`split_parts` gives them.
-        document: The content of ``state.json``, from there too.
-        write_text: Writes the text processor into the empty folder it is given.
-        run: The name of the run, if it has one.
-        write_beside: Has other ranks write their files into the folder, too; says which.
-    """
+    """Writes a whole checkpoint folder, which appears under its name when it is on the disk."""
     with new_folder(final, replace=True) as folder:
         files = write_parts(folder, tensors, document)
         if write_beside is not None:
@@ -107,12 +96,6 @@ def write_checkpoint(  # what stands in a checkpoint
 
 def check_room(folder: Path, needed: int, *, before: Manifest | None) -> None:
     """Refuses a save for which there is no room, before anything is written.
-
-    Args:
-        folder: Where checkpoints are.
-        needed: Bytes of all parts.
-        before: The newest checkpoint. Others write the text processor: it is taken to be as large
-            now.
 
     Raises:
         StorageError: There is less room; says how much.

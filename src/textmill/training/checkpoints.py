@@ -128,10 +128,6 @@ class RunCheckpoints(Checkpoints):
 
         It has the format of a checkpoint, one safetensors file a part, each with its hash; what an
         earlier end of the run left is replaced.
-
-        Args:
-            names: The parts, as ``encoder``; none writes nothing.
-            step: Of which step the weights are.
         """
         if names and self.writes:
             parts = {name: self.task.module.get_submodule(name) for name in names}

@@ -32,12 +32,7 @@ BY_RECIPE = ("the recipe's fully_shard", "a module without fully_shard")
 def check_elementwise(
     optimizer: torch.optim.Optimizer, divided: tuple[str, str] = BY_SETTING
 ) -> None:
-    """Refuses an optimizer that looks at a whole parameter, of which a rank has a share.
-
-    Args:
-        optimizer: Made over the parameters.
-        divided: ``BY_SETTING`` or ``BY_RECIPE``.
-    """
+    """Refuses an optimizer that looks at a whole parameter, of which a rank has a share."""
     if isinstance(optimizer, ELEMENTWISE) or getattr(optimizer, "elementwise", False):
         return
     by, instead = divided
@@ -62,15 +57,6 @@ class Shards(nn.Module):
 
     They are the memory of the sharded parameters: what moves them moves the module. Parameters that
     are tied there are tied here.
-
-    Args:
-        module: One to which ``fully_shard`` has been applied.
-        ranks: Those that the shares are of.
-        divided: What has applied it, as :func:`check_elementwise` takes it.
-
-    Raises:
-        UserError: A parameter is not divided by rows among all ranks; or the module has a state
-            beside parameters and buffers.
     """
 
     def __init__(
@@ -149,14 +135,6 @@ class FullySharded:
 
     Each block of it (:func:`~textmill.training.blocks.blocks_of`) is whole while it computes; what
     is in none is whole for a step. The optimizer has this rank's shares, which are plain tensors.
-
-    Args:
-        module: Sharded here, unless the recipe has done so.
-        ranks: The ranks, of which there are several.
-        optimizer: Made over the module's parameters; it has the shares from now on.
-
-    Raises:
-        UserError: The module or the optimizer cannot be sharded.
     """
 
     together = True
@@ -192,7 +170,6 @@ class FullySharded:
         }
 
     def _rows_of_state(self, name: str) -> TensorRows | None:
-        """Of a tensor of the optimizer's state, as ``state.3.exp_avg``."""
         what, _, rest = name.partition(".")
         number = rest.partition(".")[0]
         known = what == "state" and number.isdecimal() and int(number) < len(self._numbered)
@@ -318,7 +295,6 @@ def _is_torchs(hook: Callable[..., Any]) -> bool:
 
 
 def _known(names: Mapping[nn.Parameter, str], parameter: nn.Parameter) -> str:
-    """The name of an optimizer's parameter in the module."""
     if parameter not in names:
         raise UserError(
             "The optimizer has a parameter that is not one of the module's, and the module's are "

@@ -67,10 +67,6 @@ class GradientSums(Replicated):
     them about in that order, so the first groups travel while it goes on. Which are sent, and in
     which order, never depends on the rows: a rank sends zeros for what its rows have not used, and
     where it has no row at all. So sums are the same bits on all ranks and in each start of a run.
-
-    Args:
-        ranks: The ranks; where there is one, nothing is done.
-        parameters: Those that are trained, as the module has them from the first layer to the last.
     """
 
     def __init__(self, ranks: Ranks, parameters: Sequence[nn.Parameter]) -> None:
@@ -173,16 +169,6 @@ class WrappedModule(Replicated):
     """A wrapped module, which sums the gradients itself: its averages are made sums again.
 
     The task has the module inside, by whose names it is saved, and the wrapper in training steps.
-
-    Args:
-        task: Its ``module`` is the wrapper.
-        ranks: The ranks, all of which the wrapper averages over.
-        optimizer: Made over the parameters of the module.
-        data_parallelism: What the trainer's settings ask for.
-
-    Raises:
-        UserError: The wrapper averages over others, or not all that the optimizer has, or each rank
-            is to have a share of the weights.
     """
 
     together = True

@@ -306,7 +306,6 @@ def moved_modules(wanted: Mapping[str, Any], found: Mapping[str, Tensor]) -> dic
 
 
 def _submodules(keys: Iterable[str]) -> list[str]:
-    """Names of modules and of modules in these, the outer ones first."""
     parts = [key.split(".")[:-1] for key in keys]
     names = dict.fromkeys(".".join(words[:depth]) for depth in (1, 2) for words in parts)
     return [name for name in names if name]
@@ -385,12 +384,6 @@ def other_ingredients(
     """The ingredients of which something else is saved there, with the tensors built with them.
 
     A tokenizer is none of them: its vocabulary has to be the same.
-
-    Args:
-        module: The module here.
-        text: Its text processor.
-        other_text: Gives that of the weights; only asked where an ingredient is to be compared.
-        taken: Names here of the tensors that fit.
     """
     found = []
     for name, made in sorted(text.ingredients.items()):
@@ -429,7 +422,6 @@ def _has_rows(module: nn.Module, count: int | None) -> bool:
 
 
 def _takes(component: Component, name: str) -> bool:
-    """Whether a component is built with an ingredient."""
     given = inspect.signature(type(component).__init__).parameters.values()
     return any(one.name == name or one.kind is one.VAR_KEYWORD for one in given)
 
@@ -449,7 +441,6 @@ def _saved(text: TextProcessor, name: str) -> dict[str, Any]:
 
 
 def _difference(here: Mapping[str, Any], there: Mapping[str, Any]) -> str:
-    """What differs, in words; empty where nothing does."""
     if here and not there:
         return "none there"
     other = [key for key in {**here, **there} if here.get(key) != there.get(key)]
@@ -460,11 +451,6 @@ def other_settings(source: Path, module: nn.Module, taken: Mapping[str, str]) ->
     """Settings of submodules that are others in the run that their weights come from.
 
     Number of heads, positions, activations: with others, weights of the same shapes mean nothing.
-
-    Args:
-        source: A run folder, one of its checkpoints, or its modules; it may have no settings.
-        module: The module here.
-        taken: Names of tensors there by those here.
     """
     there = _model_of(source)
     said = []
@@ -484,7 +470,6 @@ def other_settings(source: Path, module: nn.Module, taken: Mapping[str, str]) ->
 
 
 def _elsewhere(name: str, taken: Mapping[str, str]) -> str | None:
-    """What a submodule is called there, ``""`` for all of it; None where nothing of it is taken."""
     for key, there in taken.items():
         inside = key[len(name) :]
         within = name and key.startswith(f"{name}.")
@@ -507,7 +492,6 @@ def _model_of(source: Path) -> Mapping[str, Any]:
 
 
 def _flat(data: Any, before: str = "") -> Iterator[tuple[str, Any]]:
-    """Each setting by its dotted name."""
     if not isinstance(data, Mapping):
         yield before, data
         return

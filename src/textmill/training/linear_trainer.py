@@ -184,7 +184,6 @@ class LinearTrainer(Trainer):
         return say
 
     def _loss(self, scores: Tensor, batches: Sequence[ColumnBatch]) -> float:
-        """The mean loss of the rows, as the task has it."""
         task = self.task
         assert isinstance(task, ColumnsTask), "others are refused at the beginning"
         parts = scores.split([len(batch) for batch in batches])

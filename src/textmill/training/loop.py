@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Iterable, Sequence
 from contextlib import closing
-from typing import Any, Self, cast
+from typing import Any
 
 import torch
 
@@ -17,7 +17,7 @@ from textmill.training.observers import Callback, Observers
 from textmill.training.progress import Clock, Progress, StopAsked, Stops
 from textmill.training.run_setup import checked_start, kernels, selection_for, total_steps
 from textmill.training.schedules import Schedule
-from textmill.training.sources import JointTask, Sources, TaskSource
+from textmill.training.sources import Sources, sources_of
 from textmill.training.trainer_config import TrainerConfig
 from textmill.training.updates import Updates
 
@@ -30,6 +30,9 @@ class Trainer(Component):
     Whatever must survive a crash is listed in :attr:`parts`; nothing else here is state. Killed
     anywhere and started again, a run ends with bitwise the same weights, metrics and predictions as
     the undisturbed one.
+
+    Several tasks are trained together as a :class:`~textmill.training.sources.JointTask`, which
+    brings their data.
     """
 
     class Config(TrainerConfig):
@@ -52,56 +55,16 @@ class Trainer(Component):
         valid_data: Iterable[Any] | None = None,
         test_data: Iterable[Any] | None = None,
     ) -> None:
-        only = TaskSource(
-            task=task, train_data=train_data, valid_data=valid_data, test_data=test_data
-        )
-        self._set_up(config, [only], task, optimizer, lr_scheduler, reporters, callbacks, env, xp)
-
-    @classmethod
-    def of_sources(
-        cls,
-        config: Config,
-        sources: Sequence[TaskSource],
-        *,
-        optimizer: torch.optim.Optimizer,
-        lr_scheduler: Schedule,
-        env: Env,
-        xp: Experiment,
-        reporters: Sequence[Reporter] = (),
-        callbacks: Sequence[Callback] = (),
-    ) -> Self:
-        """A trainer of several tasks, whose modules may share parts; it is made in code.
-
-        The optimizer has the parameters of all. Values are named by their source, as ``tags/loss``;
-        ``trainer.selection.metric`` names one of them.
-        """
-        trainer, task = cls.__new__(cls), cast("Task", JointTask(sources))
-        trainer._set_up(
-            config, sources, task, optimizer, lr_scheduler, reporters, callbacks, env, xp
-        )
-        return trainer
-
-    def _set_up(
-        self,
-        config: Config,
-        given: Sequence[TaskSource],
-        task: Task,
-        optimizer: torch.optim.Optimizer,
-        schedule: Schedule,
-        reporters: Sequence[Reporter],
-        callbacks: Sequence[Callback],
-        env: Env,
-        xp: Experiment,
-    ) -> None:
+        given = sources_of(task, train_data, valid_data, test_data)
         self.config, self.task, self.xp = config, task, xp
-        self.schedule, self.optimizer = schedule, optimizer
+        self.schedule, self.optimizer = lr_scheduler, optimizer
         task.module.to(env.device)
         self.clock = Clock(config.until)
         self.updates = Updates(
             config,
             task=task,
             optimizer=optimizer,
-            schedule=schedule,
+            schedule=lr_scheduler,
             env=env,
             clock=self.clock,
             sources=[source.name for source in given],
@@ -117,7 +80,7 @@ class Trainer(Component):
         self.initial = checked_start(
             config,
             task=task,
-            schedule=schedule,
+            schedule=lr_scheduler,
             total=self.total,
             measured=bool(self.measured),
             folder=xp.folder,

@@ -205,12 +205,6 @@ class Stops(StopSignals):
 
 
 def stopped(stop: StopSignals, what: str, *, at: str = "") -> RunStoppedError:
-    """What ends a run that a signal asked to stop; the signal is forgotten with it.
-
-    Args:
-        stop: The signals.
-        what: What is saved, and how to go on.
-        at: Where it was.
-    """
+    """What ends a run that a signal asked to stop; the signal is forgotten with it."""
     number, stop.received = stop.received or signal.SIGTERM, None
     return RunStoppedError(number, f"Stopped by {signal.Signals(number).name}{at}; {what}")

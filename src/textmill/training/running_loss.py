@@ -111,6 +111,5 @@ _NOTHING: dict[str, Any] = {"count": ExactSum().state(), "sums": {}, "examples":
 
 
 def _alike(numbers: Sequence[Tensor | float]) -> bool:
-    """Whether numbers are tensors without dimensions, of one type on one device."""
     kinds = {(n.ndim, n.dtype, n.device) if isinstance(n, Tensor) else None for n in numbers}
     return len(kinds) == 1 and all(kind and kind[0] == 0 for kind in kinds)

@@ -84,17 +84,11 @@ class Schedule(Component):
         """The factor for a step after the warm-up."""
 
     def check(self, total: int | None, *, measured: bool) -> None:
-        """Refuses a run that lacks what the shape after the warm-up needs.
-
-        Args:
-            total: Steps of the whole run; None where its length is not known in steps.
-            measured: Whether the run has ``valid_data``, and so a history of the selected metric.
-        """
+        """Refuses a run that lacks what the shape after the warm-up needs."""
         if total is None:
             self.after_warmup(self.warmup(None) + 1, None, ())
 
     def _left(self, step: int, total: int | None) -> float:
-        """Share of the run after the warm-up that is still to come, the step at hand included."""
         length = self._length(total)
         span = max(1, length - self.warmup(total))
         return min(1.0, max(0.0, (length - step + 1) / span))

@@ -117,14 +117,7 @@ class Selection(Component):
         errors: Mapping[str, float] | None = None,
         remarks: Sequence[str] = (),
     ) -> bool:
-        """Takes in an evaluation; returns whether it is the best so far.
-
-        Args:
-            step: After which it was made.
-            values: By name.
-            errors: The standard errors of values, where they are known.
-            remarks: What a person should know of it.
-        """
+        """Takes in an evaluation; returns whether it is the best so far."""
         metric = self.config.metric
         seen = Seen(step, float(values[metric]), float((errors or {}).get(metric, 0.0)))
         self.history.append(seen)
@@ -134,7 +127,6 @@ class Selection(Component):
 
     @property
     def _best(self) -> Standing:
-        """What is best after the last evaluation."""
         *_, found = [Standing(), *self._bests()]
         return found
 
@@ -151,7 +143,6 @@ class Selection(Component):
             yield Standing(best, peak, progress)
 
     def _gain(self, seen: Seen, other: Seen) -> float:
-        """By how much a value is better than another."""
         equal = seen.value == other.value  # both may be infinite
         return 0.0 if equal else self.sign * (seen.value - other.value)
 
@@ -177,12 +168,7 @@ class Selection(Component):
         return self.best is not None and self.best[0] == step
 
     def advice(self, steps: int, *, longer: str) -> list[str]:
-        """Advice about the best step and the length of the run; often none.
-
-        Args:
-            steps: Those of the whole run.
-            longer: The settings of a longer run.
-        """
+        """Advice about the best step and the length of the run; often none."""
         best, peak, _ = self._best
         if best is None or peak is None or len(self.history) < 2:
             return []

@@ -111,7 +111,6 @@ class Groups:
         return self.epochs + min(1.0, self.taken / max(1, len(self.data)))
 
     def _take(self) -> Any:
-        """The batch ahead; the one after it is read, and on its way to the device."""
         taken = self.transfer.receive(self._ahead)
         self._advance()
         return taken
@@ -191,11 +190,7 @@ class OpenSource:
 
 
 class Sources:
-    """The sources of a run, one or several.
-
-    Raises:
-        UserError: Several have no names, or one name, or a weight that is not positive.
-    """
+    """The sources of a run, one or several."""
 
     def __init__(
         self, config: TrainerConfig, given: Sequence[TaskSource], *, ranks: Ranks, together: bool
@@ -350,14 +345,28 @@ def _check(given: Sequence[TaskSource]) -> None:
             raise UserError(f"The weight of a source must be positive, but is {source.weight}.")
 
 
+def sources_of(
+    task: Task, train_data: Iterable[Any], valid_data: Any | None, test_data: Any | None
+) -> Sequence[TaskSource]:
+    """The sources of a task: those of a :class:`JointTask`, else the one of this data."""
+    one = TaskSource(task=task, train_data=train_data, valid_data=valid_data, test_data=test_data)
+    given: Sequence[TaskSource] = getattr(task, "sources", (one,))
+    return given
+
+
 class JointTask:
     """What the loop asks of a task, of several that are trained together.
 
     Their modules are one, by the names of the sources: what they share is in it once, and is
-    trained, counted and saved once.
+    trained, counted and saved once. Values are named by their source, as ``tags/loss``;
+    ``trainer.selection.metric`` names one of them.
+
+    It is given to a :class:`~textmill.training.loop.Trainer` in place of a task and its data; the
+    optimizer has the parameters of its ``module``.
     """
 
     def __init__(self, sources: Sequence[TaskSource]) -> None:
+        self.sources = sources
         self.tasks = {source.name: source.task for source in sources}
         self.module = nn.ModuleDict({name: task.module for name, task in self.tasks.items()})
         self.text = self  # which saves those of the tasks

@@ -17,7 +17,8 @@ from textmill.data.batches import EpochBatches
 from textmill.data.rows import Rows
 from textmill.data.text_pairs import TextPairs
 from textmill.preflight.load_data import DATA
-from textmill.tasks.batches.row_batches import MixedBatches, RowBatches, RowSource, is_row
+from textmill.tasks.batches.row_batches import RowBatches, RowSource, is_row
+from textmill.tasks.task import MixedBatches
 from textmill.text.processors.text_processor import TextProcessor
 from textmill.training.loop import Trainer
 

@@ -61,7 +61,7 @@ from textmill.runs.run_lock import clean, entered, recorded
 from textmill.runtime.devices import Env
 from textmill.runtime.ranks import Ranks
 from textmill.runtime.seeds import fold, seed_everything
-from textmill.tasks.batches.row_batches import MixedBatches
+from textmill.tasks.task import MixedBatches
 from textmill.training.loop import Trainer
 from textmill.training.own_trainer import check_takes_task, check_trainer, fit_own
 from textmill.training.precision import Arithmetic, settled

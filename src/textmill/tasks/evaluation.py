@@ -10,7 +10,15 @@ from torch import nn
 
 from textmill.metrics.metric import Direction
 from textmill.runtime.ranks import Ranks
-from textmill.tasks.task import Batches, DetailedBatches, Metrics, Outputs, Task, outputs_of
+from textmill.tasks.task import (
+    Batches,
+    DetailedBatches,
+    KnownBatches,
+    Metrics,
+    Outputs,
+    Task,
+    outputs_of,
+)
 from textmill.text.cells import Rows
 
 A = TypeVar("A")
@@ -121,8 +129,8 @@ def _answered_together(
     answers = dict(sorted(task.finished(parts).items()))
     if not answers:
         return []
-    own: Any = getattr(batches, "rows", None)
-    examples = [{"row": number, **own[number]} for number in answers]
+    assert isinstance(batches, KnownBatches), "what has parts of rows has them at hand"
+    examples = [{"row": number, **batches.rows[number]} for number in answers]
     task.add_answers(metrics, list(answers.values()), examples)
     answered = zip(examples, answers.values(), strict=True)
     return [{**example, **task.answer_row(answer)} for example, answer in answered]

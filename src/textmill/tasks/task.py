@@ -18,6 +18,7 @@ from typing_extensions import override
 
 from textmill.config.component import Component
 from textmill.config.component import Config as BaseConfig
+from textmill.data.mixture import Mixture
 from textmill.errors import CheckpointError, TextmillError, UserError
 from textmill.metrics.metric import Direction, Metric, RowMetric
 from textmill.metrics.streaming import Mean
@@ -91,7 +92,11 @@ class Outputs:
 
 @runtime_checkable
 class Batches(Protocol):
-    """Batches to train on: one iteration is the rest of one epoch, and the position is state."""
+    """Batches to train on: one iteration is the rest of one epoch, and the position is state.
+
+    These five members are all that a source of batches needs. What some know beside is asked for by
+    the protocols below, and by ``len``: the batches of an epoch.
+    """
 
     @property
     def epoch(self) -> int:
@@ -116,6 +121,29 @@ class DetailedBatches(Batches, Protocol):
     @property
     def details(self) -> Mapping[str, str]:
         """Notes on values, by name: for example, how many rows do not count."""
+
+
+@runtime_checkable
+class KnownBatches(DetailedBatches, Protocol):
+    """Batches of rows that are all at hand, so that ranks can each have a part of a batch."""
+
+    rows: Sequence[Any]
+    """All of them, by their number."""
+
+    def share(self, rank: int, world_size: int, /, *, fill: bool = False) -> Batches:
+        """The same batches, with the rows of one rank; a batch of which it has none is None.
+
+        With ``fill`` that is a :class:`~textmill.data.batching.Filler`.
+        """
+
+
+@runtime_checkable
+class MixedBatches(Batches, Protocol):
+    """Batches of rows that may come from several sources of data."""
+
+    @property
+    def mixture(self) -> Mixture | None:
+        """Which rows an epoch has of each, of those that are trained on; None: each once."""
 
 
 @runtime_checkable

@@ -23,7 +23,15 @@ from textmill.runtime.ranks import Ranks
 from textmill.runtime.seeds import fold
 from textmill.tasks.batches.compared_rows import ComparedRows, ComparesRows
 from textmill.tasks.batches.transfer import Transfer
-from textmill.tasks.task import Batches, BatchRows, DetailedBatches, Loss, Task, loss_of
+from textmill.tasks.task import (
+    Batches,
+    BatchRows,
+    DetailedBatches,
+    KnownBatches,
+    Loss,
+    Task,
+    loss_of,
+)
 from textmill.training.progress import Progress
 from textmill.training.trainer_config import TrainerConfig
 
@@ -166,7 +174,7 @@ class OpenSource:
             if compared is not None and not train:
                 return whole_batches(batches, ranks)
             # A rank that takes no part in a step would let those wait that do.
-            fill = together or (compared is not None and hasattr(batches, "share"))
+            fill = together or (compared is not None and isinstance(batches, KnownBatches))
             return shared_batches(batches, ranks, fill=train and fill)
 
         train = made("train_data", source.train_data, train=True)
@@ -294,11 +302,8 @@ def shared_batches(batches: Batches, ranks: Ranks, *, fill: bool = False) -> Bat
     """
     if ranks.size == 1:
         return batches
-    place = ranks.env.rank, ranks.size
-    share = getattr(batches, "share", None)
-    if share is not None:
-        made: Batches = share(*place, fill=True) if fill else share(*place)
-        return made
+    if isinstance(batches, KnownBatches):
+        return batches.share(ranks.env.rank, ranks.size, fill=fill)
     return whole_batches(batches, ranks, fill=fill)
 
 

@@ -21,7 +21,7 @@ from textmill.data.batching import Batching
 from textmill.data.mixture import Mixture
 from textmill.errors import DataError
 from textmill.tasks.batches.user_batches import Resumable
-from textmill.tasks.task import Batches, Row, Task
+from textmill.tasks.task import Row, Task
 
 MOST_ROWS = 5_000_000
 """Most rows of data without a length: some 2 GB as dictionaries, and seconds to read."""
@@ -37,15 +37,6 @@ class RowSource(Protocol):
 
     def rows(self) -> Sequence[Row]:
         """All rows."""
-
-
-@runtime_checkable
-class MixedBatches(Batches, Protocol):
-    """Batches that may be of several sources."""
-
-    @property
-    def mixture(self) -> Mixture | None:
-        """Which rows an epoch has of each, of those that are trained on; None: each once."""
 
 
 class RowBatches:

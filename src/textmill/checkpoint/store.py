@@ -16,7 +16,7 @@ from textmill.checkpoint.layout import BEST, LAST, folder_name
 from textmill.checkpoint.manifest import Pointer
 from textmill.checkpoint.parts import Stateful, load_part, load_parts
 from textmill.checkpoint.run_seal import CONFIG
-from textmill.checkpoint.saved import FoundCheckpoint, SavedCheckpoints, selected_step
+from textmill.checkpoint.saved import FoundCheckpoint, SavedCheckpoints
 from textmill.checkpoint.shards import RowsOf, write_shards
 from textmill.checkpoint.tensors import tensors_size
 from textmill.checkpoint.writing import check_room, consolidate, split_parts, write_checkpoint
@@ -158,8 +158,7 @@ class Checkpoints(SavedCheckpoints):
         """Loads all parts from the newest good checkpoint.
 
         Why a newer one was skipped is said in one line, as a warning of the logger. One whose save
-        was cut off just before ``last.json`` was written is the last from now on. Where
-        ``best.json`` is damaged or gone, it points again to what is the best by that checkpoint.
+        was cut off just before ``last.json`` was written is the last from now on.
 
         Args:
             parts: What is loaded, by name.
@@ -184,27 +183,7 @@ class Checkpoints(SavedCheckpoints):
         pointer = self._last_or_note([])
         if pointer is None or pointer.serial < found.manifest.serial:
             self._point(LAST, found.path)
-        self._mend_best(found.path)
         return found.manifest.step
-
-    def _mend_best(self, restored: Path) -> None:
-        """Points to the best again, which rotation would delete, where the pointer is lost."""
-        try:
-            if self.pointer("best") is not None:
-                return
-            problem = f"{BEST}: missing"
-        except CheckpointError as error:
-            problem = str(error)
-        step = selected_step(restored)
-        path = None if step is None else self.folder / folder_name(step)
-        if path is None:
-            return
-        try:
-            self.manifest(path)
-        except CheckpointError:
-            return
-        self._point(BEST, path)
-        _logger.warning("%s; it points to %s again", problem, path.name)
 
     def _good_of(self, step: int) -> FoundCheckpoint | None:
         """The checkpoint of a step; none, and a warning, where it is damaged or gone."""

@@ -73,8 +73,10 @@ class RunCheckpoints(Checkpoints):
         self.kept_step = self.nonfinite.target
         if step is not None:
             self._recorded = (self.clock.now, self.clock.seen)
-        if step is not None and self._is_best(step):
-            self.mark_best(step)  # it may have been killed between saving and marking
+            best = self.selection.best if self.selection else None
+            # It may have been killed between saving and marking, or the pointer may be damaged.
+            if best is not None and (self.folder / folder_name(best[0])).is_dir():
+                self.mark_best(best[0])
         return step
 
     def record(self, parts: Mapping[str, Stateful], *, best: bool) -> Path:

@@ -254,7 +254,7 @@ def test_a_graph_that_gives_what_is_no_id_is_an_error(exported, monkeypatch):
     found = SimpleNamespace(hypotheses=[["no id"]], scores=[-1.0])
     waiting = SimpleNamespace(result=lambda: found)
     graph = SimpleNamespace(translate_batch=lambda sources, **_: [waiting] * len(sources))
-    monkeypatch.setattr(model.graph, "translator", graph)
+    monkeypatch.setattr(model.graph, "program", graph)
     with pytest.raises(ExportError, match=r"^CTranslate2 cannot answer with this graph: .*'no id'"):
         model("Go.")
 

@@ -23,6 +23,8 @@ TOKENS = 4096
 """Padded tokens answered together, as the trained model does."""
 MISFITS = (ArithmeticError, LookupError, MemoryError, TypeError, ValueError)
 """What comes of a graph that gives something else than the text processor decodes."""
+NUMBERS = (int, float, Mapping[str, int])
+"""Types of what a forward holds that are in the manifest; the others are arrays."""
 LARGEST_ARRAYS = 1 << 28
 """Bytes: transitions between 8,000 labels."""
 
@@ -124,15 +126,9 @@ def load_columns(
         arrays: The file that :func:`save_arrays` wrote.
 
     """
-    settings, numbers = answers.get("settings"), answers.get("numbers")
-    kind = FORWARDS.get(str(answers.get("forward")))
+    settings, kind = answers.get("settings"), FORWARDS.get(str(answers.get("forward")))
     over_length = answers.get("over_length")
-    if (
-        kind is None
-        or not isinstance(settings, dict)
-        or not isinstance(numbers, dict)
-        or over_length not in ("cut", "error")
-    ):
+    if kind is None or not isinstance(settings, dict) or over_length not in ("cut", "error"):
         raise ExportError(
             "another version of textmill wrote the export and described its answers otherwise"
         )
@@ -143,16 +139,24 @@ def load_columns(
         if value not in text.answer_settings[name]:
             raise ExportError(f"the setting '{name}' cannot be {value!r:.80}")
         setattr(text, name, value)
-    forward = _forward(kind, numbers, arrays)
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
+    try:
+        held = dict(answers["numbers"])
+        if any(each.type not in NUMBERS for each in dataclasses.fields(kind)):  # type: ignore[arg-type]
+            held |= load(read_all(arrays, LARGEST_ARRAYS, ExportError))
+        forward = kind(**held)
+    except (*MISFITS, SafetensorError) as error:
+        raise ExportError(f"the settings of '{kind.name}' do not fit: {error}") from None
     return ExportedColumns(text, graph, forward, refuses_long=over_length == "error")
 
 
 def answers_of(text: ColumnsText, forward: Forward, *, refuses_long: bool) -> dict[str, Any]:
     """What :func:`load_columns` reads, as JSON values."""
-    held = {name: getattr(forward, name) for name in _fields(type(forward))}
     return {
         "forward": forward.name,
-        "numbers": {k: v for k, v in held.items() if not isinstance(v, np.ndarray)},
+        "numbers": {k: v for k, v in vars(forward).items() if not isinstance(v, np.ndarray)},
         "settings": {name: getattr(text, name) for name in text.answer_settings},
         "over_length": "error" if refuses_long else "cut",
     }
@@ -161,31 +165,6 @@ def answers_of(text: ColumnsText, forward: Forward, *, refuses_long: bool) -> di
 def save_arrays(forward: Forward, path: Path) -> None:
     from safetensors.numpy import save
 
-    held = {name: getattr(forward, name) for name in _fields(type(forward))}
-    if arrays := {k: np.ascontiguousarray(v) for k, v in held.items() if isinstance(v, np.ndarray)}:
+    held = vars(forward).items()
+    if arrays := {k: np.ascontiguousarray(v) for k, v in held if isinstance(v, np.ndarray)}:
         write_file(path, save(arrays))
-
-
-def _forward(kind: type[Forward], numbers: Mapping[str, Any], arrays: Path) -> Forward:
-    from safetensors import SafetensorError
-    from safetensors.numpy import load
-
-    fields = _fields(kind)
-    wanted = {name for name, held in fields.items() if held in (int, float, Mapping[str, int])}
-    given = dict(numbers)
-    fits = set(given) == wanted and all(
-        type(value) in (int, fields[name]) or isinstance(value, dict)
-        for name, value in given.items()
-    )
-    try:
-        if set(fields) - wanted:
-            given |= load(read_all(arrays, LARGEST_ARRAYS, ExportError))
-        if fits:
-            return kind(**given)
-    except (*MISFITS, SafetensorError) as error:
-        raise ExportError(f"the settings of '{kind.name}' do not fit: {error}") from None
-    raise ExportError(f"the settings of '{kind.name}' are not this textmill's")
-
-
-def _fields(kind: type[Forward]) -> dict[str, Any]:
-    return {each.name: each.type for each in dataclasses.fields(kind)}  # type: ignore[arg-type]

@@ -101,47 +101,69 @@ def open_export(
     return exported
 
 
-class CTranslate2Texts:
-    """A generator of CTranslate2, which goes on with texts greedily.
+class CTranslate2Program:
+    """A program of CTranslate2 with the vocabulary of its graph.
 
     Args:
+        kind: ``Generator`` or ``Translator``.
         folder: Where ``model.bin`` is.
-        search: How it searches.
         vocab: Facts of the text processor's vocabulary.
-        device: As of :class:`CTranslate2Graph`.
-        begin_idx: The id that texts begin with.
-        threads: As of :class:`CTranslate2Graph`.
-
+        device: ``auto``, ``cpu`` or ``cuda``.
+        threads: Threads of a processor, each of which searches by itself; 0 is ``OMP_NUM_THREADS``,
+            or else as many as the process has cores.
     """
 
     def __init__(
-        self,
-        folder: Path,
-        search: Search,
-        *,
-        vocab: VocabInfo,
-        begin_idx: int,
-        device: str = "auto",
-        threads: int = 0,
+        self, kind: str, folder: Path, *, vocab: VocabInfo, device: str = "auto", threads: int = 0
     ) -> None:
-        self.search, self.names, self.eos_idx = search, names_of(vocab), vocab.eos_idx
-        self.begin_idx = begin_idx
+        import ctranslate2
+
+        self.names = names_of(vocab)
         self.ids = {name: i for i, name in enumerate(self.names)}
-        self.generator, self.threads = _opened("Generator", folder, device, threads, vocab=vocab)
+        name, _, index = device.partition(":")
+        if name not in ("auto", "cpu", "cuda") or (index and not index.isdecimal()):
+            raise UserError(f"CTranslate2 runs on cpu or cuda; the device {device} is neither.")
+        devices = 0 if name == "cpu" else ctranslate2.get_cuda_device_count()
+        if name == "auto":
+            name = "cuda" if devices else "cpu"
+        if name == "cuda" and devices <= int(index or 0):
+            raise UserError(
+                f"CTranslate2 finds {devices} CUDA devices, but {device} was asked for. Ask for "
+                "one that is there, or for cpu."
+            )
+        # Threads that share a product wait for each other after each, and a step has dozens of
+        # small ones: beside other programs two such threads took 7.0 s of processor time where one
+        # took 1.1, and two that search by themselves 1.2 (256 sentences, 256 features, fp32).
+        given = os.environ.get("OMP_NUM_THREADS", "")
+        cores = int(given) if given.isdecimal() and int(given) else usable_cores()
+        self.threads = (threads or cores) if name == "cpu" else 1
+        for path in sorted(folder.glob("*.json")):  # CTranslate2 reads them whatever their size
+            parse_json(read_all(path, SHORT + 64 * vocab.size, ExportError), path.name, ExportError)
+        try:
+            self.program: Any = getattr(ctranslate2, kind)(
+                str(folder),
+                device=name,
+                device_index=int(index or 0),
+                inter_threads=self.threads,
+                intra_threads=1,
+            )
+        except (RuntimeError, ValueError, LookupError) as error:
+            raise ExportError(f"{folder}: CTranslate2 cannot use this graph: {error}") from error
+
+
+class CTranslate2Texts(CTranslate2Program):
+    """Goes on greedily with texts, which begin with ``begin_idx``."""
+
+    def __init__(
+        self, folder: Path, search: Search, *, vocab: VocabInfo, begin_idx: int, **where: Any
+    ) -> None:
+        super().__init__("Generator", folder, vocab=vocab, **where)
+        self.search, self.begin_idx, self.eos_idx = search, begin_idx, vocab.eos_idx
 
     def find(self, begun: Sequence[Sequence[int]], *, by_row: bool) -> list[list[Found]]:
-        """How texts of one length go on.
-
-        Args:
-            begun: Ids of the texts.
-            by_row: Whether the end of a row ends an answer; else its length alone does.
-
-        Returns:
-            Of each text the answer, with the text before it and a score of the whole.
-        """
         limit = min(self.search.limit(len(begun[0])), self.search.max_length - len(begun[0]))
         try:
-            results = self.generator.generate_batch(
+            results = self.program.generate_batch(
                 [self._named([self.begin_idx, *ids]) for ids in begun],
                 max_batch_size=max(LEAST_ROWS, -(-len(begun) // self.threads)),
                 max_length=limit,
@@ -155,7 +177,7 @@ class CTranslate2Texts:
                 [*ids, *more, *[self.eos_idx] * (by_row and len(more) < limit)]
                 for ids, more in zip(begun, made, strict=True)
             ]
-            scored = self.generator.score_batch(
+            scored = self.program.score_batch(
                 [self._named([self.begin_idx, *ids]) for ids in whole], max_input_length=0
             )
         except (RuntimeError, ValueError, KeyError) as error:
@@ -167,81 +189,21 @@ class CTranslate2Texts:
         ]
 
     def read(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Logits of the token after each. *Shape:* ``[B, T]`` to ``[B, T, V]``."""
-        found = self.generator.forward_batch([self._named(row) for row in ids.tolist()])
+        found = self.program.forward_batch([self._named(row) for row in ids.tolist()])
         return np.array(found, np.float32)
 
     def _named(self, ids: Sequence[int]) -> list[str]:
         return [self.names[i] if i < len(self.names) else str(i) for i in ids]
 
 
-def _threads() -> int:
-    given = os.environ.get("OMP_NUM_THREADS", "")
-    return int(given) if given.isdecimal() and int(given) else usable_cores()
-
-
-def _opened(
-    kind: str, folder: Path, device: str, threads: int, *, vocab: VocabInfo
-) -> tuple[Any, int]:
-    """A program of CTranslate2, and how many rows of a batch it answers side by side."""
-    import ctranslate2
-
-    name, _, index = device.partition(":")
-    if name not in ("auto", "cpu", "cuda") or (index and not index.isdecimal()):
-        raise UserError(f"CTranslate2 runs on cpu or cuda; the device {device} is neither.")
-    devices = 0 if name == "cpu" else ctranslate2.get_cuda_device_count()
-    if name == "auto":
-        name = "cuda" if devices else "cpu"
-    if name == "cuda" and devices <= int(index or 0):
-        raise UserError(
-            f"CTranslate2 finds {devices} CUDA devices, but {device} was asked for. Ask for one "
-            "that is there, or for cpu."
-        )
-    # Threads that share a product wait for each other after each, and a step has dozens of
-    # small ones: beside other programs two such threads took 7.0 s of processor time where one
-    # took 1.1, and two that search by themselves 1.2 (256 sentences, 256 features, fp32).
-    count = (threads or _threads()) if name == "cpu" else 1
-    for path in sorted(folder.glob("*.json")):  # CTranslate2 reads them whatever their size
-        parse_json(read_all(path, SHORT + 64 * vocab.size, ExportError), path.name, ExportError)
-    try:
-        made = getattr(ctranslate2, kind)(
-            str(folder),
-            device=name,
-            device_index=int(index or 0),
-            inter_threads=count,
-            intra_threads=1,
-        )
-    except (RuntimeError, ValueError, LookupError) as error:
-        raise ExportError(f"{folder}: CTranslate2 cannot use this graph: {error}") from error
-    return made, count
-
-
-class CTranslate2Graph:
-    """A translator of CTranslate2.
-
-    Args:
-        folder: Where ``model.bin`` is.
-        vocab: Facts of the text processor's vocabulary.
-        prefix: Ids that every target begins with.
-        device: ``auto``, ``cpu`` or ``cuda``.
-        threads: Threads of a processor, each of which searches by itself; 0 is ``OMP_NUM_THREADS``,
-            or else as many as the process has cores.
-
-    """
+class CTranslate2Graph(CTranslate2Program):
+    """Searches targets, which all begin with the ids of ``prefix``."""
 
     def __init__(
-        self,
-        folder: Path,
-        *,
-        vocab: VocabInfo,
-        prefix: Sequence[int],
-        device: str = "auto",
-        threads: int = 0,
+        self, folder: Path, *, vocab: VocabInfo, prefix: Sequence[int], **where: Any
     ) -> None:
+        super().__init__("Translator", folder, vocab=vocab, **where)
         self.prefix = list(prefix)
-        self.names = names_of(vocab)
-        self.ids = {name: i for i, name in enumerate(self.names)}
-        self.translator, self.threads = _opened("Translator", folder, device, threads, vocab=vocab)
 
     def find(
         self, sources: Sequence[Sequence[int]], search: Search, forced: Forced = None
@@ -284,7 +246,7 @@ class CTranslate2Graph:
             sources, begun = [row.source for row in rows], [row.begun for row in rows]
             # Of like lengths together, for all threads: CTranslate2 sorts them.
             size = _part(len(rows), self.threads)
-            scored = self.translator.score_batch(
+            scored = self.program.score_batch(
                 sources, begun, max_batch_size=size, max_input_length=0
             )
             for row, result in zip(rows, scored, strict=True):
@@ -293,7 +255,7 @@ class CTranslate2Graph:
     def _search(
         self, asked: Sequence["_Asked"], search: Search, parts: list[list[int]]
     ) -> dict[int, list[Found]]:
-        """Hypotheses by the numbers of their sources, where the search ended in time."""
+        """Hypotheses by the numbers of their sources, if the search ended in time."""
         start = len(self.prefix) - 1
         patience = 1.0 if search.early_stopping == "first" else PATIENCE
         # All that a search ends with: by them it is known whether it ended in time. It counts what
@@ -301,7 +263,7 @@ class CTranslate2Graph:
         count = round(search.beam_size * patience) if search.beam_size > 1 else 1
         found: dict[int, list[Found]] = {}
         searches = [
-            self.translator.translate_batch(
+            self.program.translate_batch(
                 [asked[i].source for i in part],
                 asynchronous=True,
                 target_prefix=[asked[i].begun for i in part],

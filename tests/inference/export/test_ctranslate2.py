@@ -278,4 +278,4 @@ def test_each_thread_searches_by_itself(
     monkeypatch.setenv("OMP_NUM_THREADS", environment)
     graph = load(tmp_path / "out", device="cpu", threads=threads).graph
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    assert graph.translator.num_translators == graph.threads == (expected or cores)
+    assert graph.program.num_translators == graph.threads == (expected or cores)

@@ -116,6 +116,13 @@ def test_padding_learns_nothing():
     assert embedding.affixes.weight.grad.sum(1).tolist() == [0, 0, 0, 3, 0, 3, 0]
 
 
+POOLED = {
+    "mean": lambda x: x.mean(0),
+    "max": lambda x: x.amax(0),
+    "logsumexp": lambda x: x.logsumexp(0),
+}
+
+
 def by_loops(embedding, found, length):
     out = torch.zeros(len(found), length, embedding.out_dim)
     for row, findings in enumerate(found):
@@ -123,13 +130,14 @@ def by_loops(embedding, found, length):
             own = [f for f in findings if int(f[1]) > 0 and int(f[0]) == place]
             if own:
                 each = torch.stack([f[2] * embedding.kinds.weight[int(f[1])] for f in own])
-                out[row, place] = each.mean(0)
+                out[row, place] = POOLED[embedding.config.pooling](each)
     return out
 
 
-def test_it_is_what_a_loop_over_words_gives():
+@pytest.mark.parametrize("pooling", POOLED)
+def test_it_is_what_a_loop_over_words_gives(pooling):
     torch.manual_seed(1)
-    embedding = DictionaryEmbedding.Config(dim=5).build(size=7)
+    embedding = DictionaryEmbedding.Config(dim=5, pooling=pooling).build(size=7)
     places = torch.randint(0, 6, (4, 9))  # the words are 5: one place is behind them
     numbers = torch.randint(0, 7, (4, 9))
     found = torch.stack([places, numbers, torch.randn(4, 9)], dim=-1)
@@ -141,9 +149,10 @@ def test_it_is_what_a_loop_over_words_gives():
     assert torch.allclose(grad, expected_grad, atol=1e-5)
 
 
-def test_nothing_known_is_zero_and_padding_has_no_effect():
+@pytest.mark.parametrize("pooling", POOLED)
+def test_nothing_known_is_zero_and_padding_has_no_effect(pooling):
     torch.manual_seed(1)
-    embedding = DictionaryEmbedding.Config(dim=3).build(size=4)
+    embedding = DictionaryEmbedding.Config(dim=3, pooling=pooling).build(size=4)
     assert embedding(torch.zeros(2, 0, 3), 4).tolist() == [[[0.0] * 3] * 4] * 2
     assert embedding(torch.zeros(2, 1, 3), 0).shape == (2, 0, 3)
     found = torch.tensor([[[1.0, 2.0, 0.5]]])

@@ -1,7 +1,7 @@
 """Vectors of tokens with positions, and of words: of their characters, affixes, dictionary."""
 
 from pathlib import Path
-from typing import Protocol, final
+from typing import Literal, Protocol, final
 
 import torch
 from torch import Tensor, nn
@@ -229,13 +229,19 @@ class AffixEmbedding(Component, nn.Module):
 
 @final
 class DictionaryEmbedding(Component, nn.Module):
-    """A vector of each word: the mean of those of its kinds, each times its weight; else zero."""
+    r"""A vector of each word: those of its kinds, each times its weight, pooled; else zero.
+
+    With kinds :math:`k` of weights :math:`w_k` and vectors :math:`v_k` it is the mean, the maximum
+    or :math:`\log\sum_k\exp` of :math:`w_k v_k`, feature by feature.
+    """
 
     class Config(BaseConfig):
         """Settings of the vectors."""
 
         dim: int = 16
         """Features of a kind."""
+        pooling: Literal["mean", "max", "logsumexp"] = "mean"
+        """How the vectors of a word's kinds become one."""
         dropout: float = 0.0
         """Probability of dropping a feature of a word in training."""
 
@@ -263,6 +269,18 @@ class DictionaryEmbedding(Component, nn.Module):
         each = torch.arange(length, device=found.device)[:, None] == places[:, None]
         each = (each & real[:, None]).to(vectors.dtype)
         counts = each.sum(dim=-1, keepdim=True)
-        pooled = each @ vectors / counts.clamp(min=1)
+        if self.config.pooling == "mean":
+            pooled = each @ vectors / counts.clamp(min=1)
+        else:
+            places = torch.where(real, places, length)[..., None].expand_as(vectors)
+            lowest = vectors.new_full((found.shape[0], length + 1, self.out_dim), -torch.inf)
+            highest = lowest.scatter_reduce(1, places, vectors, "amax")
+            if self.config.pooling == "logsumexp":
+                shift = highest.detach()
+                over = torch.where(real[..., None], vectors - shift.gather(1, places), -torch.inf)
+                pooled = shift[:, :length] + (each @ over.exp()).clamp(min=1).log()
+            else:
+                pooled = highest[:, :length]
+            pooled = torch.where(counts > 0, pooled, 0.0)
         out: Tensor = self.dropout(pooled)
         return out

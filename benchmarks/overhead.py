@@ -131,7 +131,7 @@ def batches(count: int) -> list[Any]:
 def our_task() -> Any:
     """textmill's model of the same size, and its task."""
     from textmill.models.transformer import Transformer
-    from textmill.tasks.translation import Translation
+    from textmill.tasks.generation import Translation
     from textmill.text.tokenizers.character_tokenizers import ByteTokenizer
 
     tokenizer = ByteTokenizer.Config().build()

@@ -97,8 +97,8 @@ def ids_of(model: str, steps: int) -> list[list[list[int]]]:
 def textmill(rows: list[list[list[int]]], meter: tagging.Meter, model: str, folder: Path) -> None:
     """The tasks in the trainer, with the reporters that a run has."""
     from textmill.models.decoders.pretrained_transformer import PretrainedTransformer
+    from textmill.tasks.generation import Translation
     from textmill.tasks.language_model import LanguageModeling
-    from textmill.tasks.translation import Translation
     from textmill.text.tokenizers.pretrained import PretrainedTokenizer
     from textmill.training import AdamW
 

@@ -123,7 +123,7 @@ def textmill(args: argparse.Namespace, meter: Meter, **fast: Any) -> None:
     from textmill.models.fast import Fast
     from textmill.models.transformer import Transformer
     from textmill.runtime.devices import Env, Experiment
-    from textmill.tasks.translation import Translation
+    from textmill.tasks.generation import Translation
     from textmill.text.tokenizers.sentencepiece import MultilingualTokenizer
     from textmill.training import AdamW, Callback, Constant, Trainer
 

@@ -18,7 +18,7 @@ from textmill.inference.load_encoder import load_encoder
 from textmill.models.classifier import TextVector
 from textmill.models.tagger import IntentSlotModel, WordEncoder
 from textmill.runs.export import export
-from textmill.text.columns.padding import padded_columns
+from textmill.text.columns.column import padded_columns
 
 TEXTS = ["wake me at seven", "", "play the old song again and again", "wake", " \t "]
 EXPERIMENTS = [

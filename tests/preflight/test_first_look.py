@@ -14,8 +14,8 @@ from textmill.preflight.odd_labels import odd_labels
 from textmill.text.columns.inputs import text_columns, word_columns
 from textmill.text.columns.labels import LabelColumn, TagsColumn, label_column
 from textmill.text.features.labels import FittedLabels, Labels
-from textmill.text.processors.classification import ClassificationText
 from textmill.text.processors.tagging import TaggingText
+from textmill.text.processors.texts import LabelText
 from textmill.text.tokenizers.character_tokenizers import CharacterTokenizer
 from textmill.text.tokenizers.word_tokenizer import WordTokenizer
 
@@ -86,7 +86,7 @@ LETTERS = CharacterTokenizer.Config(characters="a").build()
 
 
 def text_of(labels):
-    return ClassificationText(text_columns(LETTERS), {"label": LabelColumn(labels)})
+    return LabelText(text_columns(LETTERS), {"label": LabelColumn(labels)})
 
 
 @pytest.mark.parametrize("data", [[], [[1, 2]], iter([{"text": "a", "label": "b"}]), None])
@@ -156,7 +156,7 @@ def test_several_labels_that_are_read_as_one_are_said(cells, multiple, separator
     given = FittedLabels.Config(multiple=multiple, separator=separator)
     rows = [{"text": "a", "label": cell} for cell in cells * 20]
     labels = given.build(train_data=rows)
-    text = ClassificationText(text_columns(LETTERS), {"label": label_column(labels)})
+    text = LabelText(text_columns(LETTERS), {"label": label_column(labels)})
     found = odd_labels(text, rows, {})
     assert len(found) == (setting is not None)
     if setting is not None:

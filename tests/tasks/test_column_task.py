@@ -25,7 +25,7 @@ from textmill.recipes import registries
 from textmill.tasks import evaluate
 from textmill.tasks.column_task import ColumnsTask
 from textmill.text import load_text_processor
-from textmill.text.processors.embedding import Embedded
+from textmill.text.processors.texts import Embedded
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,7 @@ from tests.tasks.rows import data_of
 from textmill.inference import Predictor
 from textmill.models.decoding import Decoding
 from textmill.tasks import Loss, Seq2Seq, Translation, evaluate
-from textmill.tasks.parsing import SemanticParsing
-from textmill.tasks.summarization import Summarization
+from textmill.tasks.generation import SemanticParsing, Summarization
 
 Data = data_of(ROWS)
 

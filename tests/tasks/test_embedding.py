@@ -18,7 +18,7 @@ from textmill.models.layers.word_embeddings import WordEmbedding
 from textmill.models.pairs import SentenceEncoder
 from textmill.tasks import embedding, evaluate
 from textmill.tasks.embedding import TextEmbedding
-from textmill.text.processors.embedding import Embedded
+from textmill.text.processors.texts import Embedded
 from textmill.text.tokenizers.word_tokenizer import FittedWords
 
 ROWS = [

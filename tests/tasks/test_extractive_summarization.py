@@ -21,9 +21,9 @@ from textmill.models.layers.word_embeddings import CharacterCnn
 from textmill.models.readers.sentences import SentenceScorer
 from textmill.runs.export import export
 from textmill.tasks import evaluate
-from textmill.tasks.summarization import ExtractiveSummarization
+from textmill.tasks.generation import ExtractiveSummarization
 from textmill.text.features.sentences import overlap
-from textmill.text.features.word_pieces import FittedPieces, WordPieces
+from textmill.text.features.spelling import FittedPieces, WordPieces
 from textmill.text.tokenizers.pretrained import PretrainedTokenizer
 
 ROWS = [

@@ -18,7 +18,7 @@ from textmill.tasks.language_model import LanguageModeling
 from textmill.text.columns.inputs import text_columns
 from textmill.text.columns.labels import LabelColumn
 from textmill.text.features.labels import Labels
-from textmill.text.processors.classification import ClassificationText
+from textmill.text.processors.texts import LabelText
 from textmill.text.tokenizers.word_tokenizer import FittedWords
 
 ROWS = [
@@ -326,8 +326,8 @@ def test_another_module_or_text_is_refused():
     with pytest.raises(UserError, match=r"needs a textmill\.models\.language_model\.LanguageModel"):
         LanguageModeling.Config().build(module=torch.nn.Linear(1, 1), tokenizer=tokenizer)
     label = LabelColumn(Labels(["a", "b"]))
-    with pytest.raises(CheckpointError, match="ClassificationText"):
-        make().use_text(ClassificationText(text_columns(tokenizer), {"label": label}))
+    with pytest.raises(CheckpointError, match="LabelText"):
+        make().use_text(LabelText(text_columns(tokenizer), {"label": label}))
 
 
 def test_rows_that_are_apart_are_expected_as_if_each_were_alone():

@@ -19,7 +19,7 @@ from textmill.models.layers.word_embeddings import WordEmbedding
 from textmill.models.masked_language_model import MaskedLanguageModel
 from textmill.tasks import evaluate
 from textmill.tasks.masked_language_model import MaskedLanguageModeling
-from textmill.text.processors.masked_language_model import FoundTokens
+from textmill.text.processors.language_model import FoundTokens
 from textmill.text.tokenizers.word_tokenizer import FittedWords, WordTokenizer
 
 ROWS = [

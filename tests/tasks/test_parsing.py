@@ -8,7 +8,7 @@ from textmill.inference import Predictor
 from textmill.inference.export.folder import refuse_unsupported
 from textmill.models import Transformer
 from textmill.tasks import Translated, evaluate
-from textmill.tasks.parsing import SemanticParsing
+from textmill.tasks.generation import SemanticParsing
 from textmill.text.tokenizers.tokenizer import UNKNOWN
 from textmill.text.tokenizers.word_tokenizer import WordTokenizer
 

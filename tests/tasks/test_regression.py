@@ -13,7 +13,7 @@ from textmill.tasks.regression import DocumentRegression
 from textmill.text import load_text_processor
 from textmill.text.columns.numbers import FittedNumbers
 from textmill.text.metadata import SavedTextError
-from textmill.text.processors.regression import Estimated
+from textmill.text.processors.texts import Estimated
 from textmill.text.tokenizers.ngram_tokenizer import FittedNgrams
 from textmill.text.tokenizers.word_tokenizer import FittedWords
 

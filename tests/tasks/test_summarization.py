@@ -8,7 +8,7 @@ from tests.tasks.test_conformance import Data
 from textmill.errors import DataError
 from textmill.inference import Predictor
 from textmill.tasks import Translated, evaluate
-from textmill.tasks.summarization import Summarization
+from textmill.tasks.generation import Summarization
 
 ROWS = [
     {

@@ -10,7 +10,7 @@ from tests.tasks.conftest import ROWS, Plain
 from tests.tasks.test_conformance import Data
 from textmill.errors import UserError
 from textmill.tasks import Translated, Translation, evaluate
-from textmill.tasks.translation import with_references
+from textmill.tasks.generation import with_references
 
 
 class Canned(Translation):

@@ -11,7 +11,7 @@ from textmill.models.encoders.lstm import LstmEncoder
 from textmill.models.layers.word_embeddings import WordEmbedding
 from textmill.models.tagger import Tagger
 from textmill.tasks import evaluate
-from textmill.tasks.tree_tagging import TreeTagging
+from textmill.tasks.tagging import TreeTagging
 from textmill.text.features.labels import FittedLabels
 from textmill.text.features.tree_tags import FittedTreeTags
 from textmill.text.tokenizers.word_tokenizer import FittedWords

@@ -12,7 +12,7 @@ from textmill.models.layers.word_embeddings import WordEmbedding
 from textmill.models.tagger import IntentSlotModel, Tagger
 from textmill.tasks.intent_slots import IntentSlots
 from textmill.tasks.tagging import WordTagging
-from textmill.text.features.dictionaries import GivenKinds
+from textmill.text.columns.dictionary import GivenKinds
 from textmill.text.features.labels import Labels
 from textmill.text.features.slots import Slots
 from textmill.text.features.spelling import Affixes, Characters

@@ -7,7 +7,7 @@ from textmill.models.encoders.self_attention import SelfAttentionEncoder
 from textmill.models.layers.word_embeddings import WordEmbedding
 from textmill.models.lstm_seq2seq import LstmSeq2Seq
 from textmill.models.masked_language_model import MaskedLanguageModel
-from textmill.text.processors.masked_language_model import MaskedText
+from textmill.text.processors.language_model import MaskedText
 from textmill.text.tokenizers.word_tokenizer import WordTokenizer
 from textmill.training.initial_weights import difference, tables
 

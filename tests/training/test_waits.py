@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from tests.recipes.local_data import write_data
 from textmill.recipes.planning import plan_recipe
 from textmill.runtime.seeds import seed_everything
-from textmill.tasks.batches.real_places import at_places, real_places
+from textmill.tasks.batches.device import at_places, real_places
 
 WORDS = ["trainer.max_steps=3", "reporters.console=false", "reporters.html=false"]
 LSTM = ["to the host", "back", "to the host"]

@@ -9,8 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from textmill.errors import DataError
-from textmill.text.columns.column import Column
-from textmill.text.columns.padding import padded_columns
+from textmill.text.columns.column import Column, padded_columns
 from textmill.text.ragged import Ragged
 
 

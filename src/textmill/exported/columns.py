@@ -14,10 +14,10 @@ from textmill.exported.forward import FORWARDS, ColumnGraph, Forward
 from textmill.exported.manifest import ExportError
 from textmill.exported.row_predictor import ExportedPredictor, Row, RowPredictor
 from textmill.runtime.files import read_all, write_file
-from textmill.text.columns.padding import padded_columns
+from textmill.text.columns.column import padded_columns
 from textmill.text.processors.column_processor import ColumnsText
-from textmill.text.processors.embedding import EmbeddingText
 from textmill.text.processors.text_processor import Encoded
+from textmill.text.processors.texts import EmbeddingText
 
 TOKENS = 4096
 """Padded tokens answered together, as the trained model does."""

@@ -13,8 +13,7 @@ from textmill.exported.forward import ColumnGraph
 from textmill.exported.manifest import ExportError
 from textmill.exported.row_predictor import AnswerOptions, ExportedPredictor, Row, RowPredictor
 from textmill.exported.seq2seq import ROWS, Found, Search, by_length
-from textmill.text.processors.language_model import Continued, LanguageText
-from textmill.text.processors.masked_language_model import Filled, MaskedText
+from textmill.text.processors.language_model import Continued, Filled, LanguageText, MaskedText
 
 
 class TextGenerator(Protocol):

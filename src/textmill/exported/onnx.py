@@ -15,7 +15,7 @@ from textmill.exported.row_predictor import ExportedPredictor
 from textmill.exported.seq2seq import LARGEST
 from textmill.runtime.files import read_all
 from textmill.text.processors.column_processor import ColumnsText
-from textmill.text.processors.masked_language_model import MaskedText
+from textmill.text.processors.language_model import MaskedText
 from textmill.text.processors.text_processor import load_text_processor
 
 MODEL, ARRAYS = "model.onnx", "arrays.safetensors"

@@ -13,8 +13,13 @@ from textmill.exported.manifest import ExportError
 from textmill.exported.row_predictor import AnswerOptions, ExportedPredictor, Row
 from textmill.text.answers import Generated
 from textmill.text.cells import Rows, joined_text
-from textmill.text.processors.answer_prefix import prefix_ids, prefix_of
-from textmill.text.processors.text_processor import CHARACTERS_A_TOKEN, Seq2SeqText, source_text
+from textmill.text.processors.text_processor import (
+    CHARACTERS_A_TOKEN,
+    Seq2SeqText,
+    prefix_ids,
+    prefix_of,
+    source_text,
+)
 from textmill.text.tokenizers.word_tokenizer import WordTokenizer, unknown_words, with_unknown
 
 

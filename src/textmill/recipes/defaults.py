@@ -11,9 +11,9 @@ from textmill.metrics.reporters.console import Console
 from textmill.metrics.reporters.jsonl import JsonLines, Predictions
 from textmill.recipes import registries
 from textmill.runtime.devices import Experiment
-from textmill.tasks.translation import Translation
+from textmill.tasks.generation import Translation
+from textmill.text.columns.dictionary import Dictionary
 from textmill.text.columns.numbers import Numbers
-from textmill.text.features.dictionaries import Dictionary
 from textmill.text.features.spelling import Affixes, Characters
 from textmill.training import AdamW, InverseSquareRoot
 from textmill.training.loop import Trainer

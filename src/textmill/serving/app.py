@@ -21,7 +21,7 @@ from textmill.serving.batcher import Batcher, Question, Telemetry
 from textmill.serving.documents import PipelineRows
 from textmill.serving.limits import Limits, RefusedError
 from textmill.serving.questions import read_body, read_options, read_rows, request_schema
-from textmill.text.processors.embedding import Embedded
+from textmill.text.processors.texts import Embedded
 
 OPEN = {"/", "/page.css", "/page.js", "/health", "/ready"}
 """What needs no token: the page without what the model knows, and what watches the server."""

@@ -8,10 +8,10 @@ if TYPE_CHECKING:
     from textmill.exported.seq2seq import Translated as Translated
     from textmill.tasks.evaluation import Evaluation as Evaluation
     from textmill.tasks.evaluation import evaluate as evaluate
+    from textmill.tasks.generation import Translation as Translation
     from textmill.tasks.seq2seq import Seq2Seq as Seq2Seq
     from textmill.tasks.task import Loss as Loss
     from textmill.tasks.task import Outputs as Outputs
     from textmill.tasks.task import Task as Task
-    from textmill.tasks.translation import Translation as Translation
 
 __getattr__, __dir__ = on_first_use(__name__)

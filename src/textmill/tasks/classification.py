@@ -19,17 +19,15 @@ from textmill.tasks.column_task import ColumnsTask, UnseenLabelsConfig
 from textmill.tasks.label_checks import never_predicted
 from textmill.tasks.task import Loss, Metrics
 from textmill.text.cells import Rows
-from textmill.text.columns.inputs import TextFeatures, text_columns
+from textmill.text.columns.dictionary import Dictionary
+from textmill.text.columns.inputs import text_columns
 from textmill.text.columns.labels import LabelsColumn, label_column
 from textmill.text.columns.numbers import Numbers
 from textmill.text.columns.token_ids import one_limit
-from textmill.text.features.dictionaries import Dictionary
 from textmill.text.features.labels import Labels
-from textmill.text.processors.classification import (
-    ClassificationText,
+from textmill.text.processors.texts import (
     Classified,
     LabelText,
-    PairLabelText,
 )
 from textmill.text.tokenizers.tokenizer import Tokenizer
 
@@ -167,11 +165,15 @@ class DocumentClassification(LabelTask):
         dictionary: Dictionary | None = None,
         ngrams: Tokenizer | None = None,
     ) -> None:
-        beside = TextFeatures(dense=dense, dictionary=dictionary, ngrams=ngrams)
         inputs = text_columns(
-            tokenizer, column=config.column, max_length=config.max_length, beside=beside
+            tokenizer,
+            column=config.column,
+            max_length=config.max_length,
+            dense=dense,
+            dictionary=dictionary,
+            ngrams=ngrams,
         )
-        text = ClassificationText(inputs, {"label": label_column(labels)})
+        text = LabelText(inputs, {"label": label_column(labels)})
         super().__init__(config, text, module=module, labels=labels)
 
 
@@ -192,6 +194,6 @@ class PairClassification(LabelTask):
     def __init__(
         self, config: Config, *, module: torch.nn.Module, tokenizer: Tokenizer, labels: Labels
     ) -> None:
-        texts = one_limit(PairLabelText.alike, config.columns, tokenizer, config.max_length)
-        text = PairLabelText(texts, {"label": label_column(labels)})
+        texts = one_limit(("text1", "text2"), config.columns, tokenizer, config.max_length)
+        text = LabelText(texts, {"label": label_column(labels)})
         super().__init__(config, text, module=module, labels=labels)

@@ -20,7 +20,7 @@ from textmill.models.encoders.sequence import real_tokens
 from textmill.models.poolings import MeanPooling, Pooling
 from textmill.models.tagger import IntentSlotModel, WordEncoder
 from textmill.tasks import registries
-from textmill.tasks.batches.compared_rows import ComparedRows
+from textmill.tasks.batches.row_batches import ComparedRows
 from textmill.tasks.column_task import ColumnsTask
 from textmill.tasks.task import Loss, Metrics, Task
 from textmill.text.cells import Rows
@@ -28,7 +28,7 @@ from textmill.text.columns.column import Column
 from textmill.text.columns.inputs import BESIDE_WORDS
 from textmill.text.columns.numbers import NumberCheck, NumberColumn
 from textmill.text.columns.token_ids import IdsColumn, TextColumn, one_limit
-from textmill.text.processors.embedding import ComparedTexts, Embedded, EmbeddingText
+from textmill.text.processors.texts import ComparedTexts, Embedded, EmbeddingText
 from textmill.text.tokenizers.tokenizer import Tokenizer
 
 LONGEST = 512

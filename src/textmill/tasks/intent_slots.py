@@ -20,14 +20,13 @@ from textmill.tasks.column_task import ColumnsTask, UnseenLabelsConfig
 from textmill.tasks.tagging import TagHead, read_words, scored_words
 from textmill.tasks.task import Batches, Loss, Metrics, Row
 from textmill.text.cells import Rows
-from textmill.text.columns.inputs import WordFeatures, word_columns
+from textmill.text.columns.dictionary import Dictionary
+from textmill.text.columns.inputs import word_columns
 from textmill.text.columns.labels import SlotsColumn, label_column
 from textmill.text.columns.words import NgramsColumn
-from textmill.text.features.dictionaries import Dictionary
 from textmill.text.features.labels import UNSEEN, Labels
 from textmill.text.features.slots import Slots
-from textmill.text.features.spelling import Affixes, Characters
-from textmill.text.features.word_pieces import WordPieces
+from textmill.text.features.spelling import Affixes, Characters, WordPieces
 from textmill.text.processors.intent_slots import Frame, IntentSlotText
 from textmill.text.tokenizers.tokenizer import Tokenizer
 
@@ -87,9 +86,10 @@ class IntentSlots(ColumnsTask):
             tokenizer,
             column=config.column,
             max_length=config.max_length,
-            beside=WordFeatures(
-                characters=characters, affixes=affixes, pieces=pieces, dictionary=dictionary
-            ),
+            characters=characters,
+            affixes=affixes,
+            pieces=pieces,
+            dictionary=dictionary,
         )
         if ngrams is not None:
             inputs["ngrams"] = NgramsColumn(config.column, ngrams)

@@ -22,12 +22,12 @@ def label_notes(text: ColumnsText, encoded: Encoded) -> Iterator[str]:
     Example:
         >>> from textmill.text.columns.inputs import text_columns
         >>> from textmill.text.columns.labels import label_column
-        >>> from textmill.text.processors.classification import ClassificationText
+        >>> from textmill.text.processors.texts import LabelText
         >>> from textmill.text.features.labels import Labels
         >>> from textmill.text.tokenizers.character_tokenizers import CharacterTokenizer
         >>> letters = CharacterTokenizer.Config(characters="a").build()
         >>> label = label_column(Labels(["ham", "spam", "eggs"]))
-        >>> text = ClassificationText(text_columns(letters), {"label": label})
+        >>> text = LabelText(text_columns(letters), {"label": label})
         >>> rows = [{"text": "a", "label": "ham"}, {"text": "a", "label": "spam"}]
         >>> encoded = text.encode(rows, with_targets=True)
         >>> [note.split(" What")[0] for note in label_notes(text, encoded)]
@@ -76,12 +76,12 @@ def unseen_note(
     Example:
         >>> from textmill.text.columns.inputs import text_columns
         >>> from textmill.text.columns.labels import label_column
-        >>> from textmill.text.processors.classification import ClassificationText
+        >>> from textmill.text.processors.texts import LabelText
         >>> from textmill.text.features.labels import Labels
         >>> from textmill.text.tokenizers.character_tokenizers import CharacterTokenizer
         >>> letters = CharacterTokenizer.Config(characters="a").build()
         >>> label = label_column(Labels(["ham", "spam"]))
-        >>> text = ClassificationText(text_columns(letters), {"label": label})
+        >>> text = LabelText(text_columns(letters), {"label": label})
         >>> rows = [{"text": "a", "label": name} for name in ("ham", "eggs", "eggs", "toast")]
         >>> encoded = text.with_unseen().encode(rows, with_targets=True)
         >>> unseen_note(text, unseen_rows(text, encoded), rows).partition(" rows ")[2][:57]

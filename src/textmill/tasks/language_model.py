@@ -26,7 +26,7 @@ from textmill.models.decoding.search_settings import Decoding
 from textmill.models.language_model import LanguageModel
 from textmill.models.losses import cross_entropy, projected_cross_entropy
 from textmill.tasks import registries
-from textmill.tasks.batches.real_places import at_places, real_places
+from textmill.tasks.batches.device import at_places, real_places
 from textmill.tasks.batches.text_blocks import (
     Carried,
     RowSums,

@@ -21,12 +21,12 @@ from textmill.models import fast
 from textmill.models.losses import cross_entropy, projected_cross_entropy
 from textmill.models.masked_language_model import MaskedLanguageModel
 from textmill.tasks import registries
-from textmill.tasks.batches.real_places import at_places, real_places
+from textmill.tasks.batches.device import at_places, real_places
 from textmill.tasks.batches.text_blocks import RowSums, blocks_of, closed, rows_with_text
 from textmill.tasks.evaluation import answer_batches
 from textmill.tasks.task import Batches, Loss, Metrics, Outputs, Row, Task
 from textmill.text.cells import Rows
-from textmill.text.processors.masked_language_model import MASK, Filled, FoundTokens, MaskedText
+from textmill.text.processors.language_model import MASK, Filled, FoundTokens, MaskedText
 from textmill.text.tokenizers.tokenizer import Tokenizer
 
 LABELS = 256

@@ -13,7 +13,7 @@ from textmill.models.encoders.pretrained import PretrainedEncoder
 from textmill.models.layers.word_embeddings import WordEmbedding
 from textmill.models.lora import check_adapters_learn
 from textmill.models.transformer import Transformer
-from textmill.text.features.word_pieces import WordPieces
+from textmill.text.features.spelling import WordPieces
 from textmill.text.features.word_vectors import read_word_vectors
 from textmill.text.processors.text_processor import TextProcessor
 from textmill.text.tokenizers.huggingface import HuggingFaceTokenizer

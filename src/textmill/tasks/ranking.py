@@ -17,7 +17,7 @@ from textmill.tasks.column_task import ColumnsTask
 from textmill.tasks.task import Loss, Metrics
 from textmill.text.cells import Rows
 from textmill.text.columns.token_ids import one_limit
-from textmill.text.processors.ranking import Ranked, RankingText
+from textmill.text.processors.texts import Ranked, RankingText
 from textmill.text.tokenizers.tokenizer import Tokenizer
 
 

@@ -16,15 +16,13 @@ from textmill.tasks import registries
 from textmill.tasks.column_task import ColumnsTask
 from textmill.tasks.task import Loss, Metrics
 from textmill.text.cells import Rows
-from textmill.text.columns.inputs import TextFeatures, text_columns
+from textmill.text.columns.dictionary import Dictionary
+from textmill.text.columns.inputs import text_columns
 from textmill.text.columns.numbers import NumberCheck, NumberColumn, Numbers
 from textmill.text.columns.token_ids import one_limit
-from textmill.text.features.dictionaries import Dictionary
-from textmill.text.processors.regression import (
+from textmill.text.processors.texts import (
     Estimated,
     NumberText,
-    PairNumberText,
-    RegressionText,
 )
 from textmill.text.tokenizers.tokenizer import Tokenizer
 
@@ -114,12 +112,16 @@ class DocumentRegression(NumberTask):
         dictionary: Dictionary | None = None,
         ngrams: Tokenizer | None = None,
     ) -> None:
-        beside = TextFeatures(dense=dense, dictionary=dictionary, ngrams=ngrams)
         inputs = text_columns(
-            tokenizer, column=config.column, max_length=config.max_length, beside=beside
+            tokenizer,
+            column=config.column,
+            max_length=config.max_length,
+            dense=dense,
+            dictionary=dictionary,
+            ngrams=ngrams,
         )
         number = NumberColumn(config.number, span=config.span)
-        super().__init__(config, RegressionText(inputs, {"number": number}), module=module)
+        super().__init__(config, NumberText(inputs, {"number": number}), module=module)
 
 
 @registries.tasks.register("pair_regression")
@@ -137,6 +139,6 @@ class PairRegression(NumberTask):
         """The columns of the first and of the second text."""
 
     def __init__(self, config: Config, *, module: torch.nn.Module, tokenizer: Tokenizer) -> None:
-        texts = one_limit(PairNumberText.alike, config.columns, tokenizer, config.max_length)
+        texts = one_limit(("text1", "text2"), config.columns, tokenizer, config.max_length)
         number = NumberColumn(config.number, span=config.span)
-        super().__init__(config, PairNumberText(texts, {"number": number}), module=module)
+        super().__init__(config, NumberText(texts, {"number": number}), module=module)

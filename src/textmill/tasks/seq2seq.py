@@ -1,16 +1,21 @@
 """Sequence to sequence: text in, text out, by an encoder-decoder trained with cross-entropy."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Protocol, Self, runtime_checkable
 
+import numpy as np
 import torch
-from torch import Tensor
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn.functional import pad
 from typing_extensions import override
 
 from textmill.config.component import Config as BaseConfig
 from textmill.config.validators import require
+from textmill.data.batches import EpochBatches
 from textmill.data.batching import Batching
-from textmill.data.seq2seq_batch import Seq2SeqBatch
+from textmill.data.seq2seq_batch import Seq2SeqBatch, collate_seq2seq
 from textmill.data.store.tokens import encoded_rows, kept_fingerprint
 from textmill.errors import CheckpointError, DataError, UserError
 from textmill.exported.seq2seq import Translated, translated
@@ -18,23 +23,206 @@ from textmill.metrics.metric import Metric
 from textmill.metrics.streaming import Accuracy, Perplexity
 from textmill.models import fast
 from textmill.models.decoding import Decoding, decode
+from textmill.models.decoding.search_state import Generator
 from textmill.models.losses import CrossEntropy, cross_entropy, num_correct, projected_cross_entropy
-from textmill.tasks.batches.real_places import at_places, real_places
+from textmill.tasks.batches.device import at_places, real_places
 from textmill.tasks.batches.row_batches import RowBatches, check_batch, is_row, peek_first, rows_of
-from textmill.tasks.batches.seq2seq_batches import Fitting, seq2seq_batches
 from textmill.tasks.batches.user_batches import ready_batches
 from textmill.tasks.evaluation import answer_batches
-from textmill.tasks.seq2seq_protocols import LinearOutput, generator_of, label_logits, longest_input
 from textmill.tasks.task import AnsweredConfig, Batches, Loss, Metrics, Outputs, Row, Task
 from textmill.text.cells import Rows
-from textmill.text.processors.answer_prefix import prefix_ids, prefix_of
 from textmill.text.processors.text_processor import (
     CHARACTERS_A_TOKEN,
+    Encoded,
     Seq2SeqText,
     TextProcessor,
+    longest_texts,
+    prefix_ids,
+    prefix_of,
     source_text,
 )
+from textmill.text.ragged import Ragged
 from textmill.text.tokenizers.tokenizer import Tokenizer
+
+
+@dataclass
+class Fitting:
+    """What is trained on, or evaluated, of encoded rows."""
+
+    columns: dict[str, Ragged]
+    """Sources and targets. *Shape:* ``[n]`` rows each."""
+    rows: NDArray[np.int64] | None = None
+    """The rows that are not too long; None: all of them."""
+    details: dict[str, str] = field(default_factory=dict)
+    """What is to be said of those that are, by the value that it is said of."""
+
+    @classmethod
+    def of(
+        cls,
+        encoded: Encoded,
+        limits: Mapping[str, int | None],
+        *,
+        skip: bool,
+        train: bool,
+        remedy: str,
+    ) -> Self:
+        """Leaves out the rows that are too long, or refuses them.
+
+        An evaluation cuts a target that alone is too long to its start mark, which leaves it
+        without a label: its source is still translated, and compared with its text. ``remedy`` is
+        a sentence that says what to do.
+
+        Raises:
+            DataError: Rows are too long, and none is to be left out.
+        """
+        found, over = cls(dict(encoded.columns)), encoded.over_length
+        count = encoded.num_rows
+        most = f"{limits['source']} source or {limits['target']} target tokens"
+        if skip and not train and len(over):
+            over = found._cut_targets(limits)
+            most = f"{limits['source']} source tokens"
+        if len(over) and not skip:
+            listed = ", ".join(map(str, over[:20].tolist())) + (", ..." if len(over) > 20 else "")
+            raise DataError(
+                f"{len(over)} of {count} rows have more than {most}: rows {listed} (from 0); "
+                f"{longest_texts(found.columns, limits)}. {remedy}"
+            )
+        if len(over):
+            found.details["left_out"] = f"{len(over)} of {count} rows left out: more than {most}."
+            found.rows = np.delete(np.arange(count), over)
+        return found
+
+    def _cut_targets(self, limits: Mapping[str, int | None]) -> NDArray[np.int64]:
+        """Cuts targets that are too long; gives the rows with too long a source."""
+        sources, targets = (
+            self.columns[side].lengths > (np.inf if (limit := limits[side]) is None else limit)
+            for side in ("source", "target")
+        )
+        targets &= ~sources
+        if targets.any():
+            pairs = zip(self.columns["target"], targets, strict=True)
+            self.columns["target"] = Ragged.from_lists(
+                [ids[: 1 if cut else None].tolist() for ids, cut in pairs]
+            )
+            self.details["loss"] = (
+                f"{int(targets.sum())} of {len(targets)} rows do not count in the loss: more than "
+                f"{limits['target']} target tokens."
+            )
+        return np.flatnonzero(sources)
+
+
+def seq2seq_batches(
+    columns: Mapping[str, Ragged],
+    batching: Batching,
+    *,
+    pad_idx: int,
+    seed: int,
+    rows: NDArray[np.int64] | None = None,
+) -> EpochBatches[Seq2SeqBatch]:
+    """Batches of encoded sources, and of targets where there are such."""
+
+    def collate(indices: NDArray[np.int64]) -> Seq2SeqBatch:
+        batch = collate_seq2seq(columns, indices, pad_idx=pad_idx)
+        if batch.target is None or batch.target.shape[1] > 1:
+            return batch
+        # Only targets that do not count: the decoder still reads one position.
+        return replace(batch, target=pad(batch.target, (0, 1), value=pad_idx))
+
+    return EpochBatches(columns, batching, collate, seed=seed, rows=rows)
+
+
+_GENERATES = {
+    "max_length": "max_length",
+    "encode": "encode(source, source_lengths) -> memory",
+    "start": "start(memory) -> state",
+    "step": "step(tokens, state) -> logits",
+}
+
+
+@runtime_checkable
+class HiddenStates(Protocol):
+    """A module in two halves, so that padding is never scored over the vocabulary."""
+
+    def hidden(self, source: Tensor, source_lengths: Tensor, target_in: Tensor, /) -> Tensor:
+        """The last states. *Shape:* :math:`(B,T,D)`."""
+
+    def project(self, hidden: Tensor, /) -> Tensor:
+        """Logits of some of them. *Shape:* :math:`(N,D)` to :math:`(N,V)`."""
+
+
+@runtime_checkable
+class LinearOutput(HiddenStates, Protocol):
+    """One whose ``project`` is an affine map: its loss can be had without all scores at once."""
+
+    output_weight: Tensor
+    """*Shape:* :math:`(V,D)`."""
+    output_bias: Tensor | None
+    """*Shape:* :math:`(V)`."""
+
+
+@runtime_checkable
+class HasMaxLength(Protocol):
+    """A module that has positions for so many tokens."""
+
+    max_length: int | None
+
+
+def label_logits(
+    module: nn.Module, source: Tensor, source_lengths: Tensor, *, target_in: Tensor, places: Tensor
+) -> Tensor:
+    """Scores of the next token at the positions that are not padding.
+
+    Args:
+        module: One with ``hidden`` and ``project``, or any that
+            ``module(source, source_lengths, target_in)`` scores all positions, :math:`(B,T,V)`.
+        source: Token ids. *Shape:* :math:`(B,S)`.
+        source_lengths: Real tokens of each row. *Shape:* :math:`(B)`.
+        target_in: What the decoder reads. *Shape:* :math:`(B,T)`.
+        places: Those whose label is not padding, as ``real_places`` gives them.
+
+    Returns:
+        Logits. *Shape:* :math:`(N,V)`.
+
+    Raises:
+        UserError: The module gives something else.
+    """
+    if isinstance(module, HiddenStates):
+        states = module.hidden(source, source_lengths, target_in)
+        return module.project(at_places(states, places))
+    logits = module(source, source_lengths, target_in)
+    found = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
+    if not isinstance(logits, Tensor) or logits.ndim != 3 or logits.shape[:2] != target_in.shape:
+        batch, length = target_in.shape
+        raise UserError(
+            f"{type(module).__name__}(source, source_lengths, target_in) must give logits of shape "
+            f"({batch}, {length}, vocabulary), but gave {found}."
+        )
+    return at_places(logits, places)
+
+
+def generator_of(module: nn.Module) -> Generator:
+    """The module as what searches read from.
+
+    Raises:
+        UserError: It cannot generate; names what is missing.
+    """
+    if isinstance(module, Generator):
+        return module
+    missing = [text for name, text in _GENERATES.items() if not hasattr(module, name)]
+    raise UserError(
+        f"{type(module).__name__} can be trained, but generates no text: it has no "
+        f"{', no '.join(missing)}. Generation needs these, where the state has select(indices), "
+        "and repeat(times) and select(indices, groups=None) for beam search; "
+        "textmill.models.Transformer has them all. Add them, or set task.generate=false to "
+        "evaluate the loss alone."
+    )
+
+
+def longest_input(module: nn.Module) -> int | None:
+    """The most tokens the module has positions for; None where it does not say."""
+    found = module.max_length if isinstance(module, HasMaxLength) else None
+    return found if isinstance(found, int) else None
+
 
 PREDICTION_TOKENS = 4096
 """Padded source tokens answered together."""

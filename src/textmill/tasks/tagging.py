@@ -1,4 +1,4 @@
-"""Labels of words: what all tasks of them share, and word tagging itself."""
+"""Labels of words: what all tasks of them share, word tagging, and trees over words."""
 
 import operator
 from abc import abstractmethod
@@ -14,26 +14,35 @@ from textmill.config.validators import require
 from textmill.data.column_batch import ColumnBatch
 from textmill.errors import UserError
 from textmill.exported.forward import CrfForward, Forward, TagForward
+from textmill.metrics.accumulators import ExactMatch
 from textmill.metrics.classification import Classification, Spans
+from textmill.metrics.frames import Trees
 from textmill.metrics.metric import Metric
 from textmill.metrics.streaming import Accuracy
 from textmill.models.crf import LinearChainCrf, tag_scheme
 from textmill.models.label_losses import AutoLoss, LabelLoss
 from textmill.tasks import registries
-from textmill.tasks.batches.real_places import at_places, real_places
+from textmill.tasks.batches.device import at_places, real_places
 from textmill.tasks.column_task import ColumnsTask, UnseenLabelsConfig
 from textmill.tasks.task import Loss, Metrics, Row
 from textmill.text.cells import Rows
 from textmill.text.columns.column import Column
-from textmill.text.columns.inputs import WordFeatures, word_columns
-from textmill.text.columns.labels import TagsColumn
-from textmill.text.features.dictionaries import Dictionary
+from textmill.text.columns.dictionary import Dictionary
+from textmill.text.columns.inputs import word_columns
+from textmill.text.columns.labels import TagsColumn, TreesColumn
 from textmill.text.features.labels import UNSEEN, Labels
-from textmill.text.features.spelling import Affixes, Characters
+from textmill.text.features.spelling import Affixes, Characters, WordPieces
 from textmill.text.features.tag_spans import Scheme, tag_spans
-from textmill.text.features.word_pieces import WordPieces
+from textmill.text.features.tree_tags import TreeTags, tree_of_tags
 from textmill.text.processors.column_processor import ColumnsText
-from textmill.text.processors.tagging import Tagged, TaggingText, TagsCheck
+from textmill.text.processors.tagging import (
+    Parsed,
+    Tagged,
+    TaggingText,
+    TagsCheck,
+    TreeCheck,
+    TreesText,
+)
 from textmill.text.tokenizers.tokenizer import Tokenizer
 
 
@@ -151,11 +160,14 @@ class TagTask(ColumnsTask):
         dictionary: Dictionary | None = None,
     ) -> None:
         super().__init__(config, module=module)
-        beside = WordFeatures(
-            characters=characters, affixes=affixes, pieces=pieces, dictionary=dictionary
-        )
         words = word_columns(
-            tokenizer, column=config.column, max_length=config.max_length, beside=beside
+            tokenizer,
+            column=config.column,
+            max_length=config.max_length,
+            characters=characters,
+            affixes=affixes,
+            pieces=pieces,
+            dictionary=dictionary,
         )
         self.head = TagHead(module, labels.names, config.loss)
         self.text = self.text_of(words, labels)
@@ -327,3 +339,60 @@ def _scheme(chosen: str, labels: Labels) -> Scheme | None:
         )
     schemes: dict[str, Scheme] = {"bio": "bio", "bilou": "bilou", "io": "io"}
     return schemes.get(chosen)
+
+
+@registries.tasks.register("tree_tagging")
+class TreeTagging(TagTask):
+    """Parses sentences into trees of intents and slots over their own words.
+
+    What opens before a word and closes behind it is its label (``labels.type=trees``), so any
+    model that labels words is a parser, and every answer is a tree, but of a sentence that has
+    brackets of its own. Evaluated as
+    :class:`~textmill.tasks.generation.SemanticParsing` is.
+    """
+
+    class Config(UnseenLabelsConfig):
+        """Settings of the task."""
+
+        column: str = "source"
+        """The column of the sentence: text, split at white space, or a list."""
+        max_length: int = 256
+        """Most words of a sentence."""
+        loss: AutoLoss.Config | LabelLoss.Config | None = None
+        """The loss of a word, for a model without a random field; null and auto are
+        cross_entropy."""
+
+        def __post_init__(self) -> None:
+            require(self, "task", sizes=["max_length"])
+
+        @override
+        def row_check(self, labels: Any = None) -> TreeCheck | None:
+            return labels and TreeCheck(self.column, labels.column)
+
+    text: TreesText
+
+    @override
+    def text_of(self, words: dict[str, Column], labels: Labels) -> TreesText:
+        if not isinstance(labels, TreeTags):
+            raise UserError(
+                "The labels of words must be what opens and closes at them: set labels.type=trees."
+            )
+        return TreesText(words, {"tags": TreesColumn(labels)})
+
+    @override
+    def cell(self, words: str, tags: list[str]) -> str:
+        return tree_of_tags(words.split(), tags, root=self.text.tags.labels.root)
+
+    @override
+    def answer_metrics(self) -> dict[str, Metric]:
+        """Shares of trees that are right as a whole, and of their parts."""
+        return {"exact_match": ExactMatch.Config().build(), "trees": Trees()}
+
+    @override
+    def measure(self, metrics: Metrics, answers: Sequence[Parsed], rows: Rows) -> None:
+        column, root = self.text.tags, self.text.tags.labels.root
+        # Written as answers are: white space around brackets is no part of a tree.
+        gold = [tree_of_tags(*column.parts(row[column.name]), root=root) for row in rows]
+        given = [answer.tree for answer in answers]
+        metrics["exact_match"].update(given, [[tree] for tree in gold])
+        metrics["trees"].update(gold, given)

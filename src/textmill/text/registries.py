@@ -26,11 +26,11 @@ characters = Registry(
 )
 affixes = Registry("affixes", {"textmill.text.features.spelling": ["fitted"]}, plural="affixes")
 pieces = Registry(
-    "pieces", {"textmill.text.features.word_pieces": ["fitted", "pretrained"]}, plural="pieces"
+    "pieces", {"textmill.text.features.spelling": ["fitted", "pretrained"]}, plural="pieces"
 )
 dense = Registry("dense", {"textmill.text.columns.numbers": ["fitted"]}, plural="dense")
 dictionaries = Registry(
     "dictionary",
-    {"textmill.text.features.dictionaries": ["given", "phrases"]},
+    {"textmill.text.columns.dictionary": ["given", "phrases"]},
     plural="dictionaries",
 )

@@ -21,8 +21,8 @@ from textmill.errors import DataError, UserError
 from textmill.metrics.metric import Direction, Metric
 from textmill.runtime.ranks import Ranks
 from textmill.runtime.seeds import fold
-from textmill.tasks.batches.compared_rows import ComparedRows, ComparesRows
-from textmill.tasks.batches.transfer import Transfer
+from textmill.tasks.batches.device import Transfer
+from textmill.tasks.batches.row_batches import ComparedRows, ComparesRows
 from textmill.tasks.task import (
     Batches,
     BatchRows,

@@ -9,7 +9,7 @@ from textmill.inference import Predictor
 from textmill.inference.export.folder import refuse_unsupported, write_export
 from textmill.models.decoding import Decoding
 from textmill.models.transformer import Transformer
-from textmill.tasks.parsing import SemanticParsing
+from textmill.tasks.generation import SemanticParsing
 from textmill.text.tokenizers.tokenizer import UNKNOWN
 from textmill.text.tokenizers.word_tokenizer import WordTokenizer
 

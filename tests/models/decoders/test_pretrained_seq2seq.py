@@ -25,7 +25,7 @@ from textmill.errors import UserError
 from textmill.models.decoders.pretrained_seq2seq import PretrainedSeq2Seq
 from textmill.models.decoding import Decoding, decode
 from textmill.models.lora import Lora
-from textmill.tasks.translation import Translation
+from textmill.tasks.generation import Translation
 from textmill.text.tokenizers.pretrained import PretrainedTokenizer
 
 PAIRS = [

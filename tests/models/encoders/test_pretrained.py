@@ -17,7 +17,7 @@ from textmill.errors import UserError
 from textmill.models.encoders.pretrained import PretrainedEncoder, Reads
 from textmill.models.layers.dropout import Dropout
 from textmill.runtime.pretrained import find_pretrained
-from textmill.text.features.word_pieces import WordPieces
+from textmill.text.features.spelling import WordPieces
 from textmill.text.tokenizers.pretrained import PretrainedTokenizer
 
 Saved = Callable[[str], Path]

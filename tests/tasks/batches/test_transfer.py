@@ -11,7 +11,7 @@ from torch import Tensor
 from textmill.data.block_batches import BlockBatch
 from textmill.data.column_batch import ColumnBatch
 from textmill.data.seq2seq_batch import Seq2SeqBatch
-from textmill.tasks.batches.transfer import Transfer
+from textmill.tasks.batches.device import Transfer
 from textmill.training.sources import Groups
 
 IDS = torch.tensor([[5, 3, 0], [6, 7, 3]])

@@ -10,20 +10,24 @@ import pytest
 from tests.text.saved import change
 from textmill.errors import DataError, UserError
 from textmill.text.columns.column import Column, load_column
-from textmill.text.columns.dictionary import GivenKindsColumn, PhrasesColumn
-from textmill.text.columns.labels import LabelColumn, LabelsColumn, SlotsColumn, TagsColumn
+from textmill.text.columns.dictionary import GivenKinds, GivenKindsColumn, Phrases, PhrasesColumn
+from textmill.text.columns.labels import (
+    LabelColumn,
+    LabelsColumn,
+    SlotsColumn,
+    TagsColumn,
+    TreesColumn,
+)
 from textmill.text.columns.numbers import NumberColumn, Numbers, NumbersColumn
-from textmill.text.columns.question import AnswersColumn, MatchesColumn, PassageColumn
-from textmill.text.columns.sentences import OverlapsColumn
 from textmill.text.columns.token_ids import TextColumn
-from textmill.text.columns.trees import TreesColumn
 from textmill.text.columns.words import AffixesColumn, CharactersColumn, NgramsColumn, WordsColumn
-from textmill.text.features.dictionaries import GivenKinds, Phrases
 from textmill.text.features.labels import Labels
 from textmill.text.features.slots import Slots
 from textmill.text.features.spelling import Affixes, Characters
 from textmill.text.features.tree_tags import TreeTags
 from textmill.text.metadata import SavedTextError
+from textmill.text.processors.extract import OverlapsColumn
+from textmill.text.processors.question_answering import AnswersColumn, MatchesColumn, PassageColumn
 from textmill.text.tokenizers.ngram_tokenizer import NgramTokenizer
 from textmill.text.tokenizers.word_tokenizer import WordTokenizer
 

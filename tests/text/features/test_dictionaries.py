@@ -6,19 +6,20 @@ from tests.text.saved import change
 from textmill.data.column_batch import collate_columns
 from textmill.data.text_rows import TextRows
 from textmill.errors import DataError, UserError
-from textmill.text.columns.dictionary import GivenKindsColumn, PhrasesColumn
-from textmill.text.columns.inputs import TextFeatures, text_columns
-from textmill.text.columns.labels import LabelColumn
-from textmill.text.features.dictionaries import (
+from textmill.text.columns.dictionary import (
     FittedKinds,
     GivenKinds,
+    GivenKindsColumn,
     Phrases,
+    PhrasesColumn,
     PhrasesOfFile,
     kinds_in,
     read_phrases,
 )
+from textmill.text.columns.inputs import text_columns
+from textmill.text.columns.labels import LabelColumn
 from textmill.text.features.labels import Labels
-from textmill.text.processors.classification import ClassificationText
+from textmill.text.processors.texts import LabelText
 from textmill.text.tokenizers.character_tokenizers import ByteTokenizer
 from textmill.text.tokenizers.word_tokenizer import FittedWords, WordTokenizer
 
@@ -222,8 +223,8 @@ def test_kinds_that_cannot_be_are_refused(kinds):
 
 def path_of(dictionary, **settings):
     words = FittedWords.Config().build(train_data=[{"text": "in New York and Rome"}])
-    columns = text_columns(words, beside=TextFeatures(dictionary=dictionary), **settings)
-    return ClassificationText(columns, {"label": LabelColumn(Labels(["a", "b"]))})
+    columns = text_columns(words, dictionary=dictionary, **settings)
+    return LabelText(columns, {"label": LabelColumn(Labels(["a", "b"]))})
 
 
 def test_phrases_are_found_in_the_text_itself(tmp_path):
@@ -279,8 +280,8 @@ def test_tokens_that_are_no_words_are_refused():
         WordTokenizer.Config(words=("a",), split="punctuation").build(),
     ):
         with pytest.raises(UserError, match="column 'text'"):
-            ClassificationText(
-                text_columns(tokenizer, beside=TextFeatures(dictionary=Phrases(PAIRS))),
+            LabelText(
+                text_columns(tokenizer, dictionary=Phrases(PAIRS)),
                 {"label": LabelColumn(Labels(["a", "b"]))},
             )
 

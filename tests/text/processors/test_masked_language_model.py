@@ -5,7 +5,7 @@ import pytest
 
 from tests.text.test_pieces import KINDS, fitted
 from textmill.errors import DataError
-from textmill.text.processors.masked_language_model import Fill, MaskedText
+from textmill.text.processors.language_model import Fill, MaskedText
 from textmill.text.processors.text_processor import load_text_processor
 from textmill.text.tokenizers.word_tokenizer import WordTokenizer
 

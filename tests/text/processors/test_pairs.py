@@ -11,10 +11,7 @@ from textmill.text.columns.numbers import NumberColumn
 from textmill.text.columns.token_ids import TextColumn
 from textmill.text.features.labels import Labels
 from textmill.text.metadata import SavedTextError
-from textmill.text.processors.classification import PairLabelText
-from textmill.text.processors.embedding import EmbeddingText
-from textmill.text.processors.ranking import RankingText
-from textmill.text.processors.regression import PairNumberText
+from textmill.text.processors.texts import EmbeddingText, LabelText, NumberText, RankingText
 from textmill.text.tokenizers.word_tokenizer import WordTokenizer
 
 WORDS = WordTokenizer.Config(words=("wake", "me", "up")).build()
@@ -25,8 +22,8 @@ def texts(*roles):
 
 
 PATHS = {
-    "label": PairLabelText(texts("text1", "text2"), {"label": LabelColumn(Labels(["a", "b"]))}),
-    "number": PairNumberText(
+    "label": LabelText(texts("text1", "text2"), {"label": LabelColumn(Labels(["a", "b"]))}),
+    "number": NumberText(
         texts("text1", "text2"), {"number": NumberColumn("score", span=(0.0, 5.0))}
     ),
     "ranking": RankingText(texts("query", "positive"), texts("negative")),
@@ -49,7 +46,7 @@ def test_saved_and_loaded_it_has_the_same_columns_and_limits(path, tmp_path):
 
 def test_texts_of_two_tokenizers_or_limits_are_refused(path, tmp_path):
     path.save(tmp_path)
-    first, second = list(path.kinds)[:2]
+    first, second = list(path.all)[:2]
     other = WordTokenizer.Config(words=("wake", "me", "up", "now")).build()
     shutil.rmtree(tmp_path / "columns" / second / "tokenizer")
     other.save(tmp_path / "columns" / second / "tokenizer")

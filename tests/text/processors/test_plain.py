@@ -1,19 +1,17 @@
 """A text processor of any columns: encoded by role, saved as data, changed files refused."""
 
 import json
-from dataclasses import replace
 
 import pytest
 
 from tests.text.saved import change
 from textmill.errors import UserError
 from textmill.text import load_text_processor
-from textmill.text.columns.dictionary import GivenKindsColumn
-from textmill.text.columns.inputs import WordFeatures, word_columns
+from textmill.text.columns.dictionary import GivenKinds, GivenKindsColumn, Phrases
+from textmill.text.columns.inputs import word_columns
 from textmill.text.columns.labels import LabelColumn, TagsColumn
 from textmill.text.columns.numbers import NumberColumn
 from textmill.text.columns.token_ids import TextColumn
-from textmill.text.features.dictionaries import GivenKinds, Phrases
 from textmill.text.features.labels import Labels
 from textmill.text.features.spelling import Characters
 from textmill.text.metadata import SavedTextError
@@ -100,15 +98,14 @@ def test_two_roles_of_one_column():
 
 def test_saved_columns_that_cannot_stand_beside_one_another_are_refused(tmp_path):
     words = WordTokenizer.Config(words=("wake", "me")).build()
-    beside = WordFeatures(characters=Characters("wake"), dictionary=Phrases([("act", "wake me")]))
-    inputs = word_columns(words, column="words", beside=replace(beside, dictionary=None))
+    inputs = word_columns(words, column="words", characters=Characters("wake"))
     tags = TagsColumn(Labels(["O", "B"], column="tags", multiple=True))
     TaggingText(inputs, {"tags": tags}).save(tmp_path)
     change(tmp_path / "columns" / "characters" / "column.json", name="other")
     with pytest.raises(SavedTextError, match=r"text\.json: The characters must be those of the"):
         load_text_processor(tmp_path)
     with pytest.raises(UserError, match=r"looked for in 'text': set dictionary\.column=words"):
-        TaggingText(word_columns(words, beside=beside), {"tags": tags})
+        TaggingText(word_columns(words, dictionary=Phrases([("act", "wake me")])), {"tags": tags})
 
 
 def test_a_dictionary_of_words_that_no_column_has_is_refused():

@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from textmill.text.columns.inputs import TextFeatures, text_columns
+from textmill.text.columns.column import padded_columns
+from textmill.text.columns.inputs import text_columns
 from textmill.text.columns.labels import label_column
 from textmill.text.columns.numbers import Numbers
-from textmill.text.columns.padding import padded_columns
 from textmill.text.columns.token_ids import TextColumn
 from textmill.text.features.labels import Labels
-from textmill.text.processors.classification import ClassificationText, PairLabelText
+from textmill.text.processors.texts import LabelText
 from textmill.text.tokenizers.character_tokenizers import CharacterTokenizer
 from textmill.text.tokenizers.ngram_tokenizer import FittedNgrams
 from textmill.text.tokenizers.word_tokenizer import WordTokenizer
@@ -22,8 +22,8 @@ LETTERS = CharacterTokenizer.Config(characters="wakemup ").build()
 NGRAMS = FittedNgrams.Config().build(train_data=[{"text": "wake me up"}, {"text": "up, up"}])
 
 
-def classifier(tokenizer=WORDS, *, kind=ClassificationText, **beside):
-    columns = text_columns(tokenizer, max_length=4, beside=TextFeatures(**beside))
+def classifier(tokenizer=WORDS, *, kind=LabelText, **beside):
+    columns = text_columns(tokenizer, max_length=4, **beside)
     return kind(columns, LABEL)
 
 
@@ -54,7 +54,7 @@ def test_a_row_alone_is_a_batch_of_it(tokenizer, text):
 
 def test_two_texts_alone_are_a_batch_of_them():
     columns = {role: TextColumn(role, WORDS) for role in ("text1", "text2")}
-    assert same(PairLabelText(columns, LABEL), {"text1": "wake up", "text2": "me", "more": 1})
+    assert same(LabelText(columns, LABEL), {"text1": "wake up", "text2": "me", "more": 1})
 
 
 @pytest.mark.parametrize("value", ["", [], ["wake"], 7, None, b"wake", "a\ud800", "wake " * 5])
@@ -63,7 +63,7 @@ def test_what_is_no_short_text_is_left_to_encode(value):
 
 
 def test_a_text_processor_of_ones_own_is_asked_as_it_is():
-    class Turned(ClassificationText):
+    class Turned(LabelText):
         def encode(self, rows, **how):
             return super().encode([{"text": row["text"][::-1]} for row in rows], **how)
 
@@ -72,8 +72,6 @@ def test_a_text_processor_of_ones_own_is_asked_as_it_is():
             return super().encode([value.lower() for value in values])
 
     assert classifier(kind=Turned).encode_one({"text": "wake"}) is None
-    assert (
-        ClassificationText({"text": Loud("text", WORDS)}, LABEL).encode_one({"text": "w"}) is None
-    )
+    assert LabelText({"text": Loud("text", WORDS)}, LABEL).encode_one({"text": "w"}) is None
     numbers = Numbers("dense", [1.0], [1.0])
     assert classifier(dense=numbers).encode_one({"text": "wake", "dense": "1"}) is None

@@ -39,8 +39,7 @@ from textmill.models.layers.word_embeddings import Embedding
 from textmill.models.lora import merged
 from textmill.models.transformer import Transformer
 from textmill.tasks.language_model import LanguageModeling
-from textmill.tasks.seq2seq import Seq2Seq
-from textmill.tasks.seq2seq_protocols import longest_input
+from textmill.tasks.seq2seq import Seq2Seq, longest_input
 from textmill.tasks.task import Row, Task
 from textmill.text.tokenizers.tokenizer import VocabInfo
 

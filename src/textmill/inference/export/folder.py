@@ -17,9 +17,9 @@ from textmill.inference.export.quality import is_answerable, measure_quality
 from textmill.inference.load import Predictor
 from textmill.models.lora import merged
 from textmill.runtime.files import make_folder, new_folder
+from textmill.tasks.generation import SemanticParsing
 from textmill.tasks.language_model import LanguageModeling
 from textmill.tasks.masked_language_model import MaskedLanguageModeling
-from textmill.tasks.parsing import SemanticParsing
 from textmill.tasks.seq2seq import Seq2Seq
 from textmill.tasks.task import Row, Task
 

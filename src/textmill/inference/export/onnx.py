@@ -36,7 +36,7 @@ from textmill.tasks.language_model import LanguageModeling
 from textmill.tasks.masked_language_model import MaskedLanguageModeling
 from textmill.tasks.seq2seq import Seq2Seq
 from textmill.tasks.task import Row, Task
-from textmill.text.columns.padding import padded_columns
+from textmill.text.columns.column import padded_columns
 from textmill.text.processors.column_processor import PlainColumns
 
 LEAST = 3

@@ -127,8 +127,9 @@ class Reader(Component, nn.Module):
             question_lengths: Real words of each question, 0 or more. *Shape:* :math:`(B)`.
             context: Ids. *Shape:* :math:`(B,T)`.
             context_lengths: Real words of each context, 0 or more. *Shape:* :math:`(B)`.
-            matches: How far each word of the context is one of the question's, from 0 to 3; see
-                :class:`~textmill.text.columns.question.MatchesColumn`. *Shape:* :math:`(B,T)`.
+            matches: How far each word of the context is one of the question's, from 0 to 3 (see
+                :class:`~textmill.text.processors.question_answering.MatchesColumn`).
+                *Shape:* :math:`(B,T)`.
             question_characters: Ids, where the model was made for such. *Shape:* :math:`(B,Q,C)`.
             context_characters: Likewise. *Shape:* :math:`(B,T,C)`.
         """

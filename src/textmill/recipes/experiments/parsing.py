@@ -11,7 +11,7 @@ from textmill.config.recipe import Recipe, like
 from textmill.data.text_pairs import TextPairs
 from textmill.models.transformer import Transformer
 from textmill.recipes.experiments.tiny import register_with_local, tiny
-from textmill.tasks.parsing import SemanticParsing
+from textmill.tasks.generation import SemanticParsing
 from textmill.text.tokenizers.word_tokenizer import FittedWords
 from textmill.training import AdamW, Every, Linear, Selection, Trainer
 

@@ -32,15 +32,18 @@ from textmill.recipes.experiments.summarization import summarization_scitldr
 from textmill.recipes.experiments.tagging import tagging_ner, tagging_transformer
 from textmill.recipes.experiments.trees import trees_bilstm
 from textmill.tasks.classification import PairClassification
+from textmill.tasks.generation import (
+    ExtractiveSummarization,
+    SemanticParsing,
+    Summarization,
+    Translation,
+)
 from textmill.tasks.intent_slots import IntentSlots
 from textmill.tasks.language_model import LanguageModeling
-from textmill.tasks.parsing import SemanticParsing
 from textmill.tasks.regression import PairRegression
 from textmill.tasks.seq2seq import Seq2Seq
-from textmill.tasks.summarization import ExtractiveSummarization, Summarization
 from textmill.tasks.tagging import WordTagging
-from textmill.tasks.translation import Translation
-from textmill.text.features.word_pieces import PretrainedPieces
+from textmill.text.features.spelling import PretrainedPieces
 from textmill.text.tokenizers.pretrained import PretrainedTokenizer
 from textmill.text.tokenizers.word_tokenizer import FittedWords
 from textmill.training import AdamW, Linear, Selection, Trainer

@@ -10,8 +10,8 @@ from textmill.models.layers.word_embeddings import CharacterCnn
 from textmill.models.readers.sentences import SentenceScorer
 from textmill.models.transformer import Transformer
 from textmill.recipes.experiments.tiny import register_with_local, tiny
-from textmill.tasks.summarization import ExtractiveSummarization, Summarization
-from textmill.text.features.word_pieces import FittedPieces
+from textmill.tasks.generation import ExtractiveSummarization, Summarization
+from textmill.text.features.spelling import FittedPieces
 from textmill.text.tokenizers.fitted_tokenizer import FittedTokenizer
 from textmill.training import Adam, AdamW, Every, Linear, Selection, Trainer
 

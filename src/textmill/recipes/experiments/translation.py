@@ -9,7 +9,7 @@ from textmill.models.decoding import Decoding
 from textmill.models.transformer import Transformer
 from textmill.recipes.corpus.data import CorpusPairs
 from textmill.recipes.experiments.tiny import register_with_local, tiny
-from textmill.tasks.translation import Translation
+from textmill.tasks.generation import Translation
 from textmill.text.tokenizers.fitted_tokenizer import FittedTokenizer
 from textmill.training import AdamW, Every, Linear, Selection, Trainer
 

@@ -13,7 +13,7 @@ from textmill.data.text_rows import TextRows
 from textmill.recipes.experiments.tagging import SMALL_LSTM, tagging_bilstm
 from textmill.recipes.experiments.tagging import local as smaller
 from textmill.recipes.experiments.tiny import register_with_local
-from textmill.tasks.tree_tagging import TreeTagging
+from textmill.tasks.tagging import TreeTagging
 from textmill.text.features.tree_tags import FittedTreeTags
 from textmill.training import Selection
 

@@ -1,18 +1,350 @@
-"""Columns of what a dictionary knows of words: places, kinds, and weights."""
+"""Dictionaries: what is known of words from outside the training data, and its columns."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
+from textmill.config.component import Component
+from textmill.config.component import Config as BaseConfig
 from textmill.errors import DataError, UserError
+from textmill.text import registries
+from textmill.text.cells import training_cells, words_in
 from textmill.text.columns.column import Column, columns
 from textmill.text.columns.token_ids import IdsColumn
 from textmill.text.columns.words import check_words
-from textmill.text.features.dictionaries import Dictionary, GivenKinds, Phrases
+from textmill.text.metadata import Saved
 from textmill.text.ragged import Ragged
+
+MOST_KINDS = 1 << 20
+"""Kinds that a dictionary may have: their vectors take 64 MB. Batches hold a kind's number in a
+float32, which is exact up to 16 times as many."""
+
+
+class Finding(NamedTuple):
+    """That a word is of a kind."""
+
+    place: int
+    """The word, from 0."""
+    kind: int
+    """The kind's number, from 1: 0 is padding."""
+    weight: float
+    """How sure it is, or how much it counts."""
+
+
+class Dictionary(Saved, ABC):
+    """Finds the kinds of a text's words.
+
+    Raises:
+        UserError: There is no kind, one is there twice, or there are too many.
+    """
+
+    def __init__(self, kinds: Iterable[str], *, column: str) -> None:
+        self.kinds, self.column = tuple(kinds), column
+        self.numbers = {name: 1 + i for i, name in enumerate(self.kinds)}
+        """The number of each kind."""
+        if not 0 < len(self.kinds) <= MOST_KINDS:
+            raise UserError(
+                f"A dictionary must have from 1 to {MOST_KINDS:,} kinds, but has {len(self.kinds)}."
+            )
+        if len(self.numbers) < len(self.kinds):
+            twice = next(n for i, n in enumerate(self.kinds) if self.numbers[n] != 1 + i)
+            raise UserError(f"The kinds of a dictionary must differ, but {twice!r} is there twice.")
+
+    @property
+    def size(self) -> int:
+        """Numbers of kinds, with that of padding."""
+        return 1 + len(self.kinds)
+
+    @abstractmethod
+    def find(self, value: Any, row: int) -> list[Finding]:
+        """What is known of the words of one cell, in the order of the words.
+
+        Raises:
+            DataError: The value cannot be used; names its row and the column.
+        """
+
+
+MOST_WORDS = 1 << 20
+"""Places of words; no text of a model has as many, and a float32 still counts them exactly."""
+LARGEST = 1e6
+"""Of a weight, which is a share or a count: a sum of a million such is finite in a float32."""
+EXAMPLE = '[{"tokenIdx": 1, "features": {"drink": 0.8}}]'
+
+
+class GivenKinds(Dictionary):
+    """Kinds of words with their weights, as a column has them.
+
+    A kind that is not known, since no row of the training data had it, says nothing.
+
+    Example:
+        >>> given = GivenKinds(["drink", "song"], column="found")
+        >>> cell = '[{"tokenIdx": 1, "features": {"drink": 0.8, "song": 0.2, "new": 1}}]'
+        >>> [tuple(finding) for finding in given.find(cell, 0)]
+        [(1, 1, 0.8), (1, 2, 0.2)]
+    """
+
+    @override
+    def find(self, value: Any, row: int) -> list[Finding]:
+        known = self.numbers
+        return [
+            Finding(place, known[kind], weight)
+            for place, kind, weight in kinds_in(value, self.column, row)
+            if kind in known
+        ]
+
+
+@registries.dictionaries.register("given")
+class FittedKinds(Component):
+    """The kinds of words that a column of ``train_data`` has as JSON."""
+
+    class Config(BaseConfig):
+        """Where the findings are."""
+
+        column: str = "dictionary"
+        """The column: ``[{"tokenIdx": 1, "features": {"drink": 0.8, "song": 0.2}}]``, a word's
+        place from 0 and its kinds with their weights; empty if nothing is known."""
+        min_count: int = 1
+        """How often a kind must occur; a rarer one says nothing."""
+
+        def __post_init__(self) -> None:
+            if self.min_count < 1:
+                raise UserError(f"dictionary.min_count must be 1 or more, but is {self.min_count}.")
+
+        @override
+        def build(  # type: ignore[override]  # what is built of is named, for the planner
+            self, *, train_data: Iterable[Mapping[str, Any]]
+        ) -> GivenKinds:
+            """Reads the rows once.
+
+            Raises:
+                DataError: A row has no such column, or what cannot be read, or no row has a kind.
+            """
+            counts: dict[str, int] = {}
+            cells = training_cells(
+                train_data,
+                self.column,
+                purpose="to take kinds of words from",
+                remedy="Name the column by dictionary.column.",
+            )
+            for row, cell in cells:
+                for _, kind, _ in kinds_in(cell, self.column, row):
+                    counts[kind] = counts.get(kind, 0) + 1
+            kept = [kind for kind, count in counts.items() if count >= self.min_count]
+            if not kept:
+                raise DataError(
+                    f"No row of train_data has a kind of a word in its column '{self.column}' that "
+                    f"occurs {self.min_count} times."
+                )
+            return GivenKinds(kept, column=self.column)
+
+
+def kinds_in(value: Any, column: str, row: int) -> list[tuple[int, str, float]]:
+    """Places, kinds and weights in one cell, by rising place.
+
+    The list may stand in ``{"tokenFeatList": [...]}``, as some files of PyText have it.
+
+    Raises:
+        DataError: There is something else, or a word is there twice.
+
+    Example:
+        >>> kinds_in('[{"tokenIdx": 1, "features": {"drink": 0.8}}]', "found", 0)
+        [(1, 'drink', 0.8)]
+        >>> kinds_in("", "found", 0)
+        []
+    """
+    items = _parsed(value, column, row)
+    by_place: dict[int, Mapping[str, Any]] = {}
+    for item in items:
+        if not isinstance(item, Mapping) or set(item) != {"tokenIdx", "features"}:
+            raise _wanted(f"the keys tokenIdx and features, as in {EXAMPLE}", item, column, row)
+        place, features = item["tokenIdx"], item["features"]
+        if type(place) is not int or not 0 <= place < MOST_WORDS:
+            raise _wanted("the place of a word from 0 as tokenIdx", place, column, row)
+        if not isinstance(features, Mapping):
+            raise _wanted("kinds with their weights as features", features, column, row)
+        if place in by_place:
+            raise _wanted("each word once", f"tokenIdx {place} again", column, row)
+        by_place[place] = features
+    return [
+        (place, kind, _weight(weight, kind, column, row))
+        for place in sorted(by_place)
+        for kind, weight in by_place[place].items()
+    ]
+
+
+def _parsed(value: Any, column: str, row: int) -> list[Any]:
+    found = value
+    if isinstance(value, str):
+        try:
+            found = json.loads(value) if value.strip() else []
+        except (ValueError, RecursionError):
+            raise _wanted(f"JSON as {EXAMPLE}", value, column, row) from None
+    if isinstance(found, Mapping) and set(found) == {"tokenFeatList"}:
+        found = found["tokenFeatList"]
+    if not isinstance(found, list):
+        raise _wanted(f"a list as {EXAMPLE}", value, column, row)
+    return found
+
+
+def _weight(value: Any, kind: Any, column: str, row: int) -> float:
+    if not isinstance(kind, str) or not kind.strip():
+        raise _wanted("a kind's name", kind, column, row)
+    fits = isinstance(value, int | float) and not isinstance(value, bool)
+    if not fits or not abs(value) <= LARGEST:
+        raise _wanted(f"a number as the weight of {kind!r:.80}", value, column, row)
+    return float(value)
+
+
+def _wanted(wanted: str, found: Any, column: str, row: int) -> DataError:
+    return DataError(f"Row {row}, column '{column}': wanted {wanted}, found {found!r:.80}.")
+
+
+MOST_PHRASE_WORDS = 100
+"""Of a phrase: each word of a text is looked up with as many behind it."""
+
+
+class Phrases(Dictionary):
+    """Phrases of words, each of one kind or several.
+
+    The longest phrase wins, from the first word on: no word is in two. Every word of a phrase has
+    its kinds, with weight 1.
+
+    Args:
+        pairs: A kind and a phrase, in any order; white space divides the phrase's words.
+        column: The column of the text.
+        lowercase: Whether case does not matter.
+
+    Raises:
+        UserError: There is no phrase, or one has no word, too many words, or no kind.
+
+    Example:
+        >>> phrases = Phrases([("city", "New York"), ("paper", "new york times"), ("city", "Ur")])
+        >>> [(place, phrases.kinds[kind - 1]) for place, kind, _ in phrases.find("in New York", 0)]
+        [(1, 'city'), (2, 'city')]
+        >>> [place for place, _, _ in phrases.find("The New York Times of Ur", 0)]
+        [1, 2, 3, 5]
+    """
+
+    def __init__(
+        self, pairs: Iterable[tuple[str, str]], *, column: str = "text", lowercase: bool = True
+    ) -> None:
+        self.lowercase = lowercase
+        known: dict[str, dict[str, None]] = {}
+        self._longest: dict[str, int] = {}
+        for kind, phrase in pairs:
+            words = self._small(phrase).split()
+            if not words or not kind.strip() or {"\t", "\n"} & {*kind}:
+                raise UserError(
+                    "A phrase must have a kind, without tab or line end, and a word at least, but "
+                    f"one is {phrase!r:.80} of the kind {kind!r:.80}."
+                )
+            if len(words) > MOST_PHRASE_WORDS:
+                raise UserError(
+                    f"A phrase must have at most {MOST_PHRASE_WORDS} words, but one has "
+                    f"{len(words)}: {phrase!r:.80}."
+                )
+            known.setdefault(" ".join(words), {})[kind] = None
+            longest = self._longest.get(words[0], 0)
+            self._longest[words[0]] = max(longest, len(words))
+        self.known = {phrase: tuple(kinds) for phrase, kinds in known.items()}
+        """The kinds of each phrase; one space is between two of its words."""
+        super().__init__(
+            dict.fromkeys(k for kinds in self.known.values() for k in kinds), column=column
+        )
+
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        """Each kind and phrase."""
+        return [(kind, phrase) for phrase, kinds in self.known.items() for kind in kinds]
+
+    @override
+    def find(self, value: Any, row: int) -> list[Finding]:
+        words = [self._small(word) for word in words_in(value, self.column, row)]
+        found, place = list[Finding](), 0
+        while place < len(words):
+            after, kinds = self._longest_at(words, place)
+            found += [
+                Finding(at, self.numbers[kind], 1.0) for at in range(place, after) for kind in kinds
+            ]
+            place = after
+        return found
+
+    def _longest_at(self, words: list[str], place: int) -> tuple[int, tuple[str, ...]]:
+        """Where the longest phrase from a word on ends, and its kinds; none is the word alone."""
+        longest = self._longest.get(words[place], 0)
+        for after in range(min(place + longest, len(words)), place, -1):
+            if kinds := self.known.get(" ".join(words[place:after])):
+                return after, kinds
+        return place + 1, ()
+
+    def _small(self, text: str) -> str:
+        return text.lower() if self.lowercase else text
+
+
+@registries.dictionaries.register("phrases")
+class PhrasesOfFile(Component):
+    """The phrases of a file, found in a text by themselves; they are saved with the run."""
+
+    class Config(BaseConfig):
+        """Where the phrases are."""
+
+        path: Path
+        """A text file with a kind, a tab and a phrase in each line."""
+        column: str = "text"
+        """The column of the text that they are found in."""
+        lowercase: bool = True
+        """Whether case does not matter."""
+
+        @override
+        def build(self) -> Phrases:  # type: ignore[override]  # it needs no other ingredient
+            """Reads the file, as :func:`read_phrases`."""
+            pairs = read_phrases(self.path)
+            return Phrases(pairs, column=self.column, lowercase=self.lowercase)
+
+
+def read_phrases(path: Path) -> list[tuple[str, str]]:
+    r"""Kinds and phrases of a file; empty lines are passed over.
+
+    Raises:
+        UserError: The file cannot be read, or has no phrase.
+        DataError: A line is not a kind and a phrase, or the file is not UTF-8; names the line,
+            from 1.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "places.tsv"
+        >>> _ = path.write_text("city\tNew York\n\nriver\tPo\n")
+        >>> read_phrases(path)
+        [('city', 'New York'), ('river', 'Po')]
+    """
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise UserError(
+            f"dictionary.path: the phrases of {path} cannot be read: {error.strerror}."
+        ) from None
+    pairs = []
+    for number, line in enumerate(raw.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
+        try:
+            text = line.decode()
+        except UnicodeDecodeError:
+            raise DataError(f"{path}:{number}: the line is not UTF-8.") from None
+        kind, _, phrase = (part.strip() for part in text.partition("\t"))
+        if kind and phrase:
+            pairs.append((kind, phrase))
+        elif text.strip():
+            raise DataError(
+                f"{path}:{number}: wanted a kind, a tab and a phrase, found {text.strip()!r:.80}."
+            )
+    if not pairs:
+        raise UserError(f"{path} has no phrase: wanted a kind, a tab and a phrase in each line.")
+    return pairs
 
 
 class DictionaryColumn(Column):

@@ -1,11 +1,16 @@
 """The columns that tasks begin with: a text, or words, and what stands beside them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
 from typing import Final
 
 from textmill.text.columns.column import Column, ColumnKind
-from textmill.text.columns.dictionary import DictionaryColumn, GivenKindsColumn, PhrasesColumn
+from textmill.text.columns.dictionary import (
+    Dictionary,
+    DictionaryColumn,
+    GivenKindsColumn,
+    Phrases,
+    PhrasesColumn,
+)
 from textmill.text.columns.numbers import Numbers, NumbersColumn
 from textmill.text.columns.token_ids import TextColumn
 from textmill.text.columns.words import (
@@ -15,40 +20,11 @@ from textmill.text.columns.words import (
     PiecesColumn,
     WordsColumn,
 )
-from textmill.text.features.dictionaries import Dictionary, Phrases
-from textmill.text.features.spelling import Affixes, Characters
-from textmill.text.features.word_pieces import WordPieces
+from textmill.text.features.spelling import Affixes, Characters, WordPieces
 from textmill.text.tokenizers.tokenizer import Tokenizer
 
-
-@dataclass(frozen=True, kw_only=True)
-class TextFeatures:
-    """What stands beside a text, each an ingredient that a recipe may leave out."""
-
-    dense: Numbers | None = None
-    """Numbers of the row."""
-    dictionary: Dictionary | None = None
-    """What is known of its words."""
-    ngrams: Tokenizer | None = None
-    """Knows its n-grams."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class WordFeatures:
-    """What stands beside words, each an ingredient that a recipe may leave out."""
-
-    characters: Characters | None = None
-    """The known characters."""
-    affixes: Affixes | None = None
-    """The known beginnings, endings and shapes."""
-    pieces: WordPieces | None = None
-    """Their pieces, for a pretrained encoder."""
-    dictionary: Dictionary | None = None
-    """What is known of the words."""
-
-
-BESIDE_TEXT: Final = frozenset(field.name for field in fields(TextFeatures))
-BESIDE_WORDS: Final = frozenset(field.name for field in fields(WordFeatures))
+BESIDE_TEXT: Final = frozenset({"dense", "dictionary", "ngrams"})
+BESIDE_WORDS: Final = frozenset({"affixes", "characters", "dictionary", "pieces"})
 """The roles that a recipe may leave out, each with the name of the ingredient it is fitted with."""
 
 TEXT_KINDS: Final[Mapping[str, ColumnKind]] = {
@@ -72,17 +48,18 @@ def text_columns(
     *,
     column: str = "text",
     max_length: int | None = None,
-    beside: TextFeatures | None = None,
+    dense: Numbers | None = None,
+    dictionary: Dictionary | None = None,
+    ngrams: Tokenizer | None = None,
 ) -> dict[str, Column]:
     """The columns of a text, and of what stands beside it, by role."""
-    beside = beside or TextFeatures()
     found: dict[str, Column] = {"text": TextColumn(column, tokenizer, limit=max_length)}
-    if beside.dense is not None:
-        found["dense"] = NumbersColumn(beside.dense.column, beside.dense)
-    if beside.dictionary is not None:
-        found["dictionary"] = _dictionary(beside.dictionary, "text")
-    if beside.ngrams is not None:
-        found["ngrams"] = NgramsColumn(column, beside.ngrams)
+    if dense is not None:
+        found["dense"] = NumbersColumn(dense.column, dense)
+    if dictionary is not None:
+        found["dictionary"] = _dictionary(dictionary, "text")
+    if ngrams is not None:
+        found["ngrams"] = NgramsColumn(column, ngrams)
     return found
 
 
@@ -91,23 +68,25 @@ def word_columns(
     *,
     column: str = "words",
     max_length: int | None = None,
-    beside: WordFeatures | None = None,
+    characters: Characters | None = None,
+    affixes: Affixes | None = None,
+    pieces: WordPieces | None = None,
+    dictionary: Dictionary | None = None,
 ) -> dict[str, Column]:
     """The columns of words, and of what stands beside them, by role.
 
     Raises:
         UserError: The tokenizer's tokens are no words.
     """
-    beside = beside or WordFeatures()
     found: dict[str, Column] = {"words": WordsColumn(column, tokenizer, limit=max_length)}
-    if beside.characters is not None:
-        found["characters"] = CharactersColumn(beside.characters)
-    if beside.affixes is not None:
-        found["affixes"] = AffixesColumn(beside.affixes)
-    if beside.pieces is not None:
-        found["pieces"] = PiecesColumn(beside.pieces)
-    if beside.dictionary is not None:
-        found["dictionary"] = _dictionary(beside.dictionary, "words")
+    if characters is not None:
+        found["characters"] = CharactersColumn(characters)
+    if affixes is not None:
+        found["affixes"] = AffixesColumn(affixes)
+    if pieces is not None:
+        found["pieces"] = PiecesColumn(pieces)
+    if dictionary is not None:
+        found["dictionary"] = _dictionary(dictionary, "words")
     return found
 
 

@@ -1,4 +1,4 @@
-"""Columns of labels, by their numbers: one a row, several, one a word, or the tags of slots."""
+"""Columns of labels, by their numbers: one a row, several, one a word, tags of slots or trees."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -8,10 +8,11 @@ import numpy as np
 from typing_extensions import override
 
 from textmill.errors import DataError, UserError
-from textmill.text.cells import words_in
+from textmill.text.cells import unlisted, words_in
 from textmill.text.columns.column import Column, columns
 from textmill.text.features.labels import UNSEEN, Labels, one_label, split_labels
 from textmill.text.features.slots import Slots
+from textmill.text.features.tree_tags import TreeTags, read_cell
 from textmill.text.ragged import Ragged
 
 
@@ -177,3 +178,32 @@ def label_column(labels: Labels) -> LabelColumn | LabelsColumn:
         True
     """
     return LabelsColumn(labels) if labels.multiple else LabelColumn(labels)
+
+
+@columns.register("trees")
+class TreesColumn(TagsColumn):
+    """Trees of intents and slots, written in brackets, as the numbers of their words' tags.
+
+    Example:
+        >>> column = TreesColumn(TreeTags(["[IN:CALL", "[SL:PERSON", "O"]))
+        >>> column.encode(["[IN:CALL call [SL:PERSON my mom ] ]"])[0].tolist()
+        [0, 1, 2]
+    """
+
+    kind = "trees"
+    labels: TreeTags
+
+    def __init__(self, labels: TreeTags) -> None:
+        super().__init__(labels)
+
+    @override
+    def names(self, value: Any, *, row: int = 0) -> list[str]:
+        return self.parts(value, row=row)[1]
+
+    def parts(self, value: Any, *, row: int = 0) -> tuple[list[str], list[str]]:
+        """The words of the tree in one cell, and a tag for each.
+
+        Raises:
+            DataError: It is no tree; names the row and the column.
+        """
+        return read_cell(unlisted(value), column=self.name, row=row)

@@ -11,8 +11,7 @@ from textmill.errors import UserError
 from textmill.text.cells import unlisted, words_in
 from textmill.text.columns.column import Column, columns
 from textmill.text.columns.token_ids import IdsColumn, encoded_one
-from textmill.text.features.spelling import Affixes, Characters
-from textmill.text.features.word_pieces import WordPieces
+from textmill.text.features.spelling import Affixes, Characters, WordPieces
 from textmill.text.ragged import Ragged, offsets_of
 from textmill.text.tokenizers.ngram_tokenizer import NgramTokenizer
 from textmill.text.tokenizers.tokenizer import Tokenizer, encode_column

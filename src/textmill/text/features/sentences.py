@@ -1,8 +1,9 @@
-"""The sentences of a text, and how much of a summary each has."""
+"""Sentences of texts, and the reference summaries that they are compared with."""
 
+import json
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -119,3 +120,36 @@ def _grams(text: str) -> tuple[Counter[Any], Counter[Any]]:
 def _f1(one: Counter[Any], other: Counter[Any]) -> float:
     shared = (one & other).total()
     return 2 * shared / (one.total() + other.total()) if shared else 0.0
+
+
+REFERENCES = "references"
+"""The column of all right summaries of a row."""
+
+
+def references_of(row: Mapping[str, Any], number: int) -> list[str]:
+    """The references of a row, one or more.
+
+    Raises:
+        DataError: They are no list of texts, or none has a word.
+
+    Example:
+        >>> references_of({"references": '["Rain.", "It rains."]'}, 0)
+        ['Rain.', 'It rains.']
+    """
+    given = found = unlisted(row[REFERENCES])
+    if isinstance(given, str):
+        try:
+            found = json.loads(given)
+        except (ValueError, RecursionError):
+            found = None
+    if not (isinstance(found, list) and all(isinstance(text, str) for text in found)):
+        raise DataError(
+            f"Row {number}, column '{REFERENCES}': wanted a list of texts, or one as JSON, found "
+            f"{given!r:.80}. For JSON lines, set valid_data.lists=[{REFERENCES}]."
+        )
+    kept = [text for text in found if text.strip()]
+    if not kept:
+        raise DataError(
+            f"Row {number}, column '{REFERENCES}': wanted one text or more, found {given!r:.80}."
+        )
+    return kept

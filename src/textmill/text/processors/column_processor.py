@@ -148,7 +148,7 @@ class ColumnsText(TextProcessor):
         """The inputs of a single row as a batch, faster than by :meth:`encode`.
 
         Returns:
-            As :func:`~textmill.text.columns.padding.padded_columns`; None where only ``encode``
+            As :func:`~textmill.text.columns.column.padded_columns`; None where only ``encode``
             knows what the row is, or what is wrong with it.
         """
         if type(self).encode is not ColumnsText.encode:
@@ -206,7 +206,7 @@ class ColumnsText(TextProcessor):
                 )
         texts = {role: c for role in cls.alike if isinstance(c := found.get(role), IdsColumn)}
         for role, text in texts.items():
-            first = texts[cls.alike[0]]
+            first = next(iter(texts.values()))
             if (text.tokenizer.vocab_info, text.limit) != (first.tokenizer.vocab_info, first.limit):
                 raise SavedTextError(
                     f"{folder / 'columns' / role}: has another tokenizer or limit than the column "

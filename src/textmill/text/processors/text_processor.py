@@ -21,23 +21,24 @@ from textmill.text.tokenizers.tokenizer import (
     encode_column,
     id_type,
     load_tokenizer,
+    not_text,
 )
 
 text_processors = Registry(
     "text processor",
     {
-        "textmill.text.processors.classification": ["classification", "pair_label"],
         "textmill.text.processors.column_processor": ["columns"],
-        "textmill.text.processors.embedding": ["embedding"],
         "textmill.text.processors.extract": ["extract"],
         "textmill.text.processors.intent_slots": ["intent_slot"],
-        "textmill.text.processors.language_model": ["language"],
-        "textmill.text.processors.masked_language_model": ["masked"],
-        "textmill.text.processors.ranking": ["ranking"],
+        "textmill.text.processors.language_model": ["language", "masked"],
         "textmill.text.processors.question_answering": ["question"],
-        "textmill.text.processors.regression": ["pair_number", "regression"],
-        "textmill.text.processors.tagging": ["tagging"],
-        "textmill.text.processors.trees": ["trees"],
+        "textmill.text.processors.tagging": ["tagging", "trees"],
+        "textmill.text.processors.texts": [
+            "classification",
+            "embedding",
+            "ranking",
+            "regression",
+        ],
         "textmill.text.processors.text_processor": ["seq2seq"],
     },
 )
@@ -353,3 +354,58 @@ def _column(rows: Sequence[Mapping[str, str]], name: str) -> list[str]:
     if [] in texts:
         raise DataError(f"Row {texts.index([])}, column '{name}': {NO_SENTENCE}")
     return texts
+
+
+def prefix_of(row: Mapping[str, Any], default: str) -> str:
+    """What the answer to a row is to begin with: its own ``prefix``, else the default.
+
+    Raises:
+        DataError: The row's prefix is no text.
+
+    Example:
+        >>> prefix_of({"source": "Go.", "prefix": "Vas"}, ""), prefix_of({"source": "Go."}, "Je")
+        ('Vas', 'Je')
+    """
+    prefix = row.get("prefix", default)
+    if not isinstance(prefix, str):
+        raise DataError(f"'prefix' must be a string; found {type(prefix).__name__}.")
+    if error := not_text([prefix]):
+        raise DataError(str(error).replace("Text 0", "'prefix'"))
+    return prefix
+
+
+def prefix_ids(text: Seq2SeqText, prefixes: Sequence[str]) -> list[list[int]] | None:
+    """The ids of texts that answers begin with, without any marks.
+
+    Args:
+        text: How targets are encoded.
+        prefixes: One for each answer; empty where it may begin with anything.
+
+    Returns:
+        None if all are empty.
+
+    Raises:
+        DataError: One has as many tokens as a whole target may have.
+    """
+    distinct = sorted(set(prefixes) - {""})
+    if not distinct:
+        return None
+    rows = [{"source": "", "target": prefix} for prefix in distinct]
+    start, limit = len(text.target_prefix), text.limits["target"]
+    for prefix in distinct:
+        if limit is not None and len(prefix) > CHARACTERS_A_TOKEN * limit:
+            raise DataError(
+                f"The prefix {prefix[:60]!r} has {len(prefix):,} characters; "
+                f"an answer can begin with {limit - start - 1} tokens at most."
+            )
+    ids: dict[str, list[int]] = {"": []}
+    for prefix, target in zip(
+        distinct, text.encode(rows, with_targets=True)["target"], strict=True
+    ):
+        ids[prefix] = target[start:-1].tolist()
+        if limit is not None and len(target) > limit:
+            raise DataError(
+                f"The prefix {prefix[:60]!r} has {len(ids[prefix])} tokens; "
+                f"an answer can begin with {limit - start - 1} at most."
+            )
+    return [ids[prefix] for prefix in prefixes]

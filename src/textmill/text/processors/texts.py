@@ -1,0 +1,298 @@
+"""Text processors of texts: a text, or two, to labels, a number, a score or a vector."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from typing_extensions import override
+
+from textmill.errors import UserError
+from textmill.text.answers import Answer
+from textmill.text.columns.column import Column, ColumnKind
+from textmill.text.columns.inputs import TEXT_KINDS
+from textmill.text.columns.labels import LabelColumn, LabelsColumn
+from textmill.text.columns.numbers import NumberColumn
+from textmill.text.columns.token_ids import TextColumn
+from textmill.text.processors.column_processor import ColumnsText
+from textmill.text.processors.text_processor import text_processors
+
+
+@dataclass(frozen=True)
+class Classified(Answer):
+    """The label, or labels, of a text; ``str()`` gives them.
+
+    Example:
+        >>> print(Classified("spam", 0.98, {"ham": 0.02, "spam": 0.98}))
+        spam
+    """
+
+    keys = ("prediction=label", "score", "scores")
+
+    label: str
+    """The most probable label; several, where a text can have them, with commas between."""
+    score: float
+    """Its probability; of several labels, of no label, that of the least certain decision."""
+    scores: Mapping[str, float] = field(default_factory=dict)
+    """The probability of every label."""
+    labels: tuple[str, ...] = ()
+    """The labels, where a text can have several or none."""
+
+    @override
+    def __str__(self) -> str:
+        return self.label
+
+
+class _TextsText(ColumnsText):
+    """Base of text processors of a text with what stands beside it, or of two texts."""
+
+    kinds: ClassVar[Mapping[str, ColumnKind]] = {
+        **TEXT_KINDS,
+        "text1": TextColumn,
+        "text2": TextColumn,
+    }
+    optional = frozenset(kinds)
+    alike = ("text1", "text2")
+
+    def __init__(self, inputs: Mapping[str, Column], targets: Mapping[str, Column]) -> None:
+        if {*self.alike} != {*inputs} and not {"text"} <= {*inputs} <= {*TEXT_KINDS}:
+            raise UserError(f"wanted one text or two, found {', '.join(inputs) or 'none'}.")
+        super().__init__(inputs, targets)
+
+
+@text_processors.register("classification")
+class LabelText(_TextsText):
+    """A text with what stands beside it, or two texts, to a label or to several.
+
+    Example:
+        >>> from textmill.text.columns.inputs import text_columns
+        >>> from textmill.text.columns.labels import label_column
+        >>> from textmill.text.features.labels import Labels
+        >>> from textmill.text.tokenizers.character_tokenizers import CharacterTokenizer
+        >>> letters = CharacterTokenizer.Config(characters="a").build()
+        >>> label = label_column(Labels(["ham", "spam"]))
+        >>> text = LabelText(text_columns(letters), {"label": label})
+        >>> str(text.decode([[0.1, 0.9]])[0])
+        'spam'
+    """
+
+    answer_class = Classified
+    kind = "classification"
+    kinds: ClassVar[Mapping[str, ColumnKind]] = {
+        **_TextsText.kinds,
+        "label": LabelColumn | LabelsColumn,
+    }
+    target_roles = frozenset({"label"})
+
+    @property
+    def label(self) -> LabelColumn | LabelsColumn:
+        """The column of the labels."""
+        column = self.targets["label"]
+        assert isinstance(column, LabelColumn | LabelsColumn)
+        return column
+
+    @property
+    def multiple(self) -> bool:
+        """Whether a text can have several labels, or none."""
+        return isinstance(self.label, LabelsColumn)
+
+    @override
+    def decode(self, outputs: Iterable[ArrayLike]) -> list[Classified]:
+        """Answers from the probabilities of all labels. *Shape:* ``[L]`` for each row."""
+        names = self.label.labels.names
+        return [self._answer(np.asarray(row, dtype=np.float64), names) for row in outputs]
+
+    def _answer(self, row: Any, names: tuple[str, ...]) -> Classified:
+        scores = dict(zip(names, row.tolist(), strict=True))
+        if not self.multiple:
+            best = names[int(row.argmax())]
+            return Classified(best, scores[best], scores)
+        found = tuple(name for name in names if scores[name] > 0.5)
+        certain = float(np.maximum(row, 1 - row).min())
+        return Classified(", ".join(found), certain, scores, found)
+
+
+@dataclass(frozen=True)
+class Estimated(Answer):
+    """The number of a text; ``str()`` writes it with four digits.
+
+    Example:
+        >>> print(Estimated(3.80001))
+        3.8
+    """
+
+    keys = ("prediction=number",)
+
+    number: float
+    """In the units of the training data."""
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.number:.4g}"
+
+
+@text_processors.register("regression")
+class NumberText(_TextsText):
+    """A text with what stands beside it, or two texts, to a number."""
+
+    answer_class = Estimated
+    kind = "regression"
+    kinds: ClassVar[Mapping[str, ColumnKind]] = {**_TextsText.kinds, "number": NumberColumn}
+    target_roles = frozenset({"number"})
+
+    @property
+    def number(self) -> NumberColumn:
+        """The column of the number."""
+        column = self.targets["number"]
+        assert isinstance(column, NumberColumn)
+        return column
+
+    @override
+    def decode(self, outputs: Iterable[ArrayLike]) -> list[Estimated]:
+        """Answers from one number for each row, as ``encode`` gives it."""
+        numbers = (float(np.asarray(output, dtype=np.float64).item()) for output in outputs)
+        return [Estimated(self.number.restored(number)) for number in numbers]
+
+
+@dataclass(frozen=True)
+class Ranked(Answer):
+    """How well a document answers a query; ``str()`` writes it with four digits.
+
+    Example:
+        >>> print(Ranked(0.75), max([Ranked(0.5), Ranked(0.75)], key=lambda answer: answer.score))
+        0.75 0.75
+    """
+
+    keys = ("prediction=score", "negative_score=negative?")
+
+    score: float
+    """The cosine between the two, from -1 to 1: more is better."""
+    negative: float | None = None
+    """In an evaluation, the score of the row's wrong document."""
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.score:.4g}"
+
+
+@text_processors.register("ranking")
+class RankingText(ColumnsText):
+    """A query and a document to a score; in training, with a document that is no answer, too.
+
+    In prediction the column ``positive`` is of the document that is asked about.
+    """
+
+    answer_class = Ranked
+    kind = "ranking"
+    kinds = {  # noqa: RUF012  # of the base
+        "query": TextColumn,
+        "positive": TextColumn,
+        "negative": TextColumn,
+    }
+    target_roles = frozenset({"negative"})
+    alike = ("query", "positive", "negative")
+
+    @override
+    def decode(self, outputs: Iterable[ArrayLike]) -> list[Ranked]:
+        """Answers from the cosine of the document, and of the wrong one. *Shape:* ``[1 or 2]``."""
+        rows = (np.asarray(row, dtype=np.float64).tolist() for row in outputs)
+        return [Ranked(*row) for row in rows]
+
+
+DIGITS = 9
+"""Of numbers as data: from so many the same float32 is read back (C's ``FLT_DECIMAL_DIG``)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Embedded(Answer):
+    """The vector of a text; ``str()`` writes its first numbers.
+
+    Example:
+        >>> print(Embedded(np.array([0.6, 0.8], np.float32)))
+        [0.6, 0.8]
+    """
+
+    keys = ("prediction=numbers",)
+
+    vector: NDArray[np.float32]
+    """*Shape:* ``[D]``."""
+
+    @override
+    def __str__(self) -> str:
+        first = ", ".join(f"{number:.4g}" for number in self.vector[:4].tolist())
+        return f"[{first}{', ...' if len(self.vector) > 4 else ''}]"
+
+    @override
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Embedded) and np.array_equal(self.vector, other.vector)
+
+    @override
+    def __hash__(self) -> int:
+        return hash(self.vector.tobytes())
+
+    @property
+    def numbers(self) -> list[float]:
+        """The vector in decimal numbers from which the same float32 are read back."""
+        exact = self.vector.astype(np.float64)
+        sized = np.where(np.isfinite(exact) & (exact != 0), np.abs(exact), 1.0)
+        scale = 10.0 ** (DIGITS - 1 - np.floor(np.log10(sized)))
+        return list((np.rint(exact * scale) / scale).tolist())
+
+    @override
+    def row(self) -> dict[str, Any]:
+        return {"prediction": self.numbers}
+
+
+@dataclass(frozen=True, eq=False)
+class ComparedTexts(Answer):
+    """In an evaluation, the vectors of all texts of a row."""
+
+    keys = ("similarity", "negative_similarity?")
+
+    vectors: NDArray[np.float32]
+    """*Shape:* ``[K, D]``: of the first text, of the second one, of a wrong one."""
+
+    @property
+    def cosines(self) -> list[float]:
+        """The cosine between the first text and each other one; NaN where a vector is zero."""
+        first, *others = self.vectors.astype(np.float64)
+        lengths = np.linalg.norm(first) * np.linalg.norm(others, axis=1)
+        with np.errstate(invalid="ignore"):
+            return list((np.asarray(others) @ first / lengths).tolist())
+
+    @property
+    def similarity(self) -> float:
+        """The cosine between the row's two texts, from -1 to 1."""
+        return self.cosines[0]
+
+    @property
+    def negative_similarity(self) -> float | None:
+        """That of the first text and the wrong one."""
+        return None if len(self.vectors) < 3 else self.cosines[1]
+
+
+@text_processors.register("embedding")
+class EmbeddingText(ColumnsText):
+    """A text to a vector; in training, with one that belongs to it, and a wrong one or a score.
+
+    In prediction the column ``text1`` is of the text that is asked about.
+    """
+
+    answer_class = Embedded
+    kind = "embedding"
+    kinds = {  # noqa: RUF012  # of the base
+        "text1": TextColumn,
+        "text2": TextColumn,
+        "negative": TextColumn,
+        "score": NumberColumn,
+    }
+    target_roles = frozenset({"text2", "negative", "score"})
+    optional = frozenset({"negative", "score"})
+    alike = ("text1", "text2", "negative")
+
+    @override
+    def decode(self, outputs: Iterable[ArrayLike]) -> list[Any]:
+        """Answers from the vector of a row's text, or from those of all. *Shape:* ``[(K,) D]``."""
+        rows = (np.asarray(row, dtype=np.float32) for row in outputs)
+        return [Embedded(row) if row.ndim == 1 else ComparedTexts(row) for row in rows]

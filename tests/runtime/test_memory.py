@@ -2,72 +2,22 @@
 
 import os
 import platform
+import re
 import subprocess
 import sys
 
 import pytest
 
-from textmill.runtime.memory import (
-    host_room,
-    room,
-)
+from textmill.runtime.memory import held_words, peak_resident
 
 MB = 1 << 20
 
 
-@pytest.fixture
-def system(tmp_path):
-    """A machine with 100 MB available; a function gives one of its control groups a limit."""
-    proc, groups = tmp_path / "proc", tmp_path / "cgroup"
-    (proc / "self").mkdir(parents=True)
-    (proc / "meminfo").write_text("MemTotal: 999999 kB\nMemAvailable: 102400 kB\n")
-    (proc / "self" / "cgroup").write_text("0::/jobs/mine\n")
-
-    def limit(path, most, used, cache=0, *, version=2):
-        folder = groups / path
-        folder.mkdir(parents=True, exist_ok=True)
-        names = ("memory.max", "memory.current", "inactive_file")
-        if version == 1:
-            names = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
-        (folder / names[0]).write_text(f"{most}\n")
-        (folder / names[1]).write_text(f"{used}\n")
-        (folder / "memory.stat").write_text(f"anon 5\n{names[2]} {cache}\n")
-
-    return proc, groups, limit
-
-
-def test_without_a_limit_it_is_what_the_kernel_has(system):
-    proc, groups, limit = system
-    assert host_room(proc, groups) == 100 * MB
-    limit("jobs/mine", "max", 7 * MB)
-    assert host_room(proc, groups) == 100 * MB
-    limit("jobs/mine", 10**12, 7 * MB)
-    assert host_room(proc, groups) == 100 * MB
-
-
-def test_a_limit_of_the_group_or_of_one_around_it_counts_and_cache_is_free(system):
-    proc, groups, limit = system
-    limit("jobs/mine", 60 * MB, 20 * MB, 5 * MB)
-    assert host_room(proc, groups) == 45 * MB
-    limit("jobs", 30 * MB, 10 * MB)
-    assert host_room(proc, groups) == 20 * MB
-    limit("", 15 * MB, 20 * MB)
-    assert host_room(proc, groups) == 0
-
-
-def test_groups_of_version_1_have_a_folder_of_their_own_and_a_number_for_no_limit(system):
-    proc, groups, limit = system
-    (proc / "self" / "cgroup").write_text("9:cpu:/jobs\n4:memory:/jobs/mine\n0::/\n")
-    limit("memory/jobs/mine", 9223372036854771712, MB, version=1)
-    limit("cpu/jobs", MB, 0, version=1)
-    assert host_room(proc, groups) == 100 * MB
-    limit("memory/jobs/mine", 50 * MB, 20 * MB, 6 * MB, version=1)
-    assert host_room(proc, groups) == 36 * MB
-
-
-def test_a_system_that_does_not_say_is_not_known(tmp_path):
-    assert host_room(tmp_path / "proc", tmp_path) is None
-    assert room("mps") is None
+def test_what_was_held_and_what_is_free_is_told():
+    found = re.fullmatch(r"at most ([\d.]+) (M|G)B so far, [\d,.]+ (M|G)B free", held_words("cpu"))
+    assert float(found[1]) * {"M": 1, "G": 1000}[found[2]] == pytest.approx(
+        peak_resident() / 1e6, rel=0.2
+    )
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="what others' kernels give is their own")

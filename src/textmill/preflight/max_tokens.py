@@ -16,7 +16,7 @@ from textmill.data.batching import TakesMaxTokens, largest_batch
 from textmill.errors import UserError
 from textmill.preflight.disk_need import optimizer_bytes, weight_bytes
 from textmill.preflight.load_data import DATA
-from textmill.runtime import memory
+from textmill.runtime.memory import cuda_room
 from textmill.runtime.seeds import HostRandom, seed_all
 from textmill.tasks.batches.row_batches import RowBatches, RowSource
 from textmill.tasks.task import BatchRows, Task, loss_of
@@ -119,7 +119,7 @@ def _found(session: Session, settings: Mapping[str, Any], *, seed: int) -> int:
         return min(CELLS, most)
     average = weight_bytes(task.module, trained=True) if settings.get("ema") else 0
     besides = optimizer_bytes(session.get("optimizer")) + average
-    besides += int(SPARE * (memory.room(str(device)) or 0))
+    besides += int(SPARE * cuda_room(str(device)))
     found = largest_that_fits(
         task,
         batches,

@@ -1,11 +1,10 @@
-"""Memory: what this process holds, what it can still take, and what is kept for the next step."""
+"""Memory: what this process has held, what is free, and what is kept for the next step."""
 
 import ctypes
 import os
 import platform
 import resource
 import sys
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -23,32 +22,30 @@ def peak_resident() -> int:
     return peak if sys.platform == "darwin" else peak * 1024
 
 
-def room(device: str) -> int | None:
-    """Bytes that this process can still take on a device as torch names it; None: not known.
+def cuda_room(device: str) -> int:
+    """Bytes that this process can still take: what is free, and what torch has in reserve."""
+    import torch
 
-    Of a CUDA device that is what is free and what torch has in reserve, as it is now.
-    """
-    kind = device.partition(":")[0]
-    if kind == "cuda":
-        import torch
-
-        free, _ = torch.cuda.mem_get_info(device)
-        reserve = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-        return free + reserve
-    return host_room() if kind == "cpu" else None
+    free, _ = torch.cuda.mem_get_info(device)
+    return free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
 
 
 def held_words(device: str) -> str:
-    """What has been held so far, and what can still be taken: on CUDA by torch, else by all."""
-    held, of = peak_resident(), ""
+    """What has been held so far, and what is free: on CUDA by torch, else by all processes."""
     if device.startswith("cuda"):
         import torch
 
-        held, of = torch.cuda.max_memory_allocated(device), " of CUDA memory"
-    left = room(device if of else "cpu")
-    return f"at most {as_size(held)}{of} so far" + (
-        "" if left is None else f", {as_size(left)} free"
-    )
+        held = as_size(torch.cuda.max_memory_allocated(device))
+        return f"at most {held} of CUDA memory so far, {as_size(cuda_room(device))} free"
+    known, group = [], Path("/sys/fs/cgroup")
+    with suppress(OSError, ValueError, IndexError):  # macOS has neither
+        available = Path("/proc/meminfo").read_text().partition("MemAvailable:")[2]
+        known.append(int(available.split()[0]) * 1024)
+    with suppress(OSError, ValueError):  # the limit of a container; "max" is no number
+        most, used = ((group / f"memory.{name}").read_text() for name in ("max", "current"))
+        known.append(max(0, int(most) - int(used)))
+    free_words = f", {as_size(min(known))} free" if known else ""
+    return f"at most {as_size(peak_resident())} so far{free_words}"
 
 
 def as_size(count: int) -> str:
@@ -59,64 +56,6 @@ def as_size(count: int) -> str:
         ('0.0 MB', '2.3 GB')
     """
     return f"{count / 1e9:,.1f} GB" if count >= 999_950_000 else f"{count / 1e6:,.1f} MB"
-
-
-def host_room(proc: Path = Path("/proc"), groups: Path = Path("/sys/fs/cgroup")) -> int | None:
-    """Bytes that this process can still take without swapping or being killed.
-
-    The least of what the kernel has available and what the process's control groups leave it: a
-    container and a batch job have such a limit. Cache of files is given back where it is needed,
-    so that it counts as free. Control groups may be of version 2 or 1.
-
-    Returns:
-        The bytes, 0 or more; None where the system does not say (macOS).
-    """
-    known = []
-    with suppress(OSError):
-        lines = (proc / "meminfo").read_text().splitlines()
-        found = [line.split()[1] for line in lines if line.startswith("MemAvailable:")]
-        known += [int(found[0]) * 1024] if found else []
-    known += [left for folder in _groups_of(proc, groups) if (left := _left(folder)) is not None]
-    return max(0, min(known)) if known else None
-
-
-def _groups_of(proc: Path, groups: Path) -> Iterator[Path]:
-    """The folders of the control groups around this process, its own first.
-
-    Inside a container its own path may not be there; its limit then is that of the root.
-    """
-    try:
-        lines = (proc / "self" / "cgroup").read_text().splitlines()
-    except OSError:
-        return
-    for line in lines:
-        _, names, path = line.split(":", 2)
-        if names and "memory" not in names.split(","):
-            continue
-        root = groups / "memory" if names else groups
-        folder = root / path.strip("/")
-        yield folder
-        while folder != root:
-            folder = folder.parent
-            yield folder
-
-
-def _left(folder: Path) -> int | None:
-    """What the limit of a control group leaves; None: it has no limit."""
-    for limit, used, cache in (
-        ("memory.max", "memory.current", "inactive_file"),
-        ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
-    ):
-        try:
-            most = int((folder / limit).read_text())  # "max" is no number: no limit
-            if most >= 1 << 60:  # none: version 1 has some 2**63 for it
-                continue
-            facts = (line.split() for line in (folder / "memory.stat").read_text().splitlines())
-            idle = sum(int(value) for name, value in facts if name == cache)
-            return most - int((folder / used).read_text()) + idle
-        except (OSError, ValueError):
-            continue
-    return None
 
 
 def keep_memory() -> bool:

@@ -8,13 +8,12 @@ import base64
 import itertools
 import json
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from textmill.errors import UserError
 from textmill.runtime.files import write_file
-from textmill.runtime.protobuf import message_fields
 from textmill.text.tokenizers.base_tokenizer import TaggedTokenizer
 from textmill.text.tokenizers.character_tokenizers import ByteTokenizer, CharacterTokenizer
 from textmill.text.tokenizers.huggingface import HuggingFaceTokenizer, tokenizers
@@ -254,8 +253,8 @@ def _bpe(vocab: Mapping[str, int], merges: Any, unknown: str, *, fuse: bool) -> 
 
 def _from_sentencepiece(raw: bytes) -> tuple[dict[str, Any], dict[int, str]]:
     """The pieces and rules of a SentencePiece model."""
-    parts = [*message_fields(raw)]
-    trained, rules = (dict(message_fields(bytes(dict(parts).get(i, b"")))) for i in (2, 3))
+    parts = [*_message_fields(raw)]
+    trained, rules = (dict(_message_fields(bytes(dict(parts).get(i, b"")))) for i in (2, 3))
     pieces = [_piece(part) for number, part in parts if number == 1]
     kind = trained.get(3, UNIGRAM)
     if kind not in (UNIGRAM, BPE):
@@ -323,6 +322,33 @@ def _replaced(pattern: dict[str, str], content: str) -> dict[str, Any]:
 
 def _piece(raw: bytes) -> tuple[str, float, int]:
     """Text, score and type of a piece."""
-    found = dict(message_fields(raw))
+    found = dict(_message_fields(raw))
     score = struct.unpack("<f", found[2])[0] if 2 in found else 0.0
     return found.get(1, b"").decode(), score, found.get(3, NORMAL)
+
+
+def _message_fields(message: bytes) -> Iterator[tuple[int, Any]]:
+    """The numbers and values of a protocol buffer's fields; each is an integer, or bytes.
+
+    Source: https://protobuf.dev/programming-guides/encoding.
+    """
+    at = 0
+
+    def number() -> int:  # seven bits a byte, the lowest first
+        nonlocal at
+        value = shift = 0
+        while message[at] & 0x80:
+            value |= (message[at] & 0x7F) << shift
+            at, shift = at + 1, shift + 7
+        at += 1
+        return value | message[at - 1] << shift
+
+    while at < len(message):
+        tag = number()
+        kind = tag & 7
+        if kind == 0:
+            yield tag >> 3, number()
+            continue
+        size = number() if kind == 2 else {1: 8, 5: 4}[kind]
+        yield tag >> 3, message[at : at + size]
+        at += size

@@ -115,11 +115,6 @@ class StartedTokenizer(TaggedTokenizer):
             return made
         return hashlib.sha256(f"{made} {self.start}".encode()).hexdigest()
 
-    @classmethod
-    @override
-    def from_files(cls, folder: Path, settings: dict[str, Any]) -> TaggedTokenizer:
-        return super().from_files(folder, {"start": None} | settings)
-
     @override
     def tag_ids(self, side: str, lang: str | None) -> list[int]:
         if not self.known:

@@ -57,11 +57,6 @@ def test_an_epoch_has_every_row_once_and_len_batches(batching):
         assert sorted(i for batch in found for i in batch) == list(range(batches.num_rows))
 
 
-def test_epochs_differ():
-    batches = make(BATCHINGS[0])
-    assert list(batches) != list(batches)
-
-
 def test_a_loop_left_early_keeps_its_position():
     batches = make(BATCHINGS[2])
     whole = list(make(BATCHINGS[2]))
@@ -102,13 +97,6 @@ def test_the_state_after_the_last_batch_has_an_empty_rest():
     assert batches.state_dict() == {"epoch": 1, "position": 0}
 
 
-def test_looking_at_it_changes_nothing():
-    batches = make(BATCHINGS[0])
-    before = batches.state_dict()
-    _ = len(batches), batches.plan, batches.statistics, batches.over_budget, iter(batches)
-    assert batches.state_dict() == before
-
-
 @pytest.mark.parametrize("world_size", [1, 2, 5])
 def test_ranks_share_every_batch(world_size):
     whole = list(make(BATCHINGS[2]))
@@ -116,15 +104,6 @@ def test_ranks_share_every_batch(world_size):
     assert {len(share) for share in shares} == {len(whole)}
     for step, rows in enumerate(whole):
         assert sorted(i for share in shares for i in share[step] or ()) == sorted(rows)
-
-
-def test_statistics():
-    stats = make(BATCHINGS[0]).statistics
-    assert (stats.rows, stats.batches) == (41, len(make(BATCHINGS[0])))
-    assert 0 <= stats.padding < 0.2
-    assert make(Batching(max_tokens=15)).over_budget.tolist() == [
-        i for i, n in enumerate(np.random.default_rng(0).integers(1, 9, 41)) if 2 * n > 15
-    ]
 
 
 @pytest.mark.parametrize(
@@ -141,15 +120,6 @@ def test_a_place_that_does_not_exist(state):
     with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
         batches.load_state_dict(state)
     assert batches.state_dict() == {"epoch": 2, "position": 1}
-
-
-def test_columns_that_do_not_fit():
-    one, two = Ragged.from_lists([[1]]), Ragged.from_lists([[1], [2]])
-    message = r"^Columns must have one number of rows, but have \{'a': 1, 'b': 2\}\.$"
-    with pytest.raises(DataError, match=message):
-        EpochBatches({"a": one, "b": two}, Batching(), len, seed=1)
-    with pytest.raises(DataError, match=r"^There are no rows to make batches of\.$"):
-        EpochBatches({"a": Ragged.from_lists([])}, Batching(), len, seed=1)
 
 
 def test_rows_that_take_part_are_planned_as_if_there_were_no_others():

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from textmill.data.block_batches import Blocking, TextBlocks
-from textmill.errors import DataError, UserError
 from textmill.text.ragged import Ragged
 
 END = 1
@@ -136,23 +135,6 @@ def test_epochs_are_cut_otherwise_only_when_shuffled():
         assert epochs[2] == [
             b.targets.tolist() for b in blocks_of([9, 9], **settings, streams=streams, shuffle=True)
         ]
-
-
-@pytest.mark.parametrize("place", [{"epoch": -1, "position": 0}, {"epoch": 0, "position": 99}])
-def test_a_place_that_does_not_exist_is_refused(place):
-    blocks = blocks_of([4], length=2, batch_size=1, streams=True)
-    with pytest.raises(DataError, match=r"does not exist: an epoch has 3 batches"):
-        blocks.load_state_dict(place)
-    assert blocks.state_dict() == {"epoch": 0, "position": 0}
-
-
-def test_what_is_no_size_and_no_text_is_refused():
-    with pytest.raises(UserError, match="length must be 1 or more, but is 0"):
-        Blocking(length=0, batch_size=1, streams=True)
-    with pytest.raises(UserError, match="stride must be at most the block's length 2, but is 3"):
-        Blocking(length=2, batch_size=1, streams=False, stride=3)
-    with pytest.raises(DataError, match="no text"):
-        blocks_of([], length=2, batch_size=1, streams=True)
 
 
 @given(lengths.filter(any), sizes, sizes, st.booleans())

@@ -7,7 +7,6 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
-import textmill
 from textmill.data import text_pairs
 from textmill.data.data_files import first_file
 from textmill.data.text_lines import TextLines
@@ -205,43 +204,3 @@ def test_a_file_of_the_very_name_is_no_pattern(folder):
     Path("[a].tsv").write_text("ham\tits own\n")
     assert [row["text"] for row in TextRows.Config(path="[a].tsv").build()] == ["its own"]
     assert first_file(Path("*.tsv")) == Path("[a].tsv")
-
-
-@pytest.mark.parametrize("word", ["[b.tsv,a.tsv,c.tsv]", "*.tsv"])
-def test_a_run_trains_on_several_files_and_knows_when_one_changes(folder, word, caplog):
-    recipe = "classification/averaging/local"
-    words = [f"train_data.path={word}", "valid_data.path=a.tsv", "trainer.max_steps=2"]
-    run = textmill.train(recipe, [*words, "reporters.console=false"])
-    settings = (run.folder / "config.yaml").read_text()
-    assert "b.tsv" in settings or "*.tsv" in settings
-    assert textmill.train(recipe, [*words, "reporters.console=false"]).folder == run.folder
-    assert textmill.load(run.folder)("text 1")
-    Path("c.tsv").write_text("ham\tanother\n")
-    other = textmill.train(recipe, [*words, "reporters.console=false"])
-    assert other.folder != run.folder
-    assert (
-        f"train_data changed since {run.folder} was finished: the files have other content: c.tsv "
-        f"changed. With these it is another run: {other.folder}"
-    ) in caplog.messages
-    data = [json.loads((r.folder / "run.json").read_text())["data"] for r in (run, other)]
-    assert data[0]["train_data"] != data[1]["train_data"]
-
-
-def test_a_run_that_goes_on_says_which_files_changed_are_new_and_are_gone(folder):
-    Path("dev.tsv").write_text("ham\tone\nspam\ttwo\n")
-    words = ["train_data.path=[abcd].tsv", "valid_data.path=dev.tsv", "reporters.console=false"]
-    textmill.train("classification/averaging/local", [*words, "trainer.max_steps=2"], run_dir="run")
-    longer = ["trainer.max_steps=4"]
-    Path("a.tsv").write_text("ham\tanother\n")
-    Path("c.tsv").rename("d.tsv")
-    with pytest.raises(UserError) as caught:
-        textmill.train("run", longer)
-    assert str(caught.value) == (
-        "train_data changed since run was started: the files have other content: a.tsv changed, "
-        "d.tsv is new. Restore them, or train anew with again=True."
-    )
-    Path("b.tsv").unlink()
-    with pytest.raises(
-        UserError, match=r"content: a\.tsv changed, d\.tsv is new, b\.tsv is gone\. R"
-    ):
-        textmill.train("run", longer)

@@ -13,9 +13,8 @@ import pytest
 from textmill.data import readers, text_pairs
 from textmill.data.readers import CachedRows
 from textmill.data.store import tokens
-from textmill.data.store.cache import locked
 from textmill.data.text_pairs import TextPairs
-from textmill.errors import DataError, StorageError
+from textmill.errors import DataError
 
 ROWS = [(f"s{n} " * (n % 7 + 1), f"é{n}\ufeff" if n % 5 else "\ufeffz") for n in range(60)]
 BAD = (3, 4, 30, 59)
@@ -183,17 +182,3 @@ def test_neither_text_nor_tokens_are_held(cache, tmp_path, monkeypatch):
     assert sum(parts) == 2_400
     assert max(parts) <= 100
     assert peak < path.stat().st_size / 2  # 8 MB, most of it a block of 1 MB in columns
-
-
-def test_a_cache_that_is_no_folder_is_said(tmp_path, monkeypatch):
-    (tmp_path / "cache").write_text("a file")
-    monkeypatch.setenv("TEXTMILL_CACHE", str(tmp_path / "cache"))
-    folder = tmp_path / "cache" / "rows" / "key"
-    with pytest.raises(StorageError) as caught, locked(folder):
-        pass
-    assert str(caught.value) == (
-        f"{tmp_path / 'cache'} cannot be written: File exists. {tmp_path / 'cache'} is no folder. "
-        "What was saved before is intact. Move it away, or name another folder, then start again. "
-        "The environment variable TEXTMILL_CACHE names the folder that stores are in; now it is "
-        f"{tmp_path / 'cache'}."
-    )

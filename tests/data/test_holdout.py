@@ -11,7 +11,6 @@ from textmill.data.holdout import Holdout
 from textmill.data.readers import read_table
 from textmill.data.rows import Rows
 from textmill.data.text_lines import TextLines
-from textmill.data.text_pairs import TextPairs
 from textmill.data.text_rows import TextRows
 from textmill.errors import DataError, UserError
 
@@ -68,12 +67,6 @@ def test_rows_that_are_the_same_are_on_one_side(tmp_path):
     train, held = sides(written(tmp_path / "all.tsv", ROWS * 3), 0.3)
     assert not {*train} & {*held}
     assert {*Counter(train).values(), *Counter(held).values()} == {3}
-
-
-def test_a_larger_share_holds_out_the_same_rows_and_more(tmp_path):
-    path = written(tmp_path / "all.tsv")
-    held = [{*sides(path, share)[1]} for share in (0.1, 0.2, 0.5)]
-    assert held[0] < held[1] < held[2]
 
 
 def test_of_each_label_a_row_is_kept_for_training(tmp_path):
@@ -137,14 +130,6 @@ def test_the_sides_and_shares_are_other_data_and_a_whole_file_is_what_it_was(tmp
     assert TextRows.Config(path=path, held_out=True).build().fingerprint() == made[0]
 
 
-@pytest.mark.parametrize("share", [-0.1, 1.0, 2])
-def test_what_is_no_share_is_refused(tmp_path, share):
-    with pytest.raises(UserError) as caught:
-        TextPairs.Config(path=written(tmp_path / "all.tsv"), holdout=share).build()
-    wanted = f"wanted a share of the rows, 0 or more and below 1, found {share:g}."
-    assert str(caught.value) == f"holdout: {wanted}"
-
-
 def test_a_side_without_rows_is_refused(tmp_path):
     path = written(tmp_path / "all.tsv", ROWS[:2])
     with pytest.raises(DataError) as caught:
@@ -197,15 +182,3 @@ def test_of_a_text_without_blank_lines_each_line_is_a_passage(tmp_path, monkeypa
     assert 110 <= len(held) <= 190
     monkeypatch.setattr(text_pairs, "HELD_BYTES", 10)
     assert texts(path, held_out=True) == held
-
-
-def test_the_sides_of_a_text_are_other_data_and_a_whole_text_is_what_it_was(tmp_path):
-    path = written(tmp_path / "lines.txt", [f"line {n}" for n in range(50)])
-    whole, train, held = (
-        TextLines.Config(path=path, **settings).build().read()
-        for settings in ({}, {"holdout": 0.3}, {"holdout": 0.3, "held_out": True})
-    )
-    assert len({data.fingerprint() for data in (whole, train, held)}) == 3
-    assert (whole.holdout, len(train) + len(held)) == (None, len(whole))
-    with pytest.raises(DataError, match=r"none of 1 rows is held out by holdout=0.001"):
-        texts(written(path, ["one"]), held_out=True, share=0.001)

@@ -11,7 +11,7 @@ from textmill.data.bad_rows import BadRow
 from textmill.data.input_files import input_layout
 from textmill.data.text_pairs import TextPairs
 from textmill.data.text_rows import TextRows
-from textmill.errors import DataError, UserError
+from textmill.errors import DataError
 
 SMS = TextRows.Config(path="sms.tsv")  # label, text
 WITH_HEADER = TextRows.Config(path="sms.tsv", header=True)
@@ -152,15 +152,6 @@ def test_what_is_said_of_the_file_holds(read):
     ]
 
 
-def test_settings_of_another_format_are_left_out_unless_they_are_said(read):
-    config = TextRows.Config(
-        path="a.jsonl", columns=("text", "references"), lists=("references",), separator="any"
-    )
-    assert read("a.tsv", "hi\n", config) == [{"text": "hi"}]
-    with pytest.raises(UserError, match="lists: only "):
-        read("a.tsv", "hi\n", config, said=["lists"])
-
-
 def test_more_columns_than_asked_for_are_bad_where_that_is_set(read):
     config = TextRows.Config(path="a.tsv", columns=("text",), extra_columns="error")
     assert read("a.tsv", "hi\nham\thi\n", config) == [{"text": "hi"}, "wanted 1 column, found 2"]
@@ -188,20 +179,3 @@ ERRORS = [
         "them by other names: 'columns={text: v1}'",
     ),
 ]
-
-
-@pytest.mark.parametrize(("content", "config", "error"), ERRORS)
-def test_a_first_line_that_contradicts_is_refused(read, tmp_path, content, config, error):
-    name = "a.csv" if config is NAMED else "a.tsv"
-    with pytest.raises(DataError) as caught:
-        read(name, content, config)
-    assert str(caught.value).removeprefix(str(tmp_path / name)).removeprefix(name) == error
-
-
-def test_columns_that_lack_an_input_are_refused(read):
-    with pytest.raises(UserError) as caught:
-        read("a.tsv", "hi\n", PAIRED, ["text1", "dense"])
-    assert str(caught.value) == (
-        "columns: wanted all that the model reads (text1, dense), found label, text1, text2; "
-        "'dense' is missing."
-    )

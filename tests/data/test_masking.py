@@ -4,11 +4,10 @@ import itertools
 
 import numpy as np
 import pytest
-import torch
 
 from textmill.data.block_batches import Blocking
 from textmill.data.masking import MaskedBlocks, Masking, mask_text, words_of
-from textmill.errors import DataError, UserError
+from textmill.errors import DataError
 from textmill.text.ragged import Ragged
 from textmill.text.tokenizers.tokenizer import PieceKinds
 
@@ -104,26 +103,6 @@ def test_at_least_one_word_is_chosen_and_none_there_is_an_error():
     )
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"share": 0}, "masking.share must be above 0 and below 1, but is 0."),
-        ({"share": 1.0}, "masking.share must be above 0 and below 1, but is 1.0."),
-        ({"random": -0.1}, "masking.random must be from 0 to 1, but is -0.1."),
-        ({"masked": 1.5}, "masking.masked must be from 0 to 1, but is 1.5."),
-        (
-            {"masked": 0.8, "random": 0.3},
-            "masking.masked and masking.random are shares of the same tokens, at most 1 together, "
-            "but are 0.8 and 0.3.",
-        ),
-    ],
-)
-def test_what_is_no_share_is_refused(settings, message):
-    with pytest.raises(UserError) as caught:
-        Masking(**settings)
-    assert str(caught.value) == message
-
-
 # -- in blocks
 
 
@@ -159,27 +138,6 @@ def test_training_masks_are_new_in_each_epoch_and_evaluations_alike():
     one, two = epochs_of(blocks(text(), train=False), 2)
     assert one == two
     assert epochs_of(blocks(text(), train=False, seed=5), 1) == [one]
-
-
-def test_batches_of_another_size_have_the_same_masks():
-    ids = text(40)
-    found = []
-    for width in (1, 3, 100):
-        read = [b.inputs.flatten() for b in blocks(ids, length=7, train=False, batch_size=width)]
-        found.append(torch.cat(read)[: len(ids.values)].tolist())
-    assert found[0] == found[1] == found[2] != ids.values.tolist()
-
-
-@pytest.mark.parametrize("done", [0, 1, 7, 40])
-def test_it_goes_on_where_it_was_in_any_epoch(done):
-    data, other = blocks(text()), blocks(text())
-    stream = (batch for _ in range(4) for batch in data)
-    for _ in range(done):
-        next(stream)
-    other.load_state_dict(data.state_dict())
-    rest = [batch.inputs.tolist() for batch in stream][:20]
-    again = (batch for _ in range(4) for batch in other)
-    assert [next(again).inputs.tolist() for _ in range(20)] == rest
 
 
 def test_a_batch_of_training_always_has_a_target():
@@ -246,12 +204,3 @@ def test_a_batch_of_marks_alone_has_one_of_them_as_its_target():
     assert words.count
     evaluated = blocks(ids, train=False, length=2, batch_size=1)
     assert [bool(batch.count) for batch in evaluated] == [False, True, False]
-
-
-def test_the_lengths_of_rows_are_found_once_an_epoch(monkeypatch):
-    data, sizes, cumsum = blocks(text(), shuffle=False), [], np.cumsum
-    monkeypatch.setattr(np, "cumsum", lambda a, *args: sizes.append(len(a)) or cumsum(a, *args))
-    assert len(list(data)) > 10
-    assert sizes.count(len(data.ids.values)) == 0
-    assert len(list(data)) > 10
-    assert sizes.count(len(data.ids.values)) == 1

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 import textmill
-from textmill.data import text_pairs, windows
+from textmill.data import mixture as orders
+from textmill.data import text_pairs
 from textmill.data.batches import EpochBatches
 from textmill.data.batching import Batching
 from textmill.data.block_batches import Blocking, TextBlocks
-from textmill.data.mixture import Mixture
+from textmill.data.mixture import Mixture, permuted
 from textmill.data.text_rows import TextRows
-from textmill.data.windows import permuted
-from textmill.errors import DataError, UserError
+from textmill.errors import UserError
 from textmill.text.ragged import Ragged
 
 SIZES = (7, 30, 4)
@@ -82,22 +82,6 @@ def test_quotas_follow_weights_or_sizes(weights, temperature, quotas):
     assert Mixture.of("abc", SIZES, weights=weights, temperature=temperature).quotas == quotas
 
 
-@pytest.mark.parametrize(
-    ("weights", "temperature", "problem"),
-    [
-        ((1, 2), None, "weights: wanted a positive number for each of a, b, c, in this order; f"),
-        ((1, 2, 0), None, "weights: wanted a positive number for each of a, b, c, in this order"),
-        ((1, 2, 3), 2, "weights and temperature both say how rows are mixed; leave one out."),
-        (None, 0.5, "temperature: wanted 1 (by size) or more (towards equal shares), found 0.5."),
-        ((1, 1, 1e-6), None, "weights: of the 41 rows of an epoch 0 would be of c, of which 4 can"),
-    ],
-)
-def test_what_is_no_mixture_is_refused(weights, temperature, problem):
-    with pytest.raises(UserError) as caught:
-        Mixture.of("abc", SIZES, weights=weights, temperature=temperature)
-    assert str(caught.value).startswith(problem)
-
-
 def test_a_source_of_which_no_row_is_left_is_refused():
     rows = np.flatnonzero(np.arange(41) < SIZES[0] + SIZES[1])
     with pytest.raises(UserError, match=r"^weights: of the 37 rows .* of s2, of which 0 can be "):
@@ -113,8 +97,8 @@ def batches(size=6, rows=None):
 @pytest.mark.parametrize("whole", [True, False])
 def test_batches_have_the_rows_of_the_mixture_and_go_on_from_every_place(monkeypatch, whole):
     if not whole:
-        monkeypatch.setattr(windows, "WHOLE_ROWS", 20)
-        monkeypatch.setattr(windows, "WINDOW_ROWS", 12)
+        monkeypatch.setattr(orders, "WHOLE_ROWS", 20)
+        monkeypatch.setattr(orders, "WINDOW_ROWS", 12)
     straight = batches()
     assert straight.num_windows == (1 if whole else 4)
     undisturbed, places = [], [(0, straight.state_dict())]
@@ -178,22 +162,6 @@ def test_entries_of_a_path_are_the_sources(folder, monkeypatch, held):
     )
 
 
-@pytest.mark.parametrize(
-    ("settings", "found"),
-    [
-        ({"path": "few.tsv"}, "one, few.tsv"),
-        ({"path": ("many", "few.tsv"), "shuffle": False}, "shuffle=false"),
-    ],
-)
-def test_weights_without_sources_or_an_order_are_refused(folder, settings, found):
-    with pytest.raises(UserError) as caught:
-        TextRows.Config(**settings, weights=(1, 2)).build().read()
-    assert str(caught.value) == (
-        "train_data.weights: wanted several entries of train_data.path, mixed in an order of their "
-        f"own (shuffle=true); found {found}. To read every row once: train_data.weights=null"
-    )
-
-
 END = 1
 
 
@@ -253,39 +221,8 @@ def test_ranks_share_the_blocks_of_a_mixture(streams, ranks):
             assert found == Counter(_pairs(batch))
 
 
-def test_a_place_that_a_mixture_of_blocks_has_not_is_refused():
-    _, made = blocks()
-    made.load_state_dict({"epoch": 2, "position": 1})
-    with pytest.raises(DataError, match="does not exist"):
-        made.load_state_dict({"epoch": 1, "position": 999})
-    assert made.state_dict() == {"epoch": 2, "position": 1}
-
-
 BLOCKS = ["train_data.type=text_rows", "train_data.columns=[label,text]", "valid_data=null"]
 BLOCKS += ["train_data.path=[many,few.tsv]", "train_data.temperature=2", "train_data.batch_size=2"]
-
-
-@pytest.mark.parametrize("recipe", ["language/lstm/local", "bert/pretraining/local"])
-def test_a_language_model_of_a_mixture_goes_on_as_the_undisturbed_one(folder, recipe):
-    """An epoch of the LSTM's streams is ten steps or so: three are begun here."""
-    words = [*BLOCKS, "task.block=4", "reporters.console=false", "lr_scheduler.type=constant"]
-    straight = textmill.train(recipe, [*words, "trainer.max_steps=60"], run_dir="straight")
-    textmill.train(recipe, [*words, "trainer.max_steps=23"], run_dir="parts")
-    run = textmill.train("parts", ["trainer.max_steps=60"])
-    weights = [
-        (Path(name) / "checkpoints" / "step-00000060" / "model.safetensors").read_bytes()
-        for name in ("straight", "parts")
-    ]
-    assert weights[0] == weights[1]
-    assert run.result["sources"] == straight.result["sources"]
-    assert set(run.result["sources"]) == {"many", "few.tsv"}
-
-
-def test_an_evaluation_of_a_language_model_refuses_a_mixture(folder):
-    valid = ["valid_data.path=[many,few.tsv]", "valid_data.shuffle=true", "trainer.max_steps=1"]
-    words = [*(word for word in BLOCKS if "null" not in word), *valid]
-    with pytest.raises(UserError, match=r"^An evaluation of a language model measures each row "):
-        textmill.train("language/lstm/local", words)
 
 
 def test_what_is_counted_are_the_rows_that_are_trained_on(folder, caplog):
@@ -320,8 +257,8 @@ def test_a_run_that_goes_on_has_the_weights_of_the_undisturbed_one(
 ):
     """A mixture, and with it windows of rows; the epochs of each source are in the result."""
     if not whole:
-        monkeypatch.setattr(windows, "WHOLE_ROWS", 20)
-        monkeypatch.setattr(windows, "WINDOW_ROWS", 16)
+        monkeypatch.setattr(orders, "WHOLE_ROWS", 20)
+        monkeypatch.setattr(orders, "WINDOW_ROWS", 16)
     recipe = "classification/averaging/local"
     straight = textmill.train(recipe, [*WORDS, "trainer.max_steps=17"], run_dir="straight")
     textmill.train(recipe, [*WORDS, "trainer.max_steps=3"], run_dir="parts")

@@ -11,7 +11,6 @@ import pytest
 import torch
 
 from textmill.data import (
-    concat_pipelines,
     from_sequence,
     read_text,
     round_robin_pipelines,
@@ -83,11 +82,6 @@ def test_repeat_gives_each_round_an_order_of_its_own():
     assert items[:50] != items[50:]
 
 
-def test_repeat_without_end_of_nothing_is_an_error():
-    with pytest.raises(DataError, match=r"^repeat: the source has no items, so repeating it "):
-        given(from_sequence([]).repeat())
-
-
 def test_sample_draws_by_weight_and_gives_everything():
     a, b = from_sequence(["a"] * 6000), from_sequence(["b"] * 6000)
     items = given(sample_pipelines([a, b], weights=[3, 1]))
@@ -111,41 +105,6 @@ def test_read_text_strips_what_it_says(tmp_path):
     path.write_bytes(b"\xef\xbb\xbfhead\na \t\r\nb\rc\r\n\n\xc3\xa9")
     assert given(read_text(path)) == ["head", "a", "b\rc", "", "é"]
     assert given(read_text(path, rtrim=False, skip_header=1)) == ["a \t", "b\rc", "", "é"]
-
-
-def test_read_text_reads_over_block_ends(tmp_path):
-    path = tmp_path / "a.txt"
-    lines = [f"{n} " + "é" * (n % 5000) for n in range(1500)]
-    path.write_text("\n".join(lines), encoding="utf-8")
-    assert given(read_text(path, rtrim=False)) == lines
-
-
-def test_read_text_names_the_line_that_is_not_utf8(tmp_path):
-    path = tmp_path / "a.txt"
-    path.write_bytes(b"a\nb\xff\n")
-    with pytest.raises(DataError) as error:
-        given(read_text(path))
-    assert str(error.value) == (
-        f"read_text: {path}:2: bad UTF-8: 0xff at byte 1 of the line (invalid start byte)."
-    )
-
-
-def test_read_text_refuses_an_endless_line(tmp_path):
-    path = tmp_path / "a.txt"
-    path.write_bytes(b"a\n" + b"x" * 1_100_000)
-    with pytest.raises(DataError) as error:
-        given(read_text(path))
-    assert str(error.value) == (
-        f"read_text: {path}:2: the line has 1100000 bytes, and the longest that is read is 1000000."
-    )
-
-
-def test_read_text_of_no_file(tmp_path):
-    with pytest.raises(UserError) as error:
-        given(read_text(tmp_path / "none.txt"))
-    assert str(error.value) == (
-        f"read_text: {tmp_path / 'none.txt'} cannot be read: No such file or directory."
-    )
 
 
 def test_read_text_refuses_the_state_of_a_file_that_changed(tmp_path):
@@ -255,64 +214,6 @@ def test_collate():
     both = collate([{"x": [1], "y": "a"}, {"x": [2], "y": "b"}])
     assert both["x"].tolist() == [[1], [2]]
     assert both["y"] == ["a", "b"]
-
-
-@pytest.mark.parametrize(
-    ("items", "text"),
-    [
-        ([[1], [2, 3]], "batch: sequences of 1 to 2 items in one batch need pad_idx."),
-        ([(1,), (1, 2)], "batch: wanted tuples of one length, found several lengths."),
-        ([{"a": 1}, {"b": 1}], "batch: wanted the keys a, found b."),
-    ],
-)
-def test_collate_refuses(items, text):
-    with pytest.raises(DataError) as error:
-        collate(items)
-    assert str(error.value) == text
-
-
-@pytest.mark.parametrize(
-    ("verb", "text"),
-    [
-        (lambda: TEN.shuffle(0), "shuffle: window must be an integer of at least 1, found 0."),
-        (lambda: TEN.take(-1), "take: n must be an integer of at least 0, found -1."),
-        (lambda: TEN.bucket("4"), "bucket: n must be an integer of at least 1, found '4'."),
-        (lambda: TEN.shard(2, 2), "shard: index must be below count 2, found 2."),
-        (lambda: concat_pipelines([]), "concat: wanted at least one pipeline, found none."),
-        (lambda: TEN.sample(weights=[0]), "sample: wanted 1 positive weights, found [0]."),
-        (
-            lambda: TEN.bucket_by_length([]),
-            "bucket_by_length: wanted pairs of (items, longest length), found none.",
-        ),
-    ],
-)
-def test_verbs_refuse_settings_that_cannot_work(verb, text):
-    with pytest.raises(UserError) as error:
-        verb()
-    assert str(error.value) == text
-
-
-def test_the_tutorials_pipeline_on_real_pairs(shared_data):
-    """The seed's train_data, on whitespace words: every sentence comes once an epoch, unpadded."""
-    path = shared_data / "tatoeba-en-fr" / "dev.tsv"
-    words: dict[str, int] = {}
-
-    def column(at):
-        return (
-            read_text(path)
-            .map(lambda line: line.split("\t")[at])
-            .map(lambda text: [words.setdefault(word, len(words) + 1) for word in text.split()])
-            .and_return()
-        )
-
-    batches = zip_pipelines([column(0), column(1)]).shuffle(1000).batch(32, pad_idx=0).and_return()
-    for _ in range(2):
-        found = Counter(tuple(row[row != 0].tolist()) for source, _ in batches for row in source)
-        wanted = Counter(
-            tuple(words[word] for word in line.split("\t")[0].split())
-            for line in path.read_text(encoding="utf-8").split("\n")[:-1]
-        )
-        assert found == wanted
 
 
 @pytest.mark.parametrize("length", [1, 2, 3, 5, 16, 17, 40])

@@ -36,14 +36,6 @@ def test_a_bad_row_is_an_error_with_its_place(tmp_path):
     assert str(error.value) == wanted
 
 
-def test_a_function_that_fails_names_the_line(tmp_path):
-    path = tmp_path / "rows.jsonl"
-    path.write_text('{"text": "1"}\n{"text": "x"}\n', encoding="utf-8")
-    numbers = data.read_jsonl(path, ["text"]).map(lambda row: int(row["text"])).and_return()
-    with pytest.raises(Exception, match=rf"{path}:2"):
-        list(numbers)
-
-
 def test_a_missing_file_and_another_file_are_errors(tmp_path):
     path = tmp_path / "rows.jsonl"
     with pytest.raises(UserError) as missing:

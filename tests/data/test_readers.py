@@ -1,11 +1,9 @@
 """Every fault at the first, middle and last row: nothing is lost, place and reason are exact."""
 
-import hashlib
 import io
 import subprocess
 import sys
 import tracemalloc
-from dataclasses import replace
 
 import pytest
 from hypothesis import assume, given, settings
@@ -13,12 +11,9 @@ from hypothesis import strategies as st
 
 import textmill.data
 from textmill.data.bad_rows import BadRow
-from textmill.data.formats.comma_separated import csv_format
-from textmill.data.formats.conll import conll_format
-from textmill.data.formats.json_lines import json_lines_format
-from textmill.data.line_blocks import BEGINNINGS, FileNotes, LineBlocks, LongLine
+from textmill.data.line_blocks import BEGINNINGS, FileNotes
 from textmill.data.readers import read_rows, read_table, text_format, tsv_format
-from textmill.errors import DataError, UserError
+from textmill.errors import DataError
 
 PAIRS = tsv_format(max_line_bytes=1000)
 GOOD = [b"Hi.\tSalut.", "Où ?\tWhere?".encode(), b'"\t"', b"a\tb", "🙂\té".encode()]
@@ -44,38 +39,6 @@ FAULTS = {
         "the line has 1202 bytes, and max_line_bytes is 1000",
     ),
 }
-
-
-@pytest.mark.parametrize("final", [b"\n", b"\r\n", b""], ids=["lf", "crlf", "open"])
-@pytest.mark.parametrize("at", [0, 2, 5], ids=["first", "middle", "last"])
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_is_one_bad_row_with_its_place_and_reason(fault, at, final):
-    bad, reason = FAULTS[fault]
-    if fault == "no column" and at == 5 and final == b"":
-        final = b"\n"  # an empty last line without an end is no line
-    lines = [*GOOD[:at], bad, *GOOD[at:]]
-    data = b"\n".join(lines) + final
-    layout = replace(PAIRS, extra_columns="error")
-    table = read_table(io.BytesIO(data), layout)
-    (row,) = table.bad_rows
-    assert (row.line, row.reason) == (at + 1, reason)
-    assert (table.count.good, table.count.bad, table.count.total) == (5, 1, 6)
-    texts = [line.decode().split("\t") for line in GOOD]
-    assert table.columns == {
-        "source": [text[0] for text in texts],
-        "target": [text[1] for text in texts],
-    }
-    assert table.lines == [n for n in range(1, 7) if n != at + 1]
-    assert table.sha256 == hashlib.sha256(data).hexdigest()
-
-
-@pytest.mark.parametrize("at", [0, 2, 4], ids=["first", "middle", "last"])
-def test_a_lone_quote_is_data_and_swallows_nothing(at):
-    lines = [b"a\tb"] * 5
-    lines[at] = b'"open\tb'
-    table = read_table(io.BytesIO(b"\n".join(lines)), PAIRS)
-    assert table.columns["source"] == ["a"] * at + ['"open'] + ["a"] * (4 - at)
-    assert table.bad_rows == []
 
 
 @pytest.mark.parametrize("at", [0, 2, 4], ids=["first", "middle", "last"])
@@ -115,32 +78,6 @@ def test_utf16_is_recognized():
     assert table.count.good == 0
 
 
-@pytest.mark.parametrize(
-    ("data", "what"),
-    [
-        (b"%PDF-1.7\n%\xe2\xe3", "a PDF: make text of it first, as `pdftotext FILE.pdf` does"),
-        (b"PK\x03\x04\x14", "a zip archive, as .docx, .xlsx and .odt files are: save it as text"),
-        (b"\x1f\x8b\x08\0", "a gzip file: unpack it first"),
-        (b"PAR1\x15\x04", "a Parquet file: name the file, or its format by format=parquet"),
-        (
-            b"a\0\t\0b\0\n\0" * 512,
-            "NUL in each line of the first 4,096 bytes: if it is text in UTF-16 or UTF-32, save it "
-            "as UTF-8",
-        ),
-        (
-            b"\0\n" * 2_500_000,
-            "NUL in each line of the first 1,048,576 bytes: if it is text in UTF-16 or UTF-32, "
-            "save it as UTF-8",
-        ),
-    ],
-)
-@pytest.mark.parametrize("layout", [PAIRS, csv_format(), json_lines_format(), conll_format()])
-def test_what_is_no_text_is_refused_before_a_row_is_read(data, what, layout):
-    with pytest.raises(DataError) as error:
-        read_table(io.BytesIO(data), layout)
-    assert str(error.value) == f"<stream>: wanted text, found {what}."
-
-
 def test_unicode_line_separators_do_not_end_a_line():
     text = "a\u2028b\x0b\x0c\x1c\x1d\x85\tc\u2029"
     table = read_table(io.BytesIO(text.encode()), PAIRS)
@@ -169,12 +106,6 @@ def test_a_line_of_10_megabytes_is_skipped_in_little_memory(tmp_path):
         assert table.count.total == 3
 
 
-def test_extra_columns_are_ignored_by_default():
-    data = b"a\tb\tCC-BY\na\tb\n"
-    assert read_table(io.BytesIO(data), PAIRS).count.good == 2
-    assert read_table(io.BytesIO(data), tsv_format(extra_columns="error")).count.bad == 1
-
-
 def test_prediction_needs_no_targets():
     layout = tsv_format(required=("source",))
     table = read_table(io.BytesIO(b"a\nb\tc\n\td\nb\t"), layout)
@@ -194,68 +125,6 @@ def test_columns_by_header_name():
     assert (table.count.total, table.lines) == (2, [2])
     optional = tsv_format({"source": "en", "target": "de"}, header=True, required=("source",))
     assert read_table(io.BytesIO(b"en\na\n"), optional).columns["target"] == [""]
-
-
-@pytest.mark.parametrize(
-    ("data", "text"),
-    [
-        (
-            b"id\tfr\n",
-            "<stream>:1: wanted the columns 'en', 'de', found the header 'id', 'fr'. If it has "
-            "them by other names: 'columns={source: ..., target: ...}'",
-        ),
-        (
-            b"\xff\n",
-            "<stream>:1: the header cannot be read: bad UTF-8: 0xff at byte 0 of the line "
-            "(invalid start byte).",
-        ),
-        (
-            b"x" * 1_100_000,
-            "<stream>:1: the header cannot be read: the line has 1100000 bytes, and "
-            "max_line_bytes is 1000000.",
-        ),
-    ],
-)
-def test_a_header_that_cannot_serve_stops_the_reading(data, text):
-    with pytest.raises(DataError) as error:
-        read_table(io.BytesIO(data), tsv_format({"source": "en", "target": "de"}, header=True))
-    assert str(error.value) == text
-
-
-@pytest.mark.parametrize(
-    ("make", "text"),
-    [
-        (
-            lambda: tsv_format({"source": "en"}),
-            "columns: 'source' is to be found by the name 'en', which needs header=true.",
-        ),
-        (
-            lambda: tsv_format({"source": -1}),
-            "columns: wanted a position from 0 for 'source', found -1. Positions from the end are "
-            "those of CoNLL files, a token in a line: if it is one, say so by "
-            "train_data.format=conll, which valid_data follows.",
-        ),
-        (lambda: tsv_format(()), "columns: wanted at least one column, found none."),
-        (
-            lambda: tsv_format(required=("src",)),
-            "required: wanted names of columns (source, target), found 'src'.",
-        ),
-        (
-            lambda: read_table("none.tsv", PAIRS),
-            "none.tsv: cannot be read: No such file or directory.",
-        ),
-    ],
-)
-def test_settings_that_cannot_work(make, text):
-    with pytest.raises(UserError) as error:
-        make()
-    assert str(error.value) == text
-
-
-def test_plain_text_is_one_column():
-    table = read_table(io.BytesIO(b"a\tb\n\nc"), text_format("source"))
-    assert table.columns == {"source": ["a\tb", "c"]}
-    assert [row.reason for row in table.bad_rows] == ["column 'source' is empty"]
 
 
 def test_standard_input(monkeypatch):
@@ -364,30 +233,6 @@ def _split(data):
     return [part + b"\n" for part in parts[:-1]] + [parts[-1]] * bool(parts[-1])
 
 
-@settings(max_examples=200, deadline=None)
-@given(bytes_of_all_kinds, st.integers(1, 40), st.integers(1, 40))
-def test_blocks_hold_every_byte_once(data, size, limit):
-    blocks = LineBlocks(Dripping(data, size), "a.tsv", limit)
-    if data.startswith(tuple(BEGINNINGS)):
-        with pytest.raises(DataError, match=r"^a\.tsv: wanted text, found an? "):
-            next(iter(blocks))
-        return
-    offset, lines = 3 * data.startswith(b"\xef\xbb\xbf"), 0
-    for block in blocks:
-        assert (block.offset, block.line) == (offset, lines + 1)
-        if isinstance(block, LongLine):
-            end = data.find(b"\n", offset)
-            raw = data[offset : len(data) if end < 0 else end].removesuffix(b"\r")
-            assert block.size == len(raw) > limit
-            offset, lines = len(data) if end < 0 else end + 1, lines + 1
-        else:
-            assert data[offset:].startswith(block.data)
-            offset += len(block.data)
-            lines += len(_split(block.data))
-    assert (offset, lines) == (len(data), blocks.lines)
-    assert blocks.sha256 == hashlib.sha256(data).hexdigest()
-
-
 def test_real_pairs_read_the_same_both_ways(shared_data):
     path = shared_data / "tatoeba-en-fr" / "train.tsv"
     fast = read_table(path, tsv_format())
@@ -399,15 +244,6 @@ def test_real_pairs_read_the_same_both_ways(shared_data):
     assert text == "".join(
         f"{a}\t{b}\n" for a, b in zip(fast.columns["source"], fast.columns["target"], strict=True)
     )
-
-
-def test_a_real_file_with_bad_bytes(shared_data):
-    """PyText's own file of UTF-8 errors: every line is accounted for."""
-    path = shared_data / "pytext-tiny" / "test_utf8_errors.tsv"
-    table = read_table(path, tsv_format(("text",)))
-    assert table.count.total == len(_split(path.read_bytes()))
-    assert table.count.bad > 0
-    assert {row.reason.split(":")[0] for row in table.bad_rows} == {"bad UTF-8"}
 
 
 def test_reading_needs_no_torch():

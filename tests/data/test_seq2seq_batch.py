@@ -63,18 +63,3 @@ def test_no_rows_at_all():
     batch = collate_seq2seq(COLUMNS, np.zeros(0, np.int64), pad_idx=0)
     assert batch.source.shape == (0, 0)
     assert (len(batch), batch.num_tokens, batch.padding) == (0, 0, 0.0)
-
-
-def test_halves_of_a_batch_are_refused():
-    source = torch.zeros(2, 3, dtype=torch.long)
-    lengths = torch.ones(2, dtype=torch.long)
-    message = r"^A Seq2SeqBatch has both target and target_lengths, or neither\.$"
-    with pytest.raises(DataError, match=message):
-        Seq2SeqBatch(source=source, source_lengths=lengths, target=source)
-    message = (
-        r"^A Seq2SeqBatch needs one target for each source, but has 2 sources and 1 targets\.$"
-    )
-    with pytest.raises(DataError, match=message):
-        Seq2SeqBatch(
-            source=source, source_lengths=lengths, target=source[:1], target_lengths=lengths[:1]
-        )

@@ -49,13 +49,6 @@ def test_a_list_of_words_in_json_lines_has_spaces_between(tmp_path):
         written(tmp_path, "c.jsonl", empty, columns=columns).read()
 
 
-@pytest.mark.parametrize("setting", [{"header": True}, {"extra_columns": "error"}])
-def test_settings_that_a_conll_file_cannot_have_are_refused(tmp_path, setting):
-    (name,) = setting
-    with pytest.raises(UserError, match=f"^{name}: a conll file has no header .* leave {name} out"):
-        written(tmp_path, "a.conll", CONLL, **setting)
-
-
 @pytest.mark.parametrize("name", ["a.tsv", "a.csv", "a.jsonl"])
 def test_a_column_that_is_optional_may_be_empty(tmp_path, name):
     lines = {
@@ -85,28 +78,6 @@ def test_what_is_no_token_of_a_conll_file_is_left_out_and_said(tmp_path, caplog)
     assert caplog.messages == [f"{tmp_path / 'a.conll'}: 2 lines are no tokens: left out."]
 
 
-def test_how_a_conll_file_is_read_can_be_said(tmp_path):
-    columns = {"words": 0, "tags": -1}
-    marked = written(tmp_path, "a.conll", f"% one\n{CONLL}", columns=columns, comment="%")
-    assert list(marked) == ROWS
-    tabs = CONLL.replace(" ", "\t")
-    assert list(written(tmp_path, "b.conll", tabs, columns=columns, separator="tab")) == ROWS
-    bad = written(tmp_path, "c.conll", tabs, columns=columns, separator="space")
-    with pytest.raises(DataError, match=r"column 'words': wanted one word, found 'Al.*NNP"):
-        bad.read()
-
-
-@pytest.mark.parametrize("setting", [{"separator": "tab"}, {"comment": "#"}, {"comment": ""}])
-@pytest.mark.parametrize("name", ["a.tsv", "a.csv", "a.jsonl", "a.parquet", "a.arrow"])
-def test_settings_of_conll_files_are_refused_for_others(tmp_path, name, setting):
-    (key,) = setting
-    kind = name.partition(".")[2]
-    undone = f"leave {key} out, or undo what is inherited by {key}="
-    message = f"^{key}: only conll files have it, and this is {kind}; {undone}"
-    with pytest.raises(UserError, match=message):
-        written(tmp_path, name, "", **setting)
-
-
 SUMMARIES = (
     '{"text": ["One.", "Two.\\n"], "short": ["a", "b \\u00e9"]}\n{"text": "x", "short": "c"}\n'
 )
@@ -124,40 +95,6 @@ def test_a_list_of_several_answers_stays_one_and_its_first_is_had_by_its_place(t
     lines = SUMMARIES.replace('"c"', '["c"]')
     rows = list(written(tmp_path, "b.jsonl", lines, columns=FIRST, lists=("references",)))
     assert [row["target"] for row in rows] == ["a", "c"]
-
-
-@pytest.mark.parametrize(
-    ("short", "problem"),
-    [
-        ("[]", "no key 'short.0'"),
-        ("[{}]", "'short.0': wanted text, a number or a list of them, found an object"),
-        ('["a", ["b"]]', "'short': wanted a list of texts or numbers, found a list at 1"),
-        ('["a", "b\\u0000"]', "'short': NUL at character 1, in the text at 1 of the list"),
-        ('"a"', "no key 'short.0'"),
-        ('{"0": {}}', "'short.0': wanted text, .*, found an object"),
-    ],
-)
-def test_a_list_that_is_none_of_texts_is_a_bad_row(tmp_path, short, problem):
-    lines = f'{{"text": "x", "short": {short}}}\n'
-    with pytest.raises(DataError, match=problem):
-        written(tmp_path, "a.jsonl", lines, columns=FIRST, lists=("references",)).read()
-
-
-def test_lists_are_columns_of_json_lines_and_parquet(tmp_path):
-    with pytest.raises(UserError, match=r"^lists: wanted names of columns \(label, text\), found"):
-        written(tmp_path, "a.jsonl", "", lists=("a",))
-    for name, problem in (
-        ("a.tsv", "tsv; leave it out or empty it, as in train_data.lists=[]."),
-        (
-            "a.json",
-            "squad; leave it out or empty it, as in train_data.lists=[]; or, if these are JSON "
-            "lines, train_data.format=jsonl.",
-        ),
-    ):
-        with pytest.raises(UserError) as caught:
-            written(tmp_path, name, "", lists=("text",))
-        have = "lists: only jsonl, parquet and arrow files have it, and this is "
-        assert str(caught.value) == have + problem
 
 
 NAMED = {"a.tsv": {"header": True}, "a.csv": {"header": True}, "a.jsonl": {}, "a.parquet": {}}
@@ -188,17 +125,6 @@ def write_rows(path, rows):
         between = "\t" if path.suffix == ".tsv" else ","
         lines = [[*rows[0]], *([*row.values()] for row in rows)]
         path.write_text("".join(between.join(line) + "\n" for line in lines))
-
-
-def test_a_position_beyond_all_lines_is_refused(tmp_path):
-    (tmp_path / "a.tsv").write_text("ham\tOk.\nspam\tWin!\n")
-    columns = {"label": 0, "text": 1, "stars": 2}
-    data = TextRows.Config(path=tmp_path / "a.tsv", columns=columns).build()
-    data.require(["text", "label"])
-    with pytest.raises(
-        DataError, match=r"column 'stars', at position 2 \(from 0\), is empty in all"
-    ):
-        data.read(ingredient="train_data")
 
 
 @pytest.mark.parametrize("name", NAMED)

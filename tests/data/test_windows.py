@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 
 from tests.data.test_batches import make
-from textmill.data import windows
+from textmill.data import mixture as orders
 from textmill.data.batches import EpochBatches
 from textmill.data.batching import Batching
-from textmill.data.windows import permuted, window_of
-from textmill.errors import DataError
+from textmill.data.mixture import permuted, window_of
 from textmill.text.ragged import Ragged
 
 BATCHINGS = [Batching(max_tokens=40), Batching(batch_size=3), Batching(batch_size=20)]
@@ -17,8 +16,8 @@ BATCHINGS = [Batching(max_tokens=40), Batching(batch_size=3), Batching(batch_siz
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     """41 rows are many."""
-    monkeypatch.setattr(windows, "WHOLE_ROWS", 20)
-    monkeypatch.setattr(windows, "WINDOW_ROWS", 10)
+    monkeypatch.setattr(orders, "WHOLE_ROWS", 20)
+    monkeypatch.setattr(orders, "WINDOW_ROWS", 10)
 
 
 @pytest.mark.parametrize("count", [1, 2, 5, 16, 17, 1000, 4097])
@@ -27,24 +26,6 @@ def test_a_permutation_has_each_number_once_whatever_is_asked_for(count):
     assert sorted(whole.tolist()) == list(range(count))
     some = np.array([count - 1, 0, count // 2, 0])
     assert permuted(some, count, [7, 1]).tolist() == whole[some].tolist()
-
-
-@pytest.mark.parametrize("count", [5, 12, 100])
-def test_each_number_comes_to_each_place_about_as_often(count):
-    """Chi squared of (place, number) over 4,000 keys, within 5 deviations of what chance gives."""
-    keys = 4000
-    table = np.zeros((count, count))
-    for key in range(keys):
-        table[np.arange(count), permuted(np.arange(count), count, [key])] += 1
-    wanted = keys / count
-    freedom = (count - 1) ** 2
-    assert abs(((table - wanted) ** 2 / wanted).sum() - freedom) < 5 * np.sqrt(2 * freedom)
-
-
-def test_neighbours_are_not_kept_together():
-    """Of a random order of n numbers two have neighbours beside them, on average."""
-    orders = [permuted(np.arange(1000), 1000, [key]) for key in range(200)]
-    assert 1 < np.mean([(np.abs(np.diff(order)) == 1).sum() for order in orders]) < 3
 
 
 @pytest.mark.parametrize("batching", BATCHINGS)
@@ -83,17 +64,6 @@ def test_an_epoch_has_every_row_once_in_another_order_each_time(batching, rows):
     assert len({*map(tuple, orders)}) == 3
 
 
-@pytest.mark.parametrize("batching", BATCHINGS)
-@pytest.mark.parametrize("world_size", [2, 3])
-def test_ranks_share_the_batches_of_one_process(batching, world_size):
-    whole = [[*batch] for batch in make(batching)]
-    shares = [make(batching, rank=rank, world_size=world_size) for rank in range(world_size)]
-    found = zip(*shares, strict=True)  # None is a share without a row
-    assert [sorted(row for share in each for row in share or []) for each in found] == [
-        sorted(batch) for batch in whole
-    ]
-
-
 def test_rows_of_a_window_are_from_all_over_the_data_and_of_like_length():
     column = Ragged.from_lists([[1] * (n % 7) for n in range(41)])
     batching = Batching(batch_size=5)
@@ -109,15 +79,3 @@ def test_rows_of_a_window_are_from_all_over_the_data_and_of_like_length():
 def test_without_shuffling_and_of_fewer_rows_an_epoch_is_planned_at_once():
     assert make(Batching(batch_size=3, shuffle=False)).num_windows == 1
     assert make(Batching(batch_size=3), rows=np.arange(20)).num_windows == 1
-
-
-def test_a_place_of_another_order_or_beyond_the_end_is_refused():
-    batches = make(Batching(batch_size=3))
-    for wrong in ({}, {"window": 5, "at": 0}, {"window": 0, "at": 4}, {"window": 0, "at": -1}):
-        with pytest.raises(DataError, match="does not exist: an epoch has 14 batches of 41 rows"):
-            batches.load_state_dict({"epoch": 0, "position": 5, **wrong})
-    with pytest.raises(DataError, match="does not exist"):
-        make(Batching(batch_size=3), rows=np.arange(20)).load_state_dict(
-            {"epoch": 0, "position": 1, "window": 0, "at": 1}
-        )
-    assert batches.state_dict() == {"epoch": 0, "position": 0, "window": 0, "at": 0}

@@ -162,7 +162,7 @@ def _rows(predictor: Any, args: argparse.Namespace, source: IO[bytes]) -> Column
     The rule: each line is a text if that is all the model reads, and no word speaks of columns;
     else the rows are as those of the run's data.
     """
-    from textmill.data.formats.columnar import ColumnarFormat
+    from textmill.data.formats.json_lines import ColumnarFormat
     from textmill.data.input_files import input_format, input_layout
 
     path, form = Path(args.file), args.format

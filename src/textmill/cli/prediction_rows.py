@@ -164,8 +164,7 @@ class ColumnRows:
     def __init__(
         self, stream: Any, name: str, layout: Any, *, whole: bool = False, keep: bool = False
     ) -> None:
-        from textmill.data.formats.columnar import ColumnarFormat
-        from textmill.data.formats.json_lines import JsonLinesFormat
+        from textmill.data.formats.json_lines import ColumnarFormat, JsonLinesFormat
 
         self.layout, self.name, self.stream = layout, name, stream
         self.scan = layout.scan(stream, name)

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from textmill.data.batches import EpochBatches as EpochBatches
     from textmill.data.batching import BatchedRows as BatchedRows
     from textmill.data.batching import Batching as Batching
-    from textmill.data.formats.columnar import arrow_format as arrow_format
-    from textmill.data.formats.columnar import parquet_format as parquet_format
     from textmill.data.formats.comma_separated import csv_format as csv_format
     from textmill.data.formats.conll import conll_format as conll_format
+    from textmill.data.formats.json_lines import arrow_format as arrow_format
     from textmill.data.formats.json_lines import json_lines_format as json_lines_format
+    from textmill.data.formats.json_lines import parquet_format as parquet_format
     from textmill.data.formats.squad import squad_format as squad_format
     from textmill.data.pipeline import DataPipeline as DataPipeline
     from textmill.data.pipeline import PipelineBuilder as PipelineBuilder

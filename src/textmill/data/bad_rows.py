@@ -53,11 +53,7 @@ class BadRow:
 
 @dataclass(frozen=True)
 class RowCount:
-    """How many rows were read; ``total`` is counted by lines, apart from ``good`` and ``bad``.
-
-    >>> print(RowCount(good=97, bad=3, total=100))
-    100 rows: 97 good, 3 bad
-    """
+    """How many rows were read; ``total`` is counted by lines, apart from ``good`` and ``bad``."""
 
     good: int
     bad: int
@@ -121,15 +117,7 @@ class BadRowsError(DataError):
 
 
 def write_bad_rows(path: Path | str, rows: Iterable[BadRow]) -> None:
-    """Writes one JSON object a line, atomically: the fields of `BadRow` by their names.
-
-    Args:
-        path: Usually ``bad_rows.jsonl`` of the run folder; its folder is made where it is missing.
-        rows: In the order of reading.
-
-    Raises:
-        StorageError: The file could not be written.
-    """
+    """Writes one JSON object a line, atomically: the fields of `BadRow` by their names."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = [json.dumps(asdict(row), ensure_ascii=False) + "\n" for row in rows]
@@ -158,25 +146,9 @@ def check_bad_rows(
 ) -> None:
     """Raises when there are more bad rows than ``allowed``.
 
-    Args:
-        bad_rows: Those that are kept of one full pass.
-        count: All of it.
-        allowed: How many are allowed.
-        setting: The dotted name that the error proposes to raise.
-        advice: What to do, if that is not to leave such rows out.
-        hint: What else may be wrong; the error ends with it.
-
     Raises:
         BadRowsError: There are more. It lists the first 20 with place and reason; to leave them out
             is not proposed where they are most rows.
-
-    Example:
-        >>> row = BadRow("pairs.tsv", 3, "wanted 2 columns, found 1", "Hello")
-        >>> check_bad_rows([row], RowCount(good=99, bad=1, total=100), allowed=0)
-        Traceback (most recent call last):
-        textmill.data.bad_rows.BadRowsError: 1 of 100 rows is bad, and 0 are allowed:
-          pairs.tsv:3: wanted 2 columns, found 1
-        Correct the file, or leave such rows out with train_data.max_bad_rows=1.
     """
     bad, total = count.bad, count.total
     if bad <= allowed:

@@ -17,7 +17,7 @@ from textmill.data.batching import (
     plan_statistics,
     split,
 )
-from textmill.data.windows import permuted, window_of
+from textmill.data.mixture import permuted, window_of
 from textmill.errors import DataError
 from textmill.text.ragged import Ragged
 
@@ -196,11 +196,7 @@ class EpochBatches(Generic[B]):
         return state if self.num_windows == 1 else {**state, "window": self._window, "at": self._at}
 
     def load_state_dict(self, state: Mapping[str, int]) -> None:
-        """Goes to a saved place; nothing is read or skipped over.
-
-        Raises:
-            DataError: The place does not exist: the state is of other data or other batching.
-        """
+        """Goes to a saved place; nothing is read or skipped over."""
         before = (self.epoch, self.position, self._window, self._at)
         self.epoch, self.position = int(state["epoch"]), int(state["position"])
         self._window = int(state.get("window", 0))

@@ -40,12 +40,7 @@ class Filler(NamedTuple):
 @typed_construction
 @dataclass(frozen=True)
 class Batching:
-    """How rows become batches.
-
-    >>> Batching(max_tokens=None)
-    Traceback (most recent call last):
-    textmill.errors.UserError: Batches need a size: set max_tokens or batch_size.
-    """
+    """How rows become batches."""
 
     max_tokens: MaxTokens = 2048
     """Most cells of one step, over all ranks: padded source plus padded target.
@@ -137,13 +132,6 @@ def plan_epoch(
 
     Returns:
         Row indices of each batch, in the order of the steps.
-
-    Example:
-        >>> source, target = np.array([2, 9, 3, 2]), np.array([3, 9, 3, 2])
-        >>> batching = Batching(max_tokens=12, shuffle=False)
-        >>> plan = plan_epoch([source, target], batching, seed=1, epoch=0)
-        >>> [batch.tolist() for batch in plan]
-        [[3, 2], [0], [1]]
     """
     counts = [len(column) for column in lengths]
     if len({*counts}) != 1:
@@ -170,11 +158,7 @@ def plan_epoch(
 
 
 def over_budget(lengths: Sequence[NDArray[np.int64]], batching: Batching) -> Indices:
-    """Indices of the rows that are over ``max_tokens`` alone.
-
-    >>> over_budget([np.array([5, 90]), np.array([5, 20])], Batching(max_tokens=100)).tolist()
-    [1]
-    """
+    """Indices of the rows that are over ``max_tokens`` alone."""
     if batching.batch_size is not None:
         return np.zeros(0, np.int64)
     return np.flatnonzero(np.sum(lengths, axis=0) > _number(batching))
@@ -194,9 +178,6 @@ def split(batch: Indices, rank: int, world_size: int) -> Indices:
 
     Every ``world_size``-th row, since neighbours have like lengths. With fewer rows than ranks a
     share is empty.
-
-    >>> split(np.array([4, 7, 1, 0, 2]), rank=1, world_size=2).tolist()
-    [7, 0]
     """
     if not 0 <= rank < world_size:
         raise ValueError(f"split: rank must be from 0 to {world_size - 1}, but is {rank}.")
@@ -205,11 +186,7 @@ def split(batch: Indices, rank: int, world_size: int) -> Indices:
 
 @dataclass(frozen=True)
 class PlanStatistics:
-    """What a plan holds.
-
-    >>> PlanStatistics(batches=2, rows=8, tokens=90, cells=100).padding
-    0.1
-    """
+    """What a plan holds."""
 
     batches: int
     rows: int
@@ -229,11 +206,6 @@ def largest_batch(lengths: Sequence[NDArray[np.int64]], plan: Sequence[Indices])
 
     Of the batches with 95 % of the most cells it is the one with the longest rows, since attention
     takes more of a long row than of two short ones.
-
-    Example:
-        >>> column = np.array([9, 3, 3, 3, 1])
-        >>> largest_batch([column], [np.array([4]), np.array([1, 2, 3]), np.array([0])])
-        2
     """
     sizes = np.array([len(batch) for batch in plan], dtype=np.int64)
     order, starts = np.concatenate(plan), np.cumsum(sizes) - sizes
@@ -290,10 +262,6 @@ class BatchedRows:
 
     Args:
         rows: All rows, in memory; all else is as of :class:`Batching`.
-
-    Raises:
-        DataError: The rows can be read only once.
-        UserError: ``max_tokens`` or ``batch_size`` is below 1, or neither is set.
 
     Example:
         >>> rows = [{"source": "Hi.", "target": "Salut."}, {"source": "Run!", "target": "Cours !"}]

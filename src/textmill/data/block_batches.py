@@ -67,11 +67,7 @@ class BlockBatch:
 
 @dataclass(frozen=True, kw_only=True)
 class Blocking:
-    """How a text becomes batches of blocks.
-
-    Raises:
-        UserError: A size is below 1, or ``stride`` is more than ``length``.
-    """
+    """How a text becomes batches of blocks."""
 
     length: int
     """Tokens of a block."""
@@ -103,13 +99,7 @@ class Blocking:
 
 @dataclass(frozen=True)
 class EpochText:
-    """The text that an epoch reads: parts of the ids of all rows, one behind the other.
-
-    Example:
-        >>> text = EpochText.of(Ragged.from_lists([[5, 6], [7]]), [(1, 2), (0, 2)])
-        >>> text.size, text.places(np.arange(4)).tolist()
-        (4, [2, 0, 1, 2])
-    """
+    """The text that an epoch reads: parts of the ids of all rows, one behind the other."""
 
     begins: Places
     """Where each part begins in the ids."""
@@ -144,9 +134,6 @@ class TextBlocks:
         before: Id that the first token follows: the end of a row before it.
         mixture: Which rows an epoch has, of several sources, each read in its order; None: all.
         details: What an evaluation says of its values.
-
-    Raises:
-        DataError: There is no token.
 
     Example:
         >>> text = Ragged.from_lists([[5, 6, 3], [3]])
@@ -300,11 +287,7 @@ class TextBlocks:
         return {"epoch": self.epoch, "position": self.position}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Goes to a saved place.
-
-        Raises:
-            DataError: It does not exist: the text or its blocks are others.
-        """
+        """Goes to a saved place."""
         before, (epoch, position) = self.epoch, (int(state["epoch"]), int(state["position"]))
         self.epoch = max(epoch, 0)
         if epoch < 0 or not 0 <= position <= len(self):

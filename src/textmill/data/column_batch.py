@@ -40,12 +40,7 @@ class ColumnBatch:
         return len(next(iter(self.columns.values()), ()))
 
     def __getitem__(self, role: str) -> Tensor:
-        """A column.
-
-        Raises:
-            DataError: The batch has no such column: it was made for prediction, or for another
-                task.
-        """
+        """A column."""
         try:
             return self.columns[role]
         except KeyError:
@@ -79,20 +74,7 @@ class ColumnBatch:
 def collate_columns(
     encoded: Mapping[str, Ragged], kinds: Mapping[str, Column], indices: ArrayLike
 ) -> ColumnBatch:
-    """Cuts a batch out of encoded columns.
-
-    Args:
-        encoded: Columns by role.
-        kinds: What each is.
-        indices: The rows.
-
-    Example:
-        >>> from textmill.text.columns.numbers import NumberColumn
-        >>> score = NumberColumn("score")
-        >>> batch = collate_columns({"score": score.encode(["1", "3"])}, {"score": score}, [1, 0])
-        >>> batch["score"].tolist(), batch.rows.tolist()
-        ([3.0, 1.0], [1, 0])
-    """
+    """Cuts a batch out of encoded columns."""
     rows = np.asarray(indices, dtype=np.int64)
     columns, lengths = (
         {role: torch.from_numpy(array) for role, array in part.items()}

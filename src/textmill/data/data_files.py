@@ -65,11 +65,7 @@ def data_files(path: DataPath) -> tuple[Path, ...]:
 
 
 def first_file(path: DataPath) -> Path:
-    """The first of the files; where there is none, how it is named.
-
-    >>> first_file((Path("no/such.csv"), Path("b.csv"))).suffix
-    '.csv'
-    """
+    """The first of the files; where there is none, how it is named."""
     first = Path(path if isinstance(path, str | Path) else next(iter(path), "."))
     return next(iter(_named_as(first)), first)
 
@@ -117,12 +113,7 @@ def _checked(path: Path) -> Path:
 
 
 class JoinedRows(StoredRows):
-    """The rows of several files one after the other; they stay where they are.
-
-    Args:
-        parts: Those of each file.
-        files: What was read.
-    """
+    """The rows of several files one after the other; they stay where they are."""
 
     def __init__(self, parts: Sequence[Rows | CachedRows], files: "ReadFiles") -> None:
         size = sum(path.stat().st_size for path in files.paths)
@@ -224,13 +215,7 @@ class ReadFiles:
 
 
 def read_files(paths: tuple[Path, ...], layout: RowFormat, *, held: int) -> ReadFiles:
-    """Reads files in one pass.
-
-    Args:
-        paths: The files.
-        layout: How they are read.
-        held: Bytes of all together from which on their rows are in the cache.
-    """
+    """Reads files in one pass; over ``held`` bytes together their rows are in the cache."""
     stays = sum(path.stat().st_size for path in paths) > held
     return ReadFiles(paths, layout, [_read(path, layout, stays=stays) for path in paths])
 
@@ -249,17 +234,8 @@ def mixture_of(
 ) -> Mixture | None:
     """What the settings of rows of columns say: the entries of ``path`` are the sources.
 
-    Args:
-        config: The settings.
-        files: What was read.
-        numbers: The rows that take part; None: all.
-        ingredient: What the recipe calls this data.
-
     Returns:
         The mixture. None of data of one entry whose rows keep their order, as what follows others.
-
-    Raises:
-        UserError: There is one entry, or no order to mix it in.
     """
     setting = "weights" if config.weights is not None else "temperature"
     entries = config.path if isinstance(config.path, tuple | list) else (config.path,)

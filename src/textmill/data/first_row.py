@@ -55,14 +55,6 @@ def has_names(cells: Row, layout: RowFormat) -> bool:
     """Whether a first line certainly is a header: it names the columns, in their places or others.
 
     A line of several cells is a header, too, if each is a name that columns usually have.
-
-    Example:
-        >>> from textmill.data.formats.lines import tsv_format
-        >>> layout = tsv_format(("label", "text"))
-        >>> has_names(("text", "Label", "id"), layout), has_names(("spam", "text"), layout)
-        (True, False)
-        >>> has_names(("Category", "Message"), layout), has_names(("class", "it is"), layout)
-        (True, False)
     """
     names = [plain_name(cell) for cell in cells]
     if isinstance(layout, ConllFormat):

@@ -70,10 +70,6 @@ class Holdout:
             rows: All rows of a file.
             name: What the log and errors call them.
             owner: Whose settings an error names.
-
-        Raises:
-            UserError: The rows have no column of that label.
-            DataError: No row is of this side.
         """
         hashes = self._hashes(rows)
         held = hashes < self.share
@@ -114,12 +110,6 @@ class PassageHoldout(Holdout):
     """Which lines of a text are held out: those of whole passages, as lines go on from each other.
 
     A passage ends with a blank line, and those behind it; in a text without one it is a line.
-
-    Example:
-        >>> from textmill.data.rows import Rows
-        >>> rows = Rows({"text": ["First", "line", ""] * 2 + ["Second", "line", ""]})
-        >>> PassageHoldout(0.75, held_out=True).of(rows).tolist()
-        [0, 1, 2, 3, 4, 5]
     """
 
     @property
@@ -158,11 +148,7 @@ def holdout_of(config: Any) -> Holdout | None:
 
 
 def _hash(row: Mapping[str, str]) -> float:
-    """A number from 0 to 1 of what a row says, whatever the order of its columns.
-
-    >>> _hash({"label": "ham", "text": "Ok."}) == _hash({"text": "Ok.", "label": "ham"})
-    True
-    """
+    """A number from 0 to 1 of what a row says, whatever the order of its columns."""
     said = "\x1f".join([HASH, *(f"{name}\x1e{row[name]}" for name in sorted(row))])
     digest = hashlib.blake2b(said.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest) / 2**64

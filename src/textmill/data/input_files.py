@@ -39,22 +39,7 @@ Places = Mapping[str, int | str]
 
 
 def input_format(path: Path, config: TextPairs.Config) -> FileFormat | None:
-    """The format that a file's name says: that of the training data if the suffix is the same.
-
-    Args:
-        path: The file.
-        config: How the training data was read.
-
-    Returns:
-        The format; None if the suffix says nothing.
-
-    Example:
-        >>> config = TextPairs.Config(path=Path("train.txt"), format="csv")
-        >>> input_format(Path("new.txt"), config), input_format(Path("new.tsv"), config)
-        ('csv', 'tsv')
-        >>> print(input_format(Path("new.log"), config))
-        None
-    """
+    """The format that a file's name says: that of the training data if the suffix is the same."""
     if path.suffix.lower() == first_file(config.path).suffix.lower():
         return format_name(path, config.format)
     return SUFFIXES.get(path.suffix.lower())
@@ -148,12 +133,7 @@ class _InputFile:
         return self._by_first_row(places)
 
     def _by_first_row(self, places: Places, names: Mapping[str, str] | None = None) -> RowFormat:
-        """A table without names: its first row is a header that has them, or has a width.
-
-        Args:
-            places: The positions of the columns.
-            names: What the training data, of another format, calls the inputs; they are alone then.
-        """
+        """A table without names: its first row is a header that has them, or has a width."""
         header, cells = self.config.header, first_cells(self.path, self._read(places)) or ()
         found = {plain_name(cell): cell for cell in cells}
         called = names or {name: name for name in places}

@@ -33,11 +33,7 @@ CONTROLS = bytes({*range(32)} - {*b"\t\n\v\f\r\x1b"})
 
 
 def refuse_binary(head: bytes, name: str) -> None:
-    """Refuses what begins as files do that are no text.
-
-    Raises:
-        DataError: It is no text; says what it is, and what to do.
-    """
+    """Refuses what begins as files do that are no text."""
     for beginning, (what, remedy) in BEGINNINGS.items():
         if head.startswith(beginning):
             raise DataError(f"{name}: wanted text, found {what}: {remedy}.")
@@ -124,11 +120,7 @@ class LongLine:
 
 
 def excerpt(raw: bytes, encoding: str = UTF8) -> str:
-    r"""The first 80 characters; bytes that cannot be decoded are escaped.
-
-    >>> print(excerpt(b"caf\xc3\xa9 \xff"))
-    café \xff
-    """
+    r"""The first 80 characters; bytes that cannot be decoded are escaped."""
     return raw[:EXCERPT_BYTES].decode(encoding, "backslashreplace")[:80]
 
 
@@ -137,11 +129,6 @@ class LineBlocks:
     """Iterates over the blocks of a stream once; ``notes`` and ``sha256`` fill meanwhile.
 
     What is no text is refused with a DataError before the first block.
-
-    Args:
-        stream: Open for reading bytes. Pipes are read as they deliver: a line typed is given.
-        name: What errors call the file.
-        max_line_bytes: The longest line that is held in memory.
     """
 
     stream: BinaryIO

@@ -30,9 +30,6 @@ class Masking:
 
     Source: Devlin et al. 2019 ("BERT"), section 3.1; drawn anew in each epoch as by Liu et al. 2019
     ("RoBERTa"), section 4.1.
-
-    Raises:
-        UserError: A share is none, or more tokens are replaced than are chosen.
     """
 
     share: float = 0.15
@@ -69,12 +66,6 @@ def words_of(ids: Ragged, pieces: PieceKinds) -> NDArray[np.int64]:
 
     A row begins a word, and so does a token that is no part of one (a mark, the unknown one) and
     the token after it.
-
-    Example:
-        >>> begins, plain = np.array([True, True, False]), np.array([False, True, True])
-        >>> text = Ragged.from_lists([[1, 2, 2, 0, 2], [2, 1, 1]])  # 2 goes on with a word, 0 ends
-        >>> words_of(text, PieceKinds(begins, plain)).tolist()
-        [0, 0, 0, 1, 2, 3, 4, 5]
     """
     first = pieces.begins[ids.values] | ~pieces.plain[ids.values]
     first[1:] |= ~pieces.plain[ids.values[:-1]]
@@ -105,9 +96,6 @@ def mask_text(
         words: The word of each token, from :func:`words_of`; or a number of its own for each.
         seed: The run's seed.
         epoch: From 0.
-
-    Raises:
-        DataError: There is no token that could be masked.
     """
     values, plain = ids.values, pieces.plain[ids.values]
     able = np.unique(words[plain])
@@ -147,20 +135,6 @@ class MaskedBlocks(TextBlocks):
         masking: How many tokens are to be found, and what stands in their place.
         pieces: What the ids are.
         train: Whether masks are new in each epoch; else they are always the same.
-
-    Raises:
-        DataError: There is no token, or none that could be masked.
-
-    Example:
-        >>> everything = np.ones(9, np.bool_)
-        >>> how = {
-        ...     "masking": Masking(share=0.5, masked=1, random=0),
-        ...     "pieces": PieceKinds(begins=everything, plain=everything),
-        ... }
-        >>> text, blocking = Ragged.from_lists([[5, 6], [7, 8]]), Blocking(length=4, batch_size=1)
-        >>> blocks = MaskedBlocks(text, [{}] * 2, blocking, train=False, **how)
-        >>> [(b.inputs.tolist(), b.targets.tolist()) for b in blocks]
-        [([[9, 6, 9, 8]], [[5, 6, 7, 8]])]
     """
 
     def __init__(

@@ -1,8 +1,12 @@
-"""Rows of several sources mixed by weight: how many of each an epoch has, and which.
+"""Which rows an epoch has, of several sources that are mixed by weight, and the order of many.
 
 A source is read in an order of its own (a text in that of its rows), epoch after epoch of its own,
 and each epoch of the mixture takes up its next rows. How many is the same in every epoch, so which
 rows they are is a pure function of (seed, epoch), and a run that goes on needs no more than these.
+
+What is planned at once holds some 60 bytes a row, and sorts them all before step 1. Of more than
+`WHOLE_ROWS` rows one window after the other is planned: it is a random part of all rows, wherever
+they are, and which ones is a pure function of (seed, epoch, window).
 """
 
 import itertools
@@ -13,12 +17,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from textmill.data.windows import permuted
 from textmill.errors import UserError
 
 Numbers = NDArray[np.int64]
 OF_SOURCES = 3
 """Tells the orders of sources from what else a seed and an epoch decide."""
+WHOLE_ROWS = 1 << 19
+"""Most rows that are planned at once; part of what a seed means, as all here is."""
+WINDOW_ROWS = 1 << 18
+"""Rows of a window, about: a fifth of a second of planning, and 5,000 batches of 50 rows."""
+ROUNDS = 6
 
 
 @dataclass(frozen=True)
@@ -48,16 +56,7 @@ class Mixture:
         weights: Sequence[float] | None,
         temperature: float | None,
     ) -> "Mixture":
-        """The mixture of weights, of any sum, or of sizes to the power of 1 / ``temperature``.
-
-        Raises:
-            UserError: The weights are not one positive number for each source, the temperature is
-                below 1, or both or too small a share are given.
-
-        Example:
-            >>> Mixture.of("ab", (90, 10), weights=None, temperature=2).quotas
-            (75, 25)
-        """
+        """The mixture of weights, of any sum, or of sizes to the power of 1 / ``temperature``."""
         if weights is not None and temperature is not None:
             raise UserError("weights and temperature both say how rows are mixed; leave one out.")
         if temperature is not None:
@@ -79,11 +78,7 @@ class Mixture:
         return made
 
     def refuse_empty(self) -> None:
-        """Refuses sources of which there is no row, or none is wanted.
-
-        Raises:
-            UserError: Names the first.
-        """
+        """Refuses sources of which there is no row, or none is wanted."""
         for name, size, quota in zip(self.names, self.sizes, self.quotas, strict=True):
             if not quota or not size:
                 raise UserError(
@@ -118,10 +113,6 @@ class Mixture:
         """The rows of an epoch where each source is read in its order: of each part two numbers.
 
         They are those of its first row, and of the one after its last.
-
-        Example:
-            >>> Mixture(("news", "talks"), (6, 2), (0.5, 0.5)).parts(1)
-            [(4, 6), (0, 2), (6, 8), (6, 8)]
         """
         found, start = [], 0
         for size, quota in zip(self.sizes, self.quotas, strict=True):
@@ -155,3 +146,39 @@ def is_mixed(config: Any) -> bool:
     """Whether settings of rows of columns say how their sources are mixed."""
     said = (getattr(config, "weights", None), getattr(config, "temperature", None))
     return said != (None, None)
+
+
+def permuted(places: Numbers, count: int, key: Sequence[int]) -> Numbers:
+    """What a random permutation of ``range(count)`` has at some places, in memory for them alone.
+
+    Each round is a bijection of the numbers of so many bits; a number of no row goes through all
+    again until it is one's (about once in two).
+
+    Args:
+        places: Each from 0, below ``count``.
+        count: How many there are in all.
+        key: Numbers from 0; another key, another permutation.
+    """
+    bits = max(4, (count - 1).bit_length())
+    mask, shift = np.uint64((1 << bits) - 1), np.uint64((bits + 1) // 2)
+    # Of a seed sequence numpy promises the same words in all versions, of a generator it does not.
+    words = np.random.SeedSequence([*key]).generate_state(2 * ROUNDS, np.uint64)
+
+    def mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        for factor, term in words.reshape(ROUNDS, 2):
+            numbers = (numbers * (factor | np.uint64(1)) + term) & mask
+            numbers = numbers ^ (numbers >> shift)
+        return numbers
+
+    found = mixed(places.astype(np.uint64))
+    while len(outside := np.flatnonzero(found >= count)):
+        found[outside] = mixed(found[outside])
+    return found.astype(np.int64)
+
+
+def window_of(count: int, batch_size: int | None) -> int:
+    """Rows of each window but the last: whole batches, where those have a number of rows."""
+    if count <= WHOLE_ROWS:
+        return max(1, count)
+    size = batch_size or 1
+    return max(1, WINDOW_ROWS // size) * size

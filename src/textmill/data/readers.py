@@ -216,12 +216,7 @@ class CachedRows(StoredRows):
 
 
 def cached_file(path: Path, layout: RowFormat) -> CachedFile:
-    """The rows of a file in the cache; made in one pass where there are none of it as it is now.
-
-    Raises:
-        StorageError: The cache cannot be written.
-        DataError: The header does not have the columns, or the file was changed while it was read.
-    """
+    """The rows of a file in the cache; made in one pass where there are none of it as it is now."""
     status = path.stat()
     facts = {
         "path": str(path.resolve()),

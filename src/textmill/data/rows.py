@@ -68,12 +68,7 @@ class Rows(Sequence[dict[str, str]]):
 
 
 class StoredRows(Sequence[dict[str, str]], ABC):
-    """Rows that are not in memory: each is read when it is asked for.
-
-    Args:
-        names: The columns'.
-        num_bytes: How many bytes of text there are, about.
-    """
+    """Rows that are not in memory: each is read when it is asked for."""
 
     def __init__(self, names: Sequence[str], num_bytes: int) -> None:
         self.names, self.num_bytes = tuple(names), num_bytes
@@ -120,12 +115,7 @@ class StoredRows(Sequence[dict[str, str]], ABC):
 
 
 class ChosenRows(StoredRows):
-    """Some of such rows.
-
-    Args:
-        rows: All of them.
-        numbers: Which, rising.
-    """
+    """Some of such rows."""
 
     def __init__(self, rows: StoredRows, numbers: NDArray[np.int64]) -> None:
         self.all, self.numbers = rows, numbers

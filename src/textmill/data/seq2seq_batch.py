@@ -62,13 +62,7 @@ class Seq2SeqBatch:
     def from_padded(
         cls, source: Tensor, target: Tensor | None = None, *, pad_idx: int
     ) -> "Seq2SeqBatch":
-        """Makes a batch of padded tensors; the lengths are counted from the padding.
-
-        Args:
-            source: *Shape:* ``[B, S]``.
-            target: *Shape:* ``[B, T]``, bos included.
-            pad_idx: The id that fills rows.
-        """
+        """Makes a batch of padded tensors; the lengths are counted from the padding."""
         return cls(
             source=source,
             source_lengths=(source != pad_idx).sum(dim=-1),
@@ -113,13 +107,7 @@ class Seq2SeqBatch:
 def collate_seq2seq(
     columns: Mapping[str, Ragged], indices: ArrayLike, pad_idx: int
 ) -> Seq2SeqBatch:
-    """Cuts a batch out of encoded columns ``source`` and, where there is one, ``target``.
-
-    Example:
-        >>> columns = {"source": Ragged.from_lists([[5, 3], [6, 7, 3]])}
-        >>> collate_seq2seq(columns, [0, 1], pad_idx=0).source.tolist()
-        [[5, 3, 0], [6, 7, 3]]
-    """
+    """Cuts a batch out of encoded columns ``source`` and, where there is one, ``target``."""
     rows = np.asarray(indices, dtype=np.int64)
     source, target = columns["source"], columns.get("target")
     _, lengths = source.bounds(rows)

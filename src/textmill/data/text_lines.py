@@ -12,7 +12,7 @@ from textmill.config.component import setting
 from textmill.data import registries
 from textmill.data.batching import Batching
 from textmill.data.data_files import DataPath
-from textmill.data.formats.by_suffix import SUFFIXES, FileFormat
+from textmill.data.formats.by_suffix import SUFFIXES
 from textmill.data.formats.lines import LineFormat
 from textmill.data.holdout import PassageHoldout
 from textmill.data.line_blocks import MAX_LINE_BYTES
@@ -21,17 +21,6 @@ from textmill.data.text_pairs import TextPairs
 LOG = logging.getLogger("textmill")
 
 COLUMN = "text"
-
-COLUMNS: dict[FileFormat, tuple[str, str]] = {
-    "arrow": ("[text]", "the name of its column of text"),
-    "conll": ("{text: 0}", "the place of its words, from 0"),
-    "csv": ("[label,text]", "the names of its columns in their order"),
-    "jsonl": ("[text]", "the key of its text"),
-    "parquet": ("[text]", "the name of its column of text"),
-    "squad": ("{text: context}", "the key of its text"),
-    "tsv": ("[label,text]", "the names of its columns in their order"),
-}
-"""Of each format with columns: how text_rows is told which is the text, and what that is."""
 
 
 @registries.datasets.register("text_lines")
@@ -91,12 +80,10 @@ class TextLines(TextPairs):
         path = self.files[0]
         named = SUFFIXES.get(path.suffix.lower())
         if named is not None and self._table is None:
-            columns, what = COLUMNS[named]
             LOG.warning(
-                "%s: each line is read as text, whole, though by its name the file is %s: labels, "
-                "keys and separators are learned too. To read its text alone: %s.type=text_rows "
-                "'%s.columns=%s' (%s).",
-                *(path, named, ingredient, ingredient, columns, what),
+                "%s: each line is read as text, whole, though by its name the file is %s. To read "
+                "its text alone: %s.type=text_rows, with its column in %s.columns.",
+                *(path, named, ingredient, ingredient),
             )
         return super().read(ingredient=ingredient)
 

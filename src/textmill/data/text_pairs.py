@@ -34,7 +34,6 @@ from textmill.data.formats.by_suffix import (
     column_format,
     format_name,
 )
-from textmill.data.formats.columnar import ColumnarFormat
 from textmill.data.formats.conll import ConllFormat
 from textmill.data.formats.header import (
     columns_setting,
@@ -44,7 +43,7 @@ from textmill.data.formats.header import (
     proposed,
     refuse_twice,
 )
-from textmill.data.formats.json_lines import JsonLinesFormat, first_keys
+from textmill.data.formats.json_lines import ColumnarFormat, JsonLinesFormat, first_keys
 from textmill.data.formats.lines import LineFormat
 from textmill.data.formats.row_format import Row, RowFormat
 from textmill.data.holdout import Holdout, holdout_of

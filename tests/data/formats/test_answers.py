@@ -7,7 +7,6 @@ import pyarrow.feather
 import pyarrow.parquet
 import pytest
 
-import textmill
 from textmill.data.text_rows import TextRows
 from textmill.errors import DataError
 
@@ -98,15 +97,6 @@ def test_hugging_face_data_sets_have_the_same_rows(tmp_path):
     assert [tuple(row[name] for name in COLUMNS) for row in data.rows()] == WANTED
 
 
-@pytest.mark.parametrize("make", [nested, flat])
-def test_an_experiment_takes_them_as_they_are(make, tmp_path):
-    path = jsonl(tmp_path, [make(*question) for question in QUESTIONS])
-    words = [f"train_data.path={path}", f"valid_data.path={path}", "model.no_answer=true"]
-    task = textmill.create_task("question/drqa/local", words)
-    rows = task.batches(read(path), train=False, seed=1).rows
-    assert [task.text.gold(row) for row in rows] == [question[3] for question in QUESTIONS]
-
-
 BAD = {
     "no texts": (
         {"answer_start": [0]},
@@ -175,23 +165,9 @@ def test_answers_that_begin_nowhere_are_a_list_as_any(write, starts, tmp_path):
     assert {row["answer_starts"] for row in found} == {starts.get("answer_starts") or ""}
 
 
-def test_of_two_lists_the_one_that_is_null_is_named(tmp_path):
-    rows = [flat(*question) for question in QUESTIONS]
-    rows[1]["answer_starts"] = None
-    with pytest.raises(DataError, match=r":2: column 'answer_starts' is null"):
-        read(parquet(tmp_path, rows)).rows()
-
-
 def test_a_file_without_the_starts_is_told_so(tmp_path):
     rows = [flat(*question) for question in QUESTIONS]
     for row in rows:
         del row["answer_starts"]
     with pytest.raises(DataError, match=r"wanted the column 'answer_starts', found 'id', "):
         read(parquet(tmp_path, rows)).rows()
-
-
-def test_a_json_row_without_either_is_named_by_its_key(tmp_path):
-    row = nested(*QUESTIONS[0])
-    del row["answers"]
-    with pytest.raises(DataError, match=r"rows.jsonl:1: no key 'answers'; the keys are 'id', "):
-        read(jsonl(tmp_path, [row])).rows()

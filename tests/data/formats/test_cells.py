@@ -10,11 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from textmill.data import text_pairs
-from textmill.data.formats.cells import CellError, cell_of
-from textmill.data.formats.columnar import arrow_format, parquet_format
+from textmill.data.formats.json_lines import arrow_format, parquet_format
 from textmill.data.readers import CachedRows, read_table
 from textmill.data.text_rows import TextRows
-from textmill.errors import DataError
 from textmill.text.cells import ListCell, unlisted
 
 NO_NULL = "wanted text, a number or a list of them, found null"
@@ -139,21 +137,7 @@ def test_bytes_that_are_no_text_in_a_list_are_a_bad_row():
     assert table.columns["label"] == ["b"]
 
 
-def test_a_value_of_no_kind_is_named():
-    with pytest.raises(CellError, match="found bytes"):
-        cell_of(b"a")
-    with pytest.raises(CellError, match=r"^half of a surrogate pair at character 1$"):
-        cell_of("a\ud800")
-
-
 def test_a_list_cell_survives_a_copy_and_the_way_to_a_worker():
     cell = ListCell(["a b", "c"])
     for made in (copy.copy(cell), copy.deepcopy(cell)):
         assert made.parts == cell.parts
-
-
-def test_a_column_with_numbers_only_in_part_is_said_whole(tmp_path):
-    path = tmp_path / "a.jsonl"
-    path.write_text('{"label": 1, "text": "x"}\n{"label": {"a": 1}, "text": "y"}\n')
-    with pytest.raises(DataError, match=r"a.jsonl:2: 'label': wanted text, a number"):
-        TextRows.Config(path=path).build().read()

@@ -17,16 +17,15 @@ from hypothesis import strategies as st
 
 from textmill.data import text_pairs
 from textmill.data.bad_rows import BadRow
-from textmill.data.formats.columnar import arrow_format, parquet_format
 from textmill.data.formats.comma_separated import csv_format
 from textmill.data.formats.conll import conll_format
-from textmill.data.formats.json_lines import json_lines_format
+from textmill.data.formats.json_lines import arrow_format, json_lines_format, parquet_format
 from textmill.data.formats.row_format import RowFormat
 from textmill.data.formats.squad import squad_format
 from textmill.data.line_blocks import BEGINNINGS
 from textmill.data.readers import read_rows, read_table, tsv_format
 from textmill.data.text_rows import TextRows
-from textmill.errors import DataError, UserError
+from textmill.errors import DataError
 
 WANTED = "wanted text, a number or a list of them"
 ROWS = [("Hi.", "Salut."), ("Où", "là-bas"), ("🙂", "é"), ("a", "b"), ("x", "y")]
@@ -282,12 +281,6 @@ def test_the_last_line_needs_no_end_and_a_byte_order_mark_is_stripped(name):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_no_rows_are_no_rows(name):
-    table = read_table(io.BytesIO(CASES[name].write([]).strip(b"\n")), CASES[name].layout)
-    assert (texts(table), table.count.total) == ([], 0)
-
-
-@pytest.mark.parametrize("name", CASES)
 @given(data=st.data())
 def test_what_is_written_comes_back(name, data):
     case = CASES[name]
@@ -318,11 +311,6 @@ def test_a_quoted_field_holds_separators_quotes_and_line_ends(end):
     table = read_table(io.BytesIO(data), csv_format())
     assert texts(table) == [("a,1", "b" + end.decode() + '"c"'), ("d", "e")]
     assert table.lines == [1, 3]
-
-
-def test_a_doubled_quote_at_the_end_of_a_line_closes_nothing():
-    table = read_table(io.BytesIO(b'"a""\n",b\n"c",""""\n'), csv_format())
-    assert texts(table) == [('a"\n', "b"), ("c", '"')]
 
 
 def test_an_open_quote_swallows_nothing():
@@ -410,25 +398,6 @@ def test_optional_columns_may_be_absent():
     assert texts(read_table(io.BytesIO(out.getvalue()), parquet_format(**only))) == [("a", "")]
 
 
-def test_columns_of_other_types_and_names_are_errors(tmp_path):
-    path = tmp_path / "n.parquet"
-    days = pa.array([1], pa.date32())
-    pq.write_table(pa.table({"source": ["a"], "target": days, "deep": [[["a"]]]}), path)
-    wanted = "wanted text, numbers or lists of them, found the type"
-    for columns, text in (
-        (("source", "target"), f"column 'target': {wanted} date32[day]."),
-        (("source", "deep"), f"column 'deep': {wanted} list<element: list<element: string>>."),
-        (
-            ("source", "fr"),
-            "wanted the column 'fr', found 'source', 'target', 'deep'. If it "
-            "has it by another name: 'columns={source: source, fr: ...}'",
-        ),
-    ):
-        with pytest.raises(DataError) as error:
-            read_table(path, parquet_format(columns))
-        assert str(error.value) == f"{path}: {text}"
-
-
 @pytest.mark.parametrize(
     ("data", "settings", "rows", "left_out"),
     [
@@ -470,50 +439,6 @@ def test_sentences_are_parted_by_blank_lines_and_comments_come_before_them():
     assert [row.reason for row in spaced.bad_rows] == [
         "column 'words': wanted one word, found 'a b'"
     ]
-
-
-@pytest.mark.parametrize(
-    ("make", "text"),
-    [
-        (
-            lambda: csv_format(separator="\n"),
-            "separator: wanted one ASCII character, no quote or line end, found '\\n'.",
-        ),
-        (
-            lambda: csv_format({"a": "en"}),
-            "columns: 'a' is to be found by the name 'en', which needs header=true.",
-        ),
-        (
-            lambda: csv_format({"a": -1}),
-            "columns: wanted a position from 0 for 'a', found -1. Positions from the end are those "
-            "of CoNLL files, a token in a line: if it is one, say so by train_data.format=conll, "
-            "which valid_data follows.",
-        ),
-        (
-            lambda: json_lines_format({"a": 0}),
-            "columns: JSON lines have names, no positions; wanted the name of 'a' in the file, "
-            "found 0.",
-        ),
-        (
-            lambda: parquet_format({"a": 0}),
-            "columns: columns of Parquet and Arrow files have names, no positions; wanted the name "
-            "of 'a' in the file, found 0.",
-        ),
-        (
-            lambda: conll_format({"a": "x"}),
-            "columns: CoNLL has positions, no names; wanted a number for 'a', found 'x'.",
-        ),
-        (
-            lambda: conll_format(separator=""),
-            "separator: wanted the delimiter of a line's columns, found ''; leave it out for "
-            "any white space.",
-        ),
-    ],
-)
-def test_settings_that_cannot_be_are_refused(make, text):
-    with pytest.raises(UserError) as error:
-        make()
-    assert str(error.value) == text
 
 
 @pytest.mark.parametrize(
@@ -590,16 +515,6 @@ def test_real_conll_without_comments_keeps_every_token(shared_data, file, senten
     lines = sum(bool(line.strip()) for line in path.read_bytes().split(b"\n"))
     assert sum(len(words.split()) for words in table.columns["words"]) == lines
     assert tokens in (None, lines)
-
-
-def test_real_conll_is_read(shared_data):
-    table = read_table(shared_data / "wnut17" / "dev.conll", conll_format(separator="\t"))
-    assert table.bad_rows == []
-    assert all(
-        len(words.split(" ")) == len(tags.split(" "))
-        for words, tags in zip(table.columns["words"], table.columns["tags"], strict=True)
-    )
-    assert len(table.lines) == 1009  # the data set's own number of sentences
 
 
 SQUAD = {
@@ -700,16 +615,6 @@ def test_a_question_that_contradicts_itself_is_a_bad_row(question, why):
     assert (table.count.good, table.count.total) == (0, 3)
 
 
-def test_the_id_of_a_question_that_contradicts_itself_is_said():
-    question = {"id": "q7", "question": "a?", "is_impossible": 3}
-    data = json.dumps({"data": [{"paragraphs": [{"context": "a", "qas": [question]}]}]}).encode()
-    (bad,) = read_table(io.BytesIO(data), squad_format(("question",))).bad_rows
-    assert str(bad) == (
-        "<stream>:1: the question with id 'q7', data[0].paragraphs[0].qas[0]: "
-        "'is_impossible': wanted true or false, found a number"
-    )
-
-
 def test_ids_that_are_there_twice_are_counted(tmp_path, caplog):
     names = ["a", "b", "b", "a", "b", ["a"], 3, 3]
     questions = [{"id": name, "question": "?", "answers": []} for name in names]
@@ -721,23 +626,3 @@ def test_ids_that_are_there_twice_are_counted(tmp_path, caplog):
     assert data.notes.sentences() == [said]
     warned = [r.getMessage() for r in caplog.records if r.levelname == "WARNING"]
     assert warned == [f"{path}: {said}"]
-
-
-def test_a_squad_file_of_another_task_is_said_to_be_one():
-    with pytest.raises(UserError) as error:
-        squad_format(("source", "target"))
-    assert str(error.value) == (
-        "columns: a question of a SQuAD file has id, title, question, context, answers, "
-        "answer_starts, impossible, but no 'source'. The file may be one of another task; a file "
-        "of another kind has another suffix, or is named by format."
-    )
-
-
-def test_other_json_is_not_taken_for_squad():
-    with pytest.raises(UserError) as error:
-        squad_format({"source": "en", "target": "context"})
-    assert str(error.value) == (
-        "columns: a question of a SQuAD file has id, title, question, context, answers, "
-        "answer_starts, impossible; wanted one of these for 'source', found 'en'. A file of "
-        "another kind has another suffix, or is named by format."
-    )

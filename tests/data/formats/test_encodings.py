@@ -9,11 +9,10 @@ from textmill.data import text_pairs
 from textmill.data.bad_rows import BadRowsError
 from textmill.data.formats.by_suffix import column_format
 from textmill.data.input_files import input_layout
-from textmill.data.pipeline import read_csv, read_tsv
 from textmill.data.readers import read_table
 from textmill.data.text_lines import TextLines
 from textmill.data.text_rows import TextRows
-from textmill.errors import DataError, UserError
+from textmill.errors import DataError
 
 ROWS = [("Größe", "Die Tür „klemmt“."), ("size", "It is fine."), ("prix", "C'est 5 €, déjà.")]
 FILES = {
@@ -85,13 +84,6 @@ def test_an_error_names_the_byte_and_the_encoding_and_shows_the_text(rows, tmp_p
         rows("b.csv", "Größe,text\nham,Hi.\n", header=True).read(ingredient="valid_data")
 
 
-def test_a_few_bad_rows_of_a_file_in_utf8_are_no_other_encoding(rows, tmp_path):
-    path = tmp_path / "a.tsv"
-    path.write_bytes(FILES["a.tsv"].encode() * 5 + b"ham\tM\xfcll\n")
-    with pytest.raises(BadRowsError, match=r"leave such rows out with train_data\.max_bad_rows=1"):
-        TextRows.Config(path=path).build().read()
-
-
 @pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
 def test_utf8_that_is_read_as_another_encoding_is_told_once(tmp_path, caplog, mark):
     path = tmp_path / "a.tsv"
@@ -102,56 +94,6 @@ def test_utf8_that_is_read_as_another_encoding_is_told_once(tmp_path, caplog, ma
     assert caplog.messages == [
         f"{path} is read in iso8859-1, but seems to be UTF-8. If it is: valid_data.encoding=utf-8"
     ]
-
-
-def test_utf8_is_told_wherever_a_large_file_is_cut(tmp_path, caplog):
-    path = tmp_path / "a.tsv"
-    for shift in range(3):
-        caplog.clear()
-        path.write_text(f"{'x' * shift}a\tb\n" + "ä\t„ö“\n" * 200_000)
-        TextRows.Config(path=path, encoding="latin-1").build().read()
-        assert len(caplog.messages) == 1
-
-
-def test_words_of_two_bytes_a_character_are_not_taken_for_utf8(tmp_path, caplog):
-    path = tmp_path / "new.tsv"
-    path.write_bytes("模\n模\n模\n".encode("gbk"))
-    config = TextRows.Config(path=tmp_path / "train.tsv", encoding="gbk")
-
-    def read(said=()):
-        caplog.clear()
-        found = read_table(path, input_layout(path, config, ["text"], said=said))
-        return found.columns["text"], caplog.messages
-
-    assert read() == (
-        ["模"] * 3,
-        [f"{path} is read in gbk, as the run's data is. If it is UTF-8: encoding=utf-8"],
-    )
-    assert read(said=["encoding"]) == (["模"] * 3, [])
-    assert next(iter(TextLines.Config(path=path, encoding="gbk").build()))["text"] == "模"
-    path.write_text("这是模型。\n")
-    assert read()[0] == ["这是模型。"]
-    assert caplog.messages[0].endswith(
-        "is read as UTF-8. If it is in gbk, as the run's data is: encoding=gbk"
-    )
-
-
-@pytest.mark.parametrize(
-    ("encoding", "format", "message"),
-    [
-        ("cp1525", "csv", "wanted the name of an encoding, as utf-8, cp1252"),
-        ("rot13", "csv", "wanted the name of an encoding"),
-        ("utf-16", "csv", "iconv -f utf-16 -t utf-8 FILE > OTHER"),
-        ("iso2022_jp", "csv", "iconv -f iso-2022-jp -t utf-8 FILE > OTHER"),
-        ("unicode_escape", "csv", "wanted the name of an encoding"),
-        ("raw_unicode_escape", "csv", "wanted the name of an encoding"),
-        ("idna", "csv", "wanted the name of an encoding"),
-        ("cp1252", "parquet", "the text of parquet files is always UTF-8"),
-    ],
-)
-def test_what_is_no_encoding_is_refused(encoding, format, message):
-    with pytest.raises(UserError, match=f"^encoding: .*{message}"):
-        column_format(format, ("label", "text"), encoding=encoding)
 
 
 @pytest.mark.parametrize("kind", ["csv", "tsv"])
@@ -182,11 +124,3 @@ def test_rows_to_predict_are_read_as_the_training_data_or_as_the_utf8_that_they_
         path.write_bytes(content)
         found = read_table(path, input_layout(path, config, ["text"])).columns["text"]
         assert found == [text for _, text in ROWS]
-
-
-def test_pipelines_read_another_encoding(tmp_path):
-    for name, read in (("a.tsv", read_tsv), ("a.csv", read_csv)):
-        path = tmp_path / name
-        path.write_bytes(FILES[name].encode("cp1252"))
-        found = read(path, ("label", "text"), encoding="cp1252").and_return()
-        assert [(row["label"], row["text"]) for row in found] == ROWS

@@ -5,12 +5,11 @@ import json
 
 import pytest
 
-import textmill
 from textmill.config.parameters import deciding
 from textmill.data import text_pairs
 from textmill.data.formats.lines import tsv_format
 from textmill.data.text_rows import TextRows, spans_format
-from textmill.errors import DataError, UserError
+from textmill.errors import DataError
 
 ROWS = [
     ("7:10:person,14:18:place", "Nobody Ann in Rome", "O B-person O B-place"),
@@ -68,45 +67,12 @@ def test_spans_that_are_none_are_bad_rows(path, cell, reason):
     assert str(caught.value).splitlines()[1] == f"  {path}:1: column 'tags': {reason}"
 
 
-def test_spans_are_of_columns_and_not_of_conll(path):
-    path.write_text("a\tb\n")
-    for spans in ({"slots": "words"}, {"tags": "text"}):
-        wanted = next(name for pair in spans.items() for name in pair if name in ("slots", "text"))
-        with pytest.raises(UserError) as caught:
-            TextRows.Config(path=path, columns=("tags", "words"), spans=spans).build().read()
-        assert str(caught.value) == (
-            f"spans: wanted names of columns (tags, words), found {wanted!r}."
-        )
-    with pytest.raises(UserError, match=r"^spans: a conll file has tags of words, and no spans;"):
-        TextRows.Config(
-            path=path, columns=("words", "tags"), spans=SPANS, format="conll"
-        ).build().read()
-
-
 def test_spans_are_in_the_key_and_in_the_fingerprint(path):
     path.write_text("0:1:a\tb\n")
     plain = TextRows.Config(path=path, columns=("tags", "words"))
     said = TextRows.Config(path=path, columns=("tags", "words"), spans=SPANS)
     assert (deciding(plain)["spans"], deciding(said)["spans"]) == (None, SPANS)
     assert plain.build().fingerprint() != said.build().fingerprint()
-
-
-def test_pytexts_rows_train_a_tagger(shared_data, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    file = shared_data / "pytext-tiny" / "train_data_tiny.tsv"
-    words = [
-        f"train_data.path={file}",
-        f"valid_data.path={file}",
-        "train_data.format=tsv",
-        "train_data.columns={tags: 1, words: 2}",
-        "train_data.spans={tags: words}",
-        "trainer.max_steps=2",
-        "reporters.console=false",
-    ]
-    run = textmill.train("tagging/ner/local", words)
-    found = textmill.load(run.folder)("wake me up tomorrow at 8")
-    assert len(found.tags) == 6
-    assert textmill.evaluate(run.folder)["valid_data"].values["token_accuracy"] >= 0
 
 
 def test_a_bad_row_says_what_is_wrong_with_its_cell_whatever_the_cell_says():

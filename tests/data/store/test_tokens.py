@@ -23,7 +23,7 @@ from textmill.data.store.tokens import (
     workers_for,
 )
 from textmill.data.text_pairs import TextPairs
-from textmill.errors import DataError, UserError
+from textmill.errors import DataError
 from textmill.text.processors.text_processor import Seq2SeqText, load_text_processor
 from textmill.text.tokenizers.sentencepiece import MultilingualTokenizer
 
@@ -117,13 +117,6 @@ def test_data_may_say_that_nothing_is_kept(text, tmp_path):
     assert data[1].fingerprint() == data[0].fingerprint()
 
 
-def test_every_list_of_rows_can_be_kept(text, rows, encoded, cache):
-    assert same(encoded_rows(text, [*rows], MARK), encoded)
-    lacking = [{"source": "le chat"}] * 99
-    with pytest.raises(UserError, match=r"^Row 0 has no column 'target'; its columns: source\.$"):
-        encoded_rows(text, lacking, MARK)
-
-
 def test_the_name_is_of_text_data_and_limits(text, cache):
     tokenizer = text.tokenizer
     other = MultilingualTokenizer.from_file(tokenizer.config.model, tags="always")
@@ -134,12 +127,6 @@ def test_the_name_is_of_text_data_and_limits(text, cache):
         TokenStore.of(Seq2SeqText(other, max_source_length=12), MARK),
     ]
     assert len({store.folder for store in made}) == 4
-
-
-def test_another_encoding_of_ours_is_another_store(text, cache, monkeypatch):
-    before = TokenStore.of(text, MARK)
-    monkeypatch.setattr(tokens, "ENCODING", tokens.ENCODING + 1)
-    assert TokenStore.of(text, MARK).folder != before.folder
 
 
 def test_nothing_is_kept_of_what_a_users_own_code_decides(text, tmp_path):

@@ -6,10 +6,9 @@ from typing import Any, Literal, TypedDict
 
 from typing_extensions import Unpack
 
-from textmill.data.formats.columnar import arrow_format, parquet_format
 from textmill.data.formats.comma_separated import csv_format
 from textmill.data.formats.conll import conll_format
-from textmill.data.formats.json_lines import json_lines_format
+from textmill.data.formats.json_lines import arrow_format, json_lines_format, parquet_format
 from textmill.data.formats.lines import tsv_format
 from textmill.data.formats.row_format import Columns, RowFormat, numbered
 from textmill.data.formats.squad import squad_format
@@ -78,11 +77,7 @@ class FormatChoice(TypedDict, total=False):
 
 
 def format_name(path: Path, said: FileFormat = "auto") -> FileFormat:
-    """The format that is said, or that of the file's name; TSV where the name says nothing.
-
-    >>> format_name(Path("pairs.JSONL")), format_name(Path("eng-fra.txt"))
-    ('jsonl', 'tsv')
-    """
+    """The format that is said, or that of the file's name; TSV where the name says nothing."""
     return SUFFIXES.get(path.suffix.lower(), "tsv") if said == "auto" else said
 
 
@@ -99,9 +94,6 @@ def column_format(
             first ones where only names are given; keys of `json_lines_format` and `squad_format`,
             and names of columns of `parquet_format` and `arrow_format`.
         reading: Of `FormatChoice`; what says nothing goes with every format.
-
-    Raises:
-        UserError: A setting does not go with the format.
     """
     how: Any = {**UNSAID, **reading, "lists": tuple(reading.get("lists", ()))}
     _refuse_foreign(name, [setting for setting in how if how[setting] != UNSAID[setting]])
@@ -139,31 +131,11 @@ def _refuse_foreign(name: FileFormat, said: Sequence[str]) -> None:
     for setting in said:
         if name in HAVING[setting]:
             continue
-        if setting in ("separator", "comment", "lists"):
-            *others, last = HAVING[setting]
-            only = f"{', '.join(others)} and {last}" if others else last
-            why = f"only {only} files have it, and this is {name}"
-        elif setting == "delimiter":
-            why = f"only tsv and csv files have it, and this is {name}"
-        elif setting == "encoding":
-            why = f"the text of {name} files is always UTF-8"
-        elif name == "conll":
-            why = "a conll file has no header and any number of columns"
-        elif setting == "header":
-            why = f"a {name} file names its columns itself"
-        elif setting == "extra_columns":
-            why = f"in a {name} file columns are found by their names, and others do no harm"
-        else:
-            why = f"{name} files are not read by lines"
-        raise UserError(f"{setting}: {why}; {_instead(setting, name)}.")
-
-
-def _instead(setting: str, name: FileFormat) -> str:
-    """What to do about a setting that the format does not have."""
-    if setting != "lists":
+        *others, last = HAVING[setting]
+        only = f"{', '.join(others)} and {last}" if others else last
         # Evaluations follow a run's data, and valid_data follows train_data.
-        unsaid = {False: "false", None: "null"}.get(UNSAID[setting], UNSAID[setting])
-        return f"leave {setting} out, or undo what is inherited by {setting}={unsaid}"
-    # An experiment may have made the setting: there it is emptied, not left out.
-    other = "; or, if these are JSON lines, train_data.format=jsonl" if name == "squad" else ""
-    return f"leave it out or empty it, as in train_data.lists=[]{other}"
+        unsaid = {False: "false", None: "null", (): "[]"}.get(UNSAID[setting], UNSAID[setting])
+        raise UserError(
+            f"{setting}: only {only} files have it, and this is {name}; leave {setting} out, or "
+            f"undo what is inherited by {setting}={unsaid}."
+        )

@@ -27,9 +27,6 @@ def cell_of(value: Any) -> str:
     """A value as text: a number exactly, a list of such values as a `ListCell`.
 
     The task's column types it: ``"3.5"`` is a number where a number is wanted.
-
-    Raises:
-        CellError: It is none of these.
     """
     if not isinstance(value, list):
         return _scalar(value, "wanted text, a number or a list of them")
@@ -116,17 +113,6 @@ def json_answers(found: Mapping[str, Any], keys: Collection[Any] = ANSWERS) -> d
     Args:
         found: A row, with all that is in it.
         keys: What is read of it; of a row that is asked for no ``answer_starts`` answers stay.
-
-    Returns:
-        Nothing where there is neither an object nor two lists.
-
-    Example:
-        >>> json_answers({"answers": {"text": ["Rollo"], "answer_start": [0]}})
-        {'answers': '["Rollo"]', 'answer_starts': '[0]'}
-        >>> json_answers({"answers": ["Rollo"], "answer_starts": [0]})
-        {'answers': '["Rollo"]', 'answer_starts': '[0]'}
-        >>> json_answers({"answers": "Rollo"})
-        {}
     """
     answers, starts = (found.get(key) for key in ANSWERS)
     if ANSWERS[1] not in keys:

@@ -142,9 +142,6 @@ def header_places(
     The first columns in their order are those of these names, where the header has the names
     elsewhere; in a header of other names they are the first ones. ``setting`` is what errors say
     the columns by.
-
-    Raises:
-        DataError: The header lacks a column, or has it at another position than the layout.
     """
     places = layout.columns
     named = {name: at for name, at in places.items() if isinstance(at, str)}
@@ -208,22 +205,13 @@ def misplaced(
 
 
 def free_name(name: str, taken: Container[str]) -> str:
-    """The name, or with the first number from 2 that makes it another than all there are.
-
-    >>> free_name("score", ["score", "score_2"])
-    'score_3'
-    """
+    """The name, or with the first number from 2 that makes it another than all there are."""
     numbered = (f"{name}_{number}" for number in itertools.count(2))
     return next(each for each in itertools.chain([name], numbered) if each not in taken)
 
 
 def columns_setting(places: Mapping[str, int | str], setting: str = "columns") -> str:
-    """The setting that says where columns are, as a word for a shell.
-
-    Example:
-        >>> print(columns_setting({"label": "stars", "text": "Review: text"}, "train_data.columns"))
-        'train_data.columns={label: stars, text: "Review: text"}'
-    """
+    """The setting that says where columns are, as a word for a shell."""
     inner = ", ".join(f"{_flow(name)}: {_flow(at)}" for name, at in places.items())
     return shlex.quote(f"{setting}={{{inner}}}")
 

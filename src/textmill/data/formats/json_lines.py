@@ -1,14 +1,23 @@
-"""JSON lines: one object a line."""
+"""Formats whose columns have names: JSON lines (one object a line), Parquet and Arrow."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from typing_extensions import override
 
 from textmill.data.formats.cells import KINDS, CellError, as_list, cell_of, json_answers, json_of
-from textmill.data.formats.row_format import PAIR, Columns, Found, LinesFormat, RawLine, Row, Scan
+from textmill.data.formats.row_format import (
+    PAIR,
+    Columns,
+    Found,
+    LinesFormat,
+    RawLine,
+    Row,
+    RowFormat,
+    Scan,
+)
 from textmill.data.line_blocks import MAX_LINE_BYTES
 from textmill.errors import UserError
 from textmill.text.encodings import UTF8
@@ -78,14 +87,62 @@ def json_lines_format(
     return JsonLinesFormat(*named, max_line_bytes, tuple(lists), encoding=encoding)
 
 
-def named_places(
-    columns: Columns, required: Sequence[str] | None, what: str, lists: Sequence[str] = ()
-) -> tuple[dict[str, int | str], tuple[str, ...]]:
-    """Columns by the name they have in the file, and those that a row cannot be without.
+NAMED = "columns of Parquet and Arrow files"
+
+
+@dataclass(frozen=True)
+class ColumnarFormat(RowFormat):
+    """Columns by their names; made by `parquet_format` and `arrow_format`.
+
+    A row's line is its number, from 1.
+
+    Attributes:
+        kind: The file's format; Arrow is its file format (Feather) or its stream format.
+        lists: The columns that are lists where they have a text, too.
+    """
+
+    kind: Literal["parquet", "arrow"] = "parquet"
+    lists: tuple[str, ...] = ()
+
+    @override
+    def rows(self, scan: Scan, *, whole: bool) -> Iterator[Found]:
+        from textmill.data.formats.arrow_files import columnar_rows  # pyarrow takes .1 s
+
+        return columnar_rows(scan, self)
+
+
+def parquet_format(
+    columns: Columns = PAIR, *, required: Sequence[str] | None = None, lists: Sequence[str] = ()
+) -> ColumnarFormat:
+    """Parquet.
+
+    Args:
+        columns: Names of columns, or a name for each column of the file; ``translation.en`` is the
+            field ``en`` of the column ``translation``.
+        required: The columns that a row cannot be without; all by default.
+        lists: As for `json_lines_format`.
 
     Raises:
         UserError: A column is named by a position, or ``lists`` names one that is none.
     """
+    named = named_places(columns, required, NAMED, lists)
+    return ColumnarFormat(*named, "parquet", tuple(lists))
+
+
+def arrow_format(
+    columns: Columns = PAIR, *, required: Sequence[str] | None = None, lists: Sequence[str] = ()
+) -> ColumnarFormat:
+    """Arrow IPC: Feather files, and the files in which Hugging Face ``datasets`` keeps its data.
+
+    The arguments, and what is raised, are those of `parquet_format`.
+    """
+    return ColumnarFormat(*named_places(columns, required, NAMED, lists), "arrow", tuple(lists))
+
+
+def named_places(
+    columns: Columns, required: Sequence[str] | None, what: str, lists: Sequence[str] = ()
+) -> tuple[dict[str, int | str], tuple[str, ...]]:
+    """Columns by the name they have in the file, and those that a row cannot be without."""
     places: dict[str, int | str] = {}
     places.update(columns if isinstance(columns, Mapping) else {name: name for name in columns})
     for name, at in places.items():
@@ -104,14 +161,6 @@ def pick_row(found: Mapping[str, Any], layout: JsonLinesFormat) -> Row | str:
     """The columns of an object, or what is wrong with it; each is what `cell_of` makes of it.
 
     A text in one of ``layout.lists`` is a list of one; :func:`json_answers` are written as JSON.
-
-    >>> layout = json_lines_format({"source": "en", "target": "fr.text"})
-    >>> pick_row({"en": "Hi.", "fr": {"text": "Salut."}}, layout)
-    ('Hi.', 'Salut.')
-    >>> pick_row({"en": ["How", "are", "you?"], "fr": {"text": 7}}, layout)
-    ('How are you?', '7')
-    >>> pick_row({"en": "Hi.", "fr": {"text": {}}}, layout)
-    "'fr.text': wanted text, a number or a list of them, found an object"
     """
     row = list[str]()
     answers = json_answers(found, layout.columns.values())

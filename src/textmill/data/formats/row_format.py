@@ -149,15 +149,7 @@ class RowFormat(ABC):
 def numbered(
     columns: Columns, required: Sequence[str] | None
 ) -> tuple[dict[str, int | str], tuple[str, ...]]:
-    """Each column with its place, which is its number where only names are given.
-
-    Returns:
-        The places, and the columns that a row cannot be without: all where none are given.
-
-    Example:
-        >>> numbered(("source", "target"), None)
-        ({'source': 0, 'target': 1}, ('source', 'target'))
-    """
+    """Each column with its place, which is its number where only names are given."""
     if not isinstance(columns, Mapping):
         columns = {name: at for at, name in enumerate(columns)}
     return dict(columns), tuple(columns if required is None else required)

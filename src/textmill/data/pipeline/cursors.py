@@ -151,11 +151,7 @@ class DataPipeline(Generic[T]):
         return {"pipeline": self.node.signature, "epoch": self.epoch, "cursor": cursor}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Goes to where the pipeline stood that gave ``state``.
-
-        Raises:
-            DataError: The state is of another chain of verbs, or a file has another size now.
-        """
+        """Goes to where the pipeline stood that gave ``state``."""
         mine = self.node.signature
         if state["pipeline"] != mine:
             raise DataError(

@@ -6,10 +6,9 @@ from typing import TypeVar
 
 from textmill.config.validators import refuse_read_once
 from textmill.data.bad_rows import BadRow
-from textmill.data.formats.columnar import arrow_format, parquet_format
 from textmill.data.formats.comma_separated import csv_format
 from textmill.data.formats.conll import conll_format
-from textmill.data.formats.json_lines import json_lines_format
+from textmill.data.formats.json_lines import arrow_format, json_lines_format, parquet_format
 from textmill.data.formats.lines import bare_lines, tsv_format
 from textmill.data.formats.row_format import PAIR, Columns, Row, RowFormat
 from textmill.data.line_blocks import MAX_LINE_BYTES

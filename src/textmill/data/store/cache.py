@@ -51,16 +51,7 @@ class StoreManifest(SealedFiles):
 
     @classmethod
     def of(cls, folder: Path, facts: Mapping[str, Any], *, whole: bool = False) -> Self | None:
-        """That of a store; None where there is none.
-
-        Args:
-            folder: The store.
-            facts: What it must have been made of.
-            whole: Whether every byte of its files is compared, and not their sizes alone.
-
-        Raises:
-            DamagedStoreError: It is not what was written, or not of ``facts``.
-        """
+        """That of a store; None where there is none."""
         if not folder.is_dir():
             return None
         try:
@@ -97,9 +88,6 @@ def locked(folder: Path) -> Iterator[None]:
     """Holds the lock of a store's name; waits, saying so once, while another process has it.
 
     What a process that was killed left half-made of that name is deleted.
-
-    Raises:
-        StorageError: The folder of the stores cannot be written.
     """
     place = folder.with_name(f"{folder.name}.lock")
     try:
@@ -132,9 +120,6 @@ def made_store(folder: Path, facts: Mapping[str, Any]) -> Iterator[tuple[Path, d
     """A store that is being made: its temporary folder, and what is to be known of it besides.
 
     It has its name when the block has ended; a damaged one gives way. To be used while ``locked``.
-
-    Raises:
-        StorageError: It cannot be written.
     """
     summary = dict[str, Any]()
     with new_folder(folder, replace=True) as part:

@@ -154,9 +154,6 @@ class TokenStore:
         """The manifest and the mapped ids; None where there are none yet.
 
         With ``whole`` every byte is verified, and not the sizes alone.
-
-        Raises:
-            DamagedStoreError: They are not what was written.
         """
         manifest = StoreManifest.of(self.folder, self.facts, whole=whole)
         if manifest is None:
@@ -190,9 +187,6 @@ class TokenStore:
             workers: Processes that encode; None is as many as pay.
             whole: Verify every byte.
             say: Called with lines about what is done.
-
-        Raises:
-            StorageError: It cannot be written.
         """
         with suppress(DamagedStoreError):
             if (kept := self._compared(text, rows, whole)) is not None:
@@ -258,11 +252,7 @@ class TokenStore:
 
 
 def chunks_of(rows: Texts, columns: Sequence[str]) -> Iterator[Texts]:
-    """Parts of the rows, each of a bounded number of rows and characters.
-
-    >>> [len(part) for part in chunks_of([{"a": "x"}] * 3, ["a"])]
-    [3]
-    """
+    """Parts of the rows, each of a bounded number of rows and characters."""
     size = CHUNK_ROWS
     if isinstance(rows, StoredRows):  # few of them at once where they are long
         average = rows.num_bytes // max(1, len(rows))

@@ -38,7 +38,7 @@ pydantic.TypeAdapter  # it is imported when it is asked for
 import transformers.models.t5.modeling_t5
 import textmill.preflight.check, textmill.runs.report, textmill.runs.train
 import textmill.inference.load, textmill.recipes.corpus.data
-import textmill.recipes.experiments.translation
+import textmill.recipes.experiments.generation
 from textmill.cli.main import main
 
 def jobs(address):

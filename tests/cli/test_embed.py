@@ -100,27 +100,6 @@ def test_a_bad_row_keeps_its_place(place, capsys):
     assert ["error" in row for row in found] == [False, True, True]
 
 
-def test_an_empty_file_has_no_rows_and_the_size_of_the_vectors(place):
-    Path("texts.txt").write_text("")
-    assert main(["embed", "--model", "encoder", "texts.txt", "--output", "out.npy"]) == 0
-    assert np.load("out.npy").shape == (0, 16)
-    assert main(["embed", "--model", "encoder", "texts.txt", "--output", "out.parquet"]) == 0
-    table = pq.read_table("out.parquet")
-    assert (table.num_rows, table.schema.field("prediction").type.list_size) == (0, 16)
-
-
-def test_many_rows_are_written_in_parts(place, monkeypatch):
-    texts = [f"the cat {'sat ' * (number % 7)}" for number in range(700)]
-    Path("texts.txt").write_text("".join(f"{text}\n" for text in texts))
-    monkeypatch.setattr("textmill.runs.prediction_file.NUMBERS", 16 * 100)
-    for suffix in ("npy", "parquet"):
-        assert main(["embed", "--model", "encoder", "texts.txt", "--output", f"out.{suffix}"]) == 0
-    wanted = load_encoder("encoder").embed(texts)
-    assert np.load("out.npy") == pytest.approx(wanted, abs=1e-5)
-    assert pq.ParquetFile("out.parquet").num_row_groups == 7
-    assert pq.read_table("out.parquet")["prediction"].to_pylist() == pytest.approx(wanted, abs=1e-5)
-
-
 def test_pooling_and_normalization_can_be_said(place, capsys):
     def written(*words):
         assert main(["embed", "--model", "encoder", "texts.txt", *words]) == 0

@@ -196,15 +196,6 @@ def test_a_run_is_found_by_its_config_and_repeats(use, place):
     assert (place / "run" / "checkpoints").is_dir()
 
 
-def test_several_ingredients_and_words_that_belong_to_others(use):
-    code, out, _ = use("test", "-f", "tokenizer", "recipe.py", "dim=8", "-f", "train_data")
-    assert code == 0
-    assert "dim=8 sets model.dim\n" in out
-    assert "model is not used here; its settings (command line: dim=8) change nothing.\n" in out
-    assert "Success! tokenizer() = MultilingualTokenizer(22 ids, source->target)\n" in out
-    assert "train_data, one epoch: 1 batches, 25 examples in " in out
-
-
 def test_yaml_names_a_recipe_and_runs_are_listed(use):
     assert use("check", "mine.yaml")[0] == 0
     code, out, _ = use("runs", "list", ".")
@@ -261,17 +252,6 @@ def test_verify_reads_the_pointers_too(use, tmp_path, place):
     assert (code, out) == (1, "best.json: missing\n")  # run.json tells of a best one
 
 
-def test_where_predictions_go_is_looked_at_first(use):
-    code, out, err = use("evaluate", "run", "--predictions", "nowhere/p.jsonl")
-    assert (code, out) == (2, "")
-    assert (
-        err == "error: --predictions nowhere/p.jsonl: there is no folder nowhere. Make it first.\n"
-    )
-    assert use("evaluate", "run", "--predictions", "empty")[2] == (
-        "error: --predictions empty: it is a folder. Name a file in it.\n"
-    )
-
-
 def test_predict_keeps_lines_and_names_the_bad_ones(use):
     code, out, err = use("predict", "run", "lines.txt")
     assert code == 1
@@ -297,17 +277,6 @@ def test_predict_of_json_lines_says_what_is_no_json(use, place):
     assert json.loads(lines[6])["source"] == "5"
 
 
-def test_predict_of_lines_of_json_in_other_files_names_their_lines(use, place):
-    rows = ['{"source": "un"}', "[1]", "{", "[" * 100_000, '{"x": "y"}', '{"source": 5}']
-    (place / "rows.txt").write_text("\n".join(rows) + "\n")
-    code, out, err = use("predict", "run", "rows.txt", "--json", "--format", "jsonl")
-    assert (code, err) == (1, "4 of 6 rows could not be answered.\n")
-    lines = out.splitlines()
-    wanted = "rows.txt:2: wanted an object, found a list"
-    assert json.loads(lines[1]) == {"source": "[1]", "error": wanted}
-    assert '"error": "rows.txt:3: not JSON: ' in lines[2]
-
-
 def textmill(place, *words, **given):
     command = [sys.executable, "-m", "textmill", *words]
     env = {**os.environ, "OMP_NUM_THREADS": "1", **given.pop("env", {})}
@@ -320,14 +289,6 @@ def test_text_is_utf8_whatever_the_locale(place):
     done = textmill(place, "predict", "run", "accents.jsonl", "--json", env=plain)
     assert "déjà" in done.stdout.decode("utf-8")
     assert done.stderr.decode() in ("", "1 of 1 rows could not be answered.\n")
-
-
-def test_a_reader_that_leaves_early_is_no_error_text(place):
-    (place / "many.txt").write_text("un deux\n" * 3000)
-    line = f"'{sys.executable}' -m textmill predict run many.txt | head -n 1"
-    done = subprocess.run(["bash", "-c", line], cwd=place, capture_output=True, check=False)
-    assert done.stderr == b""
-    assert done.stdout.count(b"\n") == 1
 
 
 def test_an_empty_line_ends_what_is_typed(place, monkeypatch, capsys):

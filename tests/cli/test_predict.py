@@ -9,7 +9,7 @@ import pyarrow.parquet
 import pytest
 
 import textmill
-from tests.trained_run import copy_of, edited, library_run
+from tests.trained_run import library_run
 from textmill.cli import predict
 from textmill.cli.main import main
 from textmill.exported.row_predictor import RowPredictor
@@ -182,12 +182,6 @@ def test_a_pipe_has_lines_of_text_or_what_its_format_says(piped, expected):
         assert piped(content, *words) == (0, expected, "")
 
 
-def test_a_pipe_is_not_looked_into_for_its_format(piped):
-    for content in (b'{"source": "Go."}\n', b"Go.\tVa !\n", b"source\n"):
-        _, (line,), _ = piped(content, "--json")
-        assert json.loads(line)["source"] == content.decode().strip()
-
-
 def test_a_pipe_of_a_model_of_several_columns_is_read_as_the_runs_data(asked, capsys, monkeypatch):
     data = {"path": "a.tsv", "columns": ["question", "context"]}
     monkeypatch.setattr(predict, "_recorded_layout", lambda *_: data)
@@ -196,14 +190,6 @@ def test_a_pipe_of_a_model_of_several_columns_is_read_as_the_runs_data(asked, ca
     out, err = capsys.readouterr()
     assert out == "Who?\n\n"
     assert err.startswith("standard input:2: wanted 2 columns, found 1\n")
-
-
-def test_what_has_an_end_to_begin_from_is_no_pipe(piped):
-    code, _, err = piped(b"PAR1", "--format", "parquet")
-    assert (code, err) == (
-        2,
-        "error: standard input: parquet is read from a file, not from a pipe. Name a file.\n",
-    )
 
 
 def test_lines_and_rows_may_be_in_another_encoding(piped, answered, tmp_path, monkeypatch):
@@ -257,13 +243,6 @@ def test_a_line_that_training_would_refuse_is_refused(piped):
     ]
 
 
-def test_what_is_no_text_is_refused(piped, answered):
-    wanted = "wanted text, found a PDF: make text of it first, as `pdftotext FILE.pdf` does.\n"
-    assert piped(b"%PDF-1.7\n...") == (2, [], f"error: standard input: {wanted}")
-    for name in ("a.pdf", "a.tsv"):
-        assert answered(name, b"%PDF-1.7\n...") == (2, [], f"error: {name}: {wanted}")
-
-
 def test_settings_without_rows_and_lines_with_them_are_refused(piped, capsys, monkeypatch):
     assert piped(b"a\n", "header=true", "--format", "text") == (
         *(2, []),
@@ -275,21 +254,6 @@ def test_settings_without_rows_and_lines_with_them_are_refused(piped, capsys, mo
     assert capsys.readouterr().err == (
         "error: header=true: says how columns are read; name a file before it.\n"
     )
-
-
-def test_json_says_how_answers_are_written_not_how_a_file_is_read(answered, expected):
-    rows = [{"en": GO, "id": 7, "target": ["a b"]}, {"en": ["The cat", "sleeps."]}]
-    content = "\ufeff" + "".join(json.dumps(row) + "\n" for row in rows) + json.dumps(GO) + "\n"
-    code, out, err = answered("a.jsonl", content, "--json", "columns={source: en}")
-    assert (code, err) == (0, "")
-    found = [json.loads(line) for line in out]
-    assert [row.pop("prediction") for row in found] == [*expected, expected[0]]
-    assert all(row.pop("score") for row in found)
-    assert found == [
-        {**rows[0], "source": GO},
-        {**rows[1], "source": ["The cat", "sleeps."]},
-        {"source": GO},
-    ]
 
 
 @pytest.mark.parametrize("word", ["path=other.tsv", "batch_size=7", "train_data.shuffle=true"])
@@ -314,35 +278,3 @@ def test_what_is_no_file_is_said_before_a_model_is_loaded(tmp_path, capsys, monk
     ]:
         assert main(["predict", str(library_run()), str(tmp_path / name)]) == 2
         assert capsys.readouterr().err == f"error: {tmp_path / name} cannot be read: {why}.\n"
-
-
-def test_a_file_named_as_the_runs_data_is_read_as_it(tmp_path, capsys, expected):
-    run = copy_of(library_run(), tmp_path / "run")
-    config = run / "config.yaml"
-    text = config.read_text()
-    (tmp_path / "rows").write_text(f"{GO}\tVa !\n{CAT}\tLe chat dort.\n")
-    for suffix in ("", ".txt", ".tab"):
-        config.write_text(text)
-        edited(edited(run, "dev.tsv", f"dev{suffix}"), "train.tsv", "train")
-        path = (tmp_path / "rows").rename(tmp_path / f"rows{suffix}")
-        assert main(["predict", str(run), str(path), "--device", "cpu"]) == 0
-        assert capsys.readouterr().out.splitlines() == expected
-        path.rename(tmp_path / "rows")
-    other = tmp_path / "rows.text"
-    other.write_text(f"{GO}\n{CAT}\n")
-    assert main(["predict", str(run), str(other), "--device", "cpu"]) == 0
-    assert capsys.readouterr().out.splitlines() == expected
-
-
-def test_none_of_the_labels_and_an_error_print_differently(capsys, monkeypatch, tmp_path):
-    class Labelled(Asked):
-        def answer_row(self, answer):
-            return {"prediction": "" if answer == "none" else answer, "score": 0.5, "scores": {}}
-
-    monkeypatch.setattr(predict, "load_predictor", lambda _: Labelled(("question",)))
-    path = tmp_path / "rows.txt"
-    path.write_text("a, b\nnone\n\nb\n")
-    assert main(["predict", "run", str(path)]) == 1
-    out, err = capsys.readouterr()
-    assert out == "a, b\n-\n\nb\n"
-    assert "the line is empty" in err

@@ -13,7 +13,6 @@ import pytest
 
 from tests.trained_run import library_run
 from textmill.cli.main import main
-from textmill.cli.predict import input_settings
 from textmill.runs import prediction_file
 
 GO, CAT = "Go.", "The cat sleeps."
@@ -252,15 +251,6 @@ def test_a_column_that_the_rows_have_too_keeps_its_values(answered, to):
     )
 
 
-def test_the_column_that_has_the_errors_is_named(answered):
-    _, found, _, err = answered("a.csv", "source,error\n,mine\n", *NAMED, to="out.csv")
-    assert (found[0]["error"], found[0]["error_2"][:10]) == ("mine", "a.csv:2: c")
-    assert err == (
-        "The rows have a column 'error' of their own: the answers' is 'error_2'.\n"
-        "1 of 1 rows could not be answered: the column 'error_2' says why.\n"
-    )
-
-
 def test_a_file_without_rows_has_columns(answered):
     for to in ("out.csv", "out.parquet"):
         assert answered("a.csv", "id,source\n", *NAMED, to=to)[:2] == (0, [])
@@ -275,20 +265,3 @@ def test_a_file_without_rows_has_columns(answered):
         found = pq.read_schema("out.parquet")
         assert (found.names[:2], found.field("id").type) == (["id", "source"], pa.int8())
     assert answered("a.jsonl", "", to="out.jsonl")[:2] == (0, [])
-
-
-def test_names_outside_of_ascii_are_those_of_the_run_s_data():
-    recorded = {"path": "/x/\U0001f600/a.csv", "format": "csv", "columns": ["text\U0001f600"]}
-    config, said = input_settings(recorded, ["text"], ["valid_data.encoding=cp1252"])
-    assert (str(config.path), said) == ("/x/\U0001f600/a.csv", {"encoding"})
-    assert config.columns == ("text\U0001f600",)
-
-
-def test_an_encoding_may_be_that_of_valid_data(answered):
-    _, found, *_ = answered("-", "Wh\xe9n, now?\n".encode("cp1252"), "valid_data.encoding=cp1252")
-    assert found[0]["source"] == "Wh\xe9n, now?"
-
-
-def test_a_name_that_no_file_can_have_is_escaped(answered):
-    _, found, *_ = answered("a.jsonl", '{"source": "Go.", "\\ud800": 1}', to="out.parquet")
-    assert found[0]["\\ud800"] == 1

@@ -1,11 +1,9 @@
 """``textmill predict --output``: a whole file or none, in bounded memory, whatever happens."""
 
 import io
-import itertools
 import os
 import signal
 import sys
-import tracemalloc
 from pathlib import Path
 
 import pyarrow as pa
@@ -198,35 +196,6 @@ def test_a_terminal_shows_rows_rate_and_time_left(place, monkeypatch, capsys):
     assert "512 rows · " in said
     assert "rows/s · eta 1s" in said
     assert "writing out.csv" in said
-
-
-def test_memory_does_not_grow_with_the_rows(place, monkeypatch):
-    monkeypatch.setattr(prediction_file, "ROWS", 256)
-    peaks = []
-    for count in (4_000, 8_000):  # of 1 MB, which is read at once, each has more
-        rows = (f"row {n} {'x' * 300}\n" for n in range(count))
-        Path("rows.txt").write_text("".join(rows))
-        tracemalloc.start()
-        assert command("--overwrite", to="out.parquet") == 0
-        peaks.append(tracemalloc.get_traced_memory()[1])
-        tracemalloc.stop()
-    assert peaks[1] < 1.2 * peaks[0]
-
-
-def test_every_failure_of_the_disk_leaves_a_whole_file_or_none(place, failing_disk, capsys):
-    assert command() == 1
-    expected = Path("out.csv").read_bytes()
-    for k in itertools.count(1):
-        Path("out.csv").unlink()
-        with failing_disk(k) as disk:
-            code = command()
-        if disk.failed is None:
-            break
-        assert code == 1
-        assert "cannot be written: No space left on device" in capsys.readouterr().err
-        assert not Path("out.csv").exists() or Path("out.csv").read_bytes() == expected
-        assert command("--overwrite") == 1
-        assert Path("out.csv").read_bytes() == expected
 
 
 def test_a_disk_that_is_full_before_a_file_is_written_is_told(place, monkeypatch, capsys):

@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.runs.made_runs import aged, made_run
 from textmill.cli.main import main
 from textmill.cli.runs import Listed
-from textmill.run_folder.folder import remember_place, remembered_places
+from textmill.run_folder.folder import remember_place
 
 
 def test_without_an_action_the_runs_are_listed(tmp_path, monkeypatch, capsys):
@@ -96,13 +96,6 @@ def test_runs_elsewhere_are_found_again_until_they_are_gone(tmp_path, monkeypatc
     assert [line.split()[0] for line in lines] == ["runs/here", "stars"]
     assert main(["runs", "list", "none"]) == 0
     assert capsys.readouterr().out == "No runs in none.\n"
-
-
-def test_a_directory_that_cannot_be_written_to_keeps_no_places(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    Path(".textmill").write_text("a file")
-    remember_place(Path("stars"))
-    assert remembered_places() == {}
 
 
 def test_a_run_that_is_deleted_while_it_is_listed_ends_no_list(tmp_path, monkeypatch):

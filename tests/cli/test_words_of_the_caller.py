@@ -1,11 +1,8 @@
 """What an error tells a person to do: in the words of the command line, or of Python."""
 
-import shutil
-
 import pytest
 
 import textmill
-from tests.trained_run import copy_of, library_run
 from textmill.cli.main import main
 from textmill.errors import TextmillError, worded
 
@@ -57,23 +54,6 @@ def test_data_that_changed(capsys, trained):
     assert typed == said.format("command with --again", "textmill train run")
 
 
-def test_a_folder_of_another_run(capsys, trained):
-    words = [*trained, "trainer.seed=7"]
-    said = "Choose another {}. To go on with that run: {}"
-    called = refused(textmill.train, EXPERIMENT, words, run_dir="run")
-    assert called.endswith(said.format("run_dir", "textmill.train('run')"))
-    typed = printed(capsys, "train", EXPERIMENT, *words, "--run-dir", "run")
-    assert typed.endswith(said.format("--run-dir", "textmill train run"))
-
-
-def test_parts_that_a_finished_run_would_not_save(capsys, trained):
-    words = [*trained, "trainer.save_modules=[encoder]"]
-    called = refused(textmill.train, EXPERIMENT, words, run_dir="run")
-    assert called.endswith("or train anew: the same call with again=True.")
-    typed = printed(capsys, "train", EXPERIMENT, *words, "--run-dir", "run")
-    assert typed.endswith("or train anew: the same command with --again.")
-
-
 def test_a_module_that_is_not_imported(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     said = "One of your own is known once the module that registers it is{}."
@@ -86,16 +66,6 @@ def test_names_of_other_frameworks(capsys, trained):
     assert "In textmill it is the argument device='cuda'." in called
     typed = printed(capsys, "train", EXPERIMENT, "output_dir=out")
     assert "In textmill it is the option --run-dir." in typed
-
-
-def test_a_run_without_a_checkpoint(capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    run = copy_of(library_run(), tmp_path / "run")
-    shutil.rmtree(run / "checkpoints")
-    (run / "checkpoints").mkdir()
-    called = refused(textmill.load, "run")
-    assert called == "run has no checkpoint yet; train it first: textmill.train('run')"
-    assert printed(capsys, "evaluate", "run").endswith("train it first: textmill train run")
 
 
 def test_a_command_that_ends_leaves_pythons_words(capsys):

@@ -1,7 +1,6 @@
 """Parts of a person's own in settings: how a file names them, and what it may have found."""
 
 import math
-import subprocess
 import sys
 from pathlib import Path
 
@@ -9,8 +8,6 @@ import pytest
 
 from textmill.config.code_names import CodeNames, UnknownCodeError, code_name, is_component
 from textmill.config.planning.plan import make_plan
-from textmill.config.recipe import Recipe
-from textmill.config.sources.script import table_of_recipe
 from textmill.config.values.yaml_files import dump_yaml, yaml_nodes
 from textmill.errors import Place, PlanError
 
@@ -216,19 +213,3 @@ def test_a_name_that_leads_nowhere(word, message):
     with pytest.raises(UnknownCodeError) as caught:
         CodeNames().find(word, Place("x"))
     assert str(caught.value) == message
-
-
-def test_a_class_of_a_recipe_in_python_is_named_by_its_module(kitchen):
-    kitchen.file(PARTS, "machinery.py")
-    kitchen.table("from machinery import *\n")
-    machinery = sys.modules["machinery"]
-    table = table_of_recipe(Recipe(whole=machinery.Whole.Config(part=machinery.Long.Config())))
-    plan = make_plan(table, defaults=kitchen.defaults, targets=["whole"])
-    assert plan.settings["whole"]["part"]["type"] == "@machinery.Long"
-
-
-def test_naming_imports_no_torch():
-    modules = "textmill.config.code_names, textmill.config.sources.include"
-    code = f"import sys, {modules}; print('torch' in sys.modules)"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "False"

@@ -59,16 +59,6 @@ def test_a_dictionary_changes_the_default_and_only_what_it_names():
     assert whole.named == {"a": Part.Config(size=9)}
 
 
-def test_what_is_of_its_annotation_stays_the_object_it_is():
-    """A run's key has 0 where the recipe says 0, and not 0.0."""
-    part, sizes, thing = Part.Config(rate=1), (1, 2), object()
-    assert (part.rate, type(part.rate)) == (1, int)
-    whole = Whole.Config(path=Path("x"), part=part, sizes=sizes, anything=thing)
-    assert whole.part is part
-    assert whole.sizes is sizes
-    assert whole.anything is thing
-
-
 def test_names_may_be_the_keys_of_a_dictionary():
     assert Whole.Config(path="x", names={"a": 1}).names == {"a": 1}
 
@@ -150,14 +140,6 @@ def test_names_may_be_the_keys_of_a_dictionary():
 )
 def test_what_cannot_be_read_is_refused_by_its_name(make, text):
     assert refused(make) == text
-
-
-def test_an_own_class_that_only_looks_like_what_is_wanted_is_taken():
-    class Own(Component):
-        class Config(Config):
-            size: int = 1
-
-    assert Classifier.Config(encoder=Own.Config()).encoder == Own.Config()
 
 
 def test_a_config_goes_to_a_dictionary_and_back():

@@ -123,15 +123,6 @@ def test_a_name_there_that_is_taken_for_an_attribute_is_told_where_it_is(name, h
         textmill.nothing  # noqa: B018
 
 
-@pytest.mark.parametrize("setting", ["dim=8", "hidden=[4]", "nothing.at_all=1"])
-def test_an_ingredient_without_settings_is_not_meant(setting):
-    with pytest.raises(PlanError) as caught:
-        plan_recipe("classification/averaging/local", [f"modle.{setting}"], targets=["trainer"])
-    assert caught.value.problems[0].message == (
-        "'modle' is no ingredient of this recipe. Did you mean 'model'?"
-    )
-
-
 def test_an_ingredient_of_a_file_is_told_textmill_s_name(tmp_path):
     file = tmp_path / "mine.yaml"
     file.write_text("scheduler: {type: constant}\nmodle: {max_length: 9}\n")

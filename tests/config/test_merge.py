@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from textmill.config.merge import Settings
 from textmill.config.parameters import Parameter
-from textmill.config.registry import suggest
 from textmill.config.values.typed_values import plain
 from textmill.config.values.yaml_files import dump_yaml, parse_word, yaml_nodes
 from textmill.metrics.metric import RowMetric
@@ -70,11 +69,6 @@ def test_dotted_words_add_to_a_dict_and_a_whole_one_replaces_it():
     assert settings.resolve(parameter, [whole, dotted], "columns") == {"text": 3, "target": 2}
 
 
-def test_the_nearest_name_may_be_a_longer_one():
-    assert suggest("beam", ["betas", "beam_size"]) == "Did you mean 'beam_size'? "
-    assert suggest("zzz", ["betas"]) == ""
-
-
 def read_metrics(word: str) -> tuple[Settings, object]:
     """What ``task.metrics=WORD`` sets."""
     settings = Settings()
@@ -85,15 +79,6 @@ def read_metrics(word: str) -> tuple[Settings, object]:
 def test_an_item_of_a_list_of_components_may_be_its_type_alone():
     settings, found = read_metrics("[bleu, {type: chrf, beta: 1}]")
     assert (found, settings.problems) == ((Bleu.Config(), ChrF.Config(beta=1)), [])
-
-
-def test_an_item_of_no_type_is_one_problem():
-    for word, text in (
-        ("[{}]", "metrics[0]: wanted the type of a metric, found none."),
-        ("[blue]", "metrics[0].type: no metric is named 'blue'. Did you mean 'bleu'? Known: "),
-    ):
-        settings, _ = read_metrics(word)
-        assert [problem.message[: len(text)] for problem in settings.problems] == [text]
 
 
 def test_another_type_keeps_the_components_that_it_has_too():

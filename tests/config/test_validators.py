@@ -46,8 +46,3 @@ def test_what_is_out_of_its_range_is_refused(given, text):
 
 def test_what_is_none_and_what_is_at_the_border_is_taken():
     Numbers(size=None, rate=5e-324, decay=1e300, betas=(0.0, math.nextafter(1.0, 0.0)))
-
-
-def test_without_a_place_the_name_stands_alone():
-    with pytest.raises(UserError, match=r"^rate must be at least 1, but is 0\.5\.$"):
-        require(Numbers(rate=0.5), sizes=["rate"])

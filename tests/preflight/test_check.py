@@ -3,8 +3,6 @@
 import functools
 import itertools
 import re
-import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,10 +12,7 @@ import textmill.runs  # the default reporters name one of its own, html
 from textmill.cli.main import main
 from textmill.errors import UserError
 from textmill.preflight.check import check
-from textmill.preflight.ingredient_probe import try_ingredient
-from textmill.recipes import registries
 from textmill.runtime.disk import operations
-from textmill.tasks.tagging import WordTagging
 from textmill.text.processors.text_processor import Seq2SeqText
 from textmill.training import Trainer
 
@@ -134,13 +129,6 @@ def test_word_vectors_are_read_and_a_file_that_is_missing_is_a_problem(tmp_path,
     assert any(text.startswith("build: ") and line in text for text in said)
 
 
-def test_what_auto_stands_for_is_said(recipe):
-    said = []
-    found = check(recipe(), ["train_data.max_tokens=auto"], device="cpu", say=said.append)
-    assert found.problems == []
-    assert any(line.startswith("max_tokens: auto is 1,024 cells on this machine") for line in said)
-
-
 def test_bad_rows_of_two_files_are_listed_at_once(recipe, tmp_path, capsys):
     for name in ("train.tsv", "dev.tsv"):
         with (tmp_path / name).open("ab") as file:
@@ -244,20 +232,6 @@ def test_a_fault_is_found_and_listed(recipe, name):
     assert any(problem.startswith(wanted) for problem in found.problems), found.problems
 
 
-def test_a_row_is_answered_as_it_is_and_not_as_its_text(monkeypatch):
-    rows = [{"words": ["Ann", "met", "Bob"], "tags": ["B-per", "O", "B-per"]}] * 8
-    ingredients = registries.experiments.get("tagging/bilstm/local")().ingredients
-    recipe = textmill.Recipe(
-        **ingredients | {"train_data": lambda: rows, "valid_data": lambda: rows},
-    )
-    asked, predict = [], WordTagging.predict
-    monkeypatch.setattr(
-        WordTagging, "predict", lambda task, given: asked.extend(given) or predict(task, given)
-    )
-    assert check(recipe, [], device="cpu").problems == []
-    assert [row["words"] for row in asked] == [["Ann", "met", "Bob"]]
-
-
 def test_the_room_that_checkpoints_take_is_said_and_looked_for(recipe, capsys, monkeypatch):
     sizes = []
     for keep, policy in ((2, "stop"), (5, "rollback")):
@@ -319,27 +293,6 @@ def test_everything_that_the_trainer_cannot_have_is_listed(recipe):
     for line, start in zip(str(error.value).splitlines(), starts, strict=True):
         assert line.startswith(start.removeprefix("trainer: "))
     assert not Path("run").exists()
-
-
-def test_numbers_that_no_trainer_can_have_are_all_named_in_the_plan(recipe):
-    words = ["trainer.max_steps=0", "trainer.ema=1", 'trainer.initialize_from={"encoder": "a"}']
-    problems = check(recipe(), words).problems
-    ends = [
-        "trainer.max_steps must be at least 1, but is 0.",
-        "trainer.ema must be above 0 and below 1 or null, but is 1.0.",
-        "trainer.initialize_from names encoder, but trainer.initialize no run to take it from. "
-        "Name a run folder or a checkpoint.",
-    ]
-    assert [p.endswith(end) for p, end in zip(problems, ends, strict=True)] == [True] * 3
-
-
-def test_one_fault_in_several_steps_is_one_problem(recipe):
-    added = "\n\nclass Broken(torch.nn.Module):\n    def __init__(self):\n"
-    added += "        super().__init__()\n        self.w = torch.nn.Parameter(torch.ones(2, 2))\n\n"
-    added += "    def forward(self, *given):\n        raise RuntimeError('no way')\n\n"
-    added += "\ndef module():\n    return Broken()\n"
-    found = check(recipe(added), ["task.generate=false"], device="cpu")
-    assert sum("no way" in problem for problem in found.problems) == 1
 
 
 def test_a_parameter_that_no_gradient_reaches_is_noted(recipe):
@@ -421,35 +374,6 @@ def test_a_run_by_the_clock_says_what_it_cannot_promise(recipe):
     ] or found.notes == [
         "trainer.max_time follows the clock: two runs agree only in the steps they have in common."
     ]
-
-
-def test_a_compiled_step_says_what_it_cannot_promise(recipe):
-    compiled = (
-        "trainer.compile makes its kernels for the first batches that a process meets: a run that "
-        "is resumed agrees with the undisturbed one to the rounding, and not bitwise."
-    )
-    assert compiled in check(recipe(), ["trainer.compile=true"], device="cpu").notes
-    assert compiled not in check(recipe(), device="cpu").notes
-
-
-def test_saves_by_the_clock_leave_a_rollback_what_it_is(recipe):
-    words = ["trainer.on_nonfinite=rollback", "trainer.save_every=10 min"]
-    assert not [note for note in check(recipe(), words, device="cpu").notes if "clock" in note]
-
-
-@pytest.mark.slow
-def test_tatoeba_is_checked_in_ten_seconds(shared_data, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    data = shared_data / "tatoeba-en-fr"
-    words = [f"train_data.path={data / 'train.tsv'}", f"valid_data.path={data / 'dev.tsv'}"]
-    made = registries.experiments.get("translation/tatoeba")().ingredients
-    small = replace(made["tokenizer"], vocab_size=1000).given(train_data="valid_data")
-    recipe = textmill.Recipe(**made | {"tokenizer": small})  # how long it is trained is not timed
-    try_ingredient(recipe, "tokenizer", words, device="cpu", say=lambda line: None)
-    start = time.process_time()  # of the clock on the wall other processes take their share
-    found = check(recipe, words, device="cpu")
-    assert found.problems == []
-    assert time.process_time() - start < 10
 
 
 def test_a_module_that_is_built_otherwise_for_prediction_is_a_problem(recipe):

@@ -88,17 +88,3 @@ def test_the_state_of_every_optimizer_is_known_before_its_first_step(name):
     tensors = [v for s in optimizer.state.values() for v in s.values() if torch.is_tensor(v)]
     assert found == sum(t.numel() * t.element_size() for t in tensors)
     assert optimizer_bytes(optimizer) == found
-
-
-class Searching:
-    """An optimizer of one's own, whose step asks for the loss again."""
-
-    def __init__(self, parameters):
-        self.state, self.param_groups = {}, [{"params": list(parameters)}]
-
-    def step(self, closure):
-        closure()
-
-
-def test_an_optimizer_that_wants_a_closure_is_taken_for_adam():
-    assert optimizer_bytes(Searching(nn.Linear(3, 2).parameters())) == 2 * 8 * 4

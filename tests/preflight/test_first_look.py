@@ -9,15 +9,13 @@ from textmill.cli.main import main
 from textmill.data import BatchedRows
 from textmill.errors import DataError
 from textmill.preflight.check import check
-from textmill.preflight.data_preview import first_row, shortened
+from textmill.preflight.data_preview import first_row
 from textmill.preflight.odd_labels import odd_labels
-from textmill.text.columns.inputs import text_columns, word_columns
-from textmill.text.columns.labels import LabelColumn, TagsColumn, label_column
+from textmill.text.columns.inputs import text_columns
+from textmill.text.columns.labels import LabelColumn, label_column
 from textmill.text.features.labels import FittedLabels, Labels
-from textmill.text.processors.tagging import TaggingText
 from textmill.text.processors.texts import LabelText
 from textmill.text.tokenizers.character_tokenizers import CharacterTokenizer
-from textmill.text.tokenizers.word_tokenizer import WordTokenizer
 
 WARNING = (
     "labels: 60 rows of train_data have 60 different labels in their column 'label', such as "
@@ -48,23 +46,6 @@ def test_a_check_shows_the_first_row_as_it_was_read(words, capsys):
     line = "train_data begins with: text 'a soup that is good, number 0' -> label 'good'\n"
     assert said.count(line) == 1
     assert "different labels" not in said
-
-
-def test_a_check_notes_that_every_row_has_a_label_of_its_own(words):
-    said = []
-    found = check(RECIPE, [*words, SWAPPED], device="cpu", say=said.append)
-    assert found.problems == []
-    assert "train_data begins with: text 'good' -> label 'a soup that is good, number 0'" in said
-    assert WARNING in found.notes
-
-
-def test_a_training_says_both_before_it_begins(words, caplog):
-    caplog.set_level(logging.INFO, logger="textmill")
-    textmill.train(RECIPE, [*words, SWAPPED], run_dir="run", device="cpu")
-    said = [(record.levelname, record.getMessage()) for record in caplog.records]
-    first = "train_data begins with: text 'good' -> label 'a soup that is good, number 0'"
-    at = said.index(("INFO", first))
-    assert said[at + 1] == ("WARNING", WARNING)
 
 
 def test_both_are_said_before_the_error_that_other_rows_have_other_labels(words, caplog, tmp_path):
@@ -164,14 +145,6 @@ def test_several_labels_that_are_read_as_one_are_said(cells, multiple, separator
         assert "seem to be several with" in found[0]
 
 
-def test_a_tag_may_have_any_mark():
-    rows = [{"words": "a b", "label": "a|b a"}, {"words": "a b", "label": "c|b b"}] * 30
-    labels = FittedLabels.Config(multiple=True).build(train_data=rows)
-    words = WordTokenizer.Config(words=("a", "b")).build()
-    tags = TaggingText(word_columns(words), {"tags": TagsColumn(labels)})
-    assert odd_labels(tags, rows, {}) == []
-
-
 def test_labels_that_differ_by_case_or_spaces_are_said_with_their_counts():
     names = ["ham"] * 30 + ["Spam"] * 3 + ["spam"] * 20 + ["very good", "Very  good "]
     rows = [{"text": "a", "label": name} for name in names]
@@ -198,10 +171,3 @@ def test_a_first_label_that_no_other_row_has_may_be_a_header(rest, said):
         "row is a header: train_data.header=true"
     ]
     assert odd_labels(text, rows[1:], {}) == []
-
-
-def test_what_is_shown_of_a_value_fits_on_a_line():
-    assert shortened("a" * 60) == repr("a" * 60)
-    assert shortened("a" * 61) == repr("a" * 57 + "...")
-    assert shortened([1.5, 2]) == "[1.5, 2]"
-    assert shortened("two\nlines") == r"'two\nlines'"

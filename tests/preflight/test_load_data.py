@@ -12,13 +12,10 @@ import pytest
 import textmill
 import textmill.runs  # the default reporters name one of its own, html
 from textmill.config.planning.session import Session
-from textmill.data import TextPairs
-from textmill.data.text_lines import TextLines
 from textmill.data.text_rows import TextRows
 from textmill.errors import DataError, UserError
 from textmill.preflight.check import check
-from textmill.preflight.load_data import FIXED, RowUse, load_data, use_by_plan
-from textmill.recipes import registries
+from textmill.preflight.load_data import use_by_plan
 from textmill.recipes.planning import plan_recipe
 
 ROWS = [("ham", "see you, at home"), ("spam", "win cash now")] * 4
@@ -57,25 +54,6 @@ def test_a_file_with_another_header_says_which_names_it_has(files):
     assert len(textmill.evaluate(run.folder)["valid_data"].rows) == len(ROWS)
 
 
-def test_csv_and_tsv_go_together(files):
-    words = [*files, "train_data.header=true", "valid_data.header=false", "trainer.max_steps=1"]
-    run = textmill.train(LOCAL, words)
-    assert len(textmill.evaluate(run.folder)["valid_data"].rows) == len(ROWS)
-    with pytest.raises(DataError) as caught:
-        textmill.train(LOCAL, [*words, "train_data.format=csv"])
-    text = str(caught.value)
-    assert "\nvalid.tsv is read as csv, as valid_data.format says; by its name it is tsv: " in text
-
-
-def test_a_header_that_was_not_said_is_no_row_to_learn(files):
-    with pytest.raises(DataError) as caught:
-        textmill.train(LOCAL, files)
-    assert str(caught.value) == (
-        "train.csv:1: wanted a row, found names of columns, 'label', 'text'. If that is a header: "
-        "train_data.header=true. If it is a row, let another one be the first."
-    )
-
-
 def test_a_column_that_the_task_does_not_read_may_be_empty(files):
     rows = [(label, text, "" if at % 2 else f"id{at}") for at, (label, text) in enumerate(ROWS)]
     with Path("train.csv").open("w", newline="") as file:
@@ -93,16 +71,6 @@ def test_a_column_that_the_task_does_not_read_may_be_empty(files):
         TextRows.Config(path="train.csv", columns=("label", "text", "id")).build().read()
     with pytest.raises(DataError, match="column 'text' is empty"):
         textmill.train(LOCAL, [*words, "train_data.columns={label: 0, text: 2, id: 1}"])
-
-
-@pytest.mark.parametrize("name", [n for n in registries.experiments.names() if "local" not in n])
-def test_every_column_of_an_experiment_is_known_to_be_read(name):
-    plan = plan_recipe(name, [], targets=["trainer"], draft=True).plan
-    node = plan.nodes["train_data"]
-    if isinstance(node.config, TextPairs.Config):
-        used = use_by_plan(Session(plan.nodes, {})).columns
-        assert used is not None
-        assert {*node.config.columns} - {*used, *FIXED, "id"} == set()  # an id is read by nobody
 
 
 def test_of_code_of_the_recipes_own_nobody_knows_what_it_reads():
@@ -201,16 +169,6 @@ def tickets(names, delimiter=";", encoding="utf-8"):
     Path("tickets.csv").write_text("\n".join(lines) + "\n", encoding=encoding)
 
 
-def test_identifiers_that_are_taken_for_labels_are_told(files):
-    tickets((), delimiter=",")
-    (problem,) = check(LOCAL, ["train_data.path=tickets.csv", "train_data.holdout=0.1"]).problems
-    assert problem == (
-        "valid_data: tickets.csv: none of 40 rows is held out: the column 'label' has 40 values "
-        "('T0000', 'T0001', 'T0002', ...), and each keeps a row for training. These are hardly "
-        "labels. Say where the labels are: train_data.columns={label: ...}"
-    )
-
-
 @pytest.mark.parametrize("columns", ["{txt: text}", "{text: text}"])
 def test_columns_without_one_that_the_task_reads_name_them(files, columns):
     words = ["train_data.path=train.csv", "train_data.header=true", "train_data.holdout=0.4"]
@@ -220,36 +178,3 @@ def test_columns_without_one_that_the_task_reads_name_them(files, columns):
         "The file has 'label', 'text'. Say where each is, as "
         "'train_data.columns={label: label, text: text}'"
     )
-
-
-def test_an_empty_cell_of_several_labels_is_told_of_optional(files):
-    Path("several.csv").write_text("label,text\nham,hi\n,see you\nspam ham,win\n")
-    words = ["train_data.path=several.csv", "train_data.header=true", "valid_data.path=several.csv"]
-    (problem,) = check(LOCAL, [*words, "labels.multiple=true"]).problems[:1]
-    assert problem.endswith("none of the labels: train_data.optional=[label]")
-    assert "max_bad_rows" not in problem
-    noted = [*words, "train_data.columns={label: 0, text: 1, note: 2}"]
-    (problem,) = check(
-        LOCAL, [*noted, "labels.multiple=true", "train_data.optional=[note]"]
-    ).problems[:1]
-    assert problem.endswith("none of the labels: train_data.optional=[note,label]")
-    words += ["train_data.optional=[label]", "valid_data.optional=[label]"]
-    assert not check(LOCAL, [*words, "labels.multiple=true"]).problems
-
-
-def test_plain_text_has_no_columns_to_name(tmp_path):
-    (tmp_path / "a.txt").write_text("one line\nand another\n")
-    data = TextLines.Config(path=tmp_path / "a.txt").build()
-    assert load_data("train_data", data, RowUse(["text"])).good == 2
-
-
-def test_where_a_shipped_recipe_has_its_data_is_no_part_of_an_error(files):
-    words = ["train_data.path=train.csv", "train_data.header=true"]
-    with pytest.raises(UserError, match=r"^train_data: holdout: wanted a share") as caught:
-        textmill.train(LOCAL, [*words, "train_data.holdout=2"])
-    assert not caught.value.__notes__
-    assert len(check(LOCAL, [*words, "train_data.holdout=2"]).problems) == 1
-    run = textmill.train(LOCAL, [*words, "valid_data.path=train.csv", "trainer.max_steps=1"])
-    with pytest.raises(UserError, match=r"there is no file none\.csv") as caught:
-        textmill.evaluate(run.folder, ["valid_data.path=none.csv"])
-    assert caught.value.__notes__ == ["in the ingredient 'valid_data'"]

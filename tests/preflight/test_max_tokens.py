@@ -12,8 +12,7 @@ import torch
 from tests.runs.tiny import write_recipe
 from tests.training.bench import Rows, sentences
 from textmill.config.planning.session import Session
-from textmill.data import BatchedRows, Batching, Seq2SeqBatch
-from textmill.data.batching import largest_batch, plan_epoch
+from textmill.data import BatchedRows, Seq2SeqBatch
 from textmill.errors import UserError
 from textmill.preflight import max_tokens
 from textmill.preflight.max_tokens import largest_that_fits, settle_max_tokens
@@ -150,9 +149,3 @@ def test_a_run_keeps_what_it_found_and_goes_on_with_it(tmp_path, monkeypatch, ca
     weights = "checkpoints/step-00000003/model.safetensors"
     assert (parts / weights).read_bytes() == (whole / weights).read_bytes()
     assert evaluate(whole, device="cpu")["valid_data"].values["loss"] > 0
-
-
-def test_the_largest_batch_has_the_most_cells_and_of_those_the_longest_rows():
-    lengths = [np.array([50, 10, 10, 10, 10, 10, 3]), np.array([50, 10, 10, 10, 10, 10, 3])]
-    plan = plan_epoch(lengths, Batching(max_tokens=100), seed=1, epoch=0)
-    assert plan[largest_batch(lengths, plan)].tolist() == [0]

@@ -8,7 +8,6 @@ import textmill
 from textmill.data import text_pairs
 from textmill.data.text_rows import TextRows
 from textmill.preflight import data_preview as shared_rows
-from textmill.preflight import odd_labels
 from textmill.preflight.check import check
 
 LOCAL = "classification/docnn/local"
@@ -61,36 +60,6 @@ def test_the_test_data_is_looked_at_and_a_holdout_is_not_the_training_data(caplo
     assert lines == [f"85 of 100 rows of test_data are in train_data{ADVICE}."], "those not left"
 
 
-@pytest.mark.parametrize("same", [0, 40])
-def test_blank_lines_of_a_text_are_not_looked_for(same):
-    Path("play.txt").write_text("".join(f"line {n} of a play\n\n" for n in range(100)))
-    kinds = ["play"] * same + ["song"] * (60 - same)
-    Path("song.txt").write_text(
-        "".join(f"line {n} of a {kind}\n\n" for n, kind in enumerate(kinds))
-    )
-    words = ["train_data.path=play.txt", "valid_data.path=song.txt"]
-    notes = [note for note in check("language/lstm/local", words).notes if "memorized rows" in note]
-    said = f"40 of 60 rows of valid_data are in train_data (looked for: 60 of 120){ADVICE}{HOLDOUT}"
-    assert notes == ([said] if same else [])
-
-
-def test_rows_that_stay_in_their_file_are_compared(monkeypatch, caplog, tmp_path):
-    monkeypatch.setattr(text_pairs, "HELD_BYTES", 0)
-    monkeypatch.setattr("textmill.data.rows.NEAR", 7)
-    monkeypatch.setenv("TEXTMILL_CACHE", str(tmp_path / "cache"))
-    textmill.train(LOCAL, words(ROWS))
-    assert "100 of 100 rows of valid_data are in train_data" in caplog.text
-
-
-def test_rows_are_told_by_all_their_columns_and_not_by_one(caplog):
-    """The column where they differ most finds those that may be the same, and no more."""
-    relabelled = [row.replace("ham", "eggs").replace("spam", "ham") for row in ROWS]
-    given = words(ROWS[:50] + OTHER[50:], train=relabelled + ROWS)
-    assert "50 of 100 rows of valid_data" in "".join(check(LOCAL, given).notes)
-    given = words([row.replace("ham", "x").replace("spam", "ham") for row in ROWS[:50]])
-    assert "memorized rows" not in "".join(check(LOCAL, given).notes)
-
-
 @pytest.mark.parametrize("held", [1 << 20, 0])
 def test_a_million_rows_are_looked_at_without_a_dict_of_each(held, monkeypatch):
     """Of rows in memory one column is looked at: ten times as fast, in CPU time."""
@@ -109,25 +78,3 @@ def test_a_million_rows_are_looked_at_without_a_dict_of_each(held, monkeypatch):
     said = shared_rows._shared(train.rows(), valid, "valid_data")
     assert said.startswith("50 of 100 rows of valid_data are in train_data:")
     assert len(made) <= 100
-
-
-def test_of_rows_that_stay_in_their_file_the_first_are_looked_at_and_that_is_said(
-    monkeypatch, caplog
-):
-    monkeypatch.setattr(text_pairs, "HELD_BYTES", 0)
-    for module in (shared_rows, odd_labels):
-        monkeypatch.setattr(module, "LOOKED_AT", 60)
-    given = words(ROWS, train=[*ROWS[:50], "Ham\tone\n", *ROWS[50:]])
-    textmill.train(LOCAL, given)
-    said = "59 of 100 rows of valid_data are in the first 60 rows of train_data"
-    assert any(line.startswith(said) for line in caplog.messages), caplog.text
-    counted = " (Counted in its first 60 rows.)"
-    assert "'ham' (30), 'Ham' (1). If they are one" in caplog.text
-    assert f"and this warning goes away.{counted}" in caplog.text
-
-
-@pytest.mark.parametrize(
-    ("train", "other"), [((), [{"text": "a"}]), ([{"text": "a"}], ()), ((), ())]
-)
-def test_ready_batches_have_no_rows_to_look_for(train, other):
-    assert shared_rows._shared(train, other, "valid_data") == ""

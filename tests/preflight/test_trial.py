@@ -3,12 +3,9 @@
 import re
 
 import pytest
-import torch
 
-from textmill.data import Seq2SeqBatch
-from textmill.errors import PlanError
 from textmill.preflight import ingredient_probe as trial
-from textmill.preflight.ingredient_probe import describe_batch, try_ingredient
+from textmill.preflight.ingredient_probe import try_ingredient
 
 DATA = """
 from pathlib import Path
@@ -78,12 +75,6 @@ def test_rows_without_an_end_are_read_for_a_while(attempt, monkeypatch):
     assert re.fullmatch(wanted, said[0])
 
 
-def test_batches_of_a_size_that_is_to_be_found_are_shown_with_another(attempt):
-    said = attempt(WHOLE, "train_data", "train_data.max_tokens=auto")
-    assert said[1] == "max_tokens=auto: shown with 2,048; textmill check says what it finds."
-    assert said[2].startswith("train_data, one epoch: 1 batches, 25 examples in ")
-
-
 def test_the_first_batch_is_shown_by_its_shapes_and_its_first_example_as_text_and_ids(attempt):
     said = attempt(WHOLE, "train_data", "train_data.batch_size=10")
     assert said[4] == "the first batch is a Seq2SeqBatch:"
@@ -98,69 +89,3 @@ def test_the_first_batch_is_shown_by_its_shapes_and_its_first_example_as_text_an
     assert source[3:] == target[:2:-1], "the targets of this data are the sources backwards"
     for _, count, ids, *_ in (source, target):
         assert int(count) == len(ids.split())
-
-
-def test_ready_batches_of_a_recipe_without_a_module_are_shown_as_text_too(attempt):
-    script = (
-        "from pathlib import Path\n\nimport torch\n\nfrom textmill import data, text\n\n\n"
-        "def tokenizer():\n"
-        "    text.train_sentencepiece(['un deux trois'] * 9, Path('m.spm'), vocab_size=15)\n"
-        "    return text.MultilingualTokenizer.from_file(\n"
-        "        Path('m.spm'), source_langs=['a'], target_langs=['b']\n    )\n\n\n"
-        "def train_data(tokenizer, shift: int = 0):\n"
-        "    ids = torch.from_numpy(tokenizer.create_encoder()('deux un')).long()[None] + shift\n"
-        "    return [data.Seq2SeqBatch.from_padded(ids, pad_idx=tokenizer.vocab_info.pad_idx)]\n"
-    )
-    said = attempt(script, "train_data")
-    assert re.fullmatch(r"  source, \d+ ids: [\d ]+ = 'deux un'", said[-2])
-    assert "ids, target" not in said[2]
-    said = attempt(script, "train_data", "shift=90")
-    assert re.search(r" \(the tokenizer has \d+ ids, so \d+ is none of them\)$", said[-2])
-
-
-@pytest.mark.parametrize(
-    ("batch", "lines"),
-    [
-        (torch.zeros(2, 3), ["the first batch is a Tensor:", "  itself [2, 3] float32"]),
-        (
-            {"x": torch.zeros(4, dtype=torch.int32), "y": "a"},
-            ["the first batch is a dict:", "  x [4] int32"],
-        ),
-        ((1, torch.zeros(4)), ["the first batch is a tuple:", "  1 [4] float32"]),
-        ([1, 2], []),
-        (None, []),
-    ],
-)
-def test_any_batch_is_described_by_the_tensors_in_it(batch, lines):
-    assert describe_batch(batch) == lines
-
-
-def test_a_long_example_is_cut():
-    ids = torch.arange(1, 41)[None]
-    (line,) = describe_batch(Seq2SeqBatch.from_padded(ids, pad_idx=0))[4:]
-    assert line == f"  source, 40 ids: {' '.join(map(str, range(1, 31)))} ..."
-
-
-def test_batches_of_any_type_are_counted(attempt):
-    script = "def train_data(size: int = 3):\n    return [[1] * size, [2]]\n"
-    said = attempt(script, "train_data", "size=4")
-    assert said[0] == "size=4 sets train_data.size"
-    assert said[1].startswith("train_data, one epoch: 2 batches, 5 examples in ")
-    assert said[2] == "Success! train_data() = [[1, 1, 1, 1], [2]]"
-
-
-def test_a_word_for_an_ingredient_that_is_not_reached_is_noted(attempt):
-    said = attempt(WHOLE, "train_data", "vocab_size=21")
-    assert said[:2] == [
-        "vocab_size=21 sets tokenizer.vocab_size",
-        "tokenizer is not used here; its settings (overrides: vocab_size=21) change nothing.",
-    ]
-
-
-def test_an_ingredient_that_nobody_defines(attempt):
-    with pytest.raises(PlanError) as caught:
-        attempt(WHOLE, "modell")
-    assert str(caught.value) == (
-        "1 problem in the recipe; nothing was run.\n"
-        "  no 'modell' is specified. Did you mean 'model'? Define modell in the recipe."
-    )

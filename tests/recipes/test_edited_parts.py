@@ -10,17 +10,12 @@ from tests.runs.test_own_parts import (
     QUIET,
     data_in,
     in_new_process,
-    loss_in_training,
     script,
 )
 from textmill.config.values.yaml_files import dump_yaml
 
 EDITS = {"x.transpose(1, 2)).transpose(1, 2)": "x.transpose(1, 2)).transpose(1, 2) * 3"}
 TELL = "import logging, sys; logging.basicConfig(stream=sys.stdout, format='%(message)s')\n"
-SAID = (
-    "named_parts.py changed since run was trained: the answers may be those of another model. "
-    "Restore it, or train anew."
-)
 
 
 def edit(path: Path) -> None:
@@ -56,28 +51,6 @@ def home(trained, tmp_path) -> Path:
     return Path(shutil.copytree(trained, tmp_path / "home"))
 
 
-def evaluated(home: Path, *, imported: bool) -> tuple[list[str], float]:
-    """What is said, and the loss."""
-    code = f"{TELL}import textmill\n{'import named_parts' * imported}\n"
-    code += f"found = textmill.evaluate('run', allow_code={not imported})\n"
-    code += "print(found['valid_data'].values['loss'])\n"
-    *said, loss = in_new_process(code, home, cwd=home).splitlines()
-    return said, float(loss)
-
-
-@pytest.mark.parametrize("imported", [True, pytest.param(False, marks=pytest.mark.slow)])
-def test_an_edited_module_is_said_by_the_name_of_the_part(home, imported):
-    before = loss_in_training(home / "run")
-    assert evaluated(home, imported=imported) == ([], pytest.approx(before, rel=1e-5))
-    module = home / "named_parts.py"
-    module.write_text(module.read_text().replace('"""Registered."""', "# said otherwise"))
-    assert evaluated(home, imported=imported) == ([SAID], pytest.approx(before, rel=1e-5))
-    edit(module)
-    said, loss = evaluated(home, imported=imported)
-    assert said == [SAID]
-    assert abs(loss - before) > 1e-3
-
-
 def test_a_run_does_not_go_on_with_an_edited_module(home):
     go_on = (
         "import textmill\n"
@@ -94,24 +67,6 @@ def test_a_run_does_not_go_on_with_an_edited_module(home):
     ]
     (home / "named_parts.py").write_text(PARTS)
     assert in_new_process(go_on, home, cwd=home).splitlines()[-1].isdigit()
-
-
-@pytest.mark.slow
-def test_a_script_that_is_imported_in_place_of_the_runs_copy_is_compared_too(tmp_path):
-    path = script(tmp_path, "encoder=Named.Config(width=5)")
-    train = f"import textmill; textmill.train('own.py', {QUIET!r}, run_dir='run')"
-    in_new_process(train, cwd=tmp_path)
-    load = (
-        f"{TELL}import own, textmill\nfrom textmill.errors import CodeNotAllowedError\n"
-        "try:\n    textmill.load('run')\nexcept CodeNotAllowedError as error:\n    print(error)\n"
-    )
-    assert in_new_process(load, tmp_path, cwd=tmp_path) == ""
-    edit(path)
-    assert in_new_process(load, tmp_path, cwd=tmp_path) == (
-        "own.py changed since run was trained. Restore it, or let the "
-        "run's own copy be used, if you trust it: --allow-code on the command line, "
-        "allow_code=True in Python.\n"
-    )
 
 
 @pytest.mark.slow

@@ -4,16 +4,13 @@ import json
 import logging
 from pathlib import Path
 
-import datasets
 import pytest
 
 import textmill
 from tests.recipes.local_data import ROWS, short, write_data
 from tests.runs.tiny import write_recipe
 from textmill.config.values.yaml_files import read_yaml
-from textmill.data.text_rows import TextRows
 from textmill.errors import PlanError, UserError
-from textmill.preflight.check import check
 from textmill.recipes import registries
 from textmill.recipes.planning import plan_recipe
 
@@ -99,17 +96,6 @@ def test_of_other_data_no_row_is_held_out_and_nothing_says_so(count, caplog):
         assert f"{name} is not this run's file: all of its rows are measured." in caplog.messages
 
 
-def test_another_split_of_a_hugging_face_data_set_is_evaluated_whole():
-    texts = [{"label": ("ham", "spam")[n % 2], "text": f"text {n}"} for n in range(60)]
-    splits = {"train": texts, "test": [{**row, "text": f"new {row['text']}"} for row in texts]}
-    made = datasets.DatasetDict({k: datasets.Dataset.from_list(v) for k, v in splits.items()})
-    made.save_to_disk("set")
-    run = textmill.train(LOCAL, ["train_data.path=set/train", SHARE, STEPS]).folder
-    for split, fewest, most in (("train", 1, 29), ("test", 60, 60)):
-        found = textmill.evaluate(run, [f"valid_data.path=set/{split}"])["valid_data"].rows
-        assert fewest <= len(found) <= most
-
-
 def test_the_run_is_evaluated_on_its_part_and_on_whole_other_files(caplog):
     path = written()
     run = textmill.train(LOCAL, [path, SHARE, STEPS]).folder
@@ -140,23 +126,6 @@ def test_it_is_gone_on_with_and_repeated():
     )
     again = textmill.train(run / "config.yaml", run_dir="again").folder
     assert rows_of(again) == rows
-
-
-def test_yaml_and_python_say_it_too():
-    written()
-    Path("mine.yaml").write_text(
-        f"recipe: {LOCAL}\ntrain_data: {{path: all.tsv, holdout: 0.2}}\n"
-        "valid_data: {batch_size: 7}\ntrainer: {max_steps: 2}\n"
-    )
-    run = textmill.train("mine.yaml").folder
-    settings = read_yaml(run / "config.yaml").entries["settings"].entries
-    assert settings["valid_data"].entries["batch_size"].text == "7"
-    rows = rows_of(run)
-    recipe = textmill.Recipe(
-        train_data=TextRows.Config(path=Path("all.tsv"), holdout=0.2),
-        **{k: v for k, v in of(LOCAL).items() if k not in ("train_data", "valid_data")},
-    )
-    assert rows_of(textmill.train(recipe, [STEPS], run_dir="python").folder) == rows
 
 
 def of(experiment):
@@ -223,19 +192,6 @@ def test_rows_are_never_held_out_for_nothing(word, error):
         textmill.train(LOCAL, [written(), SHARE, word])
     assert error in str(caught.value)
     assert not Path("runs").exists()
-
-
-def test_a_share_of_the_validation_data_alone_is_refused():
-    written("v.tsv")
-    with pytest.raises(PlanError, match=r"valid_data.holdout holds nothing out: the share is that"):
-        textmill.train(LOCAL, [written(), "valid_data.path=v.tsv", "valid_data.holdout=0.1"])
-
-
-def test_a_check_says_it_too():
-    found = check(LOCAL, [written(), SHARE])
-    assert found.problems == []
-    found = check(LOCAL, [written(), "train_data.holdout=1.5"])
-    assert "wanted a share of the rows, 0 or more and below 1, found 1.5." in str(found.problems)
 
 
 def test_the_share_is_in_the_key_and_one_file_can_be_two_runs():

@@ -2,15 +2,12 @@
 
 import logging
 import re
-from pathlib import Path
 
 import pytest
 
 import textmill
 from textmill.cli.main import main
 from textmill.cli.train import result_lines
-from textmill.config.values.yaml_files import dump_yaml
-from textmill.errors import UserError
 from textmill.preflight.check import check
 
 CLASSIFY, TAG = "classification/averaging/local", "tagging/bilstm/local"
@@ -64,36 +61,6 @@ def test_a_setting_of_the_loss_is_one_of_the_loss_that_the_recipe_has(
     assert "type: auto" in (run.folder / "config.yaml").read_text()
 
 
-def test_a_loss_that_is_not_set_is_saved_as_before():
-    from textmill.recipes.planning import plan_recipe
-
-    plan = plan_recipe(CLASSIFY, ["train_data.path=x.tsv"], targets=["task"]).plan
-    assert "loss: null" in dump_yaml(plan.settings)
-
-
-def test_without_held_out_data_it_is_said_that_nothing_is_selected(data, caplog):
-    words = data(HAM, "valid_data=null")
-    said = (
-        "There is no valid_data, so nothing is selected: the best weights are the last ones, and "
-        "trainer.selection.metric=accuracy is of no effect."
-    )
-    found = check(CLASSIFY, words, device="cpu", say=lambda _: None)
-    assert found.problems == []
-    assert said in found.notes
-    caplog.set_level(logging.INFO, logger="textmill")
-    textmill.train(CLASSIFY, words, run_dir="run", device="cpu")
-    messages = [record.getMessage() for record in caplog.records]
-    assert messages.index(said) < messages.index("Run folder: run")
-
-
-def test_the_folder_of_a_run_that_is_refused_is_not_named(data, caplog):
-    caplog.set_level(logging.INFO, logger="textmill")
-    with pytest.raises(UserError, match="Did you mean 'macro_f1'"):
-        textmill.train(CLASSIFY, data(HAM, "trainer.selection.metric=macro_f"), run_dir="run")
-    assert not any("Run folder" in record.getMessage() for record in caplog.records)
-    assert not Path("run").exists()
-
-
 def test_an_evaluation_is_a_table_of_values_and_one_of_labels(data, capsys):
     words = data(HAM, "labels.names=[ham, spam, nobody]")
     assert main(["train", CLASSIFY, *words, "--run-dir", "run"]) == 0
@@ -109,14 +76,6 @@ def test_an_evaluation_is_a_table_of_values_and_one_of_labels(data, capsys):
     assert not any(line.startswith("label/") for line in said)
     assert main(["runs", "list", "run"]) == 0
     assert re.search(r"accuracy [0-9.]+ %", capsys.readouterr().out)
-
-
-def test_the_line_of_a_check_is_without_the_values_of_each_label(data):
-    said = list[str]()
-    assert check(CLASSIFY, data(HAM), device="cpu", say=said.append).problems == []
-    (line,) = (line for line in said if "macro_f1 " in line)
-    assert "label/" not in line
-    assert "accuracy " in line
 
 
 def test_the_result_of_a_training_is_without_the_values_of_each_label():

@@ -1,7 +1,6 @@
 """Language models end to end: trained, killed and gone on with, loaded, and PyText's small case."""
 
 import json
-import re
 
 import pytest
 import torch
@@ -12,7 +11,6 @@ from textmill.data.text_lines import TextLines
 from textmill.runs.python_api import create_task, run_experiment
 from textmill.runs.train import train
 from textmill.tasks.evaluation import evaluate
-from textmill.tasks.language_model import LanguageModeling
 
 EXPERIMENTS = ("language/lstm/local", "language/transformer/local")
 LINES = ["to be or not to be", "", "that is the question", "whether it is nobler"] * 6
@@ -24,42 +22,6 @@ def words(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "play.txt").write_text("\n".join(LINES) + "\n")
     return ["train_data.path=play.txt", "valid_data.path=play.txt", "trainer.fast.linear=torch"]
-
-
-@pytest.mark.parametrize("name", EXPERIMENTS)
-def test_killed_and_gone_on_with_it_is_bitwise_the_same(name, words, tmp_path, monkeypatch):
-    words += [
-        "trainer.max_steps=12",
-        "trainer.evaluate_every=5 steps",
-        "trainer.save_every=3 steps",
-    ]
-    words += ["task.block=4", "train_data.batch_size=3", "trainer.accumulate=2"]
-    whole = train(name, words, run_dir=tmp_path / "whole")
-    step, calls = LanguageModeling.training_step, iter(range(1000))
-
-    def killed(self, batch, examples):
-        if next(calls) == 15:  # in the 8th step: steps 1 to 6 are saved
-            raise KeyboardInterrupt
-        return step(self, batch, examples)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(LanguageModeling, "training_step", killed)
-        with pytest.raises(KeyboardInterrupt):
-            train(name, words, run_dir=tmp_path / "parts")
-    assert json.loads((tmp_path / "parts/checkpoints/last.json").read_text())["step"] == 6
-    parts = train(name, words, run_dir=tmp_path / "parts")
-    for one in whole.folder.glob("checkpoints/step-*/*.safetensors"):
-        two = parts.folder / one.relative_to(whole.folder)
-        assert one.read_bytes() == two.read_bytes(), one
-    for one in whole.folder.glob("predictions/*"):
-        assert one.read_text() == (parts.folder / one.relative_to(whole.folder)).read_text()
-    values = [
-        re.sub(r'"time": {[^}]*}', "", (f / "metrics.jsonl").read_text())
-        for f in (whole.folder, parts.folder)
-    ]
-    assert values[0] == values[1]
-    if name == "language/lstm/local":
-        assert any(whole.folder.glob("checkpoints/*/carried*"))
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)

@@ -3,20 +3,16 @@
 import json
 import os
 import subprocess
-import tomllib
 from math import floor
-from pathlib import Path
 
 import pytest
 
 import textmill
 from tests.warm_textmill import warm_programs
 from textmill.cli.main import main
-from textmill.errors import CodeNotAllowedError, StorageError, UserError
+from textmill.errors import CodeNotAllowedError, UserError
 from textmill.recipes.example_reviews import WORDS
-from textmill.recipes.new_recipe import PAIRS, REVIEWS, TEMPLATES, new_recipe
-
-ROOT = Path(__file__).parents[2]
+from textmill.recipes.new_recipe import REVIEWS, new_recipe
 
 
 def run(folder, *words):
@@ -110,15 +106,6 @@ def test_the_reviews_differ_and_their_stars_follow_from_their_words(tmp_path):
     assert {stars for stars, _ in rows} == set("12345")
 
 
-def test_the_data_has_no_sentence_in_two_files(tmp_path):
-    data = new_recipe("mine", where=tmp_path) / "data"
-    rows = {part: (data / f"{part}.tsv").read_text().splitlines() for part in PAIRS}
-    assert {part: len(lines) for part, lines in rows.items()} == PAIRS
-    for column in (0, 1):
-        sentences = [line.split("\t")[column] for lines in rows.values() for line in lines]
-        assert len(set(sentences)) == len(sentences)
-
-
 def test_nothing_is_overwritten(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine").mkdir()
@@ -166,19 +153,3 @@ def test_an_unknown_template(tmp_path):
         "No template is called 'translatoin'. Did you mean 'translation'? "
         "Known: classification, lightning, task, translation."
     )
-
-
-def test_a_full_disk_leaves_nothing(tmp_path, failing_disk):
-    for k in (1, 2, 3, 7, 12):
-        with failing_disk(k), pytest.raises(StorageError):
-            new_recipe("mine", where=tmp_path)
-        assert not list(tmp_path.iterdir())
-
-
-def test_every_template_is_known_and_installed_with_the_package():
-    templates = Path(textmill.__file__).parent / "recipes" / "templates"
-    assert sorted(p.name for p in templates.iterdir()) == sorted(TEMPLATES)
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    patterns = project["tool"]["setuptools"]["package-data"]["textmill"]
-    packed = {p for pattern in patterns for p in Path(textmill.__file__).parent.glob(pattern)}
-    assert {p for p in templates.rglob("*") if p.is_file()} <= packed

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-import textmill
-from tests.runs.test_own_parts import OWN, QUIET, script
+from tests.runs.test_own_parts import OWN, script
 from textmill.config.component import Component
 from textmill.errors import SeveralError, UserError
 from textmill.metrics.metric import RowMetric
@@ -156,54 +155,15 @@ class Lonely:
     def step(self, progress): ...
 
 
-@pytest.mark.parametrize(
-    ("callbacks", "found"),
-    [
-        ([Lonely()], "a Lonely without start, evaluated, saved, end"),
-        ([Callback], "the class Callback itself"),
-        (Callback(), "a Callback and no list"),
-    ],
-)
-def test_callbacks_are_a_list_of_such(callbacks, found):
-    with pytest.raises(UserError) as caught:
-        Observers([], callbacks, clock=None, data=None, total=None, ranks=Ranks(Env()))
-    assert str(caught.value) == (
-        f"callbacks: wanted a list of objects of classes that inherit from Callback, found {found}."
-    )
-
-
 def test_reporters_are_a_list_of_such():
     with pytest.raises(UserError, match=r"^reporters: .* found a Lonely without start, tick, "):
         Observers([Lonely()], [], clock=None, data=None, total=None, ranks=Ranks(Env()))
-
-
-SCHEDULES = {
-    "class Flat(Schedule):\n    class Config(Schedule.Config): ...\n"
-    "    def after_warmup(self, step, total, history): ...\n"
-    "lr_scheduler = Flat.Config()\n": (
-        "lr_scheduler: Flat gives None for step 1; wanted a number of 0 or more, by which the "
-        "learning rate is multiplied."
-    ),
-    "def lr_scheduler():\n    return lambda step: 1.0\n": (
-        "lr_scheduler is called as lr_scheduler(step, total, history), and that fails: "
-        "lr_scheduler.<locals>.<lambda>() takes 1 positional argument but 3 were given"
-    ),
-}
 
 
 def unregistered(path: Path) -> Path:
     """The script without the name that it would register in this process."""
     path.write_text(path.read_text().replace('@registries.encoders.register("tests_named")\n', ""))
     return path
-
-
-@pytest.mark.parametrize("code", SCHEDULES)
-def test_a_schedule_gives_a_factor(tmp_path, code):
-    path = unregistered(script(tmp_path, *OWN["a pooling"]))
-    path.write_text(f"{path.read_text()}\nfrom textmill.training.schedules import Schedule\n{code}")
-    with pytest.raises(UserError) as caught:
-        textmill.train(path, QUIET, run_dir=tmp_path / "run")
-    assert str(caught.value) == SCHEDULES[code]
 
 
 def test_check_says_what_a_part_lacks_and_where_it_is_written(tmp_path):

@@ -64,30 +64,6 @@ def test_pairs_are_learned_by_heart(shared_data):
     assert set(predictor(pair).scores) == {"true", "false"}
 
 
-def test_ranking_reaches_its_ceiling_where_half_of_the_rows_are_ties(shared_data):
-    path = shared_data / TINY.format("query_document_pairwise_ranking_tiny")
-    columns = ["query", "positive", "negative", "user"]
-    more = (*LEARN, "trainer.max_steps=80", "trainer.evaluate_every=40 steps")
-    found = run("pairs/ranking/local", path, columns, *more).evaluations["valid_data"]
-    assert found.values["ranking_accuracy"] == 0.5
-    assert found.values["num_examples"] == 4
-    assert found.values["loss"] == pytest.approx(0.5, abs=0.01)
-    predictor = textmill.load("run")
-    scores = {d: predictor({"query": "query", "positive": d}).score for d in ("response1", "other")}
-    assert scores["response1"] > predictor({"query": "query", "positive": "response2"}).score
-
-
-def test_likeness_is_learned(shared_data):
-    path = shared_data / TINY.format("sts_tiny")
-    columns = {"text1": 7, "text2": 8, "score": 9}
-    more = (*LEARN, "task.span=[0,5]", "trainer.max_steps=40")
-    found = run("pairs/regression/local", path, columns, *more).evaluations["valid_data"]
-    assert found.values["pearson"] > 0.98
-    assert (
-        0 <= textmill.load("run")({"text1": "A man eats.", "text2": "A man is eating."}).number <= 6
-    )
-
-
 def test_ngrams_tell_how_alike_texts_are_better_than_the_words_they_share(shared_data, tmp_path):
     lines = (shared_data / "snli-small" / "train.tsv").read_text(encoding="utf-8").splitlines()
     numbers = {"contradiction": 0, "neutral": 2.5, "entailment": 5}

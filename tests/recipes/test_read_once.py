@@ -3,10 +3,8 @@
 import pytest
 
 import textmill
-from textmill.data import BatchedRows, from_sequence
 from textmill.errors import DataError, UserError
 from textmill.preflight.check import check
-from textmill.preflight.ingredient_probe import try_ingredient
 
 SCRIPT = """
 from textmill import like
@@ -86,21 +84,3 @@ def test_of_an_object_in_a_script_or_a_recipe(script):
     with pytest.raises(UserError) as caught:
         textmill.train(textmill.Recipe(train_data=iter([])))
     assert str(caught.value) == f"recipe: the ingredient 'train_data' is a list_iterator, {AGAIN}"
-
-
-def test_of_what_is_made_by_hand():
-    for make in (BatchedRows, from_sequence):
-        with pytest.raises(DataError, match="can be read only once"):
-            make(iter([{"text": "a"}]))
-
-
-def test_of_one_ingredient_that_is_tried(script):
-    with pytest.raises(DataError) as caught:
-        try_ingredient(script("def train_data():\n    return rows()"), "train_data")
-    assert str(caught.value) == f"The data is a generator, {AGAIN}"
-
-
-def test_what_is_read_once_by_its_owner_stays_the_recipes_business(script, tmp_path):
-    """An iterator of the recipe's own is no data."""
-    text = "def names():\n    return iter(rows())\ndef train_data(names):\n    return list(names)"
-    assert len(try_ingredient(script(text), "train_data", say=lambda _: None)) == 8

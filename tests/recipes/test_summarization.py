@@ -1,13 +1,10 @@
 """Summaries as users train them: by heart, of real abstracts, and from a run alone."""
 
 import json
-import re
-import shutil
 
 import pytest
 
 import textmill
-from textmill.errors import UserError
 
 QUIET = ("reporters.console=false", "reporters.html=false")
 PAPERS = [
@@ -65,27 +62,3 @@ def test_steps_on_real_abstracts_give_one_summary_each(shared_data, tmp_path):
     found = run.evaluations["valid_data"]
     assert [row["row"] for row in found.rows] == list(range(12))
     assert max(len(row["references"]) for row in found.rows) > 1
-
-
-def test_rows_of_other_files_are_read_when_the_error_is_followed(tmp_path, caplog):
-    rows = [*PAPERS, {"source": ["1 2 3 " * 400], "target": ["Numbers."]}]
-    text = "".join(f"{json.dumps(row)}\n" for row in rows)
-    (tmp_path / "papers.json").write_text(text, encoding="utf-8")
-    pairs = "".join(f"{' '.join(row['source']).strip()}\t{row['target'][0]}\n" for row in rows)
-    (tmp_path / "papers.tsv").write_text(pairs, encoding="utf-8")
-    steps = ("trainer.max_steps=1", "trainer.evaluate_every=1 steps", "tokenizer.vocab_size=38")
-    named = ("train_data.columns=[source, target]", "train_data.lists=[]")
-    for name, settings in (
-        ("papers.json", ("train_data.format=jsonl",)),
-        ("papers.tsv", named),
-    ):
-        caplog.clear()
-        shutil.rmtree("run", ignore_errors=True)
-        with pytest.raises(UserError, match=re.escape(settings[-1])):
-            train(name, name, *settings[:-1], *steps)
-        run = train(name, name, *settings, *steps)
-        assert len(run.evaluations["valid_data"].rows) == 2
-        note = "1 of 3 rows left out: more than 1024 source or 512 target tokens."
-        assert f"train_data: {note}" in caplog.messages
-        note = note.replace(" or 512 target", "")
-        assert caplog.messages.count(f"valid_data: {note}") == 2  # in training, and evaluated after

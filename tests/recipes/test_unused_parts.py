@@ -6,8 +6,6 @@ import pytest
 
 from textmill.preflight.check import check
 
-LARGE = "vocab_size must be at most 4,194,304, but is 10,000,000,000."
-
 
 @pytest.fixture(autouse=True)
 def phrases(tmp_path, monkeypatch):
@@ -45,18 +43,3 @@ def test_numbers_and_a_dictionary_for_models_that_take_them():
         found = check(experiment, words)
         assert found.problems, "there is no data"
         assert "of no use" not in "".join(found.problems)
-
-
-@pytest.mark.parametrize(
-    "tokenizer",
-    [
-        "type: fitted_words",
-        "type: fitted_ngrams",
-        *(f"type: fitted, kind: {kind}" for kind in ("bpe", "characters", "bytes")),
-    ],
-)
-def test_a_vocabulary_of_ten_billion_words(tokenizer):
-    experiment = "ngrams" if "ngrams" in tokenizer else "averaging/local"
-    word = f"tokenizer={{{tokenizer}, vocab_size: {10**10}}}"
-    (found,) = check(f"classification/{experiment}", [word]).problems
-    assert found.endswith(LARGE)

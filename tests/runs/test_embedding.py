@@ -4,9 +4,6 @@ import json
 import shutil
 from pathlib import Path
 
-import numpy as np
-import pytest
-
 import textmill
 from tests.pretrained_checkpoints import save_encoder
 
@@ -49,18 +46,6 @@ def test_a_run_goes_on_with_the_pooling_of_a_folder_that_is_gone(tmp_path: Path)
     textmill.train(part, overrides=["trainer.max_steps=4"])
     weights = "checkpoints/step-00000004/model.safetensors"
     assert (part / weights).read_bytes() == (whole / weights).read_bytes()
-
-
-@pytest.mark.parametrize("words", [["model.encoder.lora.rank=2"], ["trainer.precision=bf16"]])
-def test_it_is_trained_as_other_models_are(words: list[str], tmp_path: Path) -> None:
-    path = sentence_encoder(tmp_path / "encoder", "mean")
-    run = trained(tmp_path, f"model.encoder.path={path}", *words)
-    vectors = textmill.load(run).embed(["the cat sat", "dogs bark"])
-    assert vectors.shape == (2, 16)
-    assert np.isfinite(vectors).all()
-    assert not np.allclose(
-        vectors, textmill.load_encoder(str(path)).embed(["the cat sat", "dogs bark"])
-    )
 
 
 def test_negatives_are_those_of_a_micro_batch(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ import dataclasses
 import errno
 import importlib.util
 import json
-import os
 import shutil
 
 import pytest
@@ -17,24 +16,8 @@ from textmill.exported import load
 from textmill.exported.manifest import MANIFEST, ExportError
 from textmill.inference.export import ctranslate2
 from textmill.inference.export.compare import Comparison
-from textmill.inference.export.onnx import OnnxWriter
-from textmill.preflight.export_checks import read_rows
 from textmill.runs.export import export
 
-READY = """
-from textmill import data
-
-
-def valid_data(tokenizer):
-    def column(number):
-        read = data.read_text(HERE / "dev.tsv", rtrim=True)
-        encoder = tokenizer.create_encoder(mode=("source", "target")[number])
-        return read.map(lambda line: line.split("\\t")[number]).map(encoder).and_return()
-
-    pad_idx = tokenizer.vocab_info.pad_idx
-    pairs = data.zip_pipelines([column(0), column(1)]).batch(2, pad_idx=pad_idx)
-    return pairs.map(lambda p: data.Seq2SeqBatch.from_padded(*p, pad_idx=pad_idx)).and_return()
-"""
 OWN = """
 from textmill import data
 
@@ -111,25 +94,6 @@ def test_the_comparison_is_said_and_kept_with_the_result(trained, tmp_path):
     assert info["result"]["exports"] == {"ctranslate2": compared(made)}
 
 
-@pytest.mark.parametrize(
-    ("more", "where"),
-    [
-        ("valid_data = None", "train_data"),
-        ("valid_data = None\ntest_data = like('train_data', shuffle=False)", "test_data"),
-        (READY, "valid_data"),
-    ],
-    ids=["train", "test", "ready batches"],
-)
-def test_without_rows_of_valid_data_other_rows_are_compared(tmp_path, more, where):
-    words = ("trainer.export=[ctranslate2]", "task.generate=false")
-    if where == "valid_data":
-        words += ("trainer.selection.metric=loss",)
-    run = train_script(tmp_path, more, words=words)
-    made = compared(run / "export" / "ctranslate2")
-    assert (made["where"], made["same"]) == (where, made["rows"])
-    assert made["rows"] >= 2
-
-
 def test_batches_without_text_are_refused_before_the_training(tmp_path, capsys):
     with pytest.raises(UserError) as caught:
         train_script(tmp_path, OWN, words=("trainer.export=[ctranslate2]",))
@@ -182,20 +146,6 @@ def test_a_run_that_goes_on_says_that_its_export_is_of_before(tmp_path):
     assert (run / "export" / "list.txt").exists()
 
 
-@pytest.mark.parametrize("end", ["\u2028", "\x85", "\x0b", "\x0c", "\x1c"])
-def test_only_a_newline_ends_a_row(trained, tmp_path, end):
-    given = tmp_path / "rows.jsonl"
-    row = json.dumps({"source": f"Go.{end}Why?"}, ensure_ascii=False)
-    given.write_bytes(f'{row}\r\n\n{{"source": "Go."}}'.encode())
-    assert list(read_rows(given)) == [{"source": f"Go.{end}Why?"}, {"source": "Go."}]
-    assert export(trained, "ctranslate2", out=tmp_path / "a", rows=given).comparison.rows == 2
-    given = tmp_path / "rows.txt"
-    given.write_bytes(f"Go.{end}Why?\r\nGo.\n\n".encode())
-    assert list(read_rows(given)) == [f"Go.{end}Why?", "Go.", ""]
-    given.write_bytes(b"")
-    assert list(read_rows(given)) == []
-
-
 def test_what_it_is_compared_on(trained, tmp_path, capsys):
     given = tmp_path / "rows.txt"
     given.write_text("Go.\nWhy?\n", encoding="utf-8")
@@ -231,24 +181,6 @@ def test_without_its_data_a_run_has_kept_rows_or_needs_some(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "error"),
-    [
-        ("rows.txt", None, "{path} cannot be read: No such file or directory."),
-        ("rows.txt", b"\xff\xfe", "{path} cannot be read: it is not UTF-8."),
-        ("rows.jsonl", b'{"source": "Go."}\n[1]\n', "{path}:2: wanted a JSON object, found '[1]'."),
-        ("rows.jsonl", b"[" * 9_999, "{path}:1: wanted a JSON object, found '" + "[" * 60 + "'."),
-    ],
-)
-def test_rows_that_cannot_be_read_are_said(tmp_path, name, content, error):
-    path = tmp_path / name
-    if content is not None:
-        path.write_bytes(content)
-    with pytest.raises(UserError) as caught:
-        export(library_run(), "ctranslate2", out=tmp_path / "out", rows=path)
-    assert str(caught.value) == error.format(path=path)
-
-
 def test_what_cannot_be_exported_is_said_before_the_training(tmp_path, monkeypatch):
     words = ("trainer.export=[ctranslate2]",)
     with pytest.raises(UserError, match=r"task\.decoding\.sample is True"):
@@ -266,15 +198,6 @@ def test_what_cannot_be_exported_is_said_before_the_training(tmp_path, monkeypat
     assert not (tmp_path / "c" / "run").exists()
 
 
-def test_check_says_what_cannot_be_exported(trained, capsys):
-    script = str(trained.parent / "tiny.py")
-    words = ["trainer.export=[ctranslate2]", "task.decoding.sample=true"]
-    assert main(["check", script, *words]) == 2
-    said = capsys.readouterr()
-    assert "export: failed" in said.out
-    assert "task.decoding.sample is True" in said.err
-
-
 def test_a_finished_run_is_told_the_command(tmp_path):
     run = copy_of(library_run(), tmp_path / "run")
     with pytest.raises(UserError) as caught:
@@ -283,13 +206,6 @@ def test_a_finished_run_is_told_the_command(tmp_path):
         f"{run} is finished, so trainer.export=ctranslate2 would export nothing. "
         f"Export it now: textmill export {run} --format ctranslate2"
     )
-
-
-def test_an_unknown_format_is_refused(tmp_path, capsys):
-    words = ["--format", "tflite", "--out", str(tmp_path / "out")]
-    assert main(["export", str(library_run()), *words]) == 2
-    told = "There is no export format 'tflite'; wanted one of: ctranslate2, huggingface, onnx."
-    assert told in capsys.readouterr().err
 
 
 def test_a_run_whose_export_failed_is_gone_on_with_to_its_export(tmp_path, monkeypatch):
@@ -378,25 +294,3 @@ def test_a_module_that_no_graph_can_be_made_of_is_refused_before_the_first_step(
     assert not (tmp_path / "run" / "metrics.jsonl").exists()
     assert main(["check", str(script)]) == 2
     assert f"{script}:{line} what no graph can" in "".join(capsys.readouterr())
-
-
-@pytest.mark.slow
-def test_a_module_of_ones_own_is_exported_at_the_end_of_its_training(tmp_path):
-    script = own_module(tmp_path, "return torch.where(x.sum() > 0, 2 * x, x)")
-    run = textmill.train(script, ["reporters.console=false"], run_dir=tmp_path / "run")
-    assert load(run.folder / "export" / "onnx")("a b ham").label in ("ham", "spam")
-
-
-def test_the_librarys_own_modules_are_not_tried_out_again(monkeypatch):
-    """Of them it is known, and it takes seconds."""
-    monkeypatch.setattr(OnnxWriter, "write", lambda *_: pytest.fail("a graph was made"))
-    OnnxWriter().try_out(textmill.load(library_run()).task, [{"source": "Go."}])
-
-
-def test_predictions_that_are_a_pipe_are_not_waited_for(tmp_path):
-    run = copy_of(library_run(), tmp_path / "run")
-    for path in sorted((run / "predictions").glob("*.jsonl")):
-        path.unlink()
-        os.mkfifo(path)
-    with pytest.raises(UserError, match="it kept no predictions"):
-        export(run, "ctranslate2")

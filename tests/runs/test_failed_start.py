@@ -3,7 +3,6 @@
 import pytest
 
 import textmill
-from textmill.errors import DataError
 
 SCRIPT = """
 from textmill.data import TextRows
@@ -40,22 +39,3 @@ def test_an_error_of_the_recipe_leaves_nothing(folder, error, run_dir):
         "own.py",
         "rows.tsv",
     ]
-
-
-def test_folders_that_hold_something_else_stay(folder):
-    (folder / "own.py").write_text(SCRIPT.format(error="ValueError('mine')"))
-    other = folder / "runs" / "other.txt"
-    other.parent.mkdir()
-    other.write_text("mine")
-    with pytest.raises(ValueError, match="mine"):
-        textmill.train("own.py")
-    assert list((folder / "runs").iterdir()) == [other]
-
-
-def test_the_list_of_bad_rows_stays_where_the_error_says(folder):
-    (folder / "rows.tsv").write_text("good\ta fine day\nbad\n")
-    (folder / "own.py").write_text(SCRIPT.format(error="ValueError('mine')"))
-    with pytest.raises(DataError) as caught:
-        textmill.train("own.py", run_dir="run")
-    assert str(caught.value).endswith("All bad rows are in run/bad_rows.jsonl.")
-    assert (folder / "run" / "bad_rows.jsonl").is_file()

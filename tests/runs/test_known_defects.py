@@ -1,7 +1,6 @@
 """What went wrong, unsaid, in libraries that were here before; each by a public experiment."""
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -9,10 +8,8 @@ import torch
 
 import textmill
 from tests.recipes.local_data import write_data
-from textmill.errors import PlanError, UserError
+from textmill.errors import UserError
 from textmill.recipes import registries
-from textmill.recipes.planning import plan_recipe
-from textmill.run_folder.record import flat
 
 QUIET = ("reporters.console=false", "reporters.html=false")
 
@@ -96,16 +93,6 @@ EMBEDDING = [
 ]
 
 
-def test_these_are_the_models_with_an_embedding_of_words():
-    found = set()
-    for name in registries.experiments.names():
-        settings = plan_recipe(name, targets=["trainer"]).plan.settings
-        if "model.embedding.vectors" in flat(settings):
-            found.add(settings["model"]["type"])
-    listed = {plan_recipe(n, targets=["trainer"]).plan.settings["model"]["type"] for n in EMBEDDING}
-    assert listed == found
-
-
 @pytest.mark.parametrize("name", EMBEDDING)
 def test_a_file_of_word_vectors_is_read_or_is_an_error(folder, name):
     settings = write_data(f"{name}/local")
@@ -120,34 +107,3 @@ def test_a_file_of_word_vectors_is_read_or_is_an_error(folder, name):
     rows = [row for table in task.module.parameters() if table.ndim == 2 for row in table.detach()]
     wanted = torch.tensor(numbers)
     assert any(torch.equal(row, wanted) for row in rows if len(row) == size)
-
-
-@pytest.mark.parametrize("name", ["joint/bilstm", "classification/transformer"])
-def test_setting_one_value_changes_no_other(name):
-    settings = plan_recipe(name, targets=["trainer"]).plan.settings
-    dotted = flat(settings)
-    leaves = [key for key in dotted if not key.endswith(".type") and not key.startswith("valid")]
-    for key in leaves[:: max(1, len(leaves) // 40)]:
-        word = f"{key}={json.dumps(dotted[key])}"
-        assert plan_recipe(name, [word], targets=["trainer"]).plan.settings == settings, word
-
-
-def test_a_setting_below_one_that_is_null_is_known_or_refused():
-    off = "model.character_cnn=null"
-    for word in ("model.character_cnn.filter=3", "model.character_cnn.filters=many"):
-        with pytest.raises(PlanError, match=r"model\.character_cnn") as caught:
-            plan_recipe("joint/bilstm", [off, word], targets=["trainer"])
-        assert len(caught.value.problems) == 1
-
-
-def test_every_row_is_evaluated_once_in_the_order_of_the_file(folder):
-    write_data("classification/averaging/local")
-    words = ["trainer.max_steps=1", "train_data.batch_size=3", *QUIET]  # 8 rows: the last has 2
-    run = textmill.train("classification/averaging/local", words, run_dir="run")
-    texts = [line.split("\t")[1] for line in Path("data/dev.tsv").read_text().splitlines()]
-    rows = textmill.evaluate("run")["valid_data"].rows
-    assert [row["text"] for row in rows] == texts
-    assert [row["row"] for row in rows] == list(range(len(texts)))
-    shutil.rmtree("data")  # and a run needs neither files nor targets to answer
-    answers = textmill.load(run.folder)([{"text": text} for text in texts])
-    assert [answer.label for answer in answers] == [row["prediction"] for row in rows]

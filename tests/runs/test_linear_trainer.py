@@ -17,7 +17,6 @@ import textmill
 from textmill.errors import PlanError, RunStoppedError, UserError
 from textmill.runtime.devices import Env
 from textmill.training import LinearTrainer, linear_trainer
-from textmill.training.checkpoints import RunCheckpoints
 
 WORDS = {"ham": "lunch home later soon", "spam": "prize free win cash", "news": "rain vote wind"}
 
@@ -156,15 +155,6 @@ def test_the_report_says_the_cost_and_how_it_did_in_folds(caplog):
     assert run.result["best"]["step"] == 1
 
 
-def test_valid_data_chooses_nothing(tmp_path):
-    train()
-    write(tmp_path / "valid.tsv", ("label", "text"), count=6, seed=5)
-    train(run="other")
-    found, wanted = weights(), weights("other")
-    assert all(torch.equal(found[name], wanted[name]) for name in wanted)
-    assert first_line()["cost"] == first_line("other")["cost"]
-
-
 def test_a_signal_between_two_costs_ends_the_run_and_the_same_command_goes_on(monkeypatch):
     train(run="undisturbed")
     solve = linear_trainer.solve
@@ -185,36 +175,6 @@ def test_a_signal_between_two_costs_ends_the_run_and_the_same_command_goes_on(mo
     assert all(torch.equal(found[name], wanted[name]) for name in wanted)
 
 
-class Killed(BaseException):
-    pass
-
-
-@pytest.mark.parametrize("saved", [False, True])
-def test_killed_before_or_after_its_checkpoint_a_run_ends_as_the_undisturbed_one(
-    saved, monkeypatch
-):
-    train(run="undisturbed")
-    record = RunCheckpoints.record
-
-    def killed(self, parts, *, best):
-        if saved:
-            record(self, parts, best=best)
-        raise Killed
-
-    with monkeypatch.context() as patch:
-        patch.setattr(RunCheckpoints, "record", killed)
-        with pytest.raises(Killed):
-            train()
-    result = train().result
-    assert result == textmill.train("classification/ngrams", ONE, run_dir="undisturbed").result
-    found, wanted = weights(), weights("undisturbed")
-    assert all(torch.equal(found[name], wanted[name]) for name in wanted)
-    lines = [lines_of("run"), lines_of("undisturbed")]
-    for each in [*lines[0], *lines[1]]:
-        each.pop("time")
-    assert lines[0] == lines[1]
-
-
 REFUSED = {
     "trainer.costs=[]": "trainer.costs is empty",
     "trainer.costs=[1,0]": "trainer.costs must be positive",
@@ -232,22 +192,9 @@ def test_what_it_cannot_do_is_refused(word):
         train([*ONE, word])
 
 
-def test_an_installation_without_scikit_learn_is_told_so(monkeypatch):
-    monkeypatch.setattr(linear_trainer, "find_spec", lambda name: None)
-    with pytest.raises(UserError, match=r"'scikit-learn'.*textmill\[train\]"):
-        train()
-
-
 def test_several_processes_are_refused():
     train()
     given = {"train_data": [], "reporters": [], "callbacks": [], "xp": None}
     task, env = textmill.load("run").task, Env(rank=0, world_size=2)
     with pytest.raises(UserError, match=r"in one process, and there are 2\. Leave --nproc out"):
         LinearTrainer.Config().build(task=task, env=env, **given)
-
-
-def test_lightning_is_refused():
-    from textmill.interop.lightning import as_datamodule
-
-    with pytest.raises(UserError, match="by a loop of its own, LinearTrainer"):
-        as_datamodule("classification/ngrams", ONE)

@@ -144,14 +144,6 @@ def test_one_with_a_state_goes_on_where_it_saved_itself(script, caplog):
     assert weights(cut, 12) == weights(whole.folder, 12)
 
 
-def test_one_with_a_state_is_given_more_steps(script):
-    whole = textmill.train(script(KEPT), ["trainer.max_steps=20"], run_dir="whole")
-    short = textmill.train("own.py", run_dir="short")
-    longer = textmill.train(short.folder, ["trainer.max_steps=20"], allow_code=True)
-    assert (longer.folder, longer.result) == (short.folder, {"steps": 20, "epochs": 0})
-    assert weights(short.folder, 20) == weights(whole.folder, 20)
-
-
 def test_one_without_a_state_trains_anew_and_says_so(script, caplog):
     source = KEPT.replace("def state_dict", "def own_state")
     whole = textmill.train(script(source.replace('"trainer": self', '"optimizer": self.optimizer')))

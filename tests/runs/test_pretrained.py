@@ -120,26 +120,6 @@ def test_an_export_cuts_words_as_the_run_does(tmp_path: Path) -> None:
         assert one.scores == pytest.approx(other.scores, abs=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("experiment", "said"),
-    [
-        ("pairs/classification", "the recipe's is a WordTokenizer. Set tokenizer.type=pretrained"),
-        ("classification/transformer", "the recipe sets model.embedding. Leave that out; or start"),
-        ("question/drqa", r"model.encoder reads ids. Start from question/pretrained"),
-        ("joint/bilstm", "or start from tagging/pretrained or joint/pretrained"),
-    ],
-)
-def test_a_recipe_of_another_tokenizer_is_refused(
-    experiment: str, said: str, tmp_path: Path
-) -> None:
-    save_encoder(tmp_path / "encoder", "bert")
-    task = experiment.partition("/")[0]
-    words = ["model.encoder.type=pretrained", *words_of(task, tmp_path), "tokenizer.min_count=1"]
-    words = [word for word in words if "min_count" not in word or task == "joint"]
-    with pytest.raises(UserError, match=said):
-        textmill.run_experiment(experiment, "train", str(tmp_path / "run"), words)
-
-
 def test_adapters_that_are_held_still_are_refused(tmp_path: Path) -> None:
     still = "model.encoder.lora.rank=2", 'optimizer.freeze=["text.encoder.*"]'
     with pytest.raises(UserError, match=r"optimizer\.freeze holds the adapters of lora still"):
@@ -150,13 +130,6 @@ def test_a_length_that_another_limit_ends_before_is_refused(tmp_path: Path) -> N
     run = trained("classification", "bert", tmp_path, "trainer.max_steps=9", "trainer.max_epochs=1")
     textmill.train(run, overrides=["trainer.max_epochs=2"])
     assert json.loads((run / "run.json").read_text())["result"]["epochs"] == 2
-
-
-def test_a_run_goes_on_bitwise(tmp_path: Path) -> None:
-    whole = trained("tagging", "bert", tmp_path / "whole", steps=4)
-    part = trained("tagging", "bert", tmp_path / "part", steps=2)
-    textmill.train(part, overrides=["trainer.max_steps=4"])
-    assert weights_of(part) == weights_of(whole)
 
 
 @pytest.mark.parametrize("task", ["classification", "tagging"])
@@ -265,18 +238,6 @@ def test_a_run_learns_by_adapters_alone(tmp_path: Path) -> None:
     before = predictor("dogs bark").scores
     predictor.task.module = merged(predictor.task.module)
     assert predictor("dogs bark").scores == pytest.approx(before, abs=1e-5)
-
-
-def test_adapters_begin_beside_what_another_run_has_learned(tmp_path: Path) -> None:
-    plain = trained("classification", "bert", tmp_path / "plain")
-    lora = "model.encoder.lora.rank=2", "optimizer.lr=1e-30"
-    tuned = trained("classification", "bert", tmp_path / "t", *lora, f"trainer.initialize={plain}")
-    learned = own_weights(textmill.load(tuned).task.module)
-    wanted = textmill.load(plain).task.module.state_dict()
-    assert learned.keys() == wanted.keys()
-    assert all(torch.equal(learned[name], wanted[name]) for name in wanted)
-    with pytest.raises(UserError, match=r"adapters have learned .* Set lora as it is there"):
-        trained("classification", "bert", tmp_path / "back", f"trainer.initialize={tuned}")
 
 
 @pytest.mark.slow

@@ -5,8 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import torch
-from safetensors.torch import load_file
 
 import textmill
 from tests.pretrained_checkpoints import LANGUAGE_MODELS, TEXTS, save_language_model
@@ -52,14 +50,6 @@ def test_a_run_answers_without_what_it_began_with(tmp_path: Path, family: str) -
     assert answers(Path(shutil.move(run, tmp_path / "moved"))) == before
 
 
-def test_a_run_goes_on_bitwise(tmp_path: Path) -> None:
-    whole = trained("gpt2", tmp_path / "whole", steps=4)
-    part = trained("gpt2", tmp_path / "part", steps=2)
-    textmill.train(part, overrides=["trainer.max_steps=4"])
-    weights = "checkpoints/step-00000004/model.safetensors"
-    assert (part / weights).read_bytes() == (whole / weights).read_bytes()
-
-
 def test_layers_have_rates_of_their_own_and_are_computed_again(tmp_path: Path) -> None:
     plain = trained("gpt2", tmp_path / "plain", "model.dropout=0")
     again = trained(
@@ -67,16 +57,6 @@ def test_layers_have_rates_of_their_own_and_are_computed_again(tmp_path: Path) -
     )
     decayed = trained("gpt2", tmp_path / "decayed", "optimizer.layer_decay=0.9")
     assert answers(again) == answers(plain) != answers(decayed)
-
-
-def test_adapters_learn_beside_the_weights(tmp_path: Path) -> None:
-    run = trained("llama", tmp_path, "model.lora.rank=2", "optimizer.lr=0.1")
-    weights = load_file(run / "checkpoints/step-00000002/model.safetensors")
-    given = load_file(tmp_path / "llama" / "model.safetensors")
-    name = "model.layers.0.mlp.up_proj"
-    assert torch.equal(weights[f"model.{name}.base_layer.weight"], given[f"{name}.weight"])
-    assert weights[f"model.{name}.lora_B.default.weight"].any()
-    assert answers(run) == answers(run)
 
 
 def test_what_draws_its_answers_is_exported_with_the_likeliest(tmp_path: Path) -> None:

@@ -69,16 +69,6 @@ def test_a_run_answers_without_what_it_began_with(tmp_path: Path) -> None:
     assert answers(Path(moved)) == before
 
 
-@pytest.mark.parametrize("family", ["marian", pytest.param("t5", marks=pytest.mark.slow)])
-def test_a_run_goes_on_bitwise_without_the_folder(family: str, tmp_path: Path) -> None:
-    whole = trained("parsing", family, tmp_path / "whole", steps=4)
-    part = trained("parsing", family, tmp_path / "part", steps=2)
-    shutil.rmtree(tmp_path / "part" / "model")
-    textmill.train(part, overrides=["trainer.max_steps=4"])
-    weights = "checkpoints/step-00000004/model.safetensors"
-    assert (part / weights).read_bytes() == (whole / weights).read_bytes()
-
-
 def test_what_is_put_before_sources(tmp_path: Path) -> None:
     run = trained("summarization", "t5", tmp_path, 'task.source_prefix="the: "')
     task = textmill.load(run).task
@@ -139,18 +129,6 @@ def test_adapters_are_merged_in_exports(tmp_path: Path) -> None:
     for form in ("ctranslate2", "huggingface"):
         made = export(run, form)
         assert made.comparison.same == made.comparison.rows
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("family", ["bart", "t5"])
-def test_blocks_are_computed_again_with_the_same_result(family: str, tmp_path: Path) -> None:
-    again = "trainer.activation_checkpointing=true"
-    runs = [
-        trained("parsing", family, tmp_path / name, *more)
-        for name, more in (("plain", ()), ("again", (again,)))
-    ]
-    weights = [(run / "checkpoints/step-00000002/model.safetensors").read_bytes() for run in runs]
-    assert weights[0] == weights[1]
 
 
 @pytest.mark.slow

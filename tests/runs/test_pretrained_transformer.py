@@ -83,18 +83,6 @@ def test_a_run_is_whole_and_exported(family: str, tmp_path: Path) -> None:
         export(run, kind, out=tmp_path / kind)  # which compares answers to the rows of valid_data
 
 
-@pytest.mark.parametrize("family", ["gpt2", "marian"])
-def test_a_run_goes_on_bitwise_without_the_folder(family: str, tmp_path: Path) -> None:
-    for name in ("whole", "part"):
-        (tmp_path / name).mkdir()
-    whole = trained(tmp_path / "whole", family, steps=4)
-    part = trained(tmp_path / "part", family, steps=2)
-    shutil.rmtree(tmp_path / "part" / family)
-    textmill.train(part, overrides=["trainer.max_steps=4"])
-    weights = "checkpoints/step-00000004/model.safetensors"
-    assert (part / weights).read_bytes() == (whole / weights).read_bytes()
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("model", ["pretrained_seq2seq", "pretrained_transformer"])
 def test_what_a_checkpoint_bans_is_banned_in_exports(model: str, tmp_path: Path) -> None:

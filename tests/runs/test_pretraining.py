@@ -13,9 +13,7 @@ from textmill.errors import CheckpointError, UserError
 from textmill.inference import of_run as run_tokenizer
 from textmill.inference.checkpoints import use_checkpoint
 from textmill.inference.of_run import RunTokenizer
-from textmill.preflight.check import check
 from textmill.runs.train import train
-from textmill.tasks.masked_language_model import MaskedLanguageModeling
 from textmill.training.initial_weights import Initial
 
 TOPICS = {
@@ -185,16 +183,6 @@ def test_other_settings_of_the_same_shapes_are_warned_of(pretrained, tmp_path):
     )
 
 
-def test_a_tuned_run_is_loaded_without_the_one_it_began_with(pretrained, tmp_path):
-    shutil.copytree(pretrained / "pre", tmp_path / "pre")
-    for name in ("label-train.tsv", "label-valid.tsv"):
-        shutil.copy(pretrained / name, tmp_path / name)
-    tuned("classification/transformer", tmp_path, tmp_path, "trainer.max_steps=2")
-    shutil.rmtree(tmp_path / "pre")
-    (tmp_path / "label-train.tsv").unlink()
-    assert textmill.load(tmp_path / "tuned")("lion").label in TOPICS
-
-
 @pytest.mark.parametrize("place", ["", "modules", "checkpoints"])
 def test_the_tokenizer_is_that_of_the_run(pretrained, tmp_path, place):
     run = pretrained / "pre"
@@ -255,31 +243,6 @@ def test_a_run_goes_on_with_the_tokenizer_it_has_when_the_other_run_is_gone(pret
     assert f"{other} is not a run folder" in str(caught.value)
 
 
-def test_killed_and_gone_on_with_it_is_bitwise_the_same(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write(tmp_path)
-    words = [*TEXT, "trainer.max_steps=12", "trainer.evaluate_every=5 steps", "task.block=40"]
-    words += ["trainer.save_every=3 steps", "train_data.batch_size=7", "trainer.accumulate=2"]
-    whole = train(LOCAL, words, run_dir=tmp_path / "whole")
-    step, calls = MaskedLanguageModeling.training_step, iter(range(1000))
-
-    def killed(self, batch, examples):
-        if next(calls) == 19:  # in the 11th step, of the third epoch: 10 are saved
-            raise KeyboardInterrupt
-        return step(self, batch, examples)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(MaskedLanguageModeling, "training_step", killed)
-        with pytest.raises(KeyboardInterrupt):
-            train(LOCAL, words, run_dir=tmp_path / "parts")
-    assert json.loads((tmp_path / "parts/checkpoints/last.json").read_text())["step"] == 10
-    parts = train(LOCAL, words, run_dir=tmp_path / "parts")
-    for one in whole.folder.glob("checkpoints/step-*/*.safetensors"):
-        assert one.read_bytes() == (parts.folder / one.relative_to(whole.folder)).read_bytes()
-    for one in whole.folder.glob("predictions/*"):
-        assert one.read_text() == (parts.folder / one.relative_to(whole.folder)).read_text()
-
-
 def test_a_run_fills_masks_in_without_its_files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write(tmp_path)
@@ -294,19 +257,6 @@ def test_a_run_fills_masks_in_without_its_files(tmp_path, monkeypatch):
     answer = fill("the cat and [MASK]")
     assert answer.text == f"the cat and {answer.masks[0][0].text}"
     assert len(answer.masks[0]) == 5
-
-
-def test_it_is_checked_with_a_word_masked(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write(tmp_path)
-    lines: list[str] = []
-    assert check(LOCAL, TEXT, say=lines.append).problems == []
-    (line,) = [line for line in lines if line.startswith("predict: ")]
-    given, answer = re.fullmatch(r"predict: '(.*)' -> '?(.*?)'? \(.* s\)", line).groups()
-    assert given.endswith(" [MASK]")
-    assert answer.startswith(given.removesuffix("[MASK]"))
-    text = (tmp_path / "text.txt").read_text()
-    assert f"\n{given.removesuffix(' [MASK]')} " in f"\n{text}"
 
 
 def test_real_text(shared_data, tmp_path, monkeypatch):

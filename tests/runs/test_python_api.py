@@ -1,6 +1,5 @@
 """Experiments from Python: the modes, what comes back, and what is refused."""
 
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,13 +7,11 @@ import pytest
 import torch
 
 import textmill
-from tests.warm_textmill import warm_programs
 from textmill.data.text_rows import TextRows
-from textmill.errors import CodeNotAllowedError, PlanError, UserError
+from textmill.errors import CodeNotAllowedError, UserError
 from textmill.models.classifier import Classifier
 from textmill.models.encoders.sequence import AveragingEncoder
 from textmill.models.layers.word_embeddings import WordEmbedding
-from textmill.recipes import registries
 from textmill.tasks.classification import DocumentClassification
 from textmill.text.features.labels import FittedLabels
 from textmill.text.tokenizers.word_tokenizer import FittedWords
@@ -82,14 +79,6 @@ def test_the_modes(recipe):
     assert both.result["steps"] == 24
     assert both.evaluations["valid_data"].values == values
     assert textmill.evaluate("run")["valid_data"].values == values
-
-
-def test_a_run_that_is_finished_is_not_trained_again(recipe):
-    first = textmill.run_experiment(recipe)
-    files = {path: path.stat().st_mtime_ns for path in first.folder.rglob("*") if path.is_file()}
-    again = textmill.run_experiment(recipe)
-    assert again.folder == first.folder
-    assert files == {p: p.stat().st_mtime_ns for p in again.folder.rglob("*") if p.is_file()}
 
 
 def test_nothing_is_evaluated_that_was_not_trained(recipe):
@@ -196,49 +185,6 @@ def test_a_task_begins_with_the_vectors_of_the_file(recipe, caplog):
     assert any(line.startswith("Word vectors of vectors.txt: 1 of ") for line in caplog.messages)
 
 
-def test_what_is_wrong_with_a_recipe_is_said_before_anything_runs(recipe):
-    for call in (textmill.run_experiment, textmill.train_model, textmill.create_task):
-        with pytest.raises(PlanError, match="max_len"):
-            call(recipe, overrides=["task.max_len=3"])
-    assert not Path("runs").exists()
-
-
-def test_what_is_registered_is_known_by_its_name(recipe, monkeypatch):
-    for registry in (registries.tasks, registries.experiments):
-        monkeypatch.setattr(registry, "_entries", dict(registry._entries))
-    assert textmill.register_task("loud")(Loud) is Loud
-    recipe.ingredients["task"] = Loud.Config()
-    textmill.register_experiment("messages/loud")(lambda: recipe)
-    run = textmill.run_experiment("messages/loud", "train_and_evaluate", "run")
-    assert run.evaluations["valid_data"].values["accuracy"] == 1
-    assert type(textmill.load("run").task) is Loud  # by its registered name, without the recipe
-    with pytest.raises(ValueError, match=r"^The task 'loud' is registered already"):
-        textmill.register_task("loud")(Classifier)
-
-
-def test_each_mode_takes_the_folder_of_a_run(recipe):
-    textmill.run_experiment(recipe, "train", "run")
-    files = {path: path.stat().st_mtime_ns for path in Path("run").rglob("*") if path.is_file()}
-    files.pop(Path("run/log.txt"), None)
-    recorded = textmill.evaluate("run")["valid_data"].values
-    for folder in (None, "run", Path("run").resolve()):
-        trained = textmill.run_experiment("run", "train", folder)
-        assert (trained.result["steps"], trained.evaluations) == (24, {})
-        for mode in ("evaluate", "train_and_evaluate"):
-            found = textmill.run_experiment("run", mode, folder)
-            assert found.folder == Path("run")
-            assert found.result == trained.result
-            assert found.evaluations["valid_data"].values == recorded
-    assert {path: path.stat().st_mtime_ns for path in files} == files
-    with pytest.raises(UserError) as error:
-        textmill.run_experiment("run", "train", overrides=["trainer.max_epochs=9"])
-    assert str(error.value) == (
-        "run/config.yaml: this run was made from a Recipe in Python, which no file names. Go on "
-        "with it by the call that began it, with run_dir='run'; or register the recipe as an "
-        "experiment."
-    )
-
-
 def test_the_run_goes_on_and_is_evaluated(recipe):
     Path("mine.py").write_text(SCRIPT)
     textmill.run_experiment("mine.py", "train", "run")
@@ -288,16 +234,3 @@ task = Mine.Config()
     found = textmill.run_experiment("run", "evaluate", allow_code=True)
     values = run.evaluations["valid_data"].values
     assert found.evaluations["valid_data"].values == values
-
-
-def test_warnings_of_a_training_are_seen_by_who_calls_it(recipe, tmp_path):
-    Path("recipe.py").write_text(SCRIPT)
-    Path("call.py").write_text("import textmill\ntextmill.train('recipe.py', run_dir='run')\n")
-    found = subprocess.run(
-        [warm_programs() / "warm-python", "call.py"],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=tmp_path,
-    )
-    assert found.stderr.count("12 of 12 rows of valid_data are in train_data: its values") == 1

@@ -1,22 +1,17 @@
 """``report.html``: it says what the run folder says, and no text of it does anything."""
 
 import json
-import shutil
-import subprocess
-import time
 
 import pytest
 
 from tests.metrics.reporters.pages_of_html import HOSTILE, Page
 from tests.runs.made_runs import made_run
-from tests.trained_run import copy_of, library_run, train_script
+from tests.trained_run import copy_of, library_run
 from textmill.cli.main import main
 from textmill.errors import StorageError, UserError
 from textmill.metrics.reporters.reporter import RunInfo
-from textmill.preflight.data_preview import summary_of_batches
 from textmill.run_folder.folder import RunFolder, hardware
 from textmill.runs.html_reporter import Html, write_report
-from textmill.runs.report import default_settings
 from textmill.runtime.devices import Experiment
 
 
@@ -44,49 +39,12 @@ def test_a_trained_run_has_its_report(tmp_path):
     assert info["starts"][0]["hardware"] == hardware()
 
 
-def test_lengths_and_padding_are_those_of_the_batches(tmp_path):
-    from textmill.data.batches import EpochBatches
-    from textmill.data.batching import Batching
-    from textmill.tasks.batches.row_batches import RowBatches
-    from textmill.text.ragged import Ragged
-
-    lists = [[1] * n for n in (1, 2, 3, 10)]
-    column = Ragged.from_lists(lists)
-    epoch = EpochBatches({"source": column}, Batching(batch_size=2, shuffle=False), len, seed=1)
-    found = summary_of_batches(RowBatches(epoch, [{}] * 4))
-    assert found == {
-        "rows": 4,
-        "batches": 2,
-        "tokens": 16,
-        "padding": round(1 - 16 / (2 * 2 + 2 * 10), 6),
-        "lengths": {"source": {"least": 1, "median": 2, "most_95": 8, "most": 10}},
-    }
-
-
 def test_settings_that_differ_from_the_defaults_come_first(tmp_path):
     page = page_of(made_run(tmp_path / "run", lr=0.5))
     rows = page.texts.index("optimizer.lr")
     assert page.texts[rows : rows + 3] == ["optimizer.lr", "0.5", "0.001"]
     assert page.texts.index("trainer.max_steps") < page.texts.index("All 5 settings")
     assert page.texts.index("optimizer.betas") > page.texts.index("All 5 settings")
-
-
-def test_defaults_are_those_of_the_components():
-    found = default_settings(
-        {
-            "optimizer": {"type": "adamw"},
-            "trainer": {},
-            "reporters": {},
-            "train_data": {"type": "no such thing"},
-            "of_the_recipe": {"x": 1},
-            "odd": 3,
-        }
-    )
-    assert found["optimizer.type"] == "adamw"
-    assert found["optimizer.lr"] == 0.001
-    assert found["trainer.selection.metric"] == "loss"
-    assert found["reporters.html"] is True
-    assert {name.partition(".")[0] for name in found} == {"optimizer", "trainer", "reporters"}
 
 
 def test_a_run_is_compared_with_the_one_chosen_or_the_one_before(tmp_path):
@@ -102,12 +60,6 @@ def test_a_run_is_compared_with_the_one_chosen_or_the_one_before(tmp_path):
     assert "0.25" not in page.texts
     with pytest.raises(UserError, match="is not a run folder"):
         write_report(second, against=tmp_path)
-
-
-def test_a_damaged_neighbour_is_passed_over(tmp_path):
-    neighbour = made_run(tmp_path / "runs" / "a")
-    (neighbour / "run.json").write_text("{")
-    assert "Against another run" not in page_of(made_run(tmp_path / "runs" / "b")).texts
 
 
 def test_labels_answers_and_loss_are_of_the_weights_that_are_kept(tmp_path):
@@ -137,11 +89,6 @@ def test_a_run_that_selects_nothing_shows_its_last_values(tmp_path):
     with (run / "metrics.jsonl").open("a") as file:
         file.write('{"split": "valid", "step": 30, "label/ham/f1": 0.444}\n')
     assert "valid_data, the weights of the last step" in page_of(run).texts
-
-
-def test_the_machine_is_named(tmp_path):
-    start = {"command": ["textmill"], "versions": {}, "git": None, "hardware": {"host": "mill-7"}}
-    assert "mill-7" in page_of(made_run(tmp_path / "run", starts=[start])).texts
 
 
 def test_a_list_of_many_words_is_shown_as_one_text(tmp_path):
@@ -189,57 +136,11 @@ def test_hostile_texts_of_a_run_folder_stay_texts(tmp_path, word):
     assert page.counts["title"] == 1 + page.counts.get("circle", 0)
 
 
-@pytest.mark.parametrize(
-    "info",
-    [
-        {"result": {"best": [], "test": 3}},
-        {"result": {"best": {"step": "x", "bleu": None}, "test": {"loss": "NaN", "x": [1]}}},
-        {"starts": [None, 3]},
-        {"starts": [{"command": "x", "git": [], "hardware": None}]},
-        {"data_summary": {"train_data": 3, "valid_data": {"lengths": [], "rows": None}}},
-        {"data_summary": []},
-    ],
-)
-def test_records_of_odd_shape(tmp_path, info):
-    page_of(made_run(tmp_path / "run", **info))
-
-
 def test_a_folder_with_little_in_it(tmp_path):
     run = made_run(tmp_path / "run", steps=())
     (run / "metrics.jsonl").unlink()
     (run / "config.yaml").write_text("")
     assert "Curves" not in page_of(run).texts
-
-
-def browser():
-    return (
-        shutil.which("chromium")
-        or shutil.which("google-chrome")
-        or shutil.which("chromium-browser")
-    )
-
-
-@pytest.mark.skipif(browser() is None, reason="no chromium on this machine")
-def test_a_browser_shows_it_and_runs_nothing(tmp_path):
-    words = " ".join(word for word in HOSTILE if len(word) < 100 and word.isprintable())
-    run = hostile_run(tmp_path / "runs" / "a", words)
-    path = write_report(run)
-    done = subprocess.run(
-        [
-            browser(), "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom",
-            "--enable-logging=stderr", f"--user-data-dir={tmp_path / 'profile'}", path.as_uri(),
-        ],
-        capture_output=True,
-        timeout=120,
-        check=True,
-    )  # fmt: skip
-    seen = done.stdout.decode()
-    title = seen.partition("<title>")[2].partition("</title>")[0]
-    assert title.startswith("&lt;script&gt;")
-    Page(seen, empty={"meta"})  # what the browser made of it: allowed elements and attributes
-    assert seen.count("<svg") == path.read_text().count("<svg")
-    console = [line for line in done.stderr.decode().splitlines() if ":CONSOLE" in line]
-    assert console == []
 
 
 def started(run, **config):
@@ -294,39 +195,6 @@ def test_a_full_disk_is_said_while_it_runs_and_hinders_no_closing(tmp_path, fail
             reporter.examples("valid", {"step": 1}, [])
         reporter.close()
     assert not list(run.glob(".*"))
-
-
-def test_the_reporter_by_itself_writes_nothing(tmp_path):
-    reporter = started(tmp_path)
-    reporter.report("valid", {"step": 1}, {"loss": 1.0})
-    reporter.examples("valid", {"step": 1}, [])
-    reporter.end({})
-    assert not list(tmp_path.iterdir())
-
-
-def test_it_is_cheap(tmp_path):
-    """Below 50 ms for a run of 5,000 steps, reported every 10."""
-    run = made_run(tmp_path / "run")
-    line = {"split": "train", "step": 0, "epoch": 1.0, "examples": 5, "loss": 2.0, "nll": 2.0}
-    line |= {
-        "lr": 0.001,
-        "time": {"elapsed": 1.0, "steps_per_second": 3.0, "targets_per_second": 9.0},
-    }
-    lines = [json.dumps({**line, "step": step}) for step in range(10, 5001, 10)]
-    (run / "metrics.jsonl").write_text("\n".join(lines) + "\n")
-    write_report(run)  # imports what it needs
-    seconds = []
-    for _ in range(5):
-        before = time.process_time()
-        write_report(run)
-        seconds.append(time.process_time() - before)
-    assert min(seconds) < 0.05
-
-
-def test_html_can_be_left_out(tmp_path):
-    run = train_script(tmp_path, words=("reporters.html=false", "trainer.max_steps=2"))
-    assert (run / "metrics.jsonl").exists()
-    assert not (run / "report.html").exists()
 
 
 def test_the_command(tmp_path, capsys):

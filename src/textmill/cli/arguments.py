@@ -16,18 +16,7 @@ from textmill.runtime.memory import few_kernels
 def check_output(
     option: str, output: Path, sources: Iterable[str] = (), *, overwrite: bool = True
 ) -> None:
-    """Refuses a file that cannot be written, before anything is computed for it.
-
-    Args:
-        option: What the command line calls it.
-        output: The file.
-        sources: The files that are read.
-        overwrite: Whether it may exist.
-
-    Raises:
-        UserError: Its folder does not exist or takes no files, or it is a folder, a file that is
-            read, or exists already.
-    """
+    """Refuses a file that cannot be written, before anything is computed for it."""
     folder = output.parent
     if not folder.is_dir():
         problem = f"there is no folder {folder}. Make it first."
@@ -112,9 +101,6 @@ def load_predictor(args: argparse.Namespace) -> Any:
     """The predictor of the run, or of the export, that arguments of :func:`add_run` name.
 
     That of an export needs no torch.
-
-    Raises:
-        UserError: There is no such, or a checkpoint is named of an export.
     """
     from textmill.exported.manifest import is_export
 

@@ -82,7 +82,6 @@ def _is_pretrained(folder: Path) -> bool:
 
 
 def _check_words(args: argparse.Namespace) -> None:
-    """Refuses words that are of the other kind of model."""
     if args.model is not None:
         wrong, advice = (
             ["checkpoint"],

@@ -42,11 +42,7 @@ def add_launcher(parser: argparse.ArgumentParser) -> None:
 
 
 def asked_launcher(args: argparse.Namespace) -> tuple[Slurm | Ray | None, list[str]]:
-    """The settings of the launcher that is asked for, None for this machine, and the other words.
-
-    Raises:
-        UserError: A setting is unknown or cannot be, or ``--partition`` is not for the launcher.
-    """
+    """The launcher that is asked for (None: this machine), and the other words."""
     name = args.launcher
     if args.partition is not None and name != "slurm":
         raise UserError(f"--partition {args.partition} is for --launcher slurm.")
@@ -201,7 +197,6 @@ class StatusLine(logging.Filter):
                 handler.addFilter(self)
 
     def show(self, text: str) -> None:
-        """Draws the line anew where it says something else."""
         if self.on and text != self.text:
             width = shutil.get_terminal_size().columns - 1
             sys.stderr.write(f"\r\x1b[K{printable(text)[:width]}")
@@ -209,7 +204,6 @@ class StatusLine(logging.Filter):
             self.text = text
 
     def clear(self) -> None:
-        """Takes the line away."""
         if self.on and self.text:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
@@ -217,6 +211,5 @@ class StatusLine(logging.Filter):
 
     @override
     def filter(self, record: logging.LogRecord) -> bool:
-        """Takes the line away before something is logged."""
         self.clear()
         return True

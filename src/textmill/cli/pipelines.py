@@ -213,7 +213,6 @@ class _Encoded:
 
 
 def _answer(pipeline: Any, args: argparse.Namespace, out: ResultFormat) -> int:
-    """Writes the results for all files; the exit code."""
     from textmill.pipelines.documents.document import DocumentError
     from textmill.pipelines.documents.pdf import LOCKED
 

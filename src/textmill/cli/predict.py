@@ -214,7 +214,6 @@ def _recorded_layout(predictor: Any, args: argparse.Namespace) -> Mapping[str, A
 
 
 def _check_file(args: argparse.Namespace) -> None:
-    """Refuses what is no file, or a PDF."""
     path, near = Path(args.file), ""
     if not path.exists():
         from textmill.config.registry import suggest_path
@@ -233,7 +232,6 @@ def _check_file(args: argparse.Namespace) -> None:
 
 
 def _check_one_column(predictor: Any) -> None:
-    """Refuses lines of text if the model reads several columns."""
     columns = predictor.columns
     if len(columns) == 1:
         return
@@ -269,7 +267,6 @@ def _write_all(predictor: Any, rows: ColumnRows | LineRows, *, json_lines: bool)
 
 
 def _write(row: Mapping[str, Any], answer: Mapping[str, Any], *, json_lines: bool) -> None:
-    """Prints an answer."""
     if json_lines:
         shown = {**row, **answer}
         print(json.dumps({k: unlisted(v) for k, v in shown.items()}, ensure_ascii=False))
@@ -298,7 +295,6 @@ def _interactive(predictor: Any, args: argparse.Namespace) -> int:
 
 
 def _write_file(predictor: Any, rows: ColumnRows | LineRows, args: argparse.Namespace) -> int:
-    """Answers all rows and writes them; the exit code."""
     from textmill.runs.prediction_file import PredictionFile
 
     hint, size = "", predictor.vector_size() if args.vectors else None
@@ -329,16 +325,8 @@ def input_settings(
 ) -> tuple[Any, set[str]]:
     """How the run's data is read, with what words say; all are checked as a recipe's are.
 
-    Args:
-        data: What is recorded of the run's data; empty if it is read from no file of columns.
-        columns: Those that the model reads.
-        words: Other settings, as ``"header=true"`` or ``"train_data.header=true"``.
-
     Returns:
         The settings, and the names of those that the words say.
-
-    Raises:
-        UserError: There is no such setting, or it says nothing of how a file is read.
     """
     from textmill.config.planning.plan import make_plan
     from textmill.config.recipe import Recipe
@@ -379,13 +367,7 @@ def bare_setting(word: str) -> str:
 
 
 def refuse_pdf(head: bytes, name: str, model: str) -> None:
-    """Refuses a PDF, with the commands of the pipelines that are for the model's task.
-
-    Args:
-        head: How the file begins.
-        name: What it is called; ``-`` is standard input.
-        model: The run or the export that is asked.
-    """
+    """Refuses a PDF, with the commands of the pipelines that are for the model's task."""
     from textmill.pipelines.given_text import is_pdf
 
     if not is_pdf(head):

@@ -42,12 +42,6 @@ class Peeked:
 
     Args:
         stream: Open for reading bytes.
-
-    Example:
-        >>> import io
-        >>> peeked = Peeked(io.BytesIO(b"a\nb\n"))
-        >>> peeked.lines, peeked.read(9), peeked.read(9)
-        (b'a\nb\n', b'a\nb\n', b'')
     """
 
     def __init__(self, stream: Any) -> None:
@@ -58,22 +52,15 @@ class Peeked:
         self._next = self.lines = b"".join(lines)
 
     def fileno(self) -> int:
-        """The stream's descriptor."""
         return int(self._stream.fileno())
 
     def read(self, size: int) -> bytes:
-        """The next bytes, no more than there are at once."""
         given, self._next = self._next[:size], self._next[size:]
         return given or self._stream.read1(size)
 
 
 def reading_hint(rows: "ColumnRows | LineRows", problems: Iterable[str]) -> str:
-    """What to do about rows that are not UTF-8, or have another number of columns; else empty.
-
-    Args:
-        rows: What was read.
-        problems: The errors of rows, each after its place.
-    """
+    """What to do about rows that are not UTF-8, or have another number of columns; else empty."""
     from textmill.data.formats.header import columns_setting
     from textmill.text.encodings import UTF8, WINDOWS, is_undecodable
 
@@ -104,7 +91,6 @@ def answers(
 
 
 def _answered(predictor: Any, asked: Asked, found: Iterator[Any]) -> tuple[Asked, dict[str, Any]]:
-    """A row as it is shown, and its answer."""
     if asked.problem is not None:
         name = predictor.columns[0] if len(predictor.columns) == 1 else "text_excerpt"
         shown = replace(asked, row={name: asked.row})
@@ -179,7 +165,6 @@ class ColumnRows:
 
     @property
     def names(self) -> Sequence[str]:
-        """The columns of a header, once it has been read."""
         header = self.scan.names
         return kept_names(self.layout, header, len(header)) if header else ()
 
@@ -223,20 +208,7 @@ class ColumnRows:
 
 
 def kept_names(layout: Any, header: Sequence[str], count: int) -> list[str]:
-    """What the columns of a row are called: by the header, else as they are read; all differ.
-
-    Args:
-        layout: How the file is read.
-        header: Its names, where it has a header.
-        count: How many columns the row has.
-
-    Example:
-        >>> from textmill.data.formats.lines import tsv_format
-        >>> kept_names(tsv_format(("label", "text")), (), 3)
-        ['label', 'text', 'column_2']
-        >>> kept_names(tsv_format(("label", "text"), header=True), ("a", "", "a"), 4)
-        ['a', 'column_1', 'a_2', 'column_3']
-    """
+    """What the columns of a row are called: by the header, else as they are read; all differ."""
     from textmill.data.formats.header import free_name
 
     places = {at: name for name, at in layout.columns.items() if isinstance(at, int)}
@@ -250,7 +222,6 @@ def kept_names(layout: Any, header: Sequence[str], count: int) -> list[str]:
 
 
 def _bytes_of(stream: Any) -> int | None:
-    """The size of a file; None of a pipe."""
     with contextlib.suppress(OSError, AttributeError):
         about = os.fstat(stream.fileno())
         return about.st_size if stat.S_ISREG(about.st_mode) else None
@@ -293,12 +264,6 @@ class RowProgress:
             self._bar.stop()
 
     def show(self, rows: int, done: int) -> None:
-        """Draws the bar, if it is some time since it was drawn.
-
-        Args:
-            rows: Answered so far.
-            done: How much is read, in the unit of the size.
-        """
         now = time.monotonic()
         if self._bar is None or now - self._drawn < SECONDS_BETWEEN:
             return
@@ -315,7 +280,6 @@ class RowProgress:
         self._draw(text=" · ".join(parts), completed=done)
 
     def say(self, text: str) -> None:
-        """Draws what is done before and after rows are answered."""
         if self._bar is not None:
             self._draw(text=text)
 

@@ -180,8 +180,12 @@ def run_demo(args: argparse.Namespace) -> int:
     log_to_stderr()
     import sacrebleu
 
-    from textmill.recipes.corpus.baselines import nearest_sentence, word_for_word
-    from textmill.recipes.corpus.parts import five_new_sentences, load_corpus
+    from textmill.recipes.corpus.parts import (
+        five_new_sentences,
+        load_corpus,
+        nearest_sentence,
+        word_for_word,
+    )
     from textmill.runs.load_run import load
     from textmill.runs.train import train
 

@@ -145,7 +145,6 @@ class Listed:
 
     @classmethod
     def read(cls, path: Path) -> "Listed":
-        """Reads a run folder, whatever is wrong with it."""
         from textmill.metrics.tables import format_value
         from textmill.run_folder.folder import RunFolder
         from textmill.run_folder.record import flat, saved_settings, state_of
@@ -240,7 +239,6 @@ def _steps(path: Path, result: Mapping[str, Any]) -> str:
 
 
 def _time(seconds: float) -> str:
-    """The minute of a time; a dash if nothing was written."""
     return f"{datetime.fromtimestamp(seconds):%Y-%m-%d %H:%M}" if seconds else "-"
 
 
@@ -276,7 +274,6 @@ def _verify(args: argparse.Namespace) -> int:
 
 
 def _seal_problems(saved: Any) -> list[str]:
-    """What is wrong with ``config.yaml`` and the code beside it."""
     try:
         seal = saved.seal
     except CheckpointError as error:

@@ -92,7 +92,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _model(args: argparse.Namespace) -> "tuple[RowPredictor, list[dict[str, Any]]]":
-    """The model of a run, or of an export, with rows to try it."""
     from textmill.serving.examples import examples_of
 
     predictor = load_predictor(args)

@@ -121,7 +121,6 @@ def _printed(done: Any) -> int:
 
 
 def _asked(args: argparse.Namespace) -> dict[str, Any]:
-    """What a training is called with."""
     named = {"recipe": args.recipe, "overrides": args.words, "run_dir": args.run_dir}
     return {**named, "again": args.again, **recipe_options(args)}
 
@@ -172,12 +171,7 @@ def _launched(args: argparse.Namespace, elsewhere: Slurm | Ray | None) -> int:
 
 
 def result_lines(result: Mapping[str, Any]) -> list[str]:
-    """The result of a run, a line each; of what is read from its folder, the numbers.
-
-    Example:
-        >>> result_lines({"steps": 1000, "best": {"step": 500, "bleu": 28.5}})
-        ['steps: 1,000', 'best: bleu 28.50 at step 500']
-    """
+    """The result of a run, a line each; of what is read from its folder, the numbers."""
     from textmill.metrics.tables import format_value, is_of_label
     from textmill.run_folder.diff import mapping
     from textmill.run_folder.record import numbers

@@ -48,13 +48,7 @@ def code_in(value: Any) -> Iterator[Any]:
 
 
 def code_name(value: Any) -> str:
-    """How a file names a class or function.
-
-    Example:
-        >>> from pathlib import Path
-        >>> code_name(Path)
-        '@pathlib.Path'
-    """
+    """How a file names a class or function."""
     module, name = getattr(value, "__module__", None), value.__qualname__
     if str(module).startswith(SCRIPT_MODULE):
         return f"@{name}"
@@ -80,23 +74,12 @@ def type_word(owner: Any) -> str | None:
 
 
 def is_component(value: object) -> bool:
-    """Whether a value is the class of a component.
-
-    Example:
-        >>> from textmill.training.optimizers import AdamW
-        >>> is_component(AdamW), is_component(AdamW.Config), is_component(int)
-        (True, False, False)
-    """
+    """Whether a value is the class of a component."""
     return isinstance(value, type) and getattr(getattr(value, "Config", None), "owner", 0) is value
 
 
 class CodeNames:
-    """Finds what ``@module.name`` names.
-
-    Args:
-        script: The recipe's script as it was executed, for ``@name``.
-        closed: The files which may name only components that are imported already.
-    """
+    """Finds what ``@module.name`` names."""
 
     def __init__(self, script: ModuleType | None = None, closed: Collection[str] = ()) -> None:
         self.script, self.closed = script, closed
@@ -106,11 +89,7 @@ class CodeNames:
         return place is not None and place.source in self.closed
 
     def find(self, word: str, place: Place | None) -> Any:
-        """The class or function of that name.
-
-        Raises:
-            UnknownCodeError: Nothing has it, or what it names needs to be imported and may not be.
-        """
+        """The class or function of that name."""
         first, *rest = word.removeprefix("@").split(".")
         if self.script is not None and first in vars(self.script):
             return _walked(word, vars(self.script)[first], rest)
@@ -123,11 +102,7 @@ class CodeNames:
 
 
 def import_named(word: str) -> Any:
-    """Imports what ``@module.name`` names, also from the folder where the command was typed.
-
-    Raises:
-        UnknownCodeError: It cannot be imported.
-    """
+    """Imports what ``@module.name`` names, also from the folder where the command was typed."""
     parts = word.removeprefix("@").split(".")
     for count in range(len(parts) - 1, 0, -1):
         name = ".".join(parts[:count])

@@ -288,11 +288,7 @@ def _is_library(kind: type[Any]) -> bool:
 
 
 def refuse_other_methods(kind: type[Any]) -> None:
-    """Refuses a subclass one of whose methods cannot be called as textmill calls it.
-
-    Raises:
-        UserError: With what each takes, and how it is called.
-    """
+    """Refuses a subclass one of whose methods cannot be called as textmill calls it."""
     name = kind.__qualname__.rpartition("<locals>.")[2]
     found = (
         text

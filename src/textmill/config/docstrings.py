@@ -16,11 +16,7 @@ from textmill.config.registry import Registry
 
 
 def without_markup(text: str) -> str:
-    """A docstring's text as a terminal shows it: roles and double backticks are left out.
-
-    >>> without_markup("Makes a :class:`~textmill.Run` of ``train_data``.")
-    'Makes a textmill.Run of train_data.'
-    """
+    """A docstring's text as a terminal shows it: roles and double backticks are left out."""
     return re.sub(r"``([^`]*)``", r"\1", re.sub(r":[a-z:]+:`~?([^`]+)`", r"\1", text))
 
 
@@ -106,13 +102,7 @@ def _own_field_docs(kind: type[Any]) -> dict[str, str]:
 
 
 def first_lines(registry: Registry) -> dict[str, str]:
-    """The first line of the docstring of each entry, by name; empty where it has none.
-
-    Example:
-        >>> from textmill.training import registries
-        >>> first_lines(registries.schedules)["constant"]
-        'The peak rate throughout.'
-    """
+    """The first line of the docstring of each entry, by name; empty where it has none."""
     found = {}
     for name in registry.names():
         loaded = registry.loaded(name)

@@ -121,17 +121,6 @@ def setting_here(name: str, value: str = "", *, owner: str = "") -> str:
     """What textmill has for a setting of another framework, as a sentence; empty for other names.
 
     A name of one of its commands or modes is met, too.
-
-    Args:
-        name: The setting.
-        value: What it was set to, where that is known.
-        owner: The ingredient that it was looked for at: another one may have it.
-
-    Example:
-        >>> setting_here("learning_rate"), setting_here("lr")
-        ('In textmill it is optimizer.lr. ', '')
-        >>> setting_here("batch_size", owner="trainer")
-        'In textmill it is train_data.batch_size. '
     """
     here = _there(name, value)
     if owner and not here and not OWN.get(name, f"{owner}.").startswith(f"{owner}."):
@@ -150,18 +139,7 @@ def _there(name: str, value: str) -> str:
 
 
 def option_here(option: str, value: str = "") -> str:
-    """What textmill has for an option that a command lacks, as a sentence; else empty.
-
-    Args:
-        option: As it was typed, without a value.
-        value: The word after it, if one follows that is no option.
-
-    Example:
-        >>> option_here("--epochs", "3"), option_here("--gpus", "1")
-        ('In textmill it is trainer.max_epochs=3. ', 'In textmill it is the option --device cuda. ')
-        >>> option_here("--output_dir", "out"), option_here("--verbose")
-        ('In textmill it is the option --run-dir out. ', '')
-    """
+    """What textmill has for an option that a command lacks, as a sentence; else empty."""
     name = option.lstrip("-").replace("-", "_")
     here = OWN.get(name) or _there(name, value)
     if here.startswith("the option --device"):
@@ -177,11 +155,7 @@ def option_here(option: str, value: str = "") -> str:
 def class_here(kind: Any) -> str:
     """What textmill has in place of a class of torch, as sentences; empty for other classes.
 
-    Example:
-        >>> from torch.optim.lr_scheduler import StepLR
-        >>> class_here(StepLR).partition(":")[0]
-        'One of torch changes the optimizer itself. Here it is a function that gives the factor on \
-optimizer.lr'
+    optimizer.lr'
     """
     if getattr(kind, "__module__", "") != "torch.optim.lr_scheduler":
         return ""

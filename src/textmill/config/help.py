@@ -61,16 +61,6 @@ def recipe_help(
 ) -> tuple[str, list[Problem]]:
     """The whole help as text; an incomplete recipe has one too, with what is missing in its place.
 
-    Args:
-        table: The recipe's ingredients.
-        defaults: The library's.
-        recipe: What the user types for the recipe.
-        layers: Settings from files.
-        words: Settings of the command line.
-        everything: Whether the settings are shown, too, that few people change.
-        usage: Command to one line on it.
-        closed: The files among those of the layers for which nothing is imported.
-
     Returns:
         The text, and the problems in it but for ingredients that are not there yet.
     """
@@ -250,7 +240,6 @@ def _outline_line(value: Any) -> str:
 
 
 def _outline_kind(config: Config) -> str:
-    """The name that files have for it, else that of its class."""
     owner = getattr(config, "owner", type(config))
     filed = find_name(owner)
     return filed[1] if filed else type_name(owner)
@@ -273,14 +262,7 @@ def _changed(config: object) -> Iterator[tuple[str, Any]]:
 
 
 def describe(name: str) -> str:
-    """Docstring, settings and needs of every component of that name.
-
-    Args:
-        name: A registered name, or ``concept/name`` where two concepts share one.
-
-    Raises:
-        UserError: Nothing is registered under the name; the nearest is shown.
-    """
+    """Docstring, settings and needs of every component of that name."""
     known_as = all_registries()
     found = [(registry, name) for registry in known_as.values() if name in registry.names()]
     concept, _, rest = name.partition("/")

@@ -49,13 +49,7 @@ class BuiltFrom:
 
 @dataclass(frozen=True)
 class Ingredient:
-    """A name of the recipe and what it stands for.
-
-    Args:
-        name: The ingredient's name; other ingredients ask for it by this name.
-        value: A function, class, component, Config, Given, Like or BuiltFrom.
-        place: Where it was written.
-    """
+    """A name of the recipe and what it stands for."""
 
     name: str
     value: Any
@@ -63,7 +57,6 @@ class Ingredient:
 
     @property
     def doc(self) -> str:
-        """The first line of what its source says of it."""
         return first_line(documented(self.value))
 
 

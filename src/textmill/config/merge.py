@@ -76,7 +76,6 @@ class Settings(Values):
         }
 
     def refuse_unknown(self, known: Sequence[str], layers: Sequence[Entries], name: str) -> None:
-        """Notes settings that are none of those known."""
         for layer in layers:
             for key in layer.entries:
                 if key not in known:
@@ -160,7 +159,6 @@ class Settings(Values):
     def required(
         self, name: str, parameters: Sequence[Parameter], field: str, place: Place | None
     ) -> None:
-        """Notes that a setting without default has no value."""
         wanted = next(type_name(p.annotation) for p in parameters if p.name == field)
         self.problem(f"{name}: wanted {wanted}, and no value is given. Set {name}=...", place)
 
@@ -244,12 +242,6 @@ class Settings(Values):
 
         It is what was set of a component, such as a model's encoder, that the new type has by the
         same name and of the same kind.
-
-        Args:
-            kinds: The settings that code gave, or their Config class; and the new type's.
-            collected: The layers before.
-            name: The node's.
-            by: The layer.
         """
         before, after = kinds
         both = _components(before) & _components(after)
@@ -286,7 +278,6 @@ def _components(config: Any) -> set[tuple[str, tuple[Any, ...]]]:
 
 
 def _entries_of(layer: Entries, fields: Collection[str], *, inside: bool) -> Entries:
-    """The entries of some fields, or all others."""
     rest = {key: item for key, item in layer.entries.items() if (key in fields) == inside}
     return dataclasses.replace(layer, entries=rest)
 
@@ -318,7 +309,6 @@ def _bases(annotation: Any) -> tuple[Any, ...]:
 
 
 def _owners(annotation: Any) -> tuple[type[Any], ...]:
-    """The components whose settings the annotation takes."""
     return tuple(base.owner for base in _bases(annotation) if hasattr(base, "owner"))
 
 
@@ -330,13 +320,7 @@ def _named_subclasses(owners: tuple[type[Any], ...], current: Any) -> dict[str, 
 
 
 def concept_of(owners: tuple[type[Any], ...]) -> str | None:
-    """What people call what the owners' subclasses are: the registry's word, if one has any yet.
-
-    Example:
-        >>> from textmill.training.optimizers import AdamW
-        >>> concept_of((AdamW,)), concept_of((int,))
-        ('optimizer', None)
-    """
+    """What people call what the owners' subclasses are: the registry's word, if one has any yet."""
     for registry in all_registries().values():
         if registry.files_any(owners):
             return registry.concept

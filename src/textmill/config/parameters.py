@@ -26,7 +26,6 @@ class Parameter:
 
     @property
     def required(self) -> bool:
-        """Whether it has no default."""
         return self.default is MISSING
 
 
@@ -53,17 +52,7 @@ def _default(entry: dataclasses.Field[Any]) -> Any:
 
 
 def deciding(value: Any) -> Any:
-    """Plain data of a value, without the fields that say where and how a run goes.
-
-    Example:
-        >>> from textmill.config.component import Component, Config, setting
-        >>> class Saver(Component):
-        ...     class Config(Config):
-        ...         every: int = 5
-        ...         keep: int = setting(3, in_key=False)
-        >>> deciding(Saver.Config()), deciding([Saver.Config(every=2)])
-        ({'every': 5}, [{'every': 2}])
-    """
+    """Plain data of a value, without the fields that say where and how a run goes."""
     return _without_marked(value, plain(value))
 
 

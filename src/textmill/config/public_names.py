@@ -13,12 +13,7 @@ from textmill.errors import missing_training_extra
 
 @cache
 def public_names(package: str) -> dict[str, str]:
-    """The names that a package imports for type checkers alone, sorted, each with its module.
-
-    Example:
-        >>> public_names("textmill.data")["Rows"]
-        'textmill.data.rows'
-    """
+    """The names that a package imports for type checkers alone, sorted, each with its module."""
     tree = ast.parse(Path(str(importlib.import_module(package).__file__)).read_text("utf-8"))
     found = {
         alias.name: str(line.module)
@@ -32,13 +27,7 @@ def public_names(package: str) -> dict[str, str]:
 
 
 def public_name(package: str, name: str) -> Any:
-    """What a package has under a public name, which is imported now.
-
-    Raises:
-        ImportError: Another framework has it there; textmill's name is said.
-        MissingExtraError: It needs a package of the extra ``train``, which is not installed.
-        AttributeError: The package has none of that name.
-    """
+    """What a package has under a public name, which is imported now."""
     known = public_names(package)
     if name in known:
         try:

@@ -23,11 +23,7 @@ from textmill.errors import UserError
 
 
 def suggest(name: str, known: Iterable[str], suits: Callable[[str], bool] | None = None) -> str:
-    """'Did you mean ...? ' or nothing; of several near names the first that suits, if one does.
-
-    >>> suggest("lerning_rate", ["learning_rate"])
-    "Did you mean 'learning_rate'? "
-    """
+    """'Did you mean ...? ' or nothing; of several near names the first that suits, if one does."""
     names = list(known)
     longer = sorted((word for word in names if len(name) > 2 and word.startswith(name)), key=len)
     found = longer or difflib.get_close_matches(name, names, n=3)
@@ -40,11 +36,6 @@ def suggest_path(path: Path, *, suffixes: Sequence[str] = (), folders: bool = Fa
 
     Names are compared without their suffix, which all of a kind have; one of the same name and
     another suffix is the nearest.
-
-    Args:
-        path: What is not there.
-        suffixes: Those that the file may have; all by default.
-        folders: Whether a folder is wanted, not a file.
     """
     beside = path.parent
     if not path.name or not beside.is_dir():
@@ -154,7 +145,6 @@ class Registry:
         return self._modules[name]
 
     def name_of(self, entry: object) -> str | None:
-        """The name an object is registered under, or None."""
         return next((name for name, known in self._entries.items() if known is entry), None)
 
     def files_any(self, kinds: Iterable[object]) -> bool:

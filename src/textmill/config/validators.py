@@ -58,14 +58,7 @@ def require(
 
 
 def read_once(value: object, what: str) -> str:
-    """Why a generator and the like cannot be taken; nothing of other objects.
-
-    Example:
-        >>> read_once(iter([]), "train_data")[:46]
-        'train_data is a list_iterator, which can be re'
-        >>> read_once([], "train_data")
-        ''
-    """
+    """Why a generator and the like cannot be taken; nothing of other objects."""
     if not isinstance(value, Iterator):
         return ""
     return (
@@ -75,10 +68,6 @@ def read_once(value: object, what: str) -> str:
 
 
 def refuse_read_once(value: object, what: str) -> None:
-    """Refuses an object that would be empty when it is read again.
-
-    Raises:
-        DataError: It is an iterator.
-    """
+    """Refuses an object that would be empty when it is read again."""
     if why := read_once(value, what):
         raise DataError(why)

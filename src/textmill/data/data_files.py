@@ -33,6 +33,10 @@ several of these."""
 SHOWN_NAMES = 10  # files of the folder where a path's own name is like none of them
 
 
+class MissingFileError(UserError):
+    """A file of data that is not there."""
+
+
 def data_files(path: DataPath) -> tuple[Path, ...]:
     """The files that a path means: those of a list in its order, all others by their names.
 
@@ -109,7 +113,7 @@ def _checked(path: Path) -> Path:
         there = f" The folder {folder} is empty."
     where = "" if path.is_absolute() else f" (the working folder is {Path.cwd()})"
     gone = "" if folder == path.parent else f" The folder {folder / name} does not exist."
-    raise UserError(f"path: there is no file {path}{where}.{gone}{there}")
+    raise MissingFileError(f"path: there is no file {path}{where}.{gone}{there}")
 
 
 class JoinedRows(StoredRows):

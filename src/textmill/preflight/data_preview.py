@@ -75,12 +75,7 @@ def rows_at_hand(data: object, columns: Collection[str] = ()) -> Sequence[Mappin
 
 
 def shortened(value: Any) -> str:
-    """A value on a line, cut where it is long.
-
-    Example:
-        >>> shortened("a very long text " * 9)
-        "'a very long text a very long text a very long text a very...'"
-    """
+    """A value on a line, cut where it is long."""
     text = value if isinstance(value, str) else str(value)
     cut = text if len(text) <= SHOWN_CHARACTERS else f"{text[: SHOWN_CHARACTERS - 3]}..."
     return repr(cut) if isinstance(value, str) else cut
@@ -111,12 +106,6 @@ def _shared(train: Sequence[Any], other: Sequence[Any], name: str) -> str:
     """A note about evaluated rows that are also trained on; empty if there are few.
 
     Blank lines of a text are rows, but tell nothing.
-
-    >>> rows = [{"text": str(n)} for n in range(10)]
-    >>> _shared(rows, rows[5:] + [{"text": "new"}] * 5, "valid_data")[:45]
-    '5 of 10 rows of valid_data are in train_data:'
-    >>> _shared(rows, rows[:1] + [{"text": "new"}] * 9, "valid_data")
-    ''
     """
     if not (len(train) and len(other)):
         return ""  # of ready batches there are no rows
@@ -176,10 +165,6 @@ def summary_of_batches(batches: object) -> dict[str, Any]:
 
     Of more rows than are planned at once the padding is that of the first window, and the number
     of batches follows from it.
-
-    Example:
-        >>> summary_of_batches([])
-        {}
     """
     epoch = batches.batches if isinstance(batches, RowBatches) else None
     if not isinstance(epoch, EpochBatches):

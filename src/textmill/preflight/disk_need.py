@@ -25,11 +25,7 @@ CHECKPOINT_REST = 64 << 10
 
 
 def check_disk(trainer: Trainer) -> None:
-    """Says in one line what disk a run needs and has; warns if not all checkpoints have room.
-
-    Raises:
-        StorageError: Not even the next checkpoint fits on the disk.
-    """
+    """Says in one line what disk a run needs and has; warns if not all checkpoints have room."""
     folder, config = trainer.checkpoints.folder.parent, trainer.config
     size = _checkpoint_bytes(trainer)
     count, which = _at_a_time(config.keep, rollback=config.on_nonfinite == "rollback")
@@ -53,9 +49,6 @@ def room_for(size: int, keep: int | None, *, rollback: bool = False) -> str:
     """What the checkpoints of a run take here, where its trainer says how many it keeps.
 
     With ``rollback`` one more of ``size`` bytes is kept, to go back to.
-
-    Raises:
-        StorageError: The disk has not so much room.
     """
     if keep is None:
         return ""
@@ -78,14 +71,7 @@ def _at_a_time(keep: int, *, rollback: bool) -> tuple[int, str]:
 
 
 def weight_bytes(module: nn.Module, *, trained: bool = False) -> int:
-    """Bytes of a module's parameters, each once, and of its buffers; or of those that learn.
-
-    Example:
-        >>> module = nn.Linear(3, 2)
-        >>> _ = module.bias.requires_grad_(False)
-        >>> weight_bytes(module), weight_bytes(module, trained=True)
-        (32, 24)
-    """
+    """Bytes of a module's parameters, each once, and of its buffers; or of those that learn."""
     if trained:
         return _size(p for p in module.parameters() if p.requires_grad)
     return _size(module.parameters()) + _size(module.buffers())
@@ -100,11 +86,6 @@ def optimizer_bytes(optimizer: torch.optim.Optimizer) -> int:
     Returns:
         The bytes; of an optimizer of the recipe's own that cannot step so, two numbers a weight,
         which is what Adam keeps.
-
-    Example:
-        >>> module = nn.Linear(3, 2)
-        >>> optimizer_bytes(torch.optim.SGD(module.parameters(), momentum=0.9))
-        32
     """
     if optimizer.state:
         return _state_size(optimizer)

@@ -39,11 +39,7 @@ def rows_of_session(session: Session) -> tuple[str, Sequence[Row]] | None:
 
 
 def rows_of_run(folder: Path, task: Task) -> tuple[str, Sequence[Row]]:
-    """Rows of a run's data where they can still be read, else those it kept; and where they are.
-
-    Raises:
-        UserError: There are neither.
-    """
+    """Rows of a run's data where they can still be read, else those it kept; and where they are."""
     for name in _NAMES:
         if rows := _saved_rows(name, folder, task):
             return name, rows
@@ -92,10 +88,6 @@ def read_rows(path: Path) -> Iterator[Any]:
 
     Only a newline ends a line, whatever else Unicode calls a line's end: JSON text has those as
     they are, and so has the text of a row.
-
-    Raises:
-        UserError: The file cannot be read, or is larger than ``LARGEST_ROWS``.
-        DataError: A line of JSON is no object.
     """
     try:
         if (size := path.stat().st_size) > LARGEST_ROWS:
@@ -124,10 +116,6 @@ def refuse_exports(forms: Iterable[ExportSettings], session: Session | None = No
     """Refuses formats of ``trainer.export`` that could not be written when a training is over.
 
     Without what was built of the recipe, only the packages are looked for.
-
-    Raises:
-        UserError: A format is unknown, lacks its package, or has no word for the model; or there
-            are no rows to compare on.
     """
     for form in forms:
         format_of(form.format).refuse_missing(writes=True)

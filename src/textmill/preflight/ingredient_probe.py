@@ -31,15 +31,6 @@ def describe_batch(batch: Any, tokenizer: Tokenizer | None = None) -> list[str]:
 
     The tensors of a dataclass, mapping, tuple or list are found; without any there is no line. Of a
     ``Seq2SeqBatch`` the first example is shown too, with a tokenizer as the text the model sees.
-
-    Example:
-        >>> ids = torch.tensor([[5, 3, 0], [6, 7, 3]])
-        >>> print("\n".join(describe_batch(Seq2SeqBatch.from_padded(ids, pad_idx=0))))
-        the first batch is a Seq2SeqBatch:
-          source [2, 3] int64
-          source_lengths [2] int64
-        its first example:
-          source, 2 ids: 5 3
     """
     tensors = [
         f"  {name} {list(value.shape)} {str(value.dtype).removeprefix('torch.')}"

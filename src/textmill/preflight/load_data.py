@@ -18,6 +18,7 @@ from textmill.data.bad_rows import (
     RowCount,
     write_bad_rows,
 )
+from textmill.data.data_files import MissingFileError
 from textmill.data.first_row import first_cells, is_header
 from textmill.data.formats.header import columns_setting, proposed
 from textmill.data.text_pairs import TextPairs
@@ -29,8 +30,6 @@ from textmill.text.features.labels import FittedLabels
 
 DATA = ("train_data", "valid_data", "test_data")
 
-
-_LACKS = "there is no file"
 FIXED = ("source", "target", "references")
 """Columns that tasks read under these names, which no setting has."""
 
@@ -52,18 +51,8 @@ def load_data(
 ) -> RowCount | None:
     """Reads data that accounts for its rows; other data is left as it is.
 
-    Args:
-        name: What the recipe calls it.
-        data: The data.
-        use: What the task reads of it.
-        node: What the data was planned as: it knows the columns before they were set.
-
     Returns:
         Good and bad rows, or None.
-
-    Raises:
-        BadRowsError: There are more bad rows than are allowed.
-        DataError: A column that the task reads is not among those of the file.
     """
     if isinstance(data, TextPairs) and hasattr(data.config, "columns"):  # plain text has one
         _refuse_other_columns(name, data, use, node)
@@ -80,10 +69,6 @@ def use_by_plan(session: Session) -> RowUse:
 
     Its columns are every text in the settings of what is no data. They are not known if there is no
     task, or if a part of the recipe's own may read any column.
-
-    Example:
-        >>> use_by_plan(Session({}, {}))
-        RowUse(columns=None, check=None, may_lack=set())
     """
     others = [node for name, node in session.nodes.items() if name not in DATA]
     parts = [node.config if node.is_config else node.value for node in others]
@@ -127,9 +112,6 @@ def refuse_other_header(name: str, data: object, first: object) -> None:
     """Rejects data whose header does not match the training data's.
 
     Data that follows ``train_data`` has its ``header=true``: of a file without one a row is lost.
-
-    Raises:
-        DataError: The names are others.
     """
     if not (isinstance(first, TextPairs) and isinstance(data, TextPairs)):
         return
@@ -156,9 +138,6 @@ def read_all(
     """Builds and reads all data of a plan; ``bad_rows.jsonl`` lists the bad rows of all of it.
 
     Without a folder nothing is written.
-
-    Raises:
-        DataError: Some data cannot be used; the message says it of all of it.
     """
     errors: dict[str, list[str]] = {}  # the same of several data, where they are of one file
     bad: list[BadRow] = []
@@ -223,9 +202,8 @@ def _built(session: Session, names: Sequence[str]) -> dict[str, Any]:
 def offered_holdout(name: str, error: Exception, session: Session) -> str:
     """What else there is than a file of ``valid_data`` that is missing; empty for other errors."""
     train = session.nodes.get(DATA[0])
-    if name != DATA[1] or not hasattr(train and train.config, "holdout"):
-        return ""
-    if _LACKS not in str(error):
+    held_out = hasattr(train and train.config, "holdout")
+    if name != DATA[1] or not held_out or not isinstance(error, MissingFileError):
         return ""
     return f" Name one ({name}.path=...), or leave it rows of {DATA[0]}: {DATA[0]}.holdout=0.1."
 
@@ -233,11 +211,7 @@ def offered_holdout(name: str, error: Exception, session: Session) -> str:
 def _refuse_other_columns(
     name: str, data: TextPairs, use: RowUse, node: IngredientNode | None
 ) -> None:
-    """Refuses columns without one that the task reads, where they are those of a file.
-
-    Raises:
-        DataError: It says which columns the task reads, and likely where the file has them.
-    """
+    """Refuses columns without one that the task reads, where they are those of a file."""
     own = node.ingredient.value if node is not None else None
     known = own.columns if isinstance(own, TextPairs.Config) else type(data.config).columns
     wanted = [column for column in known if column in (use.columns or ())]

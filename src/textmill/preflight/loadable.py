@@ -33,16 +33,7 @@ SMALL = 50_000_000
 
 
 def refuse_unloadable(planned: Planned, session: Session, saved: Path) -> None:
-    """Loads a checkpoint of the task as prediction does; its weights are compared by their shapes.
-
-    Args:
-        planned: The recipe.
-        session: What has built the task.
-        saved: The folder of the checkpoint.
-
-    Raises:
-        TextmillError: It could not be loaded; says why.
-    """
+    """Loads a checkpoint as prediction does; weights are compared by their shapes."""
     task: Task = session.get("task")
     opened = open_checkpoint(saved)
     again = _sessions(planned, session, saved)

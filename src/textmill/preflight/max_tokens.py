@@ -49,11 +49,7 @@ def is_auto(data: object) -> bool:
 
 
 def take_max_tokens(data: Mapping[str, Any], number: int) -> None:
-    """Gives all data the number in place of ``auto``.
-
-    Raises:
-        UserError: Some data is code of the recipe's own that cannot take it.
-    """
+    """Gives all data the number in place of ``auto``."""
     for name, each in data.items():
         if not isinstance(each, TakesMaxTokens):
             raise UserError(
@@ -74,9 +70,6 @@ def settle_max_tokens(
 
     Returns:
         The number; None where no data is ``auto``.
-
-    Raises:
-        UserError: There is nothing to find it for, or not even a small batch fits.
     """
     data = auto_data(session)
     if not data:

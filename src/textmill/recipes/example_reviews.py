@@ -20,15 +20,6 @@ def generate_reviews(
     """Pairs of stars, 1 to 5, and a review of one or two things.
 
     The stars are 3 and the mean of what its words are worth, rounded half up.
-
-    Args:
-        sizes: How many for each part; no review is in two parts, or twice in one.
-        seed: Other reviews for another one.
-
-    Example:
-        >>> parts = generate_reviews({"train": 3, "valid": 1})
-        >>> len(parts["train"]), len(set(parts["train"]) & set(parts["valid"]))
-        (3, 0)
     """
     draw = random.Random(seed)  # noqa: S311  # no secret
     found: dict[str, str] = {}

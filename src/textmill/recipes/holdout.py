@@ -27,15 +27,6 @@ def with_held_out(
 
     A file that the recipe itself has for ``valid_data`` is not read: whoever sets a share later
     means it. One that is named beside the share is an error.
-
-    Args:
-        table: The recipe.
-        plan: Its plan, which holds rows out.
-        layers: Settings from files.
-        words: Settings as on the command line.
-
-    Raises:
-        PlanError: A file is named for ``valid_data``, too.
     """
     found = dict(table.ingredients)
     if not _is_held_out(plan):
@@ -72,11 +63,7 @@ def holdout_words(plan: Plan, words: Sequence[str]) -> list[str]:
 
 
 def check_held_out(plan: Plan) -> None:
-    """Refuses a plan in which rows are held out for nothing, or of nothing.
-
-    Raises:
-        PlanError: ``valid_data`` is switched off, or something else; or it has a share of its own.
-    """
+    """Refuses a plan in which rows are held out for nothing, or of nothing."""
     for name in ("valid_data", "test_data"):
         if "train_data" in plan.nodes and _share(plan, name) and not holds_out(plan):
             text = f"{name}.holdout holds nothing out: the share is that of train_data.holdout."
@@ -101,7 +88,6 @@ def _is_held_out(plan: Plan) -> bool:
 
 
 def _config(plan: Plan, name: str) -> Any:
-    """The settings of some data, if they can hold rows out."""
     config = plan.nodes[name].config if name in plan.nodes else None
     kinds = TextPairs.Config | TextLines.Config
     return config if isinstance(config, kinds) else None

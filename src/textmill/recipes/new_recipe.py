@@ -61,7 +61,6 @@ def new_recipe(name: str, *, template: str = "translation", where: Path | None =
 
 
 def _check_name(name: str) -> None:
-    """Refuses what cannot be imported, or hides what is imported."""
     wanted = "wanted a word of letters, digits and _ that begins with a letter"
     if not (name.isascii() and name.isidentifier() and name[0].isalpha()):
         raise UserError(f"'{name}' cannot name a recipe: {wanted}.")

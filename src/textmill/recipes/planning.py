@@ -42,12 +42,10 @@ class Planned:
 
     @property
     def table(self) -> IngredientTable:
-        """The recipe's ingredients."""
         return self.source.table
 
     @property
     def script(self) -> Path | None:
-        """The recipe's script, if it is one."""
         return self.source.path
 
     @property
@@ -81,16 +79,7 @@ class Planned:
         key: str = "",
         overrides: tuple[str, ...] = (),
     ) -> Session:
-        """What builds the recipe's ingredients for a run in a folder; nothing is built yet.
-
-        Args:
-            folder: Where the run writes.
-            entry_point: The command: ``train``, ``check``, ``test``, ``prepare``, ...
-            device: ``auto``, or a device as torch names it.
-            provided: Ingredients that are there already.
-            key: The run's, where it has one.
-            overrides: The words of the command line, as typed.
-        """
+        """What builds the recipe's ingredients for a run in a folder; nothing is built yet."""
         xp = Experiment(folder, self.name, key, overrides)
         always = {"env": Env.detect(device), "xp": xp, "entry_point": entry_point}
         return self.plan.start({**always, **(provided or {})})
@@ -134,7 +123,7 @@ def plan_recipe(
     )
     said = words_of(words)
     plan, implied = make(source.table, words=said), list[str]()
-    if rate := rate_of_adapters(plan, source.table, source.layers, said):
+    if rate := rate_of_adapters(plan, source.table):
         implied.append(f"optimizer.lr={rate:.15g}")
         plan = make(source.table, words=[*implied, *said])
     if holds_out(plan):
@@ -152,11 +141,7 @@ def plan_recipe(
 
 
 def _refuse_unused(plan: Plan) -> None:
-    """Refuses what stands beside words where the task would read it, and the model not take it.
-
-    Raises:
-        PlanError: There is such; it is named, and so is the model.
-    """
+    """Refuses what stands beside words where the task would read it, and the model not take it."""
     module, task = plan.nodes.get("module"), plan.nodes.get("task")
     if module is None or task is None or not isinstance(module.value, BuiltFrom):
         return  # of the recipe's own a module may know it otherwise

@@ -22,30 +22,40 @@ from textmill.text.registries import slots as slots
 from textmill.training.registries import optimizers as optimizers
 from textmill.training.registries import schedules as schedules
 
-_FAMILIES = {
-    "bert": ("pretraining",),
-    "classification": ("averaging", "bilstm", "docnn", "ngrams", "transformer"),
-    "embedding": ("pairs", "similarity"),
-    "joint": ("bilstm", "bilstm-crf", "transformer"),
-    "language": ("lstm", "transformer"),
-    "pairs": ("classification", "ngrams", "ranking", "regression"),
-    "parsing": ("cogs", "top"),
-    "question": ("drqa", "transformer"),
-    "regression": ("docnn", "ngrams"),
-    "similarity": ("ngrams",),
-    "summarization": ("extractive-lstm", "scitldr"),
-    "tagging": ("bilstm", "bilstm-crf", "ner", "references", "transformer"),
-    "translation": ("demo", "tatoeba"),
-    "trees": ("bilstm",),
+_EXPERIMENTS: dict[str, dict[str, tuple[str, ...]]] = {
+    "generation": {
+        "parsing": ("cogs", "top"),
+        "summarization": ("extractive-lstm", "scitldr"),
+        "translation": ("demo", "tatoeba"),
+    },
+    "language": {"bert": ("pretraining",), "language": ("lstm", "transformer")},
+    "pairs": {
+        "embedding": ("pairs", "similarity"),
+        "pairs": ("classification", "ngrams", "ranking", "regression"),
+        "similarity": ("ngrams",),
+    },
+    "question": {"question": ("drqa", "transformer")},
+    "tagging": {
+        "joint": ("bilstm", "bilstm-crf", "transformer"),
+        "tagging": ("bilstm", "bilstm-crf", "ner", "references", "transformer"),
+        "trees": ("bilstm",),
+    },
+    "texts": {
+        "classification": ("averaging", "bilstm", "docnn", "ngrams", "transformer"),
+        "regression": ("docnn", "ngrams"),
+    },
 }
-"""Each family has a module of its name; each experiment has a tiny variant, ``/local``."""
+"""By their module, and the family in their name; each has a tiny variant, ``/local``."""
 
 experiments.add(
     {
-        f"textmill.recipes.experiments.{family}": [
-            f"{family}/{n}{size}" for n in names for size in ("", "/local")
+        f"textmill.recipes.experiments.{module}": [
+            f"{family}/{name}{size}"
+            for family, names in families.items()
+            for name in names
+            for size in ("", "/local")
         ]
-        for family, names in _FAMILIES.items()
+        for module, families in _EXPERIMENTS.items()
     }
 )
 _PRETRAINED = (

@@ -30,14 +30,7 @@ class Difference:
 
 
 def compare(first: Record, second: Record) -> list[Difference]:
-    """All that differs between two runs; results are listed although they are equal.
-
-    Example:
-        >>> run = Record(Path("a"), {}, {"optimizer": {"lr": 0.001}}, {}, ())
-        >>> other = Record(Path("b"), {}, {"optimizer": {"lr": 0.003}}, {}, ())
-        >>> compare(run, other)
-        [Difference(kind='setting', name='optimizer.lr', first='0.001', second='0.003', change='')]
-    """
+    """All that differs between two runs; results are listed although they are equal."""
     pairs: list[tuple[str, Mapping[str, Any], Mapping[str, Any]]] = [
         ("setting", flat(first.settings), flat(second.settings)),
         ("code", _short(first.code), _short(second.code)),
@@ -88,11 +81,7 @@ def _short(hashes: Mapping[str, Any]) -> dict[str, str]:
 
 
 def plain_text(value: object) -> str:
-    """A setting as it is written in YAML, on one line.
-
-    >>> plain_text(None), plain_text(True), plain_text(["eng", "fra"])
-    ('null', 'true', '[eng, fra]')
-    """
+    """A setting as it is written in YAML, on one line."""
     if isinstance(value, list):
         return f"[{', '.join(map(plain_text, value))}]"
     if value is None:

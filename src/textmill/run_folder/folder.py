@@ -43,12 +43,7 @@ from textmill.runtime.files import (
 
 
 def hardware() -> dict[str, Any]:
-    """Host, processor, cores that this process may use, and memory.
-
-    Example:
-        >>> sorted(hardware())
-        ['cores', 'host', 'memory', 'processor']
-    """
+    """Host, processor, cores that this process may use, and memory."""
     bytes_ = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     info = Path("/proc/cpuinfo")
     lines = info.read_text(errors="replace").splitlines() if info.is_file() else []
@@ -149,11 +144,7 @@ def _not_ours(why: str) -> UserError:
 
 
 def refuse_collision(script: Path, modules: Iterable[Path]) -> None:
-    """Refuses a local module that would take the place of the script in the run folder.
-
-    Raises:
-        UserError: A module beside a script of another name is called ``recipe.py``.
-    """
+    """Refuses a local module that would take the place of the script in the run folder."""
     home = script.resolve()
     if any(module.resolve() == home.with_name(SCRIPT) != home for module in modules):
         raise UserError(
@@ -223,12 +214,10 @@ class RunFolder:
 
     @property
     def finished(self) -> bool:
-        """Whether the run came to its end."""
         return bool(self.info.get("finished"))
 
     @property
     def result(self) -> dict[str, Any]:
-        """The result of a finished run."""
         return dict(self.info.get("result") or {})
 
     @property
@@ -270,18 +259,6 @@ class RunFolder:
         parts: Mapping[str, str] | None = None,
         include: Sequence[str] = (),
     ) -> None:
-        """Writes ``config.yaml``, with a seal.
-
-        Args:
-            recipe: What ``textmill train RUN`` opens again; None where it was an object in Python.
-            settings: The resolved settings, which a run reads back.
-            built: Configs with sizes from the data: a record.
-            swaps: Ingredients that the command line replaced by an import path.
-            run: The run's own name; by default its :attr:`identity`.
-            code: The files of the recipe's own that were written beside it.
-            parts: The sha256 of each module of a person's own that is not beside it, by its name.
-            include: Modules that register what the settings name.
-        """
         named: dict[str, Any] = {} if recipe is None else {"recipe": recipe}
         named |= {"include": list(include)} if include else {}
         swapped = {"swaps": dict(swaps)} if swaps else {}
@@ -302,11 +279,7 @@ class RunFolder:
         return list(files)
 
     def write_info(self, **facts: Any) -> None:
-        """Writes ``run.json``, keeping what it said and is not said anew; None takes a fact out.
-
-        Raises:
-            StorageError: It was there and is gone, so it would not say what run this is.
-        """
+        """Writes ``run.json``, keeping what it said and is not said anew; None takes a fact out."""
         said = {VERSION: FORMAT, **self.info, **facts}
         info = {name: fact for name, fact in said.items() if fact is not None}
         if not all(name in info for name in NEEDED):

@@ -15,11 +15,7 @@ def is_of_lightning(run: Path) -> bool:
 
 
 def refuse_lightning(run: Path) -> None:
-    """Refuses to load, or to plan anew, a run that Lightning trained.
-
-    Raises:
-        UserError: It is one; says what can be done with it.
-    """
+    """Refuses to load, or to plan anew, a run that Lightning trained."""
     if not is_of_lightning(run):
         return
     saved = sorted(run.glob("checkpoints/*/model.safetensors"))

@@ -64,20 +64,11 @@ class PrunePlan:
 
     @property
     def size(self) -> int:
-        """Bytes that are freed in all."""
         return sum(item.size for item in self.doomed)
 
 
 def age(text: str) -> timedelta:
-    """An age as it is typed: ``12h``, ``30d``, ``8w``.
-
-    Raises:
-        UserError: It is not one.
-
-    Example:
-        >>> age("30d").days
-        30
-    """
+    """An age as it is typed: ``12h``, ``30d``, ``8w``."""
     found = _AGE.fullmatch(text.strip())
     if not found or len(found[1]) > 6:
         raise UserError(f"'{text}' is not an age: wanted a number of hours, days or weeks, as 30d.")
@@ -159,11 +150,7 @@ def _written(run: Path) -> tuple[int | None, ...]:
 
 
 def _going(run: Path, *, keep: int) -> list[Path]:
-    """What killed processes left half-written; then checkpoints that go, the oldest first.
-
-    Raises:
-        CheckpointError: There are checkpoints, but which of them is the best cannot be told.
-    """
+    """What killed processes left half-written; then checkpoints that go, the oldest first."""
     saved = SavedCheckpoints.of(run)
     found = [path for path in saved.paths() if path.is_dir() and not path.is_symlink()]
     best = saved.pointer("best")
@@ -194,10 +181,6 @@ def prune(plan: PrunePlan) -> int:
 
     A run that was gone on with since the plan was made is left alone, even where it has ended
     again: its best checkpoint may be another now.
-
-    Raises:
-        InUseError: A process works in a run now.
-        StorageError: A folder cannot be deleted; it is then still whole.
     """
     freed = 0
     for run in dict.fromkeys(item.run for item in plan.doomed):

@@ -38,11 +38,6 @@ class Record:
 
     @classmethod
     def read(cls, path: Path) -> "Record":
-        """Reads a run folder.
-
-        Raises:
-            UserError: It is no run folder, or what it says cannot be read.
-        """
         if not is_run_folder(path):
             raise UserError(
                 f"{path} is not a run folder (no run.json and config.yaml in it). "
@@ -88,12 +83,7 @@ class Record:
 
 
 def used_step(result: object) -> int | None:
-    """The step of the weights that a result is of; None if none was selected.
-
-    Example:
-        >>> used_step({"steps": 900, "best": {"step": 200, "f1": 0.5}}), used_step({"steps": 900})
-        (200, None)
-    """
+    """The step of the weights that a result is of; None if none was selected."""
     for name in ("weights", "best"):
         facts = result.get(name) if isinstance(result, Mapping) else None
         if isinstance(facts, Mapping) and isinstance(facts.get("step"), int):
@@ -110,23 +100,14 @@ def _best_step(path: Path) -> int | None:
 
 
 def saved_settings(path: Path) -> dict[str, Any]:
-    """The resolved settings of a run, nested.
-
-    Raises:
-        UserError: Its ``config.yaml`` cannot be read.
-    """
+    """The resolved settings of a run, nested."""
     settings = read_yaml(path / "config.yaml").entries.get("settings")
     plain = untyped(settings) if settings is not None else {}
     return plain if isinstance(plain, dict) else {}
 
 
 def state_of(info: Mapping[str, Any]) -> str:
-    """``finished``, ``failed``, ``stopped`` or ``not finished``, by what ``run.json`` says.
-
-    Example:
-        >>> state_of({"finished": False, "failed": "there is no file vectors.txt"})
-        'failed'
-    """
+    """``finished``, ``failed``, ``stopped`` or ``not finished``, by what ``run.json`` says."""
     if info.get("finished"):
         return "finished"
     return next((word for word in ("failed", "stopped") if info.get(word)), "not finished")
@@ -136,12 +117,7 @@ PLACE = ("split", "step", "epoch", "examples", "time")
 
 
 def numbers(line: Mapping[str, Any], without: tuple[str, ...] = PLACE) -> dict[str, float]:
-    """The numbers of a line, NaN and infinities read back from their words.
-
-    Example:
-        >>> numbers({"split": "valid", "step": 2, "loss": "NaN", "bleu": 3.5, "note": "x"})
-        {'loss': nan, 'bleu': 3.5}
-    """
+    """The numbers of a line, NaN and infinities read back from their words."""
     found = {}
     for name, value in line.items():
         if value in ("NaN", "Infinity", "-Infinity"):
@@ -155,12 +131,7 @@ def numbers(line: Mapping[str, Any], without: tuple[str, ...] = PLACE) -> dict[s
 
 
 def flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested settings by their dotted names.
-
-    Example:
-        >>> flat({"trainer": {"selection": {"metric": "bleu"}, "seed": 1}})
-        {'trainer.selection.metric': 'bleu', 'trainer.seed': 1}
-    """
+    """Nested settings by their dotted names."""
     found: dict[str, Any] = {}
     for name, value in tree.items():
         inner = isinstance(value, Mapping) and value

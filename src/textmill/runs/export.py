@@ -94,11 +94,7 @@ def export(
 
 
 def _draw_nothing(task: Any) -> None:
-    """Lets a task take the likeliest tokens where it draws them.
-
-    Raises:
-        UserError: It draws none.
-    """
+    """Lets a task take the likeliest tokens where it draws them."""
     decoding = getattr(task.config, "decoding", None)
     if decoding is None or not decoding.sample:
         raise UserError(
@@ -134,9 +130,6 @@ def export_trained(
 
     Returns:
         What each comparison found, by the export's folder, as JSON values.
-
-    Raises:
-        ExportError: One cannot be made; names the run, and the command that exports it later.
     """
     found = {}
     for form in forms:
@@ -166,7 +159,6 @@ def export_trained(
 
 
 def _selected_metric(folder: Path) -> str:
-    """The value by which the run's best checkpoint was selected."""
     return str(mapping(RunFolder(folder).info, "selected_by").get("metric", "loss"))
 
 

@@ -34,11 +34,7 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 def check_suffix(output: Path, *, vectors: bool = False) -> None:
-    """Refuses a file whose suffix is that of no format; vectors may also be a file of their own.
-
-    Raises:
-        UserError: Says which suffixes there are.
-    """
+    """Refuses a file whose suffix is that of no format; vectors may also be a file of their own."""
     *others, last = known = [name for name in SUFFIXES if vectors or name != VECTORS]
     if output.suffix.lower() not in known:
         raise UserError(
@@ -58,19 +54,6 @@ class PredictionFile:
         batches: Gives the rows' columns as Arrow has them, if they are read from such a file:
             those of the pairs are empty then.
         vector_size: How many numbers each answer is, if answers are vectors.
-
-    Raises:
-        StorageError: Nothing can be written in the folder of the output.
-
-    Example:
-        >>> import tempfile
-        >>> output = Path(tempfile.mkdtemp()) / "answers.csv"
-        >>> with PredictionFile(output) as file:
-        ...     file.append([({"text": "Hi."}, {"prediction": "ham"})])
-        ...     file.finish()
-        >>> print(output.read_text(), end="")
-        text,prediction,error
-        Hi.,ham,
     """
 
     def __init__(
@@ -100,11 +83,7 @@ class PredictionFile:
             self._pairs.close()
 
     def append(self, block: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> None:
-        """Adds rows: of each its columns, and its answer or ``error``.
-
-        Raises:
-            StorageError: The disk is full.
-        """
+        """Adds rows: of each its columns, and its answer or ``error``."""
         data = f"{json.dumps(block)}\n".encode()
         with storing(self.output, len(data)):
             self._pairs.write(data)
@@ -115,13 +94,6 @@ class PredictionFile:
         """Writes the file in the format of its suffix, and puts it in its place.
 
         A column of Parquet has the type of its first rows; it is text if later ones have another.
-
-        Args:
-            names: Columns that are there even if no row has them.
-
-        Raises:
-            DataError: The file of the rows is not as it was when they were answered.
-            StorageError: It cannot be written.
         """
         with storing(self.output):
             self._pairs.flush()
@@ -171,7 +143,6 @@ class PredictionFile:
         )
 
     def _rows(self, final: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-        """All rows, with the columns of the answers."""
         for kept, answers in self._groups():
             rows = kept if isinstance(kept, list) else _rows_of(kept)
             for row, answer in zip(rows, answers, strict=True):
@@ -297,7 +268,6 @@ def _vectors(size: int) -> Any:
 
 
 def _arrays(types: Mapping[str, Any], rows: Rows) -> list[Any]:
-    """The columns of some rows, each of its type."""
     import pyarrow
 
     arrays = []
@@ -310,7 +280,6 @@ def _arrays(types: Mapping[str, Any], rows: Rows) -> list[Any]:
 
 
 def _rows_of(batch: Any) -> list[dict[str, Any]]:
-    """The rows of a batch of Arrow, for a file of text."""
     columns = [_values(column) for column in batch.columns]
     names = batch.schema.names
     return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]

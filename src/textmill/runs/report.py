@@ -30,11 +30,6 @@ def default_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The default of each of a run's nested settings that has one, by its dotted name.
 
     Only components that are registered are looked up: no code of a run is imported for it.
-
-    Example:
-        >>> found = default_settings({"lr_scheduler": {"type": "linear", "warmup_steps": 400}})
-        >>> found["lr_scheduler.end"]
-        0.0
     """
     found: dict[str, Any] = {}
     for name, node in settings.items():
@@ -125,13 +120,7 @@ MOST_CURVES = 24
 
 
 def curves(lines: Iterable[Mapping[str, Any]]) -> Markup:
-    """A drawing per value of ``metrics.jsonl``, and of the speed; a line for each split.
-
-    Example:
-        >>> lines = [{"split": "valid", "step": n, "loss": 1 / n, "f1": 0.5} for n in (1, 2)]
-        >>> curves(lines).html.count("<svg")
-        2
-    """
+    """A drawing per value of ``metrics.jsonl``, and of the speed; a line for each split."""
     drawn: dict[str, dict[str, list[tuple[float, float]]]] = {}
     speed: dict[str, list[tuple[float, float]]] = {}
     for line in lines:
@@ -187,7 +176,6 @@ def _labels(run: Record) -> list[Markup]:
 
 
 def _weights(run: Record) -> str:
-    """Whose answers and values are shown."""
     kept = run.kept_step
     return "the weights of the last step" if kept is None else f"the weights of step {kept:,}"
 

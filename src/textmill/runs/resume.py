@@ -117,18 +117,7 @@ def run_of_data(
     read: Callable[[], Mapping[str, str]],
     changes: Collection[str] = (),
 ) -> RunFolder:
-    """The run that goes on, or that has ended: the folder's, or one beside it.
-
-    Args:
-        folder: Where the run of this key is.
-        planned: What is asked for.
-        named: Whether a person named the folder: no other one is taken.
-        read: Gives the fingerprints of the data as it is now.
-        changes: The settings that are others than the run's.
-
-    Raises:
-        UserError: The folder that was named holds a finished run of other data, or a longer one.
-    """
+    """The run that goes on, or that has ended: the folder's, or one beside it."""
     difference, now = "", None
     for run in [folder] if named else folder.numbered():
         if not (run.info and has_checkpoints(run.path)):
@@ -183,11 +172,7 @@ def is_finished(folder: RunFolder, planned: Planned) -> bool:
 
 
 def ended_run(folder: RunFolder, planned: Planned | None = None) -> Run:
-    """A run that is finished, which is said; of one that is ``planned`` anew all must be there.
-
-    Raises:
-        UserError: Parts or exports are asked for that it did not write at its end.
-    """
+    """A run that is finished, which is said; of one that is ``planned`` anew all must be there."""
     settings = planned.plan.settings.get("trainer", {}) if planned else {}
     names = settings.get("save_modules") or ()
     missing = [n for n in names if not module_file(folder.path, n).is_file()]
@@ -245,7 +230,6 @@ def same_again() -> str:
 
 
 def _named_again(folder: RunFolder, planned: Planned, way: str) -> str:
-    """What is typed, or called, to go on with a run by its folder."""
     own = planned.script is not None
     trust = ["--allow-code"] if own else [f"--include {name}" for name in planned.include]
     command = " ".join(["textmill train", str(folder.path), *trust])
@@ -265,10 +249,6 @@ def allowed_changes(
 
     Returns:
         The changed settings by their dotted names, with the values before and now.
-
-    Raises:
-        UserError: Some of them decide what the run computes, or code of the recipe's own is not
-            what it was; all of these are named.
     """
     assert now.run is not None
     if edited := edited_files(now.run, plan_files(now.plan)):
@@ -439,9 +419,6 @@ def compare_data(folder: RunFolder, now: Mapping[str, str]) -> None:
     """Refuses to go on with other data than the run began with.
 
     Other files, as of word vectors, are in the checkpoint by then, or compared with what is.
-
-    Raises:
-        UserError: It is other data.
     """
     if changed := [name for name in _changed_data(folder, now) if _data_of(name)]:
         said = _changed_files(changed, folder, now)

@@ -26,9 +26,6 @@ def entered(folder: Path) -> Iterator[None]:
     """Makes the folder, which no other process may be in, and keeps its log.
 
     Folders that were made here go again where a start fails before anything of a run is written.
-
-    Raises:
-        UserError: It cannot be made.
     """
     fresh = [path for path in (folder, *folder.parents) if not path.exists()]
     try:

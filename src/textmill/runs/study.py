@@ -25,9 +25,6 @@ class Study:
         sampler: Makes the sampler of a trial from its number.
         what: What needs Optuna, for the error if it is not installed.
         options: Of ``optuna.create_study``, such as ``direction``.
-
-    Raises:
-        MissingExtraError: Optuna is not installed.
     """
 
     def __init__(
@@ -59,7 +56,6 @@ class Study:
 
     @property
     def trials(self) -> list[Any]:
-        """All trials so far, as Optuna's ``FrozenTrial``."""
         found: list[Any] = self.study.get_trials(deepcopy=False)
         return found
 
@@ -79,7 +75,6 @@ class Study:
         return self.study.ask(dict(self.spaces))
 
     def live(self, number: int) -> Any:
-        """Optuna's ``Trial`` of a number."""
         return self.optuna.trial.Trial(self.study, self.trials[number]._trial_id)
 
     def tell(self, number: int, value: float | None = None, *, state: str = "COMPLETE") -> None:
@@ -92,11 +87,7 @@ class Study:
 
 
 def import_optuna(what: str) -> Any:
-    """Optuna, which says no more than warnings.
-
-    Raises:
-        MissingExtraError: It is not installed; ``what`` needs it.
-    """
+    """Optuna, which says no more than warnings."""
     try:
         import optuna
     except ImportError:

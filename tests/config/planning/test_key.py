@@ -55,16 +55,6 @@ def test_the_key_is_the_same_in_another_process(kitchen):
     assert found.stdout.strip() == key
 
 
-def test_planning_imports_no_torch():
-    code = (
-        "import sys, textmill.config.planning.plan, textmill.config.sources.open_recipe, "
-        "textmill.config.help, textmill.config.planning.key; "
-        "print('torch' in sys.modules)"
-    )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "False"
-
-
 CONFIGS = """
 from textmill.config import Component, Config, like, setting
 

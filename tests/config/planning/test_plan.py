@@ -39,11 +39,6 @@ def test_building_gives_each_ingredient_once_and_records_filled_configs(kitchen)
     assert session.built["trainer"] == {"type": "@Trainer", "steps": 10, "selection": selection}
 
 
-def test_what_is_provided_stands_for_an_ingredient(kitchen):
-    session = kitchen.plan(targets=["module"]).start({"tokenizer": ["saved"]})
-    assert session.get("module").config.size == 1
-
-
 def test_the_last_layer_wins_and_siblings_stay(kitchen):
     plan = kitchen.plan(
         "optimizer.lr=3e-4",
@@ -67,17 +62,6 @@ def test_type_is_resolved_first_and_discards_what_earlier_layers_set(kitchen, wo
         "optimizer.type=tiny_lion (overrides: optimizer.type=tiny_lion) discards "
         "optimizer.lr (0.yaml:2:7), optimizer.betas (0.yaml:3:10)."
     ]
-
-
-def test_naming_the_type_that_it_is_discards_nothing(kitchen):
-    plan = kitchen.plan("optimizer.type=tiny_adam", yaml=["optimizer: {lr: 1}\n"])
-    assert plan.settings["optimizer"]["lr"] == 1.0
-
-
-def test_a_nested_config_is_set_field_by_field(kitchen):
-    plan = kitchen.plan("trainer.selection.metric=bleu", "trainer.steps=3")
-    trainer, selection = plan.settings["trainer"], {"type": "@Selection", "metric": "bleu"}
-    assert trainer == {"type": "@Trainer", "steps": 3, "selection": selection}
 
 
 def test_a_nested_config_changes_its_type_among_the_subclasses_of_its_field(kitchen):
@@ -218,10 +202,6 @@ def test_an_ingredient_is_switched_off_by_null(kitchen):
     assert again.settings == plan.settings
 
 
-def test_a_head_without_settings_switches_nothing_off(kitchen):
-    assert "valid_data" in kitchen.plan(yaml=["valid_data:\n"]).order
-
-
 def test_settings_of_an_unreached_ingredient_are_noted(kitchen):
     plan = kitchen.plan("trainer.steps=3", targets=["tokenizer"])
     assert plan.notes == [
@@ -288,13 +268,6 @@ def test_script_recipe_and_yaml_plan_to_the_same_settings(kitchen):
     assert key_settings(by_script) == key_settings(by_recipe) == key_settings(by_yaml)
 
 
-def test_resolved_settings_written_and_read_plan_to_themselves(kitchen):
-    plan = kitchen.plan("optimizer.type=tiny_lion", "trainer.steps=4", "valid_data.path=null.tsv")
-    again = kitchen.plan(yaml=[dump_yaml(plan.settings)])
-    assert again.settings == plan.settings
-    assert again.order == plan.order
-
-
 def test_an_empty_recipe_misses_everything_at_once(kitchen):
     with pytest.raises(PlanError) as caught:
         make_plan(IngredientTable("empty", {}), defaults=kitchen.defaults, targets=["trainer"])
@@ -337,11 +310,6 @@ def test_an_object_in_the_place_of_what_is_taken_is_refused(kitchen, name, value
     (problem,) = caught.value.problems
     assert str(problem).startswith(f"recipe.py:14:1: the ingredient '{name}' is a ")
     assert str(problem).endswith(f"An object is given by a function: def {name}(): return ...")
-
-
-def test_objects_that_nothing_takes_and_constants_of_settings_are_the_scripts_own(kitchen):
-    plan = kitchen.plan(script=f"{TAKING}\nslot = object()\nwords = ['a']\n_slots = [1]\n")
-    assert plan.notes == []
 
 
 def test_an_object_in_the_place_of_a_default_is_refused_where_the_default_is_used(kitchen):
@@ -400,21 +368,3 @@ def test_data_that_no_recipe_names_are_read_as_those_it_has(kitchen, name):
     saved = kitchen.plan(script=DATA, yaml=[dump_yaml(plan.settings)], targets=["work"])
     assert saved.settings == plan.settings
     assert name not in kitchen.plan(script=DATA, targets=["work"]).settings
-
-
-def test_test_data_follow_valid_data_where_there_are_some(kitchen):
-    script = DATA + "valid_data = like('train_data', path=Path('dev.tsv'), size=9)\n"
-    plan = kitchen.plan("test_data.path=x.tsv", script=script, targets=["work"])
-    assert plan.settings["test_data"]["size"] == 9
-
-
-@pytest.mark.parametrize("word", ["test_data.size=2", "valid_data.size=2"])
-def test_data_that_no_recipe_names_need_a_path_of_their_own(kitchen, word):
-    name = word.partition(".")[0]
-    with pytest.raises(PlanError) as caught:
-        kitchen.plan(word, script=DATA, targets=["work"])
-    assert str(caught.value) == (
-        "1 problem in the recipe; nothing was run.\n"
-        f"  overrides: {word}: {name}.path: wanted pathlib.Path, and no value is given. Set "
-        f"{name}.path=..."
-    )

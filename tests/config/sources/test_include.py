@@ -140,13 +140,6 @@ def test_a_runs_file_includes_nothing_unasked(kitchen, module):
     assert open_recipe("config.yaml").name == "tests/mine"  # it is imported now
 
 
-def test_include_wants_names(kitchen):
-    kitchen.file("recipe: x\ninclude: {a: b}\n", "mine.yaml")
-    with pytest.raises(UserError) as caught:
-        open_recipe("mine.yaml")
-    assert str(caught.value) == "mine.yaml:2:10: include: wanted the names of modules."
-
-
 def test_a_script_that_registers_an_experiment_and_is_no_recipe_says_so(kitchen):
     kitchen.file(MODULE.replace("tests/mine", "tests/other").replace("tests_mine", "other"), "m.py")
     with pytest.raises(UserError) as caught:
@@ -155,9 +148,3 @@ def test_a_script_that_registers_an_experiment_and_is_no_recipe_says_so(kitchen)
         "m.py is no recipe: it registers tests/other, and has no ingredients of its own. "
         "Import m, and write 'tests/other' in its place."
     )
-
-
-def test_a_script_may_register_an_experiment_beside_its_own_ingredients(kitchen):
-    text = MODULE.replace("tests/mine", "tests/third").replace("tests_mine", "third")
-    kitchen.file(f"{text}\noptimizer = Mine.Config()\n", "m.py")
-    assert "optimizer" in open_recipe("m.py").table.ingredients

@@ -8,10 +8,7 @@ import textwrap
 import pytest
 
 from textmill.config.planning.key import plan_files, run_key
-from textmill.config.planning.plan import make_plan
-from textmill.config.recipe import Recipe
 from textmill.config.sources.own_files import own_files
-from textmill.config.sources.script import table_of_recipe
 from textmill.errors import UserError
 
 MODULES = {
@@ -211,33 +208,3 @@ def test_code_without_source_is_refused():
         "the source of typed_at_a_prompt.Part cannot be read, so a run with it could not be told "
         "from a run with another. Write it into a file and import it."
     )
-
-
-def test_what_is_not_a_persons_own_adds_nothing():
-    import json
-    from math import sqrt
-
-    import torch
-
-    from textmill.config.component import Component
-
-    parts = [json.JSONDecoder, sqrt, torch.nn.Linear, torch.relu, Component, int]
-    assert own_files(parts) == []
-
-
-def test_a_recipe_of_library_parts_has_no_code():
-    from textmill.training.optimizers import AdamW
-
-    table = table_of_recipe(Recipe(optimizer=AdamW.Config(lr=1.0)))
-    plan = make_plan(table, defaults=table_of_recipe(Recipe()), targets=["optimizer"], draft=True)
-    assert plan_files(plan) == []
-
-
-def test_a_module_that_is_not_python_counts_by_its_bytes(tmp_path):
-    script, old = tmp_path / "recipe.py", tmp_path / "old.py"
-    old.write_text("print 1")
-    code = b"try:\n    import old\nexcept Exception:\n    pass"
-    found = own_files(script={script: code})
-    assert [(file.path, file.data) for file in found] == [(script, code), (old, b"print 1")]
-    with pytest.raises(UserError, match="not Python"):
-        own_files(script={old: b"print 1"})

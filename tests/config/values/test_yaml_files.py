@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from textmill.config.values.raw_values import Scalar, untyped
+from textmill.config.values.raw_values import Scalar
 from textmill.config.values.yaml_files import (
     MAX_BYTES,
-    dump_yaml,
     parse_word,
     read_yaml,
     yaml_nodes,
@@ -89,22 +88,6 @@ def test_any_text_is_a_word_or_an_error_of_ours(text):
         parse_word(f"a.b={text}")
     except UserError as error:
         assert str(error).startswith("overrides: ")  # noqa: PT017 - most texts are fine
-
-
-PLAIN = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
-    ),
-    max_leaves=10,
-)
-
-
-@given(st.dictionaries(st.text(max_size=5), PLAIN, max_size=4))
-def test_plain_data_reads_back_equal_without_types(data):
-    text = dump_yaml(data)
-    node = yaml_nodes(text, source="x")
-    assert (untyped(node) if node is not None else {}) == data
 
 
 def test_a_setting_that_cannot_be_written_to_a_file_is_refused():

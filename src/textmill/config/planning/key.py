@@ -65,7 +65,6 @@ def deciding_names(plan: Plan) -> list[str]:
 
 
 def _dotted(value: Any) -> str:
-    """Where it is defined, by its dotted name."""
     name, module = getattr(value, "__qualname__", ""), getattr(value, "__module__", "")
     if str(module).startswith(SCRIPT_MODULE):
         return str(name)
@@ -89,11 +88,7 @@ def key_settings(plan: Plan) -> dict[str, Any]:
 
 
 def plan_files(plan: Plan) -> list[OwnFile]:
-    """The files of a person's own whose code decides what the plan computes, the script first.
-
-    Raises:
-        UserError: The source of a part cannot be read.
-    """
+    """The files of a person's own whose code decides what the plan computes, the script first."""
     return own_files(plan_parts(plan, observers=False), script=plan.table.files)
 
 

@@ -25,14 +25,7 @@ Overrides: TypeAlias = Sequence[str] | Mapping[str, Any]
 
 
 def words_of(overrides: Overrides) -> list[str]:
-    """Settings as words of a command line, the values in JSON, which YAML reads.
-
-    Example:
-        >>> words_of({"lr": 1e-3, "trainer": {"max_time": "15m", "selection": {"patience": 3}}})
-        ['lr=0.001', 'trainer.max_time="15m"', 'trainer.selection={"patience": 3}']
-        >>> words_of(["lr=1e-3"]), words_of("lr=1e-3")
-        (['lr=1e-3'], ['lr=1e-3'])
-    """
+    """Settings as words of a command line, the values in JSON, which YAML reads."""
     if isinstance(overrides, str):
         return [overrides]
     if not isinstance(overrides, Mapping):
@@ -123,7 +116,6 @@ class Names:
         return name in self.known or name in self.always or name in self.swaps or offered
 
     def type_word(self, tree: Entries) -> None:
-        """Adds a word to the command line's layer."""
         joined = merged(self.typed, tree)
         assert isinstance(joined, Entries)
         self.typed = joined
@@ -173,7 +165,6 @@ class Names:
                 self.unknown_word(word, list(dict.fromkeys([*dotted, *further])))
 
     def unknown_word(self, word: Word, dotted: Sequence[str]) -> None:
-        """Notes a word that names nothing, with the nearest name."""
         lasts = {name.rpartition(".")[2]: name for name in dotted}
         value = word.node.text if isinstance(word.node, Scalar) else ""
         here = setting_here(word.path[0], value) or setting_here(word.path[-1], value)
@@ -198,11 +189,7 @@ class Names:
 
 
 def _outermost(names: Iterable[str]) -> list[str]:
-    """Without the settings of a part where the whole has one of the same name.
-
-    >>> _outermost(["model.dropout", "model.encoder.dropout", "task.dropout"])
-    ['model.dropout', 'task.dropout']
-    """
+    """Without the settings of a part where the whole has one of the same name."""
     found = list(names)
     owners = {name: f"{name.rpartition('.')[0]}." for name in found}
     return [

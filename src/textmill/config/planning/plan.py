@@ -59,6 +59,8 @@ class Plan:
     swaps: dict[str, str] = field(default_factory=dict)
     meant: dict[str, str] = field(default_factory=dict)
     """The setting that each word meant whose name was the end of one, as ``lr``."""
+    given: frozenset[str] = frozenset()
+    """The settings that files and the command line give, by their dotted names."""
     unknown: list[tuple[str, str]] = field(default_factory=list)
     """Settings of a run's file that name code which is not here, each with the name."""
 
@@ -132,7 +134,6 @@ class _Planner:
         self.missing: dict[str, list[str]] = {}
 
     def dotted(self, names: Iterable[str]) -> list[str]:
-        """Every setting of these ingredients by its dotted name."""
         found: list[str] = []
         for node in (self.nodes[name] for name in names):
             for key, value in node.settings.items():
@@ -141,7 +142,6 @@ class _Planner:
         return found
 
     def visit(self, name: str, path: tuple[str, ...]) -> None:
-        """Plans one ingredient after those it needs."""
         if name in path:
             circle = " -> ".join([*path[path.index(name) :], name])
             place = self.nodes[name].ingredient.place
@@ -243,7 +243,6 @@ class _Planner:
         return node
 
     def like(self, name: str, value: Like, place: Place | None) -> IngredientNode | None:
-        """Resolves the ingredient that a follower names."""
         if value.name not in self.names.known or value.name in self.names.off:
             guess = suggest(value.name, self.names.known)
             text = f"{name} is like '{value.name}', which is no ingredient. {guess}"
@@ -293,7 +292,6 @@ class _Planner:
         return found
 
     def refuse_word(self, name: str, node: Written) -> None:
-        """Notes a plain value where settings of an ingredient belong."""
         if isinstance(node, Scalar) and node.text.startswith("@"):
             text = (
                 f"{name}: the import path '{node.text}' is not read from a file. "
@@ -456,7 +454,6 @@ class _Planner:
         return {name for node in self.nodes.values() for name in node.wiring.unfilled}
 
     def finished(self, targets: Sequence[str]) -> Plan:
-        """The plan as found."""
         self.unreached()
         self.report_missing()
         for name, text in self.names.table.objects.items():
@@ -478,6 +475,11 @@ class _Planner:
             missing=list(self.missing),
             swaps=swaps,
             meant=dict(self.names.meant),
+            given=frozenset(
+                name.removeprefix(".")
+                for layer in (*self.names.layers, self.names.typed)
+                for name, _ in leaves(layer, "")
+            ),
             unknown=self.settings.unknown,
         )
 

@@ -46,12 +46,10 @@ class IngredientNode:
 
     @property
     def name(self) -> str:
-        """The ingredient's name."""
         return self.ingredient.name
 
     @property
     def is_config(self) -> bool:
-        """Whether the ingredient is a component's Config."""
         return self.kind is not None
 
     @property

@@ -17,14 +17,7 @@ _TYPED: list[str] = []
 
 
 def include(name: str, place: Place) -> None:
-    """Imports a module that a person named, also from the folder where the command was typed.
-
-    Raises:
-        UserError: It cannot be imported.
-
-    Example:
-        >>> include("json", Place("command line: --include json"))
-    """
+    """Imports a module that a person named, also from the folder where the command was typed."""
     if name.endswith(".py") or "/" in name:
         guess = name.removesuffix(".py").strip("./").replace("/", ".")
         raise UserError(f"{place}: wanted the name of a module, as {guess}, found '{name}'.")
@@ -62,17 +55,7 @@ def is_includable(module: ModuleType, local: Collection[Path]) -> bool:
 
 
 def include_of_file(top: Entries, *, saved: bool, allow_code: bool) -> list[str]:
-    """Imports the modules that ``include:`` of a YAML file names, and returns their names.
-
-    Args:
-        top: The file.
-        saved: Whether a run wrote it: then only with ``allow_code``, or what is imported already.
-        allow_code: Whether code that a run folder names may be executed.
-
-    Raises:
-        UserError: It is no list of modules, or one cannot be imported.
-        CodeNotAllowedError: A run's file names one, and ``allow_code`` is not given.
-    """
+    """Imports the modules that ``include:`` of a YAML file names, and returns their names."""
     node, found = top.entries.get("include") or Items((), top.place), []
     for item in node.items if isinstance(node, Items) else () if is_null(node) else (node,):
         if not isinstance(item, Scalar):

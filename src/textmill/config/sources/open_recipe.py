@@ -28,20 +28,7 @@ _SAVED_OUTER = (*_OUTER, "swaps")
 
 @dataclass(frozen=True)
 class Source:
-    """A recipe's ingredients and the layers of settings that files give, the weakest first.
-
-    Args:
-        table: The ingredients.
-        layers: What the YAML file and the ``--config`` files set.
-        name: What the recipe is called: the script's stem, the experiment's name.
-        path: The script, or None for an experiment.
-        yaml: The YAML file that named the recipe, or None.
-        swaps: Ingredients that a run's file says were replaced by an import path; the table has
-            them too, so that a plan of it swaps again.
-        closed: Files of runs among those of the layers, for which nothing is imported.
-        left_out: Settings of a run's file that are not taken over, as they say where is written.
-        include: The modules that the files' ``include:`` names.
-    """
+    """A recipe's ingredients and the layers of settings that files give, the weakest first."""
 
     table: IngredientTable
     layers: tuple[Entries, ...]

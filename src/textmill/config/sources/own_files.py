@@ -36,12 +36,10 @@ class OwnFile:
 
     @property
     def sha256(self) -> str:
-        """The digest of its bytes, in hexadecimal."""
         return hashlib.sha256(self.data).hexdigest()
 
     @property
     def shown(self) -> str:
-        """Its path, as a message shows it."""
         if self.path is None:
             return f"the cell that defines {self.name}"
         below = self.path.is_relative_to(Path.cwd())
@@ -56,14 +54,6 @@ def own_files(
     Imports are read from the source, at its top or inside a function, so that the same code has the
     same files in every process; an import by a name that is computed is not seen. What is installed
     is not a person's own. Of a class or function of a notebook it is the cell that defines it.
-
-    Args:
-        parts: Classes and functions; those that are not a person's own add nothing.
-        script: The recipe's script, and what is known of the files it imports: resolved paths, each
-            with the bytes that were loaded.
-
-    Raises:
-        UserError: The script is not Python, or the source of a part cannot be read.
     """
     found: dict[Path | str, OwnFile] = {}
     waiting = [("", path, "") for path in [*script][:1]]
@@ -101,9 +91,6 @@ def refuse_others(path: Path, data: bytes) -> None:
     """Refuses a script one of whose modules this process has by the same name from elsewhere.
 
     Python would take the one in memory. That is right only if both files say the same.
-
-    Raises:
-        UserError: They do not.
     """
     try:
         files = own_files(script={path.resolve(): data})
@@ -160,7 +147,6 @@ def _is_own(value: Any) -> bool:
 
 
 def _is_own_file(file: Path) -> bool:
-    """Whether a Python file belongs to nothing that is installed."""
     resolved = file.resolve()
     return (
         resolved.suffix == ".py"
@@ -238,7 +224,6 @@ def _is_elsewhere(name: str, folder: Path) -> bool:
 
 
 def _outermost(file: Path, package: str) -> Path:
-    """The folder of the outermost package that a module is in."""
     depth = package.count(".") + 1 if package else 0
     return file.parents[depth] if depth < len(file.parents) else file.parent
 

@@ -30,11 +30,7 @@ from textmill.errors import Place, SeveralError, UserError, worded
 
 
 def load_script(path: Path) -> IngredientTable:
-    """Executes a script and lists its ingredients.
-
-    Raises:
-        UserError: The file cannot be read, is not Python, or fails: with file, line and message.
-    """
+    """Executes a script and lists its ingredients."""
     data = read_source(path)
     source = _decoded(path, data)
     try:
@@ -77,7 +73,6 @@ def load_script(path: Path) -> IngredientTable:
 
 
 def _refuse_experiments(path: Path, module: ModuleType) -> None:
-    """Refuses a script that is no recipe, and registers some."""
     known = ((name, experiments.loaded(name)) for name in experiments.names())
     found = [n for n, each in known if getattr(each, "__module__", None) == module.__name__]
     if found:
@@ -185,7 +180,6 @@ class _Former:
 
 
 def _failure(error: BaseException, path: Path) -> str:
-    """Where the script failed, in its own lines, and with what."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if frame.filename == str(path)]
     folder = path.resolve().parent

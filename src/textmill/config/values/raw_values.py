@@ -36,7 +36,6 @@ class Entries:
     key_places: Mapping[str, Place] = field(default_factory=dict)
 
     def place_of(self, key: str) -> Place:
-        """Where the key was written."""
         return self.key_places.get(key, self.place)
 
 
@@ -70,11 +69,7 @@ def is_null(node: Node) -> bool:
 
 
 def untyped(node: Node) -> Any:
-    """The node as plain data where no type is asked for: null, bool, int, float, else text.
-
-    >>> untyped(Scalar("1e-3", Place("x"))), untyped(Scalar("no", Place("x")))
-    (0.001, 'no')
-    """
+    """The node as plain data where no type is asked for: null, bool, int, float, else text."""
     if isinstance(node, Value):
         return node.value
     if isinstance(node, Items):

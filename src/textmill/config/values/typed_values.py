@@ -54,14 +54,7 @@ _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)")
 
 
 def parse_duration(text: str) -> timedelta:
-    """Reads ``20m``, ``1h30m``, ``2d``, ``15 min``, ``90 seconds``.
-
-    >>> str(parse_duration("1h30m")), str(parse_duration("15 min"))
-    ('1:30:00', '0:15:00')
-
-    Raises:
-        ValueError: The text is no duration.
-    """
+    """Reads ``20m``, ``1h30m``, ``2d``, ``15 min``, ``90 seconds``."""
     rest = text.strip().lower()
     sign, rest = (-1, rest[1:]) if rest.startswith("-") else (1, rest)
     micros, position = Fraction(0), 0
@@ -80,11 +73,7 @@ def parse_duration(text: str) -> timedelta:
 
 
 def format_duration(value: timedelta) -> str:
-    """The shortest text that ``parse_duration`` reads back exactly.
-
-    >>> format_duration(timedelta(minutes=90)), format_duration(timedelta(0))
-    ('1h30m', '0s')
-    """
+    """The shortest text that ``parse_duration`` reads back exactly."""
     total = value // timedelta(microseconds=1)
     sign, total = ("-", -total) if total < 0 else ("", total)
     parts = []
@@ -263,11 +252,7 @@ INVALID = StandIn("INVALID")
 
 
 class Values:
-    """Reads nodes into typed values; what is wrong is collected in ``problems``, all of it.
-
-    Args:
-        names: What ``@module.name`` leads to.
-    """
+    """Reads nodes into typed values; what is wrong is collected in ``problems``, all of it."""
 
     def __init__(self, names: CodeNames | None = None) -> None:
         self.names = names or CodeNames()

@@ -32,7 +32,6 @@ class Word:
 
     @property
     def dotted(self) -> str:
-        """The path as typed."""
         return ".".join(self.path)
 
     def tree(self, path: tuple[str, ...] | None = None) -> Entries:
@@ -45,20 +44,7 @@ class Word:
 
 
 def read_source(path: Path, most: int | None = None) -> bytes:
-    """The bytes of a regular file, or of a pipe that the shell hands over (``<(command)``).
-
-    Args:
-        path: The file. A pipe of that name in a run folder would never end.
-        most: Read no more than this many bytes; None: all.
-
-    Raises:
-        UserError: It cannot be read.
-
-    Example:
-        >>> read_source(Path("/"))
-        Traceback (most recent call last):
-        textmill.errors.UserError: /: cannot be read: it is not a regular file.
-    """
+    """The bytes of a regular file, or of a pipe that the shell hands over (``<(command)``)."""
     try:
         if not (S_ISREG(path.stat().st_mode) or path.is_relative_to("/dev")):
             raise UserError(f"{path}: cannot be read: it is not a regular file.")
@@ -70,11 +56,7 @@ def read_source(path: Path, most: int | None = None) -> bytes:
 
 
 def read_yaml(path: Path) -> Entries:
-    """Reads one mapping with its places; an empty file is an empty mapping.
-
-    Raises:
-        UserError: The file cannot be read, is not a mapping, or holds what it may not hold.
-    """
+    """Reads one mapping with its places; an empty file is an empty mapping."""
     data = read_source(path, MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         raise UserError(f"{path}: larger than {MAX_BYTES} bytes; a file of settings is small.")
@@ -161,17 +143,7 @@ class _Reader:
 
 
 def parse_word(word: str) -> Word:
-    r"""Reads ``a.b=c``: the value in YAML's flow syntax where it starts like it, else as it stands.
-
-    >>> parse_word("optimizer.lr=1e-3").path
-    ('optimizer', 'lr')
-    >>> parse_word("a.b=[1, 2]").node.items[1].text
-    '2'
-    >>> parse_word("a.b={label:stars}").node.entries["label"].text
-    'stars'
-    >>> parse_word("a.b=it's: #fine").node.text
-    "it's: #fine"
-    """
+    """Reads ``a.b=c``; a value that begins like YAML's flow syntax is read by it."""
     place = Place(typed_place(word))
     if not is_utf8(word):
         raise UserError(
@@ -185,11 +157,7 @@ def parse_word(word: str) -> Word:
 
 
 def typed_place(word: str = "") -> str:
-    """Where a setting was given that stands in no file.
-
-    >>> typed_place("lr=x")
-    'overrides: lr=x'
-    """
+    """Where a setting was given that stands in no file."""
     place = worded("command line", "overrides")
     if len(word) > LONGEST_WORD:
         word = f"{word[:LONGEST_WORD]}…"
@@ -197,11 +165,7 @@ def typed_place(word: str = "") -> str:
 
 
 def is_utf8(text: str) -> bool:
-    r"""Whether a text can be written as UTF-8; a name of a file that is not has other bytes.
-
-    >>> is_utf8("é"), is_utf8("d\udcff.tsv")
-    (True, False)
-    """
+    r"""Whether a text can be written as UTF-8; a name of a file that is not has other bytes."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -265,13 +229,7 @@ _Dumper.add_representer(str, _represent_text)
 
 
 def dump_yaml(data: Any) -> str:
-    """Plain data (dicts, lists, text, numbers, bools, None) as block YAML in the given order.
-
-    >>> print(dump_yaml({"optimizer": {"lr": 0.001, "name": "12"}}), end="")
-    optimizer:
-      lr: 0.001
-      name: '12'
-    """
+    """Plain data (dicts, lists, text, numbers, bools, None) as block YAML in the given order."""
     return yaml.dump(
         data,
         Dumper=_Dumper,

@@ -14,13 +14,7 @@ from textmill.recipes.corpus.parts import load_corpus
 
 @registries.datasets.register("corpus_pairs")
 class CorpusPairs(Component, Batched):
-    """Rows of one part of the built-in English-French corpus; nothing is downloaded.
-
-    Example:
-        >>> pairs = CorpusPairs.Config(part="test").build()
-        >>> sorted(pairs.rows()[0])
-        ['source', 'target']
-    """
+    """Rows of one part of the built-in English-French corpus; nothing is downloaded."""
 
     class Config(BaseConfig):
         """Which part, and how it is batched."""
@@ -50,10 +44,8 @@ class CorpusPairs(Component, Batched):
         return iter(self._rows)
 
     def rows(self) -> Rows:
-        """The rows in the order of the part."""
         return self._rows
 
     def fingerprint(self) -> str:
-        """64 hexadecimal digits of the rows."""
         lines = (f"{row['source']}\t{row['target']}\n".encode() for row in self._rows)
         return hashlib.sha256(b"".join(lines)).hexdigest()

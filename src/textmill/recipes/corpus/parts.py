@@ -1,13 +1,17 @@
 """The corpus: distinct pairs in three parts that share no sentence; every word is seen in train."""
 
 import random
-from collections import Counter
+import re
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
+
+import numpy as np
 
 from textmill.runtime.files import write_atomic
 
@@ -18,6 +22,7 @@ FILE = "corpus.tsv.bz2"
 TRAIN, HELD_OUT = 26_000, 500
 """Pairs of the part to train on, and of each of the two others."""
 _FIVE = 5
+_TOKEN = re.compile(r"[^\W_]+(?:[-'][^\W_]+)*|[.,?!]")
 _SEEN_AT_LEAST = 5  # times a word of a held-out sentence occurs in what is left for train
 
 
@@ -32,11 +37,7 @@ class Corpus:
 
 
 def words_of(sentence: str) -> list[str]:
-    """The words of a sentence in lower case, without punctuation; an apostrophe splits.
-
-    >>> words_of("Est-ce qu'elle mange, Anne ?")
-    ['est-ce', "qu'", 'elle', 'mange', 'anne']
-    """
+    """The words of a sentence in lower case, without punctuation; an apostrophe splits."""
     text = sentence.lower().replace("'", "' ")
     return [word.strip(",.?!") for word in text.split() if word.strip(",.?!")]
 
@@ -76,11 +77,7 @@ def load_corpus(seed: int = 0) -> Corpus:
 
 
 def five_new_sentences() -> list[Pair]:
-    """Five English sentences of no part, their words all seen, with their translations.
-
-    >>> len(five_new_sentences())
-    5
-    """
+    """Five English sentences of no part, their words all seen, with their translations."""
     size = TRAIN + 2 * HELD_OUT
     return _rows()[size : size + _FIVE]
 
@@ -130,3 +127,60 @@ def write_corpus(folder: Path, seed: int = 0) -> dict[str, Path]:
             write_atomic(path, data)
         paths[name] = path
     return paths
+
+
+# -- two translators without learning: what a model must beat
+
+
+def _tokens(text: str) -> list[str]:
+    return _TOKEN.findall(text.lower())
+
+
+def word_for_word(sentences: Sequence[str], dictionary: Mapping[str, str]) -> list[str]:
+    """Replaces every English word by its one French word; a word the dictionary lacks stays.
+
+    A possessive 's is dropped. The mark at the end is written as French writes it.
+    """
+    answers = []
+    for sentence in sentences:
+        words = []
+        for token in _tokens(sentence):
+            plain = token if token in dictionary else token.removesuffix("'s")
+            words.append(dictionary.get(plain, plain))
+        text = " ".join(word for word in words if word)
+        text = re.sub(r" ([.,])", r"\1", text)
+        answers.append(text[:1].upper() + text[1:])
+    return answers
+
+
+def nearest_sentence(sentences: Sequence[str], train: Sequence[tuple[str, str]]) -> list[str]:
+    """Answers with the translation of the training sentence that shares most words.
+
+    Similarity is the F-score of shared words and shared neighbouring pairs of words, counted
+    with repeats; of equals the first wins. An index of words keeps 500 questions on 26,000
+    sentences to about two seconds.
+    """
+    bags = [_bag(en) for en, _ in train]
+    sizes = np.array([sum(bag.values()) for bag in bags])
+    found: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for row, bag in enumerate(bags):
+        for item, count in bag.items():
+            found[item].append((row, count))
+    where = {item: np.array(rows).T for item, rows in found.items()}
+    answers = []
+    for sentence in sentences:
+        bag = _bag(sentence)
+        shared = np.zeros(len(train), dtype=np.int64)
+        for item, count in bag.items():
+            if item in where:
+                rows, others = where[item]
+                shared[rows] += np.minimum(others, count)
+        best = int(np.argmax(shared / (sizes + sum(bag.values()))))
+        answers.append(train[best][1])
+    return answers
+
+
+def _bag(sentence: str) -> Counter[str]:
+    tokens = _tokens(sentence)
+    pairs = (f"{a} {b}" for a, b in pairwise(tokens))
+    return Counter([*tokens, *pairs])

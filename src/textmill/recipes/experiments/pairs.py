@@ -1,4 +1,7 @@
-"""Experiments of pairs of texts; set ``train_data.path`` and ``valid_data.path``."""
+"""Pairs of texts: classes, scores, ranking, vectors; set ``train_data.path``, ``valid_data.path``.
+
+Scores of how alike two texts are may be in any unit; they are higher the more alike they are.
+"""
 
 from functools import partial
 from pathlib import Path
@@ -7,15 +10,22 @@ from typing import Any
 from textmill.config import Config
 from textmill.config.recipe import Recipe, like
 from textmill.data.text_rows import TextRows
+from textmill.models.embedding_losses import CoSent, EmbeddingLoss
 from textmill.models.encoders.lstm import LstmEncoder
 from textmill.models.encoders.sequence import CnnEncoder, SequenceEncoder
 from textmill.models.layers.word_embeddings import WordEmbedding
-from textmill.models.ngrams import NgramPairClassifier
-from textmill.models.pairs import PairClassifier, PairRegressor, Ranker
+from textmill.models.ngrams import NgramPairClassifier, NgramPairRegressor
+from textmill.models.pairs import PairClassifier, PairRegressor, Ranker, SentenceEncoder
 from textmill.models.poolings import MaxPooling, Pooling
-from textmill.recipes.experiments.ngrams import MOST, local_ngrams, ngrams
-from textmill.recipes.experiments.tiny import register_with_local, tiny
+from textmill.recipes.experiments.variants import (
+    MOST,
+    local_ngrams,
+    ngrams,
+    register_with_local,
+    tiny,
+)
 from textmill.tasks.classification import PairClassification
+from textmill.tasks.embedding import TextEmbedding
 from textmill.tasks.ranking import QueryDocumentRanking
 from textmill.tasks.regression import PairRegression
 from textmill.text.features.labels import FittedLabels
@@ -30,15 +40,7 @@ TINY_CNN: SequenceEncoder.Config = CnnEncoder.Config(filters=4)
 def pairs(
     doc: str, columns: tuple[str, ...], metric: str, *, batch_size: int = 32, **ingredients: Any
 ) -> Recipe:
-    """A recipe that trains on rows of two texts or more.
-
-    Args:
-        doc: What it does.
-        columns: The columns of the files in their order.
-        metric: What selects the best checkpoint.
-        batch_size: Rows of a step.
-        ingredients: The model, the task, and what else they need.
-    """
+    """A recipe that trains on rows of two texts or more."""
     return Recipe(
         doc=doc,
         train_data=TextRows.Config(
@@ -119,4 +121,48 @@ def pairs_ngrams() -> Recipe:
         labels=FittedLabels.Config(),
         model=NgramPairClassifier.Config(),
         task=PairClassification.Config(max_length=MOST),
+    )
+
+
+tiny_vectors = partial(local, model=SentenceEncoder.Config(embedding=TINY))
+
+
+@register_with_local("embedding/pairs", tiny_vectors)
+def embedding_pairs() -> Recipe:
+    """The mean of word vectors, learnt from texts that belong together; rows of text1, text2."""
+    columns = ("text1", "text2")
+    return pairs(
+        "Train vectors of texts that are near where texts belong together.",
+        columns,
+        "mrr",
+        batch_size=64,  # whose second texts are the negatives
+        tokenizer=FittedWords.Config(columns=columns),
+        model=SentenceEncoder.Config(),
+        task=TextEmbedding.Config(),
+    )
+
+
+@register_with_local("embedding/similarity", tiny_vectors)
+def embedding_similarity() -> Recipe:
+    """The mean of word vectors, as alike as scores say; rows of text1, text2, score."""
+    loss: EmbeddingLoss.Config = CoSent.Config()
+    return pairs(
+        "Train vectors of texts that are as alike as scores say.",
+        ("text1", "text2", "score"),
+        "spearman",
+        tokenizer=FittedWords.Config(columns=("text1", "text2")),
+        model=SentenceEncoder.Config(),
+        task=TextEmbedding.Config(loss=loss),
+    )
+
+
+@register_with_local("similarity/ngrams", local_ngrams)
+def similarity_ngrams() -> Recipe:
+    """A ridge regression over the n-grams that two texts share, and those of each."""
+    return ngrams(
+        "Train a linear model over the n-grams of two texts that says how alike they are.",
+        ("text1", "text2", "score"),
+        "pearson",
+        model=NgramPairRegressor.Config(),
+        task=PairRegression.Config(max_length=MOST),
     )

@@ -17,20 +17,22 @@ from textmill.models.poolings import MeanPooling, Pooling
 from textmill.models.readers.pretrained import PretrainedReader
 from textmill.models.readers.sentences import SentenceScorer
 from textmill.models.tagger import IntentSlotModel, Tagger
-from textmill.recipes.experiments.classification import classification_transformer
-from textmill.recipes.experiments.embedding import embedding_pairs
-from textmill.recipes.experiments.joint import joint_transformer
+from textmill.recipes.experiments.generation import summarization_scitldr
 from textmill.recipes.experiments.language import PERPLEXITY, lines
 from textmill.recipes.experiments.pairs import (
+    embedding_pairs,
     pairs_classification,
     pairs_ranking,
     pairs_regression,
 )
 from textmill.recipes.experiments.question import question_transformer
-from textmill.recipes.experiments.regression import regression_docnn
-from textmill.recipes.experiments.summarization import summarization_scitldr
-from textmill.recipes.experiments.tagging import tagging_ner, tagging_transformer
-from textmill.recipes.experiments.trees import trees_bilstm
+from textmill.recipes.experiments.tagging import (
+    joint_transformer,
+    tagging_ner,
+    tagging_transformer,
+    trees_bilstm,
+)
+from textmill.recipes.experiments.texts import classification_transformer, regression_docnn
 from textmill.tasks.classification import PairClassification
 from textmill.tasks.generation import (
     ExtractiveSummarization,

@@ -6,7 +6,7 @@ import threading
 import httpx
 import pytest
 
-from tests.serving.served import head, read_all, reversing, wait_until
+from tests.serving.served import head, reversing, wait_until
 
 FILE = {"Content-Type": "application/octet-stream"}
 
@@ -133,13 +133,3 @@ def test_it_says_what_it_reads_and_answers(served):
     assert set(body) == {"application/json", "application/octet-stream"}
     assert "number" not in json.dumps(body)
     assert set(api["components"]["schemas"]["FoundRow"]["properties"]) == {"text", "spans", "error"}
-
-
-def test_a_form_of_another_site_cannot_send_a_file(served):
-    # What a browser sends for a form: none of its three types is read.
-    body = b"text=a"
-    for kind in (b"text/plain", b"application/x-www-form-urlencoded", b"multipart/form-data"):
-        asked = head(len(body)).replace(b"application/json", kind) + body
-        asked = asked.replace(b"\r\n", b"\r\nConnection: close\r\n", 1)
-        with served.connection(asked) as raw:
-            assert read_all(raw).startswith(b"HTTP/1.1 415")

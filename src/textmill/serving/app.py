@@ -118,6 +118,11 @@ class Service:
         self.refuse_stopping()
         if self.batcher.full():  # before more is read: that costs less
             raise self.batcher.refusal()
+        options = read_options(request.query_params, self.limits)
+        try:
+            self.predictor.with_options(options)
+        except UserError as error:
+            raise RefusedError(400, str(error), where="query") from None
         kind = request.headers.get("content-type", "none").partition(";")[0].strip().lower()
         if kind == FILE and isinstance(self.predictor, PipelineRows):
             return await self.file(request)
@@ -125,11 +130,6 @@ class Service:
             known = f"{JSON}, or of a file {FILE}" if self.reads else JSON
             text = f"Wanted 'Content-Type: {known}'; found {kind:.100}."
             raise RefusedError(415, text, where="header Content-Type")
-        options = read_options(request.query_params, self.limits)
-        try:
-            self.predictor.with_options(options)
-        except UserError as error:
-            raise RefusedError(400, str(error), where="query") from None
         body = await self.body(request, self.limits.body)
         rows, characters, alone = read_rows(body, self.columns, self.limits)
         answers = await self.answers(rows, characters, options) if rows else []

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tests.trained_run import PAIRS
-from textmill.errors import MissingExtraError, UserError
+from textmill.errors import UserError
 from textmill.exported import load
 from textmill.exported.ctranslate2 import CTranslate2Graph
 from textmill.exported.manifest import MANIFEST, ExportError
@@ -61,16 +61,6 @@ def test_every_model_it_can_express_answers_alike(translator, tmp_path, name):
     assert (found.rows, found.same) == (len(SOURCES), len(SOURCES))
     assert found.largest < 1e-5
     assert [a.text for a in model(SOURCES)] == [a.text for a in predictor(SOURCES)]
-
-
-@pytest.mark.parametrize("name", SEARCHES)
-def test_every_search_answers_alike(translator, tmp_path, name):
-    predictor = translator(task=Translation.Config(decoding=SEARCHES[name]), seed=3)
-    _, model = exported(predictor, tmp_path)
-    for ours, theirs in zip(model(SOURCES), predictor(SOURCES), strict=True):
-        assert ours.text == theirs.text
-        assert ours.score == pytest.approx(theirs.score, abs=1e-4)
-        assert [a.text for a in ours.alternatives] == [a.text for a in theirs.alternatives]
 
 
 @pytest.mark.parametrize("beam_size", [1, 4])
@@ -176,14 +166,6 @@ def test_a_search_it_cannot_express_is_refused(translator, tmp_path, config, err
     assert str(caught.value).splitlines()[1:-1] == [f"  {error}"]
 
 
-def test_a_task_that_answers_by_its_own_code_is_refused(translator, tmp_path):
-    predictor = translator()
-    task = type("Own", (Translation,), {"generate": lambda self, *_: None})
-    predictor.task.__class__ = task
-    with pytest.raises(UserError, match="  Own answers by code of its own"):
-        exported(predictor, tmp_path)
-
-
 # --- compared, or not there -----------------------------------------------------------------------
 
 
@@ -254,16 +236,6 @@ def test_rows_that_cannot_be_answered_are_left_out(translator, tmp_path):
     assert str(caught.value) == (
         "None of the 2 rows of rows can be answered, so the export cannot be compared with the "
         "model. Name a text file of rows with rows=FILE."
-    )
-
-
-def test_without_the_package_it_is_named_with_its_extra(translator, tmp_path, monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name, *_: None)
-    with pytest.raises(MissingExtraError) as caught:
-        exported(translator(), tmp_path)
-    assert str(caught.value) == (
-        "The export format 'ctranslate2' needs the package 'ctranslate2', which is not installed. "
-        "Install it with: pip install 'textmill[ctranslate2]'"
     )
 
 

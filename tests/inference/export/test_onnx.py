@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from starlette.testclient import TestClient
 
 import textmill
 from tests.recipes.local_data import short, write_data
@@ -27,8 +26,6 @@ from textmill.recipes import registries
 from textmill.runs.export import export
 from textmill.runs.load_run import evaluate
 from textmill.runtime.sealed import seal
-from textmill.serving.app import Service, make_app
-from textmill.serving.limits import Limits
 from textmill.text.processors.column_processor import PlainColumns
 
 GENERATING = ("language/", "parsing/", "summarization/scitldr", "translation/")
@@ -110,11 +107,6 @@ def test_it_answers_as_the_run(runs, name):
     for answer, row in zip(exported(inputs), rows, strict=True):
         shown = exported.answer_row(answer)
         assert alike(shown, {key: row[key] for key in shown})
-    service = Service(predictor=exported, name="m", limits=Limits())
-    with TestClient(make_app(service)) as client:
-        answered = client.post("/predict", json=given).json()
-    service.batcher.close()
-    assert all(map(alike, answered, expected))
     assert exported.answer_type == predictor.answer_type
     # What answers rows that it has not checked refuses all that a check would.
     for model in (predictor, exported):

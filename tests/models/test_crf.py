@@ -120,26 +120,6 @@ def test_the_scheme_can_be_another_than_the_names_tell():
     assert torch.equal(crf.decode(scores, real), by_names)
 
 
-def test_labels_of_which_no_sequence_is_right_give_one_all_the_same():
-    crf = LinearChainCrf(["B-x", "I-x"])
-    crf.keep_to("bilou")
-    scores, real = torch.tensor([[[0.0, 2.0], [1.0, 0.0]]]), torch.ones(1, 2, dtype=torch.bool)
-    labels, chances = crf.decode_with_chances(scores, real)
-    assert labels.min() >= 0
-    assert chances.isfinite().all()
-
-
-def test_padding_changes_nothing():
-    crf, scores, real = made(BIO, scale=2.0)
-    labels = torch.ones(real.shape, dtype=torch.int64)
-    for row, length in enumerate(LENGTHS):
-        alone = scores[row : row + 1, :length], real[row : row + 1, :length]
-        assert torch.equal(crf.decode(*alone)[0], crf.decode(scores, real)[row, :length])
-        assert torch.allclose(crf.marginals(*alone)[0], crf.marginals(scores, real)[row, :length])
-        one = crf.log_likelihood(alone[0], labels[row : row + 1, :length], alone[1])
-        assert torch.allclose(one[0], crf.log_likelihood(scores, labels, real)[row], atol=1e-5)
-
-
 def test_gradients_are_those_of_the_definition():
     crf, scores, real = made(BIO[:3])
     scores = scores.masked_fill(~real[..., None], 0.0).requires_grad_()

@@ -67,25 +67,18 @@ def test_one_against_the_rest():
     assert torch.allclose(total / count, F.binary_cross_entropy_with_logits(SCORES, hot))
 
 
+def one(**settings):
+    return CrossEntropyLoss.Config(**settings).build(names=NAMES, multiple=False)
+
+
 @pytest.mark.parametrize(
     ("make", "error"),
     [
         (lambda: CrossEntropyLoss.Config().build(names=NAMES, multiple=True), "one label a row"),
-        (lambda: CrossEntropyLoss.Config(label_smoothing=1.0), "label_smoothing"),
-        (
-            lambda: CrossEntropyLoss.Config(weights={"z": 1.0}).build(names=NAMES, multiple=False),
-            "names 'z'; the labels are 'a', 'b', 'c'",
-        ),
-        (
-            lambda: BinaryCrossEntropy.Config(weights=dict.fromkeys(NAMES, 0)).build(
-                names=NAMES, multiple=True
-            ),
-            "task.loss.weights are 0 for every label",
-        ),
-        (
-            lambda: CrossEntropyLoss.Config(weights={"a": -1.0}).build(names=NAMES, multiple=False),
-            "'a' must be 0 or more, but is -1.0",
-        ),
+        (lambda: one(label_smoothing=1.0), "label_smoothing"),
+        (lambda: one(weights={"z": 1.0}), "names 'z'"),
+        (lambda: one(weights=dict.fromkeys(NAMES, 0)), "0 for every label"),
+        (lambda: one(weights={"a": -1.0}), "'a' must be 0 or more"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(make, error):

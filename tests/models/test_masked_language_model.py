@@ -7,13 +7,10 @@ import pytest
 import torch
 
 from textmill.errors import UserError
-from textmill.models.classifier import Classifier
 from textmill.models.encoders.lstm import LstmEncoder
 from textmill.models.encoders.self_attention import SelfAttentionEncoder
 from textmill.models.layers.word_embeddings import WordEmbedding
 from textmill.models.masked_language_model import MaskedLanguageModel
-from textmill.models.readers.reader import JoinedReader
-from textmill.models.tagger import Tagger
 
 SIZE = 11
 MASK = SIZE
@@ -56,20 +53,6 @@ def test_tokens_are_scored_by_their_own_vectors_or_by_others():
     states = torch.randn(3, 8)
     wanted = tied.head(states) @ tied.embedding.tokens.weight.T + tied.output_bias
     assert torch.allclose(tied.project(states), wanted, atol=1e-6)
-
-
-def test_what_it_shares_with_other_models_has_the_same_shapes():
-    names = {name: value.shape for name, value in make().state_dict().items()}
-    shared = {name for name in names if name.startswith(("embedding.", "encoder."))}
-    parts = {"embedding": EMBEDDING, "encoder": ATTENTION}
-    tagger = Tagger.Config(**parts).build(tokenizer=TOKENIZER, labels=["a", "b"]).state_dict()
-    assert shared <= set(tagger)
-    assert all(tagger[name].shape == names[name] for name in shared)
-    reader = JoinedReader.Config(**parts).build(tokenizer=TOKENIZER).state_dict()
-    assert all(reader[name].shape == names[name] for name in shared)
-    classifier = Classifier.Config(**parts).build(tokenizer=TOKENIZER, labels=range(2))
-    state = classifier.text.state_dict()
-    assert all(state[name].shape == names[name] for name in shared)
 
 
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary"])

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import torch
-import transformers
 from safetensors.torch import load_file, save_file
 
 import textmill
@@ -185,18 +184,3 @@ def test_a_check_reads_the_weights(folder: Path, tmp_path: Path) -> None:
     assert "do not load" in problem
     with pytest.raises(UserError, match="do not load"):
         textmill.load_encoder(str(folder))
-
-
-def test_frequencies_of_positions_need_not_be_in_a_file(tmp_path: Path) -> None:
-    """As in a file that transformers saves of a whole ESM, where they are computed."""
-    sizes = {"num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 24}
-    more = {"vocab_size": 60, "pad_token_id": 0, "mask_token_id": 4, "hidden_size": 16}
-    config = transformers.EsmConfig(**sizes, **more, position_embedding_type="rotary")
-    model = transformers.EsmForMaskedLM(config).eval()
-    model.save_pretrained(tmp_path)
-    encoder: Any = PretrainedEncoder.Config(path=str(tmp_path)).build(vocab_info=INFO)
-    encoder.begin()
-    ids = torch.tensor([[5, 6, 7]])
-    with torch.no_grad():
-        wanted = model.esm(ids, attention_mask=torch.ones_like(ids)).last_hidden_state
-        torch.testing.assert_close(encoder.eval()(ids, torch.tensor([3])), wanted)

@@ -127,16 +127,6 @@ def test_a_fall_over_decades_is_drawn_in_decades():
     assert "valid 1.0 %" in share.html
 
 
-def test_shares_are_in_percent_unless_a_value_is_above_1():
-    drawn = figure("f1", [Curve("valid", [(1, 0.25), (2, 0.75)], dots=True)]).html
-    assert "step 1: 25.0 %" in drawn
-    assert ">40 %<" in drawn
-    drawn = figure("f1", [Curve("valid", [(1, 0.25), (2, 12.0)], dots=True)]).html
-    assert "step 1: 0.2500" in drawn
-    assert "step 2: 12.00" in drawn
-    assert " %" not in drawn
-
-
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=300), st.integers(2, 50))
 def test_thinning_keeps_the_order_the_peaks_and_the_end(values, most):
     points = list(enumerate(values))

@@ -160,29 +160,6 @@ def test_what_is_read_at_once_is_what_is_read_one_by_one(
         assert [o.text for o in one.others] == [o.text for o in two.others]
 
 
-@pytest.mark.parametrize("prefix", ["", "transformer."])
-def test_weights_are_found_with_and_without_the_name_of_the_model(
-    saved: Saved, tmp_path: Path, prefix: str
-) -> None:
-    folder, weights = saved("gpt2"), tmp_path / "gpt2"
-    weights.mkdir()
-    for name in ("config.json", "tokenizer.json"):
-        (weights / name).write_bytes((folder / name).read_bytes())
-    found = load_file(folder / "model.safetensors")
-    found.pop("lm_head.weight", None)  # which is that of the tokens
-    named = {prefix + name.removeprefix("transformer."): value for name, value in found.items()}
-    save_file(named, weights / "model.safetensors")
-    one, two = task_of(folder).module, task_of(weights).module
-    ids = torch.tensor([[0, 5, 9]])
-    assert torch.equal(one(ids), two(ids))
-    del named[f"{prefix}h.0.ln_1.weight"]
-    save_file(named, weights / "model.safetensors")
-    with pytest.raises(
-        UserError, match=r"do not fit .*transformer\.h\.0\.ln_1\.weight is missing, 1 in all"
-    ):
-        task_of(weights)
-
-
 ONE = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
 BENT: dict[str, dict[str, Any]] = {
     "gemma2": {**ONE, "head_dim": 8, "num_key_value_heads": 1, "final_logit_softcapping": 2.0},

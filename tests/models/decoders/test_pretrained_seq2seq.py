@@ -24,7 +24,6 @@ from textmill.data.batching import BatchedRows
 from textmill.errors import UserError
 from textmill.models.decoders.pretrained_seq2seq import PretrainedSeq2Seq
 from textmill.models.decoding import Decoding, decode
-from textmill.models.lora import Lora
 from textmill.tasks.generation import Translation
 from textmill.text.tokenizers.pretrained import PretrainedTokenizer
 
@@ -146,15 +145,6 @@ def test_what_a_checkpoint_bans_is_never_answered(tmp_path: Path) -> None:
         scores = module.step(torch.tensor([pad]), state)
     assert scores[0, pad] == -torch.inf
     assert scores[0, :pad].isfinite().all()
-
-
-def test_adapters_begin_as_the_model(task: Translation, folder: Path, family: str) -> None:
-    tuned = task_of(folder, family, model={"lora": Lora(rank=2)}).module
-    ids = torch.tensor([[5, 6, 2]])
-    with torch.no_grad():
-        wanted = task.module(ids, None, ids)
-        torch.testing.assert_close(tuned(ids, None, ids), wanted, rtol=1e-5, atol=1e-5)
-    assert all(".lora_" in name for name, p in tuned.named_parameters() if p.requires_grad)
 
 
 def test_what_is_no_encoder_decoder_is_refused(tmp_path: Path) -> None:

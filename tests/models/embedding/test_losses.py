@@ -96,11 +96,6 @@ def test_a_text_that_equals_the_right_one_is_no_negative(symmetric):
     torch.testing.assert_close(total, wanted)
 
 
-def test_scores_of_one_value_have_no_order():
-    total, _ = CoSent.Config().build()(vectors(2), torch.ones(ROWS))
-    assert total == 0
-
-
 def test_under_autocast_the_loss_is_of_whole_precision():
     made = vectors(2)
     exact = MultipleNegativesRanking.Config().build()(made, names(2))[0]

@@ -1,7 +1,6 @@
 """BERT in textmill's layers: the vectors, gradients and parameters of transformers' modules."""
 
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +8,7 @@ import torch
 import transformers
 from torch import Tensor
 
-from tests.pretrained_checkpoints import SMALL, save_encoder
+from tests.pretrained_checkpoints import SMALL
 from textmill.models.encoders.bert import BertModel, is_bert
 from textmill.models.encoders.pretrained import PretrainedEncoder, Reads
 from textmill.models.layers.linear import LinearLayer
@@ -124,19 +123,6 @@ def test_a_padded_batch_is_read_as_a_packed_one(
     packed = read(own, inputs)
     monkeypatch.setattr(torch.compiler, "is_exporting", lambda: True)
     torch.testing.assert_close(read(own, inputs), packed, atol=1e-5, rtol=1e-5)
-
-
-@pytest.mark.parametrize("kind", ["bert", "electra", "roberta"])
-def test_a_file_of_the_whole_model_is_read(kind: str, tmp_path: Path) -> None:
-    folder = save_encoder(tmp_path / "saved", kind)
-    config = transformers.AutoConfig.from_pretrained(folder)
-    whole = transformers.AutoModelForMaskedLM.from_config(config)
-    whole.save_pretrained(folder)
-    info = Framed(config.pad_token_id)
-    own: Any = PretrainedEncoder.Config(path=str(folder)).build(vocab_info=info)
-    assert own.begin().startswith(f"Pretrained weights of {folder}")
-    for name, value in whole.base_model.state_dict().items():
-        torch.testing.assert_close(own.model.state_dict()[name][: len(value)], value)
 
 
 def test_it_runs_in_half_precision(family: str) -> None:

@@ -1,20 +1,31 @@
 """What every encoder of a text and every pooling must do: one suite, a line for each."""
 
+import copy
+from types import SimpleNamespace
+
 import pytest
 import torch
+from torch import nn
 
 from textmill.errors import UserError
-from textmill.models.classifier import Classifier
+from textmill.models.classifier import Classifier, TextVector
 from textmill.models.encoders.lstm import LstmEncoder
 from textmill.models.encoders.pretrained import PretrainedEncoder
 from textmill.models.encoders.self_attention import SelfAttentionEncoder
-from textmill.models.encoders.sequence import AveragingEncoder, CnnEncoder, real_tokens
+from textmill.models.encoders.sequence import (
+    AveragingEncoder,
+    CnnEncoder,
+    SequenceEncoder,
+    real_tokens,
+)
+from textmill.models.layers.word_embeddings import WordEmbedding
 from textmill.models.poolings import (
     AttentionPooling,
     FirstPooling,
     MaxPooling,
     MeanPooling,
     Pooler,
+    Pooling,
 )
 
 DIM = 8
@@ -127,17 +138,11 @@ def test_word_dropout_keeps_the_mean_of_those_left():
     [
         (lambda: CnnEncoder.Config(widths=()), "filters and widths of at least 1"),
         (lambda: LstmEncoder.Config(hidden_dim=0), "hidden_dim must be at least 1"),
-        (lambda: LstmEncoder.Config(dropout=1.0), "dropout must be from 0 to below 1"),
-        (lambda: AveragingEncoder.Config(word_dropout=-0.1), "word_dropout"),
         (lambda: SelfAttentionEncoder.Config(num_layers=0), "num_layers"),
-        (lambda: SelfAttentionEncoder.Config(dropout=2.0), "dropout"),
         (lambda: SelfAttentionEncoder.Config(num_heads=3).build(dim=8), "divisible by num_heads"),
-        (lambda: SelfAttentionEncoder.Config(dim=0), "dim must be at least 1"),
         (lambda: SelfAttentionEncoder.Config(dim=7).build(dim=8), "encoder must be divisible"),
         (lambda: AttentionPooling.Config(attention_dim=0), "attention_dim"),
-        (lambda: AttentionPooling.Config(dropout=1.0), "dropout"),
         (lambda: Classifier.Config(hidden=(0,)), "model.hidden"),
-        (lambda: Classifier.Config(dropout=1.0), "model.dropout"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(make, error):
@@ -164,3 +169,66 @@ class WithVocab:
 def test_parameters_are_as_many_as_pytext_has(config, count):
     model = config.build(tokenizer=WithVocab(), labels=range(7))
     assert sum(p.numel() for p in model.parameters()) == count
+
+
+@pytest.mark.parametrize("bidirectional", [True, False])
+@pytest.mark.parametrize("num_layers", [1, 3])
+def test_turned_rows_give_what_packed_ones_do(num_layers, bidirectional):
+    torch.manual_seed(0)
+    config = LstmEncoder.Config(hidden_dim=4, num_layers=num_layers, bidirectional=bidirectional)
+    encoder = config.build(dim=3)
+    lengths = torch.tensor([2, 6, 1, 6, 5])
+    real = (torch.arange(6) < lengths[:, None])[..., None]
+    weights = torch.randn(5, 6, encoder.out_dim)
+    found = []
+    for run in (encoder, lambda *inputs: encoder.read(*inputs)[0]):
+        x = torch.randn(5, 6, 3, generator=torch.Generator().manual_seed(1)).requires_grad_()
+        states = run(x, lengths) * real
+        (states * weights).sum().backward()
+        found.append([states, x.grad * real, *(p.grad.clone() for p in encoder.parameters())])
+        encoder.zero_grad()
+    for turned, packed in zip(*found, strict=True):
+        assert torch.allclose(turned, packed, atol=1e-6)
+    assert found[0][0].abs().sum() > 0
+
+
+BEGINNINGS = {
+    "super().__init__()": lambda base, made, config, dim: base.__init__(made),
+    "nn.Module.__init__(self)": lambda base, made, config, dim: nn.Module.__init__(made),
+}
+
+
+@pytest.mark.parametrize("beginning", BEGINNINGS)
+def test_a_constructor_may_begin_as_everyone_writes_it(beginning):
+    begin = BEGINNINGS[beginning]
+
+    class Mine(SequenceEncoder):
+        class Config(SequenceEncoder.Config):
+            width: int = 3
+
+        def __init__(self, config, *, dim):
+            begin(SequenceEncoder, self, config, dim)
+            self.conv = nn.Conv1d(dim, dim, config.width, padding="same")
+
+        def forward(self, x, lengths):
+            return self.conv(x.transpose(1, 2)).transpose(1, 2)
+
+    class Sum(Pooling):
+        class Config(Pooling.Config): ...
+
+        def __init__(self, config, *, dim):
+            begin(Pooling, self, config, dim)
+
+        def forward(self, states, real):
+            return (states * real[..., None]).sum(dim=1)
+
+    config, vocab_info = Mine.Config(width=5), SimpleNamespace(size=10, pad_idx=0)
+    embedding = WordEmbedding.Config(dim=6)
+    made = TextVector(embedding, config, Sum.Config(), vocab_info=vocab_info)
+    text, lengths = torch.tensor([[1, 2, 3]]), torch.tensor([3])
+    assert made(text, lengths).shape == (1, 6)
+    assert (made.encoder.config, made.encoder.out_dim) == (config, 6)
+    assert sorted(dict(made.encoder.named_parameters())) == ["conv.bias", "conv.weight"]
+    copied = copy.deepcopy(made)
+    torch.testing.assert_close(copied.eval()(text, lengths), made.eval()(text, lengths))
+    assert copied.pooling.out_dim == 6

@@ -222,23 +222,6 @@ def test_ids_without_a_row_are_never_the_best(family: str, tmp_path: Path) -> No
     assert (found.argmax(-1) < SIZE).all()
 
 
-@pytest.mark.parametrize("family", ["gpt2", "llama", "m2m_100"])
-def test_older_files_have_other_names(family: str, tmp_path: Path) -> None:
-    model = save(tmp_path, family)
-    file = tmp_path / "model.safetensors"
-    found = {name.removeprefix("transformer."): value for name, value in load_file(file).items()}
-    if family == "gpt2":
-        found |= {"h.0.attn.bias": torch.ones(1, 1, 40, 40), "h.0.attn.masked_bias": torch.ones(1)}
-    elif family == "llama":
-        found["model.layers.0.self_attn.rotary_emb.inv_freq"] = torch.ones(2)
-    else:
-        tokens = found.pop("model.shared.weight")
-        found |= {"lm_head.weight": tokens, "model.encoder.embed_positions.weights": torch.ones(2)}
-    save_file({name: value.half().contiguous() for name, value in found.items()}, file)
-    wanted, ours = logits(model, made(tmp_path, tokenizer_of(model)))
-    torch.testing.assert_close(ours, wanted, rtol=0.02, atol=0.02)
-
-
 def test_the_size_of_nllb_is_the_published_one() -> None:
     wanted = dataclasses.replace(NLLB_600M, vocabulary_size=None)
     assert own_config(PUBLISHED["nllb-200"], "nllb-200") == wanted

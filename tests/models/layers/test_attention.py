@@ -183,43 +183,6 @@ def test_dropout_on_a_cpu_is_of_what_torch_computes(is_causal):
         torch.testing.assert_close(one, two, atol=1e-5, rtol=1e-5)
 
 
-# --- against torch ------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def theirs():
-    module = nn.MultiheadAttention(12, 3, batch_first=True)
-    nn.init.normal_(module.in_proj_bias)
-    nn.init.normal_(module.out_proj.bias)
-    return module
-
-
-def test_self_attention_is_torch_s(theirs):
-    ours = SelfAttention(made(MultiHead.Config(), num_heads=3), dim=12)
-    ours.qkv.weight, ours.qkv.bias = theirs.in_proj_weight, theirs.in_proj_bias
-    ours.out = theirs.out_proj
-    x, padding = torch.randn(2, 5, 12), torch.tensor([[False] * 5, [False] * 3 + [True] * 2])
-    wanted, _ = theirs(x, x, x, key_padding_mask=padding)
-    torch.testing.assert_close(ours(x, ~padding[:, None, None]), wanted)
-    future = nn.Transformer.generate_square_subsequent_mask(5)
-    wanted, _ = theirs(x, x, x, attn_mask=future, is_causal=True)
-    torch.testing.assert_close(ours(x, is_causal=True), wanted)
-
-
-def test_cross_attention_is_torch_s(theirs):
-    ours = CrossAttention(made(MultiHead.Config(), num_heads=3), dim=12)
-    weights, biases = theirs.in_proj_weight.split(12), theirs.in_proj_bias.split(12)
-    ours.q.weight, ours.q.bias = nn.Parameter(weights[0]), nn.Parameter(biases[0])
-    ours.kv.weight = nn.Parameter(torch.cat(weights[1:]))
-    ours.kv.bias = nn.Parameter(torch.cat(biases[1:]))
-    ours.out = theirs.out_proj
-    x, memory = torch.randn(2, 4, 12), torch.randn(2, 5, 12)
-    padding = torch.tensor([[False] * 5, [False] * 3 + [True] * 2])
-    wanted, _ = theirs(x, memory, memory, key_padding_mask=padding)
-    found = ours(x, ours.project_memory(memory), ~padding[:, None, None])
-    torch.testing.assert_close(found, wanted)
-
-
 def test_grouped_heads_with_rotary_positions_are_llama_s():
     config = LlamaConfig(
         hidden_size=DIM, num_attention_heads=HEADS, num_key_value_heads=2, attention_bias=True

@@ -11,10 +11,7 @@ from textmill.errors import UserError
 from textmill.metrics.accumulators import ExactMatch
 from textmill.metrics.metric import MetricError, RowMetric
 from textmill.metrics.streaming import Averaged
-from textmill.tasks import Translation, evaluate
-from textmill.tasks.classification import DocumentClassification
-from textmill.training import Selection, Trainer
-from textmill.training.run_setup import selection_for
+from textmill.tasks import evaluate
 
 
 class ByTopic(Averaged, RowMetric):
@@ -102,43 +99,3 @@ def test_answers_that_are_no_texts_are_refused():
         "ExactMatch compares texts, but of the columns 'prediction' and 'score' (its setting "
         "target) one holds others: [2.0] and [['3']]."
     )
-
-
-def test_texts_that_are_not_generated_are_not_measured():
-    with pytest.raises(UserError) as caught:
-        Translation.Config(generate=False, metrics=(ExactMatch.Config(),))
-    assert str(caught.value) == (
-        "task.metrics measure generated texts, and task.generate=false generates none. Leave one "
-        "of them out."
-    )
-
-
-class Harmonic(DocumentClassification):
-    """A task whose ``reduce`` adds a value."""
-
-    def reduce(self, metrics):
-        values = super().reduce(metrics)
-        return {**values, "harmonic": 2 / (1 / values["accuracy"] + 1 / values["macro_f1"])}
-
-
-class TestAValueThatReduceAdds:
-    @pytest.fixture
-    def task(self):
-        made = make()
-        made.__class__ = Harmonic
-        return made
-
-    def test_can_be_selected_by_where_it_is_said_which_way_is_better(self, task):
-        config = Trainer.Config(selection=Selection.Config(metric="harmonic", better="higher"))
-        selection = selection_for(config, task)
-        assert [selection.see(i, {"harmonic": v, "loss": 1.0}) for i, v in enumerate((0.5, 0.7))]
-        assert selection.best == (1, 0.7)
-
-    def test_needs_to_be_told_which_way_is_better(self, task):
-        config = Trainer.Config(selection=Selection.Config(metric="harmonic"))
-        with pytest.raises(UserError) as caught:
-            selection_for(config, task)
-        assert str(caught.value) == (
-            "trainer.selection.metric is 'harmonic', which the task's reduce adds: no metric says "
-            "which way is better. Set trainer.selection.better=higher or lower."
-        )

@@ -1,21 +1,16 @@
 """Classification of documents: batches, loss, evaluation and answers; bad rows are refused."""
 
-import shlex
-
 import pytest
 import torch
 
 from tests.tasks.rows import data_of, learn
-from textmill.data.column_batch import ColumnBatch
 from textmill.errors import DataError, UserError
 from textmill.inference import Predictor
-from textmill.metrics.classification import ConfusionCounts
 from textmill.models.classifier import Classifier
 from textmill.models.encoders.self_attention import SelfAttentionEncoder
 from textmill.models.layers.word_embeddings import WordEmbedding
 from textmill.tasks import evaluate
 from textmill.tasks.classification import DocumentClassification
-from textmill.tasks.label_checks import never_predicted
 from textmill.text.columns.numbers import FittedNumbers
 from textmill.text.features.labels import FittedLabels
 from textmill.text.tokenizers.ngram_tokenizer import FittedNgrams
@@ -108,16 +103,6 @@ def test_a_positive_label_that_cannot_be_is_refused():
         make(multiple=True, positive="money")
 
 
-def test_ready_batches_are_taken(task):
-    ready = list(task.batches(Data(), train=True, seed=1))
-    assert all(isinstance(batch, ColumnBatch) for batch in ready)
-    again = list(task.batches(ready, train=True, seed=1))
-    assert [len(batch) for batch in again] == [3, 2]
-    rows = evaluate(task, task.batches(Data(), train=False, seed=1)).values
-    found = evaluate(task, task.batches(ready, train=False, seed=1)).values
-    assert found == pytest.approx(rows, nan_ok=True)
-
-
 def test_batches_do_not_know_how_many_labels_a_row_has():
     rows = [{"text": "a b c", "topics": " ,".join("wxyz"[: i % 4])} for i in range(16)]
     task = make(rows[::-1], multiple=True)
@@ -147,32 +132,6 @@ def test_texts_longer_than_the_encoder_takes_are_refused_at_the_start():
     assert short.predict([{"text": "a b c d e"}])[0].label
 
 
-def test_a_missing_column_is_an_error_of_its_row():
-    with pytest.raises(DataError, match="Row 1 has no column 'text'; its columns: label"):
-        make().batches(Data([ROWS[0], {"label": "ham"}]), train=True, seed=1)
-
-
-def test_long_texts_are_cut_left_out_or_refused():
-    cut = make(max_length=3)
-    batches = cut.batches(Data(batch_size=9), train=True, seed=1)
-    (batch,) = batches
-    assert batch["text"].shape[1] == 3
-    assert batches.details["over_length"] == "2 of 5 rows cut: more than 3 tokens of 'text'."
-    assert cut.notes == [batches.details["over_length"]]
-    (answer,) = cut.predict([{"text": "see you at home"}])
-    assert answer == cut.predict([{"text": "see you at"}])[0]
-    left = make(max_length=3, over_length="skip")
-    (batch,) = left.batches(Data(batch_size=9), train=True, seed=1)
-    assert sorted(batch.rows.tolist()) == [1, 2, 4]
-    refused = make(max_length=3, over_length="error")
-    with pytest.raises(DataError, match=r"2 of 5 rows have more than 3 tokens .* rows 0, 3 "):
-        refused.batches(Data(), train=True, seed=1)
-    with pytest.raises(DataError, match="more tokens than the model takes"):
-        refused.check({"text": "see you at home"})
-    with pytest.raises(DataError, match=r"1 of 2 rows have more than 3 tokens .* rows 1 "):
-        refused.predict([{"text": "a"}, {"text": "see you at home"}])
-
-
 def test_dense_features_that_are_missing_are_said_in_prediction():
     predictor = Predictor(make(dense=True))
     with pytest.raises(DataError, match="needs the columns text, dense; 'dense' is missing"):
@@ -191,14 +150,6 @@ def test_settings_that_cannot_be_are_refused():
         make(column="label")
 
 
-def test_a_batch_without_labels_has_no_loss():
-    task = make()
-    (batch,) = task.batches(Data(batch_size=9), train=True, seed=1)
-    bare = ColumnBatch(columns={"text": batch["text"]}, lengths=batch.lengths)
-    with pytest.raises(DataError, match="no column 'label'; it has text"):
-        task.training_step(bare)
-
-
 def test_labels_that_are_never_an_answer_are_named_with_the_setting_that_makes_them_count():
     rows = [{"label": "ham", "text": "home"}] * 8 + [{"label": "spam", "text": "home"}] * 2
     task = make(rows)
@@ -210,14 +161,6 @@ def test_labels_that_are_never_an_answer_are_named_with_the_setting_that_makes_t
         "1 of the 2 labels of the rows is never predicted: 'spam' (2 rows). To make it count more: "
         "task.loss.weights='{\"spam\": 2}'; or train longer, or add rows of it.",
     )
-
-
-def test_the_setting_that_makes_labels_count_can_be_pasted_whatever_their_names():
-    (remark,) = never_predicted(
-        {"it is": ConfusionCounts(8, 10, 8), "it's": ConfusionCounts(0, 0, 2)}
-    )
-    (word,) = [part for part in shlex.split(remark) if part.startswith("task.loss.weights=")]
-    assert word == 'task.loss.weights={"it\'s": 2};'
 
 
 def test_where_all_labels_are_answered_there_is_no_remark():

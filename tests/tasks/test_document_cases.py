@@ -60,40 +60,6 @@ def test_it_begins_at_the_loss_of_chance_and_learns_all_rows(docnn):
     assert len(names) == 7
 
 
-def test_the_file_of_predictions_has_every_row_with_its_label(docnn, tiny):
-    files = sorted((docnn.folder / "predictions").iterdir())
-    rows = [json.loads(line) for line in files[-1].read_text().splitlines()]
-    by_row = {row["row"]: row for row in rows}
-    lines = (tiny / "train_data_tiny.tsv").read_text().splitlines()
-    gold = [line.split("\t")[0] for line in lines]
-    assert sorted(by_row) == list(range(10))
-    for number, label in enumerate(gold):
-        assert by_row[number]["label"] == by_row[number]["prediction"] == label
-        assert list(by_row[number]["scores"]) == list(dict.fromkeys(gold))  # as they first appear
-
-
-def test_the_report_has_a_table_of_labels_and_no_curve_of_each(docnn):
-    page = (docnn.folder / "report.html").read_text()
-    assert "<h2>Labels</h2>" in page
-    assert "<td>weather/find</td>" in page
-    assert "<b>macro_f1</b>" in page
-    assert "<b>label/" not in page
-
-
-def test_the_loaded_run_answers_strings_as_it_was_evaluated(docnn):
-    predictor = textmill.load(docnn.folder)
-    assert predictor("what is the weather tomorrow").label == "weather/find"
-    assert sum(predictor("what is it").scores.values()) == pytest.approx(1)
-
-
-def test_unseen_rows_are_tested_with_the_labels_they_have(docnn, tiny):
-    found = textmill.evaluate(docnn.folder, [f"valid_data.path={tiny / 'test_data_tiny.tsv'}"])
-    values = found["valid_data"].values
-    assert math.isnan(values["label/weather/find/f1"]) or values["label/weather/find/support"] == 0
-    assert values["label/alarm/set_alarm/support"] == 2
-    assert len(found["valid_data"].rows) == 4
-
-
 def test_dense_features_stand_beside_the_text(tiny, tmp_path):
     train = "train_dense_features_tiny.tsv"
     columns = "train_data.columns={label: 0, text: 2, dense: 3}"
@@ -113,25 +79,6 @@ def test_dense_features_stand_beside_the_text(tiny, tmp_path):
     assert answer.label in answer.scores
     with pytest.raises(DataError, match="needs the columns text, dense; 'dense' is missing"):
         predictor({"text": "Turn on all my alarms"})
-
-
-def test_a_score_of_texts_is_learnt_by_heart(tiny, tmp_path):
-    columns = "train_data.columns={text: 7, score: 9}"
-    words = [*documents(tiny, "sts_tiny.tsv", columns=columns), *FAST, "task.span=[0, 5]"]
-    words += ["model.dropout=0"]
-    words += ["trainer.max_epochs=40", "trainer.evaluate_every=40 epochs"]
-    run = textmill.train("regression/docnn", words, run_dir=tmp_path / "run")
-    (values,) = textmill.evaluate(run.folder).values()
-    assert values.values["pearson"] > 0.986
-    assert values.values["loss"] < 0.002
-    predictor = textmill.load(run.folder)
-    assert sum(p.numel() for p in predictor.task.module.parameters()) == 76_101
-    (file,) = (run.folder / "predictions").iterdir()
-    rows = [json.loads(line) for line in file.read_text().splitlines()]
-    assert len(rows) == 16
-    for row in rows:
-        assert predictor(row["text"]).number == pytest.approx(row["prediction"], abs=1e-4)
-        assert 0 <= float(row["score"]) <= 5
 
 
 def test_a_run_begins_with_the_vectors_of_a_file_and_is_loaded_without_it(tiny, tmp_path):

@@ -1,6 +1,5 @@
 """Extractive summaries: sentences with places, the loss by hand, and an export that agrees."""
 
-import json
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -9,17 +8,14 @@ import numpy as np
 import pytest
 import torch
 
-import textmill
 from tests.pretrained_checkpoints import save_encoder
 from tests.tasks.rows import data_of, learn
 from textmill.errors import DataError, UserError
-from textmill.exported import load
 from textmill.inference import Predictor
 from textmill.models.encoders.lstm import LstmEncoder
 from textmill.models.encoders.pretrained import PretrainedEncoder
 from textmill.models.layers.word_embeddings import CharacterCnn
 from textmill.models.readers.sentences import SentenceScorer
-from textmill.runs.export import export
 from textmill.tasks import evaluate
 from textmill.tasks.generation import ExtractiveSummarization
 from textmill.text.features.sentences import overlap
@@ -115,19 +111,6 @@ def test_a_summary_has_its_sentences_in_the_order_of_the_text():
     assert len(Predictor(task)("One alone.").sentences) == 1
 
 
-def test_a_text_alone_is_as_beside_longer_ones(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    task = from_nothing()
-    texts = [row["source"] for row in ROWS]
-    for answer, text in zip(Predictor(task)(texts), texts, strict=True):
-        alone = Predictor(task)({"source": text})
-        assert (alone.text, alone.score) == (answer.text, pytest.approx(answer.score, abs=1e-6))
-    pieces = task.text.inputs["sentences"].feature
-    known = pieces.table(["The moon!", "A zebra, the MOON"])
-    assert known[0, :2].tolist() == known[1, 3:5].tolist(), "small letters, and marks apart"
-    assert known[1, 1] == pieces.vocab_info.unk_idx
-
-
 def test_texts_of_more_sentences_are_cut_and_counted():
     task = make(max_length=1)
     task.batches(Data(), train=True, seed=1)
@@ -154,27 +137,3 @@ def test_settings_that_cannot_be_are_refused():
         make(sentences=21)
     with pytest.raises(UserError, match=r"task\.temperature must be positive"):
         make(temperature=0.0)
-
-
-@pytest.mark.parametrize(
-    "experiment", ["summarization/extractive", "summarization/extractive-lstm/local"]
-)
-def test_a_run_and_its_export_give_the_same_summaries(experiment, tmp_path: Path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    data = tmp_path / "rows.jsonl"
-    rows = [{**row, "target": [row["target"]]} for row in ROWS[:2]] * 8
-    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    words = [f"train_data.path={data}", f"valid_data.path={data}", "pieces.length=12"]
-    words += ["trainer.max_steps=2", "lr_scheduler.type=constant"]
-    words += ["task.max_length=30", "reporters.console=false", "reporters.html=false"]
-    if experiment == "summarization/extractive":
-        words += [f"model.encoder.path={folder()}"]
-    run = tmp_path / "run"
-    textmill.run_experiment(experiment, "train", str(run), words)
-    export(str(run), "onnx", out=str(tmp_path / "out"))
-    long = " ".join(["The unbelievable cat sat on the mat."] * 12)  # more pieces than positions
-    asked = [*(row["source"] for row in ROWS), long]
-    predictor, exported = textmill.load(run), load(tmp_path / "out", device="cpu", threads=1)
-    for one, other in zip(predictor(asked), exported(asked), strict=True):
-        assert one.text == other.text
-        assert one.score == pytest.approx(other.score, abs=1e-5)

@@ -1,7 +1,6 @@
 """Intents and slots: loss, frames, slots off words, answers with offsets, and what is refused."""
 
 import itertools
-import math
 
 import pytest
 import torch
@@ -121,16 +120,6 @@ def test_a_linear_classifier_of_ngrams_knows_the_intents_before_the_first_step()
     assert not kept & set(dict(task.module.named_parameters())), "and no step changes it"
 
 
-def test_a_linear_classifier_of_ngrams_is_fitted_to_ready_batches_too():
-    task = make(ngrams=True)
-    ready = list(task.batches(Data(), train=True, seed=1))
-    other = make(ngrams=True)
-    other.batches(ready, train=True, seed=1)
-    other.initialize()
-    task.initialize()
-    assert torch.allclose(other.module.wide.table, task.module.wide.table, atol=1e-3)
-
-
 def test_a_linear_classifier_of_ngrams_reads_a_bounded_part_of_batches_without_an_end(monkeypatch):
     monkeypatch.setattr("textmill.tasks.intent_slots.MOST_FITTED", 20)
     ready = list(make(ngrams=True).batches(Data(), train=True, seed=1))
@@ -144,15 +133,6 @@ def test_a_linear_classifier_of_ngrams_reads_a_bounded_part_of_batches_without_a
     (line,) = [line for line in task.initialize() if "linear" in line]
     assert line == "A linear classifier of intents is fitted to the n-grams of 20 rows."
     assert len(next(iter(batches))["label"])
-
-
-def test_a_task_that_is_initialized_without_data_says_that_nothing_is_fitted():
-    task = make(ngrams=True)
-    (line,) = [line for line in task.initialize() if "linear" in line]
-    assert line == (
-        "The linear classifier of intents is not fitted: the task was initialized before it made "
-        "training batches."
-    )
 
 
 def test_the_loss_is_that_of_the_frame():
@@ -169,17 +149,6 @@ def test_the_loss_is_that_of_the_frame():
     assert task.training_step(batch).total.item() == pytest.approx(expected, rel=1e-5)
 
 
-def test_padding_has_no_part(variant):
-    task, rows = variant
-    (batch,) = task.batches(Data(rows, batch_size=9), train=True, seed=1)
-    intents, tags = task.scores(batch)
-    (alone,) = task.batches(Data(rows[4:]), train=True, seed=1)
-    one, two = task.scores(alone)
-    place = batch.rows.tolist().index(4)
-    assert torch.allclose(intents[place], one[0], atol=1e-5)
-    assert torch.allclose(tags[place, :2], two[0], atol=1e-5)
-
-
 def test_slots_off_words_are_counted_or_refused(caplog):
     note = (
         "1 of 5 slots in 'slots' do not begin and end with a word of their own, the first in row 1."
@@ -194,26 +163,6 @@ def test_slots_off_words_are_counted_or_refused(caplog):
     assert str(error.value) == f"{note} Correct them, or set task.off_words=widen."
     clean = make(off_words="error").batches(Data(), train=True, seed=1)
     assert "off_words" not in clean.details
-
-
-def test_slots_of_what_is_cut_off_are_missed():
-    task = make(max_length=2)
-    found = evaluate(task, task.batches(Data(), train=False, seed=1))
-    assert "2 of 5 rows cut" in found.details["over_length"]
-    assert all(slot["end"] <= 14 for row in found.rows for slot in row["predicted_slots"])
-    assert not math.isnan(found.values["slot_recall"])
-    assert found.values["slot_recall"] <= 2 / 5
-
-
-def test_ready_batches_are_read_back(variant):
-    task, rows = variant
-    ready = list(task.batches(Data(rows), train=True, seed=1))
-    batches = task.batches(ready, train=False, seed=1)
-    read = [row for batch in ready for row in batches.examples(batch)]
-    assert sorted(row["label"] for row in read) == sorted(row["label"] for row in rows)
-    wake = next(row for row in read if row["text"].startswith("wake"))
-    slots = "8:12:time,16:23:day" if rows is SPANS else rows[0]["slots"]
-    assert wake == {"label": "alarm", "text": "wake me at 8 on tuesday", "slots": slots}
 
 
 def test_rows_that_cannot_be_are_refused():
@@ -246,15 +195,3 @@ def test_settings_that_cannot_be_are_refused():
     given["labels"] = task.text.labels
     with pytest.raises(UserError, match=r"set characters.column=text"):
         IntentSlots.Config().build(module=task.module, characters=other, **given)
-
-
-@pytest.mark.parametrize(("crf", "count"), [(False, 40_179), (True, 40_260)])
-def test_parameters_are_as_many_as_pytext_has(crf, count):
-    class Words:
-        class vocab_info:  # stands in for an attribute
-            size, pad_idx, unk_idx = 49, 0, 1
-
-    # PyText counts an unknown intent and an unknown slot, and has no tags for beginnings.
-    given = {"tokenizer": Words, "labels": range(8), "slots": list("abcdefg")}
-    model = IntentSlotModel.Config(crf=crf).build(**given)
-    assert sum(p.numel() for p in model.parameters()) == count

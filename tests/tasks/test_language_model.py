@@ -119,16 +119,6 @@ def test_the_state_is_a_part_that_is_saved():
     assert make(TRANSFORMER).parts == make(stateful=False).parts == {}
 
 
-def test_an_evaluation_leaves_the_training_state_alone():
-    one, two = make(), make()
-    for task in (one, two):
-        first, second, *_ = task.batches(Data(), train=True, seed=1)
-        task.training_step(first)
-        if task is one:
-            evaluated(task)
-    assert torch.equal(one.training_step(second).total, two.training_step(second).total)
-
-
 def test_no_gradient_goes_back_to_the_batch_before_and_no_infinity_forward():
     task = make()
     first, second, *_ = task.batches(Data(), train=True, seed=1)
@@ -149,21 +139,6 @@ def test_two_halves_are_the_whole(task):
     loss = task.training_step(whole[0])
     assert torch.allclose(loss.total, total, rtol=1e-5)
     assert loss.count == TOKENS
-
-
-def test_the_loss_is_the_same_by_either_path():
-    from textmill.models import fast
-
-    (batch, *_) = make().batches(Data(), train=True, seed=1)
-    found = []
-    for split in (True, False):
-        task = make()
-        with fast.using(fast.Fast(split_loss=split)):
-            loss = task.training_step(batch)
-        loss.total.backward()
-        found.append((loss.total.detach(), task.module.output_weight.grad))
-    assert torch.allclose(found[0][0], found[1][0])
-    assert torch.allclose(found[0][1], found[1][1], atol=1e-6)
 
 
 def test_it_learns_the_rows_by_heart_and_says_them(task):
@@ -206,30 +181,6 @@ def test_the_unknown_token_is_never_in_an_answer_and_can_be_in_what_is_given():
             assert "\u2047" not in answer.text  # what a decoded text has for it
 
 
-def test_many_texts_are_gone_on_with_a_few_at_a_time(monkeypatch):
-    task, sizes = make(decoding=Decoding(max_length_a=0.0, max_length_b=4)), []
-    texts = ["set", "set my alarm", "", "snooze it now", "a b c d e f", "set my"]
-    whole = Predictor(task)(texts)
-    monkeypatch.setattr("textmill.tasks.language_model.PREDICTION_TOKENS", 14)
-    continued = task._continued
-    monkeypatch.setattr(
-        task, "_continued", lambda rows: sizes.append([*map(len, rows)]) or continued(rows)
-    )
-    assert [str(answer) for answer in Predictor(task)(texts)] == [str(answer) for answer in whole]
-    assert sizes == [[0, 1], [2, 3], [3], [6]]
-
-
-def test_the_text_of_another_column_is_refused():
-    saved = make(column="text").text
-    with pytest.raises(CheckpointError) as error:
-        make(column="said").use_text(saved)
-    assert str(error.value) == (
-        "the saved text processor has the inputs text (text 'text'), but those of the task are "
-        "text "
-        "(text 'said')"
-    )
-
-
 def test_unknown_tokens_are_told():
     task = make()
     data = Data([{"text": "set what"}])
@@ -242,18 +193,6 @@ def test_unknown_tokens_are_told():
     assert evaluated(task).details == {}
 
 
-def test_a_text_that_the_tokenizer_changes_is_told():
-    task = make()
-    rows = [{"text": "set  an   alarm"}, {"text": "set an alarm"}]
-    found = evaluate(task, task.batches(Data(rows), train=False, seed=1))
-    assert found.details == {
-        "bits_per_byte": "The tokenizer changes the text of 1 of the first 2 rows (case, spaces, "
-        "unknown words): the bytes are those of the text as given."
-    }
-    many = task.batches(Data(rows * 150), train=False, seed=1).details["bits_per_byte"]
-    assert "of 100 of the first 200 rows" in many
-
-
 def test_a_measured_text_is_never_shuffled(task):
     wanted = evaluated(task).values
     for seed in (1, 2, 3):
@@ -262,16 +201,6 @@ def test_a_measured_text_is_never_shuffled(task):
     data = Data(shuffle=True)
     first = [next(iter(task.batches(data, train=True, seed=seed))) for seed in (1, 2, 3)]
     assert len({str(batch.targets.tolist()) for batch in first}) > 1
-
-
-def test_the_sizes_of_batches():
-    task = make()
-    of = lambda **batching: len(next(iter(task.batches(Data(**batching), train=True, seed=1))))  # noqa: E731
-    assert of(batch_size=4) == 4
-    assert of(batch_size=None, max_tokens=12) == 4
-    assert of(batch_size=None, max_tokens=1) == 1
-    with pytest.raises(UserError, match=r"set batch_size, .* instead of max_tokens=auto"):
-        of(batch_size=None, max_tokens="auto")
 
 
 def test_rows_that_cannot_be_read_are_refused():
@@ -304,21 +233,6 @@ def test_rows_that_cannot_be_read_are_refused():
 def test_settings_that_cannot_be_are_refused(model, settings, message):
     with pytest.raises(UserError, match=message):
         make(model, **settings)
-
-
-@pytest.mark.parametrize("penalty", [0.0, 2.0, math.inf])
-def test_a_penalty_of_the_unknown_token_is_of_no_effect_and_said_to_be(penalty, caplog):
-    caplog.set_level("INFO", logger="textmill")
-    drawn = {"sample": True, "seed": 3, "max_length_a": 0.0, "max_length_b": 12}
-    task = make(LSTM, decoding=Decoding(**drawn, unknown_penalty=penalty))
-    plain = make(LSTM, decoding=Decoding(**drawn))  # of the same weights
-    answers = [next(Predictor(each).stream(["an "])) for each in (task, plain)]
-    assert answers[0] == answers[1]
-    said = (
-        "task.decoding.unknown_penalty=2 is of no effect: the unknown token is never in an answer "
-        "of a language model."
-    )
-    assert caplog.messages.count(said) == (penalty == 2)
 
 
 def test_another_module_or_text_is_refused():

@@ -11,7 +11,6 @@ from tests.tasks.rows import data_of, learn
 from textmill.data.masking import Masking
 from textmill.errors import DataError, UserError
 from textmill.inference import Predictor
-from textmill.models import fast
 from textmill.models.causal_transformer import CausalTransformer
 from textmill.models.encoders.lstm import LstmEncoder
 from textmill.models.encoders.self_attention import SelfAttentionEncoder
@@ -19,7 +18,6 @@ from textmill.models.layers.word_embeddings import WordEmbedding
 from textmill.models.masked_language_model import MaskedLanguageModel
 from textmill.tasks import evaluate
 from textmill.tasks.masked_language_model import MaskedLanguageModeling
-from textmill.text.processors.language_model import FoundTokens
 from textmill.text.tokenizers.word_tokenizer import FittedWords, WordTokenizer
 
 ROWS = [
@@ -121,19 +119,6 @@ def test_two_halves_are_the_whole_and_only_masked_states_have_a_gradient():
     assert torch.equal(states.grad.abs().sum(-1) > 0, whole[0].counted)
 
 
-def test_the_loss_is_the_same_by_either_path():
-    found = []
-    for split in (True, False):
-        task = make()
-        (batch, *_) = task.batches(Data(), train=True, seed=1)
-        with fast.using(fast.Fast(split_loss=split)):
-            loss = task.training_step(batch)
-        loss.total.backward()
-        found.append((loss.total.detach(), task.module.embedding.tokens.weight.grad))
-    assert torch.allclose(found[0][0], found[1][0])
-    assert torch.allclose(found[0][1], found[1][1], atol=1e-6)
-
-
 @pytest.mark.parametrize(
     "encoder",
     [
@@ -158,39 +143,6 @@ def test_it_learns_the_rows_by_heart_and_fills_masks(encoder):
     assert row["prediction"] == "Snooze my alarm"
     assert row["masks"][0][0] == {"text": "my", "score": row["score"]}
     json.dumps(row)
-
-
-def test_no_mark_is_ever_an_answer():
-    task = make(top_k=1000)
-    (answer,) = task.predict([{"text": "set [MASK]"}])
-    words = {word for row in ROWS for word in row["text"].split()}
-    assert {fill.text for fill in answer.masks[0]} == words
-    assert [f.score for f in answer.masks[0]] == sorted(f.score for f in answer.masks[0])[::-1]
-    assert sum(f.score for f in answer.masks[0]) == pytest.approx(1.0)
-    assert task.predict([]) == []
-
-
-def test_texts_of_any_length_are_answered_in_their_order():
-    task = make(top_k=1)
-    task.module.eval()
-    texts = [f"{'alarm ' * (i % 7)}[MASK] {'my ' * (i % 3)}" for i in range(150)]
-    alone = [task.predict([{"text": text}])[0] for text in texts]
-    together = task.predict([{"text": text} for text in texts])
-    assert [a.text for a in together] == [a.text for a in alone]
-    assert [a.score for a in together] == pytest.approx([a.score for a in alone], rel=1e-4)
-
-
-def test_answers_are_without_dropout_and_a_training_goes_on_with_it():
-    encoder = SelfAttentionEncoder.Config(num_layers=1, num_heads=2, ffn_dim=24, dropout=0.5)
-    task = make(MaskedLanguageModel.Config(embedding=WordEmbedding.Config(dim=12), encoder=encoder))
-    row = [{"text": "set [MASK] alarm"}]
-    task.module.train()
-    found = [task.predict(row)[0].score for _ in range(3)]
-    assert found[0] == found[1] == found[2]
-    assert all(module.training for module in task.module.modules())
-    task.module.eval()
-    assert task.predict(row)[0].score == found[0]
-    assert not task.module.training
 
 
 @pytest.mark.parametrize(
@@ -244,11 +196,3 @@ def test_settings_and_data_that_cannot_be_are_refused():
     assert "wants rows with the text 'text', found list" in refused(
         DataError, lambda: make().batches([[1, 2]], train=True, seed=1)
     )
-
-
-def test_an_answer_of_a_row_is_plain_data():
-    assert make().answer_row(FoundTokens(nats=2 * math.log(8), tokens=2, found=1)) == {
-        "masked": 2,
-        "found": 1,
-        "perplexity": 8.0,
-    }

@@ -75,30 +75,6 @@ def test_the_error_of_numbers_is_in_their_units():
     assert found.values["loss"] == pytest.approx(found.values["mse"] / 25, rel=1e-4)
 
 
-def test_columns_have_the_names_they_are_given():
-    rows = [{"label": r["label"], "premise": r["text1"], "guess": r["text2"]} for r in ROWS]
-    torch.manual_seed(0)
-    given = {
-        "tokenizer": FittedWords.Config(columns=("premise", "guess")).build(train_data=rows),
-        "labels": FittedLabels.Config().build(train_data=rows),
-    }
-    module = PairClassifier.Config(**SMALL).build(**given)
-    task = PairClassification.Config(columns=("premise", "guess")).build(module=module, **given)
-    (answer,) = task.predict([{"premise": "a man plays", "guess": "a man"}])
-    assert set(answer.scores) == {"same", "other"}
-    assert task.text.columns == ("premise", "guess", "label")
-
-
-def test_long_texts_are_cut_by_either_text():
-    task = make(max_length=3)
-    batches = task.batches(Data(batch_size=9), train=True, seed=1)
-    assert batches.details["over_length"] == (
-        "3 of 5 rows cut: more than 3 tokens of 'text1' or 3 tokens of 'text2'."
-    )
-    (batch,) = batches
-    assert (batch["text1"].shape[1], batch["text2"].shape[1]) == (3, 3)
-
-
 def test_what_cannot_be_is_refused():
     with pytest.raises(DataError, match="Row 1 has no column 'text2'; its columns: label, text1"):
         make().batches(Data([ROWS[0], {"label": "same", "text1": "a"}]), train=True, seed=1)

@@ -8,7 +8,6 @@ import torch
 
 from tests.tasks.rows import data_of, learn
 from textmill.data.column_batch import ColumnBatch
-from textmill.data.text_rows import TextRows
 from textmill.errors import DataError, UserError
 from textmill.inference import Predictor
 from textmill.models.encoders.lstm import LstmEncoder
@@ -98,16 +97,6 @@ def test_it_learns_the_rows_by_heart(task):
     none = Predictor(task)({"question": "How old is Paris?", "context": PARIS})
     assert (none.text, none.start, none.end) == ("", None, None)
     assert none.score == none.no_answer > 0.9
-
-
-def test_ready_batches_are_taken_and_read_back(task):
-    ready = list(task.batches(Data(), train=True, seed=1))
-    again = evaluate(task, task.batches(ready, train=False, seed=1))
-    values = evaluate(task, task.batches(Data(), train=False, seed=1)).values
-    assert again.values == pytest.approx(values)
-    assert len(again.rows) == 6
-    read = sorted("".join(row["context"].lower().split()) for row in again.rows)
-    assert read == sorted("".join(row["context"].lower().split()) for row in ALL)
 
 
 class Given(torch.nn.Module):
@@ -277,18 +266,3 @@ def test_settings_that_cannot_be_are_refused(settings, message):
     with pytest.raises(UserError) as error:
         QuestionAnswering.Config(**settings)
     assert str(error.value) == message
-
-
-def test_giving_no_answer_is_right_where_squad_has_none(shared_data):
-    """112 of 208 questions of this part of SQuAD 2.0 have none: exact match and F1 of 53.846."""
-    names = ("id", "question", "context", "answers", "answer_starts")
-    path = shared_data / "pytext-tiny" / "squad_tiny.json"
-    data = TextRows.Config(path=path, columns=names).build()
-    task = make(rows=data, no_answer_threshold=-99.0)
-    found = evaluate(task, task.batches(data, train=False, seed=1))
-    assert len(found.rows) == 208
-    assert {row["prediction"] for row in found.rows} == {""}
-    for name in ("exact_match", "f1"):
-        assert found.values[name] == pytest.approx(112 / 208)
-        assert found.values[f"has_answer/{name}"] == 0
-        assert found.values[f"no_answer/{name}"] == 1

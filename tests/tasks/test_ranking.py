@@ -73,28 +73,6 @@ def test_it_learns_all_but_ties_whose_loss_is_the_margin(tmp_path):
         assert list(task.answer_row(answer)) == ["prediction"]
 
 
-def test_documents_can_be_of_any_number_and_a_document_alone_scores_the_same():
-    model = make().module.eval()
-    query, lengths = torch.tensor([[3, 4], [5, 0]]), torch.tensor([2, 1])
-    documents = [torch.tensor([[4, 5, 6], [7, 0, 0]]), torch.tensor([3, 1])]
-    more = [torch.tensor([[6], [8]]), torch.tensor([1, 1])]
-    alone = [model(query, lengths, *part) for part in (documents, more)]
-    both = model(query, lengths, *documents, *more)
-    assert both.shape == (2, 2)
-    assert torch.allclose(both, torch.cat(alone, dim=1), atol=1e-6)
-    assert torch.allclose(model(query, lengths, *more, *documents), both.flip(1), atol=1e-6)
-
-
-def test_without_layers_the_cosine_is_that_of_the_texts():
-    model = make(dim=None).module.eval()
-    query, lengths = torch.tensor([[3, 4], [5, 0]]), torch.tensor([2, 1])
-    texts = torch.tensor([[4, 5, 6], [7, 0, 0]]), torch.tensor([3, 1])
-    wanted = F.cosine_similarity(model.text(query, lengths), model.text(*texts))
-    assert torch.allclose(model(query, lengths, *texts)[:, 0], wanted, atol=1e-6)
-    with pytest.raises(UserError, match=r"model.dim=null compares the texts' own vectors"):
-        Ranker.Config(dim=None, hidden=(8,))
-
-
 def test_what_cannot_be_is_refused(tmp_path):
     task = make()
     with pytest.raises(DataError, match="Row 1 has no column 'negative'; its columns: query, posi"):

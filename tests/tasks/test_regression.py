@@ -5,15 +5,13 @@ import pytest
 import torch
 
 from tests.tasks.rows import data_of, learn
-from textmill.errors import DataError, UserError
+from textmill.errors import UserError
 from textmill.inference import Predictor
 from textmill.models.classifier import Regressor
 from textmill.tasks import evaluate
 from textmill.tasks.regression import DocumentRegression
 from textmill.text import load_text_processor
 from textmill.text.columns.numbers import FittedNumbers
-from textmill.text.metadata import SavedTextError
-from textmill.text.processors.texts import Estimated
 from textmill.text.tokenizers.ngram_tokenizer import FittedNgrams
 from textmill.text.tokenizers.word_tokenizer import FittedWords
 
@@ -74,43 +72,8 @@ def test_it_learns_the_rows_by_heart_and_answers_so_after_loading(task, tmp_path
     assert float(str(answers[0])) == pytest.approx(5.0, abs=0.2)
 
 
-def test_numbers_that_cannot_be_are_errors_of_their_rows():
-    rows = [ROWS[0], {"text": "a", "score": "much"}]
-    with pytest.raises(DataError, match="Row 1, column 'score': wanted a number, found 'much'"):
-        make().batches(Data(rows), train=True, seed=1)
-    rows[1]["score"] = "5.5"
-    with pytest.raises(DataError, match=r"Row 1, .*: wanted a number from 0 to 5, found '5.5'\."):
-        make(span=(0.0, 5.0)).batches(Data(rows), train=True, seed=1)
-    with pytest.raises(DataError, match="Row 0 has no column 'score'; its columns: text"):
-        make().batches(Data([{"text": "a"}]), train=True, seed=1)
-
-
 def test_settings_that_cannot_be_are_refused():
     with pytest.raises(UserError, match=r"task.max_length must be at least 1, but is 0"):
         DocumentRegression.Config(max_length=0)
     with pytest.raises(UserError, match=r"must be finite and rise, but is from 5.0 to 0.0"):
         make(span=(5.0, 0.0))
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "error"),
-    [("1.0", "null", "both 'low' and 'high'"), ("3", "2", "must be finite and rise")],
-)
-def test_a_saved_span_that_cannot_be_is_refused(tmp_path, low, high, error):
-    make(span=(0.0, 5.0)).text.save(tmp_path)
-    file = tmp_path / "columns" / "number" / "column.json"
-    changed = file.read_text().replace('"low": 0.0', f'"low": {low}')
-    file.write_text(changed.replace('"high": 5.0', f'"high": {high}'))
-    with pytest.raises(SavedTextError, match=error):
-        load_text_processor(tmp_path)
-
-
-def test_an_answer_writes_itself_and_one_that_cannot_is_refused():
-    task = make()
-    assert task.answer_row(Estimated(3.80001)) == {"prediction": 3.80001}
-    with pytest.raises(UserError) as error:
-        task.answer_row(3.8)
-    assert str(error.value) == (
-        "DocumentRegression answers with a float, which has no method row(): write one, that gives "
-        "plain data, or override answer_row(answer)."
-    )

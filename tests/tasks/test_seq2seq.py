@@ -8,7 +8,6 @@ import torch
 from tests.tasks.conftest import ROWS
 from tests.tasks.test_conformance import Data, batch_of
 from textmill.data.pipeline import from_sequence
-from textmill.data.seq2seq_batch import Seq2SeqBatch
 from textmill.errors import DataError, UserError
 from textmill.models.decoding import Decoding
 from textmill.tasks import Seq2Seq, evaluate
@@ -85,16 +84,6 @@ def test_rows_over_the_length_are_an_error_that_lists_them(make_task):
     )
 
 
-def test_many_rows_over_the_length_are_listed_up_to_twenty(make_task):
-    rows = [{"source": "She lives in the garden, " * 9, "target": "Va !"}] * 30
-    with pytest.raises(
-        DataError,
-        match=r"^30 of 30 rows .*: rows 0, 1, .*, 19, \.\.\. \(from 0\); "
-        r"the longest source has \d+ tokens \(row 0\)\. Raise",
-    ):
-        make_task(max_source_length=12).batches(Data(rows), train=True, seed=1)
-
-
 def test_rows_over_the_length_are_left_out_and_counted(make_task, caplog):
     task = make_task(max_source_length=12, max_target_length=20, over_length="skip")
     with caplog.at_level(logging.WARNING, logger="textmill"):
@@ -149,14 +138,6 @@ def test_data_that_cannot_be_trained_on(make_task, data, error):
     assert str(caught.value) == error
 
 
-def test_a_batch_without_targets_is_named_when_it_is_trained_on(make_task):
-    batch = Seq2SeqBatch.from_padded(torch.tensor([[5, 3]]), pad_idx=0)
-    task = make_task()
-    with pytest.raises(DataError, match=r"^This batch has no target; training and evaluation need"):
-        task.training_step(batch)
-    assert list(task.batches([batch], train=True, seed=1).examples(batch)[0]) == ["source"]
-
-
 def test_looking_at_data_with_a_place_of_its_own_loses_no_batch(make_task):
     task = make_task()
     ready = list(task.batches(Data(batch_size=2), train=True, seed=1))
@@ -166,19 +147,6 @@ def test_looking_at_data_with_a_place_of_its_own_loses_no_batch(make_task):
     assert not batches.replayed
     assert len(list(batches)) == len(ready) == 5
     assert [len(list(batches)) for _ in range(2)] == [5, 5]
-
-
-def test_rows_from_a_pipeline_are_encoded(make_task):
-    task = make_task()
-    pipeline = from_sequence(ROWS).and_return()
-    (batch,) = task.batches(pipeline, train=True, seed=1)
-    assert sorted(batch.rows.tolist()) == list(range(9))
-
-
-def test_batches_of_the_users_own_are_taken_as_they_are(make_task):
-    task = make_task()
-    batches = task.batches(Data(), train=True, seed=1)
-    assert task.batches(batches, train=True, seed=1) is batches
 
 
 def test_prediction_keeps_the_order_and_names_an_input_that_is_too_long(make_task):
@@ -194,13 +162,6 @@ def test_prediction_keeps_the_order_and_names_an_input_that_is_too_long(make_tas
     assert str(caught.value) == (
         f"Row 1, column 'source': has {count} tokens; the model takes at most 64."
     )
-
-
-def test_prediction_puts_the_module_back_in_its_mode(make_task):
-    task = make_task()
-    task.module.train()
-    task.predict([{"source": "Go."}])
-    assert task.module.training
 
 
 @pytest.mark.parametrize("decoding", [{}, {"beam_size": 3}, {"sample": True}])
@@ -227,14 +188,6 @@ def test_a_prefix_of_the_task_holds_where_a_row_has_none(make_task):
     assert all(answer.text.startswith("Un chien") for answer in answers)
 
 
-def test_an_empty_prefix_of_a_row_is_its_own_whatever_its_neighbours(make_task):
-    task = make_task(answer_prefix="Un chien")
-    plain = {"source": "Go.", "prefix": ""}
-    alone = task.predict([plain])[0].text
-    assert not alone.startswith("Un chien")
-    assert task.predict([plain, {"source": "Go.", "prefix": "Va"}])[0].text == alone
-
-
 def test_a_prefix_that_is_no_text_or_too_long_is_refused(make_task):
     task = make_task(max_target_length=12)
     with pytest.raises(DataError) as error:
@@ -245,13 +198,3 @@ def test_a_prefix_that_is_no_text_or_too_long_is_refused(make_task):
     assert str(error.value) == (
         f"The prefix '{('Elle ' * 12)}' has 90 tokens; an answer can begin with 10 at most."
     )
-
-
-def test_the_unknown_token_can_be_banned(make_task, make_module):
-    module = make_module(output_bias=True)
-    task = make_task(module=module)
-    with torch.no_grad():
-        module.output_bias[task.unk_idx] = 50.0
-    assert "\u2047" in task.predict([{"source": "Go."}])[0].text  # sentencepiece writes it so
-    task = make_task(module=module, decoding=Decoding(unknown_penalty=float("inf")))
-    assert "\u2047" not in task.predict([{"source": "Go."}])[0].text

@@ -4,8 +4,7 @@ import pytest
 import torch
 
 from tests.tasks.rows import data_of, learn
-from textmill.data.column_batch import ColumnBatch
-from textmill.errors import DataError, UserError
+from textmill.errors import UserError
 from textmill.inference import Predictor
 from textmill.models.encoders.lstm import LstmEncoder
 from textmill.models.encoders.self_attention import SelfAttentionEncoder
@@ -13,7 +12,6 @@ from textmill.models.encoders.sequence import AveragingEncoder
 from textmill.models.label_losses import BinaryCrossEntropy
 from textmill.models.layers.word_embeddings import WordEmbedding
 from textmill.models.tagger import Tagger
-from textmill.recipes import registries
 from textmill.tasks import evaluate
 from textmill.tasks.tagging import WordTagging
 from textmill.text.features.labels import FittedLabels
@@ -87,17 +85,6 @@ def test_it_learns_the_rows_by_heart(task):
     assert row["prediction"] == "B-per O B-per I-per"
     assert row["spans"][0] == {
         "kind": "per", "text": "Ann", "start": 2, "end": 5, "score": round(answer.scores[0], 6)
-    }  # fmt: skip
-
-
-def test_ready_batches_are_taken_and_read_back(task):
-    ready = list(task.batches(Data(), train=True, seed=1))
-    again = evaluate(task, task.batches(ready, train=False, seed=1))
-    assert again.values == pytest.approx(
-        evaluate(task, task.batches(Data(), train=False, seed=1)).values, nan_ok=True
-    )
-    assert {row["words"] for row in again.rows} == {
-        "ann met bob ray", "nobody", "rome fell", "ann in rome", ""
     }  # fmt: skip
 
 
@@ -177,15 +164,6 @@ def test_no_word_has_no_label():
         assert (loss.total.item(), loss.count.item()) == (0, 0)
 
 
-def test_characters_tell_words_apart_that_are_unknown():
-    task = make(characters=True)
-    (one, two) = task.predict([{"words": "Rab"}, {"words": "Bar"}])
-    assert one.scores != two.scores
-    task = make()
-    (one, two) = task.predict([{"words": "Rab"}, {"words": "Bar"}])
-    assert one.scores == two.scores
-
-
 def test_a_batch_holds_the_characters_of_its_words():
     task = make(characters=True)
     (batch,) = task.batches(Data(batch_size=9), train=True, seed=1)
@@ -196,46 +174,6 @@ def test_a_batch_holds_the_characters_of_its_words():
     spelled = batch["characters"][place, 3].tolist()
     assert [known[i - 4] for i in spelled if i >= 4] == ["R", "a", "y"]
     assert spelled[:1] + spelled[4:] == [2, 3, 0, 0, 0]
-
-
-def test_as_many_tags_as_words_or_an_error_of_the_row():
-    rows = [ROWS[0], {"words": "a b c", "tags": "O O"}]
-    with pytest.raises(DataError) as error:
-        make().batches(Data(rows), train=True, seed=1)
-    assert str(error.value) == (
-        "Row 1 has 3 words in 'words', but 2 tags in 'tags': wanted one for each word."
-    )
-
-
-@pytest.mark.parametrize("words", [7, ["a b"], ["a", ""], [1], None])
-def test_words_that_are_none_are_refused(words):
-    with pytest.raises(DataError, match=r"^Row 1, column 'words': wanted (text or )?a list of wor"):
-        make(characters=True).predict([{"words": "a"}, {"words": words}])
-
-
-def test_long_texts_are_refused_cut_or_left_out():
-    refused = make(max_length=2)
-    with pytest.raises(DataError, match=r"2 of 5 rows have more than 2 tokens .* rows 0, 3 "):
-        refused.batches(Data(), train=True, seed=1)
-    with pytest.raises(DataError) as error:
-        refused.check({"words": "a b c"})
-    remedy = "Give a longer text in parts: the trained model's limit stays."
-    assert str(error.value) == (
-        f"The row has more tokens than the model takes: 2 tokens of 'words'. {remedy}"
-    )
-    with pytest.raises(DataError) as error:
-        refused.predict([{"words": "a"}, {"words": "a b c"}])
-    assert str(error.value) == (
-        f"1 of 2 rows have more than 2 tokens of 'words': rows 1 (from 0). {remedy}"
-    )
-    cut = make(max_length=2, over_length="truncate", characters=True)
-    batches = cut.batches(Data(batch_size=9), train=False, seed=1)
-    assert evaluate(cut, batches).details["over_length"].startswith("2 of 5 rows cut")
-    (answer,) = cut.predict([{"words": "Ann met Bob"}])
-    assert answer == cut.predict([{"words": "Ann met"}])[0]
-    left = make(max_length=2, over_length="skip")
-    (batch,) = left.batches(Data(batch_size=9), train=True, seed=1)
-    assert sorted(batch.rows.tolist()) == [1, 2, 4]
 
 
 def test_plain_labels_are_counted_by_word_and_sentence():
@@ -264,14 +202,6 @@ def test_spans_in_the_labels_are_what_the_best_weights_are_chosen_by():
         assert (chosen.config.metric, chosen.sign) == (metric, 1.0)
     assert selection_for(config, make(plain, scheme="io")).config.metric == "span_f1"
     assert selection_for(config, make(scheme="none")).config.metric == "token_accuracy"
-
-
-@pytest.mark.parametrize("name", ["bilstm", "bilstm-crf", "transformer", "pretrained"])
-def test_experiments_of_tags_leave_to_the_task_what_they_are_chosen_by(name):
-    assert (
-        registries.experiments.get(f"tagging/{name}")().ingredients["trainer"].selection.metric
-        == "auto"
-    )
 
 
 def test_settings_that_cannot_be_are_refused():
@@ -306,14 +236,6 @@ def test_settings_that_cannot_be_are_refused():
         WordTagging.Config().build(module=module, **given, affixes=elsewhere)
 
 
-def test_a_batch_without_tags_has_no_loss():
-    task = make()
-    (batch,) = task.batches(Data(batch_size=9), train=True, seed=1)
-    bare = ColumnBatch(columns={"words": batch["words"]}, lengths=batch.lengths)
-    with pytest.raises(DataError, match="no column 'tags'; it has words"):
-        task.training_step(bare)
-
-
 # --- the two cases of PyText ------------------------------------------------------------------
 
 
@@ -330,39 +252,6 @@ def slots(path):
             start += len(word) + 1
         rows.append({"words": text, "tags": " ".join(tags)})
     return rows
-
-
-@pytest.mark.parametrize(
-    ("model", "parameters"),
-    [
-        ({"encoder": AveragingEncoder.Config(word_dropout=0.0)}, 5_506),
-        ({"encoder": LstmEncoder.Config(), "crf": True}, 39_658),
-    ],
-    ids=["pass-through", "bilstm-crf"],
-)
-def test_the_tiny_slots_are_learned_to_the_last_word(shared_data, model, parameters):
-    rows = slots(shared_data / "pytext-tiny" / "train_data_tiny.tsv")
-    torch.manual_seed(0)
-    given = {
-        "tokenizer": FittedWords.Config(columns=("words",)).build(train_data=rows),
-        "labels": FittedLabels.Config(column="tags", multiple=True).build(train_data=rows),
-    }
-    module = Tagger.Config(dropout=0.0, **model).build(**given)
-    assert sum(p.numel() for p in module.parameters()) == parameters
-    assert (given["tokenizer"].vocab_info.size, len(given["labels"])) == (49, 6)
-    task = WordTagging.Config().build(module=module, **given)
-    optimizer = torch.optim.Adam(module.parameters(), lr=0.005)
-    batches = task.batches(Data(rows, batch_size=16), train=True, seed=1)
-    for _ in range(60):
-        for batch in batches:
-            loss = task.training_step(batch)
-            assert loss.count == 58  # PyText counted 110: with padding
-            (loss.total / loss.count).backward()
-            optimizer.step()
-            optimizer.zero_grad()
-    found = evaluate(task, task.batches(Data(rows), train=False, seed=1))
-    assert found.values["token_accuracy"] == found.values["whole_sentence"] == 1
-    assert [row["prediction"] for row in found.rows] == [row["tags"] for row in rows]
 
 
 def test_a_list_is_several_texts_and_a_list_in_it_the_words_of_one():

@@ -61,25 +61,6 @@ def test_a_source_of_several_texts_is_that_of_one(make_task):
     assert as_lists.rows[0]["source"] == ["The", "cat", "sleeps."]
 
 
-def test_training_rows_are_not_grouped(make_task):
-    batches = make_task().batches(Data(batch_size=9), train=True, seed=1)
-    (batch,) = batches
-    assert all("references" not in row for row in batches.examples(batch))
-
-
-def test_answered_rows_carry_what_a_person_wants_to_read(make_task):
-    task = make_task(Canned)
-    row = evaluate(task, task.batches(Data(), train=False, seed=1)).rows[0]
-    assert row == {
-        "row": 0,
-        "source": "The cat sleeps.",
-        "target": "Le chat dort.",
-        "references": ["Le chat dort.", "Le chat est en train de dormir."],
-        "prediction": "Le chat dort.",
-        "score": -1.0,
-    }
-
-
 def test_without_generation_only_the_loss_is_measured(make_task):
     task = make_task(generate=False)
     found = evaluate(task, task.batches(Data(), train=False, seed=1))
@@ -102,21 +83,6 @@ def test_a_module_that_cannot_generate_is_refused_before_training(make_task, tok
         "task.generate=false to evaluate the loss alone."
     )
     with pytest.raises(UserError, match=re.escape("Plain can be trained, but")):
-        task.predict([{"source": "Go."}])
-
-
-def test_only_what_is_missing_is_named(make_task, tokenizer):
-    class Half(Plain):
-        max_length = 64
-
-        def encode(self, source, source_lengths):
-            raise NotImplementedError
-
-        def start(self, memory):
-            raise NotImplementedError
-
-    task = make_task(module=Half(tokenizer.vocab_info.size))
-    with pytest.raises(UserError, match=r"it has no step\(tokens, state\) -> logits\. Generation"):
         task.predict([{"source": "Go."}])
 
 
@@ -166,11 +132,3 @@ def test_a_target_that_is_too_long_counts_as_a_reference_but_not_in_the_loss(mak
         assert found.details["loss"] == (
             f"{len(over)} of 10 rows do not count in the loss: more than {limit} target tokens."
         )
-
-
-def test_in_training_a_target_that_is_too_long_leaves_the_row_out(make_task):
-    task = make_task(over_length="skip", max_target_length=20)
-    over = task.text.encode(ROWS, with_targets=True).over_length.tolist()
-    (batch,) = task.batches(Data(batch_size=100), train=True, seed=1)
-    assert len(batch) == 9 - len(over)
-    assert int(batch.target_lengths.min()) > 0

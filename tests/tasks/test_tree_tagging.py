@@ -79,12 +79,6 @@ def test_values_are_those_of_the_trees(learnt):
     assert evaluated(learnt, batch_size=1).values == pytest.approx(found.values, nan_ok=True)
 
 
-def test_a_tag_that_training_has_not_counts_as_wrong(learnt):
-    rows = [ROWS[0], {"source": "stop now", "target": "[IN:STOP stop [SL:AT now ] ]"}]
-    found = evaluated(learnt, rows)
-    assert found.values["exact_match"] == 0.5
-
-
 @pytest.mark.parametrize(
     ("target", "why"),
     [
@@ -113,10 +107,3 @@ def test_other_labels_are_refused():
         TreeTagging.Config().build(
             module=task.module, tokenizer=task.text.ingredients["tokenizer"], labels=labels
         )
-
-
-def test_ready_batches_are_read_back():
-    task = make()
-    (batch,) = task.batches(Data(batch_size=9), train=True, seed=1)
-    wanted = {row["target"].replace("p]", "p ]") for row in ROWS}
-    assert {row["target"] for row in task.read_batch(batch)} == wanted

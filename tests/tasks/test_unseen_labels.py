@@ -10,7 +10,6 @@ import torch
 
 from tests.tasks import test_classification as documents
 from tests.tasks import test_intent_slots as joint
-from tests.tasks import test_pairs as pairs
 from tests.tasks import test_tagging as tagging
 from tests.tasks.rows import learn
 from textmill.data.store import tokens
@@ -136,14 +135,6 @@ def test_the_loss_of_several_labels_is_of_those_that_training_has(loss):
     assert found.count == 3
 
 
-def test_pairs_of_texts():
-    task = by_heart(pairs.make(), pairs.Data(batch_size=9), epochs=30)
-    rows = [pairs.ROWS[0], {**pairs.ROWS[1], "label": "eggs"}]
-    found = evaluated(task, pairs.Data(rows))
-    assert found.values["accuracy"] == 0.5
-    assert "1 of 2 rows have a label in column 'label'" in found.details["unseen_labels"]
-
-
 TAGS = [
     {"words": "Ann met Bob Ray", "tags": "B-per O B-per I-per"},
     {"words": "Ann in Rome", "tags": "B-per O B-org"},
@@ -188,15 +179,6 @@ def test_a_label_of_no_scheme_is_a_span_that_is_never_found():
     assert found.values["label/loc/support"] == 0
 
 
-def test_labels_of_words_without_spans():
-    rows = [{"words": "a b", "tags": "DET NOUN"}, {"words": "b a", "tags": "NOUN DET"}]
-    task = by_heart(tagging.make(rows), tagging.Data(rows, batch_size=9))
-    other = [rows[0], {"words": "b a", "tags": "VERB DET"}]
-    found = evaluated(task, tagging.Data(other))
-    assert values_of(found, "token_accuracy", "whole_sentence", "accuracy") == [3 / 4, 1 / 2, 3 / 4]
-    assert found.values["macro_recall"] == pytest.approx((1 + 1 + 0) / 3)
-
-
 @pytest.mark.parametrize("crf", [False, True])
 @pytest.mark.parametrize("form", ["tags", "spans"])
 def test_intents_and_slots(form, crf):
@@ -227,11 +209,6 @@ NO_LABEL = r"^Row 1, column 'label': 'eggs' is no label. The 2 labels are 'ham',
 EGGS = [DOCUMENTS[0], {"label": "eggs", "text": "a"}]
 
 
-def test_in_training_rows_it_is_an_error():
-    with pytest.raises(DataError, match=NO_LABEL):
-        documents.make().batches(documents.Data(EGGS), train=True, seed=1)
-
-
 def test_in_evaluated_rows_it_is_one_where_that_is_set():
     task = documents.make(unseen_labels="error")
     with pytest.raises(DataError, match=NO_LABEL):
@@ -245,13 +222,6 @@ def test_in_evaluated_rows_it_is_one_where_that_is_set():
 def test_rows_that_have_no_known_label_at_all_are_of_another_column():
     with pytest.raises(DataError, match="Row 0, column 'label': 'eggs' is no label"):
         documents.make().batches(documents.Data(EGGS[1:] * 3), train=False, seed=1)
-
-
-@pytest.mark.parametrize("value", ["", " ", None, 3])
-def test_what_is_no_text_is_no_unseen_label(value):
-    rows = [DOCUMENTS[0], {"label": value, "text": "a"}]
-    with pytest.raises(DataError, match=r"^Row 1, column 'label': .* is no label"):
-        documents.make().batches(documents.Data(rows), train=False, seed=1)
 
 
 def test_ids_that_are_kept_for_an_evaluation_are_none_to_train_on(tmp_path, monkeypatch):

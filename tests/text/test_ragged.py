@@ -57,20 +57,6 @@ def test_concatenate_is_that_of_lists(parts):
     assert as_lists(joined) == [row for part in parts for row in part]
 
 
-def test_negative_and_wrong_rows():
-    rows = Ragged.from_lists([[1], [2, 3]])
-    assert rows[-1].tolist() == [2, 3]
-    with pytest.raises(IndexError, match=r"^row 2 of 2$"):
-        rows[2]
-    with pytest.raises(IndexError, match=r"^row -3 of 2$"):
-        rows[-3]
-
-
-def test_rows_are_views():
-    rows = Ragged.from_lists([[1], [2, 3]])
-    assert np.shares_memory(rows[1], rows.values)
-
-
 def test_offsets_that_do_not_fit_are_refused():
     message = r"^Ragged: offsets must rise from 0 to 2, but are array\(\[0, 3\]\)\.$"
     with pytest.raises(ValueError, match=message):
@@ -81,11 +67,6 @@ def test_clipping_to_nothing_is_refused():
     message = r"^Ragged\.clipped: a row keeps at least 1 id, but longest=0\.$"
     with pytest.raises(ValueError, match=message):
         Ragged.from_lists([[1]]).clipped(0)
-
-
-def test_it_equals_nothing_else():
-    assert Ragged.from_lists([[1]]) != [[1]]
-    assert Ragged.from_lists([[1], []]) != Ragged.from_lists([[], [1]])
 
 
 def test_values_may_be_a_mapped_file_of_small_ids(tmp_path):

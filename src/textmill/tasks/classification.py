@@ -78,7 +78,6 @@ class LabelTask(ColumnsTask):
 
     @override
     def loss(self, scores: Tensor, batch: ColumnBatch) -> Loss:
-        """The loss of the rows of a batch whose labels training has seen."""
         targets = batch["label"]
         if self.text.multiple:
             targets = multi_hot(targets, scores.shape[1]).to(scores.dtype)
@@ -122,7 +121,6 @@ class LabelTask(ColumnsTask):
 
     @override
     def remarks(self, metrics: Metrics) -> list[str]:
-        """Names labels that are never an answer, and the setting that makes them count more."""
         found = metrics["labels"]
         assert isinstance(found, Classification | MultiLabel), "answer_metrics makes no other"
         known = {name: tally for name, tally in found.tallies().items() if name in found.labels}

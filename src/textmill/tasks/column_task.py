@@ -164,7 +164,6 @@ class ColumnsTask(Task):
 
     @override
     def batches(self, data: Iterable[Any], *, train: bool, seed: int) -> Batches:
-        """Batches of rows (encoded here) or of ready batches."""
         if isinstance(data, Batches):
             return data
         self.check_lengths()
@@ -290,7 +289,6 @@ class ColumnsTask(Task):
 
     @override
     def validation_step(self, batch: ColumnBatch, examples: Sequence[Mapping[str, Any]]) -> Outputs:
-        """Loss of one batch, and the answer to each of its rows."""
         batch = batch.to(self.device)
         scores = self.scores(batch)
         answers = zip(self.answers(scores, batch), examples, strict=True)

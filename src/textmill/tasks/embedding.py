@@ -103,11 +103,7 @@ class TextEmbedding(ColumnsTask):
 
     @override
     def loss(self, scores: Tensor, batch: ColumnBatch) -> Loss:
-        """That of the vectors of a batch.
-
-        Raises:
-            DataError: The batch has not all texts, or no scores.
-        """
+        """That of the vectors of a batch."""
         targets = batch["score"] if self.compared.scored else self._names(batch)
         if self.compared_rows is None:
             return Loss.of(self.compared(scores, targets), self.compared)
@@ -119,7 +115,6 @@ class TextEmbedding(ColumnsTask):
 
     @override
     def answers(self, scores: Tensor, batch: ColumnBatch) -> list[Any]:
-        """Each row's vector; in an evaluation, those of all its texts."""
         vectors = scores.float().cpu().numpy()
         return self.text.decode(vectors[:, 0] if vectors.shape[1] == 1 else vectors)
 
@@ -136,7 +131,6 @@ class TextEmbedding(ColumnsTask):
 
     @override
     def measured(self, answer: Callable[[Rows], Sequence[Embedded]], rows: Rows) -> Metrics:
-        """As the base; a row's other texts are asked about as its first one is."""
         columns = self.text.all
         first, *others = [columns[role].name for role in self.roles]
 
@@ -160,7 +154,6 @@ class TextEmbedding(ColumnsTask):
 
     @override
     def read_batch(self, batch: ColumnBatch) -> list[dict[str, Any]]:
-        """The texts of a ready batch, as far as its ids say them, and its scores."""
         columns = {role: column for role, column in self.text.all.items() if role in batch}
         found = {column.name: _read(column, role, batch) for role, column in columns.items()}
         return [{name: cells[i] for name, cells in found.items()} for i in range(len(batch))]
@@ -171,9 +164,6 @@ def text_vectors(task: Task) -> TextEmbedding:
 
     That of classification, regression, pairs, ranking: their pooled vectors, in front of the layers
     that score (of pairs the first text's). That of words: the pooling of intents, else the mean.
-
-    Raises:
-        UserError: Its model has no encoder of a text or of words.
     """
     if isinstance(task, TextEmbedding):
         return task

@@ -50,7 +50,6 @@ class Translation(Seq2Seq):
 
     @override
     def with_references(self, rows: Sequence[Row]) -> list[dict[str, Any]]:
-        """The rows with all references of each source, at the first of its rows."""
         return with_references(rows)
 
     @override
@@ -130,11 +129,7 @@ class SemanticParsing(Seq2Seq):
 
     @override
     def batches(self, data: Iterable[Any], *, train: bool, seed: int) -> Batches:
-        """As :meth:`Seq2Seq.batches`.
-
-        Raises:
-            DataError: Targets are to be trees, and one is none.
-        """
+        """As :meth:`Seq2Seq.batches`."""
         batches = super().batches(data, train=train, seed=seed)
         if self.config.trees and isinstance(batches, RowBatches):
             with placed_errors(batches.rows):
@@ -155,12 +150,10 @@ class SemanticParsing(Seq2Seq):
 
     @override
     def complete(self, answers: Sequence[Translated], rows: Rows) -> list[Translated]:
-        """Gives answers the unknown words of their sentences, with ``copy_unknown``."""
         return with_copied(answers, rows, self.text) if self.config.copy_unknown else list(answers)
 
     @override
     def text_metrics(self) -> dict[str, Metric]:
-        """Exact match; of trees, the scores of their parts too."""
         trees = {"trees": Trees()} if self.config.trees else {}
         return {"exact_match": ExactMatch.Config().build(), **trees}
 
@@ -192,11 +185,7 @@ class Summarization(Seq2Seq):
 
     @override
     def with_references(self, rows: Sequence[Row]) -> list[dict[str, Any]]:
-        """The rows with their references, where they have any, as lists.
-
-        Raises:
-            DataError: A row's references are no list of texts; it names the row.
-        """
+        """The rows with their references, where they have any, as lists."""
         return [
             {**row, REFERENCES: references_of(row, number)} if REFERENCES in row else dict(row)
             for number, row in enumerate(rows)
@@ -265,7 +254,6 @@ class ExtractiveSummarization(ColumnsTask):
 
     @override
     def loss(self, scores: Tensor, batch: ColumnBatch) -> Loss:
-        """The cross entropy of the sentences' distribution: a sum over texts that have any."""
         real = batch.mask("sentences")
         shares = (batch["overlaps"] / self.config.temperature).masked_fill(~real, -torch.inf)
         has = real.any(dim=1)
@@ -275,12 +263,10 @@ class ExtractiveSummarization(ColumnsTask):
 
     @override
     def answers(self, scores: Tensor, batch: ColumnBatch) -> list[Any]:
-        """The scores of each row's sentences, of which :meth:`completed` makes a summary."""
         return self.text.decode(scores.cpu().numpy())
 
     @override
     def exported_outputs(self, batch: ColumnBatch) -> tuple[Tensor, ...]:
-        """Scores of sentences."""
         return (self.scores(batch),)
 
     @override
@@ -294,7 +280,6 @@ class ExtractiveSummarization(ColumnsTask):
 
     @override
     def read_batch(self, batch: ColumnBatch) -> list[dict[str, Any]]:
-        """The sentences as their pieces have them, and that nearest to the target."""
         column = self.text.inputs["sentences"]
         assert isinstance(column, SentencesColumn)
         decoder = column.feature.tokenizer.create_decoder()

@@ -164,7 +164,6 @@ class IntentSlots(ColumnsTask):
 
     @override
     def answers(self, scores: tuple[Tensor, Tensor], batch: ColumnBatch) -> list[Frame]:
-        """Each row's intent and tags, with their probabilities."""
         intents, tags = scores[0].float(), scores[1].float()
         wants = intents.softmax(dim=-1).cpu().numpy()
         tagged = self.head.chances(tags, batch)
@@ -177,7 +176,6 @@ class IntentSlots(ColumnsTask):
 
     @override
     def exported_outputs(self, batch: ColumnBatch) -> tuple[Tensor, ...]:
-        """Probabilities of intents, and what the tags are made of."""
         intents, tags = self.scores(batch)
         return intents.float().softmax(dim=-1), *self.head.outputs(tags.float())
 

@@ -153,7 +153,6 @@ class LanguageModeling(Task):
     @property
     @override
     def parts(self) -> dict[str, Any]:
-        """The state that training carries on, if it does."""
         return {"carried": self.carried} if self.stateful else {}
 
     @override
@@ -165,7 +164,6 @@ class LanguageModeling(Task):
 
     @override
     def batches(self, data: Iterable[Any], *, train: bool, seed: int) -> Batches:
-        """Blocks of rows of text, in the order of the data."""
         if isinstance(data, Batches):
             return data
         rows, batching = rows_with_text(data, self.config.column, train=train)
@@ -229,7 +227,6 @@ class LanguageModeling(Task):
 
     @override
     def validation_step(self, batch: BlockBatch, examples: Rows) -> Outputs:
-        """Loss of one batch, and how well each row that ends in it was expected."""
         states, targets = self._states(batch, self.carried_apart)
         parts = zip(states.split(LABELS), targets.split(LABELS), strict=True)
         nats = torch.cat(
@@ -271,7 +268,6 @@ class LanguageModeling(Task):
 
     @override
     def predict(self, rows: Sequence[Row]) -> list[Any]:
-        """How texts go on, in order; batches are sorted by length inside."""
         begun = self._begun(rows)
         decoding, lengths = self.config.decoding, np.array([len(ids) for ids in begun], np.int64)
         # What is generated takes memory too.

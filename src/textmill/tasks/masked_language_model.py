@@ -88,7 +88,6 @@ class MaskedLanguageModeling(Task):
 
     @override
     def batches(self, data: Iterable[Any], *, train: bool, seed: int) -> Batches:
-        """Blocks of rows of text, masked anew in each epoch; in an evaluation always alike."""
         if isinstance(data, Batches):
             return data
         rows, batching = rows_with_text(data, self.config.column, train=train)
@@ -134,7 +133,6 @@ class MaskedLanguageModeling(Task):
 
     @override
     def validation_step(self, batch: BlockBatch, examples: Rows) -> Outputs:
-        """Loss of one batch, and what was found of each row that ends in it."""
         states, targets = self._states(batch)
         nats, right = torch.zeros(2, len(targets), dtype=torch.float64)
         for part in _parts(len(targets)):
@@ -177,7 +175,6 @@ class MaskedLanguageModeling(Task):
 
     @override
     def predict(self, rows: Sequence[Row]) -> list[Filled]:
-        """Texts with their masks filled, in order."""
         given = [row[self.config.column] for row in rows]
         ids = self.text.masked(given, longest=self.module.encoder.max_length)
         order = sorted(range(len(ids)), key=lambda row: len(ids[row]))
@@ -212,7 +209,6 @@ class MaskedLanguageModeling(Task):
 
     @override
     def asked(self, row: Row) -> Row:
-        """The row's text with a mask in place of its last word."""
         return {self.config.column: " ".join([*row[self.config.column].split()[:-1], MASK])}
 
     @override

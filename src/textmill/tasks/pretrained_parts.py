@@ -21,11 +21,7 @@ from textmill.text.tokenizers.word_tokenizer import WordTokenizer
 
 
 def check_own_ids(module: nn.Module, text: TextProcessor) -> None:
-    """Refuses a pretrained encoder that would be given the ids of another tokenizer.
-
-    Raises:
-        UserError: The recipe's tokenizer is one that textmill fits, or one of words.
-    """
+    """Refuses a pretrained encoder that would be given the ids of another tokenizer."""
     tokenizer = text.ingredients.get("pieces", text.ingredients.get("tokenizer"))
     own = isinstance(tokenizer, HuggingFaceTokenizer | WordPieces)
     if own or not any(isinstance(layer, PretrainedEncoder) for layer in module.modules()):
@@ -43,9 +39,6 @@ def begin_pretrained(module: nn.Module, text: TextProcessor) -> list[str]:
 
     Returns:
         A line for each, with how many parameters, or words, it gives.
-
-    Raises:
-        UserError: A file is not there, or does not fit; or the tokens are no words.
     """
     check_adapters_learn(module)
     lines, tokenizer = list[str](), text.ingredients.get("tokenizer")

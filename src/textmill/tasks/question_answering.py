@@ -44,11 +44,7 @@ class ChecksLengths(Protocol):
     """A module that says which lengths it takes."""
 
     def check_lengths(self, question: int, context: int, /) -> None:
-        """Refuses a question, or a window of a context, of as many tokens.
-
-        Raises:
-            UserError: It takes fewer.
-        """
+        """Refuses a question, or a window of a context, of as many tokens."""
 
 
 @runtime_checkable
@@ -182,7 +178,6 @@ class QuestionAnswering(ColumnsTask):
 
     @override
     def scores(self, batch: ColumnBatch) -> SpanScores:
-        """Scores of all tokens of each context, and of there being no answer."""
         context, lengths = batch["context"], batch.lengths["context"]
         width, size = max(context.shape[1], 1), self.config.max_length
         if context.shape[1] <= size:
@@ -217,7 +212,6 @@ class QuestionAnswering(ColumnsTask):
 
     @override
     def loss(self, scores: SpanScores, batch: ColumnBatch) -> Loss:
-        """The negative log probability that each question's answer is a right one."""
         start, end, none = scores.log_probabilities(_real(scores, batch))
         answers = batch["answers"]
         right = right_spans(start, end, answers)
@@ -229,7 +223,6 @@ class QuestionAnswering(ColumnsTask):
 
     @override
     def answers(self, scores: SpanScores, batch: ColumnBatch) -> list[AnswerTokens]:
-        """The most probable span of each row's context, or none."""
         real = _real(scores, batch.to(scores.start.device))
         start, end, none = scores.log_probabilities(real)
         best = best_spans(start, end, most=self.config.max_answer_length)
@@ -257,7 +250,6 @@ class QuestionAnswering(ColumnsTask):
 
     @override
     def exported_outputs(self, batch: ColumnBatch) -> tuple[Tensor, ...]:
-        """Scores of the tokens of one window, and of there being no answer."""
         return tuple(part for part in self._read(batch, None) if part is not None)
 
     # -- evaluation

@@ -57,18 +57,13 @@ class QueryDocumentRanking(ColumnsTask):
 
     @override
     def loss(self, scores: Tensor, batch: ColumnBatch) -> Loss:
-        """The hinge between right and wrong documents.
-
-        Raises:
-            DataError: The batch has no wrong documents.
-        """
+        """The hinge between right and wrong documents."""
         count = torch.full((), len(batch["negative"]), device=scores.device)
         lacking = ranking_hinge(scores[:, 0], scores[:, 1], margin=self.config.margin)
         return Loss(lacking.sum(), count)
 
     @override
     def answers(self, scores: Tensor, batch: ColumnBatch) -> list[Ranked]:
-        """Each row's score."""
         return self.text.decode(scores.float().cpu().numpy())
 
     @override
@@ -82,7 +77,6 @@ class QueryDocumentRanking(ColumnsTask):
 
     @override
     def measured(self, answer: Callable[[Rows], Sequence[Ranked]], rows: Rows) -> Metrics:
-        """As the base; the wrong documents are asked about as the right ones are."""
         right, wrong = self.text.inputs["positive"].name, self.text.all["negative"].name
         negatives = [each.score for each in answer([{**row, right: row[wrong]} for row in rows])]
 

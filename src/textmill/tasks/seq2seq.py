@@ -71,9 +71,6 @@ class Fitting:
         An evaluation cuts a target that alone is too long to its start mark, which leaves it
         without a label: its source is still translated, and compared with its text. ``remedy`` is
         a sentence that says what to do.
-
-        Raises:
-            DataError: Rows are too long, and none is to be left out.
         """
         found, over = cls(dict(encoded.columns)), encoded.over_length
         count = encoded.num_rows
@@ -182,9 +179,6 @@ def label_logits(
 
     Returns:
         Logits. *Shape:* :math:`(N,V)`.
-
-    Raises:
-        UserError: The module gives something else.
     """
     if isinstance(module, HiddenStates):
         states = module.hidden(source, source_lengths, target_in)
@@ -201,11 +195,7 @@ def label_logits(
 
 
 def generator_of(module: nn.Module) -> Generator:
-    """The module as what searches read from.
-
-    Raises:
-        UserError: It cannot generate; names what is missing.
-    """
+    """The module as what searches read from."""
     if isinstance(module, Generator):
         return module
     missing = [text for name, text in _GENERATES.items() if not hasattr(module, name)]
@@ -300,9 +290,6 @@ class Seq2Seq(Task):
 
         Rows that have no ``batching`` of their own, as in a list, get the defaults of
         :class:`~textmill.data.batching.Batching`; ``BatchedRows`` sets another.
-
-        Raises:
-            UserError: The evaluation is to generate text, and the module cannot.
         """
         if not train and self.generates:
             generator_of(self.module)
@@ -409,7 +396,6 @@ class Seq2Seq(Task):
 
     @override
     def validation_step(self, batch: Seq2SeqBatch, examples: Rows) -> Outputs:
-        """Loss and token accuracy of one batch, and an answer to each row that gets one."""
         logits, targets = self.logits(batch.to(self.device))
         loss = self.loss(logits, targets).detach()
         correct = num_correct(logits, targets)
@@ -471,7 +457,6 @@ class Seq2Seq(Task):
 
     @override
     def measured(self, answer: Callable[[Rows], Sequence[Translated]], rows: Rows) -> Metrics:
-        """As the base, by the metrics of text, whether or not an evaluation generates it."""
         rows = [row for row in self.with_references(rows) if self.is_answered(row)]
         metrics: Metrics = {**self.text_metrics(), **self.added_metrics()}
         self.add_answers(metrics, answer(rows), rows)

@@ -187,7 +187,6 @@ class TagTask(ColumnsTask):
 
     @override
     def answers(self, scores: Tensor, batch: ColumnBatch) -> list[Any]:
-        """Each row's labels, with the probability that each word's is right."""
         found: list[Any] = self.text.decode(self.head.chances(scores, batch))
         return found
 
@@ -258,7 +257,6 @@ class WordTagging(TagTask):
 
     @override
     def row_notes(self, rows: Sequence[Row], *, train: bool) -> dict[str, str]:
-        """Says which steps from label to label the random field forbids, of rows to train on."""
         crf, column = self.head.crf, self.text.tags
         if not train or crf is None or crf.allowed.all():
             return {}
@@ -281,7 +279,6 @@ class WordTagging(TagTask):
 
     @override
     def answer_metrics(self) -> dict[str, Metric]:
-        """Shares of words and of sentences that are right; spans or labels by their names."""
         names = self.text.tags.labels.names
         if (scheme := self.scheme) in ("bio", "bilou"):
             kinds = dict.fromkeys(s.kind for name in names for s in tag_spans([name], scheme))
@@ -385,7 +382,6 @@ class TreeTagging(TagTask):
 
     @override
     def answer_metrics(self) -> dict[str, Metric]:
-        """Shares of trees that are right as a whole, and of their parts."""
         return {"exact_match": ExactMatch.Config().build(), "trees": Trees()}
 
     @override

@@ -52,11 +52,7 @@ class Loss:
 
     @classmethod
     def of(cls, made: Any, by: Any) -> "Loss":
-        """Makes a loss of what a loss component returns: the sum, and what it is divided by.
-
-        Raises:
-            UserError: It gives anything else.
-        """
+        """Makes a loss of what a loss component returns: the sum, and what it is divided by."""
         parts = made if isinstance(made, tuple) else (made,)
         if len(parts) != 2 or not all(isinstance(p, Tensor) and not p.ndim for p in parts):
             given = ", ".join(
@@ -446,11 +442,7 @@ class BatchRows(Sequence[Mapping[str, Any]]):
 
 
 def loss_of(task: Task, batch: Any, examples: Rows = ()) -> Loss:
-    """What :meth:`Task.training_step` gives.
-
-    Raises:
-        UserError: It is no :class:`Loss`.
-    """
+    """What :meth:`Task.training_step` gives."""
     loss = task.training_step(batch, examples)
     wanted = (
         "a textmill.tasks.Loss(total, count): the loss summed over its targets, and their number."
@@ -459,11 +451,7 @@ def loss_of(task: Task, batch: Any, examples: Rows = ()) -> Loss:
 
 
 def outputs_of(task: Task, batch: Any, examples: Rows) -> Outputs:
-    """What :meth:`Task.validation_step` gives.
-
-    Raises:
-        UserError: It is no :class:`Outputs`.
-    """
+    """What :meth:`Task.validation_step` gives."""
     outputs = task.validation_step(batch, examples)
     wanted = (
         "textmill.tasks.Outputs(loss, answers): the Loss of the batch, and its answers by position."

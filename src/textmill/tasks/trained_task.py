@@ -33,11 +33,6 @@ class TrainedTask(Component):
 
             Args:
                 device: ``auto`` or a device as torch names it.
-
-            Raises:
-                UserError: There is no such run, or it has no such checkpoint.
-                CodeNotAllowedError: It is made of code of a person's own.
-                CheckpointError: It is damaged.
             """
             task: Task = trained_tasks.get("of_run")(self.path, self.checkpoint, device)
             return task

@@ -52,9 +52,6 @@ def unlisted(value: Any) -> Any:
 def words_in(value: Any, column: str, row: int) -> list[str]:
     """The words of one cell.
 
-    Raises:
-        DataError: The value is neither, or a word of the list is empty or has white space in it.
-
     Example:
         >>> words_in("wake me  up", "words", 0), words_in(["wake", "me"], "words", 1)
         (['wake', 'me', 'up'], ['wake', 'me'])
@@ -117,9 +114,6 @@ def training_cell(
         row: Number of the row from 0, for the error.
         purpose: What it is read for, behind "has no column 'x'".
         remedy: A sentence that says what to do.
-
-    Raises:
-        DataError: The row has no such column.
 
     Example:
         >>> reading = {"purpose": "to take words from", "remedy": "Name it by tokenizer.columns."}
@@ -203,9 +197,6 @@ class Fingerprinted(Protocol):
 def values_of(rows: Sequence[Mapping[str, Any]], name: str) -> Sequence[Any]:
     """One column of rows.
 
-    Raises:
-        DataError: A row lacks it; names the row and what it has.
-
     Example:
         >>> values_of([{"text": "a"}, {"text": "b"}], "text")
         ['a', 'b']
@@ -232,9 +223,6 @@ def placed_errors(rows: Any) -> Iterator[None]:
 
     Args:
         rows: All that are counted, from 0; those of no file have no places.
-
-    Raises:
-        DataError: That of the block, with the place of its row.
 
     Example:
         >>> class Rows(list):

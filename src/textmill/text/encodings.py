@@ -23,10 +23,6 @@ _UNDECODABLE = re.compile(r"bad [\w-]+: 0x")
 def checked_encoding(name: str) -> str:
     """Python's name for an encoding in which the bytes below 128 mean what they do in ASCII.
 
-    Raises:
-        UserError: There is no such encoding; or bytes below 128 are other characters in it, or
-            begin them, as in UTF-16 and ISO-2022-JP.
-
     Example:
         >>> checked_encoding("UTF8"), checked_encoding("latin1"), checked_encoding("Windows-1252")
         ('utf-8', 'iso8859-1', 'cp1252')

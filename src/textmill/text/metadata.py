@@ -27,11 +27,7 @@ class SavedTextError(UserError):
 
 
 def write_description(path: Path, kind: str, settings: Mapping[str, Any]) -> None:
-    """Writes the description of an object of a registered ``kind``.
-
-    Raises:
-        UserError: It is larger than what is read again; nothing is written.
-    """
+    """Writes the description of an object of a registered ``kind``."""
     content = {VERSION: FORMAT, "type": kind, "settings": dict(settings)}
     text = json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
     if (size := len(text.encode())) > LARGEST_DESCRIPTION:
@@ -44,12 +40,7 @@ def write_description(path: Path, kind: str, settings: Mapping[str, Any]) -> Non
 
 
 def read_description(path: Path) -> tuple[str, dict[str, Any]]:
-    """Reads kind and settings.
-
-    Raises:
-        SavedTextError: The file is missing, too large, not JSON, or not a description of this
-            format.
-    """
+    """Reads kind and settings."""
     raw = read_bytes(path, largest=LARGEST_DESCRIPTION)
     content = parse_json(raw, str(path), lambda why: SavedTextError(f"{why}. Save it again."))
     check_version(content, FORMAT, str(path), lambda why: SavedTextError(f"{why}. Save it again."))
@@ -65,11 +56,7 @@ def read_description(path: Path) -> tuple[str, dict[str, Any]]:
 
 
 def read_registered(path: Path, registry: Registry) -> tuple[Any, dict[str, Any]]:
-    """Reads what is registered under the kind, and the settings.
-
-    Raises:
-        SavedTextError: As :func:`read_description`, or nothing installed has the kind.
-    """
+    """Reads what is registered under the kind, and the settings."""
     kind, settings = read_description(path)
     try:
         return registry.get(kind), settings

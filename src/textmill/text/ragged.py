@@ -22,14 +22,6 @@ class Ragged:
         values: *Shape:* ``[total]``, int32, or uint16 where a store is mapped into memory; all
             rows, one after the other.
         offsets: *Shape:* ``[n + 1]``, int64; rising, from 0 to ``total``.
-
-    Example:
-        >>> rows = Ragged.from_lists([[5, 6, 7], [], [8]])
-        >>> len(rows), rows.lengths.tolist(), rows[0].tolist()
-        (3, [3, 0, 1], [5, 6, 7])
-        >>> rows.padded([2, 0], pad=0)
-        array([[8, 0, 0],
-               [5, 6, 7]])
     """
 
     values: NDArray[Any]
@@ -48,11 +40,7 @@ class Ragged:
 
     @classmethod
     def from_lists(cls, rows: Sequence[Sequence[int]]) -> "Ragged":
-        """Packs lists of ids; the ids are walked once, in C.
-
-        >>> Ragged.from_lists([]).lengths.tolist()
-        []
-        """
+        """Packs lists of ids; the ids are walked once, in C."""
         lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
         offsets = offsets_of(lengths)
         flat = chain.from_iterable(rows)
@@ -60,13 +48,7 @@ class Ragged:
 
     @classmethod
     def concatenate(cls, parts: Iterable["Ragged"]) -> "Ragged":
-        """The rows of all parts, in order.
-
-        >>> Ragged.concatenate(
-        ...     [Ragged.from_lists([[1]]), Ragged.from_lists([[2, 3], []])]
-        ... ).lengths.tolist()
-        [1, 2, 0]
-        """
+        """The rows of all parts, in order."""
         kept = [*parts]
         if len(kept) == 1:
             return kept[0]
@@ -76,11 +58,7 @@ class Ragged:
 
     @classmethod
     def of_one(cls, row: Sequence[int] | NDArray[Any]) -> "Ragged":
-        """A single row of ids.
-
-        >>> Ragged.of_one([5, 6]).lengths.tolist()
-        [2]
-        """
+        """A single row of ids."""
         return cls(np.asarray(row, dtype=np.int32), np.array([0, len(row)], dtype=np.int64))
 
     def __len__(self) -> int:
@@ -113,11 +91,7 @@ class Ragged:
         return self.offsets[1:] - self.offsets[:-1]
 
     def take(self, indices: ArrayLike) -> "Ragged":
-        """The rows of those indices, in that order, copied.
-
-        >>> Ragged.from_lists([[1], [2, 3], [4]]).take([1, 1, 0]).values.tolist()
-        [2, 3, 2, 3, 1]
-        """
+        """The rows of those indices, in that order, copied."""
         rows = np.asarray(indices, dtype=np.int64)
         starts, lengths = self.bounds(rows)
         offsets = offsets_of(lengths)
@@ -125,11 +99,7 @@ class Ragged:
         return Ragged(self.values[np.arange(offsets[-1]) + shift], offsets)
 
     def bounds(self, indices: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Where those rows begin in ``values``, and their lengths; looks at no other row.
-
-        >>> [part.tolist() for part in Ragged.from_lists([[5], [6, 7]]).bounds([1, 0])]
-        [[1, 0], [2, 1]]
-        """
+        """Where those rows begin in ``values``, and their lengths; looks at no other row."""
         rows = np.asarray(indices, dtype=np.int64)
         starts = self.offsets[:-1][rows]
         return starts, self.offsets[1:][rows] - starts
@@ -153,11 +123,7 @@ class Ragged:
         return out
 
     def wrapped(self, before: Sequence[int], after: Sequence[int]) -> "Ragged":
-        """Every row with ids put before and after it.
-
-        >>> Ragged.from_lists([[5], []]).wrapped([2], [3]).values.tolist()
-        [2, 5, 3, 2, 3]
-        """
+        """Every row with ids put before and after it."""
         lengths = self.lengths + len(before) + len(after)
         offsets = offsets_of(lengths)
         out = np.empty(int(offsets[-1]), dtype=np.int32)
@@ -170,11 +136,7 @@ class Ragged:
         return Ragged(out, offsets)
 
     def clipped(self, longest: int) -> "Ragged":
-        """Rows of more than ``longest`` ids cut to it, each keeping its last id (eos).
-
-        >>> Ragged.from_lists([[7, 8, 9, 3], [7, 3]]).clipped(3).values.tolist()
-        [7, 8, 3, 7, 3]
-        """
+        """Rows of more than ``longest`` ids cut to it, each keeping its last id (eos)."""
         if longest < 1:
             raise ValueError(f"Ragged.clipped: a row keeps at least 1 id, but longest={longest}.")
         lengths = self.lengths

@@ -199,15 +199,6 @@ def test_a_number_that_no_float32_holds_is_refused(value):
         normalized.encode([[0, 1e36]])
 
 
-def test_a_feature_that_hardly_changes_is_not_blown_up():
-    from textmill.text.columns.numbers import FittedNumbers
-
-    rows = [{"dense": [1e-200, 1]}, {"dense": [2e-200, 3]}]
-    numbers = FittedNumbers.Config().build(train_data=rows)
-    assert numbers.deviation.tolist() == [1, 1]
-    assert np.isfinite(NumbersColumn("dense", numbers).encode([[5, 5]]).values).all()
-
-
 @pytest.mark.parametrize(
     "bound", ["1" + "0" * 400, "1e300", "1"], ids=["no float", "no float32", "does not rise"]
 )
@@ -233,22 +224,6 @@ def test_places_of_characters_that_cannot_be_are_refused(length, error, tmp_path
     change(tmp_path / "column.json", length=length)
     with pytest.raises(SavedTextError, match=rf"column.json: characters.length must be {error}"):
         load_column(tmp_path)
-
-
-@pytest.mark.parametrize("names", [[], ["a", "a"]])
-def test_labels_that_cannot_be_are_refused(names, tmp_path):
-    CASES["label"].column.save(tmp_path)
-    change(tmp_path / "column.json", names=names)
-    with pytest.raises(SavedTextError, match="label"):
-        load_column(tmp_path)
-
-
-def test_an_unknown_label_is_named_with_those_there_are():
-    with pytest.raises(DataError) as error:
-        LabelColumn(Labels(["ham", "spam"])).encode(["ham", "eggs"])
-    assert str(error.value) == (
-        "Row 1, column 'label': 'eggs' is no label. The 2 labels are 'ham', 'spam'."
-    )
 
 
 def test_dense_features_are_normalized_by_training_rows():

@@ -2,12 +2,8 @@
 
 import pytest
 
-from tests.text.saved import change
 from textmill.errors import DataError, UserError
-from textmill.text.columns.column import load_column
-from textmill.text.columns.words import AffixesColumn
 from textmill.text.features.spelling import Affixes, FittedAffixes, word_shape
-from textmill.text.metadata import SavedTextError
 
 ROWS = [{"words": "Pages pages 12--15"}, {"words": ["rages", "98--99"]}]
 
@@ -84,20 +80,3 @@ def test_shapes(word, shape):
 def test_what_cannot_be_is_refused(make, error, text):
     with pytest.raises(error, match=text):
         make()
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"known": ["8 a"]},
-        {"known": ["-1 a"]},
-        {"known": ["a"]},
-        {"prefixes": ["one"]},
-        {"suffixes": ["0"]},
-    ],
-)
-def test_a_saved_column_that_cannot_be_is_refused(changed, tmp_path):
-    AffixesColumn(fitted()).save(tmp_path)
-    change(tmp_path / "column.json", **changed)
-    with pytest.raises(SavedTextError, match=r"column\.json: "):
-        load_column(tmp_path)

@@ -20,8 +20,7 @@ from textmill.text.columns.inputs import text_columns
 from textmill.text.columns.labels import LabelColumn
 from textmill.text.features.labels import Labels
 from textmill.text.processors.texts import LabelText
-from textmill.text.tokenizers.character_tokenizers import ByteTokenizer
-from textmill.text.tokenizers.word_tokenizer import FittedWords, WordTokenizer
+from textmill.text.tokenizers.word_tokenizer import FittedWords
 
 PAIRS = [("city", "New York"), ("paper", "The New York Times"), ("time", "times"), ("city", "York")]
 
@@ -55,12 +54,6 @@ def test_case_may_matter_and_spaces_do_not():
     phrases = Phrases([("city", " New\t York ")], lowercase=False)
     assert named(phrases, "New  York") == [(0, "city"), (1, "city")]
     assert named(phrases, "new york") == []
-
-
-def test_a_phrase_of_two_kinds_is_of_both():
-    phrases = Phrases([("drink", "mate"), ("person", "Mate"), ("drink", "mate")])
-    assert named(phrases, "a mate") == [(1, "drink"), (1, "person")]
-    assert list(phrases.pairs) == [("drink", "mate"), ("person", "mate")]
 
 
 def test_what_is_found_is_what_a_search_of_all_stretches_finds():
@@ -124,11 +117,6 @@ def test_a_file_that_has_no_phrases_is_refused(content, error, tmp_path):
         read_phrases(path)
 
 
-def test_a_missing_file_is_an_error(tmp_path):
-    with pytest.raises(UserError, match=r"dictionary.path: .*names.tsv cannot be read: No such"):
-        PhrasesOfFile.Config(path=tmp_path / "names.tsv").build()
-
-
 # --- findings in the rows
 
 
@@ -145,22 +133,6 @@ def test_pytexts_two_rows_have_its_five_kinds_and_its_weights(shared_data):
         (3, 4 - 1, 1.0),
     ]
     assert [tuple(f) for f in dictionary.find(rows[1]["found"], 1)] == [(2, 4, 1.0), (4, 5, 1.0)]
-
-
-def test_pytexts_bad_row_is_named(shared_data):
-    path = shared_data / "pytext-tiny" / "train_dict_features_bad_json.tsv"
-    rows = TextRows.Config(path=path, columns=("text", "found")).build()
-    with pytest.raises(DataError, match=r"^Row 0, column 'found': wanted JSON as .*found '\[\{tok"):
-        FittedKinds.Config(column="found").build(train_data=rows)
-
-
-def test_pytexts_contextual_files_have_their_list_one_level_deeper(shared_data):
-    path = shared_data / "pytext-tiny" / "contextual_intent_slot_train_tiny.tsv"
-    cells = [line.split("\t")[3] for line in path.read_text().splitlines()]
-    assert kinds_in(cells[1], "dict_feat", 1) == [
-        (5, "b_uce_contacts", 1.0),
-        (5, "uce_contacts", 1.0),
-    ]
 
 
 @pytest.mark.parametrize(
@@ -212,12 +184,6 @@ def test_kinds_are_those_of_the_training_data():
         FittedKinds.Config(min_count=0)
 
 
-@pytest.mark.parametrize("kinds", [[], ["a", "a"]])
-def test_kinds_that_cannot_be_are_refused(kinds):
-    with pytest.raises(UserError, match="dictionary"):
-        GivenKinds(kinds, column="found")
-
-
 # --- in a text processor
 
 
@@ -243,12 +209,6 @@ def test_phrases_are_found_in_the_text_itself(tmp_path):
         assert batch.lengths["dictionary"].tolist() == [0, 2]
 
 
-def test_a_batch_in_which_nothing_is_known():
-    path = path_of(Phrases(PAIRS))
-    found = path.encode([{"text": "hello"}, {"text": "you"}], with_targets=False)
-    assert collate_columns(found, path.all, [0, 1])["dictionary"].shape == (2, 0, 3)
-
-
 def test_a_word_behind_the_text_is_refused_with_its_row():
     path = path_of(GivenKinds(["city"], column="found"))
     cells = [
@@ -272,23 +232,6 @@ def test_what_is_known_of_words_behind_the_limit_is_cut():
     cut = column.cut(encoded, 2)
     assert cut.lengths.tolist() == [12, 0, 0, 12]
     assert cut[3].reshape(-1, 3)[:, 0].tolist() == [0, 0, 1, 1]
-
-
-def test_tokens_that_are_no_words_are_refused():
-    for tokenizer in (
-        ByteTokenizer.Config().build(),
-        WordTokenizer.Config(words=("a",), split="punctuation").build(),
-    ):
-        with pytest.raises(UserError, match="column 'text'"):
-            LabelText(
-                text_columns(tokenizer, dictionary=Phrases(PAIRS)),
-                {"label": LabelColumn(Labels(["a", "b"]))},
-            )
-
-
-def test_phrases_of_another_column_are_refused():
-    with pytest.raises(UserError, match=r"'said': set dictionary.column=text"):
-        path_of(Phrases(PAIRS, column="said"))
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from tests.text.conftest import TEXTS
 from textmill.text import FittedTokenizer
-from textmill.text.features import passages
-from textmill.text.features.passages import RecentPlaces, read_passages
+from textmill.text.features.passages import read_passages
 from textmill.text.tokenizers.character_tokenizers import ByteTokenizer
 from textmill.text.tokenizers.fitted_tokenizer import Kind
 from textmill.text.tokenizers.word_tokenizer import FittedWords
@@ -78,23 +77,3 @@ def test_a_word_of_very_many_pieces_takes_no_square_of_time():
     assert time.process_time() - start < 1  # 0.05 s; its beginnings would be 1,250,000,000 bytes
     assert passage[:2] == ("a", "b")
     assert passage.places[2:] == [(at, at + 1) for at in range(3, 50_003)]
-
-
-def test_the_places_of_recent_texts_are_kept_and_no_more(monkeypatch):
-    tokenizer, read = ByteTokenizer.Config().build(), []
-
-    def counted(tokenizer, texts):
-        read.extend(texts)
-        return read_passages(tokenizer, texts)
-
-    monkeypatch.setattr(passages, "read_passages", counted)
-    monkeypatch.setattr(passages, "RECENT", 3)
-    monkeypatch.setattr(passages, "RECENT_CHARACTERS", 12)
-    places = RecentPlaces(tokenizer)
-    for text in ("a b", "c", "d", "c", "e", "a b"):
-        assert places(text) == read_passages(tokenizer, [text])[0].places
-    assert read == ["a b", "c", "d", "e", "a b"]
-    read.clear()
-    for text in ("f" * 20, "f" * 20, "c", "g", "c", "f" * 20):
-        assert len(places(text)) == len(text)
-    assert read == ["f" * 20, "c", "g", "f" * 20]

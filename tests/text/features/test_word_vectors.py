@@ -2,7 +2,6 @@
 
 import os
 
-import numpy as np
 import pytest
 
 from textmill.errors import DataError, UserError
@@ -51,10 +50,6 @@ def test_a_word_with_spaces_does_not_shift_the_numbers(file):
     assert found.vectors.tolist() == [[1, 2], [5, 6]]
 
 
-def test_vectors_of_one_number(file):
-    assert read_word_vectors(file("the 1\nyou 2\n"), WORDS, 1).vectors.tolist() == [[1], [2]]
-
-
 @pytest.mark.parametrize("text", ["the 1 2 3\n", "1 3\nthe 1 2 3\n", "2 1\nthe 1\nto 2\n"])
 def test_vectors_of_another_size_are_refused_and_the_size_is_named(file, text):
     size = 1 if text.startswith("2 1") else 3
@@ -95,28 +90,3 @@ def test_what_is_no_file_is_refused_and_does_not_hang(tmp_path, kind):
         read_word_vectors(path, WORDS, 2)
     why = "missing" if kind == "missing" else "not a regular file"
     assert str(caught.value) == f"The word vectors cannot be read. {path}: {why}."
-
-
-def test_a_line_that_never_ends_is_not_read_whole(tmp_path):
-    path = tmp_path / "zeros.vec"
-    with path.open("wb") as file:
-        file.write(b"the 1 2\n")
-        file.truncate(10 << 30)
-    with pytest.raises(DataError) as caught:
-        read_word_vectors(path, WORDS, 2)
-    assert str(caught.value) == (
-        f"{path}, line 2: wanted a word and its vector, found more than 65,664 bytes without an "
-        "end of line."
-    )
-
-
-def test_pytexts_own_files_are_read(shared_data):
-    tiny = shared_data / "pytext-tiny"
-    words = {"the": 0, "I": 1, "a": 2}
-    found = read_word_vectors(tiny / "test_embed.raw", words, 5)
-    assert found.lines == 10
-    assert found.vectors[0].tolist() == pytest.approx(
-        [-0.39153, -0.19803, 0.2573, -0.18617, 0.25551]
-    )
-    found = read_word_vectors(tiny / "dummy_pretrained_embedding_dim4", words, 4)
-    assert np.allclose(found.vectors, [[0.1, 0.2, 0.3, 0.4]])

@@ -5,7 +5,6 @@ from tokenizers import processors
 
 from tests.pretrained_checkpoints import byte_pairs
 from textmill.errors import DataError, UserError
-from textmill.text import load_text_processor
 from textmill.text.processors.language_model import Continued, LanguageText, MeasuredText
 from textmill.text.tokenizers.character_tokenizers import ByteTokenizer, CharacterTokenizer
 from textmill.text.tokenizers.fitted_tokenizer import FittedTokenizer
@@ -67,15 +66,6 @@ def test_texts_to_go_on_with_have_no_end(text):
     (joined,) = text.begun(["\n".join(LINES)], lines=True)
     assert joined == [*begun[0], text.eos_idx, text.eos_idx, *begun[2]]
     assert text.decode([joined]) == ["\n".join(LINES)]
-
-
-def test_saved_and_loaded_it_is_the_same(text, tmp_path):
-    text.save(tmp_path / "text")
-    loaded = load_text_processor(tmp_path / "text")
-    assert isinstance(loaded, LanguageText)
-    assert loaded.begun(LINES) == text.begun(LINES)
-    assert loaded.column == "text"
-    assert set(loaded.ingredients) == {"tokenizer"}
 
 
 def test_what_is_no_text_is_named(text):

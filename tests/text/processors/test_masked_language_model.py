@@ -6,7 +6,6 @@ import pytest
 from tests.text.test_pieces import KINDS, fitted
 from textmill.errors import DataError
 from textmill.text.processors.language_model import Fill, MaskedText
-from textmill.text.processors.text_processor import load_text_processor
 from textmill.text.tokenizers.word_tokenizer import WordTokenizer
 
 WORDS = WordTokenizer.Config(words=("set", "my", "alarm")).build()
@@ -64,13 +63,3 @@ def test_a_filled_space_is_kept_where_spaces_are_tokens(tmp_path):
         text = MaskedText.of(fitted(kind, tmp_path))
         answer = text.filled("the[MASK]dog", ((Fill(" ", 1.0),),))
         assert answer.text == expected
-
-
-def test_it_is_saved_and_loaded(tmp_path):
-    text = MaskedText.of(WORDS, column="line")
-    text.save(tmp_path / "text")
-    again = load_text_processor(tmp_path / "text")
-    assert type(again) is MaskedText
-    assert again.input_columns == again.columns == ("line",)
-    assert again.masked(["set [MASK]"]) == text.masked(["set [MASK]"]) == [[2, 5]]
-    assert again.ingredients["tokenizer"].config == WORDS.config

@@ -1,15 +1,10 @@
 """Questions and answers in their contexts: words and characters agree, what does not is named."""
 
-import json
-
 import pytest
 
 from textmill.errors import DataError, UserError
-from textmill.text import load_text_processor
-from textmill.text.features import passages
 from textmill.text.features.passages import read_passages
 from textmill.text.features.spelling import Characters
-from textmill.text.metadata import SavedTextError
 from textmill.text.processors import question_answering as question
 from textmill.text.processors.question_answering import QuestionText
 from textmill.text.tokenizers.word_tokenizer import FittedWords
@@ -81,20 +76,6 @@ def test_each_context_is_read_once_in_a_check_and_few_are_held(monkeypatch):
     assert text.off_tokens(rows[10:]) == (0, 0, -1)
 
 
-def test_answers_about_one_context_read_it_once(monkeypatch):
-    text, read = made(), []
-
-    def counted(tokenizer, texts):
-        read.extend(texts)
-        return read_passages(tokenizer, texts)
-
-    monkeypatch.setattr(passages, "read_passages", counted)
-    (answer,) = text.decode([(0, 1, 0.5, 0.25)])
-    found = [str(text.completed(answer, each)) for each in (ROWS[0], ROWS[2], ROWS[1], ROWS[2])]
-    assert found == ["Rollo,", "In 911", "Rollo,", "In 911"]
-    assert read == [CONTEXT, "In 911,"]
-
-
 def test_a_long_question_is_cut_with_its_characters():
     text = made(max_question_length=4, characters=CHARACTERS)
     whole = text.encode(ROWS, with_targets=False)
@@ -104,31 +85,6 @@ def test_a_long_question_is_cut_with_its_characters():
     assert cut["question_characters"].lengths.tolist() == [24, 12, 0, 24]
     assert cut["context_characters"] == whole["context_characters"]
     assert not len(cut.over_length)
-
-
-@pytest.mark.parametrize("characters", [None, CHARACTERS])
-def test_saved_and_loaded_it_encodes_the_same(characters, tmp_path):
-    names = {"question": "q", "context": "context", "answers": "a", "starts": "s"}
-    text = made(characters=characters, max_question_length=7, **names)
-    rows = [dict(zip(("q", "context", "a", "s"), row.values(), strict=True)) for row in ROWS]
-    text.save(tmp_path)
-    loaded = load_text_processor(tmp_path)
-    assert loaded.columns == text.columns == ("q", "context", "a", "s")
-    assert loaded.input_columns == ("q", "context")
-    assert set(loaded.ingredients) == set(text.ingredients)
-    one, two = (path.encode(rows, with_targets=True) for path in (text, loaded))
-    assert list(one) == list(two)
-    assert all(one[name] == two[name] for name in one)
-    assert one.over_length.tolist() == two.over_length.tolist() == []
-
-
-def test_a_changed_folder_is_refused(tmp_path):
-    made().save(tmp_path)
-    path = tmp_path / "columns" / "answers" / "column.json"
-    content = json.loads(path.read_text())
-    path.write_text(json.dumps({**content, "settings": {"name": "answers"}}))
-    with pytest.raises(SavedTextError, match="the setting 'starts' is missing"):
-        load_text_processor(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -177,23 +133,6 @@ def test_answers_as_hugging_face_nests_them_are_those_of_two_columns():
     for role in one:
         assert [row.tolist() for row in one[role]] == [row.tolist() for row in two[role]]
     assert text.off_tokens(nested) == text.off_tokens(ROWS)
-
-
-@pytest.mark.parametrize(
-    ("answers", "message"),
-    [
-        ({}, r"wanted a list 'text' of texts, found None\."),
-        ({"text": [3], "answer_start": [0]}, r"wanted a list 'text' of texts, found \[3\]\."),
-        ({"text": [], "answer_start": "0"}, r"wanted a list 'answer_start' of numbers, found '0'"),
-        ({"text": [], "answer_start": [0]}, "has 0 texts, but 1 numbers in 'answer_start': wanted"),
-        ({"text": ["Bob"], "answer_start": [0]}, r"'Bob' is not at 0 of 'context', where 'Rol' is"),
-    ],
-)
-def test_bad_nesting_is_named_by_row_and_column(answers, message):
-    nested = {key: value for key, value in ROWS[0].items() if key != "answer_starts"}
-    with pytest.raises(DataError, match=r"^Row 1, column 'answer") as error:
-        made().encode([ROWS[0], {**nested, "answers": answers}], with_targets=True)
-    assert error.match(message)
 
 
 @pytest.mark.parametrize("name", ["question", "context", "answers", "answer_starts"])

@@ -118,11 +118,7 @@ def is_row(item: Any, columns: Collection[str] = ()) -> bool:
 
 
 def check_batch(task: Task, batch: Any, kind: type, *, train: bool) -> None:
-    """Refuses, before step 1, a batch that only a recipe's own task could work with.
-
-    Raises:
-        DataError: It cannot be taken for one of ``kind``, and the task's step is the library's.
-    """
+    """Refuses, before step 1, a batch that only a recipe's own task could work with."""
     if hasattr(batch, "to") and not isinstance(batch, Tensor | Mapping):
         return
     step = "training_step" if train else "validation_step"
@@ -138,9 +134,6 @@ def check_batch(task: Task, batch: Any, kind: type, *, train: bool) -> None:
 
 def rows_of(data: Iterable[Row], *, train: bool) -> tuple[Sequence[Row], Batching]:
     """All rows of data, in memory, and how they become batches.
-
-    Raises:
-        DataError: The data has no length and gives more than ``MOST_ROWS`` rows.
 
     Example:
         >>> rows, batching = rows_of([{"source": "Go."}], train=True)
@@ -162,9 +155,6 @@ def rows_of(data: Iterable[Row], *, train: bool) -> tuple[Sequence[Row], Batchin
 
 def peek_first(data: Iterable[Any]) -> tuple[Any, Iterable[Any]]:
     """The first item of an iterable, and the iterable as it was before.
-
-    Raises:
-        DataError: There is no item, or the iterable can be read only once.
 
     Example:
         >>> peek_first([{"source": "Go."}, {"source": "Run!"}])[0]

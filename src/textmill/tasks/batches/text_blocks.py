@@ -19,9 +19,6 @@ def rows_with_text(
 ) -> tuple[Sequence[Row], Batching]:
     """All rows of data, and how they become batches.
 
-    Raises:
-        DataError: It gives something else than rows with a text.
-
     Example:
         >>> rows_with_text([{"text": "to be"}], "text", train=True)[0]
         [{'text': 'to be'}]
@@ -43,9 +40,6 @@ def rows_with_text(
 
 def blocks_of(batching: Batching, length: int) -> int:
     """Blocks of ``length`` tokens that a step reads.
-
-    Raises:
-        UserError: There is no size of a batch.
 
     Example:
         >>> blocks_of(Batching(max_tokens=1024), 128)

@@ -159,11 +159,7 @@ ColumnKind = type[Column] | UnionType
 
 
 def load_column(folder: Path) -> Column:
-    """Loads a column saved by ``Column.save``.
-
-    Raises:
-        SavedTextError: The folder holds no column, or one that was changed.
-    """
+    """Loads a column saved by ``Column.save``."""
     path = folder / DESCRIPTION
     owner, settings = read_registered(path, columns)
     try:
@@ -239,9 +235,6 @@ def _listed(hint: Any) -> Any:
 def texts_of(values: Sequence[Any], name: str) -> list[str]:
     """The values as they are, if all of them are text.
 
-    Raises:
-        DataError: One is not; names its row and the column.
-
     Example:
         >>> texts_of(["Hi.", 7], "text")
         Traceback (most recent call last):
@@ -273,13 +266,6 @@ def padded_columns(
         Arrays by role: *Shape:* ``[B, L]``, or ``[B]`` where each row has one number, or
         ``[B, L, W]`` where each place of a row has several; int64 or float32. And the places of
         each row that are no padding, where it has any: *Shape:* ``[B]``.
-
-    Example:
-        >>> from textmill.text.columns.numbers import NumberColumn
-        >>> score = NumberColumn("score")
-        >>> made = padded_columns({"score": score.encode(["1", "3"])}, {"score": score}, [1, 0])
-        >>> made[0]["score"].tolist(), made[1]
-        ([3.0, 1.0], {})
     """
     rows = np.asarray(indices, dtype=np.int64)
     columns: dict[str, NDArray[Any]] = {}

@@ -63,11 +63,7 @@ class Dictionary(Saved, ABC):
 
     @abstractmethod
     def find(self, value: Any, row: int) -> list[Finding]:
-        """What is known of the words of one cell, in the order of the words.
-
-        Raises:
-            DataError: The value cannot be used; names its row and the column.
-        """
+        """What is known of the words of one cell, in the order of the words."""
 
 
 MOST_WORDS = 1 << 20
@@ -81,12 +77,6 @@ class GivenKinds(Dictionary):
     """Kinds of words with their weights, as a column has them.
 
     A kind that is not known, since no row of the training data had it, says nothing.
-
-    Example:
-        >>> given = GivenKinds(["drink", "song"], column="found")
-        >>> cell = '[{"tokenIdx": 1, "features": {"drink": 0.8, "song": 0.2, "new": 1}}]'
-        >>> [tuple(finding) for finding in given.find(cell, 0)]
-        [(1, 1, 0.8), (1, 2, 0.2)]
     """
 
     @override
@@ -120,11 +110,7 @@ class FittedKinds(Component):
         def build(  # type: ignore[override]  # what is built of is named, for the planner
             self, *, train_data: Iterable[Mapping[str, Any]]
         ) -> GivenKinds:
-            """Reads the rows once.
-
-            Raises:
-                DataError: A row has no such column, or what cannot be read, or no row has a kind.
-            """
+            """Reads the rows once."""
             counts: dict[str, int] = {}
             cells = training_cells(
                 train_data,
@@ -148,9 +134,6 @@ def kinds_in(value: Any, column: str, row: int) -> list[tuple[int, str, float]]:
     """Places, kinds and weights in one cell, by rising place.
 
     The list may stand in ``{"tokenFeatList": [...]}``, as some files of PyText have it.
-
-    Raises:
-        DataError: There is something else, or a word is there twice.
 
     Example:
         >>> kinds_in('[{"tokenIdx": 1, "features": {"drink": 0.8}}]', "found", 0)
@@ -222,13 +205,6 @@ class Phrases(Dictionary):
 
     Raises:
         UserError: There is no phrase, or one has no word, too many words, or no kind.
-
-    Example:
-        >>> phrases = Phrases([("city", "New York"), ("paper", "new york times"), ("city", "Ur")])
-        >>> [(place, phrases.kinds[kind - 1]) for place, kind, _ in phrases.find("in New York", 0)]
-        [(1, 'city'), (2, 'city')]
-        >>> [place for place, _, _ in phrases.find("The New York Times of Ur", 0)]
-        [1, 2, 3, 5]
     """
 
     def __init__(
@@ -303,18 +279,12 @@ class PhrasesOfFile(Component):
 
         @override
         def build(self) -> Phrases:  # type: ignore[override]  # it needs no other ingredient
-            """Reads the file, as :func:`read_phrases`."""
             pairs = read_phrases(self.path)
             return Phrases(pairs, column=self.column, lowercase=self.lowercase)
 
 
 def read_phrases(path: Path) -> list[tuple[str, str]]:
     r"""Kinds and phrases of a file; empty lines are passed over.
-
-    Raises:
-        UserError: The file cannot be read, or has no phrase.
-        DataError: A line is not a kind and a phrase, or the file is not UTF-8; names the line,
-            from 1.
 
     Example:
         >>> import tempfile
@@ -385,7 +355,6 @@ class DictionaryColumn(Column):
 
     @override
     def check(self, encoded: Mapping[str, Ragged], kinds: Mapping[str, Column]) -> None:
-        """Refuses kinds of a word after the last one of its row."""
         own = next(role for role, column in kinds.items() if column is self)
         words = encoded[self.text].lengths
         rows, places = self._places(encoded[own])
@@ -398,13 +367,7 @@ class DictionaryColumn(Column):
             )
 
     def known(self, encoded: Ragged) -> int:
-        """Of how many words something is known.
-
-        Example:
-            >>> column = PhrasesColumn(Phrases([("city", "ur"), ("river", "ur"), ("city", "rome")]))
-            >>> column.known(column.encode(["Ur and Rome", "up", "Ur"]))
-            3
-        """
+        """Of how many words something is known."""
         rows, places = self._places(encoded)
         return len({*zip(rows.tolist(), places.tolist(), strict=True)})
 
@@ -415,7 +378,6 @@ class DictionaryColumn(Column):
 
     @override
     def cut(self, encoded: Ragged, limit: int) -> Ragged:
-        """Encoded rows without the kinds of words after the limit."""
         table = encoded.values.reshape(-1, self.width)
         kept = table[:, 0] < limit
         before = np.concatenate([[0], np.cumsum(kept)])
@@ -424,13 +386,7 @@ class DictionaryColumn(Column):
 
 @columns.register("phrases")
 class PhrasesColumn(DictionaryColumn):
-    """The phrases of a dictionary that are in a text.
-
-    Example:
-        >>> column = PhrasesColumn(Phrases([("city", "New York")]))
-        >>> column.encode(["in new york", ""])[0].reshape(-1, 3).tolist()
-        [[1.0, 1.0, 1.0], [2.0, 1.0, 1.0]]
-    """
+    """The phrases of a dictionary that are in a text."""
 
     kind = "phrases"
     shares = True
@@ -448,14 +404,7 @@ class PhrasesColumn(DictionaryColumn):
 
 @columns.register("given_kinds")
 class GivenKindsColumn(DictionaryColumn):
-    """The kinds of words that a column has as JSON.
-
-    Example:
-        >>> column = GivenKindsColumn(GivenKinds(["drink", "song"], column="found"))
-        >>> cell = '[{"tokenIdx": 1, "features": {"drink": 0.5, "song": 0.25}}]'
-        >>> column.encode(["", cell])[1].reshape(-1, 3).tolist()
-        [[1.0, 1.0, 0.5], [1.0, 2.0, 0.25]]
-    """
+    """The kinds of words that a column has as JSON."""
 
     kind = "given_kinds"
     dictionary: GivenKinds

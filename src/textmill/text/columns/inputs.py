@@ -73,11 +73,7 @@ def word_columns(
     pieces: WordPieces | None = None,
     dictionary: Dictionary | None = None,
 ) -> dict[str, Column]:
-    """The columns of words, and of what stands beside them, by role.
-
-    Raises:
-        UserError: The tokenizer's tokens are no words.
-    """
+    """The columns of words, and of what stands beside them, by role."""
     found: dict[str, Column] = {"words": WordsColumn(column, tokenizer, limit=max_length)}
     if characters is not None:
         found["characters"] = CharactersColumn(characters)

@@ -38,12 +38,7 @@ class NamedLabels(Column):
 
 @columns.register("label")
 class LabelColumn(NamedLabels):
-    """One label a row, as its number.
-
-    Example:
-        >>> LabelColumn(Labels(["ham", "spam"])).encode(["spam"]).values.tolist()
-        [1]
-    """
+    """One label a row, as its number."""
 
     kind = "label"
     single = True
@@ -70,11 +65,7 @@ class SeveralLabels(NamedLabels):
         return split_labels(value, self.labels.separator, column=self.name, row=row)
 
     def numbers(self, value: Any, row: int) -> list[int]:
-        """The labels of one cell by their numbers, in its order.
-
-        Raises:
-            DataError: One is unknown; names its row, the column, and its place in the cell.
-        """
+        """The labels of one cell by their numbers, in its order."""
         names = self.names(value, row=row)
         known = (name.strip() if self.unseen else self.labels.has(name) for name in names)
         wrong = next((at for at, is_known in enumerate(known) if not is_known), None)
@@ -89,13 +80,7 @@ class SeveralLabels(NamedLabels):
 
 @columns.register("labels")
 class LabelsColumn(SeveralLabels):
-    """Any number of labels a row, as their numbers in rising order, each once.
-
-    Example:
-        >>> topics = Labels(["sport", "news", "local"], multiple=True, separator=",")
-        >>> [row.tolist() for row in LabelsColumn(topics).encode(["local, sport", "", ["news"]])]
-        [[0, 2], [], [1]]
-    """
+    """Any number of labels a row, as their numbers in rising order, each once."""
 
     kind = "labels"
     sorted = False
@@ -112,11 +97,6 @@ class TagsColumn(SeveralLabels):
 
     Raises:
         UserError: The labels are those of whole rows.
-
-    Example:
-        >>> tags = TagsColumn(Labels(["O", "B"], column="tags", multiple=True))
-        >>> tags.encode(["O B O"])[0].tolist()
-        [0, 1, 0]
     """
 
     kind = "tags"
@@ -140,10 +120,6 @@ class SlotsColumn(Column):
 
     Where cells have spans of characters, the text processor makes tags of them first, since they
     are those of another column.
-
-    Example:
-        >>> SlotsColumn(Slots(["time"])).encode(["O B-time I-time", ""])[0].tolist()
-        [0, 1, 2]
     """
 
     kind = "slots"
@@ -171,24 +147,13 @@ class SlotsColumn(Column):
 
 
 def label_column(labels: Labels) -> LabelColumn | LabelsColumn:
-    """The column that labels are in.
-
-    Example:
-        >>> label_column(Labels(["ham", "spam"])).single
-        True
-    """
+    """The column that labels are in."""
     return LabelsColumn(labels) if labels.multiple else LabelColumn(labels)
 
 
 @columns.register("trees")
 class TreesColumn(TagsColumn):
-    """Trees of intents and slots, written in brackets, as the numbers of their words' tags.
-
-    Example:
-        >>> column = TreesColumn(TreeTags(["[IN:CALL", "[SL:PERSON", "O"]))
-        >>> column.encode(["[IN:CALL call [SL:PERSON my mom ] ]"])[0].tolist()
-        [0, 1, 2]
-    """
+    """Trees of intents and slots, written in brackets, as the numbers of their words' tags."""
 
     kind = "trees"
     labels: TreeTags
@@ -201,9 +166,5 @@ class TreesColumn(TagsColumn):
         return self.parts(value, row=row)[1]
 
     def parts(self, value: Any, *, row: int = 0) -> tuple[list[str], list[str]]:
-        """The words of the tree in one cell, and a tag for each.
-
-        Raises:
-            DataError: It is no tree; names the row and the column.
-        """
+        """The words of the tree in one cell, and a tag for each."""
         return read_cell(unlisted(value), column=self.name, row=row)

@@ -36,13 +36,6 @@ class NumberColumn(Column):
 
     Raises:
         UserError: The least one is not below the greatest.
-
-    Example:
-        >>> NumberColumn("score").encode(["0.5", 3]).values.tolist()
-        [0.5, 3.0]
-        >>> column = NumberColumn("score", span=(0.0, 5.0))
-        >>> column.encode(["3.8"]).values.round(3).tolist(), column.restored(0.5)
-        ([0.7599999904632568], 2.5)
     """
 
     kind = "number"
@@ -87,13 +80,7 @@ class NumberColumn(Column):
 
 @dataclass(frozen=True)
 class NumberCheck:
-    """A cell holds one number.
-
-    Example:
-        >>> check = NumberCheck("score", span=(0, 5))
-        >>> check({"score": "n/a"}), check({"score": "4.5"})
-        ("column 'score': wanted a number, found 'n/a'", None)
-    """
+    """A cell holds one number."""
 
     column: str
     span: tuple[float, float] | None = None
@@ -154,16 +141,7 @@ class Numbers(Saved):
 
 @columns.register("numbers")
 class NumbersColumn(Column):
-    """A fixed number of numbers a row, normalized: dense features.
-
-    Example:
-        >>> column = NumbersColumn("dense", Numbers("dense", [1.0, 0.0], [2.0, 1.0]))
-        >>> column.encode(["[3, 5]"])[0].tolist()
-        [1.0, 5.0]
-        >>> column.encode([[3.0]])
-        Traceback (most recent call last):
-        textmill.errors.DataError: Row 0, column 'dense': wanted 2 numbers, found 1.
-    """
+    """A fixed number of numbers a row, normalized: dense features."""
 
     kind = "numbers"
     sorted = False
@@ -208,11 +186,7 @@ class FittedNumbers(Component):
         def build(  # type: ignore[override]  # what is built of is named, for the planner
             self, *, train_data: Iterable[Mapping[str, Any]]
         ) -> Numbers:
-            """Reads the numbers of all rows, keeping their sums alone.
-
-            Raises:
-                DataError: A row lacks them, or has another number of them than the first.
-            """
+            """Reads the numbers of all rows, keeping their sums alone."""
             with placed_errors(train_data):
                 return self._fitted(train_data)
 
@@ -248,9 +222,6 @@ class FittedNumbers(Component):
 
 def numbers_in(value: Any, name: str, row: int) -> list[float]:
     """The numbers in one cell: a list, or text of one, in brackets or not.
-
-    Raises:
-        DataError: There is something else; names the row and the column.
 
     Example:
         >>> numbers_in("[0.5, 2]", "dense", 0), numbers_in("1 2", "dense", 0)

@@ -43,14 +43,7 @@ class IdsColumn(Column):
 
 @columns.register("text")
 class TextColumn(IdsColumn):
-    """Text as token ids. A text without any token, as an empty one, is one unknown token.
-
-    Example:
-        >>> from textmill.text.tokenizers.word_tokenizer import WordTokenizer
-        >>> column = TextColumn("text", WordTokenizer.Config(words=("hello", "you")).build())
-        >>> column.encode(["Hello you !", ""]).lengths.tolist()
-        [3, 1]
-    """
+    """Text as token ids. A text without any token, as an empty one, is one unknown token."""
 
     kind = "text"
 

@@ -22,11 +22,7 @@ KEPT, LONGEST_KEPT = 1 << 12, 128
 
 
 def check_words(name: str, tokenizer: Tokenizer) -> None:
-    """Refuses a tokenizer whose tokens are not the words of a text.
-
-    Raises:
-        UserError: It has other tokens, or marks, or divides text elsewhere than at white space.
-    """
+    """Refuses a tokenizer whose tokens are not the words of a text."""
     if not isinstance(tokenizer, WordTokenizer) or tokenizer.vocab_info.eos_idx >= 0:
         with_marks = " with marks" if isinstance(tokenizer, WordTokenizer) else ""
         raise UserError(
@@ -43,9 +39,6 @@ def check_words(name: str, tokenizer: Tokenizer) -> None:
 def joined_words(values: Sequence[Any], name: str) -> list[str]:
     """Cells of text, or of lists of words, as text.
 
-    Raises:
-        DataError: One is neither; names its row and the column.
-
     Example:
         >>> joined_words(["wake me", ["up"]], "words")
         ['wake me', 'up']
@@ -60,11 +53,6 @@ class WordsColumn(IdsColumn):
 
     Raises:
         UserError: The tokenizer's tokens are no words.
-
-    Example:
-        >>> column = WordsColumn("words", WordTokenizer.Config(words=("wake", "me")).build())
-        >>> [row.tolist() for row in column.encode(["Wake me up", "", ["me"]])]
-        [[2, 3, 1], [], [3]]
     """
 
     kind = "words"
@@ -132,13 +120,7 @@ class WordPartsColumn(Column):
 
 @columns.register("characters")
 class CharactersColumn(WordPartsColumn):
-    """The characters of each word, in as many places for every word.
-
-    Example:
-        >>> column = CharactersColumn(Characters("dogs", length=5))
-        >>> column.encode(["dog so"])[0].reshape(2, 5).tolist()
-        [[2, 4, 5, 6, 3], [2, 7, 5, 3, 0]]
-    """
+    """The characters of each word, in as many places for every word."""
 
     kind = "characters"
     feature: Characters
@@ -146,13 +128,7 @@ class CharactersColumn(WordPartsColumn):
 
 @columns.register("affixes")
 class AffixesColumn(WordPartsColumn):
-    """The affixes of each word, in as many places for every word.
-
-    Example:
-        >>> affixes = Affixes([["s", "g"], ["x"]], prefixes=[], suffixes=[1])
-        >>> AffixesColumn(affixes).encode(["dogs go"])[0].reshape(2, 2).tolist()
-        [[3, 2], [1, 2]]
-    """
+    """The affixes of each word, in as many places for every word."""
 
     kind = "affixes"
     feature: Affixes
@@ -176,12 +152,6 @@ class NgramsColumn(IdsColumn):
 
     Raises:
         UserError: The tokenizer's tokens are no n-grams.
-
-    Example:
-        >>> tokenizer = NgramTokenizer({"wake": 2, "up": 1}, {"wa": 2}, rows=2)
-        >>> column = NgramsColumn("text", tokenizer)
-        >>> [row.tolist() for row in column.encode(["Wake up!", "No"])]
-        [[2, 3, 4], []]
     """
 
     kind = ingredient = "ngrams"
@@ -206,5 +176,4 @@ class NgramsColumn(IdsColumn):
 
     @override
     def cut(self, encoded: Ragged, limit: int) -> Ragged:
-        """All of them: they are of the whole text, and the limit is that of its words."""
         return encoded

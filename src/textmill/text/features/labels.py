@@ -37,11 +37,6 @@ class Labels(Saved, Sequence[str]):
 
     Raises:
         UserError: There is none, or one twice.
-
-    Example:
-        >>> labels = Labels(["ham", "spam"])
-        >>> labels.numbers(["spam", "ham"]).tolist(), labels[1]
-        ([1, 0], 'spam')
     """
 
     def __init__(
@@ -67,9 +62,6 @@ class Labels(Saved, Sequence[str]):
         Args:
             names: One a row.
             unseen: Whether a name that is no label has the number ``UNSEEN``.
-
-        Raises:
-            DataError: One is no label; names its row, the column, and the labels there are.
         """
         known = self._numbers
         try:
@@ -88,11 +80,7 @@ class Labels(Saved, Sequence[str]):
 
     @property
     def listed(self) -> str:
-        """The labels in a sentence.
-
-        >>> Labels(["ham", "spam"]).listed
-        "The 2 labels are 'ham', 'spam'."
-        """
+        """The labels in a sentence."""
         return f"The {len(self)} labels are {shown(self.names)}{'' if len(self) > SHOWN else '.'}"
 
     @override
@@ -115,9 +103,6 @@ class Labels(Saved, Sequence[str]):
 def one_label(value: Any, *, column: str, row: int) -> Any:
     """The label in one cell: a list of one is that one, all else as it is.
 
-    Raises:
-        DataError: It is a list of several.
-
     Example:
         >>> one_label("spam", column="label", row=0)
         'spam'
@@ -134,9 +119,6 @@ def one_label(value: Any, *, column: str, row: int) -> Any:
 
 def split_labels(value: Any, separator: str | None, *, column: str, row: int) -> list[str]:
     """The labels in one cell: a list as it is, a text cut at the separator, None: at white space.
-
-    Raises:
-        DataError: The value is neither text nor a list of texts.
 
     Example:
         >>> split_labels("sport, news", ",", column="topics", row=0)
@@ -183,11 +165,7 @@ class FittedLabels(Component):
         def build(  # type: ignore[override]  # what is built of is named, for the planner
             self, *, train_data: Iterable[Mapping[str, Any]]
         ) -> Labels:
-            """Takes the declared labels, or reads those of the rows.
-
-            Raises:
-                DataError: A row has no such column, or no label.
-            """
+            """Takes the declared labels, or reads those of the rows."""
             if self.names:
                 return self._made(self.names)
             found: dict[str, None] = {}

@@ -42,12 +42,6 @@ def read_passages(tokenizer: Tokenizer, texts: Sequence[str]) -> list[TokenizedP
     space divides, and where they are is what its decoder says of the first pieces of the word;
     where that is another text, as of a character that the tokenizer has not, each piece is all of
     the word. The pieces of a word of more than 64 are equal parts of it.
-
-    Example:
-        >>> from textmill.text.tokenizers.character_tokenizers import ByteTokenizer
-        >>> (passage,) = read_passages(ByteTokenizer.Config().build(), ["ok é"])
-        >>> passage, passage.places
-        (('o', 'k', 'é', 'é'), [(0, 1), (1, 2), (3, 4), (3, 4)])
     """
     distinct = [*dict.fromkeys(texts)]
     if isinstance(tokenizer, WordTokenizer):
@@ -70,11 +64,6 @@ class RecentPlaces:
     """The places of the tokens of a text; those of the last few texts are kept.
 
     Questions about one text come together, and each answer wants the text's places.
-
-    Example:
-        >>> from textmill.text.tokenizers.word_tokenizer import WordTokenizer
-        >>> RecentPlaces(WordTokenizer.Config(words=()).build())("In 1066")
-        [(0, 2), (3, 7)]
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:

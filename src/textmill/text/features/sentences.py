@@ -43,11 +43,6 @@ def sentence_places(text: str) -> list[tuple[int, int]]:
 
     A sentence ends with a full stop, an exclamation or a question mark before a word that does not
     begin small, where it is not that of an abbreviation or an initial; and with an empty line.
-
-    Example:
-        >>> text = "Cf. Fig. 2 by J. Doe et al. in detail. It is new! Or not?"
-        >>> [text[start:end] for start, end in sentence_places(text)]
-        ['Cf. Fig. 2 by J. Doe et al. in detail.', 'It is new!', 'Or not?']
     """
     found, start = list[tuple[int, int]](), 0
     for match in _END.finditer(text):
@@ -64,9 +59,6 @@ def sentence_places(text: str) -> list[tuple[int, int]]:
 
 def read_sentences(value: Any, column: str, row: int) -> Sentences:
     """The sentences of one cell: a list as it is, a text cut at its sentences' ends.
-
-    Raises:
-        DataError: It is neither a text nor a list of texts; names the row and the column.
 
     Example:
         >>> read_sentences(["It is new.", "Is it?"], "source", 0)
@@ -128,9 +120,6 @@ REFERENCES = "references"
 
 def references_of(row: Mapping[str, Any], number: int) -> list[str]:
     """The references of a row, one or more.
-
-    Raises:
-        DataError: They are no list of texts, or none has a word.
 
     Example:
         >>> references_of({"references": '["Rain.", "It rains."]'}, 0)

@@ -36,14 +36,6 @@ class Slots(Saved, Sequence[str]):
 
     Raises:
         UserError: There is none, or one twice, or one has a name that a cell cannot hold.
-
-    Example:
-        >>> slots = Slots(["time", "day"], format="spans")
-        >>> list(slots)
-        ['O', 'B-time', 'I-time', 'B-day', 'I-day']
-        >>> spans = slots.read("7:12:time,13:16:day", "wake me at 8 tue", row=0)
-        >>> tags_of(spans, places_of("wake me at 8 tue"))
-        ['O', 'O', 'B-time', 'I-time', 'B-day']
     """
 
     def __init__(
@@ -79,11 +71,7 @@ class Slots(Saved, Sequence[str]):
         return f"The {len(self.names)} slots are {shown(self.names)}{end}"
 
     def read(self, value: Any, text: str, *, row: int) -> list[SlotSpan]:
-        """The slots in one cell, in the order of the text.
-
-        Raises:
-            DataError: The value cannot be read, or is of another text, or has an unknown slot.
-        """
+        """The slots in one cell, in the order of the text."""
         spans = read_slots(value, text, self.format, column=self.column, row=row)
         wrong = next((span.label for span in spans if span.label not in self.names), None)
         if wrong is not None:
@@ -93,12 +81,7 @@ class Slots(Saved, Sequence[str]):
         return spans
 
     def cell(self, tags: Sequence[str], text: str) -> str:
-        """What a cell would have, that marks a text by these tags.
-
-        >>> slots = Slots(["time"], format="spans")
-        >>> slots.cell(["O", "B-time", "I-time"], "wake at 8")
-        '5:9:time'
-        """
+        """What a cell would have, that marks a text by these tags."""
         if self.format == "tags":
             return " ".join(tags)
         spans = spans_of(tags, places_of(text))
@@ -110,10 +93,6 @@ def tags_of(spans: Sequence[SlotSpan], places: Sequence[tuple[int, int]]) -> lis
 
     A slot that begins or ends within a word has the whole word; a word that two slots share is
     the first one's.
-
-    Example:
-        >>> tags_of([SlotSpan("time", 5, 9)], places_of("wake at 8"))
-        ['O', 'B-time', 'I-time']
     """
     found, taken = [OUTSIDE] * len(places), 0
     for label, start, end in spans:
@@ -125,12 +104,7 @@ def tags_of(spans: Sequence[SlotSpan], places: Sequence[tuple[int, int]]) -> lis
 
 
 def spans_of(tags: Sequence[str], places: Sequence[tuple[int, int]]) -> list[SlotSpan]:
-    """The spans that tags mark; ``I-`` without a beginning is one, as for ``conlleval``.
-
-    Example:
-        >>> spans_of(["B-a", "I-a", "I-b", "O"], [(0, 2), (3, 5), (6, 8), (9, 10)])
-        [SlotSpan(label='a', start=0, end=5), SlotSpan(label='b', start=6, end=8)]
-    """
+    """The spans that tags mark; ``I-`` without a beginning is one, as for ``conlleval``."""
     found: list[SlotSpan] = []
     before = ""
     for tag, (start, end) in zip(tags, places, strict=True):
@@ -145,11 +119,7 @@ def spans_of(tags: Sequence[str], places: Sequence[tuple[int, int]]) -> list[Slo
 
 
 def text_of(value: Any, column: str, row: int) -> str:
-    """A row's text; of a list of words, with a space between two.
-
-    Raises:
-        DataError: It is neither, or half a character; names the row and the column.
-    """
+    """A row's text; of a list of words, with a space between two."""
     text = value if isinstance(value, str) else " ".join(words_in(value, column, row))
     if error := not_text([text], column=column, first=row):
         raise error
@@ -157,12 +127,7 @@ def text_of(value: Any, column: str, row: int) -> str:
 
 
 def places_of(text: str) -> list[tuple[int, int]]:
-    """Where each word begins, and ends.
-
-    Example:
-        >>> places_of("wake  me")
-        [(0, 4), (6, 8)]
-    """
+    """Where each word begins, and ends."""
     return [match.span() for match in re.finditer(r"\S+", text)]
 
 
@@ -175,11 +140,7 @@ class SpansError(DataError):
 
 
 def read_slots(value: Any, text: str, format: Format, *, column: str, row: int) -> list[SlotSpan]:
-    """The slots in one cell, in the order of the text, known ones or not.
-
-    Raises:
-        DataError: The value cannot be read, or is of another text; names the row and the column.
-    """
+    """The slots in one cell, in the order of the text, known ones or not."""
     if format == "tags":
         tags, places = words_in(value, column, row), places_of(text)
         for place, tag in enumerate(tags):
@@ -245,11 +206,7 @@ class FittedSlots(Component):
         def build(  # type: ignore[override]  # what is built of is named, for the planner
             self, *, train_data: Iterable[Mapping[str, Any]]
         ) -> Slots:
-            """Reads the rows once, where the slots are not declared.
-
-            Raises:
-                DataError: A row has no such column, or what cannot be read, or no row has a slot.
-            """
+            """Reads the rows once, where the slots are not declared."""
             if self.names is not None:
                 return Slots(self.names, column=self.column, format=self.format)
             found: dict[str, None] = {}

@@ -40,10 +40,6 @@ class Characters(Saved):
     Raises:
         UserError: One is not one character, or is there twice, or there are too few places, or too
             many.
-
-    Example:
-        >>> Characters("dogs", length=6).table(["dog", "ghosts"]).tolist()
-        [[2, 4, 5, 6, 3, 0], [2, 6, 1, 1, 7, 3]]
     """
 
     pad_idx = PAD
@@ -108,11 +104,7 @@ class FittedCharacters(Component):
         def build(  # type: ignore[override]  # what is built of is named, for the planner
             self, *, train_data: Iterable[Mapping[str, Any]]
         ) -> Characters:
-            """Reads the rows once.
-
-            Raises:
-                DataError: A row has no such column.
-            """
+            """Reads the rows once."""
             counts: Counter[str] = Counter()
             cells = training_cells(
                 train_data,
@@ -165,11 +157,6 @@ class Affixes(Saved):
     Raises:
         UserError: A length is none, or there are too many places or not as many as known ones, or
             a place knows one twice.
-
-    Example:
-        >>> affixes = Affixes([["ta"], ["ing", "ed"], ["xx"]], prefixes=[2], suffixes=[3])
-        >>> affixes.table(["talking", "Rated"]).tolist()
-        [[4, 5, 7], [1, 2, 3]]
     """
 
     pad_idx = 0
@@ -261,11 +248,7 @@ class FittedAffixes(Component):
         def build(  # type: ignore[override]  # what is built of is named, for the planner
             self, *, train_data: Iterable[Mapping[str, Any]]
         ) -> Affixes:
-            """Reads the rows once.
-
-            Raises:
-                DataError: A row has no such column.
-            """
+            """Reads the rows once."""
             words: Counter[str] = Counter()
             cells = training_cells(
                 train_data,
@@ -349,11 +332,7 @@ class PretrainedPieces(Component):
         def build(  # type: ignore[override]  # what is built of is named, for the planner
             self, *, model: Any = None
         ) -> WordPieces:
-            """Reads the tokenizer.
-
-            Raises:
-                UserError: There is none.
-            """
+            """Reads the tokenizer."""
             path = tokenizer_of(model) if self.path is None else self.path
             tokenizer = PretrainedTokenizer(PretrainedTokenizer.Config(path=path))
             return WordPieces(tokenizer, length=self.length, column=self.column)
@@ -381,7 +360,6 @@ class FittedPieces(Component):
         def build(  # type: ignore[override]  # what is built of is named, for the planner
             self, *, train_data: Iterable[Mapping[str, Any]]
         ) -> WordPieces:
-            """Reads the rows once."""
             words = FittedTokenizer.Config(
                 kind="words",
                 columns=(self.column,),

@@ -36,9 +36,6 @@ def tag_spans(tags: Sequence[str], scheme: Scheme = "bio") -> list[Span]:
     begins one, so ``I-`` after ``O`` or after another kind does so too. A bare mark, such as ``B``,
     is of the kind ``_``.
 
-    Raises:
-        ValueError: A tag is neither ``O`` nor one of the scheme.
-
     Example:
         >>> tag_spans(["B-PER", "I-PER", "O", "I-LOC", "B-LOC"])
         [Span(kind='PER', start=0, end=2), Span(kind='LOC', start=3, end=4), Span(kind='LOC', start=4, end=5)]

@@ -34,9 +34,6 @@ _OPENED = re.compile(r"\[([^\[\]]+)")
 def tags_of_tree(text: str) -> tuple[list[str], list[str]]:
     """The words of a tree, and a tag for each.
 
-    Raises:
-        DataError: The text is no tree whose intents and slots all hold words; it says why.
-
     Example:
         >>> tags_of_tree("[IN:CALL call [SL:PERSON my mom ] now ]")
         (['call', 'my', 'mom', 'now'], ['[IN:CALL', '[SL:PERSON', ']', 'O'])
@@ -138,11 +135,7 @@ class FittedTreeTags(Component):
         def build(  # type: ignore[override]  # what is built of is named, for the planner
             self, *, train_data: Iterable[Mapping[str, Any]]
         ) -> TreeTags:
-            """Reads the trees of the rows.
-
-            Raises:
-                DataError: A row has no such column, or no tree; or there is no row.
-            """
+            """Reads the trees of the rows."""
             found: dict[str, None] = {}
             with placed_errors(train_data):
                 for number, row in enumerate(train_data):
@@ -163,11 +156,7 @@ class FittedTreeTags(Component):
 
 
 def read_cell(value: Any, *, column: str, row: int) -> tuple[list[str], list[str]]:
-    """The words and the tags of the tree in one cell.
-
-    Raises:
-        DataError: There is none; names the row and the column.
-    """
+    """The words and the tags of the tree in one cell."""
     if not isinstance(value, str):
         raise DataError(f"Row {row}, column '{column}': wanted a tree, found {value!r:.80}.")
     try:

@@ -54,12 +54,6 @@ def read_word_vectors(
         lowercase: The words are lower-case ones: a word that the file has in other forms only is
             given the vector of the first of them.
 
-    Raises:
-        UserError: There is no such file, its vectors have another number of numbers, or it has none
-            of the words.
-        DataError: A line has too few numbers, or of a word that is wanted something that is none;
-            the file is shorter than its header says, or is not UTF-8. Names the line, from 1.
-
     Example:
         >>> import tempfile
         >>> path = Path(tempfile.mkdtemp()) / "vectors.txt"
@@ -135,11 +129,7 @@ def _divided(path: Path, number: int, line: str, dim: int) -> tuple[str, list[st
 
 
 def _ends_in_number(word: str) -> bool:
-    """Whether what would be a word of several parts ends in a number: the line has one too many.
-
-    >>> _ends_in_number("the 0.5"), _ends_in_number("at you@there.com"), _ends_in_number("1984")
-    (True, False, False)
-    """
+    """Whether what would be a word of several parts ends in a number: the line has one too many."""
     if " " not in word:
         return False
     try:

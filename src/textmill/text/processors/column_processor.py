@@ -253,12 +253,6 @@ class PlainColumns(ColumnsText):
 
     It saves and loads itself like any other, so that a run's tokenizer and labels come back by data
     alone. What an answer is says the task, in its method ``answers``.
-
-    Example:
-        >>> from textmill.text.columns.numbers import NumberColumn
-        >>> path = PlainColumns({"age": NumberColumn("age")}, {"income": NumberColumn("income")})
-        >>> path.input_columns, path.target_columns
-        (('age',), ('income',))
     """
 
     kind = "columns"
@@ -266,7 +260,6 @@ class PlainColumns(ColumnsText):
 
     @override
     def decode(self, outputs: Iterable[Any]) -> list[Any]:
-        """The outputs as they are."""
         return list(outputs)
 
     @override

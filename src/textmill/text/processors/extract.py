@@ -57,12 +57,7 @@ class SentencesColumn(PiecesColumn):
 
 @columns.register("overlaps")
 class OverlapsColumn(Column):
-    """How much each sentence of a row has of the row's summary; its text processor computes them.
-
-    Example:
-        >>> OverlapsColumn("target").encode([[0.25, 1.0], []])[0].tolist()
-        [0.25, 1.0]
-    """
+    """How much of its row's summary each sentence has, which its text processor tells."""
 
     kind = "overlaps"
     dtype = np.float32
@@ -85,12 +80,7 @@ MOST = 20
 
 @dataclass(frozen=True)
 class Extract(Answer):
-    """Sentences of a text as its summary, in its order; ``str()`` gives them.
-
-    Example:
-        >>> print(Extract((MarkedText(text="It rains.", start=4, end=13, score=0.9),)))
-        It rains.
-    """
+    """Sentences of a text as its summary, in its order; ``str()`` gives them."""
 
     keys = ("prediction=text", "score", "sentences")
 
@@ -131,11 +121,7 @@ class ExtractText(ColumnsText):
         return read_sentences(row[name], name, number)
 
     def references(self, row: Mapping[str, Any], number: int = 0) -> list[str]:
-        """The right summaries of a row: its ``references``, or its target where it has none.
-
-        Raises:
-            DataError: They cannot be read; names the row and the column.
-        """
+        """The right summaries of a row: its ``references``, or its target where it has none."""
         if REFERENCES in row:
             return references_of(row, number)
         if (name := self.targets["overlaps"].name) not in row:
@@ -149,11 +135,7 @@ class ExtractText(ColumnsText):
 
     @override
     def encode(self, rows: Rows, *, with_targets: bool, truncate: bool = False) -> Encoded:
-        """Encodes the columns; the target is how much of a right summary each sentence has.
-
-        Raises:
-            DataError: A row lacks a column, or has a value that cannot be used; names both.
-        """
+        """Encodes the columns; the target is how much of a right summary each sentence has."""
         given = rows
         if with_targets:
             name = self.targets["overlaps"].name
@@ -168,12 +150,10 @@ class ExtractText(ColumnsText):
 
     @override
     def decode(self, outputs: Iterable[ArrayLike]) -> list[Any]:
-        """Scores of each row's sentences; :meth:`completed` makes a summary of them."""
         return [np.asarray(scores, dtype=np.float64) for scores in outputs]
 
     @override
     def completed(self, answer: Any, row: Mapping[str, Any]) -> Extract:
-        """The summary of a row by the scores of its sentences."""
         text, places = self.sentences(row)
         scores = answer[: len(places)]
         chances = np.exp(scores - scores.max(initial=-np.inf)) if len(scores) else scores

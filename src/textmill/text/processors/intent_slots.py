@@ -32,13 +32,7 @@ class FrameSlot(MarkedText):
 
 @dataclass(frozen=True)
 class Frame(Answer):
-    """What a text wants, with its slots; ``str()`` writes it in brackets.
-
-    Example:
-        >>> slot = FrameSlot("time", text="at 8", start=8, end=12, score=0.9)
-        >>> print(Frame("set_alarm", 0.8, text="wake me at 8", slots=(slot,)))
-        [set_alarm wake me [time at 8 ] ]
-    """
+    """What a text wants, with its slots; ``str()`` writes it in brackets."""
 
     keys = ("prediction=__str__", "score", "predicted_intent=intent", "predicted_slots=slots")
 
@@ -96,11 +90,7 @@ class IntentSlotText(ColumnsText):
         self.column, self.labels, self.slots = inputs["words"].name, label.labels, slots.slots
 
     def gold(self, row: Mapping[str, Any], *, number: int = 0) -> tuple[str, list[SlotSpan]]:
-        """The right intent and slots of a row, as its columns have them, known ones or not.
-
-        Raises:
-            DataError: The slots cannot be read, or are of another text.
-        """
+        """The right intent and slots of a row, as its columns have them, known ones or not."""
         text = text_of(row[self.column], self.column, number)
         return row[self.labels.column], self._read(row, text, number)
 
@@ -132,11 +122,7 @@ class IntentSlotText(ColumnsText):
 
     @override
     def encode(self, rows: Rows, *, with_targets: bool, truncate: bool = False) -> Encoded:
-        """Encodes the columns; slots become a tag for each word.
-
-        Raises:
-            DataError: A row lacks a column, or has a value that cannot be used; names both.
-        """
+        """Encodes the columns; slots become a tag for each word."""
         if with_targets:
             rows = [self._tagged(row, number) for number, row in enumerate(rows)]
         return super().encode(rows, with_targets=with_targets, truncate=truncate)

@@ -23,12 +23,7 @@ from textmill.text.tokenizers.tokenizer import PieceKinds, Tokenizer, not_text, 
 
 @dataclass(frozen=True)
 class Continued(Generated):
-    """How a text goes on; ``str()`` gives what was added, its score is that of the whole.
-
-    Example:
-        >>> print("Good", Continued("morning.", -0.7), sep="")
-        Goodmorning.
-    """
+    """How a text goes on; ``str()`` gives what was added, its score is that of the whole."""
 
     keys = (*Generated.keys, "others?")
 
@@ -38,12 +33,7 @@ class Continued(Generated):
 
 @dataclass(frozen=True)
 class MeasuredText(Answer):
-    """How well a model expects a row of text.
-
-    Example:
-        >>> round(MeasuredText(nats=2 * math.log(8), tokens=2).perplexity, 6)
-        8.0
-    """
+    """How well a model expects a row of text."""
 
     keys: ClassVar[tuple[str, ...]] = ("perplexity=rounded", "tokens")
 
@@ -132,9 +122,6 @@ class LanguageText(TextOnly):
             lines: Whether rows are lines of one text: a line end is then the mark of a row's end.
             longest: Most ids that the model goes on with; None is any number.
 
-        Raises:
-            DataError: A text has more, or is none; names its row.
-
         Example:
             >>> from textmill.text.tokenizers.word_tokenizer import WordTokenizer
             >>> text = LanguageText.of(WordTokenizer.Config(words=("a", "b"), marks=True).build())
@@ -178,7 +165,6 @@ class LanguageText(TextOnly):
 
     @override
     def decode(self, outputs: Iterable[ArrayLike]) -> list[str]:
-        """Text of ids; a mark of a row's end is a line end."""
         rows = [np.asarray(row, dtype=np.int64).tolist() for row in outputs]
         lines, counts = list[list[int]](), list[int]()
         for row in rows:
@@ -200,12 +186,7 @@ MASK = "[MASK]"
 
 @dataclass(frozen=True)
 class Fill(Answer):
-    """A token that may stand in place of a mask; ``str()`` gives its text.
-
-    Example:
-        >>> print(Fill("alarm", 0.75))
-        alarm
-    """
+    """A token that may stand in place of a mask; ``str()`` gives its text."""
 
     keys = ("text", "score")
 
@@ -221,13 +202,7 @@ class Fill(Answer):
 
 @dataclass(frozen=True)
 class Filled(Answer):
-    """A text with its masks filled; ``str()`` gives it.
-
-    Example:
-        >>> answer = Filled("set my alarm", ((Fill("set", 0.5),), (Fill("alarm", 0.8),)))
-        >>> print(answer, answer.score)
-        set my alarm 0.4
-    """
+    """A text with its masks filled; ``str()`` gives it."""
 
     keys = ("prediction=text", "score", "masks")
 
@@ -248,12 +223,7 @@ class Filled(Answer):
 
 @dataclass(frozen=True)
 class FoundTokens(MeasuredText):
-    """How well a model finds the masked tokens of a row of text.
-
-    Example:
-        >>> round(FoundTokens(nats=2 * math.log(8), tokens=2, found=1).perplexity, 6)
-        8.0
-    """
+    """How well a model finds the masked tokens of a row of text."""
 
     keys = ("masked=tokens", "found", "perplexity=rounded")
 
@@ -287,9 +257,6 @@ class MaskedText(TextOnly):
         Args:
             texts: The texts.
             longest: Most ids that the model reads; None is any number.
-
-        Raises:
-            DataError: A text has no mask, or more ids; names its row.
 
         Example:
             >>> from textmill.text.tokenizers.word_tokenizer import WordTokenizer

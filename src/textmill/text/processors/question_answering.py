@@ -30,14 +30,7 @@ STEM = 5
 
 @columns.register("passage")
 class PassageColumn(TextColumn):
-    """Text as the ids of tokens that know their places. A text can have none.
-
-    Example:
-        >>> from textmill.text.tokenizers.word_tokenizer import WordTokenizer
-        >>> tokenizer = WordTokenizer.Config(words=("who", "?"), split="punctuation").build()
-        >>> PassageColumn("question", tokenizer).encode(["Who won?"])[0].tolist()
-        [2, 1, 3]
-    """
+    """Text as the ids of tokens that know their places. A text can have none."""
 
     kind = "passage"
 
@@ -63,11 +56,6 @@ class MatchesColumn(Column):
 
     Source: Chen et al. 2017, "Reading Wikipedia to Answer Open-Domain Questions" (DrQA), section
     3.2, whose third feature is the lemma.
-
-    Example:
-        >>> question, context = ["Who", "led", "normans"], ["Rollo", "led", "the", "Norman", "men"]
-        >>> MatchesColumn("matches").encode([(question, context)])[0].tolist()
-        [0, 3, 0, 1, 0]
     """
 
     kind = "matches"
@@ -106,10 +94,6 @@ class AnswersColumn(Column):
     Args:
         name: The column of the answers' texts.
         starts: That of the characters they begin at.
-
-    Example:
-        >>> AnswersColumn("answers").encode([[(3, 4), (3, 3)], []])[0].tolist()
-        [3, 4, 3, 3]
     """
 
     kind = "answers"
@@ -141,12 +125,7 @@ TOGETHER = 32
 
 @dataclass(frozen=True)
 class FoundAnswer(Answer):
-    """A part of a context that answers a question, or none; ``str()`` gives its text.
-
-    Example:
-        >>> print(FoundAnswer("in 1066", 12, 19, score=0.5))
-        in 1066
-    """
+    """A part of a context that answers a question, or none; ``str()`` gives its text."""
 
     keys = ("prediction=text", "score", "start", "end", "no_answer?")
 
@@ -183,13 +162,7 @@ class AnswerTokens:
 
 @dataclass(frozen=True)
 class GoldAnswers:
-    """Columns of right answers; as a check of rows: the answers can be read and are in the context.
-
-    Example:
-        >>> row = {"context": "In 1066.", "answers": '["1066"]', "answer_starts": "[2]"}
-        >>> GoldAnswers("context", "answers", "answer_starts")(row)
-        "column 'answer_starts': '1066' is not at 2 of 'context', where ' 106' is; it is at 3"
-    """
+    """Columns of right answers; as a check: they can be read and are in the context."""
 
     context: str
     answers: str
@@ -207,11 +180,7 @@ class GoldAnswers:
         return None
 
     def read(self, row: Mapping[str, Any], *, number: int) -> list[tuple[str, int]]:
-        """The right answers of a row with the characters they begin at.
-
-        Raises:
-            DataError: They cannot be read, or are not in the context; names the row and the column.
-        """
+        """The right answers of a row with the characters they begin at."""
         texts, starts = self._answers(row, number)
         if len(texts) != len(starts):
             raise DataError(
@@ -293,11 +262,7 @@ class QuestionText(ColumnsText):
         max_question_length: int | None = None,
         characters: Characters | None = None,
     ) -> Self:
-        """The text processor of some columns.
-
-        Raises:
-            UserError: The characters are those of another column, or two columns have one name.
-        """
+        """The text processor of some columns."""
         inputs: dict[str, Column] = {
             "question": PassageColumn(question, tokenizer, limit=max_question_length),
             "context": PassageColumn(context, tokenizer),
@@ -325,11 +290,7 @@ class QuestionText(ColumnsText):
 
     @override
     def encode(self, rows: Rows, *, with_targets: bool, truncate: bool = False) -> Encoded:
-        """Encodes the columns.
-
-        Raises:
-            DataError: A row lacks a column, or has a value that cannot be used; names both.
-        """
+        """Encodes the columns."""
         for number, row in enumerate(rows):
             nested = isinstance(row.get(self.answers.name), Mapping)
             for name in self.columns if with_targets else self.input_columns:
@@ -366,11 +327,7 @@ class QuestionText(ColumnsText):
         return Encoded(cut, encoded.over_length[:0])
 
     def gold(self, row: Mapping[str, Any], *, number: int = 0) -> list[tuple[str, int]]:
-        """The right answers of a row with the characters they begin at.
-
-        Raises:
-            DataError: They cannot be read, or are not in the context; names the row and the column.
-        """
+        """The right answers of a row with the characters they begin at."""
         answers = GoldAnswers(self.context, self.answers.name, self.answers.starts)
         return answers.read(row, number=number)
 
@@ -401,7 +358,6 @@ class QuestionText(ColumnsText):
 
     @override
     def decode(self, outputs: Iterable[tuple[int, int, float, float]]) -> list[AnswerTokens]:
-        """Answers without their text, from first and last token and both probabilities."""
         return [AnswerTokens(*output) for output in outputs]
 
     @override

@@ -24,12 +24,7 @@ from textmill.text.processors.text_processor import Encoded, text_processors
 
 @dataclass(frozen=True)
 class Tagged(Answer):
-    """Words with a label each; ``str()`` gives the labels.
-
-    Example:
-        >>> print(Tagged(("O", "B-person"), (0.9, 0.8)))
-        O B-person
-    """
+    """Words with a label each; ``str()`` gives the labels."""
 
     keys = ("prediction=__str__", "score", "scores", "spans?")
 
@@ -54,12 +49,7 @@ class Tagged(Answer):
 
 @dataclass(frozen=True)
 class TagsCheck:
-    """A row has as many tags as words.
-
-    Example:
-        >>> TagsCheck("words", "tags")({"words": "Ann met Bob", "tags": "B O"})
-        "has 3 words in 'words', but 2 tags in 'tags': wanted one for each word"
-    """
+    """A row has as many tags as words."""
 
     words: str
     """The column of the words."""
@@ -112,12 +102,7 @@ class TaggingText(ColumnsText):
 
     @override
     def encode(self, rows: Rows, *, with_targets: bool, truncate: bool = False) -> Encoded:
-        """Encodes the columns.
-
-        Raises:
-            DataError: A row lacks a column, has a value that cannot be used, or has not as many
-                tags as words; names it.
-        """
+        """Encodes the columns."""
         found = super().encode(rows, with_targets=with_targets)
         if with_targets:
             words, tags = found["words"].lengths, found["tags"].lengths
@@ -129,7 +114,6 @@ class TaggingText(ColumnsText):
 
     @override
     def decode(self, outputs: Iterable[tuple[ArrayLike, ArrayLike]]) -> list[Tagged]:
-        """Answers from the number and the probability of each word's label, without the words."""
         names = self.tags.labels.names
         return [
             Tagged(
@@ -141,7 +125,6 @@ class TaggingText(ColumnsText):
 
     @override
     def completed(self, answer: Tagged, row: Mapping[str, Any]) -> Tagged:
-        """The answer with its row's words, and with the spans that its labels mark."""
         column = self.inputs["words"].name
         text = text_of(row[column], column, 0)
         places = places_of(text)[: len(answer.tags)]
@@ -157,12 +140,7 @@ class TaggingText(ColumnsText):
 
 @dataclass(frozen=True)
 class Parsed(Answer):
-    """A sentence's tree; ``str()`` gives it in brackets.
-
-    Example:
-        >>> print(Parsed("[IN:CALL call ]", ("[IN:CALL",), (0.9,)))
-        [IN:CALL call ]
-    """
+    """A sentence's tree; ``str()`` gives it in brackets."""
 
     keys = ("prediction=tree", "score")
 
@@ -185,13 +163,7 @@ class Parsed(Answer):
 
 @dataclass(frozen=True)
 class TreeCheck:
-    """A row has a tree, which is of the words of its sentence.
-
-    Example:
-        >>> TreeCheck("source", "target")({"source": "stop", "target": "[IN:STOP stop"})
-        "column 'target': A tree is written [IN:LABEL words [SL:LABEL words ] ], but 1 brackets \
-stay open: '[IN:STOP stop'"
-    """
+    """A row has a tree, which is of the words of its sentence."""
 
     words: str
     """The column of the sentence."""
@@ -249,12 +221,7 @@ class TreesText(ColumnsText):
 
     @override
     def encode(self, rows: Rows, *, with_targets: bool, truncate: bool = False) -> Encoded:
-        """Encodes the columns.
-
-        Raises:
-            DataError: A row lacks a column, has a value that cannot be used, or a tree of other
-                words than its sentence; names it.
-        """
+        """Encodes the columns."""
         found = super().encode(rows, with_targets=with_targets)
         if with_targets:
             for number, row in enumerate(rows):
@@ -269,7 +236,6 @@ class TreesText(ColumnsText):
 
     @override
     def decode(self, outputs: Iterable[tuple[ArrayLike, ArrayLike]]) -> list[Parsed]:
-        """Answers from the number and the probability of each word's tag, without the tree."""
         names = self.tags.labels.names
         return [
             Parsed(
@@ -282,7 +248,6 @@ class TreesText(ColumnsText):
 
     @override
     def completed(self, answer: Parsed, row: Mapping[str, Any]) -> Parsed:
-        """The answer with the tree that its tags make of its row's words."""
         words = self.words(row)[: len(answer.tags)]
         tree = tree_of_tags(words, answer.tags, root=self.tags.labels.root)
         return Parsed(tree, answer.tags, answer.scores)

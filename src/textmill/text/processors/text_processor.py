@@ -154,11 +154,7 @@ class TextProcessor(ABC):
 
 
 def load_text_processor(folder: Path) -> TextProcessor:
-    """Loads a text processor saved by ``TextProcessor.save``.
-
-    Raises:
-        SavedTextError: The folder holds no text processor, or one that was changed.
-    """
+    """Loads a text processor saved by ``TextProcessor.save``."""
     owner, settings = read_registered(folder / DESCRIPTION, text_processors)
     loaded: TextProcessor = owner.from_files(folder, settings)
     return loaded
@@ -229,9 +225,6 @@ class Seq2SeqText(TextProcessor):
         """Encodes the column ``source`` and, with targets, ``target``; others are not looked at.
 
         A text may be a list of texts, of sentences say: there are spaces between.
-
-        Raises:
-            DataError: A row lacks a column; names the row and the columns it has.
         """
         columns, over = {}, np.zeros(len(rows), dtype=np.bool_)
         for name in self.columns if with_targets else self.input_columns:
@@ -245,7 +238,6 @@ class Seq2SeqText(TextProcessor):
 
     @override
     def decode(self, outputs: Iterable[ArrayLike]) -> list[str]:
-        """Text of generated ids up to the first eos; special ids and tags leave no trace."""
         eos = self.tokenizer.vocab_info.eos_idx
         rows = [np.asarray(row, dtype=np.int64).tolist() for row in outputs]
         kept = [row[: row.index(eos)] if eos in row else row for row in rows]
@@ -315,9 +307,6 @@ class Seq2SeqText(TextProcessor):
 def source_text(row: Mapping[str, Any]) -> str:
     """The ``source`` of a row to answer, as one text.
 
-    Raises:
-        DataError: It is neither a text nor a list of texts.
-
     Example:
         >>> source_text({"source": ["It rains.", "It pours."]})
         'It rains. It pours.'
@@ -331,13 +320,7 @@ def source_text(row: Mapping[str, Any]) -> str:
 
 
 def longest_texts(columns: Mapping[str, Ragged], limits: Mapping[str, int | None]) -> str:
-    """The longest text of each column that has one over its limit, in words.
-
-    Example:
-        >>> rows = Ragged.from_lists([[5], [5, 6, 7], [5, 6]])
-        >>> longest_texts({"source": rows, "target": rows}, {"source": 2, "target": 3})
-        'the longest source has 3 tokens (row 1)'
-    """
+    """The longest text of each column that has one over its limit, in words."""
     found = list[str]()
     for name, limit in limits.items():
         lengths = columns[name].lengths
@@ -358,9 +341,6 @@ def _column(rows: Sequence[Mapping[str, str]], name: str) -> list[str]:
 
 def prefix_of(row: Mapping[str, Any], default: str) -> str:
     """What the answer to a row is to begin with: its own ``prefix``, else the default.
-
-    Raises:
-        DataError: The row's prefix is no text.
 
     Example:
         >>> prefix_of({"source": "Go.", "prefix": "Vas"}, ""), prefix_of({"source": "Go."}, "Je")
@@ -383,9 +363,6 @@ def prefix_ids(text: Seq2SeqText, prefixes: Sequence[str]) -> list[list[int]] | 
 
     Returns:
         None if all are empty.
-
-    Raises:
-        DataError: One has as many tokens as a whole target may have.
     """
     distinct = sorted(set(prefixes) - {""})
     if not distinct:

@@ -21,12 +21,7 @@ from textmill.text.processors.text_processor import text_processors
 
 @dataclass(frozen=True)
 class Classified(Answer):
-    """The label, or labels, of a text; ``str()`` gives them.
-
-    Example:
-        >>> print(Classified("spam", 0.98, {"ham": 0.02, "spam": 0.98}))
-        spam
-    """
+    """The label, or labels, of a text; ``str()`` gives them."""
 
     keys = ("prediction=label", "score", "scores")
 
@@ -63,19 +58,7 @@ class _TextsText(ColumnsText):
 
 @text_processors.register("classification")
 class LabelText(_TextsText):
-    """A text with what stands beside it, or two texts, to a label or to several.
-
-    Example:
-        >>> from textmill.text.columns.inputs import text_columns
-        >>> from textmill.text.columns.labels import label_column
-        >>> from textmill.text.features.labels import Labels
-        >>> from textmill.text.tokenizers.character_tokenizers import CharacterTokenizer
-        >>> letters = CharacterTokenizer.Config(characters="a").build()
-        >>> label = label_column(Labels(["ham", "spam"]))
-        >>> text = LabelText(text_columns(letters), {"label": label})
-        >>> str(text.decode([[0.1, 0.9]])[0])
-        'spam'
-    """
+    """A text with what stands beside it, or two texts, to a label or to several."""
 
     answer_class = Classified
     kind = "classification"
@@ -115,12 +98,7 @@ class LabelText(_TextsText):
 
 @dataclass(frozen=True)
 class Estimated(Answer):
-    """The number of a text; ``str()`` writes it with four digits.
-
-    Example:
-        >>> print(Estimated(3.80001))
-        3.8
-    """
+    """The number of a text; ``str()`` writes it with four digits."""
 
     keys = ("prediction=number",)
 
@@ -157,12 +135,7 @@ class NumberText(_TextsText):
 
 @dataclass(frozen=True)
 class Ranked(Answer):
-    """How well a document answers a query; ``str()`` writes it with four digits.
-
-    Example:
-        >>> print(Ranked(0.75), max([Ranked(0.5), Ranked(0.75)], key=lambda answer: answer.score))
-        0.75 0.75
-    """
+    """How well a document answers a query; ``str()`` writes it with four digits."""
 
     keys = ("prediction=score", "negative_score=negative?")
 
@@ -206,12 +179,7 @@ DIGITS = 9
 
 @dataclass(frozen=True, eq=False)
 class Embedded(Answer):
-    """The vector of a text; ``str()`` writes its first numbers.
-
-    Example:
-        >>> print(Embedded(np.array([0.6, 0.8], np.float32)))
-        [0.6, 0.8]
-    """
+    """The vector of a text; ``str()`` writes its first numbers."""
 
     keys = ("prediction=numbers",)
 

@@ -268,11 +268,3 @@ def test_a_graph_that_was_cut_by_a_stranger_is_an_error(folder):
     seal_folder(folder, facts)
     with pytest.raises(ExportError, match="CTranslate2 cannot use this graph: "):
         load(folder)
-
-
-def test_an_export_for_transformers_of_any_size_is_said_to_be_one(tmp_path):
-    (tmp_path / "model.safetensors").write_bytes(bytes(5 << 20))
-    facts = {key: {} for key in ("source", "compared", "versions")}
-    seal_folder(tmp_path, {"graph": "huggingface", **facts})
-    with pytest.raises(UserError, match="is an export for transformers"):
-        load(tmp_path)

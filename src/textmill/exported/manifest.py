@@ -15,15 +15,11 @@ from typing_extensions import override
 from textmill.errors import RunError
 from textmill.runtime.files import write_file
 from textmill.runtime.sealed import SealedFiles
-from textmill.text.columns.column import DESCRIPTION
 
 MANIFEST = "export.json"
 """The file that lists all others."""
 GRAPH, TEXT = "graph", "text"
 """Folders of an export."""
-TEXT_OF_GRAPH, SHORT_TEXT = 32, 4 << 20
-"""Bytes that a file of the text processor may have for each byte of the graph, and on top of that:
-a word takes ten to a hundred, its row of an embedding its width and more."""
 
 
 class ExportError(RunError):
@@ -53,20 +49,6 @@ class ExportManifest(SealedFiles):
     """Of typed columns: what becomes of the graph's outputs, see
     :func:`textmill.exported.columns.load_columns`; of generated text, what answers begin with."""
 
-    def refuse_long_text(self) -> None:
-        """Refuses a file of the text processor that is longer than its graph can need."""
-        if self.graph == "huggingface":  # its files are in no folder; transformers reads them
-            return
-        graph = sum(entry.size for name, entry in self.files.items() if name.startswith("graph/"))
-        most = TEXT_OF_GRAPH * graph + SHORT_TEXT
-        for name, entry in self.files.items():
-            vectorless = name.startswith("graph/") or name.endswith(f"/{DESCRIPTION}")
-            if entry.size > most and not vectorless:
-                raise ExportError(
-                    f"{name}: {entry.size:,} bytes are more than the {most:,} that a graph of "
-                    f"{graph:,} bytes can need"
-                )
-
     @override
     @classmethod
     def _problems(cls, content: Mapping[str, Any]) -> Iterator[str]:
@@ -92,7 +74,6 @@ def read(folder: Path) -> ExportManifest:
     """Reads an export's manifest and checks every file that it lists; no other may be there."""
     try:
         manifest = ExportManifest.read(folder)
-        manifest.refuse_long_text()
         foreign = [f"{n!r:.80}: not listed in {MANIFEST}" for n in manifest.unlisted(folder)]
         for problem in foreign or manifest.damage(folder):
             raise ExportError(problem)

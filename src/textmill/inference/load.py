@@ -208,8 +208,14 @@ def edited_files(run: Path, files: Iterable[OwnFile]) -> str:
 
 
 def warn_of_edited(run: Path, parts: Iterable[Any]) -> None:
-    """Says where a run is used with code of a person's own that is not what it was trained with."""
-    _warn(run, _edited_names(run, parts))
+    """Warns if a run is used with a person's own code that is not what it was trained with."""
+    if names := _edited_names(run, parts):
+        LOG.warning(
+            "%s changed since %s was trained: the answers may be those of another model. "
+            "Restore it, or train anew.",
+            names,
+            run,
+        )
 
 
 def refuse_edited(run: Path, parts: Iterable[Any], *, wanted: bool) -> None:
@@ -217,34 +223,19 @@ def refuse_edited(run: Path, parts: Iterable[Any], *, wanted: bool) -> None:
 
     It may be of another run whose module has the same name. Where the run keeps no copy of its code
     and it is not ``wanted``, what is imported is used, and a warning says so.
-
-    Args:
-        run: The run folder.
-        parts: The classes and functions that would be used.
-        wanted: Whether the caller allows the run's own code.
-
     """
-    names = _edited_names(run, parts)
-    if names and (run / "recipe.py").is_file():
-        raise NeedsCodeError(
-            f"{names} changed since {run} was trained. Restore it, or let the run's own copy "
-            "be used, if you trust it: --allow-code on the command line, allow_code=True in Python."
-        )
-    if names and wanted:
+    if not (wanted or (run / "recipe.py").is_file()):
+        warn_of_edited(run, parts)
+    elif names := _edited_names(run, parts):
+        if (run / "recipe.py").is_file():
+            raise NeedsCodeError(
+                f"{names} changed since {run} was trained. Restore it, or let the run's own copy "
+                "be used, if you trust it: --allow-code on the command line, allow_code=True in "
+                "Python."
+            )
         raise UserError(
             f"{names} changed since {run} was trained, and this process has imported it "
             "already. Use the run in a process of its own, which imports what it was trained with."
-        )
-    _warn(run, names)
-
-
-def _warn(run: Path, names: str) -> None:
-    if names:
-        LOG.warning(
-            "%s changed since %s was trained: the answers may be those of another model. "
-            "Restore it, or train anew.",
-            names,
-            run,
         )
 
 

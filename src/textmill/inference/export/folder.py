@@ -4,7 +4,7 @@ import copy
 import dataclasses
 import importlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from textmill.errors import UserError, worded
 from textmill.exported.formats import ExportSettings, format_of
 from textmill.exported.manifest import GRAPH, seal_folder
 from textmill.inference.export.compare import Comparison
-from textmill.inference.export.quality import is_answerable, measure_quality
+from textmill.inference.export.quality import is_answerable, measure_quality, spread
 from textmill.inference.load import Predictor
 from textmill.models.lora import merged
 from textmill.runtime.files import make_folder, new_folder
@@ -204,32 +204,22 @@ def _compared_on(predictor: Predictor, rows: Sequence[Row], where: str) -> Seque
     """Rows to compare the export with the model on.
 
     Each is encoded to know whether it can be answered, so not all of a large file's.
-
     """
-    some = _answerable(predictor, _spread(rows, 16 * ROWS)) or _answerable(predictor, rows)
+
+    def answerable(rows: Sequence[Row]) -> list[Row]:
+        """Those that can be answered, as they are or as a row of data is asked."""
+        found = []
+        for row in rows:
+            texts = all(isinstance(row.get(name), str) for name in predictor.columns)
+            ways = [row, predictor.task.asked(row)] if texts else [row]
+            found += [way for way in ways if is_answerable(predictor, way)][:1]
+        return found
+
+    some = answerable(spread(rows, 16 * ROWS)) or answerable(rows)
     if not some:
         raise UserError(
             f"None of the {len(rows):,} rows of {where} can be answered, so the export cannot be "
             "compared with the model. Name a text file of rows with "
             f"{worded('--rows FILE', 'rows=FILE')}."
         )
-    return _spread(some, ROWS)
-
-
-def _answerable(predictor: Predictor, rows: Sequence[Row]) -> list[Row]:
-    """Those that can be answered, as they are or as a row of data is asked."""
-    asked = ([row, *_asked(predictor, row)] for row in rows)
-    found = (next((one for one in each if is_answerable(predictor, one)), None) for each in asked)
-    return [row for row in found if row is not None]
-
-
-def _asked(predictor: Predictor, row: Row) -> Iterator[Row]:
-    texts = all(isinstance(row.get(name), str) for name in predictor.columns)
-    if texts:
-        yield predictor.task.asked(row)
-
-
-def _spread(rows: Sequence[Row], most: int) -> Sequence[Row]:
-    if len(rows) <= most:
-        return rows
-    return [rows[i * len(rows) // most] for i in range(most)]
+    return spread(some, ROWS)

@@ -25,8 +25,6 @@ from textmill.tasks.task import Row, Task
 ROWS = 1_000
 """Rows that are measured at most: a share of them is known to a hundredth or two."""
 
-_BY_LOSS = (LanguageModeling, MaskedLanguageModeling)
-"""Tasks whose evaluation answers no rows, but scores their tokens."""
 Values = tuple[dict[str, float], Mapping[str, Direction]]
 
 
@@ -114,21 +112,30 @@ def measure_quality(
         size: As :attr:`Quality.size`.
     """
     assert settings.quantize is not None, "others are compared by their numbers"
-    task = predictor.task
-    rows = _measurable(predictor, rows, where)
+    task, columns = predictor.task, predictor.task.text.columns
+    by_loss = isinstance(task, LanguageModeling | MaskedLanguageModeling)
+    known = [row for row in spread(rows, ROWS) if all(name in row for name in columns)]
+    known = [row for row in known if by_loss or is_answerable(predictor, row)]
+    if not known:
+        listed = " and ".join(map(repr, columns))
+        raise UserError(
+            f"What quantizing costs is measured on rows with {listed}, but none of the "
+            f"{len(rows):,} rows of {where} has them and can be answered. Name a file of such with "
+            f"{worded('--rows FILE.jsonl', 'rows=FILE.jsonl')}, or export without quantize."
+        )
+    if isinstance(task, MaskedLanguageModeling) and task.module.rows_apart:
+        raise UserError(
+            "With model.rows_apart=true the run is measured on several rows at once, which the "
+            "export is not told apart, so what quantizing costs cannot be measured. Export it "
+            "without quantize."
+        )
     if isinstance(exported, ExportedLanguageModel):
-        found = [_evaluated(task, each, rows) for each in (task.module, _GraphLanguage(exported))]
+        both = [_evaluated(task, each, known) for each in (task.module, _GraphLanguage(exported))]
     elif isinstance(exported, ExportedMaskedModel):
-        if isinstance(task, MaskedLanguageModeling) and task.module.rows_apart:
-            raise UserError(
-                "With model.rows_apart=true the run is measured on several rows at once, which the "
-                "export is not told apart, so what quantizing costs cannot be measured. Export it "
-                "without quantize."
-            )
-        found = [_evaluated(task, each, rows) for each in (task.module, _GraphMasks(exported))]
+        both = [_evaluated(task, each, known) for each in (task.module, _GraphMasks(exported))]
     else:
-        found = [_answered(task, each, rows) for each in (predictor, exported)]
-    (run, ways), (export, _) = found
+        both = [_answered(task, each, known) for each in (predictor, exported)]
+    (run, ways), (export, _) = both
     named = [name for name in (metric, *run) if name in ways and name in run]
     if not named:
         raise UserError(
@@ -137,7 +144,7 @@ def measure_quality(
         )
     return Quality(
         quantize=settings.quantize,
-        rows=len(rows),
+        rows=len(known),
         where=where,
         metric=named[0],
         better=ways[named[0]],
@@ -148,20 +155,9 @@ def measure_quality(
     )
 
 
-def _measurable(predictor: Predictor, rows: Sequence[Row], where: str) -> list[Row]:
-    """Rows that have targets and can be answered, evenly spread."""
-    columns, checks = predictor.task.text.columns, not isinstance(predictor.task, _BY_LOSS)
-    some = rows if len(rows) <= ROWS else [rows[i * len(rows) // ROWS] for i in range(ROWS)]
-    found = [row for row in some if all(name in row for name in columns)]
-    found = [row for row in found if not checks or is_answerable(predictor, row)]
-    if not found:
-        listed = " and ".join(map(repr, columns))
-        raise UserError(
-            f"What quantizing costs is measured on rows with {listed}, but none of the "
-            f"{len(rows):,} rows of {where} has them and can be answered. Name a file of such with "
-            f"{worded('--rows FILE.jsonl', 'rows=FILE.jsonl')}, or export without quantize."
-        )
-    return found
+def spread(rows: Sequence[Row], most: int) -> Sequence[Row]:
+    """At most so many rows, evenly spread."""
+    return rows if len(rows) <= most else [rows[i * len(rows) // most] for i in range(most)]
 
 
 def is_answerable(predictor: Predictor, row: Row) -> bool:

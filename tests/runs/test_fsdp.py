@@ -8,6 +8,7 @@ import torch
 import textmill
 from tests.runs.many_ranks import largest_difference, lines_of, ranked_runs
 from tests.runs.tiny import write_recipe
+from tests.training.bench import differences
 from textmill.checkpoint.parts import load_part
 
 SLOW = pytest.mark.slow
@@ -71,11 +72,6 @@ def files_of(run):
 
 
 PLAIN = ["model.safetensors", "optimizer.safetensors"]
-SHARDS = [
-    f"{part}.shard-0000{number}-of-00002.safetensors"
-    for part in ("model", "optimizer")
-    for number in (1, 2)
-]
 
 
 def whole_valid(folder):
@@ -86,15 +82,14 @@ def whole_valid(folder):
     ("then", "shares"),
     [(1, "ddp"), *(pytest.param(*p, marks=SLOW) for p in [(3, "fsdp"), (2, "ddp"), (1, "fsdp")])],
 )
-def test_a_run_in_shards_goes_on_with_any_number_of_ranks(runs, stopped, undisturbed, then, shares):
-    assert files_of(stopped) == SHARDS
+def test_a_run_in_shares_goes_on_with_any_number_of_ranks(runs, stopped, undisturbed, then, shares):
+    assert files_of(stopped) == PLAIN  # as one process saves it
     folder = stopped.parents[2]
     words = [*WORDS, f"trainer.data_parallelism={shares}"]
     codes, said = runs.run(folder, "train", *words, size=then)
     assert codes == [0] * then, said
     assert "Resumed at step 11." in said[0]
     assert largest_difference(whole_valid(undisturbed), whole_valid(folder)) < 1e-6
-    assert files_of(stopped) == PLAIN  # what is kept of a run that has ended
     ours, theirs = (load_part(newest(run), "optimizer") for run in (stopped, run_of(undisturbed)))
     for number, state in theirs["state"].items():
         for name, value in state.items():
@@ -110,18 +105,21 @@ def newest(run):
     return max(run.glob("checkpoints/step-*"))
 
 
-def test_a_run_in_shards_is_loaded_verified_and_made_plain(stopped, capsys):
-    before = textmill.load(stopped, allow_code=True)("the cat sees tea")
+def test_two_ranks_go_on_bitwise(runs, stopped, tmp_path):
+    """Two ranks that were stopped, beside two that were not."""
+    whole = recipe_in(tmp_path / "two")
+    for folder in (stopped.parents[2], whole):
+        codes, said = runs.run(folder, "train", *WORDS, FSDP, size=2)
+        assert codes == [0, 0], said
+    for part in ("model", "optimizer"):
+        ours, theirs = (load_part(newest(run), part) for run in (stopped, run_of(whole)))
+        assert differences(ours, theirs) == []
+
+
+def test_a_run_in_shares_is_loaded_and_verified(stopped, capsys):
+    assert textmill.load(stopped, allow_code=True)("the cat sees tea") is not None
     command("runs", "verify", str(stopped))
     assert "0 damaged" in capsys.readouterr().out
-    command("runs", "consolidate", str(stopped))
-    assert "step-00000011: made plain" in capsys.readouterr().out
-    assert files_of(stopped) == PLAIN
-    assert textmill.load(stopped, allow_code=True)("the cat sees tea") == before
-    command("runs", "verify", str(stopped))
-    assert "0 damaged" in capsys.readouterr().out
-    command("runs", "consolidate", str(stopped))
-    assert "step-00000011: plain already" in capsys.readouterr().out
 
 
 def command(*words):
@@ -131,7 +129,7 @@ def command(*words):
 
 
 @SLOW
-def test_weights_of_shards_begin_another_run(runs, stopped, tmp_path):
+def test_weights_of_shares_begin_another_run(runs, stopped, tmp_path):
     folder = recipe_in(tmp_path / "other")
     words = [*WORDS, FSDP, f"trainer.initialize={stopped}", "optimizer.lr=1e-9"]
     codes, said = runs.run(folder, "train", *words, "trainer.max_steps=1", size=2)
@@ -205,35 +203,6 @@ def test_an_optimizer_that_looks_at_whole_parameters_is_refused(runs, tmp_path):
     assert not list(folder.glob("runs/tiny/*/checkpoints"))
 
 
-FULL = """
-
-def module(model, tokenizer, env):
-    if env.rank == 1:
-        import errno
-        from textmill.runtime.disk import operations
-        plain = operations.open
-
-        def full(path, flags):
-            if "step-00000006" in str(path):
-                raise OSError(errno.ENOSPC, "No space left on device")
-            return plain(path, flags)
-
-        operations.open = full
-    return model.build(tokenizer=tokenizer)
-"""
-
-
-def test_a_disk_that_is_full_for_one_rank_leaves_the_checkpoint_before(runs, tmp_path):
-    folder = recipe_in(tmp_path, FULL)
-    codes, said = runs.run(folder, "train", *WORDS, FSDP, size=2)
-    assert codes == [1, 1], said
-    assert "cannot be written" in said[1]
-    run = run_of(folder)
-    assert [path.name for path in run.glob("checkpoints/step-*")] == ["step-00000003"]
-    assert not list(run.glob("checkpoints/.*"))
-    command("runs", "verify", str(run))
-
-
 OUTSIDE = """
 from torch import nn
 
@@ -256,6 +225,6 @@ def module(model, tokenizer):
 @SLOW
 def test_a_block_that_is_used_without_a_call_is_refused(runs, tmp_path):
     codes, said = runs.run(recipe_in(tmp_path, OUTSIDE), "train", *WORDS, FSDP, size=2)
-    assert sorted(codes) == [1, 2], said
+    assert 2 in codes, said
     assert "something uses them outside of a call" in "".join(said)
-    assert "Call the block, or use ddp." in "".join(said)
+    assert "Call the block, or use trainer.data_parallelism=ddp." in "".join(said)

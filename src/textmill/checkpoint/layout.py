@@ -19,7 +19,6 @@ TEXT = "text"
 """The folder of a checkpoint with its text processor."""
 _STEP = "step-"
 _FOLDER = re.compile(_STEP + r"(\d{8,18})")
-_SHARD = re.compile(r"(?P<part>[^/]+)\.shard-\d{5}-of-(?P<count>\d{5})" + re.escape(TENSORS))
 
 
 def folder_name(step: int) -> str:
@@ -44,17 +43,6 @@ def tensor_file(part: str) -> str:
     the training goes on, are another, ``weights``.
     """
     return f"{part}{TENSORS}"
-
-
-def shard_file(part: str, number: int, count: int) -> str:
-    """The file with the rows of a part that one of several ranks holds; numbers are from 1."""
-    return f"{part}.shard-{number:05d}-of-{count:05d}{TENSORS}"
-
-
-def sharded_part(name: str) -> str | None:
-    """The part that a file is a shard of; None of other files."""
-    match = _SHARD.fullmatch(name)
-    return match["part"] if match else None
 
 
 def text_folder(checkpoint: Path) -> Path:

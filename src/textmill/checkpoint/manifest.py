@@ -45,8 +45,6 @@ class Manifest(SealedFiles):
     """Of the packages that wrote it."""
     run: str | None = None
     """The name of the run it is of; None of one that has none."""
-    made_of: str | None = None
-    """The sha256 of the list of the same checkpoint in shards, where it was."""
 
     @override
     @classmethod
@@ -73,8 +71,6 @@ class Manifest(SealedFiles):
             yield "versions are not text by package"
         if run is not None and not (isinstance(run, str) and RUN_NAME.fullmatch(run)):
             yield "run is not the name of one"
-        if not isinstance(content["made_of"], str | None):
-            yield "made_of is not a sha256"
 
     @property
     def text(self) -> dict[str, FileEntry]:
@@ -118,13 +114,12 @@ def read_small(path: Path) -> bytes:
 def digest_of(checkpoint: Path) -> str:
     """What tells a checkpoint from every other: the sha256 of its manifest.
 
-    One that was in shards and has been made plain is the same.
-
     Raises:
         CheckpointError: The manifest is missing or damaged.
     """
     data = read_small(checkpoint / MANIFEST)
-    return Manifest.from_bytes(data).made_of or hashlib.sha256(data).hexdigest()
+    Manifest.from_bytes(data)
+    return hashlib.sha256(data).hexdigest()
 
 
 def verify(folder: Path) -> list[str]:
@@ -192,16 +187,13 @@ class Pointer:
     def fits(self, path: Path) -> bool:
         """Whether a folder is the checkpoint that is meant, or one saved since under its name.
 
-        One that was in shards when it was pointed to is the same where it is plain.
-
         Raises:
             CheckpointError: its manifest cannot be read.
         """
         data = read_small(path / MANIFEST)
         manifest = Manifest.from_bytes(data)
         since = manifest.serial > self.serial  # and not yet pointed to
-        hashes = hashlib.sha256(data).hexdigest(), manifest.made_of
-        return since or self.manifest_sha256 in hashes
+        return since or self.manifest_sha256 == hashlib.sha256(data).hexdigest()
 
     def to_bytes(self) -> bytes:
         """The content of the file."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -10,7 +9,6 @@ from torch import Tensor, nn
 
 from textmill.checkpoint.layout import STATE, tensor_file
 from textmill.checkpoint.manifest import FORMAT, Manifest
-from textmill.checkpoint.shards import RowsOf, read_shards, shards_of
 from textmill.checkpoint.state import join_state
 from textmill.checkpoint.tensors import read_tensors
 from textmill.errors import CheckpointError
@@ -86,19 +84,13 @@ def read_part(
     manifest: Manifest,
     plain: Mapping[str, Any],
     name: str,
-    *,
-    rows: RowsOf | None = None,
 ) -> Any:
-    """Joins the plain half of a part with its tensors, or some rows, read from verified bytes."""
+    """Joins the plain half of a part with its tensors, read from verified bytes."""
     if name not in plain:
         raise CheckpointError(f"part {name!r} is not in the checkpoint, which has {_names(plain)}")
     file, tensors = tensor_file(name), {}
     try:
-        if shards := shards_of(name, manifest.files):
-            tensors = read_shards(path, manifest, shards, rows)
-        elif file in manifest.files and rows is not None:
-            tensors = read_shards(path, manifest, [file], rows)
-        elif file in manifest.files:
+        if file in manifest.files:
             tensors = read_tensors(manifest.read_file(path, file))
         return join_state(tensors, plain[name])
     except RecursionError:
@@ -109,12 +101,8 @@ def load_parts(
     path: Path,
     manifest: Manifest,
     parts: Mapping[str, Stateful],
-    *,
-    rows: Mapping[str, RowsOf] = MappingProxyType({}),
 ) -> None:
     """Loads every part from a checkpoint, after all of them have been found to fit.
-
-    Of the tensors of a part only the ``rows`` that this process holds are read.
 
     Raises:
         CheckpointError: some part is missing, unexpected or does not fit; all problems are listed.
@@ -128,7 +116,7 @@ def load_parts(
     ]
     for name, part in parts.items():
         try:
-            states[name] = read_part(path, manifest, plain, name, rows=rows.get(name))
+            states[name] = read_part(path, manifest, plain, name)
             problems += [f"part {name!r}: {line}" for line in check_fit(part, states[name])]
         except CheckpointError as error:
             problems.append(str(error))

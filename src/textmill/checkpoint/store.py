@@ -7,24 +7,17 @@ leaves the checkpoint before it, or the new one, never neither.
 
 import logging
 from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
-
-from torch import Tensor
 
 from textmill.checkpoint.layout import BEST, LAST, folder_name
 from textmill.checkpoint.manifest import Pointer
 from textmill.checkpoint.parts import Stateful, load_part, load_parts
 from textmill.checkpoint.run_seal import CONFIG
 from textmill.checkpoint.saved import FoundCheckpoint, SavedCheckpoints
-from textmill.checkpoint.shards import RowsOf, write_shards
 from textmill.checkpoint.tensors import tensors_size
-from textmill.checkpoint.writing import check_room, consolidate, split_parts, write_checkpoint
+from textmill.checkpoint.writing import check_room, split_parts, write_checkpoint
 from textmill.errors import CheckpointError, StorageError, UserError
-from textmill.runtime.devices import Env
 from textmill.runtime.files import clean_leftovers, make_folder, remove_folder, write_atomic
-from textmill.runtime.ranks import Ranks
-from textmill.runtime.sealed import FileEntry
 
 _logger = logging.getLogger("textmill.checkpoint")
 
@@ -36,7 +29,6 @@ class Checkpoints(SavedCheckpoints):
         folder: As for `SavedCheckpoints`; made by the first save.
         keep: How many of the newest stay besides the best. At least 1.
         writes: Whether this process writes there; of many ranks one does.
-        ranks: All that take part in a save where ``rows`` are set.
 
     Example:
         >>> import tempfile
@@ -50,15 +42,11 @@ class Checkpoints(SavedCheckpoints):
 
     load_part = staticmethod(load_part)
 
-    def __init__(
-        self, folder: Path, *, keep: int = 3, writes: bool = True, ranks: Ranks | None = None
-    ) -> None:
+    def __init__(self, folder: Path, *, keep: int = 3, writes: bool = True) -> None:
         if keep < 1:
             raise UserError(f"The number of checkpoints to keep must be at least 1, but is {keep}.")
         super().__init__(folder)
-        self.keep, self.writes, self.ranks = keep, writes, ranks or Ranks(Env())
-        self.rows: Mapping[str, RowsOf] = {}
-        """Of the parts that each rank has a share of, the rows that are this one's."""
+        self.keep, self.writes = keep, writes
         self.kept_step: int | None = None
         """The step of one more checkpoint that is not deleted; none at first."""
         self._new = not folder.parent.is_dir()  # else it is not made again: it was renamed
@@ -71,8 +59,6 @@ class Checkpoints(SavedCheckpoints):
         write_text: Callable[[Path], None] | None = None,
     ) -> Path:
         """Saves all parts under a step; a checkpoint of the same step is replaced.
-
-        Where ranks have ``rows`` of parts, all of them call this, and each writes its own.
 
         Args:
             step: Optimizer steps taken; names the folder.
@@ -90,11 +76,7 @@ class Checkpoints(SavedCheckpoints):
         if step < 0:
             raise CheckpointError(f"The step must not be negative, but is {step}.")
         final = self.folder / folder_name(step)
-        if not self.writes:
-            self._write_share({name: parts[name] for name in self.rows if name in parts})
-            return final
         tensors, document = split_parts(step, parts)
-        shared = {name: tensors.pop(name) for name in self.rows if name in tensors}
         config = self.folder.parent / CONFIG
         if self.seal is not None and config.parent.is_dir() and not config.exists():
             raise StorageError(
@@ -103,9 +85,8 @@ class Checkpoints(SavedCheckpoints):
             )
         make_folder(self.folder, parents=self._new)
         clean_leftovers(self.folder)
-        sizes = {name: tensors_size(values) for name, values in tensors.items()}
-        sizes |= self._sizes_of(shared)
-        check_room(self.folder, sum(sizes.values()) + len(document), before=self.newest())
+        size = len(document) + sum(map(tensors_size, tensors.values()))
+        check_room(self.folder, size, before=self.newest())
         self._good.discard(final.name)
         serials = [manifest.serial for _, manifest in self._candidates()[0]]
         last = self._last_or_note([])
@@ -117,42 +98,12 @@ class Checkpoints(SavedCheckpoints):
             document=document,
             write_text=write_text,
             run=None if self.seal is None else self.seal.run,
-            write_beside=partial(self._write_shares, shared) if self.rows else None,
         )
         self._point(LAST, final)
         self._bad.discard(final.name)
         self._good.add(final.name)
         self._rotate()
         return final
-
-    def _write_share(self, parts: Mapping[str, Stateful]) -> None:
-        tensors, _ = split_parts(0, parts)
-        self._sizes_of(tensors)
-        self._write_shares(tensors, None)
-
-    def _sizes_of(self, shared: Mapping[str, Mapping[str, Tensor]]) -> dict[str, int]:
-        if not self.rows:
-            return {}
-        every = self.ranks.gather({name: tensors_size(of) for name, of in shared.items()})
-        return {name: sum(sizes[name] for sizes in every) for name in shared}
-
-    def _write_shares(
-        self, shared: Mapping[str, Mapping[str, Tensor]], folder: Path | None
-    ) -> dict[str, FileEntry]:
-        """Writes this rank's rows where rank 0 says; returns the files of all ranks."""
-        place = Path(str(self.ranks.gather(None if folder is None else str(folder))[0]))
-        env = self.ranks.env
-        share = {"rank": env.rank, "world_size": env.world_size}
-        written = self.ranks.gather(write_shards(place, shared, self.rows, **share))
-        return {name: entry for files in written for name, entry in files.items()}
-
-    def consolidate(self) -> None:
-        """Makes plain each checkpoint that is in shards; says why where one cannot be."""
-        for path in self.paths() if self.writes else ():
-            try:
-                consolidate(path)
-            except (CheckpointError, StorageError) as error:
-                _logger.warning("checkpoint %s stays as it is: %s", path.name, error)
 
     def restore(self, parts: Mapping[str, Stateful], *, step: int | None = None) -> int | None:
         """Loads all parts from the newest good checkpoint.
@@ -179,7 +130,7 @@ class Checkpoints(SavedCheckpoints):
             return None
         if found.reason:
             _logger.warning("%s", found.reason)
-        load_parts(found.path, found.manifest, parts, rows=self.rows)
+        load_parts(found.path, found.manifest, parts)
         pointer = self._last_or_note([])
         if pointer is None or pointer.serial < found.manifest.serial:
             self._point(LAST, found.path)

@@ -15,9 +15,6 @@ from torch import Tensor
 from textmill.errors import CheckpointError
 from textmill.runtime.disk import HashingFile
 
-SHARDING, OFFSETS = "DCP_SHARDING_INFO", "saved_offsets"
-"""Names in the header of a file of shards, as torch writes them."""
-
 DTYPES = {
     "F64": torch.float64,
     "F32": torch.float32,
@@ -45,16 +42,14 @@ def tensors_size(tensors: Mapping[str, Tensor]) -> int:
     return len(header(tensors)) + sum(tensor.nbytes for tensor in tensors.values())
 
 
-def write_tensors(
-    file: HashingFile, tensors: Mapping[str, Tensor], *, first: Mapping[str, int] | None = None
-) -> None:
+def write_tensors(file: HashingFile, tensors: Mapping[str, Tensor]) -> None:
     """Writes tensors of any device, strides and shape, one at a time.
 
     Raises:
         CheckpointError: a tensor has a type that safetensors does not know.
         StorageError: the disk is full or failed.
     """
-    file.write(header(tensors, first))
+    file.write(header(tensors))
     for name in order(tensors):
         tensor = tensors[name]
         if tensor.numel():
@@ -91,13 +86,9 @@ def order(tensors: Mapping[str, Tensor]) -> list[str]:
     return sorted(tensors, key=lambda name: -tensors[name].element_size())  # stable within a width
 
 
-def header(tensors: Mapping[str, Tensor], first: Mapping[str, int] | None = None) -> bytes:
+def header(tensors: Mapping[str, Tensor]) -> bytes:
     """What stands before the numbers; of tensors without any (``meta``), too."""
     metadata = {"format": "pt"}
-    if first is not None:
-        offsets = {name: [first[name], *[0] * t.ndim][: t.ndim] for name, t in tensors.items()}
-        sharding = {name: {OFFSETS: of} for name, of in offsets.items()}
-        metadata[SHARDING] = json.dumps(sharding, separators=(",", ":"))
     entries: dict[str, object] = {"__metadata__": metadata}
     offset = 0
     for name in order(tensors):

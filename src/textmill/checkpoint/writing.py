@@ -1,38 +1,31 @@
-"""Writes the files of one checkpoint, each hashed while it is written; shards become plain ones."""
+"""Writes the files of one checkpoint into a folder, each hashed while it is written."""
 
-import hashlib
 import json
 import platform
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from textmill.checkpoint.layout import MANIFEST, STATE, sharded_part, tensor_file, text_folder
+from textmill.checkpoint.layout import MANIFEST, STATE, tensor_file, text_folder
 from textmill.checkpoint.manifest import FORMAT, Manifest
 from textmill.checkpoint.parts import LARGEST_STATE, Stateful
-from textmill.checkpoint.shards import Piece, pieces_of, shards_of, whole_shape
 from textmill.checkpoint.state import split_state
-from textmill.checkpoint.tensors import DTYPES, header, order, tensors_size, write_tensors
+from textmill.checkpoint.tensors import tensors_size, write_tensors
 from textmill.errors import CheckpointError, StorageError
 from textmill.runtime.disk import HashingFile, operations, storing
 from textmill.runtime.files import (
     MOST_ITEMS,
     VERSION,
     count_items,
-    make_folder,
     new_folder,
-    opened,
 )
 from textmill.runtime.sealed import FileEntry
 
 PART_NAME = re.compile(r"[a-z][a-z0-9_.-]{0,63}")
 """What the name of a part must look like."""
-CHUNK = 4 << 20
-"""Bytes that are held at once."""
 _SLACK = 64 << 10
 """Bytes for the manifest, the pointers and the folders' own blocks, on top of what is counted."""
 
@@ -79,13 +72,10 @@ def write_checkpoint(  # what stands in a checkpoint
     document: bytes,
     write_text: Callable[[Path], None] | None = None,
     run: str | None = None,
-    write_beside: Callable[[Path], Mapping[str, FileEntry]] | None = None,
 ) -> None:
     """Writes a whole checkpoint folder, which appears under its name when it is on the disk."""
     with new_folder(final, replace=True) as folder:
         files = write_parts(folder, tensors, document)
-        if write_beside is not None:
-            files |= write_beside(folder)
         if write_text is not None:
             files |= write_text_processor(text_folder(folder), write_text)
         versions = {"python": platform.python_version(), "torch": torch.__version__}
@@ -148,71 +138,3 @@ def write_text_processor(folder: Path, write_text: Callable[[Path], None]) -> di
             name = path.relative_to(folder.parent).as_posix()
             files[name] = FileEntry.of(path)
     return files
-
-
-def consolidate(path: Path) -> bool:
-    """Puts a plain checkpoint in the place of one in shards; returns whether it was in shards.
-
-    Every byte is verified before. The two are the same checkpoint: the run's pointers mean either.
-    What is killed leaves one or the other. It takes the checkpoint's size of room, and no memory.
-
-    Raises:
-        CheckpointError: A byte is not as saved, or the shards do not fit together.
-        StorageError: No room, or the disk failed.
-    """
-    manifest = Manifest.read(path)
-    parts = sorted({part for name in manifest.files if (part := sharded_part(name))})
-    if not parts:
-        return False
-    if problems := manifest.unusable(path):
-        raise CheckpointError("; ".join(problems[:3]))
-    check_room(path.parent, sum(entry.size for entry in manifest.files.values()), before=None)
-    before = hashlib.sha256((path / MANIFEST).read_bytes()).hexdigest()
-    with new_folder(path, replace=True) as folder:
-        files = {}
-        for name, entry in manifest.files.items():
-            if sharded_part(name) is None:
-                files[name] = _copied(path / name, folder / name)
-                if files[name] != entry:
-                    raise CheckpointError(f"{name}: it changed while it was read")
-        for part in parts:
-            shards = shards_of(part, manifest.files)
-            files[tensor_file(part)] = _joined(path, manifest, shards, folder / tensor_file(part))
-        with HashingFile(folder / MANIFEST) as file:
-            file.write(replace(manifest, files=files, made_of=before).to_bytes())
-    return True
-
-
-def _joined(path: Path, manifest: Manifest, shards: Sequence[str], target: Path) -> FileEntry:
-    """Writes the file of a part, of the rows in its shards."""
-    pieces = pieces_of(path, manifest, shards)
-    sizes = {
-        name: torch.empty(whole_shape(of), dtype=DTYPES[of[0].dtype], device="meta")
-        for name, of in pieces.items()
-    }
-    with HashingFile(target) as file:
-        file.write(header(sizes))
-        for name in order(sizes):
-            for piece in pieces[name]:
-                _copy(path, piece, file)
-    return FileEntry(size=file.size, sha256=file.sha256)
-
-
-def _copy(path: Path, piece: Piece, target: HashingFile) -> None:
-    left = piece.row_bytes * (piece.shape[0] if piece.shape else 1)
-    with opened(path / piece.file, CheckpointError) as (file, _):
-        file.seek(piece.place)
-        while left:
-            data = file.read(min(CHUNK, left))
-            if not data:
-                raise CheckpointError(f"{piece.file}: it changed while it was read")
-            target.write(data)
-            left -= len(data)
-
-
-def _copied(source: Path, target: Path) -> FileEntry:
-    make_folder(target.parent, parents=True)
-    with opened(source, CheckpointError) as (file, _), HashingFile(target) as copy:
-        while data := file.read(CHUNK):
-            copy.write(data)
-    return FileEntry(size=copy.size, sha256=copy.sha256)

@@ -318,34 +318,6 @@ def _pointer_problems(saved: Any, folder: Path, *, any_saved: bool) -> list[str]
     return found
 
 
-def _add_consolidate(parser: argparse.ArgumentParser) -> None:
-    parser.description = (
-        "Makes the checkpoints of a run plain that ranks with trainer.data_parallelism=fsdp have "
-        "saved in shards: one file for the model, one for the optimizer. Every byte is verified "
-        "before. A run that ends does so itself; loading does not need it."
-    )
-    parser.add_argument("run", help="the folder of a run")
-
-
-def _consolidate(args: argparse.Namespace) -> int:
-    from textmill.checkpoint.saved import SavedCheckpoints
-    from textmill.checkpoint.writing import consolidate
-    from textmill.run_folder.folder import WRITTEN_FOLDERS
-    from textmill.runtime.lock import Lock
-
-    folder, bad = _run_folder(args.run), 0
-    with Lock(folder, WRITTEN_FOLDERS):
-        saved = SavedCheckpoints.of(folder)
-        for path in saved.paths():
-            try:
-                saved.manifest(path)
-                done = "made plain" if consolidate(path) else "plain already"
-            except CheckpointError as error:
-                bad, done = bad + 1, f"stays as it is: {error}"
-            print(printable(f"{path.name}: {done}"))
-    return 1 if bad else 0
-
-
 def _run_folder(name: str) -> Path:
     from textmill.run_folder.folder import is_run_folder
 
@@ -479,11 +451,6 @@ ACTIONS = {
         "verify every byte of a run's checkpoints, and what says what they mean",
         _add_verify,
         _verify,
-    ),
-    "consolidate": (
-        "make checkpoints plain that several ranks have saved in shards",
-        _add_consolidate,
-        _consolidate,
     ),
     "diff": ("show what tells one run from another", _add_diff, _diff),
     "report": ("write report.html: one file that shows a run in a browser", _add_report, _report),

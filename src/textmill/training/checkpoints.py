@@ -7,16 +7,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from torch import nn
-from typing_extensions import override
+import torch
+from torch import Tensor, nn
 
 from textmill.checkpoint.layout import CHECKPOINTS, MODULES, folder_name, step_of
 from textmill.checkpoint.parts import Stateful, load_into
+from textmill.checkpoint.state import join_state, split_state
 from textmill.checkpoint.store import Checkpoints
 from textmill.checkpoint.writing import PART_NAME, split_parts, write_checkpoint
 from textmill.errors import CheckpointError, UserError, refuse_all
 from textmill.runtime.ranks import Ranks
 from textmill.tasks.task import Task
+from textmill.training.gradient_sums import RowsOf, TensorRows
 from textmill.training.nonfinite import NonFinite, Untouched
 from textmill.training.progress import Clock, Progress
 from textmill.training.selection import Selection
@@ -56,7 +58,10 @@ class RunCheckpoints(Checkpoints):
         nonfinite: NonFinite,
         ranks: Ranks,
     ) -> None:
-        super().__init__(run / CHECKPOINTS, keep=keep, writes=ranks.env.is_main, ranks=ranks)
+        super().__init__(run / CHECKPOINTS, keep=keep, writes=ranks.env.is_main)
+        self.ranks = ranks
+        self.rows: Mapping[str, RowsOf] = {}
+        """Of the parts that each rank has rows of, which these are."""
         self.task, self.clock = task, clock
         self.selection, self.nonfinite = selection, nonfinite
         self._recorded: tuple[Progress, Progress] | None = None
@@ -69,7 +74,7 @@ class RunCheckpoints(Checkpoints):
     def resume(self, parts: Mapping[str, Stateful]) -> int | None:
         """Loads the newest good checkpoint; returns its step, or None on a fresh start."""
         with self.ranks.main_first():  # which mends what a process that was killed has left
-            step = self.restore(shares_of(self.ranks, parts))
+            step = self.restore(self._shares_of(parts))
         self.kept_step = self.nonfinite.target
         if step is not None:
             self._recorded = (self.clock.now, self.clock.seen)
@@ -81,13 +86,10 @@ class RunCheckpoints(Checkpoints):
 
     def record(self, parts: Mapping[str, Stateful], *, best: bool) -> Path:
         """Saves where the run is; a best one is pointed to only when it is safe."""
-        step, parts = self.clock.now.steps, joined(self.ranks, parts)
-        save = partial(self.save, step, parts, write_text=self.task.text.save)
-        if self.rows:
-            save()  # each rank writes its share
+        step, whole = self.clock.now.steps, self._joined(parts)
         with self.ranks.main_first():
-            if self.writes and not self.rows:
-                save()
+            if self.writes:
+                self.save(step, whole, write_text=self.task.text.save)
             if best:
                 self.mark_best(step)
         self._recorded = (self.clock.now, self.clock.seen)
@@ -101,7 +103,7 @@ class RunCheckpoints(Checkpoints):
         """Goes back to the target, with the data where it is; tells whether it is the best step."""
         seconds = self.clock.seconds
         left = {name: Untouched() for name in parts if name.partition(".")[0] in GOING_ON}
-        shares = shares_of(self.ranks, {**parts, **left})
+        shares = self._shares_of({**parts, **left})
         with self.ranks.main_first():
             step = self.restore(shares, step=self.nonfinite.target)
         assert step is not None, "a run that rolls back begins with a checkpoint"
@@ -110,11 +112,6 @@ class RunCheckpoints(Checkpoints):
         self.set_rollback_target()  # another step than before where that checkpoint was damaged
         LOG.warning(f"Back at step {step:,}; the data goes on after what broke.")
         return self._is_best(step)
-
-    @override
-    def consolidate(self) -> None:
-        with self.ranks.main_first():
-            super().consolidate()
 
     def use_best(self) -> int:
         """Loads the best weights, or the newest good ones; returns the step they are of."""
@@ -145,6 +142,26 @@ class RunCheckpoints(Checkpoints):
 
     def _is_best(self, step: int) -> bool:
         return self.selection is not None and self.selection.is_best(step)
+
+    def _shared(self, parts: Mapping[str, Stateful]) -> dict[str, Shared]:
+        """The parts of which each rank has a share."""
+        if self.ranks.size == 1:
+            return {}
+        rows = {name: _Rows(parts[name], of) for name, of in self.rows.items() if name in parts}
+        return {**{n: part for n, part in parts.items() if isinstance(part, Shared)}, **rows}
+
+    def _joined(self, parts: Mapping[str, Stateful]) -> dict[str, Stateful]:
+        """The parts as rank 0 saves them: of those that are shared, the whole."""
+        whole = dict(parts)
+        for name, part in self._shared(parts).items():
+            if states := self.ranks.gather_to_main(part.state_dict()):
+                whole[name] = _Snapshot(part.joined(states))
+        return whole
+
+    def _shares_of(self, parts: Mapping[str, Stateful]) -> dict[str, Stateful]:
+        """The parts as each rank loads them: of those that are shared, its share."""
+        shared = {name: _Share(part, self.ranks) for name, part in self._shared(parts).items()}
+        return {**parts, **shared}
 
 
 def _load_weights(path: Path, *, module: nn.Module) -> int:
@@ -201,21 +218,38 @@ class _Share:
         self._part.load_state_dict(share)
 
 
-def joined(ranks: Ranks, parts: Mapping[str, Stateful]) -> dict[str, Stateful]:
-    """The parts as rank 0 saves them: of those that are shared, the whole."""
-    if ranks.size == 1:
-        return dict(parts)
-    return {
-        name: _Snapshot(part.joined(ranks.gather(part.state_dict())))
-        if isinstance(part, Shared)
-        else part
-        for name, part in parts.items()
-    }
+class _Rows:
+    """A part of whose tensors each rank has some rows; rank 0 joins them in its own memory."""
 
+    def __init__(self, part: Stateful, rows: RowsOf) -> None:
+        self._part, self._rows = part, rows
 
-def shares_of(ranks: Ranks, parts: Mapping[str, Stateful]) -> dict[str, Stateful]:
-    """The parts as each rank loads them: of those that are shared, its share."""
-    return {
-        name: _Share(part, ranks) if ranks.size > 1 and isinstance(part, Shared) else part
-        for name, part in parts.items()
-    }
+    def state_dict(self) -> Any:
+        tensors, plain = split_state(self._part.state_dict())
+        return {name: tensor.cpu() for name, tensor in tensors.items()}, plain
+
+    def load_state_dict(self, state: Any) -> None:
+        self._part.load_state_dict(state)
+
+    def joined(self, states: Sequence[Any]) -> Any:
+        (first, plain), *_ = states
+        whole = {
+            name: torch.cat([tensors[name] for tensors, _ in states])
+            if self._of(name, one)
+            else one
+            for name, one in first.items()
+        }
+        return join_state(whole, plain)
+
+    def share(self, state: Any, rank: int, world_size: int) -> Any:
+        tensors, plain = split_state(state)
+        for name, whole in tensors.items():
+            if of := self._of(name, whole):
+                if whole.shape != of.shape:
+                    found, wanted = list(whole.shape), list(of.shape)
+                    raise ValueError(f"{name!r} wants {wanted}, found {found}")
+                tensors[name] = whole[of.first : of.first + of.count].clone()
+        return join_state(tensors, plain)
+
+    def _of(self, name: str, tensor: Tensor) -> TensorRows | None:
+        return self._rows(name) if tensor.ndim else None

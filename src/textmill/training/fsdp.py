@@ -12,11 +12,11 @@ from torch import Tensor, nn
 from torch.optim import SGD, Adadelta, Adagrad, Adam, Adamax, NAdam, RAdam, RMSprop, Rprop
 from typing_extensions import override
 
-from textmill.checkpoint.shards import TensorRows
 from textmill.errors import UserError
 from textmill.runtime.ranks import Ranks
 from textmill.tasks.task import Loss
 from textmill.training.blocks import blocks_of
+from textmill.training.gradient_sums import RowsOf, TensorRows
 
 ELEMENTWISE = (Adam, SGD, RMSprop, Adagrad, Adadelta, Adamax, NAdam, RAdam, Rprop)
 """Optimizers of torch that move each number by its own gradient alone; AdamW is an Adam."""
@@ -163,7 +163,7 @@ class FullySharded:
         self._is_whole = False
 
     @property
-    def rows(self) -> Mapping[str, Callable[[str], TensorRows | None]]:
+    def rows(self) -> Mapping[str, RowsOf]:
         """What says where a saved tensor's share stands in the whole, by the part it is of."""
         return {"model": self.shards.rows.get, "weights": self.shards.rows.get} | {
             "optimizer": self._rows_of_state

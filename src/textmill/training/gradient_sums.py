@@ -13,7 +13,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from textmill.checkpoint.shards import TensorRows
 from textmill.errors import UserError
 from textmill.runtime.ranks import Ranks
 from textmill.tasks.task import Loss, Task
@@ -21,6 +20,22 @@ from textmill.tasks.task import Loss, Task
 GROUP = 4 << 20
 """Bytes of gradients that are sent at once: one by one, small tensors would each wait for an
 answer, and of few large groups the last would be all that is waited for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TensorRows:
+    """The rows of a tensor that one rank holds."""
+
+    first: int
+    """The first of them, from 0."""
+    count: int
+    """How many; may be 0."""
+    shape: tuple[int, ...]
+    """Of the whole tensor."""
+
+
+RowsOf = Callable[[str], TensorRows | None]
+"""What a rank holds of a tensor, by its name in a part; None: all of it, as every rank does."""
 
 
 @dataclass
@@ -43,7 +58,7 @@ class Replicated:
 
     together = False
     """Whether no rank can compute a batch without the others."""
-    rows: Mapping[str, Callable[[str], TensorRows | None]] = MappingProxyType({})
+    rows: Mapping[str, RowsOf] = MappingProxyType({})
     """Where the tensors of a part stand in the whole, by part; empty: each rank has all of them."""
 
     def norm(self, gradients: Sequence[Tensor]) -> Tensor:

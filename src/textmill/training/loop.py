@@ -219,7 +219,6 @@ class Trainer(Component):
         """Restores the best weights, tests them on ``test_data``, and closes the books."""
         now = self.clock.now
         self.updates.finish()
-        self.checkpoints.consolidate()
         summary: dict[str, Any] = {"steps": now.steps, "epochs": now.epochs}
         used, remarks = now.steps, self.selection.remarks if self.selection else ()
         if self.selection is not None and self.selection.best is not None:

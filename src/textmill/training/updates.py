@@ -11,13 +11,12 @@ import torch
 from torch import Tensor, nn
 
 from textmill.checkpoint.parts import Stateful
-from textmill.checkpoint.shards import TensorRows
 from textmill.runtime.devices import Env
 from textmill.runtime.ranks import Ranks
 from textmill.runtime.seeds import HostRandom, fold, seed_all
 from textmill.tasks.task import Loss, Task
 from textmill.training.fsdp import FullySharded, check_elementwise, is_sharded
-from textmill.training.gradient_sums import GradientSums, WrappedModule, is_wrapped
+from textmill.training.gradient_sums import GradientSums, RowsOf, WrappedModule, is_wrapped
 from textmill.training.layer_rates import present_rate
 from textmill.training.nonfinite import NonFinite
 from textmill.training.precision import Arithmetic, settled
@@ -283,7 +282,7 @@ class Updates:
         divided = self.parallel.together or self.config.data_parallelism == "fsdp"
         return self.ranks.size > 1 and divided
 
-    def divide(self) -> Mapping[str, Callable[[str], TensorRows | None]]:
+    def divide(self) -> Mapping[str, RowsOf]:
         """Gives each rank its share of the weights where ``trainer.data_parallelism`` is ``fsdp``.
 
         Returns what says where a tensor of a part stands in the whole; nothing where each rank has

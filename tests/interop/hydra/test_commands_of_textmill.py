@@ -18,7 +18,7 @@ def test_it_is_listed_verified_compared_reported_on_and_pruned(run, capsys):
     listed = capsys.readouterr().out
     assert "toy" in listed
     assert "finished" in listed
-    for command in (["verify"], ["diff", str(run)], ["report"], ["consolidate"]):
+    for command in (["verify"], ["diff", str(run)], ["report"]):
         assert main(["runs", command[0], *command[1:], str(run)]) == 0, capsys.readouterr()
     assert main(["runs", "prune", "--dry-run"]) == 0
     assert "Nothing to delete" in capsys.readouterr().out

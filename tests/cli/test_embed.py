@@ -131,15 +131,6 @@ def test_a_run_and_its_export(place, capsys):
     assert one.tolist() == two.tolist()
 
 
-def test_of_pairs_the_first_text_is_embedded(place, capsys):
-    write_data("pairs/ranking/local")
-    textmill.train("pairs/ranking/local", QUIET, run_dir="run")
-    assert main(["embed", "run", "texts.txt"]) == 0
-    first = json.loads(capsys.readouterr().out.splitlines()[0])
-    wanted = textmill.load("run").embed([TEXTS[0]])[0]
-    assert first == {"query": TEXTS[0], "prediction": pytest.approx(wanted.tolist(), abs=1e-6)}
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [

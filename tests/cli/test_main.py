@@ -144,12 +144,6 @@ def test_a_closed_pipe_is_no_error_text():
     assert found.stderr == ""
 
 
-def test_standard_output_may_be_closed():
-    line = f"exec {sys.executable} -m textmill list encoders >&-"
-    done = subprocess.run(["sh", "-c", line], check=False, stderr=subprocess.PIPE)
-    assert (done.returncode, done.stderr) == (0, b"")
-
-
 def test_an_error_passes_no_escape_sequence_to_the_terminal(command, capsys):
     command("from textmill.errors import UserError\nraise UserError(args.words[0])")
     assert main(["boom", "\x1b]0;x\x07\x1b[2J\r\x9b\udcff\tü\n"]) == 2
@@ -177,13 +171,6 @@ def test_what_the_system_refuses_about_a_file_is_no_bug(command, capsys):
 def test_what_several_processes_cannot_be_started_with(words, message, capsys):
     assert main(["train", "translation/demo/local", *words]) == 2
     assert message in capsys.readouterr().err
-
-
-def test_processes_are_not_started_by_one_that_was(capsys, monkeypatch):
-    monkeypatch.setenv("RANK", "0")
-    monkeypatch.setenv("WORLD_SIZE", "1")
-    assert main(["train", "translation/demo/local", "--nproc", "2"]) == 2
-    assert "Leave them out, or unset RANK and WORLD_SIZE." in capsys.readouterr().err
 
 
 def test_a_run_goes_on_in_several_processes(monkeypatch):

@@ -175,17 +175,6 @@ def test_a_wrong_command_line_shows_its_usage_and_what_is_wrong(use, line):
     assert ENDS[line] in err
 
 
-def test_help_of_a_command_and_of_a_run(use):
-    assert use("help", "train")[:2] == use("train", "--help")[:2]
-    assert use("help", "inference")[1].startswith("usage: textmill predict")
-    code, out, _ = use("help", "run", "--allow-code")
-    assert code == 0
-    assert out.startswith(
-        "A translator of five words.\n\n  textmill help     run [name.setting=value"
-    )
-    assert "  trainer.max_steps (int | None): " in out
-
-
 def test_a_run_is_found_by_its_config_and_repeats(use, place):
     code, out, err = use("train", "run", "--allow-code")
     assert (code, out) == (0, use("train", "recipe.py", "--run-dir", "run")[1])
@@ -194,26 +183,6 @@ def test_a_run_is_found_by_its_config_and_repeats(use, place):
     assert code == 0
     assert "run: runs/recipe/" in out
     assert (place / "run" / "checkpoints").is_dir()
-
-
-def test_yaml_names_a_recipe_and_runs_are_listed(use):
-    assert use("check", "mine.yaml")[0] == 0
-    code, out, _ = use("runs", "list", ".")
-    assert code == 0
-    assert out.splitlines()[0].split() == [
-        *("run", "recipe", "state", "steps", "last", "written", "MB", "best", "settings"),
-    ]
-    assert any(line.startswith("run ") and "finished" in line for line in out.splitlines())
-    assert use("runs", "list", "empty") == (0, "No runs in empty.\n", "")
-    code, out, _ = use("runs", "verify", "run")
-    assert (code, out.splitlines()[-1]) == (0, "2 checkpoints, 0 damaged")
-
-
-def test_help_of_a_wrong_setting_is_shown_and_exits_with_2(use):
-    assert use("help", "doc.py")[0] == 0  # only incomplete
-    code, out, _ = use("help", "recipe.py", "optimizer.lr=abc")
-    assert code == 2
-    assert "!!! command line: optimizer.lr=abc: optimizer.lr: wanted float, found 'abc'. !!!" in out
 
 
 def test_a_foreign_folder_does_not_end_the_list_of_runs(use, tmp_path, place):
@@ -252,31 +221,6 @@ def test_verify_reads_the_pointers_too(use, tmp_path, place):
     assert (code, out) == (1, "best.json: missing\n")  # run.json tells of a best one
 
 
-def test_predict_keeps_lines_and_names_the_bad_ones(use):
-    code, out, err = use("predict", "run", "lines.txt")
-    assert code == 1
-    assert len(out.splitlines()) == 4
-    assert err.startswith("line 2: bad UTF-8: 0xff at byte 1 of the line (invalid start byte)\n")
-    assert err.endswith("if Windows or Excel wrote them.\n")
-
-
-def test_predict_of_json_lines_says_what_is_no_json(use, place):
-    rows = ['{"source": "un"}', '"deux"', "[1]", "{", "[" * 100_000, '{"x": "y"}', '{"source": 5}']
-    (place / "rows.jsonl").write_text("\n".join(rows) + "\n")
-    code, out, err = use("predict", "run", "rows.jsonl", "--json")
-    assert code == 1
-    assert err == "4 of 7 rows could not be answered.\n"
-    lines = out.splitlines()
-    assert '"prediction"' in lines[0]
-    assert '"prediction"' in lines[1]
-    wanted = "rows.jsonl:3: wanted an object, found a list"
-    assert json.loads(lines[2]) == {"source": "[1]", "error": wanted}
-    assert '"error": "rows.jsonl:4: not JSON: ' in lines[3]
-    assert "nested too deep" in lines[4]
-    assert "rows.jsonl:6: no key 'source'; the keys are 'x'" in lines[5]
-    assert json.loads(lines[6])["source"] == "5"
-
-
 def textmill(place, *words, **given):
     command = [sys.executable, "-m", "textmill", *words]
     env = {**os.environ, "OMP_NUM_THREADS": "1", **given.pop("env", {})}
@@ -289,16 +233,6 @@ def test_text_is_utf8_whatever_the_locale(place):
     done = textmill(place, "predict", "run", "accents.jsonl", "--json", env=plain)
     assert "déjà" in done.stdout.decode("utf-8")
     assert done.stderr.decode() in ("", "1 of 1 rows could not be answered.\n")
-
-
-def test_an_empty_line_ends_what_is_typed(place, monkeypatch, capsys):
-    lines = iter(["un deux", " ", "never read"])
-    monkeypatch.chdir(place)
-    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
-    monkeypatch.setattr("builtins.input", lambda prompt: next(lines))
-    assert main(["predict", "run"]) == 0
-    assert capsys.readouterr().out.count("\n") == 1
-    assert next(lines) == "never read"
 
 
 @pytest.mark.parametrize("ending", [b"\x04", b"\x03"], ids=["Ctrl-D", "Ctrl-C"])

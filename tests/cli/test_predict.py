@@ -141,16 +141,6 @@ def test_rows_keep_their_place_and_errors_name_it_once(answered, expected):
     assert err.startswith("line 2: 'source' is longer than ")
 
 
-def test_rows_of_another_width_are_bad_and_the_setting_is_named(answered, expected):
-    rows = f"1\t{GO}\n{CAT}\n"
-    code, out, err = answered("a.tsv", rows, "columns={source: 1}")
-    assert (code, out) == (1, [expected[0], ""])
-    assert err == (
-        "a.tsv:2: wanted 2 columns, found 1\n"
-        "1 of 2 rows could not be answered. Say where the columns are, as 'columns={source: 1}'.\n"
-    )
-
-
 @pytest.fixture
 def piped(capsys, monkeypatch):
     """What the command says to what comes through a pipe."""
@@ -182,16 +172,6 @@ def test_a_pipe_has_lines_of_text_or_what_its_format_says(piped, expected):
         assert piped(content, *words) == (0, expected, "")
 
 
-def test_a_pipe_of_a_model_of_several_columns_is_read_as_the_runs_data(asked, capsys, monkeypatch):
-    data = {"path": "a.tsv", "columns": ["question", "context"]}
-    monkeypatch.setattr(predict, "_recorded_layout", lambda *_: data)
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"Who?\tRollo.\nWhen?\n")))
-    assert main(["predict", "run"]) == 1
-    out, err = capsys.readouterr()
-    assert out == "Who?\n\n"
-    assert err.startswith("standard input:2: wanted 2 columns, found 1\n")
-
-
 def test_lines_and_rows_may_be_in_another_encoding(piped, answered, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     lines, row = "Où est-il ?\n".encode("latin-1"), "7\tOù est-il ?\n".encode("latin-1")
@@ -208,18 +188,6 @@ def test_lines_and_rows_may_be_in_another_encoding(piped, answered, tmp_path, mo
     assert "are read by encoding=cp1252, if Windows or Excel wrote them." in err
     (kept,) = map(json.loads, (tmp_path / "o.jsonl").read_text().splitlines())
     assert (kept["column_0"], kept["source"]) == ("7", "O\\xf9 est-il ?")
-
-
-def test_json_is_about_answers_whatever_the_rows_are(piped, expected):
-    lines = f"{GO}\n{CAT}\n"
-    objects = "".join(json.dumps({"source": text}) + "\n" for text in (GO, CAT))
-    strings = "".join(json.dumps(text) + "\n" for text in (GO, CAT))
-    json_lines = ("--format", "jsonl")
-    for content, *words in [(lines,), (objects, *json_lines), (strings, *json_lines)]:
-        code, out, err = piped(content.encode(), *words, "--json")
-        assert (code, err) == (0, "")
-        assert [json.loads(line)["source"] for line in out] == [GO, CAT]
-        assert [json.loads(line)["prediction"] for line in out] == expected
 
 
 def test_a_line_that_training_would_refuse_is_refused(piped):
@@ -253,19 +221,6 @@ def test_settings_without_rows_and_lines_with_them_are_refused(piped, capsys, mo
     assert main(["predict", str(library_run()), "header=true"]) == 2
     assert capsys.readouterr().err == (
         "error: header=true: says how columns are read; name a file before it.\n"
-    )
-
-
-@pytest.mark.parametrize("word", ["path=other.tsv", "batch_size=7", "train_data.shuffle=true"])
-def test_settings_that_say_nothing_of_reading_are_refused(answered, word):
-    name = word.rpartition(".")[2] if word.startswith("train") else word
-    code, out, err = answered("a.tsv", f"{GO}\n", word)
-    assert (code, out) == (2, [])
-    assert err == (
-        f"error: {name.partition('=')[0]}: says nothing of how a file is read; textmill predict "
-        "takes "
-        "columns, optional, header, delimiter, extra_columns, separator, comment, lists, "
-        "max_line_bytes, encoding.\n"
     )
 
 

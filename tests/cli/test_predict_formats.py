@@ -13,7 +13,6 @@ import pytest
 
 from tests.trained_run import library_run
 from textmill.cli.main import main
-from textmill.runs import prediction_file
 
 GO, CAT = "Go.", "The cat sleeps."
 
@@ -194,19 +193,6 @@ def test_values_have_a_form_that_each_format_can_hold(answered):
     assert [row["mixed"] for row in found] == ["a", '{"b": [true]}', ""]
     _, found, *_ = answered("a.jsonl", content, to="out.jsonl")
     assert [{k: row[k] for k in one} for row, one in zip(found, rows, strict=True)] == rows
-
-
-def test_a_column_whose_later_values_have_another_type_is_text(answered, monkeypatch):
-    monkeypatch.setattr(prediction_file, "ROWS", 1)
-    rows = [
-        {"source": GO, "n": 1, "list": [], "part": None, "object": {"a": 1}},
-        {"source": CAT, "n": 1.5, "list": [7], "part": 0.5, "object": {"a": None}},
-    ]
-    content = "".join(json.dumps(row) + "\n" for row in rows)
-    _, found, *_ = answered("a.jsonl", content, to="out.parquet")
-    assert [row["n"] for row in found] == ["1", "1.5"]
-    for name in ("list", "part", "object"):
-        assert [row[name] for row in found] == [row[name] for row in rows]
 
 
 def test_columns_of_parquet_keep_their_types(answered):

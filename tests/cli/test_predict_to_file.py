@@ -1,6 +1,5 @@
 """``textmill predict --output``: a whole file or none, in bounded memory, whatever happens."""
 
-import io
 import os
 import signal
 import sys
@@ -77,18 +76,6 @@ def test_a_file_has_all_rows_and_bad_ones_in_their_places(place, capsys, to):
     assert [number for number, row in enumerate(rows) if row["error"]] == [*range(5, 2000, 9)]
     assert rows[0]["prediction"] == "row 0: one of 228 from row 0"
     assert {path.name for path in place.iterdir()} == {"rows.txt", "run", to}
-
-
-def test_what_is_stopped_leaves_nothing_and_begins_anew(place, monkeypatch):
-    def stop():
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(predict, "load_predictor", lambda _: Dying(stop))
-        assert command() == 130
-    assert {path.name for path in place.iterdir()} == {"rows.txt", "run"}
-    assert command() == 1
-    assert len(rows_of(Path("out.csv"))) == 2000
 
 
 @pytest.mark.parametrize("moment", ["answering", "writing"])
@@ -177,15 +164,6 @@ def test_what_cannot_be_written_is_said_before_a_model_is_loaded(
     assert capsys.readouterr().err == f"error: {said}\n"
 
 
-def test_rows_that_are_typed_have_no_output(place, monkeypatch, capsys):
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO()))
-    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
-    assert main(["predict", "run", "--output", "out.csv"]) == 2
-    assert capsys.readouterr().err == (
-        "error: --output: takes the answers to a file or a pipe; name a file of rows.\n"
-    )
-
-
 def test_a_terminal_shows_rows_rate_and_time_left(place, monkeypatch, capsys):
     monkeypatch.setattr(prediction_rows, "SECONDS_BETWEEN", 0)
     command()
@@ -196,13 +174,3 @@ def test_a_terminal_shows_rows_rate_and_time_left(place, monkeypatch, capsys):
     assert "512 rows · " in said
     assert "rows/s · eta 1s" in said
     assert "writing out.csv" in said
-
-
-def test_a_disk_that_is_full_before_a_file_is_written_is_told(place, monkeypatch, capsys):
-    def full(**_):
-        return open("/dev/full", "wb+")  # as a temporary file is
-
-    monkeypatch.setattr(prediction_file, "TemporaryFile", full)
-    assert command() == 1
-    assert "out.csv cannot be written: No space left on device" in capsys.readouterr().err
-    assert not Path("out.csv").exists()

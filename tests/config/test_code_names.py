@@ -102,12 +102,6 @@ def test_every_part_at_any_depth_is_written_with_its_type_and_read_back(kitchen,
     ]
 
 
-def test_a_type_that_the_recipe_has_already_keeps_its_other_settings(kitchen):
-    script = f"{PARTS}\nwhole = Whole.Config(part=Long.Config(size=3))\n"
-    plan = kitchen.plan("whole.part.type=@Long", script=script, targets=["whole"])
-    assert plan.settings["whole"]["part"]["size"] == 3
-
-
 @pytest.mark.parametrize(
     ("value", "message"),
     [

@@ -59,10 +59,6 @@ def test_a_dictionary_changes_the_default_and_only_what_it_names():
     assert whole.named == {"a": Part.Config(size=9)}
 
 
-def test_names_may_be_the_keys_of_a_dictionary():
-    assert Whole.Config(path="x", names={"a": 1}).names == {"a": 1}
-
-
 @pytest.mark.parametrize(
     ("make", "text"),
     [

@@ -2,12 +2,8 @@
 
 import pytest
 
-import textmill
-from textmill.errors import PlanError, UserError
+from textmill.errors import PlanError
 from textmill.recipes import registries
-from textmill.runtime import Env
-from textmill.text.features.labels import FittedLabels
-from textmill.training import Trainer
 
 TINY = ("tiny_adam", "tiny_lion")
 """The optimizers of the tests' own library."""
@@ -189,22 +185,3 @@ def test_an_import_path_in_a_file_is_refused(kitchen):
         "0.yaml:1:9: module: the import path '@my_package.deep' is not read from a file. Give it "
         "in the overrides, or write it in the recipe: module=@my_package.deep"
     ]
-
-
-@pytest.mark.parametrize(
-    "refused",
-    [
-        lambda rows: textmill.train("classification/ngrams", {"train_data": rows}),
-        lambda rows: textmill.train("classification/ngrams", {"train_data": {"rows": rows}}),
-        lambda rows: textmill.train("classification/ngrams", [str(row) for row in rows]),
-        lambda rows: FittedLabels.Config(names=rows),
-        lambda rows: textmill.run_experiment("classification/ngrams", str(rows), "run"),
-        lambda rows: Trainer.Config(evaluate_every=str(rows)),
-        lambda rows: Env.detect(str(rows)),
-    ],
-)
-def test_what_is_refused_is_not_shown_whole(refused):
-    rows = [{"text": f"a good film {n}", "label": n % 2} for n in range(2000)]
-    with pytest.raises(UserError) as caught:
-        refused(rows)
-    assert 30 < len(str(caught.value)) < 4000

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 import torch
 
-import textmill
 from textmill.cli.main import main
 from textmill.config.foreign_names import SETTINGS
 from textmill.config.ingredient import STANDARD
@@ -94,45 +93,6 @@ def test_a_setting_of_another_framework_is_told_textmill_s_name(word, text):
     with pytest.raises(PlanError) as caught:
         plan_recipe("translation/demo", [word], targets=["trainer"])
     assert text in caught.value.problems[0].message
-
-
-def test_modes_of_model_garden_are_told_textmill_s():
-    for mode, text in (
-        ("train_and_eval", "Did you mean 'train_and_evaluate'?"),
-        ("continuous_eval", "In textmill it is the command textmill watch RUNS."),
-    ):
-        with pytest.raises(UserError) as caught:
-            textmill.run_experiment("translation/demo", mode)
-        assert str(caught.value).endswith(f"train, evaluate, train_and_evaluate. {text}")
-
-
-@pytest.mark.parametrize(
-    ("name", "here"),
-    [
-        ("use_fp16", "trainer.precision."),
-        ("load_snapshot_path", "the folder of a run, in place of the recipe."),
-        ("prepare_task", "the command textmill check RECIPE."),
-        ("create_component", "the command textmill test RECIPE --ingredient NAME."),
-        ("save_and_export", "the command textmill export RUN, or the setting trainer.export."),
-    ],
-)
-def test_a_name_there_that_is_taken_for_an_attribute_is_told_where_it_is(name, here):
-    with pytest.raises(ImportError, match=f"there is no textmill.{name}. In textmill it is {here}"):
-        getattr(textmill, name)
-    with pytest.raises(AttributeError, match="module 'textmill' has no attribute 'nothing'"):
-        textmill.nothing  # noqa: B018
-
-
-def test_an_ingredient_of_a_file_is_told_textmill_s_name(tmp_path):
-    file = tmp_path / "mine.yaml"
-    file.write_text("scheduler: {type: constant}\nmodle: {max_length: 9}\n")
-    with pytest.raises(PlanError) as caught:
-        plan_recipe("translation/demo", configs=[file], targets=["trainer"])
-    assert [problem.message for problem in caught.value.problems] == [
-        "'scheduler' is no ingredient of this recipe. In textmill it is the ingredient "
-        "lr_scheduler.",
-        "'modle' is no ingredient of this recipe. Did you mean 'model'?",
-    ]
 
 
 @pytest.mark.parametrize(

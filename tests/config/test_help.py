@@ -53,18 +53,6 @@ def test_the_whole_help(kitchen):
     )
 
 
-def test_a_docstring_alone_shows_what_is_missing(kitchen):
-    table = kitchen.table('"""Train eng-fra translation model on Tatoeba dataset"""\n')
-    text, _ = recipe_help(table, kitchen.defaults)
-    lines = text.splitlines()
-    assert lines[0] == "Train eng-fra translation model on Tatoeba dataset"
-    assert [line for line in lines if "!!!" in line] == [
-        "**tokenizer**: !!! No tokenizer specified !!!",
-        "**module**: !!! No module specified !!!",
-        "**train_data**: !!! No train_data specified !!!",
-    ]
-
-
 @pytest.mark.parametrize(
     "script",
     [

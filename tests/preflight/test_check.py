@@ -305,29 +305,6 @@ def test_a_parameter_that_no_gradient_reaches_is_noted(recipe):
     )
 
 
-@pytest.mark.parametrize(
-    ("row", "valid", "note"),
-    [
-        ("same", "same", "Every label in column 'label' of train_data is 'same'"),
-        ("1.{}", "1.{}", "90 rows of train_data have 90 different labels, all of them numbers"),
-        ("my label {}", "my label {}", "90 rows of train_data have 90 different labels"),
-        ("same", "other", "Every label in column 'label' of train_data is 'same'"),
-    ],
-)
-def test_a_warning_about_labels_is_said_once(row, valid, note, tmp_path, monkeypatch, caplog):
-    """Notes are printed at the end; the log had those of the task, too. A fault loses none."""
-    monkeypatch.chdir(tmp_path)
-    for name, label in (("train", row), ("valid", valid)):
-        lines = [f"{label.format(number + 10)}\tsome words\n" for number in range(90)]
-        Path(f"{name}.tsv").write_text("".join(lines))
-    found = check(
-        "classification/docnn/local", ["train_data.path=train.tsv", "valid_data.path=valid.tsv"]
-    )
-    assert bool(found.problems) == (row != valid)
-    assert sum(note in line for line in found.notes) == 1
-    assert note not in caplog.text
-
-
 def test_ready_batches_are_compared_with_the_text_path(recipe):
     said = []
     found = check(recipe(READY), device="cpu", say=said.append)
@@ -355,25 +332,6 @@ def test_each_text_is_encoded_once(recipe, monkeypatch):
     assert found.problems == []
     assert places == [{"epoch": 0, "position": 0}] * 2
     assert len(encoded) == 25 + 4
-
-
-def test_a_module_in_the_place_of_the_script_is_a_problem(recipe, tmp_path):
-    script = Path(recipe("\nfrom recipe import WORDS\n")).rename(tmp_path / "five.py")
-    (tmp_path / "recipe.py").write_text("WORDS = 5\n")
-    assert check(script, device="cpu").problems == [
-        f"{script} imports {tmp_path / 'recipe.py'}, but the run folder keeps the script itself as "
-        "recipe.py, beside its local modules. Give that module another name."
-    ]
-
-
-def test_a_run_by_the_clock_says_what_it_cannot_promise(recipe):
-    found = check(recipe(), ["trainer.max_time=5m"], device="cpu")
-    assert found.notes == [
-        "max_time=5m sets trainer.max_time",
-        "trainer.max_time follows the clock: two runs agree only in the steps they have in common.",
-    ] or found.notes == [
-        "trainer.max_time follows the clock: two runs agree only in the steps they have in common."
-    ]
 
 
 def test_a_module_that_is_built_otherwise_for_prediction_is_a_problem(recipe):

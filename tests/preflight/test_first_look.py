@@ -1,28 +1,15 @@
 """What is said of training data before step 1: its first row, and labels that are hardly any."""
 
-import logging
-
 import pytest
 
-import textmill
 from textmill.cli.main import main
 from textmill.data import BatchedRows
-from textmill.errors import DataError
-from textmill.preflight.check import check
-from textmill.preflight.data_preview import first_row
 from textmill.preflight.odd_labels import odd_labels
 from textmill.text.columns.inputs import text_columns
 from textmill.text.columns.labels import LabelColumn, label_column
 from textmill.text.features.labels import FittedLabels, Labels
 from textmill.text.processors.texts import LabelText
 from textmill.text.tokenizers.character_tokenizers import CharacterTokenizer
-
-WARNING = (
-    "labels: 60 rows of train_data have 60 different labels in their column 'label', such as "
-    "'a soup that is good, number 0'. If another column has the labels, correct the order in "
-    "train_data.columns, or name it by labels.column. If these are the labels, declare them in "
-    "labels.names, and this warning goes away."
-)
 
 
 @pytest.fixture
@@ -37,7 +24,6 @@ def words(tmp_path, monkeypatch):
 
 
 RECIPE = "classification/averaging/local"
-SWAPPED = "train_data.columns=[text, label]"
 
 
 def test_a_check_shows_the_first_row_as_it_was_read(words, capsys):
@@ -48,33 +34,11 @@ def test_a_check_shows_the_first_row_as_it_was_read(words, capsys):
     assert "different labels" not in said
 
 
-def test_both_are_said_before_the_error_that_other_rows_have_other_labels(words, caplog, tmp_path):
-    caplog.set_level(logging.INFO, logger="textmill")
-    (tmp_path / "valid.tsv").write_text("good\tno such soup\n")
-    first, said = "train_data begins with: text 'good' -> label 'a soup", []
-    found = check(RECIPE, [*words, SWAPPED], device="cpu", say=said.append)
-    assert "'no such soup' is no label" in found.problems[0]
-    assert sum(line.startswith(first) for line in said) == 1
-    assert WARNING in found.notes
-    with pytest.raises(DataError, match="'no such soup' is no label"):
-        textmill.train(RECIPE, [*words, SWAPPED], run_dir="run", device="cpu")
-    told = [record.getMessage() for record in caplog.records]
-    assert sum(line.startswith(first) for line in told) == 1
-    assert told.count(WARNING) == 1
-
-
 LETTERS = CharacterTokenizer.Config(characters="a").build()
 
 
 def text_of(labels):
     return LabelText(text_columns(LETTERS), {"label": LabelColumn(labels)})
-
-
-@pytest.mark.parametrize("data", [[], [[1, 2]], iter([{"text": "a", "label": "b"}]), None])
-def test_of_data_without_rows_at_hand_nothing_is_said(data):
-    text = text_of(Labels(["b"]))
-    assert first_row(text, data) == ""
-    assert odd_labels(text, data, {}) == []
 
 
 @pytest.mark.parametrize(

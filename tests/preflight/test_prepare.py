@@ -97,12 +97,3 @@ def test_bad_rows_and_settings_stop_it(recipe):
         prepare(recipe, ["train_data.max_bad_rows=0"])
     with pytest.raises(UserError, match=r"^workers: wanted 0 or more processes, found -1\.$"):
         prepare(recipe, workers=-1)
-
-
-def test_ready_batches_and_nameless_rows_are_left_as_they_are(recipe):
-    script = recipe.read_text().replace("valid_data = ", "other = ")
-    rows = '[{"source": "un deux", "target": "deux un"}] * 9'
-    recipe.write_text(f"{script}\n\ndef valid_data():\n    return {rows}\n")
-    said = []
-    prepare(recipe, say=said.append)
-    assert said[-1] == "valid_data: rows without a fingerprint, which are encoded anew in each run"

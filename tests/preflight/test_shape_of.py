@@ -3,11 +3,6 @@
 import subprocess
 import sys
 
-import torch
-from torch import nn
-
-from textmill.preflight.loadable import shape_of
-
 PROGRAM = """
 import sys
 from types import SimpleNamespace
@@ -29,21 +24,3 @@ def test_it_is_built_without_torchs_compiler():
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout == "meta []\n"
-
-
-def test_numbers_are_drawn_where_there_is_memory():
-    def build():
-        linear = nn.Linear(3, 4)
-        linear.weight.data.normal_()
-        nn.init.trunc_normal_(linear.bias)
-        kept = nn.init.normal_(torch.empty(9, device="cpu"))
-        assert kept.unique().numel() == 9
-        return linear
-
-    module = shape_of(build)
-    assert module is not None
-    assert {name: (p.shape, p.is_meta) for name, p in module.named_parameters()} == {
-        "weight": ((4, 3), True),
-        "bias": ((4,), True),
-    }
-    assert nn.init.normal_(torch.empty(9)).unique().numel() == 9

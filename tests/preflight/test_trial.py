@@ -4,7 +4,6 @@ import re
 
 import pytest
 
-from textmill.preflight import ingredient_probe as trial
 from textmill.preflight.ingredient_probe import try_ingredient
 
 DATA = """
@@ -61,18 +60,6 @@ def test_rows_of_a_whole_recipe_are_measured_as_batches(attempt):
         said[3],
     )
     assert said[-1].startswith("Success! train_data() = ")
-
-
-def test_rows_without_an_end_are_read_for_a_while(attempt, monkeypatch):
-    monkeypatch.setattr(trial, "SECONDS", 0.05)
-    script = (
-        "class Endless:\n    def __iter__(self):\n        while True:\n"
-        "            yield {'source': 'un', 'target': 'deux'}\n\n\n"
-        "def train_data():\n    return Endless()\n"
-    )
-    said = attempt(script, "train_data")
-    wanted = r"train_data: [\d,]+ rows in the first 0\.05 s, and more; the first: \{.*\}"
-    assert re.fullmatch(wanted, said[0])
 
 
 def test_the_first_batch_is_shown_by_its_shapes_and_its_first_example_as_text_and_ids(attempt):

@@ -29,10 +29,6 @@ def test_adapters_learn_faster(experiment: str, lora: str, plain: float, adapter
     assert rate(experiment, lora) == (adapters, [said])
 
 
-def test_it_holds_where_rows_are_held_out() -> None:
-    assert rate("classification/pretrained", ENCODER, "train_data.holdout=0.1")[0] == 1e-3
-
-
 @pytest.mark.parametrize("word", ["optimizer.lr=2e-4", "lr=2e-4"])
 def test_a_rate_that_is_set_is_taken(word: str) -> None:
     assert rate("classification/pretrained", ENCODER, word)[0] == 2e-4

@@ -6,7 +6,7 @@ import random
 import pytest
 
 import textmill
-from textmill.errors import DataError, UserError
+from textmill.errors import DataError
 
 QUIET = ("reporters.console=false", "reporters.html=false")
 QUICK = ("trainer.max_steps=60", "trainer.max_epochs=null", "optimizer.lr=0.02")
@@ -97,29 +97,6 @@ def test_phrases_tell_of_words_that_training_never_saw(experiment, train, tmp_pa
         assert RIGHT[experiment](answer, kind, phrase), (phrase, answer)
 
 
-def test_how_many_words_are_known_is_said(train, tmp_path, caplog):
-    words = ["dictionary.type=phrases", f"dictionary.path={tmp_path / 'names.tsv'}"]
-    with caplog.at_level("INFO", logger="textmill"):
-        train("classification/bilstm", *words, "trainer.max_steps=1")
-        train(
-            "classification/bilstm",
-            *words,
-            "trainer.max_steps=1",
-            folder="none",
-            line=lambda k, p: f"{k}\tx",
-        )
-    said = [record for record in caplog.records if "dictionary knows" in record.message]
-    assert [(record.levelname, record.message) for record in said] == [
-        ("INFO", "train_data: The dictionary knows 60 of 180 words."),
-        ("WARNING", "train_data: The dictionary knows 0 of 40 words."),
-    ]
-
-
-def test_without_them_it_is_a_guess(train):
-    run = train("classification/bilstm")
-    assert run.result["best"]["accuracy"] < 1
-
-
 def test_kinds_that_rows_have_as_json(train):
     def line(kind, phrase):
         return f"{kind}\tget me {phrase} now\t{given(kind, phrase)}"
@@ -136,9 +113,3 @@ def test_kinds_that_rows_have_as_json(train):
         predictor("get me tea now")
     with pytest.raises(DataError, match=r"the word at 2 \(from 0\), but the text in 'text' has 2"):
         predictor({"text": "get me", "dictionary": cell})
-
-
-def test_subwords_are_no_words(train, tmp_path):
-    words = ("dictionary.type=phrases", f"dictionary.path={tmp_path / 'names.tsv'}")
-    with pytest.raises(UserError, match="needs a tokenizer with one id for each word"):
-        train("classification/bilstm", *words, "tokenizer.type=bytes")

@@ -10,9 +10,8 @@ import textmill
 from tests.recipes.local_data import ROWS, short, write_data
 from tests.runs.tiny import write_recipe
 from textmill.config.values.yaml_files import read_yaml
-from textmill.errors import PlanError, UserError
+from textmill.errors import PlanError
 from textmill.recipes import registries
-from textmill.recipes.planning import plan_recipe
 
 LOCAL = "classification/docnn/local"
 SHARE = "train_data.holdout=0.2"
@@ -115,39 +114,8 @@ def test_the_run_is_evaluated_on_its_part_and_on_whole_other_files(caplog):
     assert all(text.startswith("new") for text in grown - held_out)
 
 
-def test_it_is_gone_on_with_and_repeated():
-    run = textmill.train(LOCAL, [written(), SHARE, STEPS]).folder
-    rows = rows_of(run)
-    assert textmill.train(run, ["trainer.max_steps=3"]).folder == run
-    assert rows_of(run) == rows
-    assert (
-        textmill.train(LOCAL, ["train_data.path=all.tsv", SHARE, "trainer.max_steps=3"]).folder
-        == run
-    )
-    again = textmill.train(run / "config.yaml", run_dir="again").folder
-    assert rows_of(again) == rows
-
-
 def of(experiment):
     return registries.experiments.get(experiment)().ingredients
-
-
-def test_a_script_needs_no_valid_data(here):
-    write_recipe(here)
-    text = Path("tiny.py").read_text()
-    text = "".join(
-        line
-        for line in text.splitlines(keepends=True)
-        if not line.startswith(("valid_data", "test_data"))
-    )
-    Path("tiny.py").write_text(text.replace("batch_size=4)", "batch_size=4, holdout=0.3)"))
-    run = textmill.train("tiny.py", [STEPS]).folder
-    train, valid = rows_of(run)
-    assert train + valid == 26
-    assert textmill.train("tiny.py", [STEPS]).folder == run
-    assert len(textmill.evaluate(run, allow_code=True)["valid_data"].rows) == valid
-    assert textmill.train(run, ["trainer.max_steps=3"], allow_code=True).folder == run
-    assert rows_of(run) == [train, valid]
 
 
 def test_a_scripts_test_file_is_read_whole_and_its_validation_file_is_not_read(here):
@@ -192,28 +160,6 @@ def test_rows_are_never_held_out_for_nothing(word, error):
         textmill.train(LOCAL, [written(), SHARE, word])
     assert error in str(caught.value)
     assert not Path("runs").exists()
-
-
-def test_the_share_is_in_the_key_and_one_file_can_be_two_runs():
-    keys = {textmill.train(LOCAL, [written(), s, STEPS]).folder for s in (SHARE, SHARE[:-1] + "3")}
-    assert len(keys) == 2
-    plan = plan_recipe(LOCAL, [SHARE, "train_data.stratify=text"], targets=["trainer"]).plan
-    assert plan.settings["train_data"]["stratify"] == "text"
-    with pytest.raises(UserError, match="stratify: there is no column 'tag'"):
-        textmill.train(LOCAL, [SHARE, "train_data.path=all.tsv", "train_data.stratify=tag"])
-
-
-@pytest.mark.parametrize("experiment", ["language/lstm/local", "bert/pretraining/local"])
-def test_a_text_of_lines_is_divided_too(experiment):
-    lines = (f"the {n} cats sleep\nthe dog sees {n} birds\n\n" for n in range(120))
-    share = "train_data.holdout=0.2"
-    run = textmill.train(experiment, [written("play.txt", "".join(lines)), share, STEPS]).folder
-    said = json.loads((run / "run.json").read_text())["data_summary"]
-    assert [said[name]["holdout"]["held_out"] for name in ("train_data", "valid_data")] == [
-        False,
-        True,
-    ]
-    assert textmill.evaluate(run)["valid_data"].values
 
 
 def test_of_other_rows_it_is_said_what_to_do():

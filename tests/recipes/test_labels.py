@@ -7,7 +7,6 @@ import pytest
 
 import textmill
 from textmill.cli.main import main
-from textmill.cli.train import result_lines
 from textmill.preflight.check import check
 
 CLASSIFY, TAG = "classification/averaging/local", "tagging/bilstm/local"
@@ -76,11 +75,6 @@ def test_an_evaluation_is_a_table_of_values_and_one_of_labels(data, capsys):
     assert not any(line.startswith("label/") for line in said)
     assert main(["runs", "list", "run"]) == 0
     assert re.search(r"accuracy [0-9.]+ %", capsys.readouterr().out)
-
-
-def test_the_result_of_a_training_is_without_the_values_of_each_label():
-    test = {"macro_f1": 0.4745, "label/ham/f1": 0.5}
-    assert result_lines({"steps": 4, "test": test}) == ["steps: 4", "test: macro_f1 47.4 %"]
 
 
 NOBODY = (

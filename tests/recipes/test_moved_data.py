@@ -90,20 +90,6 @@ def test_other_content_at_the_new_place_is_refused(folder):
     )
 
 
-def test_of_a_finished_run_the_moved_files_are_compared_too(folder, caplog):
-    textmill.train("tiny.py", ["trainer.max_steps=2"], run_dir="run")
-    move("train.tsv")
-    textmill.train("run", ["train_data.path=new/train.tsv"], allow_code=True)
-    assert caplog.messages[-1] == "This run is finished: run"
-    words = ["train_data.path=new/train.tsv", "valid_data.path=test.tsv"]
-    with pytest.raises(UserError, match=r"^valid_data changed since run was finished: the files"):
-        textmill.train("run", words, allow_code=True)
-    with pytest.raises(
-        UserError, match=r"path: there is no file new/trian\.tsv.* 'new/train\.tsv'"
-    ):
-        textmill.train("run", ["train_data.path=new/trian.tsv"], allow_code=True)
-
-
 def test_a_file_that_is_gone_is_said_with_what_goes_on(folder, caplog):
     with pytest.raises(RunStoppedError):
         textmill.train("tiny.py", run_dir="run")
@@ -111,17 +97,6 @@ def test_a_file_that_is_gone_is_said_with_what_goes_on(folder, caplog):
     with pytest.raises(UserError, match=r"path: there is no file train\.tsv"):
         textmill.train("run", allow_code=True)
     assert "textmill train run train_data.path=ITS_NEW_PLACE" in caplog.text
-
-
-def test_data_that_has_no_fingerprint_cannot_be_known_again(folder):
-    with pytest.raises(RunStoppedError):
-        textmill.train("tiny.py", run_dir="run")
-    run = RunFolder(Path("run"))
-    data = {name: one for name, one in run.info["data"].items() if name != "train_data"}
-    run.write_info(data=data)
-    move("train.tsv")
-    with pytest.raises(UserError, match=r"^run cannot go on with another train_data\.path: that "):
-        textmill.train("run", ["train_data.path=new/train.tsv"], allow_code=True)
 
 
 @pytest.mark.parametrize("same", [True, False])

@@ -38,26 +38,6 @@ def test_forms_are_learned_by_heart_and_answered_to_the_letter(tmp_path):
     assert [row["prediction"] for row in rows] == [row["target"] for row in rows]
 
 
-def test_the_small_trees_of_pytext_are_learned_by_heart_in_batches(shared_data):
-    path = shared_data / "pytext-tiny" / "compositional_seq2seq_unit.tsv"
-    run = train(
-        "parsing/top/local",
-        path,
-        "train_data.columns=[source,target]",
-        "train_data.batch_size=10",
-        "tokenizer.min_count=1",
-        "model.dropout=0",
-        "optimizer.lr=0.005",
-        "lr_scheduler.type=constant",
-        "trainer.max_steps=150",
-        "trainer.evaluate_every=150 steps",
-    )
-    values = run.evaluations["valid_data"].values
-    assert values["frame_accuracy"] >= 0.7  # what PyText reaches, and an F1 of 0.8
-    assert values["bracket/overall_f1"] >= 0.8
-    assert values["exact_match"] == 1
-
-
 def test_steps_on_real_forms_lower_the_loss_and_answer_every_row(shared_data, tmp_path):
     for name, rows in (("train", 1000), ("dev", 10)):
         path = shared_data / "cogs" / f"{name}.tsv"

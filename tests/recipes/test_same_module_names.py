@@ -73,11 +73,6 @@ def losses(top: Path, *names: str) -> list[float]:
     return [pytest.approx(loss_in_training(top / name / "run"), rel=1e-5) for name in names]
 
 
-def test_each_run_answers_with_the_copy_that_it_keeps(scripts):
-    asked = "".join(f"loss_of('{name}/run', allow_code=True)\n" for name in "abab")
-    assert [float(line) for line in said(scripts, asked)] == losses(scripts, *"abab")
-
-
 def test_a_run_does_not_answer_unasked_with_the_code_of_another(scripts):
     loss, refused = said(scripts, "loss_of('a/run', allow_code=True)\nloss_of('b/run')\n")
     assert [float(loss)] == losses(scripts, "a")
@@ -86,24 +81,6 @@ def test_a_run_does_not_answer_unasked_with_the_code_of_another(scripts):
         "Restore it, or let the run's own copy be used, if you trust it: --allow-code on the "
         "command line, allow_code=True in Python."
     )
-
-
-def test_a_module_that_a_person_imported_is_not_taken_for_the_scripts(scripts):
-    imported = "sys.path.insert(0, 'a')\nimport package.nets\n"
-    asked = "loss_of('a/run', allow_code=True)\nloss_of('b/run', allow_code=True)\n"
-    loss, refused = said(scripts, imported + asked)
-    assert [float(loss)] == losses(scripts, "a")
-    here, other = (scripts / name / "package" / "nets.py" for name in ("b/run", "a"))
-    assert refused == (
-        "UserError b/run/recipe.py imports package.nets, and this process has imported another "
-        f"module of that name: {other} is not as {here}. Use the script in a process of its own, "
-        "or give one of the modules another name."
-    )
-    trains = f"try: textmill.train('b/own.py', {QUIET!r}, run_dir='new')\n"
-    trains += "except TextmillError as error: print(error)\n"
-    (refused,) = said(scripts, imported + trains)
-    assert f"another module of that name: {other} is not as {scripts}/b/package" in refused
-    assert not (scripts / "new").exists()
 
 
 def test_an_included_module_of_another_run_is_refused(tmp_path):

@@ -100,33 +100,6 @@ def test_what_is_no_run(tmp_path, capsys):
     )
 
 
-HOSTILE = [
-    b"\x00\xff\xfe\n",
-    b"[1, 2]\n",
-    b'"text"\n',
-    b"{" * 100_000 + b"\n",
-    b'{"split": ["valid"], "step": {}, "loss": [1]}\n',
-    b'{"split": "valid", "loss": 1' + b"0" * 5000 + b"}\n",
-    b'{"split": "valid", "loss": 1' + b"0" * 400 + b"}\n",
-    b'{"split": "valid", "loss": true, "nll": null}\n',
-]
-
-
-@pytest.mark.parametrize("line", HOSTILE)
-@pytest.mark.parametrize("where", ["first", "middle", "last", "half"])
-def test_a_hostile_line_of_values_hides_no_other(tmp_path, line, where):
-    run = made_run(tmp_path / "a")
-    good = (run / "metrics.jsonl").read_bytes().splitlines(keepends=True)
-    index = {"first": 0, "middle": 3, "last": 6, "half": 6}[where]
-    line = line.rstrip() if where == "half" else line
-    (run / "metrics.jsonl").write_bytes(b"".join([*good[:index], line, *good[index:]]))
-    record = Record.read(run)
-    assert [v for v in record.values if v.get("step") in (10, 20, 30)] == [
-        json.loads(text) for text in good
-    ]
-    record.kept_values()
-
-
 def test_a_damaged_record_is_a_clear_error(tmp_path):
     run = made_run(tmp_path / "a")
     (run / "run.json").write_text("{")

@@ -31,12 +31,6 @@ def test_with_keep_0_the_last_points_to_the_best(tmp_path):
     assert main(["runs", "verify", str(run)]) == 0
 
 
-def test_without_a_best_the_last_is_it(tmp_path):
-    run = made_run(tmp_path / "run", best=None)
-    prune(plan_prune(tmp_path, keep=0))
-    assert steps_of(run) == [30]
-
-
 def test_an_unfinished_run_is_not_touched(tmp_path):
     run = made_run(tmp_path / "run", finished=False)
     plan = plan_prune(tmp_path, keep=0, whole_runs=True)
@@ -100,23 +94,6 @@ def test_where_the_best_cannot_be_told_nothing_goes(tmp_path):
     )
 
 
-def test_where_another_stands_in_the_place_of_the_best_nothing_goes(tmp_path):
-    run = made_run(tmp_path / "runs" / "a")
-    other = made_run(tmp_path / "other")
-    place = run / "checkpoints" / "step-00000020"
-    shutil.rmtree(place)
-    shutil.copytree(other / "checkpoints" / "step-00000030", place)
-    (kept,) = plan_prune(tmp_path / "runs").kept
-    assert kept.why == "its best checkpoint cannot be told: manifest.json: it is of step 30"
-    shutil.rmtree(place)
-    shutil.copytree(other / "checkpoints" / "step-00000020", place)
-    (kept,) = plan_prune(tmp_path / "runs").kept
-    assert kept.why == (
-        "its best checkpoint cannot be told: step-00000020 is not the one that was marked as the "
-        "best"
-    )
-
-
 def test_damaged_records_and_links_are_left_alone(tmp_path):
     outside = made_run(tmp_path / "outside")
     root = tmp_path / "runs"
@@ -126,16 +103,6 @@ def test_damaged_records_and_links_are_left_alone(tmp_path):
     plan = plan_prune(root, keep=0, whole_runs=True)
     assert plan.doomed == ()
     assert any(kept.why.startswith("unreadable: ") for kept in plan.kept)
-
-
-def test_a_link_among_the_checkpoints_is_left_alone(tmp_path):
-    run = made_run(tmp_path / "runs" / "run")
-    target = tmp_path / "precious"
-    target.mkdir()
-    (run / "checkpoints" / "step-00000001").symlink_to(target)
-    prune(plan_prune(tmp_path / "runs", keep=0))
-    assert target.is_dir()
-    assert steps_of(run) == [1, 20]
 
 
 def test_a_disk_that_fails_deletes_no_half(tmp_path, failing_disk):

@@ -4,12 +4,11 @@ import dataclasses
 import errno
 import importlib.util
 import json
-import shutil
 
 import pytest
 
 import textmill
-from tests.trained_run import copy_of, library_run, train_script
+from tests.trained_run import train_script
 from textmill.cli.main import main
 from textmill.errors import PlanError, StorageError, UserError
 from textmill.exported import load
@@ -146,41 +145,6 @@ def test_a_run_that_goes_on_says_that_its_export_is_of_before(tmp_path):
     assert (run / "export" / "list.txt").exists()
 
 
-def test_what_it_is_compared_on(trained, tmp_path, capsys):
-    given = tmp_path / "rows.txt"
-    given.write_text("Go.\nWhy?\n", encoding="utf-8")
-    assert export(trained, "ctranslate2", out=tmp_path / "a").comparison.where == "valid_data"
-    made = export(trained, "ctranslate2", out=tmp_path / "b", rows=given).comparison
-    assert (made.where, made.rows) == (str(given), 2)
-    given = tmp_path / "rows.jsonl"
-    given.write_text('{"source": "Go."}\n\n{"source": "Why?"}\n', encoding="utf-8")
-    words = ["--format", "ctranslate2", "--rows", str(given), "--out", str(tmp_path / "c")]
-    assert main(["export", str(trained), *words]) == 0
-    said = capsys.readouterr().out.splitlines()
-    assert said[0].startswith(f"Compared on 2 rows of {given}: 2 answers are the same, log-")
-    assert said[1] == str(tmp_path / "c")
-
-
-def test_without_its_data_a_run_has_kept_rows_or_needs_some(tmp_path):
-    run = copy_of(library_run(), tmp_path / "run")
-    made = export(run, "ctranslate2")
-    assert made.folder == run / "export" / "ctranslate2"
-    assert made.comparison.where == "predictions/valid-step-00000004.jsonl"
-    with pytest.raises(UserError) as caught:
-        export(run, "ctranslate2")
-    assert str(caught.value) == (
-        f"{made.folder} is there already. Delete it, or name another folder with out."
-    )
-    shutil.rmtree(run / "predictions")
-    with pytest.raises(UserError) as caught:
-        export(run, "ctranslate2", out=tmp_path / "out")
-    assert str(caught.value) == (
-        f"The data of {run} cannot be read here, and it kept no predictions, so the export cannot "
-        "be compared with the run. Name a text file of rows with rows=FILE."
-    )
-    assert not (tmp_path / "out").exists()
-
-
 def test_what_cannot_be_exported_is_said_before_the_training(tmp_path, monkeypatch):
     words = ("trainer.export=[ctranslate2]",)
     with pytest.raises(UserError, match=r"task\.decoding\.sample is True"):
@@ -196,16 +160,6 @@ def test_what_cannot_be_exported_is_said_before_the_training(tmp_path, monkeypat
         "Install it with: pip install 'textmill[ctranslate2]'"
     )
     assert not (tmp_path / "c" / "run").exists()
-
-
-def test_a_finished_run_is_told_the_command(tmp_path):
-    run = copy_of(library_run(), tmp_path / "run")
-    with pytest.raises(UserError) as caught:
-        textmill.train(run, ["trainer.export=[ctranslate2]"], allow_code=True)
-    assert str(caught.value) == (
-        f"{run} is finished, so trainer.export=ctranslate2 would export nothing. "
-        f"Export it now: textmill export {run} --format ctranslate2"
-    )
 
 
 def test_a_run_whose_export_failed_is_gone_on_with_to_its_export(tmp_path, monkeypatch):

@@ -1,14 +1,10 @@
 """What went wrong, unsaid, in libraries that were here before; each by a public experiment."""
 
 import json
-from pathlib import Path
 
 import pytest
-import torch
 
 import textmill
-from tests.recipes.local_data import write_data
-from textmill.errors import UserError
 from textmill.recipes import registries
 
 QUIET = ("reporters.console=false", "reporters.html=false")
@@ -76,34 +72,3 @@ def test_the_test_is_of_the_best_epoch_and_not_of_the_last(stopped):
     assert {name: test[name] for name in values} == {name: best[name] for name in values}
     assert last["loss"] != best["loss"]
     assert textmill.evaluate(run.folder)["test_data"].values["loss"] == best["loss"]
-
-
-EMBEDDING = [
-    "bert/pretraining",
-    "classification/docnn",
-    "embedding/pairs",
-    "joint/bilstm",
-    "pairs/classification",
-    "pairs/ranking",
-    "pairs/regression",
-    "question/drqa",
-    "question/transformer",
-    "regression/docnn",
-    "tagging/bilstm",
-]
-
-
-@pytest.mark.parametrize("name", EMBEDDING)
-def test_a_file_of_word_vectors_is_read_or_is_an_error(folder, name):
-    settings = write_data(f"{name}/local")
-    with pytest.raises(UserError, match=r"nowhere\.txt"):
-        textmill.create_task(f"{name}/local", ["model.embedding.vectors=nowhere.txt"])
-    size = settings["model"]["embedding"]["dim"]
-    numbers = [float(number) for number in range(size)]
-    words = ("wake", "Ann", "ann", "Rollo", "rollo")
-    lines = [" ".join([word, *map(str, numbers)]) for word in words]
-    Path("vectors.txt").write_text("\n".join(lines) + "\n")
-    task = textmill.create_task(f"{name}/local", ["model.embedding.vectors=vectors.txt"])
-    rows = [row for table in task.module.parameters() if table.ndim == 2 for row in table.detach()]
-    wanted = torch.tensor(numbers)
-    assert any(torch.equal(row, wanted) for row in rows if len(row) == size)

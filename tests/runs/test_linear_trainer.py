@@ -142,19 +142,6 @@ def test_every_kind_of_row_is_solved(kind, tmp_path):
     assert run.result["best"]["accuracy"] > (0.6 if kind == "one label" else 0.9)
 
 
-def test_the_report_says_the_cost_and_how_it_did_in_folds(caplog):
-    with caplog.at_level("INFO", "textmill"):
-        run = train()
-    line = first_line()
-    assert line["cost"] in (0.3, 1)
-    assert 0.5 < line["folds/accuracy"] <= 1
-    assert line["examples"] == 60
-    told = [record.getMessage() for record in caplog.records if "cost" in record.getMessage()]
-    assert [text.partition(":")[0] for text in told] == ["LinearSVC, cost 0.3", "LinearSVC, cost 1"]
-    assert "in 5 folds of train_data" in told[0]
-    assert run.result["best"]["step"] == 1
-
-
 def test_a_signal_between_two_costs_ends_the_run_and_the_same_command_goes_on(monkeypatch):
     train(run="undisturbed")
     solve = linear_trainer.solve

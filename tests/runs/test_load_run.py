@@ -50,12 +50,6 @@ def test_no_code_is_executed_and_nothing_is_written(run, canary, tmp_path):
     assert files_of(run) == before
 
 
-def test_the_recipe_may_be_gone(run, tmp_path):
-    (run / "recipe.py").unlink()
-    assert textmill.load(run)("Go.") == textmill.load(library_run())("Go.")
-    assert textmill.evaluate(run, data_words(tmp_path / "data"))
-
-
 def test_a_moved_run_answers_from_another_folder_in_another_process(run, tmp_path, canary):
     """The data and the tokenizer's cache of this run are gone, and it lies elsewhere now."""
     (tmp_path / "far").mkdir()
@@ -79,13 +73,6 @@ def test_checkpoints_by_name(run, monkeypatch):
     early = textmill.load("run", checkpoint="step-00000002")
     assert early.checkpoint == "step-00000002"
     assert early("Go.").score != textmill.load(run, checkpoint="last")("Go.").score
-
-
-def test_best_is_what_was_selected(run):
-    best = json.loads((run / "checkpoints" / "best.json").read_text())["folder"]
-    assert textmill.load(run).checkpoint == best
-    (run / "checkpoints" / "best.json").unlink()
-    assert textmill.load(run).checkpoint == "step-00000004"
 
 
 def test_best_is_found_where_its_pointer_is_damaged(tmp_path, caplog):
@@ -316,21 +303,3 @@ def test_words_change_the_data_of_an_evaluation(run, tmp_path):
     two = textmill.evaluate(run, [*words, "valid_data.batch_size=1"])["valid_data"]
     assert [row["references"] for row in one.rows] == [["Va !", "Allez !"]]
     assert one.values == pytest.approx(two.values, rel=1e-5)
-
-
-def test_data_that_the_run_never_had_starts_from_the_settings_of_what_it_had(run, tmp_path):
-    data_in(tmp_path / "d")
-    found = textmill.evaluate(run, [f"test_data.path={tmp_path / 'd' / 'dev.tsv'}"])
-    assert list(found) == ["test_data"]
-
-
-def test_a_run_without_data_to_evaluate_on(run):
-    text = (run / "config.yaml").read_text()
-    edited(
-        run, text[text.index("  valid_data:") : text.index("  trainer:")], "  valid_data: null\n"
-    )
-    with pytest.raises(UserError) as caught:
-        textmill.evaluate(run)
-    assert str(caught.value) == (
-        f"{run} has neither valid_data nor test_data. Name a file: valid_data.path=dev.tsv"
-    )

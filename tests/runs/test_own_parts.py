@@ -8,17 +8,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from torch import nn
 
 import textmill
 from tests.warm_textmill import warm_programs
-from textmill.config import Component
-from textmill.config import Config as BaseConfig
 from textmill.data.text_rows import TextRows
-from textmill.errors import CodeNotAllowedError, PlanError, UserError
+from textmill.errors import PlanError
 from textmill.models.classifier import Classifier
 from textmill.models.encoders.sequence import SequenceEncoder
-from textmill.recipes import registries
 from textmill.tasks.classification import DocumentClassification
 from textmill.text.features.labels import FittedLabels
 from textmill.text.tokenizers.word_tokenizer import FittedWords
@@ -172,19 +168,6 @@ def test_a_part_of_the_scripts_own_is_found_again(tmp_path, own):
     assert float(loss) == pytest.approx(loss_in_training(run), rel=1e-5)
 
 
-def test_the_refusal_names_the_part_and_its_class(tmp_path):
-    run = textmill.train(
-        script(tmp_path, *OWN["a pooling"]), QUIET, run_dir=tmp_path / "run"
-    ).folder
-    with pytest.raises(CodeNotAllowedError) as caught:
-        textmill.load(run)
-    assert str(caught.value) == (
-        f"The module.pooling of {run} is of type '@First', code of the recipe's own "
-        f"({run / 'recipe.py'}), which is not run unasked. If you trust it, allow it: "
-        "--allow-code on the command line, allow_code=True in Python."
-    )
-
-
 def test_two_recipes_that_differ_by_a_class_alone_are_two_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path = script(tmp_path, "encoder=Turned.Config()")
@@ -259,25 +242,6 @@ def test_a_recipe_in_python_of_an_importable_modules_classes(tmp_path):
         assert found == loss
 
 
-def test_a_class_of_the_program_that_was_started_is_found_by_that_program_alone(tmp_path):
-    data_in(tmp_path)
-    program = PARTS + RECIPE_IN_PYTHON.replace("import parts_of_mine as parts\n", "")
-    program += (
-        f"textmill.train(recipe(encoder=Wide.Config(width=5)), {QUIET!r}, run_dir='run')\n"
-        "print(textmill.evaluate('run')['valid_data'].values['loss'])\n"
-    )
-    (tmp_path / "program.py").write_text(program)
-    words = [warm_programs() / "warm-python", "program.py"]
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    done = subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True, check=True)
-    found = done.stdout
-    assert float(found) == pytest.approx(loss_in_training(tmp_path / "run"), rel=1e-5)
-    with pytest.raises(UserError) as caught:
-        textmill.load(tmp_path / "run", allow_code=True)
-    assert "'@__main__.Wide'" in str(caught.value)
-    assert "Put it into a module that can be imported" in str(caught.value)
-
-
 def test_a_part_that_no_run_could_find_is_refused_before_training(tmp_path):
     class Inner(SequenceEncoder):
         class Config(SequenceEncoder.Config): ...
@@ -302,79 +266,3 @@ def test_a_part_that_no_run_could_find_is_refused_before_training(tmp_path):
         "annotate the setting with what it takes."
     )
     assert not (tmp_path / "run").exists()
-
-
-FUNCTION = """
-def module(model, tokenizer, labels):
-    from torch import nn
-
-    class Inside(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.inner = model.build(tokenizer=tokenizer, labels=labels)
-
-        def forward(self, *values, **more):
-            return self.inner(*values, **more)
-
-    return Inside()
-"""
-
-
-def test_a_function_of_a_recipe_in_python_is_not_looked_for_in_a_script_that_is_not_there(tmp_path):
-    data_in(tmp_path)
-    program = RECIPE_IN_PYTHON.replace("import parts_of_mine as parts\n", FUNCTION)
-    program = program.replace("model=Classifier", "module=module, model=Classifier")
-    program += (
-        "from textmill.errors import CodeNotAllowedError\n"
-        f"textmill.train(recipe(), {QUIET!r}, run_dir='run')\n"
-        "for allowed in (False, True):\n"
-        "    try:\n"
-        "        textmill.load('run', allow_code=allowed)\n"
-        "    except CodeNotAllowedError as error:\n"
-        "        print(error)\n"
-        f"mine = textmill.run_experiment(recipe(), 'evaluate', 'run', {QUIET!r})\n"
-        "print(mine.evaluations['valid_data'].values['loss'])\n"
-    )
-    (tmp_path / "program.py").write_text(program)
-    refused, again, loss = in_new_process("import program", tmp_path, cwd=tmp_path).splitlines()
-    assert refused == again
-    assert refused == (
-        "The module of run is made by code of a Recipe that was made in Python, which is not run "
-        "unasked. No file names it: the program that has it calls textmill.run_experiment(recipe, "
-        "'evaluate', run_dir='run')."
-    )
-    assert float(loss) == pytest.approx(loss_in_training(tmp_path / "run"), rel=1e-5)
-
-
-@registries.models.register("tests_forgetful")
-class Forgetful(Component, nn.Module):
-    """A model that does not keep the settings that it was built from."""
-
-    class Config(BaseConfig):
-        """Its settings."""
-
-        dim: int = 8
-
-    def __init__(self, config, *, tokenizer, labels):
-        nn.Module.__init__(self)
-        self.embedding = nn.Embedding(tokenizer.vocab_info.size, config.dim)
-        self.score = nn.Linear(config.dim, len(labels))
-
-    def forward(self, text, lengths):
-        return self.score(self.embedding(text).mean(1))
-
-
-def test_a_model_that_keeps_no_config_is_loaded_by_its_settings(tmp_path):
-    data_in(tmp_path)
-    recipe = textmill.Recipe(
-        train_data=TextRows.Config(path=tmp_path / "train.tsv"),
-        valid_data=textmill.like("train_data", shuffle=False),
-        tokenizer=FittedWords.Config(),
-        labels=FittedLabels.Config(),
-        model=Forgetful.Config(dim=5),
-        task=DocumentClassification.Config(),
-    )
-    textmill.train(recipe, QUIET, run_dir=tmp_path / "run")
-    predictor = textmill.load(tmp_path / "run")
-    assert predictor.task.module.embedding.embedding_dim == 5
-    assert predictor("the soup was good").label in ("pos", "neg")

@@ -194,14 +194,3 @@ def test_what_could_not_be_run_or_used_is_refused_before_it_trains(script, sourc
     assert str(caught.value) == text
     assert not (tmp_path / "run").exists()
     assert check("own.py").problems == [f"trainer: {text}" if text == NO_FIT else text]
-
-
-def test_data_that_it_does_not_take_is_evaluated_nevertheless(script):
-    more = "".join(
-        f'{name} = like("train_data", path="rows.tsv", shuffle=False)\n'
-        for name in ("valid_data", "test_data")
-    )
-    run = textmill.train(script(PLAIN.replace(DATA, DATA + more)), run_dir="run").folder
-    found = textmill.evaluate(run, allow_code=True)
-    assert [*found] == ["valid_data", "test_data"]
-    assert all(len(one.rows) > 0 for one in found.values())

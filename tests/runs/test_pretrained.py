@@ -1,8 +1,6 @@
 """Runs that fine-tune a pretrained encoder: every task with every family, from a folder."""
 
-import errno
 import json
-import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -15,11 +13,10 @@ from safetensors.torch import load_file
 
 import textmill
 from tests.pretrained_checkpoints import ENCODERS, save_encoder
-from textmill.errors import StorageError, UserError
+from textmill.errors import UserError
 from textmill.models.lora import merged, own_weights
 from textmill.preflight.check import check
 from textmill.runs.export import export
-from textmill.runtime.disk import operations
 from textmill.runtime.pretrained import find_pretrained
 
 WORDS = "the O\ncat B-animal\nsat O\n\ndogs B-animal\nbark O\n\n"
@@ -109,27 +106,10 @@ def test_a_text_that_is_cut_keeps_its_closing_mark(family: str, tmp_path: Path) 
     assert [ids.tolist() for ids in found] == wanted
 
 
-def test_an_export_cuts_words_as_the_run_does(tmp_path: Path) -> None:
-    """Of so many words that their places are more than the encoder has positions."""
-    run = trained("tagging", "bert", tmp_path)
-    export(str(run), "onnx", out=str(tmp_path / "out"))
-    asked = ["unbelievable films " * 14, "the cat sat"]
-    exported = textmill.exported.load(tmp_path / "out", device="cpu", threads=1)
-    for one, other in zip(textmill.load(run)(asked), exported(asked), strict=True):
-        assert one.tags == other.tags
-        assert one.scores == pytest.approx(other.scores, abs=1e-5)
-
-
 def test_adapters_that_are_held_still_are_refused(tmp_path: Path) -> None:
     still = "model.encoder.lora.rank=2", 'optimizer.freeze=["text.encoder.*"]'
     with pytest.raises(UserError, match=r"optimizer\.freeze holds the adapters of lora still"):
         trained("classification", "bert", tmp_path, *still)
-
-
-def test_a_length_that_another_limit_ends_before_is_refused(tmp_path: Path) -> None:
-    run = trained("classification", "bert", tmp_path, "trainer.max_steps=9", "trainer.max_epochs=1")
-    textmill.train(run, overrides=["trainer.max_epochs=2"])
-    assert json.loads((run / "run.json").read_text())["result"]["epochs"] == 2
 
 
 @pytest.mark.parametrize("task", ["classification", "tagging"])
@@ -144,28 +124,6 @@ def test_a_run_goes_on_bitwise_without_the_folder(task: str, tmp_path: Path) -> 
     assert check(part, ["trainer.max_steps=8"]).problems == []
     with pytest.raises(UserError, match=f"There is no folder {tmp_path / 'part/encoder'}"):
         textmill.train(f"{task}/pretrained", overrides=again, run_dir=tmp_path / "another")
-
-
-def test_a_run_whose_first_save_failed_begins_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The folder of its checkpoints is there, and none is in it."""
-    make = operations.mkdir
-
-    def full(path: Path) -> None:
-        if path.name.startswith(".step-"):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
-        make(path)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(operations, "mkdir", full)
-        with pytest.raises(StorageError, match="No space left"):
-            trained("classification", "bert", tmp_path / "part")
-    run = tmp_path / "part/run"
-    assert [*(run / "checkpoints").iterdir()] == []
-    textmill.train(run, overrides=["trainer.max_steps=4"])
-    whole = trained("classification", "bert", tmp_path / "whole", steps=4)
-    assert weights_of(run) == weights_of(whole)
 
 
 def test_a_classifier_by_the_first_token_begins_as_that_of_transformers(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import transformers
 import textmill
 import textmill.exported
 from tests.pretrained_checkpoints import LANGS, SEQ2SEQ, save_encoder, save_seq2seq
-from textmill.errors import DataError, UserError
+from textmill.errors import UserError
 from textmill.runs.export import export
 
 TASKS = ("parsing", "summarization", "translation")
@@ -39,14 +39,6 @@ def words_of(family: str, folder: Path, *more: str, steps: int = 2) -> list[str]
         "reporters.html=false",
         *more,
     ]
-
-
-def test_of_rows_that_are_too_long_nothing_is_to_be_raised(tmp_path: Path) -> None:
-    save_seq2seq(tmp_path / "model", "bart")
-    words = words_of("bart", tmp_path)
-    (tmp_path / "train.tsv").write_text(f"{'the cat ' * 40}\tdogs\n")
-    with pytest.raises(DataError, match=r"has positions for 60 tokens: leave these rows out with"):
-        textmill.run_experiment("translation/pretrained", "train", str(tmp_path / "run"), words)
 
 
 def trained(task: str, family: str, folder: Path, *more: str, steps: int = 2) -> Path:
@@ -122,13 +114,6 @@ def test_an_export_answers_with_ctranslate2(family: str, tmp_path: Path) -> None
     assert made.comparison.same == made.comparison.rows
     wanted = [str(answer) for answer in textmill.load(run)(ASKED)]
     assert [str(answer) for answer in textmill.exported.load(made.folder)(ASKED)] == wanted
-
-
-def test_adapters_are_merged_in_exports(tmp_path: Path) -> None:
-    run = trained("translation", "bart", tmp_path, "model.lora.rank=2", "optimizer.lr=0.1")
-    for form in ("ctranslate2", "huggingface"):
-        made = export(run, form)
-        assert made.comparison.same == made.comparison.rows
 
 
 @pytest.mark.slow

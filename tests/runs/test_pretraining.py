@@ -143,26 +143,6 @@ def test_a_reader_of_questions_begins_with_it(pretrained, tmp_path):
     assert not any("shape" in line or "another name" in line for line in others)
 
 
-def test_a_pooler_that_was_not_trained_is_said_in_a_line(pretrained, tmp_path):
-    words = ("model.pooling.type=attention", "trainer.max_steps=2")
-    lines = log_of(tuned("classification/transformer", pretrained, tmp_path, *words))
-    assert (
-        "Of these, by another name: text.embedding (embedding there), text.encoder (encoder "
-        in ("\n".join(lines))
-    )
-    (said,) = [line for line in lines if line.startswith("Not taken from it, so left as they")]
-    assert " were: text.pooling." in said
-    assert said.endswith("scores.1.weight, scores.1.bias, wide.table.")
-
-
-def test_an_encoder_of_another_size_is_left_and_said(pretrained, tmp_path):
-    words = ("model.encoder.dim=16", "model.encoder.ffn_dim=64", "trainer.max_steps=2")
-    lines = log_of(tuned("classification/transformer", pretrained, tmp_path, *words))
-    assert "Of these, by another name: text.embedding (embedding there)." in "\n".join(lines)
-    (said,) = [line for line in lines if line.startswith("Of another shape, so left as they were")]
-    assert "text.encoder.layers.layers.0.attention.qkv.weight [96, 32] there, [48, 16] here" in said
-
-
 def test_another_vocabulary_is_refused_and_says_what_to_do(pretrained, tmp_path):
     own = ("tokenizer.type=fitted_words",)
     with pytest.raises(UserError) as caught:
@@ -172,15 +152,6 @@ def test_another_vocabulary_is_refused_and_says_what_to_do(pretrained, tmp_path)
     assert "has another vocabulary (10 ids here, 26 there; id " in text
     assert f"tokenizer.type=of_run tokenizer.path={pretrained / 'pre'}" in text
     assert not (tmp_path / "tuned" / "checkpoints").exists()
-
-
-def test_other_settings_of_the_same_shapes_are_warned_of(pretrained, tmp_path):
-    words = ("model.encoder.positions=sinusoidal", "trainer.max_steps=2")
-    run = tuned("classification/transformer", pretrained, tmp_path, *words)
-    assert (
-        "text.encoder.positions is sinusoidal here and rotary there. Set them alike, unless this "
-        "is meant." in (run.folder / "log.txt").read_text()
-    )
 
 
 @pytest.mark.parametrize("place", ["", "modules", "checkpoints"])
@@ -241,22 +212,6 @@ def test_a_run_goes_on_with_the_tokenizer_it_has_when_the_other_run_is_gone(pret
     with pytest.raises(UserError) as caught:  # a fresh one has none yet
         tuned(name, pretrained, tmp_path / "new", *words, tokenizer=theirs)
     assert f"{other} is not a run folder" in str(caught.value)
-
-
-def test_a_run_fills_masks_in_without_its_files(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write(tmp_path)
-    train(LOCAL, [*TEXT, "trainer.max_steps=5"], run_dir=tmp_path / "run")
-    (path,) = (tmp_path / "run" / "predictions").glob("valid-*")
-    rows = [json.loads(line) for line in path.read_text().splitlines()]
-    assert rows
-    assert all({"row", "text", "masked", "found", "perplexity"} <= set(row) for row in rows)
-    for path in tmp_path.glob("*.t[sx][vt]"):
-        path.unlink()
-    fill = textmill.load("run")
-    answer = fill("the cat and [MASK]")
-    assert answer.text == f"the cat and {answer.masks[0][0].text}"
-    assert len(answer.masks[0]) == 5
 
 
 def test_real_text(shared_data, tmp_path, monkeypatch):

@@ -103,20 +103,6 @@ def test_an_unknown_mode(recipe):
     )
 
 
-def test_without_data_to_measure_on(recipe):
-    del recipe.ingredients["valid_data"]
-    recipe.ingredients["trainer"] = Trainer.Config(max_epochs=1)
-    with pytest.raises(UserError) as error:
-        textmill.run_experiment(recipe, "train_and_evaluate", "run")
-    assert str(error.value) == (
-        "recipe has neither valid_data nor test_data, so nothing can be evaluated. "
-        "Give it one of them."
-    )
-    predictor, best = textmill.train_model(recipe, run_dir="run")  # finished: nothing is trained
-    assert best == {}
-    assert str(predictor("win cash")) in ("ham", "spam")
-
-
 def test_the_trained_model_has_the_weights_of_its_best_evaluation(recipe):
     predictor, best = textmill.train_model(recipe, run_dir="run")
     assert best == {"step": best["step"], "accuracy": 1}
@@ -174,45 +160,6 @@ def test_a_task_takes_the_weights_it_is_given(recipe, caplog):
         textmill.create_task(recipe, model_state="none")
     found = textmill.evaluate(run.folder, {"valid_data": {"batch_size": 1}})
     assert list(found) == ["valid_data"]
-
-
-def test_a_task_begins_with_the_vectors_of_the_file(recipe, caplog):
-    Path("vectors.txt").write_text("cash 1 2 3 4 5 6 7 8\n")
-    with caplog.at_level("INFO", logger="textmill"):
-        task = textmill.create_task(recipe, ["model.embedding.vectors=vectors.txt"])
-    table = task.module.text.embedding.tokens.weight.detach()
-    assert table.tolist().count([1, 2, 3, 4, 5, 6, 7, 8]) == 1
-    assert any(line.startswith("Word vectors of vectors.txt: 1 of ") for line in caplog.messages)
-
-
-def test_the_run_goes_on_and_is_evaluated(recipe):
-    Path("mine.py").write_text(SCRIPT)
-    textmill.run_experiment("mine.py", "train", "run")
-    longer = textmill.run_experiment(
-        "run", "train_and_evaluate", overrides=["trainer.max_steps=2"], allow_code=True
-    )
-    assert longer.result["steps"] == 2
-    assert set(longer.evaluations) == {"valid_data"}
-    Path("two.tsv").write_text("ham\tlate\nspam\tcash\n")
-    other = textmill.run_experiment("run", "evaluate", overrides=["valid_data.path=two.tsv"])
-    assert len(other.evaluations["valid_data"].rows) == 2
-
-
-def test_a_run_has_one_folder_and_its_own_settings(recipe):
-    textmill.run_experiment(recipe, "train", "run")
-    for mode in ("train", "evaluate", "train_and_evaluate"):
-        with pytest.raises(UserError) as error:
-            textmill.run_experiment("run", mode, "other")
-        assert str(error.value) == (
-            "run is a run, which continues in its own folder, so run_dir=other cannot be. "
-            "Leave one of them out, or train anew there with again=True."
-        )
-    with pytest.raises(UserError) as error:
-        textmill.run_experiment("run", "evaluate", configs=["mine.yaml"])
-    assert str(error.value) == (
-        "run is a run, which is evaluated with its own settings, so configs=mine.yaml cannot be. "
-        "Name other data in overrides, as 'valid_data.path=dev.tsv'."
-    )
 
 
 def test_code_that_a_run_keeps_is_run_where_it_is_allowed(recipe):

@@ -8,7 +8,7 @@ from tests.metrics.reporters.pages_of_html import HOSTILE, Page
 from tests.runs.made_runs import made_run
 from tests.trained_run import copy_of, library_run
 from textmill.cli.main import main
-from textmill.errors import StorageError, UserError
+from textmill.errors import UserError
 from textmill.metrics.reporters.reporter import RunInfo
 from textmill.run_folder.folder import RunFolder, hardware
 from textmill.runs.html_reporter import Html, write_report
@@ -84,13 +84,6 @@ def test_labels_answers_and_loss_are_of_the_weights_that_are_kept(tmp_path):
     assert "valid_data, the weights of step 30" in texts
 
 
-def test_a_run_that_selects_nothing_shows_its_last_values(tmp_path):
-    run = made_run(tmp_path / "run", best=None, result={"steps": 30})
-    with (run / "metrics.jsonl").open("a") as file:
-        file.write('{"split": "valid", "step": 30, "label/ham/f1": 0.444}\n')
-    assert "valid_data, the weights of the last step" in page_of(run).texts
-
-
 def test_a_list_of_many_words_is_shown_as_one_text(tmp_path):
     run = made_run(tmp_path / "runs" / "a")
     (run / "predictions").mkdir()
@@ -136,13 +129,6 @@ def test_hostile_texts_of_a_run_folder_stay_texts(tmp_path, word):
     assert page.counts["title"] == 1 + page.counts.get("circle", 0)
 
 
-def test_a_folder_with_little_in_it(tmp_path):
-    run = made_run(tmp_path / "run", steps=())
-    (run / "metrics.jsonl").unlink()
-    (run / "config.yaml").write_text("")
-    assert "Curves" not in page_of(run).texts
-
-
 def started(run, **config):
     reporter = Html.Config(**config).build(xp=Experiment(folder=run))
     reporter.start(RunInfo())
@@ -165,36 +151,6 @@ def test_the_reporter_says_how_the_run_stands(tmp_path):
     again.close()
     page = Page((run / "report.html").read_text())
     assert {"finished", "77.25"} <= set(page.texts)
-
-
-def test_reports_take_a_hundredth_of_the_time_and_the_last_is_always_written(tmp_path, monkeypatch):
-    run = made_run(tmp_path / "run", finished=False)
-    now = [1000.0]
-    written = []
-
-    def slow(*_, **how):
-        now[0] += 2.0
-        written.append(how["facts"]["state"])
-
-    monkeypatch.setattr("textmill.runs.html_reporter.clock.monotonic", lambda: now[0])
-    monkeypatch.setattr("textmill.runs.html_reporter.write_report", slow)
-    reporter = started(run)
-    for _ in range(1000):
-        now[0] += 1.0
-        reporter.examples("valid", {"step": 1}, [])
-    assert len(written) == 5  # 2 s of each 202 s
-    reporter.end({})
-    assert written[-1] == "finished"
-
-
-def test_a_full_disk_is_said_while_it_runs_and_hinders_no_closing(tmp_path, failing_disk):
-    run = made_run(tmp_path / "run", finished=False)
-    reporter = started(run)
-    with failing_disk(1, lasting=True):
-        with pytest.raises(StorageError):
-            reporter.examples("valid", {"step": 1}, [])
-        reporter.close()
-    assert not list(run.glob(".*"))
 
 
 def test_the_command(tmp_path, capsys):

@@ -4,8 +4,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from textmill.cli import predict
 from textmill.cli.arguments import add_device_and_code, load_predictor
-from textmill.cli.predict import add_rows, answer
 from textmill.errors import UserError
 from textmill.runtime.pretrained import POOLINGS
 
@@ -45,7 +45,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="of a run, best (the default), last, or a name such as step-00001000",
     )
     add_device_and_code(parser)
-    add_rows(parser)
+    predict.add_rows(parser)
     parser.add_argument(
         "--output",
         type=Path,
@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
         raise UserError(
             f"{args.run} is a pretrained model, no run: textmill embed --model {args.run}"
         )
-    return answer(args, _embedder)
+    return predict.run(args, _embedder)
 
 
 def _is_pretrained(folder: Path) -> bool:

@@ -83,7 +83,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     debug = "--debug" in words
     words = [word for word in words if word != "--debug"]
     try:
-        code = _run(words, debug=debug)
+        code, name = 0, _command(words)
+        module = importlib.import_module(COMMANDS[name][0]) if name in COMMANDS else None
+        args = _parser(name, module).parse_args(words)
+        if module is not None:
+            args.debug = debug  # the parser has it for its help: it may stand anywhere
+            from textmill.errors import typed_command
+
+            with typed_command(), contextlib.ExitStack() as stack:
+                if names := getattr(args, "include", []):
+                    from textmill.config.sources.include import including
+
+                    stack.enter_context(including(names))
+                code = int(_function(module, "run", str(name))(args))
         if sys.stdout is not None:  # it is closed: textmill list >&-
             sys.stdout.flush()  # a reader that has left is met here, not while Python shuts down
         return code
@@ -147,24 +159,6 @@ def _forget_stdout() -> None:
     """Sends what is still to be flushed nowhere: at exit Python would complain of it."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _run(words: list[str], *, debug: bool) -> int:
-    name = _command(words)
-    module = importlib.import_module(COMMANDS[name][0]) if name in COMMANDS else None
-    args = _parser(name, module).parse_args(words)
-    if module is None:
-        return 0
-    args.debug = debug  # the parser has it for its help: it may stand anywhere
-    from textmill.errors import typed_command
-
-    with typed_command(), contextlib.ExitStack() as stack:
-        if names := getattr(args, "include", []):
-            from textmill.config.sources.include import including
-
-            stack.enter_context(including(names))
-        code: int = _function(module, "run", str(name))(args)
-        return code
 
 
 def _function(module: ModuleType, verb: str, command: str) -> Any:

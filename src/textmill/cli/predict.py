@@ -100,20 +100,9 @@ def _setting(word: str) -> str:
     return word
 
 
-def run(args: argparse.Namespace) -> int:
-    """Answers; exit code 1 if a row could not be answered."""
-
-    def load(args: argparse.Namespace) -> Any:
-        from textmill.exported.row_predictor import AnswerOptions
-
-        options = AnswerOptions(n_best=args.n_best, beam_size=args.beam_size)
-        return load_predictor(args).with_options(options)
-
-    return answer(args, load)
-
-
-def answer(args: argparse.Namespace, load: Callable[[argparse.Namespace], Any]) -> int:
-    """Answers rows by what is loaded; the exit code."""
+def run(args: argparse.Namespace, load: Callable[[argparse.Namespace], Any] | None = None) -> int:
+    """Answers rows by what is loaded; exit code 1 if a row could not be answered."""
+    load = load or load_predictor
     if "=" in args.file and not Path(args.file).exists():
         args.file, args.words = "-", [args.file, *args.words]
     typed = args.file == "-" and sys.stdin.isatty()
@@ -130,9 +119,19 @@ def answer(args: argparse.Namespace, load: Callable[[argparse.Namespace], Any]) 
     with _opened(args.file) as source:
         predictor = load(args)
         rows = _rows(predictor, args, source)
-        if args.output is None:
-            return _write_all(predictor, rows, json_lines=args.json or args.vectors)
-        return _write_file(predictor, rows, args)
+        if args.output is not None:
+            return _write_file(predictor, rows, args)
+        count = failed = 0
+        hint = ""
+        for asked, found in chain.from_iterable(answers(predictor, rows)):
+            count += 1
+            failed += "error" in found
+            hint = hint or reading_hint(rows, [found["error"]] if "error" in found else [])
+            _write(asked.row, found, json_lines=args.json or args.vectors)
+        if failed:
+            said = f"{failed:,} of {count:,} rows could not be answered. {hint}"
+            print(said.rstrip(), file=sys.stderr)
+        return 1 if failed else 0
 
 
 def _check_words(args: argparse.Namespace, *, typed: bool) -> None:
@@ -195,18 +194,13 @@ def _rows(predictor: Any, args: argparse.Namespace, source: IO[bytes]) -> Column
     return ColumnRows(pipe or source, name, layout, whole=args.json, keep=keep)
 
 
-def _is_no_run(args: argparse.Namespace) -> bool:
-    """Whether what answers is an export, or a pretrained encoder."""
-    from textmill.exported.manifest import is_export
-
-    return args.model is not None or is_export(Path(args.run))
-
-
 def _recorded_layout(predictor: Any, args: argparse.Namespace) -> Mapping[str, Any]:
     """How the run's data is read; empty if it is read from no file of columns."""
+    from textmill.exported.manifest import is_export
+
     if args.model is not None:
         return {}
-    if _is_no_run(args):
+    if is_export(Path(args.run)):
         return predictor.data or {}
     from textmill.runs.prediction_input import recorded_layout
 
@@ -251,21 +245,6 @@ def _opened(file: str) -> IO[bytes]:
         raise UserError(f"{file} cannot be read: {error.strerror}.") from None
 
 
-def _write_all(predictor: Any, rows: ColumnRows | LineRows, *, json_lines: bool) -> int:
-    """Prints all answers, and how many there are not; the exit code."""
-    count = failed = 0
-    hint = ""
-    for asked, found in chain.from_iterable(answers(predictor, rows)):
-        count += 1
-        failed += "error" in found
-        hint = hint or reading_hint(rows, [found["error"]] if "error" in found else [])
-        _write(asked.row, found, json_lines=json_lines)
-    if failed:
-        said = f"{failed:,} of {count:,} rows could not be answered. {hint}"
-        print(said.rstrip(), file=sys.stderr)
-    return 1 if failed else 0
-
-
 def _write(row: Mapping[str, Any], answer: Mapping[str, Any], *, json_lines: bool) -> None:
     if json_lines:
         shown = {**row, **answer}
@@ -275,11 +254,9 @@ def _write(row: Mapping[str, Any], answer: Mapping[str, Any], *, json_lines: boo
         print(printable(answer["error"]), file=sys.stderr)
     else:
         # An empty line is an error's: of a text that has none of the labels there is a dash.
-        print(_one_line(answer["prediction"]) or ("-" if "scores" in answer else ""))
-
-
-def _one_line(answer: Any) -> str:
-    return printable(" ".join(answer.splitlines()) if isinstance(answer, str) else str(answer))
+        said = answer["prediction"]
+        line = printable(" ".join(said.splitlines()) if isinstance(said, str) else str(said))
+        print(line or ("-" if "scores" in answer else ""))
 
 
 def _interactive(predictor: Any, args: argparse.Namespace) -> int:

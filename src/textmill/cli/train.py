@@ -76,10 +76,6 @@ def run(args: argparse.Namespace) -> int:
     log_to_stderr(rank)
     if "TORCHELASTIC_RUN_ID" in os.environ:  # of torchrun's processes, and of --nproc's
         stop_without_parent()
-    return _trained(args, rank)
-
-
-def _trained(args: argparse.Namespace, rank: int = 0) -> int:
     from textmill.runs.train import train
 
     try:
@@ -167,7 +163,9 @@ def _launched(args: argparse.Namespace, elsewhere: Slurm | Ray | None) -> int:
         print(printable(f"log: {job.log}"))
         return 0
     train_on_ray(_asked(args), elsewhere, ranks=ranks, include=args.include)
-    return _trained(args)  # it is finished: what came of it is printed
+    from textmill.runs.train import train
+
+    return _printed(train(**_asked(args)))  # it is finished: what came of it is printed
 
 
 def result_lines(result: Mapping[str, Any]) -> list[str]:

@@ -64,18 +64,6 @@ def test_a_table_has_a_column_for_each_field(parse, capsys, tmp_path):
     assert rows[3]["error"] == "none.txt cannot be read: No such file or directory."
 
 
-def test_a_table_of_mentions_has_a_row_for_each(capsys, tmp_path):
-    (tmp_path / "paper.pdf").write_bytes(paper())
-    words = ["find-datasets", str(tmp_path / "paper.pdf"), "--model", str(mentions_run())]
-    assert main([*words, "--format", "csv"]) == 0
-    rows = [*csv.DictReader(io.StringIO(capsys.readouterr().out))]
-    assert [(row["page"], row["mention"]) for row in rows] == [
-        ("1", "CIFAR-10"),
-        ("1", "DBLP data"),
-        ("2", "CIFAR-10"),
-    ]
-
-
 def test_a_bad_file_and_a_bad_line_leave_the_others(parse, capsys, monkeypatch, tmp_path):
     piped(monkeypatch, b"A. Lee. 1999.\n\xff\n")
     assert parse("none.txt", "refs.txt", "-", "--output", "out.jsonl") == 1
@@ -115,11 +103,6 @@ def test_what_cannot_be_is_said_before_the_model_is_loaded(capsys, tmp_path, mon
     assert "--model FOLDER" in capsys.readouterr().err
     assert main(["parse-references", "a.txt", "--overwrite"]) == 2
     assert "name one" in capsys.readouterr().err
-
-
-def test_a_single_file_that_cannot_be_read_is_the_error(parse, capsys):
-    assert parse("none.txt") == 2
-    assert capsys.readouterr().err == "error: none.txt cannot be read: No such file or directory.\n"
 
 
 def test_each_command_reads_a_paper(parse, capsys, tmp_path):

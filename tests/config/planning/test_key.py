@@ -1,8 +1,5 @@
 """The key of a run: what changes it, and what does not."""
 
-import subprocess
-import sys
-
 from tests.config.conftest import SCRIPT
 from textmill.config.planning.key import key_settings, plan_files, run_key
 from textmill.config.sources.script import load_script
@@ -39,20 +36,6 @@ def test_local_modules_are_in_it(kitchen):
     assert run_key(kitchen.plan(script=script, targets=["box"])) == key
     kitchen.file("def size(): return 22\n", "neighbour.py")
     assert run_key(kitchen.plan(script=script, targets=["box"])) != key
-
-
-def test_the_key_is_the_same_in_another_process(kitchen):
-    code = (
-        "from pathlib import Path; from textmill.config.sources.script import load_script as load; "
-        "from textmill.config.planning.plan import make_plan; from textmill.config.planning.key "
-        "import run_key; "
-        "table, defaults = load(Path('recipe.py')), load(Path('defaults.py')); "
-        "plan = make_plan(table, defaults=defaults, targets=['trainer']); "
-        "print(run_key(plan))"
-    )
-    key = run_key(kitchen.plan())
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == key
 
 
 CONFIGS = """

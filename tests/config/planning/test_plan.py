@@ -5,11 +5,8 @@ from pathlib import Path
 import pytest
 
 from textmill.config.ingredient import IngredientTable
-from textmill.config.planning.key import key_settings
 from textmill.config.planning.plan import make_plan
-from textmill.config.recipe import Recipe
-from textmill.config.sources.script import table_of_recipe
-from textmill.config.values.yaml_files import dump_yaml, yaml_nodes
+from textmill.config.values.yaml_files import dump_yaml
 from textmill.errors import PlanError
 
 
@@ -182,11 +179,6 @@ def test_a_bare_name_sets_the_one_setting_that_ends_in_it(kitchen):
     ]
 
 
-def test_a_bare_name_may_be_a_field_of_the_type_chosen_beside_it(kitchen):
-    plan = kitchen.plan("decay=0.5", "optimizer.type=tiny_lion")
-    assert plan.settings["optimizer"]["decay"] == 0.5
-
-
 def test_an_import_path_swaps_an_ingredient_at_the_command_line(kitchen):
     kitchen.file("def deep(width: int = 2):\n    return width\n", "my_deep.py")
     plan = kitchen.plan("module=@my_deep.deep", "module.width=7", targets=["optimizer"])
@@ -202,32 +194,11 @@ def test_an_ingredient_is_switched_off_by_null(kitchen):
     assert again.settings == plan.settings
 
 
-def test_settings_of_an_unreached_ingredient_are_noted(kitchen):
-    plan = kitchen.plan("trainer.steps=3", targets=["tokenizer"])
-    assert plan.notes == [
-        "trainer is not used here; its settings (overrides: trainer.steps=3) change nothing."
-    ]
-
-
 def test_a_parameter_of_a_plain_type_is_a_setting_whatever_its_name(kitchen):
     script = "def size(): return 3\ndef box(size: int = 4): return size\n"
     plan = kitchen.plan(script=script, targets=["box"])
     assert plan.order == ("box",)
     assert plan.settings == {"box": {"size": 4}}
-
-
-def test_parameters_without_annotation_take_the_type_of_their_default(kitchen):
-    script = "def box(size=4, other=None, thing=object()): return size\n"
-    plan = kitchen.plan("box.size=5", script=script, targets=["box"])
-    assert plan.settings == {"box": {"size": 5}}
-    assert plan.start().get("box") == 5
-
-
-def test_an_error_inside_an_ingredient_names_it(kitchen):
-    script = "\ndef box(): raise ValueError('broken')\n"
-    with pytest.raises(ValueError, match=r"^broken") as caught:
-        kitchen.plan(script=script, targets=["box"]).start().get("box")
-    assert caught.value.__notes__ == ["in the ingredient 'box' (recipe.py:2:1)"]
 
 
 def test_dtypes_and_devices_are_names_until_the_ingredient_is_called(kitchen):
@@ -241,31 +212,6 @@ def box(dtype: torch.dtype, device: torch.device = "cpu"): return dtype, device
     plan = kitchen.plan("box.dtype=bfloat16", script=script, targets=["box"])
     assert plan.settings == {"box": {"dtype": "bfloat16", "device": "cpu"}}
     assert [str(v) for v in plan.start().get("box")] == ["torch.bfloat16", "cpu"]
-
-
-SETTINGS = """
-optimizer: {type: tiny_lion, decay: 0.1}
-model: {type: tiny_model, dim: 6}
-trainer: {selection: {metric: bleu}}
-tokenizer: {vocab_size: 7}
-"""
-
-
-def test_script_recipe_and_yaml_plan_to_the_same_settings(kitchen):
-    script = kitchen.table()
-    values = {name: entry.value for name, entry in script.ingredients.items() if name != "Net"}
-    recipe = table_of_recipe(Recipe("The same.", **values))
-    words = ("optimizer.type=tiny_lion", "decay=0.1", "dim=6", "metric=bleu", "vocab_size=7")
-    by_script = kitchen.plan(*words, script=script)
-    by_recipe = kitchen.plan(*words, script=recipe)
-    by_yaml = make_plan(
-        script,
-        defaults=kitchen.defaults,
-        layers=[yaml_nodes(SETTINGS, source="x.yaml")],
-        targets=["trainer"],
-    )
-    assert by_script.settings == by_recipe.settings == by_yaml.settings
-    assert key_settings(by_script) == key_settings(by_recipe) == key_settings(by_yaml)
 
 
 def test_an_empty_recipe_misses_everything_at_once(kitchen):

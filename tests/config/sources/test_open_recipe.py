@@ -5,13 +5,10 @@ from functools import partial
 
 import pytest
 
-from textmill.config.planning.key import run_key
-from textmill.config.planning.plan import make_plan
 from textmill.config.recipe import Recipe, register_experiment
 from textmill.config.sources import open_recipe as sources
 from textmill.config.sources.script import load_script
 from textmill.config.values.raw_values import untyped
-from textmill.config.values.yaml_files import dump_yaml
 from textmill.errors import CodeNotAllowedError, UserError
 from textmill.recipes import registries
 from textmill.run_folder.folder import wrote_in
@@ -93,26 +90,6 @@ def test_local_modules_import_and_each_script_has_its_own(kitchen, tmp_path):
     assert [*first.files][1:] == [tmp_path / "one" / "neighbour.py"]
 
 
-def test_a_neighbour_imported_when_a_function_is_called_is_the_scripts_own(kitchen, tmp_path):
-    for folder, number in (("one", 1), ("two", 2)):
-        (tmp_path / folder / "pack").mkdir(parents=True)
-        kitchen.file("from .deep import NUMBER\n", f"{folder}/pack/__init__.py")
-        kitchen.file(f"NUMBER = {number}\n", f"{folder}/pack/deep.py")
-        late = "def f():\n    import json, textmill, neighbour_late\n"
-        late += "    return neighbour_late.NUMBER\n"
-        kitchen.file(late, f"{folder}/recipe.py")
-        kitchen.file(
-            "def g():\n    import unused\nfrom pack import NUMBER\n", f"{folder}/neighbour_late.py"
-        )
-    for folder, number in (("one", 1), ("two", 2)):
-        table = load_script(kitchen.folder / folder / "recipe.py")
-        names = [p.relative_to(tmp_path / folder).as_posix() for p in table.files]
-        assert names == ["recipe.py", "neighbour_late.py", "pack/__init__.py", "pack/deep.py"]
-        assert table.ingredients["f"].value() == number
-        assert sys.path[-1] == str(tmp_path / folder)
-    assert [p for p in sys.path[:-1] if p.startswith(str(tmp_path / "one"))] == []
-
-
 def test_a_script_runs_again_and_edited_though_it_registers(kitchen):
     first = kitchen.table()
     again = kitchen.table()
@@ -169,13 +146,6 @@ def test_experiments_are_functions_that_return_a_recipe(kitchen, monkeypatch):
         "recipe: no recipe is called 'tiny/word'. Did you mean 'tiny/words'? "
         "Wanted a script.py, a file.yaml, or an experiment: tiny/words. One of your own is "
         "known once the module that registers it is imported."
-    )
-
-
-def test_a_recipe_holds_ingredients_only(kitchen):
-    assert error(lambda: open_recipe(Recipe(size=3))) == (
-        "recipe: the ingredient 'size' is a int; wanted a Config, a component, a function, a class "
-        "or like(...)."
     )
 
 
@@ -271,18 +241,6 @@ def test_a_saved_swap_needs_the_flag_and_is_of_the_table_then(kitchen, monkeypat
     )
 
 
-def test_a_second_file_in_a_run_folder_is_of_the_run(kitchen, tmp_path):
-    (tmp_path / "run" / "conf").mkdir(parents=True)
-    kitchen.file("raise RuntimeError('executed')\n", "run/recipe.py")
-    kitchen.file("{}", "run/run.json")
-    kitchen.file("recipe: ../recipe.py\n", "run/conf/more.yaml")
-    kitchen.file("recipe: run/recipe.py\n", "outside.yaml")
-    (tmp_path / "link.yaml").symlink_to("run/conf/more.yaml")
-    kitchen.file("", "recipe.py")
-    for path in ("run/conf/more.yaml", "outside.yaml", "link.yaml"):
-        assert "is not executed" in error(lambda p=path: open_recipe(p), CodeNotAllowedError)
-
-
 def test_no_file_of_a_run_says_where_files_are_written(kitchen):
     """That of a run made of a Recipe names none, so it may be a file of settings."""
     script = kitchen.file("def tokenizer(cache_dir: str = '.', size: int = 1): return size\n")
@@ -306,21 +264,3 @@ def test_a_run_folder_that_lost_its_signs_is_one_still(kitchen, tmp_path):
     assert "executed" in error(lambda: open_recipe("other.yaml"), UserError)
     (tmp_path / "checkpoints" / "step-00000001").mkdir()
     assert "is not executed" in error(lambda: open_recipe("other.yaml"), CodeNotAllowedError)
-
-
-def test_a_saved_swap_is_swapped_again_with_its_settings_and_the_same_key(kitchen, tmp_path):
-    kitchen.file("def other_rows(size: int = 3) -> list: return [0] * size\n", "swap_in.py")
-    script = kitchen.file("def rows(size: int = 2) -> list: return []\n")
-    words = ("rows=@swap_in.other_rows", "rows.size=5")
-    typed = kitchen.plan(*words, script=load_script(script), targets=["rows"])
-    (tmp_path / "run").mkdir()
-    kitchen.file(script.read_text(), "run/recipe.py")
-    saved = {"recipe": "recipe.py", "settings": typed.settings, "swaps": typed.swaps, "built": {}}
-    kitchen.file(dump_yaml(saved), "run/config.yaml")
-    source = open_recipe("run/config.yaml", allow_code=True)
-    again = make_plan(
-        source.table, defaults=kitchen.defaults, layers=source.layers, targets=["rows"]
-    )
-    assert again.start().get("rows") == [0] * 5
-    assert (again.swaps, again.notes) == (typed.swaps, [])
-    assert run_key(again) == run_key(typed)

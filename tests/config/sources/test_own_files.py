@@ -7,7 +7,6 @@ import textwrap
 
 import pytest
 
-from textmill.config.planning.key import plan_files, run_key
 from textmill.config.sources.own_files import own_files
 from textmill.errors import UserError
 
@@ -100,42 +99,6 @@ def test_what_a_part_uses_is_in_the_key(machines):
     assert len(set(keys)) == len(keys)
     (machines.folder / "beside.py").write_text("X = 2\n")
     assert machines.key() == key
-
-
-def test_a_swapped_part_is_in_the_key_with_its_code(kitchen):
-    script = "def box(size: int = 1): return size\n"
-    keys = []
-    for number in (1, 2):
-        kitchen.file(f"def other(size: int = 1): return size + {number}\n", f"swap{number}.py")
-        kitchen.file(f"from swap{number} import other\n", "swapped.py")
-        sys.modules.pop("swapped", None)
-        plan = kitchen.plan("box=@swapped.other", script=script, targets=["box"])
-        keys.append([file.name for file in plan_files(plan)])
-    assert keys == [["", "swap1"], ["", "swap2"]]
-
-
-def test_two_parts_that_change_places_are_another_run(kitchen):
-    script = """
-from textmill.config import Component, Config
-
-class Part(Component):
-    class Config(Config): ...
-    def __init__(self, config): self.config = config
-
-class One(Part): ...
-class Two(Part): ...
-
-class Whole(Component):
-    class Config(Config):
-        first: Part.Config = Part.Config()
-        last: Part.Config = Part.Config()
-    def __init__(self, config): self.config = config
-
-whole = Whole.Config(first=One.Config(), last=Two.Config())
-"""
-    key = run_key(kitchen.plan(script=script, targets=["whole"]))
-    other = script.replace("first=One.Config(), last=Two", "first=Two.Config(), last=One")
-    assert run_key(kitchen.plan(script=other, targets=["whole"])) != key
 
 
 def cell(text: str, space: dict) -> None:

@@ -12,10 +12,8 @@ from hypothesis import strategies as st
 
 from textmill.config.merge import Settings
 from textmill.config.values.annotations import type_name
-from textmill.config.values.raw_values import Value
-from textmill.config.values.typed_values import Values, format_duration, parse_duration, plain
+from textmill.config.values.typed_values import format_duration, parse_duration, plain
 from textmill.config.values.yaml_files import dump_yaml, parse_word, yaml_nodes
-from textmill.errors import Place
 
 
 class Color(enum.Enum):
@@ -207,13 +205,6 @@ def test_plain_data_through_yaml_reads_back_equal(pair):
 @given(st.timedeltas())
 def test_durations_read_back(value):
     assert parse_duration(format_duration(value)) == value
-
-
-def test_values_from_code_are_checked_too():
-    values = Values()
-    assert values.read(Value(3), float, "a") == 3.0
-    assert values.read(Value("x", Place("s.py", 3, 1)), int, "like.a") is not None
-    assert [str(p) for p in values.problems] == ["s.py:3:1: like.a: wanted int, found 'x'."]
 
 
 def test_type_names():

@@ -1,14 +1,11 @@
 """YAML with places; what it refuses."""
 
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from textmill.config.values.raw_values import Scalar
 from textmill.config.values.yaml_files import (
-    MAX_BYTES,
     parse_word,
     read_yaml,
     yaml_nodes,
@@ -54,25 +51,6 @@ def test_what_a_file_may_not_hold(text, message):
     with pytest.raises(UserError) as caught:
         yaml_nodes(text, source="f")
     assert str(caught.value) == message
-
-
-def test_a_large_file_a_list_and_bytes_are_refused(tmp_path):
-    path = tmp_path / "a.yaml"
-    path.write_text("a: " + "x" * MAX_BYTES)
-    with pytest.raises(UserError) as caught:
-        read_yaml(path)
-    assert str(caught.value) == f"{path}: larger than 256000 bytes; a file of settings is small."
-    path.write_text("- a\n")
-    with pytest.raises(UserError) as caught:
-        read_yaml(path)
-    assert str(caught.value) == f"{path}:1:1: wanted a mapping of names to settings."
-    path.write_bytes(b"a: \xff\n")
-    with pytest.raises(UserError) as caught:
-        read_yaml(path)
-    assert str(caught.value) == f"{path}: not UTF-8 text (byte 3)."
-    with pytest.raises(UserError) as caught:
-        read_yaml(Path("nowhere.yaml"))
-    assert str(caught.value) == "nowhere.yaml: cannot be read: No such file or directory."
 
 
 @pytest.mark.parametrize("word", ["a", "=1", "a..b=1", ".=x"])

@@ -9,7 +9,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from contextlib import redirect_stdout
 
@@ -270,13 +269,6 @@ def test_fail_fast_lets_those_at_work_save_and_starts_no_other(tmp_path):
     assert cells[0].reason == "a cell failed (--fail-fast)"
 
 
-def test_without_fail_fast_the_others_are_trained(tmp_path):
-    launcher, cells = FakeLauncher({"a": 1, "b": -9, "c": 1}), cells_in(tmp_path, "a", "b", "c")
-    Grid(Named("tiny.py"), Cells(cells), launcher, tmp_path / "grid").run()
-    assert len(launcher.started) == 3
-    assert [cell.state for cell in cells] == ["failed"] * 3
-
-
 def test_a_cell_that_another_process_trains_is_waited_for(tmp_path, caplog):
     caplog.set_level(logging.INFO, logger="textmill")
     (tmp_path / "a").mkdir()
@@ -338,32 +330,6 @@ def test_a_signal_stops_what_is_at_work_and_nothing_else_is_started(tmp_path):
     assert [job.stopped for job in launcher.started] == [False, True, True]
     assert [cell.state for cell in cells] == ["failed", "stopped", "stopped", "open"]
     assert "1 of 4 cells ended · 1 failed · 2 at work" in shown
-
-
-@pytest.mark.slow
-def test_a_signal_lets_cells_save_and_the_same_command_goes_on(folder, capfd):
-    """By the real program: the warm one hands no signal on."""
-    command = [*("grid", "tiny.py", LR), "trainer.max_steps=100000", "--jobs", "1"]
-    with (folder / "tiny.py").open("a") as file:
-        file.write("def reporters():\n    return []\n")
-    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
-    driver = subprocess.Popen(
-        [sys.executable, "-m", "textmill", *command], stderr=subprocess.PIPE, env=environment
-    )
-    deadline = time.monotonic() + 60
-    while not list(folder.glob("runs/tiny/*/checkpoints/last.json")):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    driver.send_signal(signal.SIGINT)
-    err = driver.communicate()[1].decode()
-    assert driver.returncode == 130, err
-    assert err.endswith(
-        "error: Stopped by SIGINT: 0 of 2 cells have ended, and those at work have saved. The "
-        "same command goes on from here.\n"
-    )
-    (run,) = runs_of(folder)
-    assert "Stopped by SIGTERM" in json.loads((run / "run.json").read_text())["stopped"]
-    assert "stopped" in (grid_folder(folder) / "table.tsv").read_text()
 
 
 @pytest.mark.timeout(120)

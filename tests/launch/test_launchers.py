@@ -2,15 +2,11 @@
 
 import argparse
 import signal
-import subprocess
 import sys
 import time
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
-import torch
-from safetensors.torch import load_file
 
 from tests.launch.grids import SHORT, quick, runs_of
 from tests.runs.tiny import write_recipe
@@ -134,53 +130,6 @@ def test_a_command_on_ray_is_stopped_and_saves(tmp_path, monkeypatch, ray_is_the
     job.stop()
     assert ended(job) == 128 + signal.SIGTERM
     assert "everything is saved" in log.read_text()
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(300)
-def test_ray_ends_the_cells_of_a_driver_that_is_killed_and_they_go_on(tmp_path, monkeypatch):
-    """At once by the same command: none is lost, none is trained twice at a time or from anew."""
-    pytest.importorskip("ray")
-    monkeypatch.chdir(write_recipe(tmp_path / "here"))
-    words = ["grid", "tiny.py", "optimizer.lr=1e-2,2e-2,3e-2", "trainer.max_steps=2000"]
-    words += ["trainer.save_every=100", "trainer.evaluate_every=1000", "reporters.html=false"]
-    words = [sys.executable, "-m", "textmill", *words, "--launcher", "ray", "--jobs", "2"]
-    with Path("first.txt").open("wb") as log:
-        first = subprocess.Popen(words, stdout=log, stderr=log)
-    until = time.monotonic() + 90
-    while len([*Path().glob("runs/tiny/*/checkpoints/step-00000100")]) < 2:
-        assert time.monotonic() < until, Path("first.txt").read_text()
-        time.sleep(0.02)
-    first.kill()
-    first.wait()
-    again = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert again.returncode == 0, again.stderr
-    runs = runs_of(Path())
-    assert [RunFolder(run).result["steps"] for run in runs] == [2000] * 3
-    starts = [len(RunFolder(run).info["starts"]) for run in runs]
-    assert sorted(starts) == [1, 2, 2]
-    told = [(run / "log.txt").read_text().count("Resumed at step") for run in runs]
-    assert told == [count - 1 for count in starts]
-
-
-@pytest.mark.slow
-def test_a_recipe_is_trained_alike_by_each_launcher(tmp_path, monkeypatch, capsys, ray_is_there):
-    monkeypatch.chdir(write_recipe(tmp_path / "here"))
-    words = ["train", "tiny.py", *SHORT]
-    ways = {
-        "alone": [],
-        "nproc": ["--nproc", "2"],
-        "ray": ["--launcher", "ray", "--nproc", "2"],
-    }
-    weights = {}
-    for name, more in ways.items():
-        typed = [sys.executable, "-m", "textmill", *words, *more, "--run-dir", name]
-        subprocess.run(typed, capture_output=True, check=True)
-        weights[name] = load_file(f"{name}/checkpoints/step-00000004/model.safetensors")
-    for name, tensor in weights["nproc"].items():
-        assert torch.equal(weights["ray"][name], tensor)
-        # One process drops other features out than two: tests/runs/test_many_ranks.py is without.
-        assert weights["alone"][name].shape == tensor.shape
 
 
 @pytest.mark.parametrize(

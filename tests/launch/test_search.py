@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.launch.grids import SHORT, quick
+from tests.launch.grids import quick
 from tests.launch.test_grid import Fake, FakeLauncher
 from textmill.cli.main import main
 from textmill.errors import UserError
@@ -248,15 +248,3 @@ def test_the_extra_is_named_where_the_package_is_missing(monkeypatch, tmp_path, 
         "error: textmill grid --search optuna needs the package 'optuna', which is not installed. "
         "Install it with: pip install 'textmill[optuna]'\n"
     )
-
-
-@pytest.mark.slow
-def test_a_search_by_real_cells(monkeypatch, tmp_path, capfd):
-    quick(monkeypatch, tmp_path / "grid")
-    command = ["grid", "tiny.py", "lr=log(1e-4,1e-1)", "model.dropout=0,0.5", "--search", "optuna"]
-    assert main([*command, "--trials", "3", *SHORT]) == 0
-    first = capfd.readouterr()
-    assert "best: optimizer.lr=" in first.out
-    assert "3 cells, 0 of them ended before" in first.err
-    assert main([*command, "--trials", "4", *SHORT]) == 0
-    assert "4 cells, 3 of them ended before" in capfd.readouterr().err

@@ -75,12 +75,10 @@ class Axis:
         return ".".join(self.name.split(".")[-2:])
 
     def words(self) -> list[str]:
-        """Each value as a word of a command line."""
         return [f"{self.name}={value}" for value in self.values]
 
     @classmethod
     def of_space(cls, name: str, kind: str, text: str) -> "Axis":
-        """The setting of ``name=kind(text)``, as ``lr=log(1e-5,1e-2)``."""
         values = tuple(value.strip() for value in split_values(text))
         if kind == "choice" and all(values):
             return cls(name, values)
@@ -143,7 +141,6 @@ class GridWords:
         return GridWords(fixed, axes)
 
     def cells(self) -> Iterator[tuple[str, ...]]:
-        """For each cell the words of its values, the last axis changing first."""
         return itertools.product(*(axis.words() for axis in self.axes))
 
     def corners(self) -> list[tuple[str, ...]]:
@@ -179,7 +176,6 @@ class Named:
         return plan_recipe(self.recipe, words, targets=["trainer"], draft=draft, **options)
 
     def command(self, words: Sequence[str], *, command: str = "train") -> list[str]:
-        """What is typed after ``textmill`` to train or to check it."""
         options = {name: value for name, value in vars(self).items() if name != "recipe"}
         return [command, self.recipe, *words, *option_words(**options)]
 
@@ -213,16 +209,13 @@ class Cell:
 
     @property
     def label(self) -> str:
-        """Its values, for a line."""
         return " ".join(self.chosen)
 
     @property
     def values(self) -> list[str]:
-        """Its values alone, in the order of the axes."""
         return [word.partition("=")[2] for word in self.chosen]
 
     def typed(self, named: Named, *, command: str = "train") -> str:
-        """The command that trains or checks it, for a shell."""
         return shlex.join(["textmill", *named.command(self.words, command=command)])
 
 
@@ -266,7 +259,6 @@ def plan_cells(
 
 
 def _told(problems: Mapping[str, list[str]], count: int) -> list[str]:
-    """What is wrong with cells as lines: each text once, below the cells it is said of."""
     bad = {label for labels in problems.values() for label in labels}
     lines = [f"{len(bad)} of {count} cells cannot be trained; nothing was started."]
     for text, labels in problems.items():

@@ -84,7 +84,6 @@ class Cells:
         """Takes note of what came of a cell."""
 
     def those(self, *states: str) -> list[Cell]:
-        """The cells in one of these states."""
         return [cell for cell in self.cells if cell.state in states]
 
 
@@ -148,7 +147,6 @@ class Grid:
                 )
 
     def fill(self) -> bool:
-        """Starts as many cells as there are places; tells whether any is at work."""
         while not self.stopping and len(self.at_work) < self.launcher.jobs:
             if (cell := self.source.take()) is None:
                 break
@@ -221,7 +219,6 @@ class Grid:
 
     @property
     def count(self) -> int:
-        """How many cells are finished, were pruned or have failed."""
         return len(self.source.those("finished", "pruned", "failed"))
 
     def progress(self) -> str:
@@ -249,7 +246,6 @@ def is_done(cell: Cell) -> bool:
 
 
 def result_line(folder: Path) -> str:
-    """What a finished run reached."""
     result = RunFolder(folder).result
     best = numbers(result.get("best") or {}, ())
     step = best.pop("step", result.get("steps", 0))
@@ -382,7 +378,6 @@ def _measured(folder: Path) -> tuple[str, float, list[tuple[float, float]]]:
 
 
 def _space(distributions: Any, axis: Axis) -> Any:
-    """Optuna's distribution of a setting."""
     if axis.range is None:
         return distributions.CategoricalDistribution(axis.values)
     if axis.range == "int":
@@ -408,12 +403,10 @@ class GridDone:
 
     @property
     def failed(self) -> list[Cell]:
-        """The cells that are neither finished nor pruned."""
         ended = ("finished", "pruned")
         return [one.cell for one in self.table.outcomes if one.cell.state not in ended]
 
     def lines(self) -> list[str]:
-        """The table, the best run, and where the page is."""
         lines = [self.table.text(), *self.table.best_lines()]
         if self.failed:
             said = f"{len(self.failed)} of {len(self.table.outcomes)} cells are not finished"

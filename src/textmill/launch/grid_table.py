@@ -38,7 +38,6 @@ class Outcome:
 
     @classmethod
     def of(cls, cell: Cell) -> "Outcome":
-        """Reads the folder of a finished cell; of another nothing is read."""
         if cell.state != "finished":
             return cls(cell)
         info = {}
@@ -77,7 +76,6 @@ class Combination:
 
     @property
     def finished(self) -> list[Outcome]:
-        """Those that are finished, the best first."""
         done = [one for one in self.outcomes if one.cell.state == "finished"]
         return sorted(done, key=lambda one: one.rank)
 
@@ -91,13 +89,11 @@ class Combination:
 
     @property
     def rank(self) -> float:
-        """Lower is better, by the mean over the seeds that are finished."""
         mean, _ = self.spread()
         return math.inf if math.isnan(mean) else -self.finished[0].sign * mean
 
     @property
     def state(self) -> str:
-        """Of its cells: the one that most needs to be seen."""
         states = [one.cell.state for one in self.outcomes]
         return next(s for s in ("failed", "stopped", "open", *states) if s in states)
 
@@ -129,7 +125,6 @@ class GridTable:
         return self.lines[0].finished[0]
 
     def header(self, tests: Sequence[str]) -> list[str]:
-        """The names of the columns."""
         values = [self.metric or "best", *(f"test {test}" for test in tests)]
         if self.seeded:
             values = [each for value in values for each in (value, f"{value} deviation")]
@@ -137,7 +132,6 @@ class GridTable:
         return [*(axis.short for axis in self.axes), "state", *values, ran, "run"]
 
     def rows(self, tests: Sequence[str]) -> list[list[object]]:
-        """A line for each combination, numbers as numbers."""
         found = []
         for line in self.lines:
             numbers_: list[object] = []
@@ -152,7 +146,6 @@ class GridTable:
         return found
 
     def text(self) -> str:
-        """The table for a terminal; of the test the value that was selected by."""
         tests = [name for name in self.tests if name == self.metric]
         header, names = self.header(tests), [self.metric, *tests]
         if self.seeded:
@@ -168,11 +161,9 @@ class GridTable:
         return text_table(header, shown)
 
     def tsv(self) -> str:
-        """The table with every value of the test, its numbers in full; tabs between."""
         return _tsv(self.header(self.tests), self.rows(self.tests))
 
     def cells_tsv(self) -> str:
-        """A line for each cell, with its seed and why it is not finished."""
         names = [axis.short for axis in self.axes] + ["seed"] * self.seeded
         tests = [f"test {name}" for name in self.tests]
         header = [*names, "state", self.metric or "best", "step", *tests, "run", "reason"]
@@ -185,7 +176,6 @@ class GridTable:
         return _tsv(header, rows)
 
     def best_lines(self) -> list[str]:
-        """What is named as the best, and why where nothing can be."""
         if self.best is None:
             finished = any(one.cell.state == "finished" for one in self.outcomes)
             why = "the runs are not selected by one value that all have"

@@ -119,7 +119,6 @@ class Local:
         self._started: list[LocalJob] = []
 
     def start(self, words: Sequence[str], log: Path, name: str = "") -> LocalJob:
-        """As of :class:`Launcher`."""
         self._started = [job for job in self._started if job.poll() is None]
         busy = [job.accelerator for job in self._started]
         accelerator = min(self.accelerators, key=busy.count, default=None)

@@ -146,7 +146,6 @@ class QueuedJob:
 
     @property
     def log(self) -> str:
-        """The file that what it prints goes to."""
         with suppress(OSError):
             return (RECORD / self.number).read_text(encoding="utf-8")
         return "-"

@@ -151,7 +151,6 @@ class Watch:
                     lock.__exit__()
 
     def runs(self) -> list[Path]:
-        """The runs below the folder that this watch evaluates, at this moment."""
         found = []
         with suppress(OSError):
             for run in runs_in(self.root):
@@ -173,7 +172,6 @@ class Watch:
         return run in self._locks
 
     def pending(self, runs: Sequence[Path]) -> list[Checkpoint]:
-        """The checkpoints that are to be evaluated, the oldest first."""
         begun = {checkpoint for checkpoint, _ in self.at_work} | self.failed
         found = []
         for run in runs:

@@ -9,9 +9,9 @@ if TYPE_CHECKING:
     from textmill.pipelines.dataset_mentions import MentionedDatasets as MentionedDatasets
     from textmill.pipelines.find_model import models_home as models_home
     from textmill.pipelines.given_text import GivenText as GivenText
+    from textmill.pipelines.given_text import PlacedSpan as PlacedSpan
     from textmill.pipelines.pipeline import Pipeline as Pipeline
     from textmill.pipelines.pipeline import PipelineResult as PipelineResult
-    from textmill.pipelines.placed_spans import PlacedSpan as PlacedSpan
     from textmill.pipelines.reference_parser import ParsedReference as ParsedReference
     from textmill.pipelines.reference_parser import ReferenceParser as ReferenceParser
     from textmill.pipelines.registries import pipelines as pipelines

@@ -10,9 +10,8 @@ from typing_extensions import override
 
 from textmill.errors import UserError, worded
 from textmill.pipelines.find_model import ModelWanted
-from textmill.pipelines.given_text import GivenText
+from textmill.pipelines.given_text import GivenText, PlacedSpan, marked_kinds, placed_spans
 from textmill.pipelines.pipeline import Answered, Pipeline, PipelineResult
-from textmill.pipelines.placed_spans import PlacedSpan, marked_kinds, placed_spans
 from textmill.pipelines.registries import register_pipeline
 from textmill.text.features.sentences import sentence_places
 from textmill.text.features.tag_spans import NO_KIND
@@ -157,13 +156,6 @@ def _named(span: PlacedSpan) -> PlacedSpan:
 
 
 def word_places(text: str, start: int = 0, end: int | None = None) -> list[tuple[int, int]]:
-    """Where each word of a part of a text begins and ends, as the training data has words.
-
-    Example:
-        >>> text = "On CIFAR-10 it's a real-time (e.g. 5.1 s) method."
-        >>> [text[a:b] for a, b in word_places(text)]
-        ['On', 'CIFAR-10', 'it', "'s", 'a', 'real', '-', 'time', '(', 'e.g.', '5.1', 's', ')', \
-'method', '.']
-    """
+    """Where each word of a part of a text begins and ends, as the training data has words."""
     stop = len(text) if end is None else end
     return [match.span() for match in _WORD.finditer(text, start, stop)]

@@ -1,7 +1,7 @@
-"""The texts that a pipeline is given: strings, the lines of a file, or all of it."""
+"""The texts that a pipeline is given, and the spans that labels of words mark in them."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BufferedReader
@@ -12,6 +12,9 @@ from textmill.data.bad_rows import BadRow
 from textmill.data.formats.lines import bare_lines
 from textmill.data.line_blocks import refuse_binary
 from textmill.errors import DataError, UserError
+from textmill.text.answers import TaggedSpan
+from textmill.text.features.tag_spans import Scheme, tag_spans
+from textmill.text.processors.tagging import Tagged, TaggingText
 
 if TYPE_CHECKING:
     from textmill.pipelines.documents import Passage
@@ -50,14 +53,7 @@ class GivenText:
 
 
 def joined_passages(passages: Iterable["Passage"]) -> GivenText:
-    r"""Passages of a document as one text, with an empty line between.
-
-    Example:
-        >>> from textmill.pipelines.documents import Passage
-        >>> text = joined_passages([Passage("It is new."), Passage("So", starts=((0, 3),))])
-        >>> text.text, text.page_of(0), text.page_of(12)
-        ('It is new.\n\nSo', 1, 3)
-    """
+    r"""Passages of a document as one text, with an empty line between."""
     text, begins, parts = "", list[int](), [each for each in passages if each.text]
     for each in parts:
         text += "\n\n" * bool(text)
@@ -72,12 +68,7 @@ def joined_passages(passages: Iterable["Passage"]) -> GivenText:
 
 
 def is_pdf(head: bytes) -> bool:
-    """Whether a file begins as a PDF does, whatever its name is.
-
-    Example:
-        >>> is_pdf(b"%PDF-1.7 ..."), is_pdf(b"U. Dayal. Third generation TP monitors.")
-        (True, False)
-    """
+    """Whether a file begins as a PDF does, whatever its name is."""
     return MAGIC in head[:MAGIC_WITHIN]
 
 
@@ -125,3 +116,51 @@ def whole_text(stream: BinaryIO, name: str) -> GivenText:
         raise DataError(
             f"{name}: byte {error.start:,} is not UTF-8. Save it as UTF-8 first."
         ) from None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlacedSpan(TaggedSpan):
+    """Neighbouring words of one kind; ``str()`` gives their text.
+
+    Example:
+        >>> print(PlacedSpan(kind="date", text="May 1993.", start=8, end=17, score=0.9))
+        May 1993.
+    """
+
+    keys = (*TaggedSpan.keys, "page?")
+
+    page: int | None = None
+    """Where it begins, from 1; None of a text without pages."""
+
+
+def placed_spans(
+    given: GivenText, places: Sequence[tuple[int, int]], answer: Tagged, scheme: Scheme
+) -> list[tuple[PlacedSpan, range]]:
+    """What labels of words mark in a text, each with the numbers of its words.
+
+    Args:
+        given: The text.
+        places: Where each word begins and ends; those behind the last label have none.
+        answer: The labels.
+        scheme: How they mark spans.
+    """
+    found = []
+    for kind, first, after in tag_spans(answer.tags, scheme):
+        start, end = places[first][0], places[after - 1][1]
+        span = PlacedSpan(
+            kind=kind,
+            text=given.text[start:end],
+            start=start,
+            end=end,
+            score=min(answer.scores[first:after]),
+            page=given.page_of(start),
+        )
+        found.append((span, range(first, after)))
+    return found
+
+
+def marked_kinds(text: TaggingText) -> list[str]:
+    """What the labels of a model mark, sorted; labels that mark no spans name a kind each."""
+    names = text.tags.labels.names
+    scheme = text.scheme or "io"
+    return sorted({span.kind for name in names for span in tag_spans([name], scheme)})

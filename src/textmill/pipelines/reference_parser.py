@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from typing_extensions import override
 
 from textmill.errors import UserError, worded
-from textmill.pipelines.documents.reference_labels import leading_label
+from textmill.pipelines.documents.references import leading_label
 from textmill.pipelines.find_model import ModelWanted
-from textmill.pipelines.given_text import GivenText
+from textmill.pipelines.given_text import GivenText, PlacedSpan, marked_kinds, placed_spans
 from textmill.pipelines.pipeline import Answered, Pipeline, PipelineResult
-from textmill.pipelines.placed_spans import PlacedSpan, marked_kinds, placed_spans
 from textmill.pipelines.registries import register_pipeline
 from textmill.text.features.slots import places_of
 from textmill.text.features.tag_spans import Scheme

@@ -16,12 +16,5 @@ pipelines = Registry(
 
 
 def register_pipeline(name: str) -> Callable[[Any], Any]:
-    """Files a pipeline's class under the name that the folder of its model has.
-
-    Example:
-        >>> @register_pipeline("word-counter")
-        ... class WordCounter: ...
-        >>> pipelines.get("word-counter") is WordCounter
-        True
-    """
+    """Files a pipeline's class under the name that the folder of its model has."""
     return pipelines.register(name)

@@ -10,9 +10,8 @@ from typing_extensions import override
 from textmill.errors import DataError, UserError
 from textmill.exported.row_predictor import RowPredictor
 from textmill.pipelines.find_model import ModelWanted
-from textmill.pipelines.given_text import GivenText, joined_passages
+from textmill.pipelines.given_text import GivenText, PlacedSpan, joined_passages
 from textmill.pipelines.pipeline import Answered, Pipeline, PipelineResult
-from textmill.pipelines.placed_spans import PlacedSpan
 from textmill.pipelines.registries import register_pipeline
 from textmill.text.answers import MarkedText
 from textmill.text.features.sentences import sentence_places

@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 
 from tests.interop.project import FILES, write_project
 from tests.warm_textmill import warm_programs
-from textmill.errors import MissingExtraError, RunStoppedError, UserError
+from textmill.errors import RunStoppedError, UserError
 from textmill.interop.hydra.config import ConfigError
 from textmill.interop.hydra.run import importable
 from textmill.interop.lightning.package import older_name
@@ -308,9 +308,3 @@ def test_a_partial_optimizer_of_the_config_is_used_and_described(train):
     state = json.loads((run.folder / "checkpoints/step-00000004/state.json").read_text())
     kept = state["parts"]["trainer"]["hyper_parameters"]["optimizer"]
     assert "torch.optim.sgd.SGD" in kept
-
-
-def test_without_the_packages_the_extra_is_named(train, monkeypatch):
-    monkeypatch.setitem(sys.modules, "lightning.pytorch", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'textmill\[lightning\]'"):
-        train()

@@ -15,8 +15,8 @@ from textmill.pipelines.documents import (
     find_references,
 )
 from textmill.pipelines.documents.line_ends import join_lines, vocabulary_of
-from textmill.pipelines.documents.reference_starts import column_edges
-from textmill.pipelines.documents.running_heads import without_running_heads
+from textmill.pipelines.documents.page_layout import without_running_heads
+from textmill.pipelines.documents.references import column_edges
 
 
 def document(*texts: str | Line) -> Document:

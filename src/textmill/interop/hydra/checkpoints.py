@@ -51,7 +51,6 @@ class FolderCheckpointIO(CheckpointIO):
         """Whether a save only finds out if all could be saved."""
 
     def own_path(self, step: int) -> Path:
-        """Where the run's own checkpoint of a step is."""
         return self.store.folder / folder_name(step)
 
     @override

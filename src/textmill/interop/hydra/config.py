@@ -211,7 +211,6 @@ class HydraRun:
         """Twelve hex digits that name what the run computes: settings, and the code they reach."""
 
     def folder(self, run_dir: str | Path | None, *, again: bool) -> RunFolder:
-        """The folder that is named, or the one of the key."""
         if run_dir is None:
             return RunFolder.place(self.name, self.key, again=again)
         folder = RunFolder(Path(run_dir))
@@ -239,7 +238,6 @@ class HydraRun:
         return folder.finished and before == self.length
 
     def write(self, folder: RunFolder, settings: Mapping[str, Any], began: datetime) -> None:
-        """Writes everything that says what this run is."""
         warn_of_versions(folder)
         root, run = self.composed.root, folder.identity
         files = files_below(root, own_files(self.code))
@@ -270,7 +268,6 @@ class HydraRun:
 
 
 def _targets(node: Any, key: str) -> Iterator[Any]:
-    """What each ``_target_`` names, imported."""
     if isinstance(node, list):
         node = dict(enumerate(node))
     if not isinstance(node, Mapping):

@@ -203,7 +203,6 @@ def _by_optuna(
 
 
 def _space(distributions: Any, sweep: Any) -> Any:
-    """Optuna's distribution for a sweep of Hydra's."""
     from hydra.core.override_parser.types import IntervalSweep
 
     if isinstance(sweep, IntervalSweep):

@@ -14,6 +14,5 @@ if TYPE_CHECKING:
     from textmill.pipelines.documents.sections import find_abstract as find_abstract
     from textmill.pipelines.documents.sections import find_body as find_body
     from textmill.pipelines.documents.sections import find_references as find_references
-    from textmill.pipelines.documents.text_file import read_text as read_text
 
 __getattr__, __dir__ = on_first_use(__name__)

@@ -14,10 +14,6 @@ class DocumentError(DataError):
         name: What the document is called.
         reason: What was wanted, what was found, and what to do.
         page: The page it was found on, from 1; None where it is about the whole.
-
-    Example:
-        >>> print(DocumentError("paper.pdf", "it is damaged", page=3))
-        paper.pdf: page 3: it is damaged
     """
 
     def __init__(self, name: str, reason: str, *, page: int | None = None) -> None:
@@ -27,12 +23,7 @@ class DocumentError(DataError):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of one column of a page; lengths are in points, y grows downwards.
-
-    Example:
-        >>> Line("1. Introduction", page=2).text
-        '1. Introduction'
-    """
+    """A line of one column of a page; lengths are in points, y grows downwards."""
 
     text: str
     page: int = 1
@@ -61,13 +52,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Passage:
-    """A text taken from a document, line ends mended, that knows which page each character is on.
-
-    Example:
-        >>> passage = Passage("of two pages", label="[7]", starts=((0, 3), (7, 4)))
-        >>> passage.page_of(0), passage.page_of(8)
-        (3, 4)
-    """
+    """A text of a document, line ends mended, that knows which page each character is on."""
 
     text: str
     label: str | None = None
@@ -82,12 +67,7 @@ class Passage:
 
 @dataclass(frozen=True)
 class Parts:
-    """References, abstract and body of a document.
-
-    Example:
-        >>> Parts([Passage("D. Knuth. 1984.")], None, Passage("We show it.")).abstract is None
-        True
-    """
+    """References, abstract and body of a document."""
 
     references: Sequence[Passage]
     """Each reference, in order; empty without a list of them."""

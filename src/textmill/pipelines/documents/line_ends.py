@@ -46,12 +46,7 @@ CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uff00-\uffef]")
 
 
 def vocabulary_of(lines: Iterable[Line]) -> Vocabulary:
-    """The words of lines, but those that a line end may break.
-
-    Example:
-        >>> sorted(vocabulary_of([Line("a self-made exam-"), Line("ple of it")]))
-        ['a', 'it', 'of', 'self-made']
-    """
+    """The words of lines, but those that a line end may break."""
     found = Vocabulary()
     broken = False
     for line in lines:
@@ -75,12 +70,6 @@ def join_lines(
         lines: At least one.
         vocabulary: What stands unbroken elsewhere.
         label: Kept beside the text.
-
-    Example:
-        >>> lines = [Line("Deep learn-"), Line("ing of self-", page=2), Line("made things", page=2)]
-        >>> passage = join_lines(lines, Vocabulary(learning=1))
-        >>> passage.text, passage.page_of(0), passage.page_of(12)
-        ('Deep learning of self-made things', 1, 2)
     """
     parts, length = list[str](), 0
     starts = [(0, lines[0].page)]

@@ -1,18 +1,77 @@
-"""Words of a page to lines in reading order: columns are found by the white between them."""
+"""Words of a page to lines in reading order, without the numbers and heads of its margins."""
 
 import itertools
 import re
 import unicodedata
-from collections import Counter
+from bisect import bisect_left, bisect_right
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, pairwise
+from math import inf
+from statistics import median
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from textmill.pipelines.documents.document import Line
-from textmill.pipelines.documents.line_numbers import without_line_numbers
-from textmill.pipelines.documents.placed_word import PlacedWord
+
+
+class PlacedWord(NamedTuple):
+    """Characters without white between them; lengths are in points, y grows downwards."""
+
+    text: str
+    x0: float
+    x1: float
+    y: float
+    """Of its baseline."""
+    size: float
+    bold: bool = False
+    space: bool = True
+    """Whether white is written before it."""
+
+
+FEWEST = 4
+STEPS = {1, 2, 5, 10}
+SHARE = 0.9
+"""Of the numbers, those that follow on the one above by the step."""
+EACH_LINE = 0.6
+"""Share of the lines that have a number where each is to; of references, fewer have labels."""
+SMALLER, FAR = 0.5, 10.0
+"""Points by which they are smaller than the text, or else away from it; a label is neither."""
+
+
+def without_line_numbers(words: Sequence[PlacedWord]) -> list[PlacedWord]:
+    """The words of a page without numbers that count its lines, left or right of all others."""
+    numbers = [word for word in words if re.fullmatch(r"\d{1,5}", word.text)]
+    others = [word for word in words if not re.fullmatch(r"\d{1,5}", word.text)]
+    if len(numbers) < FEWEST or not others:
+        return list(words)
+    left, right = min(word.x0 for word in others), max(word.x1 for word in others)
+    size = Counter(word.size for word in others).most_common(1)[0][0]
+    rows = len({round(word.y) for word in others})
+    dropped = set[PlacedWord]()
+    for side in (
+        [word for word in numbers if word.x1 < left],
+        [word for word in numbers if word.x0 > right],
+    ):
+        away = [max(left - word.x1, word.x0 - right) for word in side]
+        told_apart = all(word.size <= size - SMALLER for word in side) or min(away, default=0) > FAR
+        if told_apart and _counts_lines(side, rows):
+            dropped.update(side)
+    return [word for word in words if word not in dropped]
+
+
+def _counts_lines(side: Sequence[PlacedWord], rows: int) -> bool:
+    values = [int(word.text) for word in sorted(side, key=lambda word: word.y)]
+    if len(values) < FEWEST:
+        return False
+    step, count = Counter(b - a for a, b in pairwise(values)).most_common(1)[0]
+    if step not in STEPS or count < SHARE * (len(values) - 1):
+        return False
+    return len(values) * step >= EACH_LINE * rows
+
 
 BIN = 2.0
 """Points: how finely white is looked for."""
@@ -52,15 +111,6 @@ def page_lines(words: Sequence[PlacedWord], page: int) -> list[Line]:
     Args:
         words: In any order.
         page: The number of the page, from 1.
-
-    Example:
-        >>> places = [(x, 12 * n) for n in range(4) for x in (50, 100, 200, 250)]
-        >>> words = [
-        ...     PlacedWord("left" if x < 150 else "right", x, x + 46, y, 10) for x, y in places
-        ... ]
-        >>> lines = page_lines([*words, PlacedWord("Title", 140, 210, -20, 14)], page=1)
-        >>> [line.text for line in lines[:2]], lines[-1].text, lines[-1].column
-        (['Title', 'left left'], 'right right', 2)
     """
     written = [word for word in words if word.x1 > word.x0 and word.size > 0]
     columns = list(_columns(without_line_numbers(written), 0))
@@ -240,10 +290,6 @@ def written(text: str) -> str:
     r"""Text as one types it: ligatures as letters, accents on theirs, one space between words.
 
     A soft hyphen stays only at the end, where it says that a word goes on.
-
-    Example:
-        >>> written("Mu\u0308ller, Poincar´e  e\u00adff\u00ad"), written("M¨uller, \ufb01t")
-        ('Müller, Poincaré eff\xad', 'Müller, fit')
     """
     text = " ".join(text.translate(PLAIN).split())
     if text.endswith("\u00ad"):
@@ -259,3 +305,95 @@ def _accented(match: re.Match[str]) -> str:
     letter = match[2].replace("ı", "i")
     whole = unicodedata.normalize("NFC", letter + ACCENTS[match[1]])
     return whole if len(whole) == 1 else match[0]
+
+
+ROWS = 3
+"""From the top and the bottom of a page, in which a running head can be."""
+SAME_HEIGHT = 3.0
+"""Points: by how much its height differs from page to page."""
+HEAD_ROW = 1.0
+"""Points by which heights in one row of a page differ."""
+LETTERS = 3
+"""That a running head has; what has fewer must count the pages."""
+NUMBER = re.compile(
+    r"\W*+(?:(?:page|seite|p\.)\W*+)?(\d{1,5})(?:\s*(?:/|of|von|de)\s*\d{1,5})?\W*", re.IGNORECASE
+)
+
+
+def without_running_heads(pages: Sequence[Sequence[Line]]) -> list[Line]:
+    """The lines of all pages, without what stands at one height of several and differs in digits.
+
+    Args:
+        pages: The lines of each page.
+    """
+    margins = [_margins(lines) for lines in pages]
+    numbered = _numbered(margins)
+    dropped = _repeated(margins) | numbered | _beside(numbered, margins)
+    return [line for lines in pages for line in lines if line not in dropped]
+
+
+def _margins(lines: Sequence[Line]) -> list[Line]:
+    """The lines at the top and the bottom of a page, those of the outermost row first."""
+    heights = sorted({round(line.y) for line in lines})
+    ranks = {y: min(n, len(heights) - 1 - n) for n, y in enumerate(heights)}
+    found = [line for line in lines if ranks[round(line.y)] < ROWS]
+    return sorted(found, key=lambda line: ranks[round(line.y)])
+
+
+def _repeated(margins: Sequence[Sequence[Line]]) -> set[Line]:
+    """What is the same on two pages but for its digits."""
+    groups = defaultdict[str, list[Line]](list)
+    for line in chain(*margins):
+        key = re.sub(r"\d+", "#", line.text.casefold())
+        if sum(map(str.isalpha, key)) >= LETTERS:
+            groups[key].append(line)
+    found = set[Line]()
+    for group in groups.values():
+        lines = sorted(group, key=lambda line: line.y)
+        heights = [line.y for line in lines]
+        start = 0
+        while start < len(lines):  # tops and bottoms, left and right pages
+            stop = bisect_right(heights, heights[start] + SAME_HEIGHT)
+            height = median(heights[start:stop])
+            first = bisect_left(heights, height - SAME_HEIGHT)
+            same = lines[first : bisect_right(heights, height + SAME_HEIGHT)]
+            if len({line.page for line in same}) > 1:
+                found.update(same)
+            start = stop
+    return found
+
+
+def _numbered(margins: Sequence[Sequence[Line]]) -> set[Line]:
+    """What is the number of its page, alone or beside a title that changes."""
+    alone, beside = list[tuple[int, Line]](), list[tuple[int, Line]]()
+    for lines in margins:
+        for place, line in enumerate(lines):
+            if match := NUMBER.fullmatch(line.text):
+                alone.append((int(match[1]) - line.page, line))
+            elif place < 2 and (ends := _end_numbers(line.text)):
+                beside += [(number - line.page, line) for number in ends]
+    pages = {line.page for line in chain(*margins)}
+    if len(pages) == 1 and alone:
+        line = alone[0][1]
+        return {line} if line.y == max(other.y for other in chain(*margins)) else set()
+    found = set[Line]()
+    for each in (alone, beside):
+        for first, count in Counter(first for first, _ in each).most_common(2):
+            lines_of = [line for number, line in each if number == first]
+            wanted = 2 if each is alone else max(3, len(pages) // 3)
+            if count >= wanted and len({line.page for line in lines_of}) >= wanted:
+                found.update(lines_of)
+    return found
+
+
+def _beside(numbered: set[Line], margins: Sequence[Sequence[Line]]) -> set[Line]:
+    """What stands in one row with the number of its page: a title that no other page has."""
+    heights = {line.page: line.y for line in numbered}
+    return {
+        line for line in chain(*margins) if abs(line.y - heights.get(line.page, inf)) <= HEAD_ROW
+    }
+
+
+def _end_numbers(text: str) -> list[int]:
+    words = re.findall(r"\w+", text)
+    return [int(word) for word in {*words[:1], *words[-1:]} if re.fullmatch(r"\d{1,5}", word)]

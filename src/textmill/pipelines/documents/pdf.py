@@ -29,12 +29,7 @@ LOCKED = "is encrypted and needs a password"
 
 @dataclass(frozen=True, kw_only=True)
 class PdfLimits:
-    """What reading a PDF may take; beyond it is an error, whatever the file holds.
-
-    Example:
-        >>> PdfLimits(pages=20).pages
-        20
-    """
+    """What reading a PDF may take; beyond it is an error, whatever the file holds."""
 
     bytes: int = 256 * MIB
     """Of the file."""

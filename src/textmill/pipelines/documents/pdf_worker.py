@@ -17,10 +17,8 @@ from operator import attrgetter
 from typing import Any
 
 from textmill.pipelines.documents.document import Document, Line, Passage
-from textmill.pipelines.documents.page_layout import page_lines
+from textmill.pipelines.documents.page_layout import PlacedWord, page_lines, without_running_heads
 from textmill.pipelines.documents.pdf import LOCKED
-from textmill.pipelines.documents.placed_word import PlacedWord
-from textmill.pipelines.documents.running_heads import without_running_heads
 from textmill.pipelines.documents.sections import find_parts
 
 HYPHEN = 2

@@ -1,4 +1,4 @@
-"""Parts of a document: its references one by one, its abstract, its body."""
+"""Sections of a document by their headings: references, abstract and body."""
 
 import re
 from collections import Counter
@@ -6,15 +6,103 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from textmill.pipelines.documents.document import Document, Line, Parts, Passage
-from textmill.pipelines.documents.headings import (
-    HeadingStyle,
-    dominant_size,
-    heading_key,
-    is_reference_heading,
-)
 from textmill.pipelines.documents.line_ends import Vocabulary, join_lines, vocabulary_of
-from textmill.pipelines.documents.reference_labels import FORMS, labelled_starts
-from textmill.pipelines.documents.reference_starts import column_edges, unlabelled_starts
+from textmill.pipelines.documents.references import (
+    FORMS,
+    column_edges,
+    labelled_starts,
+    unlabelled_starts,
+)
+
+REFERENCES = frozenset(
+    re.sub(r"\s", "", name)
+    for name in """
+    references / reference list / list of references / references and notes / notes and references
+    references cited / cited references / literature cited / literature / works cited / bibliography
+    selected bibliography / references and further reading / cited literature / citations / sources
+    literaturverzeichnis / literatur / quellenverzeichnis / quellen / literaturangaben / referenzen
+    références / références bibliographiques / bibliographie / ouvrages cités
+    referencias / referencias bibliográficas / bibliografía / obras citadas
+    riferimenti / riferimenti bibliografici / bibliografia
+    referências / referências bibliográficas / literatuur / literatuurlijst / referenties
+    referenser / källor / litteratur / referencer / litteraturliste / referanser / kilder
+    lähteet / kirjallisuus / literatura / piśmiennictwo / spis literatury / seznam literatury
+    irodalomjegyzék / kaynaklar / kaynakça / литература / список литературы / список літератури
+    βιβλιογραφία / 参考文献 / 參考文獻 / 引用文献 / 참고문헌 / المراجع / daftar pustaka
+    tài liệu tham khảo
+    """.casefold()
+    .replace("\n", "/")
+    .split("/")
+    if name.strip()
+)
+"""What the section of the references is called, white taken out."""
+AFTER = re.compile(
+    r"appendi(?:x|ces)\b.*|annex(?:es)?\b.*|anhang\b.*|annexe?s?\b.*|supplement(?:ary|al)?\b.*"
+    r"|support(?:ing|ive) information\b.*|acknowledg\w*|danksagung|remerciements"
+    r"|authors?['’]? (?:biograph|contribution|information|detail)\w*|about the authors?"
+    r"|biograph(?:y|ies)|author index|subject index|index|glossary|funding|financial support"
+    r"|conflicts? of interests?|competing interests?|declarations?|(?:data|code) availability.*"
+    r"|ethic\w* statement|list of (?:figures|tables)|figure (?:captions|legends)|figures|tables"
+    r"|publisher['’]s note|additional information|.{0,20}checklist|notes|endnotes|curriculum vitae"
+)
+"""What a section after the references is called."""
+NUMBERED = re.compile(
+    r"\A(?:§\s*|section |chapter )?(?:\d{1,2}(?:\.\d{1,2})*|[ivxl]{1,6}|[a-z])[.):]?\s+"
+)
+LONGEST = 80
+"""Characters of a heading."""
+SAME_SIZE = 0.3
+"""Points: by how much the sizes of headings of one level differ."""
+
+
+def heading_key(text: str) -> str:
+    """What a heading says: no number before it, no sign after it, small letters."""
+    text = text.casefold().strip(" .:—–-")
+    return NUMBERED.sub("", text, count=1) if not _is_name(text) else text
+
+
+def _is_name(text: str) -> bool:
+    return re.sub(r"\s", "", text) in REFERENCES
+
+
+def is_reference_heading(line: Line) -> bool:
+    """Whether a line is the heading of a list of references, in letters however spaced."""
+    return len(line.text) <= LONGEST and _is_name(heading_key(line.text))
+
+
+class HeadingStyle:
+    """How one heading is set, by which others of its level are known.
+
+    Args:
+        heading: The one.
+        size: Of most of the text below it.
+        bold: Whether most of that is.
+    """
+
+    def __init__(self, heading: Line, *, size: float, bold: bool) -> None:
+        self._heading, self._size = heading, size
+        larger = heading.size > size + SAME_SIZE
+        self._is_told_apart = larger or (heading.bold and not bold)
+
+    def ends_section(self, line: Line) -> bool:
+        """Whether another section begins here, by its name or by how it is set."""
+        if len(line.text) > LONGEST:
+            return False
+        key = heading_key(line.text)
+        heading = self._heading
+        is_same = line.bold == heading.bold and abs(line.size - heading.size) <= SAME_SIZE
+        if AFTER.fullmatch(key) and line.size >= self._size - SAME_SIZE:
+            return is_same or not self._is_told_apart or line.bold or line.size > self._size
+        return self._is_told_apart and is_same
+
+
+def dominant_size(lines: Sequence[Line]) -> float:
+    """The size of most characters; 0 of no lines."""
+    sizes = Counter[float]()
+    for line in lines:
+        sizes[line.size] += len(line.text)
+    return sizes.most_common(1)[0][0] if sizes else 0.0
+
 
 MOST_LINES = 50_000
 """Of a list of references: 1,000 pages of them."""
@@ -59,14 +147,7 @@ SHORTEST_ABSTRACT = 200
 
 
 def find_parts(document: Document) -> Parts:
-    """References, abstract and body of a document.
-
-    Example:
-        >>> lines = [Line("Abstract"), Line("We show it."), Line("1 Introduction"), Line("We do.")]
-        >>> parts = find_parts(Document("a", 1, lines))
-        >>> parts.abstract.text, parts.body.text, parts.references
-        ('We show it.', 'We do.', [])
-    """
+    """References, abstract and body of a document."""
     lines = [line for line in document.lines if line.text.strip()]  # blank ones of a text are gaps
     vocabulary = vocabulary_of(lines)
     sections = _reference_sections(lines)

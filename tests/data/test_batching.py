@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from textmill.data.batching import Batching, over_budget, plan_epoch, plan_statistics, split
+from textmill.data.batching import Batching, plan_epoch, plan_statistics, split
 from textmill.errors import UserError
 
 columns = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), min_size=0, max_size=200).map(
@@ -37,7 +37,7 @@ def test_only_single_rows_are_over_the_budget(lengths, max_tokens, shuffle):
     assert all(
         len(batch) == 1 for batch, size in zip(plan, cells, strict=True) if size > max_tokens
     )
-    assert sorted(alone) == over_budget(lengths, batching).tolist()
+    assert sorted(alone) == np.flatnonzero(sum(lengths) > max_tokens).tolist()
 
 
 @given(columns, st.integers(20, 400))
@@ -121,9 +121,6 @@ def test_auto_is_a_number_that_is_still_to_be_found():
     )
     with pytest.raises(UserError) as caught:
         plan_epoch(lengths, batching, seed=1, epoch=0)
-    assert str(caught.value) == message
-    with pytest.raises(UserError) as caught:
-        over_budget(lengths, batching)
     assert str(caught.value) == message
     with pytest.raises(UserError) as caught:
         Batching(max_tokens="auto", batch_size=8)

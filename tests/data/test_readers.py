@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import textmill.data
 from textmill.data.bad_rows import BadRow
-from textmill.data.line_blocks import BEGINNINGS, FileNotes
+from textmill.data.line_blocks import BEGINNINGS
 from textmill.data.readers import read_rows, read_table, text_format, tsv_format
 from textmill.errors import DataError
 
@@ -41,21 +41,9 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("at", [0, 2, 4], ids=["first", "middle", "last"])
-def test_both_line_ends_are_accepted_and_counted(at):
-    lines = [b"a\tb\n"] * 5
-    lines[at] = b"a\tb\r\n"
-    table = read_table(io.BytesIO(b"".join(lines)), PAIRS)
-    assert table.columns["target"] == ["b"] * 5
-    assert table.notes == FileNotes(lf=4, crlf=1)
-    assert table.notes.sentences() == ["1 lines end in CR LF and 4 in LF; both were accepted."]
-
-
 def test_a_lone_carriage_return_is_data():
     table = read_table(io.BytesIO(b"a\rb\tc\r\r\nd\te\r"), PAIRS)
     assert table.columns == {"source": ["a\rb", "d"], "target": ["c\r", "e"]}
-    assert table.notes == FileNotes(crlf=1, lone_cr=2)
-    assert table.notes.sentences() == ["2 carriage returns inside lines were kept as data."]
 
 
 def test_a_byte_order_mark_is_stripped_and_offsets_stay_true():
@@ -65,7 +53,6 @@ def test_a_byte_order_mark_is_stripped_and_offsets_stay_true():
         "a",
         "\ufeffc",
     ]  # further in it is a character like any other
-    assert table.notes.sentences() == ["A byte order mark at the start was stripped."]
     assert table.bad_rows[0].line == 2
     assert read_table(io.BytesIO(b"\xef\xbb\xbf"), PAIRS).count.total == 0
 

@@ -38,7 +38,7 @@ def test_rows_are_the_files(file):
     assert [data.rows()[0], data.rows()[-1], *data.rows()[1:]] == [rows[0], rows[1], rows[1]]
     assert (len(data), data.rows().names, list(data.lines)) == (2, ("source", "target"), [1, 2])
     assert data.rows().column("target") == ["Salut.", "To?"]
-    assert (data.count, list(data.bad_rows), data.notes.sentences()) == (RowCount(2, 0, 2), [], [])
+    assert (data.count, list(data.bad_rows)) == (RowCount(2, 0, 2), [])
     with pytest.raises(IndexError):
         data.rows()[2]
     assert list(reversed(data.rows())) == rows[::-1]

@@ -12,7 +12,6 @@ from textmill.data.batching import (
     Batching,
     Filler,
     PlanStatistics,
-    over_budget,
     plan_epoch,
     plan_statistics,
     split,
@@ -132,11 +131,6 @@ class EpochBatches(Generic[B]):
     def statistics(self) -> PlanStatistics:
         """Rows, tokens and padding of the present epoch; of one in windows, of that under way."""
         return plan_statistics([*self.lengths.values()], self.plan)
-
-    @property
-    def over_budget(self) -> NDArray[np.int64]:
-        """Indices of the rows that are over ``max_tokens`` alone; each is a batch of its own."""
-        return over_budget([*self.lengths.values()], self.batching)
 
     def __len__(self) -> int:
         """Batches of the present epoch, from its beginning.

@@ -16,6 +16,7 @@ from textmill.config.component import typed_construction
 from textmill.config.validators import refuse_read_once
 from textmill.data.mixture import Mixture
 from textmill.errors import UserError
+from textmill.text import cells
 
 Indices = NDArray[np.int64]
 
@@ -119,8 +120,7 @@ def plan_epoch(
 ) -> list[Indices]:
     """Plans one epoch, or a window of one; every row is in exactly one batch.
 
-    A row that is over ``max_tokens`` by itself makes a batch alone (``over_budget`` lists such
-    rows).
+    A row that is over ``max_tokens`` by itself makes a batch alone.
 
     Args:
         lengths: *Shape:* ``[n]`` each; the length of every row in each column, say source and
@@ -155,13 +155,6 @@ def plan_epoch(
     if batching.shuffle:
         batches = [batches[i] for i in random.permutation(len(batches))]
     return batches
-
-
-def over_budget(lengths: Sequence[NDArray[np.int64]], batching: Batching) -> Indices:
-    """Indices of the rows that are over ``max_tokens`` alone."""
-    if batching.batch_size is not None:
-        return np.zeros(0, np.int64)
-    return np.flatnonzero(np.sum(lengths, axis=0) > _number(batching))
 
 
 def _number(batching: Batching) -> int:
@@ -254,9 +247,6 @@ def _fill(lengths: Sequence[NDArray[np.int64]], max_tokens: int) -> list[int]:
     return cuts
 
 
-Row = Mapping[str, str]
-
-
 class BatchedRows:
     """Rows that say how they become batches; a plain list gets the defaults of ``Batching``.
 
@@ -272,7 +262,7 @@ class BatchedRows:
 
     def __init__(
         self,
-        rows: Sequence[Row],
+        rows: cells.Rows,
         *,
         max_tokens: MaxTokens = Batching.max_tokens,
         batch_size: int | None = Batching.batch_size,
@@ -286,12 +276,12 @@ class BatchedRows:
         """Takes the number that was found for ``auto``."""
         self.batching = replace(self.batching, max_tokens=number)
 
-    def rows(self) -> Sequence[Row]:
+    def rows(self) -> cells.Rows:
         """All rows."""
         return self._rows
 
     def __len__(self) -> int:
         return len(self._rows)
 
-    def __iter__(self) -> Iterator[Row]:
+    def __iter__(self) -> Iterator[Mapping[str, Any]]:
         return iter(self._rows)

@@ -184,7 +184,7 @@ class ReadFiles:
         every = [asdict(table.notes) for table in self.tables]
         ids = next((notes["same_id"] for notes in every if notes["same_id"]), "")
         sums = {name: sum(n[name] for n in every) for name in every[0] if name != "same_id"}
-        return FileNotes(**{**sums, "bom": bool(sums["bom"]), "same_id": ids})
+        return FileNotes(**sums, same_id=ids)
 
     def place_of(self, row: int) -> str:
         """The file, and the line in it of a good row by its number from 0."""

@@ -64,40 +64,14 @@ class FileNotes:
     """What was odd about a file and did no harm.
 
     Attributes:
-        bom: A UTF-8 byte order mark stood at the start (it is stripped).
-        lf: Lines that ended in LF.
-        crlf: Lines that ended in CR LF.
-        lone_cr: CRs inside lines, kept as data.
         left_out: Lines of a CoNLL file that are no tokens: comments, and marks of documents.
         same_ids: Questions of a SQuAD file with the id of one before them.
         same_id: That of the first.
     """
 
-    bom: bool = False
-    lf: int = 0
-    crlf: int = 0
-    lone_cr: int = 0
     left_out: int = 0
     same_ids: int = 0
     same_id: str = ""
-
-    def sentences(self) -> list[str]:
-        """The notes for a person, none where there is nothing to say."""
-        said = []
-        if self.bom:
-            said.append("A byte order mark at the start was stripped.")
-        if self.crlf and self.lf:
-            said.append(f"{self.crlf} lines end in CR LF and {self.lf} in LF; both were accepted.")
-        if self.lone_cr:
-            said.append(f"{self.lone_cr} carriage returns inside lines were kept as data.")
-        if self.left_out:
-            said.append(f"{self.left_out} lines before sentences were left out as no tokens.")
-        if self.same_ids:
-            said.append(
-                f"{self.same_ids} of the questions have the id of one before them, the first "
-                f"{self.same_id!r}; all were kept."
-            )
-        return said
 
 
 @dataclass(frozen=True)
@@ -126,7 +100,7 @@ def excerpt(raw: bytes, encoding: str = UTF8) -> str:
 
 @dataclass
 class LineBlocks:
-    """Iterates over the blocks of a stream once; ``notes`` and ``sha256`` fill meanwhile.
+    """Iterates over the blocks of a stream once; ``sha256`` fills meanwhile.
 
     What is no text is refused with a DataError before the first block.
     """
@@ -134,8 +108,6 @@ class LineBlocks:
     stream: BinaryIO
     name: str
     max_line_bytes: int = MAX_LINE_BYTES
-    block_bytes: int = BLOCK_BYTES
-    notes: FileNotes = field(default_factory=FileNotes)
     lines: int = 0
     _offset: int = 0
     _hash: "hashlib._Hash" = field(default_factory=hashlib.sha256)
@@ -165,7 +137,7 @@ class LineBlocks:
 
     def _read(self) -> bytes:
         read = getattr(self.stream, "read1", None) or self.stream.read
-        chunk: bytes = read(self.block_bytes)
+        chunk: bytes = read(BLOCK_BYTES)
         self._hash.update(chunk)
         return chunk
 
@@ -178,7 +150,6 @@ class LineBlocks:
         refuse_binary(head, self.name)
         if not head.startswith(BOM):
             return head
-        self.notes.bom = True
         self._offset = len(BOM)
         # A mark and nothing else is an empty file; reading on must not stop at it.
         return head[len(BOM) :] or self._read()
@@ -186,11 +157,7 @@ class LineBlocks:
     def _block(self, data: bytes) -> Block:
         block = Block(data, self.lines + 1, self._offset)
         self._offset += len(data)
-        count = data.count(b"\n")
-        crlf = data.count(b"\r\n") if b"\r" in data else 0
-        self.notes.lf += count - crlf
-        self.notes.crlf += crlf
-        self.lines += count + (not data.endswith(b"\n"))
+        self.lines += data.count(b"\n") + (not data.endswith(b"\n"))
         return block
 
     def _skip(self, rest: bytes) -> tuple[LongLine, bytes]:
@@ -207,6 +174,4 @@ class LineBlocks:
         self.lines += 1
         long = LongLine(head[: size - carriage], size - carriage, self.lines, self._offset)
         self._offset += size + len(newline)
-        self.notes.crlf += carriage and bool(newline)
-        self.notes.lf += bool(newline) and not carriage
         return long, after

@@ -36,7 +36,7 @@ from textmill.data.store.cache import (
 from textmill.errors import DataError, UserError
 from textmill.text.cells import ListCell
 
-READING = 5
+READING = 6
 """Counts the changes of what a cache of rows holds: that of an older textmill is not taken."""
 BATCH_ROWS, BATCH_CHARACTERS = 4096, 8_000_000
 """A record batch of the cache ends with either."""

@@ -178,12 +178,6 @@ class TextPairs(Component, Batched, AccountedRows):
     def read(self, *, ingredient: str = "train_data") -> "TextPairs":
         """Reads all files, once, and decides about their bad rows. Everything else calls this.
 
-        Args:
-            ingredient: What the recipe calls this data, for the setting that an error proposes.
-
-        Returns:
-            Itself.
-
         Raises:
             BadRowsError: There are more bad rows than ``max_bad_rows``.
             DataError: There is no good row at all.
@@ -216,7 +210,11 @@ class TextPairs(Component, Batched, AccountedRows):
             if table.notes.left_out:
                 LOG.info("%s: %d lines are no tokens: left out.", self.name, table.notes.left_out)
             if table.notes.same_ids:
-                LOG.warning("%s: %s", self.name, table.notes.sentences()[-1])
+                LOG.warning(
+                    "%s: %d of the questions have the id of one before them, the first %r; all "
+                    "were kept.",
+                    *(self.name, table.notes.same_ids, table.notes.same_id),
+                )
         self._table = table
         if self.holdout is not None and self._numbers is None:
             self._numbers = self.holdout.of(table.rows(), name=self.name, owner=owner)
@@ -305,7 +303,7 @@ class TextPairs(Component, Batched, AccountedRows):
 
     @property
     def notes(self) -> FileNotes:
-        """Oddities of the file that did no harm: a byte order mark, mixed line ends."""
+        """Oddities of the files that did no harm."""
         return self._read().notes
 
     def fingerprint(self) -> str:

@@ -38,11 +38,7 @@ class LineFormat(DelimitedFormat):
                     continue
                 scan.place, scan.record = line.place, cells if text else None
                 row = problem or self.pick(cells, places)
-                if isinstance(row, str):
-                    yield line.number, line.bad(scan.name, row)
-                else:
-                    yield line.number, row
-                    scan.notes.lone_cr += line.raw.count(b"\r")
+                yield line.number, line.bad(scan.name, row) if isinstance(row, str) else row
 
     def _columns(self, block: Block | LongLine, places: Places) -> list[list[str]] | None:
         """The columns of a block; None where it must be read line by line."""

@@ -201,8 +201,8 @@ class LinesFormat(RowFormat):
         object.__setattr__(self, "encoding", checked_encoding(self.encoding))
 
     def blocks(self, scan: Scan) -> Iterator[Block | LongLine]:
-        """The blocks of lines of a file; their notes and the file's digest are the pass's."""
-        blocks = LineBlocks(scan.stream, scan.name, self.max_line_bytes, notes=scan.notes)
+        """The blocks of lines of a file; the file's digest is the pass's."""
+        blocks = LineBlocks(scan.stream, scan.name, self.max_line_bytes)
         yield from blocks
         scan.sha256 = blocks.sha256
 

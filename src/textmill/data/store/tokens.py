@@ -42,6 +42,7 @@ from textmill.data.store.cache import (
 from textmill.errors import DataError, StorageError
 from textmill.runtime.devices import usable_cores
 from textmill.runtime.files import make_folder, sha256
+from textmill.text import cells
 from textmill.text.cells import Fingerprinted, placed_errors
 from textmill.text.processors.text_processor import Encoded, TextProcessor, load_text_processor
 from textmill.text.ragged import Ragged, offsets_of
@@ -61,10 +62,8 @@ COMPARED_ROWS = 64
 MOST_WORKERS = 8  # this process reads and writes for them
 WORKER_CHARACTERS = 16_000_000  # a worker starts in 0.5 s, in which it would encode five million
 
-Texts = Sequence[Mapping[str, str]]
 
-
-def encoded_rows(text: TextProcessor, rows: Texts, fingerprint: str | None) -> Encoded:
+def encoded_rows(text: TextProcessor, rows: cells.Rows, fingerprint: str | None) -> Encoded:
     """Encodes rows with their targets, or finds them encoded.
 
     Little text (``LEAST_CHARACTERS``) and rows without a fingerprint are encoded now, and held in
@@ -173,7 +172,7 @@ class TokenStore:
     def get(
         self,
         text: TextProcessor,
-        rows: Texts,
+        rows: cells.Rows,
         *,
         workers: int | None = None,
         whole: bool = False,
@@ -208,7 +207,7 @@ class TokenStore:
         assert opened is not None, f"{self.folder} was just written"
         return opened[1]
 
-    def _compared(self, text: TextProcessor, rows: Texts, whole: bool) -> Encoded | None:
+    def _compared(self, text: TextProcessor, rows: cells.Rows, whole: bool) -> Encoded | None:
         """The mapped ids where there are any, of which some are compared with ids made now."""
         opened = self.open(whole=whole)
         if opened is None:
@@ -227,7 +226,7 @@ class TokenStore:
             raise DamagedStoreError(f"{self.folder} has other ids than these rows get now")
         return kept
 
-    def _make(self, text: TextProcessor, rows: Texts, workers: int | None) -> None:
+    def _make(self, text: TextProcessor, rows: cells.Rows, workers: int | None) -> None:
         if workers is None:
             workers = workers_for(characters_of(rows, text.columns))
         make_folder(self.folder.parent)
@@ -251,7 +250,7 @@ class TokenStore:
                 done += encoded.num_rows
 
 
-def chunks_of(rows: Texts, columns: Sequence[str]) -> Iterator[Texts]:
+def chunks_of(rows: cells.Rows, columns: Sequence[str]) -> Iterator[cells.Rows]:
     """Parts of the rows, each of a bounded number of rows and characters."""
     size = CHUNK_ROWS
     if isinstance(rows, StoredRows):  # few of them at once where they are long
@@ -265,7 +264,7 @@ def chunks_of(rows: Texts, columns: Sequence[str]) -> Iterator[Texts]:
             yield part[a:b]
 
 
-def characters_of(rows: Texts, columns: Sequence[str]) -> int:
+def characters_of(rows: cells.Rows, columns: Sequence[str]) -> int:
     """Characters of the columns; 0 where a row lacks one, which the encoder will say."""
     if isinstance(rows, StoredRows):  # not read for that: at most as many as it has bytes
         return rows.num_bytes
@@ -275,7 +274,7 @@ def characters_of(rows: Texts, columns: Sequence[str]) -> int:
         return 0
 
 
-def _lengths(rows: Texts, name: str) -> NDArray[np.int64]:
+def _lengths(rows: cells.Rows, name: str) -> NDArray[np.int64]:
     column = rows.column(name) if isinstance(rows, Rows) else [row[name] for row in rows]
     return np.fromiter(map(len, column), np.int64, len(rows))
 
@@ -299,7 +298,7 @@ def workers_for(characters: int) -> int:
 
 
 def encode_chunks(
-    text: TextProcessor, chunks: Iterable[Texts], *, workers: int = 0
+    text: TextProcessor, chunks: Iterable[cells.Rows], *, workers: int = 0
 ) -> Iterator[Encoded]:
     """Encodes chunk after chunk, with targets, in their order; at most two a worker are held.
 
@@ -314,7 +313,7 @@ def encode_chunks(
         for chunk in chunks:
             yield text.encode(chunk, with_targets=True)
         return
-    waiting, left = deque[tuple[Texts, Future[Encoded] | None]](), iter(chunks)
+    waiting, left = deque[tuple[cells.Rows, Future[Encoded] | None]](), iter(chunks)
     with tempfile.TemporaryDirectory(prefix="textmill-text-") as folder:
         text.save(Path(folder))
         spawn = multiprocessing.get_context("spawn")
@@ -359,5 +358,5 @@ def _start_worker(folder: str) -> None:
     _WORKERS_OWN["text"] = load_text_processor(Path(folder))
 
 
-def _encode(rows: Texts) -> Encoded:
+def _encode(rows: cells.Rows) -> Encoded:
     return _WORKERS_OWN["text"].encode(rows, with_targets=True)

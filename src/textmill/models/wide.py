@@ -66,12 +66,8 @@ class WideScores(nn.Module):
     @override
     def forward(self, ids: Tensor) -> Tensor:
         """*Shape:* :math:`(B,N)` to :math:`(B,L)`."""
-        if not ids.shape[1]:
-            ids = F.pad(ids, (0, 1))  # embedding_bag wants a place, if one of no value
-        values = SCALE * F.normalize(self.values[ids], dim=1)
-        if torch.compiler.is_exporting():  # a graph would have a loop over the rows
-            return (self.table[ids] * values[..., None]).sum(dim=1)
-        return F.embedding_bag(ids, self.table, per_sample_weights=values, mode="sum")
+        ids = _some(ids)
+        return _summed(self.table, ids, SCALE * F.normalize(self.values[ids], dim=1))
 
 
 class FittedScores(nn.Module):
@@ -122,19 +118,23 @@ class FittedScores(nn.Module):
     @override
     def forward(self, ids: Tensor) -> Tensor:
         """*Shape:* :math:`(B,N)` to :math:`(B,L)`."""
-        if not ids.shape[1]:
-            ids = F.pad(ids, (0, 1))  # embedding_bag wants a place, if one of no value
-        values = self.values.padded(ids)
-        if torch.compiler.is_exporting():  # a graph would have a loop over the rows
-            scores = (self.table[ids] * values[..., None]).sum(dim=1)
-        else:
-            scores = F.embedding_bag(ids, self.table, per_sample_weights=values, mode="sum")
-        return MARGIN_SCALE * (self.bias + scores)
+        ids = _some(ids)
+        return MARGIN_SCALE * (self.bias + _summed(self.table, ids, self.values.padded(ids)))
 
     def added(self, others: Tensor, ids: Tensor) -> Tensor:
         """The sum of other scores and these. *Shape:* (B,L) and (B,N) to (B,L)."""
         both: Tensor = others + self(ids)
         return both if self.training else ANSWER_SCALE * both
+
+
+def _some(ids: Tensor) -> Tensor:
+    return ids if ids.shape[1] else F.pad(ids, (0, 1))  # embedding_bag wants a place
+
+
+def _summed(table: Tensor, ids: Tensor, values: Tensor) -> Tensor:
+    if torch.compiler.is_exporting():  # a graph would have a loop over the rows
+        return (table[ids] * values[..., None]).sum(dim=1)
+    return F.embedding_bag(ids, table, per_sample_weights=values, mode="sum")
 
 
 def _check(ngrams: object) -> None:

@@ -88,7 +88,7 @@ class LstmEncoder(SequenceEncoder):
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
         # Each way the direction from the end begins at each text's own last token.
         if torch.compiler.is_exporting():
-            return self._graph(x, lengths)[0]
+            return self._graph(x, lengths)
         return self._turned(x, lengths) if x.device.type == "cpu" else self.read(x, lengths)[0]
 
     def read(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
@@ -97,8 +97,6 @@ class LstmEncoder(SequenceEncoder):
         That are the layers' states after the last token, directions side by side. *Shape:*
         :math:`(B,T,H)` and :math:`(2,L,B,H)`.
         """
-        if torch.compiler.is_exporting():
-            return self._graph(x, lengths)
         total = x.shape[1]
         packed = pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False)
         last = []
@@ -127,23 +125,20 @@ class LstmEncoder(SequenceEncoder):
             x = torch.cat(directions, dim=-1)
         return x
 
-    def _graph(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        x, ends, last = x.transpose(0, 1), lengths.int(), list[Tensor]()
+    def _graph(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """The same by ONNX's own layer, which knows of lengths."""
+        x, ends = x.transpose(0, 1), lengths.int()
         for layer in self.layers:
-            x, ended = _onnx_lstm(layer, x, ends, both=self.config.bidirectional)
-            last.append(ended)
-        return x.transpose(0, 1), torch.stack(last, dim=1)
+            x = _onnx_lstm(layer, x, ends, both=self.config.bidirectional)
+        return x.transpose(0, 1)
 
 
 GATES = [0, 3, 1, 2]
 """ONNX's order of an LSTM's gates (input, output, forget, cell) in torch's."""
 
 
-def _onnx_lstm(layer: nn.Module, x: Tensor, ends: Tensor, *, both: bool) -> tuple[Tensor, Tensor]:
-    """A layer as a node of a graph that is exported.
-
-    *Shape:* :math:`(T,B,D)` to :math:`(T,B,H)`, and the last states, :math:`(2,B,H)`.
-    """
+def _onnx_lstm(layer: nn.Module, x: Tensor, ends: Tensor, *, both: bool) -> Tensor:
+    """A layer as a node of a graph that is exported. *Shape:* :math:`(T,B,D)` to (T,B,H)."""
     suffixes = ["", "_reverse"] if both else [""]
 
     def stacked(name: str) -> Tensor:
@@ -153,14 +148,14 @@ def _onnx_lstm(layer: nn.Module, x: Tensor, ends: Tensor, *, both: bool) -> tupl
     w, r = stacked("weight_ih"), stacked("weight_hh")
     bias = torch.cat([stacked("bias_ih"), stacked("bias_hh")], dim=1)
     time, rows, hidden = *x.shape[:2], r.shape[2]
-    states, *ended = torch.onnx.ops.symbolic_multi_out(
+    states: Tensor = torch.onnx.ops.symbolic_multi_out(
         "LSTM",
         (x, w, r, bias, ends),
         attrs={"hidden_size": hidden, "direction": "bidirectional" if both else "forward"},
         dtypes=[x.dtype] * 3,
         shapes=[[time, len(suffixes), rows, hidden], *[[len(suffixes), rows, hidden]] * 2],
-    )
-    return states.transpose(1, 2).flatten(2), torch.stack(ended).transpose(1, 2).flatten(2)
+    )[0]
+    return states.transpose(1, 2).flatten(2)
 
 
 def _run(layer: nn.Module, x: Tensor, direction: str) -> Tensor:

@@ -3,7 +3,7 @@
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, TypeVar, overload
 
@@ -51,7 +51,11 @@ class AnswerOptions:
     @property
     def given(self) -> dict[str, int]:
         """What is not None, by name."""
-        return {name: value for name, value in asdict(self).items() if value is not None}
+        return {name: value for name, value in vars(self).items() if value is not None}
+
+
+PLAIN = AnswerOptions()
+"""Nothing is asked: as the model answers by itself."""
 
 
 class RowPredictor(ABC):

@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from typing_extensions import TypedDict
 
 from textmill.errors import UserError
-from textmill.exported.row_predictor import CHUNK_CHARACTERS, AnswerOptions, RowPredictor
+from textmill.exported.row_predictor import CHUNK_CHARACTERS, PLAIN, AnswerOptions, RowPredictor
 from textmill.serving.batcher import Batcher, Question, Telemetry
 from textmill.serving.documents import PipelineRows
 from textmill.serving.limits import Limits, RefusedError
@@ -118,11 +118,13 @@ class Service:
         self.refuse_stopping()
         if self.batcher.full():  # before more is read: that costs less
             raise self.batcher.refusal()
-        options = read_options(request.query_params, self.limits)
-        try:
-            self.predictor.with_options(options)
-        except UserError as error:
-            raise RefusedError(400, str(error), where="query") from None
+        options = PLAIN
+        if request.scope["query_string"]:  # most have none, and to read it takes time
+            options = read_options(request.query_params, self.limits)
+            try:
+                self.predictor.with_options(options)
+            except UserError as error:
+                raise RefusedError(400, str(error), where="query") from None
         kind = request.headers.get("content-type", "none").partition(";")[0].strip().lower()
         if kind == FILE and isinstance(self.predictor, PipelineRows):
             return await self.file(request)
@@ -146,7 +148,7 @@ class Service:
             if not body:
                 raise RefusedError(400, "Wanted a file; found no byte.", where="body")
             # As long as a batch may be: no other question waits for its answer in the same one.
-            (answer,) = await self.answers([body], CHUNK_CHARACTERS, AnswerOptions())
+            (answer,) = await self.answers([body], CHUNK_CHARACTERS, PLAIN)
             return _json(answer)
         finally:
             self.files -= 1

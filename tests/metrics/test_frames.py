@@ -19,101 +19,44 @@ def slot(label: str, start: int, end: int, *intents: Node) -> Node:
     return Node(label, start, end, intents)
 
 
-NESTED = intent(
-    "intent1", slot("slot1", 1, 5, intent("intent2", slot("slot2", 1, 2), start=1, end=5))
+def inner(*slots: Node, end: int = 5) -> Node:
+    return intent("intent2", *slots, start=1, end=end)
+
+
+ONE, NESTED = (
+    slot("slot1", 1, 2),
+    intent("intent1", slot("slot1", 1, 5, inner(slot("slot2", 1, 2)))),
 )
 
 # Predicted, gold, and (TP, FP, FN) of bracket intents and slots, then of tree intents and slots:
 # TEST_EXAMPLES of pytext/metrics/tests/intent_slot_metrics_test.py.
+# fmt: off
 PYTEXT: list[tuple[Node, Node, Counts, Counts, Counts, Counts]] = [
-    (
-        intent("intent1", slot("slot1", 1, 2)),
-        intent("intent1", slot("slot1", 1, 2)),
-        *((1, 0, 0), (1, 0, 0)),
-        *((1, 0, 0), (1, 0, 0)),
-    ),
-    (
-        intent("intent1"),
-        intent("intent1", slot("slot1", 1, 2)),
-        *((1, 0, 0), (0, 0, 1)),
-        *((0, 1, 1), (0, 0, 1)),
-    ),
-    (
-        intent("intent1", slot("slot1", 1, 2)),
-        intent("intent2", slot("slot2", 1, 2)),
-        *((0, 1, 1), (0, 1, 1)),
-        *((0, 1, 1), (0, 1, 1)),
-    ),
-    (
-        intent("intent1", slot("slot1", 1, 3)),
-        intent("intent1", slot("slot1", 2, 4)),
-        *((1, 0, 0), (0, 1, 1)),
-        *((0, 1, 1), (0, 1, 1)),
-    ),
-    (
-        intent("intent1", slot("slot1", 1, 3)),
-        intent("intent1", slot("slot1", 6, 7)),
-        *((1, 0, 0), (0, 1, 1)),
-        *((0, 1, 1), (0, 1, 1)),
-    ),
-    (
-        intent("intent1", slot("slot2", 10, 12)),
-        intent("intent1", slot("slot1", 6, 7), slot("slot2", 10, 12)),
-        *((1, 0, 0), (1, 0, 1)),
-        *((0, 1, 1), (1, 0, 1)),
-    ),
-    (
-        intent("intent1", slot("slot1", 2, 5), slot("slot2", 6, 10), slot("slot3", 11, 20)),
-        intent("intent1", slot("slot1", 1, 11), slot("slot3", 11, 20)),
-        *((1, 0, 0), (1, 2, 1)),
-        *((0, 1, 1), (1, 2, 1)),
-    ),
-    (
-        intent("intent1", slot("slot1", 1, 10), slot("slot2", 11, 20)),
-        intent("intent1", slot("slot1", 1, 10)),
-        *((1, 0, 0), (1, 1, 0)),
-        *((0, 1, 1), (1, 1, 0)),
-    ),
-    (NESTED, NESTED, *((2, 0, 0), (2, 0, 0)), *((2, 0, 0), (2, 0, 0))),
-    (
-        intent(
-            "intent1",
-            slot(
-                "slot1",
-                1,
-                5,
-                intent("intent2", slot("slot2", 1, 2), slot("slot3", 4, 5), start=1, end=5),
-            ),
-        ),
-        intent("intent1", slot("slot1", 1, 5)),
-        *((1, 1, 0), (1, 2, 0)),
-        *((0, 2, 1), (0, 3, 1)),
-    ),
-    (
-        intent(
-            "intent1",
-            slot(
-                "slot1",
-                1,
-                6,
-                intent("intent2", slot("slot4", 4, 6), slot("slot3", 1, 2), start=1, end=6),
-            ),
-            slot("slot2", 7, 10),
-        ),
-        intent(
-            "intent1",
-            slot(
-                "slot1",
-                1,
-                5,
-                intent("intent2", slot("slot3", 1, 2), slot("slot4", 4, 5), start=1, end=5),
-            ),
-            slot("slot2", 7, 10),
-        ),
-        *((1, 1, 1), (2, 2, 2)),
-        *((0, 2, 2), (2, 2, 2)),
-    ),
+    (intent("intent1", ONE), intent("intent1", ONE), *[(1, 0, 0)] * 4),
+    (intent("intent1"), intent("intent1", ONE), (1, 0, 0), (0, 0, 1), (0, 1, 1), (0, 0, 1)),
+    (intent("intent1", ONE), intent("intent2", slot("slot2", 1, 2)), *[(0, 1, 1)] * 4),
+    (intent("intent1", slot("slot1", 1, 3)), intent("intent1", slot("slot1", 2, 4)),
+     (1, 0, 0), (0, 1, 1), (0, 1, 1), (0, 1, 1)),
+    (intent("intent1", slot("slot1", 1, 3)), intent("intent1", slot("slot1", 6, 7)),
+     (1, 0, 0), (0, 1, 1), (0, 1, 1), (0, 1, 1)),
+    (intent("intent1", slot("slot2", 10, 12)),
+     intent("intent1", slot("slot1", 6, 7), slot("slot2", 10, 12)),
+     (1, 0, 0), (1, 0, 1), (0, 1, 1), (1, 0, 1)),
+    (intent("intent1", slot("slot1", 2, 5), slot("slot2", 6, 10), slot("slot3", 11, 20)),
+     intent("intent1", slot("slot1", 1, 11), slot("slot3", 11, 20)),
+     (1, 0, 0), (1, 2, 1), (0, 1, 1), (1, 2, 1)),
+    (intent("intent1", slot("slot1", 1, 10), slot("slot2", 11, 20)),
+     intent("intent1", slot("slot1", 1, 10)), (1, 0, 0), (1, 1, 0), (0, 1, 1), (1, 1, 0)),
+    (NESTED, NESTED, *[(2, 0, 0)] * 4),
+    (intent("intent1", slot("slot1", 1, 5, inner(slot("slot2", 1, 2), slot("slot3", 4, 5)))),
+     intent("intent1", slot("slot1", 1, 5)), (1, 1, 0), (1, 2, 0), (0, 2, 1), (0, 3, 1)),
+    (intent("intent1", slot("slot2", 7, 10),
+            slot("slot1", 1, 6, inner(slot("slot4", 4, 6), slot("slot3", 1, 2), end=6))),
+     intent("intent1", slot("slot2", 7, 10),
+            slot("slot1", 1, 5, inner(slot("slot3", 1, 2), slot("slot4", 4, 5)))),
+     (1, 1, 1), (2, 2, 2), (0, 2, 2), (2, 2, 2)),
 ]
+# fmt: on
 
 
 def counted(pairs: list[tuple[Node, Node]]) -> Trees:

@@ -12,7 +12,7 @@ from textmill.models.encoders.pretrained import PretrainedEncoder
 from textmill.models.lora import Lora
 from textmill.text.tokenizers.pretrained import PretrainedTokenizer
 from textmill.training.blocks import checkpointed
-from textmill.training.layer_rates import freeze, rate_factors
+from textmill.training.layer_rates import rate_factors
 from textmill.training.precision import Numbers, autocast
 
 LENGTHS = torch.tensor([30, 20, 3, 30])
@@ -93,23 +93,6 @@ def test_bf16_is_of_products_and_not_of_gradients(
     gradients = step(model, numbers="bf16")[1]
     assert types == {torch.bfloat16}
     assert {g.dtype for g in gradients.values() if g is not None} == {torch.float32}
-
-
-@pytest.mark.parametrize(("family", "layers"), LAYERS)
-def test_what_is_frozen_is_neither_learned_nor_kept(
-    family: str, layers: str | None, tmp_path: Path
-) -> None:
-    model = model_of(family, layers, tmp_path)
-    size = step(model)[2]
-    model.zero_grad()
-    stack = "layers" if family == "modernbert" else "encoder.layer"
-    below = ["embeddings*", *(f"{stack}.{number}.*" for number in range(3))]
-    relative = ["encoder.rel_embeddings.*"] * (family == "deberta-v2")
-    freeze(model, [f"text.encoder.model.{name}" for name in [*below, *relative]])
-    _, gradients, smaller = step(model)
-    learned = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
-    assert {name for name, gradient in gradients.items() if gradient is not None} == learned
-    assert smaller < 0.7 * size
 
 
 def test_adapters_have_the_rates_of_their_layers(tmp_path: Path) -> None:

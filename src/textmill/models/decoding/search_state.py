@@ -54,7 +54,7 @@ class BeamReading(EncodedSource, Protocol):
 
 @runtime_checkable
 class Generator(Protocol):
-    """A model that decodes one token at a time, such as :class:`Transformer`."""
+    """A model that decodes one token at a time, as a Transformer does."""
 
     training: bool
 

@@ -64,10 +64,6 @@ class ColumnsTask(Task):
             """The check that a row must pass, or it counts as a bad row; None for no check.
 
             It knows settings alone, not what is fitted on rows, such as which labels there are.
-
-            Args:
-                labels: What says by ``column`` where labels are, and by ``separator`` what is
-                    between two; None where there are none.
             """
             return None
 
@@ -269,7 +265,6 @@ class ColumnsTask(Task):
         seed: int,
         rows: NDArray[np.int64] | None = None,
     ) -> EpochBatches[ColumnBatch]:
-        """Batches of encoded rows."""
         kinds = self.text.all
         # Batches are of rows of like length; what has one length in all rows says nothing.
         varying = {role: c for role, c in encoded.items() if _varies(kinds[role])}
@@ -353,11 +348,7 @@ def _varies(kind: Column) -> bool:
 
 
 def _is_row(item: Any, columns: Sequence[str]) -> bool:
-    """Whether an item is a row of columns, and not a ready batch of tensors.
-
-    >>> _is_row({"words": ["a"]}, ["words"]), _is_row({"words": torch.zeros(2)}, ["words"])
-    (True, False)
-    """
+    """Whether an item is a row of columns, and not a ready batch of tensors."""
     if not isinstance(item, Mapping):
         return False
     return not any(isinstance(item.get(name), Tensor) for name in columns)

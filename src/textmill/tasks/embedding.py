@@ -98,12 +98,10 @@ class TextEmbedding(ColumnsTask):
 
     @property
     def roles(self) -> list[str]:
-        """Those of a row's texts."""
         return [role for role, column in self.text.all.items() if isinstance(column, TextColumn)]
 
     @override
     def loss(self, scores: Tensor, batch: ColumnBatch) -> Loss:
-        """That of the vectors of a batch."""
         targets = batch["score"] if self.compared.scored else self._names(batch)
         if self.compared_rows is None:
             return Loss.of(self.compared(scores, targets), self.compared)
@@ -224,11 +222,6 @@ def _hashed(ids: Tensor, lengths: Tensor) -> Tensor:
     Args:
         ids: int64. *Shape:* :math:`(B,T)`.
         lengths: How many ids a row has. *Shape:* :math:`(B)`.
-
-    >>> one = _hashed(torch.tensor([[5, 6], [7, 0], [5, 6]]), torch.tensor([2, 1, 2]))
-    >>> other = _hashed(torch.tensor([[5, 6, 0], [7, 0, 0]]), torch.tensor([2, 2]))
-    >>> (one == other[0]).tolist(), (one == other[1]).tolist()
-    ([True, False, True], [False, False, False])
     """
     places = torch.arange(ids.shape[1], device=ids.device)
     powers = torch.full_like(places, FACTOR).cumprod(0)

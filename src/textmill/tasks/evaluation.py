@@ -63,13 +63,6 @@ def evaluate(
 ) -> Evaluation:
     """Evaluates the task's module as it stands.
 
-    Args:
-        task: Whose metrics it has.
-        batches: The rows; with ``ranks`` the share of this one, None where it has no row of a
-            batch.
-        poll: Called before each batch.
-        ranks: The others that evaluate a share, if any.
-
     Returns:
         The values by name, of all ranks, with the answered rows in the order of the data; of many
         ranks the first has the rows.
@@ -153,17 +146,7 @@ def _evaluation(
 def answer_batches(
     module: nn.Module, batches: Iterable[B], answer: Callable[[B], Iterable[tuple[int, A]]]
 ) -> list[A]:
-    """Answers to batches of rows, in the order of the rows: what every prediction comes down to.
-
-    Args:
-        module: Computes them; it is put in evaluation mode and back.
-        batches: Each row is in one of them.
-        answer: Gives the number of each row of a batch with its answer.
-
-    Example:
-        >>> answer_batches(nn.Identity(), [[2, 0], [1]], lambda batch: [(i, -i) for i in batch])
-        [0, -1, -2]
-    """
+    """Answers to batches of rows, in the order of the rows: what every prediction comes down to."""
     found: dict[int, A] = {}
     with _inference(module):
         for batch in batches:

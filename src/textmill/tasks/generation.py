@@ -75,13 +75,7 @@ class Translation(Seq2Seq):
 
 
 def with_references(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """Gives the first row of each source the targets of all its rows, and the later ones none.
-
-    Example:
-        >>> rows = [{"source": "Go.", "target": "Va !"}, {"source": "Go.", "target": "Allez !"}]
-        >>> [row["references"] for row in with_references(rows)]
-        [['Va !', 'Allez !'], []]
-    """
+    """Gives the first row of each source the targets of all its rows, and the later ones none."""
     targets: dict[str, list[str]] = {}
     sources = [joined_text(row["source"]) for row in rows]
     for source, row in zip(sources, rows, strict=True):
@@ -129,7 +123,6 @@ class SemanticParsing(Seq2Seq):
 
     @override
     def batches(self, data: Iterable[Any], *, train: bool, seed: int) -> Batches:
-        """As :meth:`Seq2Seq.batches`."""
         batches = super().batches(data, train=train, seed=seed)
         if self.config.trees and isinstance(batches, RowBatches):
             with placed_errors(batches.rows):

@@ -17,22 +17,7 @@ from textmill.text.processors.text_processor import Encoded
 
 
 def label_notes(text: ColumnsText, encoded: Encoded) -> Iterator[str]:
-    """A warning for each column whose labels cannot all be learnt from the rows.
-
-    Example:
-        >>> from textmill.text.columns.inputs import text_columns
-        >>> from textmill.text.columns.labels import label_column
-        >>> from textmill.text.processors.texts import LabelText
-        >>> from textmill.text.features.labels import Labels
-        >>> from textmill.text.tokenizers.character_tokenizers import CharacterTokenizer
-        >>> letters = CharacterTokenizer.Config(characters="a").build()
-        >>> label = label_column(Labels(["ham", "spam", "eggs"]))
-        >>> text = LabelText(text_columns(letters), {"label": label})
-        >>> rows = [{"text": "a", "label": "ham"}, {"text": "a", "label": "spam"}]
-        >>> encoded = text.encode(rows, with_targets=True)
-        >>> [note.split(" What")[0] for note in label_notes(text, encoded)]
-        ["1 of the 3 labels in column 'label' has no example in train_data: 'eggs'."]
-    """
+    """A warning for each column whose labels cannot all be learnt from the rows."""
     for role, column in text.targets.items():
         if not isinstance(column, NamedLabels):
             continue
@@ -71,22 +56,7 @@ def unseen_note(
     unseen: Mapping[str, NDArray[np.int64]],
     rows: Sequence[Mapping[str, Any]],
 ) -> str:
-    """A sentence for each column with labels that training has not seen.
-
-    Example:
-        >>> from textmill.text.columns.inputs import text_columns
-        >>> from textmill.text.columns.labels import label_column
-        >>> from textmill.text.processors.texts import LabelText
-        >>> from textmill.text.features.labels import Labels
-        >>> from textmill.text.tokenizers.character_tokenizers import CharacterTokenizer
-        >>> letters = CharacterTokenizer.Config(characters="a").build()
-        >>> label = label_column(Labels(["ham", "spam"]))
-        >>> text = LabelText(text_columns(letters), {"label": label})
-        >>> rows = [{"text": "a", "label": name} for name in ("ham", "eggs", "eggs", "toast")]
-        >>> encoded = text.with_unseen().encode(rows, with_targets=True)
-        >>> unseen_note(text, unseen_rows(text, encoded), rows).partition(" rows ")[2][:57]
-        "have a label in column 'label' that training has not seen"
-    """
+    """A sentence for each column with labels that training has not seen."""
     notes = []
     for role, numbers in unseen.items():
         found = Counter(name for n in numbers for name in text.unseen_in(rows[int(n)], role))

@@ -281,7 +281,6 @@ class LanguageModeling(Task):
         return answer_batches(self.module, batches, answer)
 
     def _continued(self, begun: Sequence[list[int]]) -> list[Continued]:
-        """How texts of like length go on, all at once."""
         width = max(map(len, begun))
         lengths = torch.tensor([len(ids) for ids in begun], device=self.device)
         source = torch.from_numpy(

@@ -57,7 +57,6 @@ class QueryDocumentRanking(ColumnsTask):
 
     @override
     def loss(self, scores: Tensor, batch: ColumnBatch) -> Loss:
-        """The hinge between right and wrong documents."""
         count = torch.full((), len(batch["negative"]), device=scores.device)
         lacking = ranking_hinge(scores[:, 0], scores[:, 1], margin=self.config.margin)
         return Loss(lacking.sum(), count)

@@ -317,7 +317,6 @@ class Seq2Seq(Task):
         return RowBatches(batches, rows, details=fitting.details)
 
     def _remedy(self) -> str:
-        """What to do about rows that are too long."""
         longest, config = longest_input(self.module), getattr(self.module, "config", None)
         fixed = not hasattr(config, "max_length") or getattr(config, "pretrained", None)
         if longest is not None and fixed and longest <= self.config.max_source_length:
@@ -380,10 +379,6 @@ class Seq2Seq(Task):
 
     def loss(self, logits: Tensor, targets: Tensor) -> Loss:
         """The loss of labels; the one method to override for another loss.
-
-        Args:
-            logits: Scores, shape ``[N, V]``.
-            targets: Labels without padding, shape ``[N]``.
 
         Returns:
             The label-smoothed cross-entropy summed over the labels, with their count; ``nll`` is
@@ -474,13 +469,6 @@ class Seq2Seq(Task):
     def generate(
         self, source: Tensor, source_lengths: Tensor, *, prefixes: Sequence[str] | None = None
     ) -> list[Translated]:
-        """Searches answers to encoded sources.
-
-        Args:
-            source: Token ids, shape ``[B, S]``.
-            source_lengths: Real tokens of each row, shape ``[B]``.
-            prefixes: Text that each answer begins with; None: the task's ``answer_prefix``.
-        """
         if prefixes is None:
             prefixes = [self.config.answer_prefix] * len(source)
         found = decode(

@@ -324,7 +324,6 @@ class WordTagging(TagTask):
 
 
 def _scheme(chosen: str, labels: Labels) -> Scheme | None:
-    """The scheme that a setting names for labels."""
     marks = tag_scheme(labels.names)
     if chosen == "auto":
         return marks

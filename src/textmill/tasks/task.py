@@ -245,13 +245,7 @@ class Task(Component):
 
     @abstractmethod
     def training_step(self, batch: Any, examples: Rows = ()) -> Loss:
-        """The loss of one batch, with its graph.
-
-        Args:
-            batch: One that :meth:`batches` gives.
-            examples: Its rows, as in :meth:`validation_step`. They are read when they are first
-                looked at, so a loss that needs none does not pay for them.
-        """
+        """The loss of one batch, with its graph."""
 
     @abstractmethod
     def validation_step(self, batch: Any, examples: Rows) -> Outputs:

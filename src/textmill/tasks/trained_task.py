@@ -29,10 +29,6 @@ class TrainedTask(Component):
 
         @override
         def build(self, *, device: str = "auto") -> Task:  # type: ignore[override]
-            """Loads it. Its weights stay as they are: in ``eval`` mode, without gradients.
-
-            Args:
-                device: ``auto`` or a device as torch names it.
-            """
+            """Loads it. Its weights stay as they are: in ``eval`` mode, without gradients."""
             task: Task = trained_tasks.get("of_run")(self.path, self.checkpoint, device)
             return task

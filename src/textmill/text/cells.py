@@ -15,20 +15,12 @@ class ListCell(str):
 
     Rows are rows of text, whatever their format, and most columns want no more. One of words, tags,
     labels or numbers takes the parts, so that none is cut where it has a space. It equals its text.
-
-    Example:
-        >>> cell = ListCell(["New York", "Rome"])
-        >>> cell, cell.parts
-        ('New York Rome', ('New York', 'Rome'))
-        >>> cell == "New York Rome", cell == ListCell(["New", "York Rome"])
-        (True, True)
     """
 
     __slots__ = ("parts",)
     parts: tuple[str, ...]
 
     def __new__(cls, parts: Iterable[str]) -> "ListCell":
-        """Joins the parts."""
         listed = tuple(parts)
         made = super().__new__(cls, " ".join(listed))
         made.parts = listed
@@ -40,22 +32,11 @@ class ListCell(str):
 
 
 def unlisted(value: Any) -> Any:
-    """A cell's parts where it is a list, else the value as it is.
-
-    Example:
-        >>> unlisted(ListCell(["a", "b"])), unlisted("a b")
-        (['a', 'b'], 'a b')
-    """
+    """A cell's parts where it is a list, else the value as it is."""
     return list(value.parts) if isinstance(value, ListCell) else value
 
 
 def words_in(value: Any, column: str, row: int) -> list[str]:
-    """The words of one cell.
-
-    Example:
-        >>> words_in("wake me  up", "words", 0), words_in(["wake", "me"], "words", 1)
-        (['wake', 'me', 'up'], ['wake', 'me'])
-    """
     value = unlisted(value)
     if isinstance(value, str):
         return value.split()
@@ -81,14 +62,7 @@ NESTED = ("text", "answer_start")
 
 
 def split_answers(value: Mapping[str, Any]) -> tuple[list[str], list[int]] | str:
-    """The texts of answers and the characters they begin at; or what is wrong, in words.
-
-    Example:
-        >>> split_answers({"text": ["in 1066"], "answer_start": [12]})
-        (['in 1066'], [12])
-        >>> split_answers({"text": ["in 1066"], "answer_start": []})
-        "has 1 texts, but 0 numbers in 'answer_start': wanted where each begins"
-    """
+    """The texts of answers and the characters they begin at; or what is wrong, in words."""
     texts, starts = (value.get(key) for key in NESTED)
     for key, what, part, kind in zip(
         NESTED, ("texts", "numbers"), (texts, starts), (str, int), strict=True
@@ -107,13 +81,6 @@ def training_cell(
     values: Mapping[str, Any], column: str, row: int, *, purpose: str, remedy: str
 ) -> Any:
     """The value of a column of a row of training data.
-
-    Args:
-        values: The row.
-        column: Name of the column.
-        row: Number of the row from 0, for the error.
-        purpose: What it is read for, behind "has no column 'x'".
-        remedy: A sentence that says what to do.
 
     Example:
         >>> reading = {"purpose": "to take words from", "remedy": "Name it by tokenizer.columns."}
@@ -195,12 +162,6 @@ class Fingerprinted(Protocol):
 
 
 def values_of(rows: Sequence[Mapping[str, Any]], name: str) -> Sequence[Any]:
-    """One column of rows.
-
-    Example:
-        >>> values_of([{"text": "a"}, {"text": "b"}], "text")
-        ['a', 'b']
-    """
     # To look for the methods of a protocol takes as long as to encode a short text.
     if type(rows) is not list and isinstance(rows, RowsByColumn) and name in rows.names:
         return rows.column(name)
@@ -212,7 +173,6 @@ def values_of(rows: Sequence[Mapping[str, Any]], name: str) -> Sequence[Any]:
 
 
 def no_column(name: str, row: Mapping[str, Any], number: int) -> DataError:
-    """That a row lacks a column."""
     has = ", ".join(map(str, row)) or "none"
     return DataError(f"Row {number} has no column '{name}'; its columns: {has}.")
 
@@ -220,9 +180,6 @@ def no_column(name: str, row: Mapping[str, Any], number: int) -> DataError:
 @contextmanager
 def placed_errors(rows: Any) -> Iterator[None]:
     """Errors of rows begin with their place, where the rows know it by a method ``place_of``.
-
-    Args:
-        rows: All that are counted, from 0; those of no file have no places.
 
     Example:
         >>> class Rows(list):

@@ -55,11 +55,6 @@ def decoded(raw: bytes, encoding: str, *, first: bool = False) -> tuple[str, str
 
     Bytes that cannot be decoded are escaped in the text.
 
-    Args:
-        raw: The line.
-        encoding: From `checked_encoding`.
-        first: Whether it is the file's first: UTF-16 shows there.
-
     Example:
         >>> decoded(b"caf\xe9", "utf-8")
         ('caf\\xe9', 'bad UTF-8: 0xe9 at byte 3 of the line (unexpected end of data)')
@@ -89,10 +84,6 @@ def is_utf8(head: bytes, other: str = UTF8) -> bool:
 
     A byte order mark says so. Else all lines must be UTF-8, and not be words in the other encoding:
     a short text in an encoding of two bytes a character is now and then UTF-8 by chance.
-
-    Args:
-        head: The first bytes of a file.
-        other: The encoding that it has if it is not UTF-8; utf-8: any.
 
     Example:
         >>> is_utf8("Größe".encode()), is_utf8("Größe".encode("cp1252")), is_utf8(b"size")

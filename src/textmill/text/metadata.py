@@ -40,7 +40,6 @@ def write_description(path: Path, kind: str, settings: Mapping[str, Any]) -> Non
 
 
 def read_description(path: Path) -> tuple[str, dict[str, Any]]:
-    """Reads kind and settings."""
     raw = read_bytes(path, largest=LARGEST_DESCRIPTION)
     content = parse_json(raw, str(path), lambda why: SavedTextError(f"{why}. Save it again."))
     check_version(content, FORMAT, str(path), lambda why: SavedTextError(f"{why}. Save it again."))
@@ -56,7 +55,6 @@ def read_description(path: Path) -> tuple[str, dict[str, Any]]:
 
 
 def read_registered(path: Path, registry: Registry) -> tuple[Any, dict[str, Any]]:
-    """Reads what is registered under the kind, and the settings."""
     kind, settings = read_description(path)
     try:
         return registry.get(kind), settings

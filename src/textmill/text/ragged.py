@@ -48,7 +48,6 @@ class Ragged:
 
     @classmethod
     def concatenate(cls, parts: Iterable["Ragged"]) -> "Ragged":
-        """The rows of all parts, in order."""
         kept = [*parts]
         if len(kept) == 1:
             return kept[0]
@@ -58,7 +57,6 @@ class Ragged:
 
     @classmethod
     def of_one(cls, row: Sequence[int] | NDArray[Any]) -> "Ragged":
-        """A single row of ids."""
         return cls(np.asarray(row, dtype=np.int32), np.array([0, len(row)], dtype=np.int64))
 
     def __len__(self) -> int:
@@ -91,7 +89,6 @@ class Ragged:
         return self.offsets[1:] - self.offsets[:-1]
 
     def take(self, indices: ArrayLike) -> "Ragged":
-        """The rows of those indices, in that order, copied."""
         rows = np.asarray(indices, dtype=np.int64)
         starts, lengths = self.bounds(rows)
         offsets = offsets_of(lengths)

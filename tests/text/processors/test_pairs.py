@@ -62,6 +62,6 @@ def test_texts_of_two_tokenizers_or_limits_are_refused(path, tmp_path):
 
 def test_a_role_that_is_missing_is_refused(path, tmp_path):
     path.save(tmp_path)
-    change(tmp_path / "text.json", roles=sorted(path.all)[1:])
+    change(tmp_path / "text.json", targets=[])
     with pytest.raises(SavedTextError, match="has columns for"):
         load_text_processor(tmp_path)

@@ -60,9 +60,9 @@ def test_it_comes_back_from_its_files(path, tmp_path):
     ("settings", "error"),
     [
         ({"inputs": ["text"]}, "the setting 'targets' is missing"),
-        ({"inputs": ["../text"], "targets": []}, "a column's role must be a name"),
-        ({"inputs": ["text"], "targets": ["text"]}, "wanted up to 100 roles, each once, found 2"),
-        ({"inputs": ["text"] * 101, "targets": []}, "wanted up to 100 roles, each once, found 101"),
+        ({"inputs": ["../text"], "targets": []}, "up to 100 names, each once"),
+        ({"inputs": ["text"], "targets": ["text"]}, "up to 100 names, each once"),
+        ({"inputs": ["text"] * 101, "targets": []}, "up to 100 names, each once"),
         ({"inputs": ["other"], "targets": []}, r"column\.json: missing"),
     ],
 )

@@ -24,10 +24,6 @@ def real_places(real: Tensor, count: int) -> Tensor:
 
     Returns:
         The mask; or the numbers of its places in the order of reading. *Shape:* :math:`(N)`.
-
-    Example:
-        >>> real_places(torch.tensor([[True, False], [True, True]]), 3).tolist()
-        [[True, False], [True, True]]
     """
     if real.device.type == "cpu":
         return real
@@ -35,12 +31,7 @@ def real_places(real: Tensor, count: int) -> Tensor:
 
 
 def at_places(x: Tensor, places: Tensor) -> Tensor:
-    """What stands at the places. *Shape:* :math:`(B,T,*)` to :math:`(N,*)`.
-
-    Example:
-        >>> at_places(torch.tensor([[5, 0], [6, 7]]), torch.tensor([0, 2, 3])).tolist()
-        [5, 6, 7]
-    """
+    """What stands at the places. *Shape:* :math:`(B,T,*)` to :math:`(N,*)`."""
     return x[places] if places.dtype == torch.bool else x.flatten(0, 1).index_select(0, places)
 
 

@@ -64,7 +64,6 @@ class RowBatches:
 
     @property
     def epoch(self) -> int:
-        """The epoch that the next iteration is part of, from 0."""
         return self.batches.epoch
 
     @property
@@ -82,7 +81,6 @@ class RowBatches:
         return iter(self.batches)
 
     def __len__(self) -> int:
-        """Batches of the current epoch."""
         return len(self.batches)
 
     def examples(self, batch: Any) -> list[Mapping[str, Any]]:
@@ -90,11 +88,9 @@ class RowBatches:
         return [{"row": i, **self.rows[i]} for i in batch.rows.tolist()]
 
     def state_dict(self) -> dict[str, Any]:
-        """Epoch and position."""
         return self.batches.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Goes to the place in ``state``."""
         self.batches.load_state_dict(dict(state))
 
 
@@ -133,13 +129,7 @@ def check_batch(task: Task, batch: Any, kind: type, *, train: bool) -> None:
 
 
 def rows_of(data: Iterable[Row], *, train: bool) -> tuple[Sequence[Row], Batching]:
-    """All rows of data, in memory, and how they become batches.
-
-    Example:
-        >>> rows, batching = rows_of([{"source": "Go."}], train=True)
-        >>> batching
-        Batching(max_tokens=2048, batch_size=None, shuffle=True, by_length=True, seed_offset=0)
-    """
+    """All rows of data, in memory, and how they become batches."""
     if isinstance(data, RowSource):
         return data.rows(), data.batching
     rows = list(data if isinstance(data, Sized) else itertools.islice(data, MOST_ROWS + 1))
@@ -174,7 +164,6 @@ def peek_first(data: Iterable[Any]) -> tuple[Any, Iterable[Any]]:
 
 
 def peek(data: Iterable[Any]) -> Any:
-    """The first item of an iterable; see :func:`peek_first`."""
     return peek_first(data)[0]
 
 
@@ -182,16 +171,7 @@ _NOTHING = object()
 
 
 class ComparedRows:
-    """Computes a loss that compares rows: those it is given, or also those of the other ranks.
-
-    Example:
-        >>> def spread(vectors, targets):
-        ...     return torch.pdist(vectors).sum(), torch.tensor(float(len(vectors)))
-        >>> rows = ComparedRows()
-        >>> loss = rows.loss(spread, torch.tensor([[0.0, 0.0], [3.0, 4.0]]), torch.zeros(2))
-        >>> loss.total, loss.count
-        (tensor(5.), tensor(2.))
-    """
+    """Computes a loss that compares rows: those it is given, or also those of the other ranks."""
 
     def __init__(self) -> None:
         self._ranks: Ranks | None = None
@@ -199,12 +179,7 @@ class ComparedRows:
 
     @contextmanager
     def over(self, ranks: Ranks, *, counted: bool) -> Iterator[None]:
-        """Compares the rows of all ranks, which all are here, while the block runs.
-
-        Args:
-            ranks: Those that share the batch.
-            counted: Whether this rank's rows are its own; else it has none of this batch.
-        """
+        """Compares the rows of all ranks, which all are here, while the block runs."""
         self._ranks, self._counted = ranks, counted
         try:
             yield

@@ -17,12 +17,7 @@ from textmill.tasks.task import Row
 def rows_with_text(
     data: Iterable[Any], column: str, *, train: bool
 ) -> tuple[Sequence[Row], Batching]:
-    """All rows of data, and how they become batches.
-
-    Example:
-        >>> rows_with_text([{"text": "to be"}], "text", train=True)[0]
-        [{'text': 'to be'}]
-    """
+    """All rows of data, and how they become batches."""
     first, data = peek_first(data)
     if not is_row(first, (column,)):
         raise DataError(
@@ -39,12 +34,7 @@ def rows_with_text(
 
 
 def blocks_of(batching: Batching, length: int) -> int:
-    """Blocks of ``length`` tokens that a step reads.
-
-    Example:
-        >>> blocks_of(Batching(max_tokens=1024), 128)
-        8
-    """
+    """Blocks of ``length`` tokens that a step reads."""
     if batching.batch_size is not None:
         return batching.batch_size
     if not isinstance(batching.max_tokens, int):
@@ -78,11 +68,9 @@ class Carried:
         self._state = None if state is None else state.detach().nan_to_num(0.0, 0.0, 0.0)
 
     def state_dict(self) -> dict[str, Any]:
-        """The state; nothing before the first batch."""
         return {"state": self._state}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Goes on with a saved state."""
         self._state = state["state"]
 
     def joined(self, states: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -140,12 +128,7 @@ class RowSums:
 
 
 def closed(opened: Iterable[Mapping[int, tuple[float, int]]]) -> dict[int, tuple[float, int]]:
-    """The sums and counts of rows, of the parts that several ranks have.
-
-    Example:
-        >>> closed([{4: (1.5, 2)}, {4: (0.5, 1)}])
-        {4: (2.0, 3)}
-    """
+    """The sums and counts of rows, of the parts that several ranks have."""
     whole: dict[int, tuple[float, int]] = {}
     for rows in opened:
         for row, (total, count) in rows.items():

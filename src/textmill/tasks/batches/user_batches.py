@@ -117,7 +117,6 @@ class ReadyBatches:
         self.epoch, self.position = self.epoch + 1, 0
 
     def _rest(self) -> Iterator[Any]:
-        """The batches of this epoch that are still to come."""
         at_place, self._at_place = self._at_place, None
         if self._at_hand:
             skip, self._skip = self._skip, 0
@@ -149,7 +148,6 @@ class ReadyBatches:
             yield batch
 
     def examples(self, batch: Any) -> list[dict[str, Any]]:
-        """The rows of a batch, read back from it."""
         return self._read(batch)
 
     def state_dict(self) -> dict[str, Any]:
@@ -200,19 +198,12 @@ class SizedReadyBatches(ReadyBatches):
     """Ready batches of an iterable that knows how many it gives in an epoch."""
 
     def __len__(self) -> int:
-        """Batches of an epoch."""
         return len(self.source)  # type: ignore[arg-type]
 
 
 def ready_batches(
     batches: Iterable[Any], read: Callable[[Any], list[dict[str, Any]]], *, seed: int = 0
 ) -> ReadyBatches:
-    """Ready batches, with a length where the iterable has one.
-
-    Example:
-        >>> len(ready_batches([1, 2], read=list))
-        2
-    """
     try:
         len(batches)  # type: ignore[arg-type]
     except (TypeError, NotImplementedError):  # a DataLoader has __len__, whatever it loads from

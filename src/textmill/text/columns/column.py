@@ -159,7 +159,6 @@ ColumnKind = type[Column] | UnionType
 
 
 def load_column(folder: Path) -> Column:
-    """Loads a column saved by ``Column.save``."""
     path = folder / DESCRIPTION
     owner, settings = read_registered(path, columns)
     try:
@@ -186,7 +185,6 @@ def _arguments(made: Saved, folder: Path) -> dict[str, Any]:
 
 
 def _names(kind: type[Any]) -> list[str]:
-    """The arguments of a constructor."""
     given = inspect.signature(kind).parameters.values()
     return [one.name for one in given if one.kind is not one.VAR_KEYWORD]
 
@@ -255,12 +253,6 @@ def padded_columns(
     least: int = 0,
 ) -> tuple[dict[str, NDArray[Any]], dict[str, NDArray[np.int64]]]:
     """Rows of encoded columns, each column as one array.
-
-    Args:
-        encoded: Columns by role.
-        kinds: What each is.
-        indices: The rows.
-        least: Places that an array has at least, if of padding alone.
 
     Returns:
         Arrays by role: *Shape:* ``[B, L]``, or ``[B]`` where each row has one number, or

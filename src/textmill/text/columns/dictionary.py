@@ -38,11 +38,7 @@ class Finding(NamedTuple):
 
 
 class Dictionary(Saved, ABC):
-    """Finds the kinds of a text's words.
-
-    Raises:
-        UserError: There is no kind, one is there twice, or there are too many.
-    """
+    """Finds the kinds of a text's words."""
 
     def __init__(self, kinds: Iterable[str], *, column: str) -> None:
         self.kinds, self.column = tuple(kinds), column
@@ -58,7 +54,6 @@ class Dictionary(Saved, ABC):
 
     @property
     def size(self) -> int:
-        """Numbers of kinds, with that of padding."""
         return 1 + len(self.kinds)
 
     @abstractmethod
@@ -110,7 +105,6 @@ class FittedKinds(Component):
         def build(  # type: ignore[override]  # what is built of is named, for the planner
             self, *, train_data: Iterable[Mapping[str, Any]]
         ) -> GivenKinds:
-            """Reads the rows once."""
             counts: dict[str, int] = {}
             cells = training_cells(
                 train_data,
@@ -202,9 +196,6 @@ class Phrases(Dictionary):
         pairs: A kind and a phrase, in any order; white space divides the phrase's words.
         column: The column of the text.
         lowercase: Whether case does not matter.
-
-    Raises:
-        UserError: There is no phrase, or one has no word, too many words, or no kind.
     """
 
     def __init__(
@@ -236,7 +227,6 @@ class Phrases(Dictionary):
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
-        """Each kind and phrase."""
         return [(kind, phrase) for phrase, kinds in self.known.items() for kind in kinds]
 
     @override
@@ -367,12 +357,10 @@ class DictionaryColumn(Column):
             )
 
     def known(self, encoded: Ragged) -> int:
-        """Of how many words something is known."""
         rows, places = self._places(encoded)
         return len({*zip(rows.tolist(), places.tolist(), strict=True)})
 
     def _places(self, encoded: Ragged) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """The row and the word of each finding."""
         rows = np.repeat(np.arange(len(encoded)), encoded.lengths // self.width)
         return rows, encoded.values[:: self.width]
 

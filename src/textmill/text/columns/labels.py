@@ -65,7 +65,6 @@ class SeveralLabels(NamedLabels):
         return split_labels(value, self.labels.separator, column=self.name, row=row)
 
     def numbers(self, value: Any, row: int) -> list[int]:
-        """The labels of one cell by their numbers, in its order."""
         names = self.names(value, row=row)
         known = (name.strip() if self.unseen else self.labels.has(name) for name in names)
         wrong = next((at for at, is_known in enumerate(known) if not is_known), None)
@@ -93,11 +92,7 @@ class LabelsColumn(SeveralLabels):
 
 @columns.register("tags")
 class TagsColumn(SeveralLabels):
-    """Tags in the order of the words, one for each: a text split at white space, or a list.
-
-    Raises:
-        UserError: The labels are those of whole rows.
-    """
+    """Tags in the order of the words, one for each: a text split at white space, or a list."""
 
     kind = "tags"
 
@@ -147,7 +142,6 @@ class SlotsColumn(Column):
 
 
 def label_column(labels: Labels) -> LabelColumn | LabelsColumn:
-    """The column that labels are in."""
     return LabelsColumn(labels) if labels.multiple else LabelColumn(labels)
 
 
@@ -166,5 +160,4 @@ class TreesColumn(TagsColumn):
         return self.parts(value, row=row)[1]
 
     def parts(self, value: Any, *, row: int = 0) -> tuple[list[str], list[str]]:
-        """The words of the tree in one cell, and a tag for each."""
         return read_cell(unlisted(value), column=self.name, row=row)

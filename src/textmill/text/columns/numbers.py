@@ -33,9 +33,6 @@ class NumberColumn(Column):
         name: The column.
         span: The least and the greatest number there may be, which become 0 and 1; None: numbers
             stay as they are.
-
-    Raises:
-        UserError: The least one is not below the greatest.
     """
 
     kind = "number"
@@ -52,7 +49,6 @@ class NumberColumn(Column):
             )
 
     def restored(self, number: float) -> float:
-        """What a number was before ``encode``."""
         if self.span is None:
             return float(number)
         low, high = self.span
@@ -87,7 +83,6 @@ class NumberCheck:
     """The least and the greatest one."""
 
     def __call__(self, row: Mapping[str, Any]) -> str | None:
-        """What is wrong with a row; None: nothing, or it does not have the column."""
         if self.column in row:
             try:
                 self._encoder.encode([row[self.column]])
@@ -96,7 +91,6 @@ class NumberCheck:
         return None
 
     def passes(self, columns: Mapping[str, Sequence[Any]]) -> bool:
-        """Whether nothing is wrong with any of many rows, given by column."""
         try:
             self._encoder.encode(columns.get(self.column, ()))
         except DataError:
@@ -130,7 +124,6 @@ class Numbers(Saved):
 
     @property
     def dim(self) -> int:
-        """Numbers of a row."""
         return len(self.mean)
 
     def normalized(self, values: NDArray[np.float64]) -> NDArray[np.float32]:
@@ -186,7 +179,6 @@ class FittedNumbers(Component):
         def build(  # type: ignore[override]  # what is built of is named, for the planner
             self, *, train_data: Iterable[Mapping[str, Any]]
         ) -> Numbers:
-            """Reads the numbers of all rows, keeping their sums alone."""
             with placed_errors(train_data):
                 return self._fitted(train_data)
 

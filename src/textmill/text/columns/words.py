@@ -49,11 +49,7 @@ def joined_words(values: Sequence[Any], name: str) -> list[str]:
 
 @columns.register("words")
 class WordsColumn(IdsColumn):
-    """Words, one id for each: a text split at white space, or a list. A text can have none.
-
-    Raises:
-        UserError: The tokenizer's tokens are no words.
-    """
+    """Words, one id for each: a text split at white space, or a list. A text can have none."""
 
     kind = "words"
 
@@ -148,11 +144,7 @@ MOST_NGRAMS = 8192
 
 @columns.register("ngrams")
 class NgramsColumn(IdsColumn):
-    """The known n-grams of a text, each once; it shares the text's column.
-
-    Raises:
-        UserError: The tokenizer's tokens are no n-grams.
-    """
+    """The known n-grams of a text, each once; it shares the text's column."""
 
     kind = ingredient = "ngrams"
     shares = True

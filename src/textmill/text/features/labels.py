@@ -34,9 +34,6 @@ class Labels(Saved, Sequence[str]):
         column: The column of the rows that they are in.
         multiple: Whether a row has any number of them; one a word is several a row, too.
         separator: Between two of a row; None is any white space.
-
-    Raises:
-        UserError: There is none, or one twice.
     """
 
     def __init__(
@@ -57,12 +54,6 @@ class Labels(Saved, Sequence[str]):
             raise UserError(f"Labels must differ, but {twice!r} is there twice.")
 
     def numbers(self, names: Sequence[Any], *, unseen: bool = False) -> NDArray[np.int32]:
-        """The number of each name.
-
-        Args:
-            names: One a row.
-            unseen: Whether a name that is no label has the number ``UNSEEN``.
-        """
         known = self._numbers
         try:
             if unseen and all(isinstance(name, str) and name.strip() for name in names):
@@ -75,12 +66,10 @@ class Labels(Saved, Sequence[str]):
             ) from None
 
     def has(self, name: object) -> bool:
-        """Whether a value is one of the labels."""
         return isinstance(name, str) and name in self._numbers
 
     @property
     def listed(self) -> str:
-        """The labels in a sentence."""
         return f"The {len(self)} labels are {shown(self.names)}{'' if len(self) > SHOWN else '.'}"
 
     @override
@@ -165,7 +154,6 @@ class FittedLabels(Component):
         def build(  # type: ignore[override]  # what is built of is named, for the planner
             self, *, train_data: Iterable[Mapping[str, Any]]
         ) -> Labels:
-            """Takes the declared labels, or reads those of the rows."""
             if self.names:
                 return self._made(self.names)
             found: dict[str, None] = {}

@@ -29,7 +29,6 @@ class TokenizedPassage(tuple[str, ...]):
 
     @classmethod
     def of(cls, text: str, ids: Sequence[int], places: Sequence[Place]) -> "TokenizedPassage":
-        """A text's tokens by their places."""
         made = cls(text[start:end] for start, end in places)
         made.ids, made.places = ids, places
         return made
@@ -71,7 +70,6 @@ class RecentPlaces:
         self._kept: dict[str, Sequence[Place]] = {}
 
     def __call__(self, text: str) -> Sequence[Place]:
-        """Where each token begins, and ends."""
         places = self._kept.pop(text, None)
         if places is None:
             (passage,) = read_passages(self._tokenizer, [text])

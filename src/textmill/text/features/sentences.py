@@ -34,7 +34,6 @@ class Sentences(NamedTuple):
 
     @property
     def texts(self) -> list[str]:
-        """The sentences."""
         return [self.text[start:end] for start, end in self.places]
 
 

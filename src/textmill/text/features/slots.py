@@ -32,11 +32,7 @@ class SlotSpan(NamedTuple):
 
 
 class Slots(Saved, Sequence[str]):
-    """The tags that words can have: ``O``, and a first and an inner one for each slot.
-
-    Raises:
-        UserError: There is none, or one twice, or one has a name that a cell cannot hold.
-    """
+    """The tags that words can have: ``O``, and a first and an inner one for each slot."""
 
     def __init__(
         self, names: Iterable[str], *, column: str = "slots", format: Format = "tags"
@@ -66,12 +62,10 @@ class Slots(Saved, Sequence[str]):
 
     @property
     def listed(self) -> str:
-        """The slots in a sentence."""
         end = "" if len(self.names) > SHOWN else "."
         return f"The {len(self.names)} slots are {shown(self.names)}{end}"
 
     def read(self, value: Any, text: str, *, row: int) -> list[SlotSpan]:
-        """The slots in one cell, in the order of the text."""
         spans = read_slots(value, text, self.format, column=self.column, row=row)
         wrong = next((span.label for span in spans if span.label not in self.names), None)
         if wrong is not None:
@@ -127,7 +121,6 @@ def text_of(value: Any, column: str, row: int) -> str:
 
 
 def places_of(text: str) -> list[tuple[int, int]]:
-    """Where each word begins, and ends."""
     return [match.span() for match in re.finditer(r"\S+", text)]
 
 
@@ -206,7 +199,6 @@ class FittedSlots(Component):
         def build(  # type: ignore[override]  # what is built of is named, for the planner
             self, *, train_data: Iterable[Mapping[str, Any]]
         ) -> Slots:
-            """Reads the rows once, where the slots are not declared."""
             if self.names is not None:
                 return Slots(self.names, column=self.column, format=self.format)
             found: dict[str, None] = {}

@@ -36,10 +36,6 @@ class Characters(Saved):
             character and the marks before and after a word.
         length: Places of a word. A longer word keeps its first and its last characters.
         column: The column of the rows that the words are in.
-
-    Raises:
-        UserError: One is not one character, or is there twice, or there are too few places, or too
-            many.
     """
 
     pad_idx = PAD
@@ -66,7 +62,6 @@ class Characters(Saved):
 
     @property
     def size(self) -> int:
-        """Number of ids."""
         return FIRST + len(self.known)
 
     def table(self, words: Sequence[str]) -> NDArray[np.int32]:
@@ -104,7 +99,6 @@ class FittedCharacters(Component):
         def build(  # type: ignore[override]  # what is built of is named, for the planner
             self, *, train_data: Iterable[Mapping[str, Any]]
         ) -> Characters:
-            """Reads the rows once."""
             counts: Counter[str] = Counter()
             cells = training_cells(
                 train_data,
@@ -153,10 +147,6 @@ class Affixes(Saved):
         prefixes: Lengths of beginnings, in characters.
         suffixes: Lengths of endings.
         column: The column of the rows that the words are in.
-
-    Raises:
-        UserError: A length is none, or there are too many places or not as many as known ones, or
-            a place knows one twice.
     """
 
     pad_idx = 0
@@ -248,7 +238,6 @@ class FittedAffixes(Component):
         def build(  # type: ignore[override]  # what is built of is named, for the planner
             self, *, train_data: Iterable[Mapping[str, Any]]
         ) -> Affixes:
-            """Reads the rows once."""
             words: Counter[str] = Counter()
             cells = training_cells(
                 train_data,
@@ -282,9 +271,6 @@ class WordPieces(Saved):
         tokenizer: Cuts each word by itself.
         length: Places of a word. Of a longer word the first pieces are kept.
         column: The column of the rows that the words are in.
-
-    Raises:
-        UserError: There are too few places, or too many.
     """
 
     def __init__(self, tokenizer: Tokenizer, *, length: int = 8, column: str = "words") -> None:
@@ -296,12 +282,10 @@ class WordPieces(Saved):
 
     @property
     def vocab_info(self) -> VocabInfo:
-        """Size and special ids of the pieces."""
         return self.tokenizer.vocab_info
 
     @property
     def pad_idx(self) -> int:
-        """The id of padding."""
         return self.vocab_info.pad_idx
 
     def table(self, words: Sequence[str]) -> NDArray[np.int32]:
@@ -332,7 +316,6 @@ class PretrainedPieces(Component):
         def build(  # type: ignore[override]  # what is built of is named, for the planner
             self, *, model: Any = None
         ) -> WordPieces:
-            """Reads the tokenizer."""
             path = tokenizer_of(model) if self.path is None else self.path
             tokenizer = PretrainedTokenizer(PretrainedTokenizer.Config(path=path))
             return WordPieces(tokenizer, length=self.length, column=self.column)

@@ -32,12 +32,6 @@ _OPENED = re.compile(r"\[([^\[\]]+)")
 
 
 def tags_of_tree(text: str) -> tuple[list[str], list[str]]:
-    """The words of a tree, and a tag for each.
-
-    Example:
-        >>> tags_of_tree("[IN:CALL call [SL:PERSON my mom ] now ]")
-        (['call', 'my', 'mom', 'now'], ['[IN:CALL', '[SL:PERSON', ']', 'O'])
-    """
     words, opened, closed = list[str](), list[str](), list[int]()
     waiting, depth = "", 0
     for mark in MARK.findall(text):
@@ -71,18 +65,6 @@ def tree_of_tags(words: Sequence[str], tags: Sequence[str], *, root: str) -> str
 
     An intent stands in a slot, and a slot in an intent: what opens elsewhere is left out, with
     what it holds. The outermost intent closes behind the last word.
-
-    Args:
-        words: Those of a sentence.
-        tags: One for each, which need not fit each other.
-        root: The outermost intent where the first tag opens none.
-
-    Example:
-        >>> words = "call my mom now".split()
-        >>> tree_of_tags(words, ["[IN:CALL", "[SL:PERSON", "]", "O"], root="IN:CALL")
-        '[IN:CALL call [SL:PERSON my mom ] now ]'
-        >>> tree_of_tags(words, ["O", "]", "[IN:CALL", "O"], root="IN:STOP")
-        '[IN:STOP call my mom now ]'
     """
     parts, depth = list[str](), 0
     for number, (word, tag) in enumerate(zip(words, tags, strict=True)):
@@ -102,15 +84,7 @@ def tree_of_tags(words: Sequence[str], tags: Sequence[str], *, root: str) -> str
 
 
 class TreeTags(Labels):
-    """The tags that words of trees can have.
-
-    Raises:
-        UserError: None of them opens an intent.
-
-    Example:
-        >>> TreeTags(["O", "[IN:CALL", "]"]).root
-        'IN:CALL'
-    """
+    """The tags that words of trees can have."""
 
     def __init__(self, names: Iterable[str], *, column: str = "target") -> None:
         super().__init__(names, column=column, multiple=True)
@@ -135,7 +109,6 @@ class FittedTreeTags(Component):
         def build(  # type: ignore[override]  # what is built of is named, for the planner
             self, *, train_data: Iterable[Mapping[str, Any]]
         ) -> TreeTags:
-            """Reads the trees of the rows."""
             found: dict[str, None] = {}
             with placed_errors(train_data):
                 for number, row in enumerate(train_data):
@@ -156,7 +129,6 @@ class FittedTreeTags(Component):
 
 
 def read_cell(value: Any, *, column: str, row: int) -> tuple[list[str], list[str]]:
-    """The words and the tags of the tree in one cell."""
     if not isinstance(value, str):
         raise DataError(f"Row {row}, column '{column}': wanted a tree, found {value!r:.80}.")
     try:
@@ -180,7 +152,6 @@ def _kind(depth: int) -> str:
 
 
 def not_a_tree(text: str, why: str) -> DataError:
-    """The error of a text that is no tree."""
     return DataError(
         f"A tree is written [IN:LABEL words [SL:LABEL words ] ], but {why}: {text!r:.200}."
     )

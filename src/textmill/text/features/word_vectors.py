@@ -30,7 +30,6 @@ class WordVectors:
 
     @property
     def coverage(self) -> str:
-        """How many words have a vector, as a line."""
         share = 100 * len(self.ids) / self.known
         return (
             f"{len(self.ids):,} of {self.known:,} words have one of its {self.lines:,} vectors "
@@ -46,13 +45,6 @@ def read_word_vectors(
     A first line of two whole numbers is the header of word2vec: how many vectors there are, and of
     how many numbers. A word may have spaces in it, as some of GloVe have; of a word that is there
     twice the first vector counts.
-
-    Args:
-        path: The file, UTF-8.
-        words: The id of each word of the vocabulary.
-        dim: Numbers of a vector.
-        lowercase: The words are lower-case ones: a word that the file has in other forms only is
-            given the vector of the first of them.
 
     Example:
         >>> import tempfile

@@ -22,6 +22,9 @@ from textmill.text.processors.text_processor import (
     text_processors,
 )
 
+MOST = 100
+"""Columns that a saved path may name."""
+
 
 class ColumnsText(TextProcessor):
     """Rows of typed columns to arrays, and scores to answers.
@@ -32,9 +35,6 @@ class ColumnsText(TextProcessor):
     Args:
         inputs: The columns that every row must have, in prediction too, by their role.
         targets: Those that only training and evaluation need, by their role.
-
-    Raises:
-        UserError: Two columns have one name, or one cannot stand beside the others.
     """
 
     kinds: ClassVar[Mapping[str, ColumnKind]]
@@ -178,28 +178,26 @@ class ColumnsText(TextProcessor):
     def save(self, folder: Path) -> None:
         for role, column in self.all.items():
             column.save(folder / "columns" / role)
-        write_description(folder / DESCRIPTION, self.kind, {"roles": sorted(self.all)})
+        roles = {"inputs": list(self.inputs), "targets": list(self.targets)}
+        write_description(folder / DESCRIPTION, self.kind, roles)
 
     @classmethod
-    def load_columns(cls, folder: Path, settings: dict[str, Any]) -> dict[str, Column]:
-        """The saved columns by role, each of a kind that the role can have.
-
-        Raises:
-            SavedTextError: A role is missing or unknown, or its column is of another kind.
-        """
-        roles = settings.get("roles")
-        if set(settings) != {"roles"} or not isinstance(roles, list):
-            raise SavedTextError(f"{folder / DESCRIPTION}: wanted the setting 'roles', a list.")
-        if not set(cls.kinds) - cls.optional <= {*map(str, roles)} <= set(cls.kinds):
+    @override
+    def from_files(cls, folder: Path, settings: dict[str, Any]) -> Self:
+        path, known = folder / DESCRIPTION, set(cls.kinds)
+        settings_of(path, settings, {"inputs": list, "targets": list})
+        targets, roles = settings["targets"], [*settings["inputs"], *settings["targets"]]
+        names = all(role.isidentifier() for role in roles) and len({*roles}) == len(roles) <= MOST
+        if not names or (known and not known - cls.optional <= {*roles} <= known):
             raise SavedTextError(
-                f"{folder / DESCRIPTION}: has columns for {', '.join(map(str, roles))}; "
-                f"wanted {', '.join(cls.kinds)}."
+                f"{path}: has columns for {', '.join(roles[:MOST])!r:.200}; wanted "
+                f"{', '.join(cls.kinds) or f'up to {MOST} names, each once'}."
             )
-        found = {
-            role: load_column(folder / "columns" / role) for role in cls.kinds if role in roles
-        }
+        if known and {*targets} != {*roles} & cls.target_roles:
+            raise SavedTextError(f"{path}: the targets cannot be {', '.join(targets) or 'none'}.")
+        found = {role: load_column(folder / "columns" / role) for role in roles}
         for role, column in found.items():
-            if not isinstance(column, cls.kinds[role]):
+            if known and not isinstance(column, cls.kinds[role]):
                 raise SavedTextError(
                     f"{folder / 'columns' / role}: is a column of {column.kind}, which cannot be "
                     f"the {role} of {cls.kind}."
@@ -213,17 +211,10 @@ class ColumnsText(TextProcessor):
                     f"of the {cls.alike[0]}. Save the text processor again."
                 )
             found[role] = type(text)(text.name, first.tokenizer, limit=first.limit)
-        return found
-
-    @classmethod
-    @override
-    def from_files(cls, folder: Path, settings: dict[str, Any]) -> Self:
-        inputs = cls.load_columns(folder, settings)
-        targets = {role: inputs.pop(role) for role in [*inputs] if role in cls.target_roles}
         try:
-            return cls(inputs, targets)
+            return cls({r: found[r] for r in settings["inputs"]}, {r: found[r] for r in targets})
         except UserError as error:
-            raise SavedTextError(f"{folder / DESCRIPTION}: {error}") from None
+            raise SavedTextError(f"{path}: {error}") from None
 
 
 def fitted_with(columns: Mapping[str, Column]) -> dict[str, Any]:
@@ -243,10 +234,6 @@ def _listed(columns: Mapping[str, Column]) -> str:
     return ", ".join(listed) or "none"
 
 
-MOST = 100
-"""Columns that a saved path may name."""
-
-
 @text_processors.register("columns")
 class PlainColumns(ColumnsText):
     """Any columns by their roles, for a task that has no text processor of its own.
@@ -261,26 +248,3 @@ class PlainColumns(ColumnsText):
     @override
     def decode(self, outputs: Iterable[Any]) -> list[Any]:
         return list(outputs)
-
-    @override
-    def save(self, folder: Path) -> None:
-        super().save(folder)
-        roles = {"inputs": list(self.inputs), "targets": list(self.targets)}
-        write_description(folder / DESCRIPTION, self.kind, roles)
-
-    @classmethod
-    @override
-    def from_files(cls, folder: Path, settings: dict[str, Any]) -> Self:
-        settings_of(folder / DESCRIPTION, settings, {"inputs": list, "targets": list})
-        roles = [*settings["inputs"], *settings["targets"]]
-        if not all(isinstance(role, str) and role.isidentifier() for role in roles):
-            raise SavedTextError(f"{folder / DESCRIPTION}: a column's role must be a name.")
-        if len(roles) > MOST or len(set(roles)) < len(roles):
-            raise SavedTextError(
-                f"{folder / DESCRIPTION}: wanted up to {MOST} roles, each once, found {len(roles)}."
-            )
-        inputs, targets = (
-            {role: load_column(folder / "columns" / role) for role in settings[part]}
-            for part in ("inputs", "targets")
-        )
-        return cls(inputs, targets)

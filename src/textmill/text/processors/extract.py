@@ -89,12 +89,10 @@ class Extract(Answer):
 
     @property
     def text(self) -> str:
-        """The sentences with a space between."""
         return " ".join(sentence.text for sentence in self.sentences)
 
     @property
     def score(self) -> float:
-        """The probability that one of them says most of all."""
         return sum(sentence.score for sentence in self.sentences)
 
     @override
@@ -116,7 +114,6 @@ class ExtractText(ColumnsText):
     """Sentences of a summary."""
 
     def sentences(self, row: Mapping[str, Any], number: int = 0) -> Sentences:
-        """The sentences of a row."""
         name = self.inputs["sentences"].name
         return read_sentences(row[name], name, number)
 

@@ -62,11 +62,7 @@ class Frame(Answer):
 
 @text_processors.register("intent_slot")
 class IntentSlotText(ColumnsText):
-    """Text, and what stands beside its words, to an intent and slots.
-
-    Raises:
-        UserError: As :class:`ColumnsText`, or the intents are several a row.
-    """
+    """Text, and what stands beside its words, to an intent and slots."""
 
     answer_class = Frame
     kind = "intent_slot"
@@ -140,12 +136,6 @@ class IntentSlotText(ColumnsText):
 
     @override
     def decode(self, outputs: Iterable[tuple[ArrayLike, ArrayLike, ArrayLike]]) -> list[Frame]:
-        """Answers without their text.
-
-        Args:
-            outputs: For each row the probabilities of all intents, the number of each word's tag,
-                and its probability.
-        """
         found = []
         for intents, tags, chances in outputs:
             chance = np.asarray(intents, dtype=np.float64)

@@ -44,7 +44,6 @@ class MeasuredText(Answer):
 
     @property
     def perplexity(self) -> float:
-        """``exp(nats / tokens)``; infinite where that is no float."""
         try:
             return math.exp(self.nats / self.tokens)
         except OverflowError:
@@ -52,7 +51,6 @@ class MeasuredText(Answer):
 
     @property
     def rounded(self) -> float:
-        """The perplexity with four digits after the point."""
         return round(self.perplexity, 4)
 
 
@@ -69,7 +67,6 @@ class TextOnly(ColumnsText):
 
     @classmethod
     def of(cls, tokenizer: Tokenizer, *, column: str = "text") -> Self:
-        """The text processor of a column, whose text a tokenizer encodes."""
         return cls({"text": TextColumn(column, tokenizer)}, {})
 
 
@@ -79,9 +76,6 @@ class LanguageText(TextOnly):
 
     What a text begins with, ``begin_idx``, is no token of a row but what is read before its first:
     the end of the row before, or the tokenizer's own mark where its texts have one (Llama's).
-
-    Raises:
-        UserError: The tokenizer has no mark of a text's end.
     """
 
     answer_class = Continued
@@ -117,11 +111,6 @@ class LanguageText(TextOnly):
     ) -> list[list[int]]:
         r"""Ids of texts that are to be gone on with: without the mark of their end.
 
-        Args:
-            texts: The texts.
-            lines: Whether rows are lines of one text: a line end is then the mark of a row's end.
-            longest: Most ids that the model goes on with; None is any number.
-
         Example:
             >>> from textmill.text.tokenizers.word_tokenizer import WordTokenizer
             >>> text = LanguageText.of(WordTokenizer.Config(words=("a", "b"), marks=True).build())
@@ -149,12 +138,6 @@ class LanguageText(TextOnly):
         begun: Sequence[Sequence[int]],
         found: Sequence[Sequence[tuple[Sequence[int], float]]],
     ) -> list[Continued]:
-        """How texts go on.
-
-        Args:
-            begun: Their ids.
-            found: For each the ids of whole texts with their scores, the best first.
-        """
         given = self.decode(begun)
         texts = iter(self.decode([ids for hypotheses in found for ids, _ in hypotheses]))
         answers = []
@@ -243,20 +226,14 @@ class MaskedText(TextOnly):
 
     @property
     def mask_idx(self) -> int:
-        """The id of the mask."""
         return self.tokenizer.vocab_info.size
 
     @cached_property
     def pieces(self) -> PieceKinds:
-        """What the ids of the vocabulary are."""
         return pieces_of(self.tokenizer)
 
     def masked(self, texts: Sequence[str], *, longest: int | None = None) -> list[list[int]]:
         """Ids of texts, with the mask's in place of each ``[MASK]``.
-
-        Args:
-            texts: The texts.
-            longest: Most ids that the model reads; None is any number.
 
         Example:
             >>> from textmill.text.tokenizers.word_tokenizer import WordTokenizer

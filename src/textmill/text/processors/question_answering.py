@@ -169,7 +169,6 @@ class GoldAnswers:
     starts: str
 
     def __call__(self, row: Mapping[str, Any]) -> str | None:
-        """What is wrong with a row; None: nothing, or it does not have the columns."""
         if self.context in row and self.answers in row:
             try:
                 self.read(row, number=0)
@@ -262,7 +261,6 @@ class QuestionText(ColumnsText):
         max_question_length: int | None = None,
         characters: Characters | None = None,
     ) -> Self:
-        """The text processor of some columns."""
         inputs: dict[str, Column] = {
             "question": PassageColumn(question, tokenizer, limit=max_question_length),
             "context": PassageColumn(context, tokenizer),
@@ -290,7 +288,6 @@ class QuestionText(ColumnsText):
 
     @override
     def encode(self, rows: Rows, *, with_targets: bool, truncate: bool = False) -> Encoded:
-        """Encodes the columns."""
         for number, row in enumerate(rows):
             nested = isinstance(row.get(self.answers.name), Mapping)
             for name in self.columns if with_targets else self.input_columns:
@@ -388,7 +385,6 @@ def _covered(places: Sequence[Place], start: int, end: int) -> tuple[tuple[int, 
 
 
 def _listed(row: Mapping[str, Any], name: str, kind: type, *, number: int) -> list[Any]:
-    """A list of texts or numbers, given as such or as JSON."""
     value = unlisted(row[name])
     if isinstance(value, str):
         with suppress(ValueError, RecursionError):

@@ -39,7 +39,6 @@ class Tagged(Answer):
 
     @property
     def score(self) -> float:
-        """The probability of the least certain tag; 1 where there is no word."""
         return min(self.scores, default=1.0)
 
     @override
@@ -58,7 +57,6 @@ class TagsCheck:
     """Between two tags; None: white space."""
 
     def __call__(self, row: Mapping[str, Any]) -> str | None:
-        """What is wrong with a row; None: nothing, or it does not have the columns."""
         if self.words not in row or self.tags not in row:
             return None
         try:
@@ -95,14 +93,12 @@ class TaggingText(ColumnsText):
 
     @property
     def tags(self) -> TagsColumn:
-        """The column of the labels."""
         column = self.targets["tags"]
         assert isinstance(column, TagsColumn)
         return column
 
     @override
     def encode(self, rows: Rows, *, with_targets: bool, truncate: bool = False) -> Encoded:
-        """Encodes the columns."""
         found = super().encode(rows, with_targets=with_targets)
         if with_targets:
             words, tags = found["words"].lengths, found["tags"].lengths
@@ -153,7 +149,6 @@ class Parsed(Answer):
 
     @property
     def score(self) -> float:
-        """The probability of the least certain tag; 1 where there is no word."""
         return min(self.scores, default=1.0)
 
     @override
@@ -170,7 +165,6 @@ class TreeCheck:
     tree: str
 
     def __call__(self, row: Mapping[str, Any]) -> str | None:
-        """What is wrong with a row; None: nothing, or it does not have the columns."""
         if self.words not in row or self.tree not in row:
             return None
         try:
@@ -185,7 +179,6 @@ class TreeCheck:
 def _refuse_other_words(
     words: Sequence[str], leaves: Sequence[str], *, columns: tuple[str, str], number: int
 ) -> None:
-    """Refuses a tree that is not of its row's words."""
     if words != leaves:
         pairs = enumerate(zip_longest(words, leaves))
         at, (word, leaf) = next((at, pair) for at, pair in pairs if pair[0] != pair[1])
@@ -209,19 +202,16 @@ class TreesText(ColumnsText):
 
     @property
     def tags(self) -> TreesColumn:
-        """The column of the trees."""
         column = self.targets["tags"]
         assert isinstance(column, TreesColumn)
         return column
 
     def words(self, row: Mapping[str, Any], number: int = 0) -> list[str]:
-        """The words of a row."""
         name = self.inputs["words"].name
         return words_in(row[name], name, number)
 
     @override
     def encode(self, rows: Rows, *, with_targets: bool, truncate: bool = False) -> Encoded:
-        """Encodes the columns."""
         found = super().encode(rows, with_targets=with_targets)
         if with_targets:
             for number, row in enumerate(rows):
@@ -229,7 +219,6 @@ class TreesText(ColumnsText):
         return self.cut(found) if truncate else found
 
     def _check(self, row: Mapping[str, Any], number: int) -> None:
-        """Refuses a tree that is not of its row's words."""
         words, (leaves, _) = self.words(row, number), self.tags.parts(row[self.tags.name])
         columns = (self.inputs["words"].name, self.tags.name)
         _refuse_other_words(words, leaves, columns=columns, number=number)

@@ -77,7 +77,6 @@ class Encoded(Mapping[str, Ragged]):
 
     @property
     def num_rows(self) -> int:
-        """Rows of each column."""
         return len(next(iter(self.columns.values()), ()))
 
 
@@ -114,7 +113,6 @@ class TextProcessor(ABC):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """All columns, inputs first."""
         return (*self.input_columns, *self.target_columns)
 
     @property
@@ -171,10 +169,6 @@ class Seq2SeqText(TextProcessor):
         max_source_length: Most ids of a source, marks included; None is no limit.
         max_target_length: Most ids of a target, marks included; None is no limit.
         source_prefix: Text that is put before every source.
-
-    Raises:
-        UserError: The tokenizer has no marks of a text's beginning and end.
-        DataError: A limit leaves no room for a token.
     """
 
     kind = "seq2seq"
@@ -356,10 +350,6 @@ def prefix_of(row: Mapping[str, Any], default: str) -> str:
 
 def prefix_ids(text: Seq2SeqText, prefixes: Sequence[str]) -> list[list[int]] | None:
     """The ids of texts that answers begin with, without any marks.
-
-    Args:
-        text: How targets are encoded.
-        prefixes: One for each answer; empty where it may begin with anything.
 
     Returns:
         None if all are empty.

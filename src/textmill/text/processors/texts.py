@@ -70,7 +70,6 @@ class LabelText(_TextsText):
 
     @property
     def label(self) -> LabelColumn | LabelsColumn:
-        """The column of the labels."""
         column = self.targets["label"]
         assert isinstance(column, LabelColumn | LabelsColumn)
         return column
@@ -121,14 +120,12 @@ class NumberText(_TextsText):
 
     @property
     def number(self) -> NumberColumn:
-        """The column of the number."""
         column = self.targets["number"]
         assert isinstance(column, NumberColumn)
         return column
 
     @override
     def decode(self, outputs: Iterable[ArrayLike]) -> list[Estimated]:
-        """Answers from one number for each row, as ``encode`` gives it."""
         numbers = (float(np.asarray(output, dtype=np.float64).item()) for output in outputs)
         return [Estimated(self.number.restored(number)) for number in numbers]
 

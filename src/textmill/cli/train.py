@@ -26,9 +26,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--again", action="store_true", help="train anew although the run exists")
     parser.add_argument(
-        "--extend", action="store_true", help="with --hydra: go on though the length was another"
-    )
-    parser.add_argument(
         "--nproc",
         type=_count,
         metavar="N",
@@ -60,10 +57,6 @@ def run(args: argparse.Namespace) -> int:
     """Trains, and prints the result and the folder on stdout."""
     if args.hydra is not None:
         return _by_lightning(args)
-    if args.extend:
-        raise UserError(
-            "--extend is for --hydra. A recipe's run goes on to the length that is asked for."
-        )
     if args.multirun:
         raise UserError("--multirun is for --hydra. For a recipe: textmill grid RECIPE name=a,b")
     elsewhere, args.words = asked_launcher(args)
@@ -99,7 +92,7 @@ def _by_lightning(args: argparse.Namespace) -> int:
     log_to_stderr(Env.detect("cpu").rank)
     from textmill.interop.hydra.run import train_hydra
 
-    asked = {"run_dir": args.run_dir, "again": args.again, "extend": args.extend}
+    asked = {"run_dir": args.run_dir, "again": args.again}
     asked["multirun"] = args.multirun
     name, words = args.recipe, args.words
     if "=" in name:  # no config is named: the template's, and this is a setting already

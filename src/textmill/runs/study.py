@@ -59,11 +59,6 @@ class Study:
         found: list[Any] = self.study.get_trials(deepcopy=False)
         return found
 
-    @property
-    def failed(self) -> int:
-        """How many trials failed; they are not made again."""
-        return sum(trial.state.name == "FAIL" for trial in self.trials)
-
     def take(self) -> Any | None:
         """The next trial: an interrupted one, else a new one; None if there are ``total``."""
         if self._open:

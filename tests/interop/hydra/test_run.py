@@ -111,15 +111,15 @@ def test_code_that_is_reached_is_in_the_key(train, project):
     assert train("trainer.max_epochs=1").folder != first.folder
 
 
-def test_another_length_is_refused_and_extended(train):
+def test_a_greater_length_goes_on_and_a_smaller_one_is_refused(train):
     whole = train("trainer.max_epochs=4", run_dir="whole")
     run = train("trainer.max_epochs=2")
-    with pytest.raises(UserError, match="exists with another length"):
-        train("trainer.max_epochs=4")
-    longer = train("trainer.max_epochs=4", extend=True)
+    longer = train("trainer.max_epochs=4")
     assert longer.folder == run.folder
     assert longer.result["steps"] == 16
     assert same(weights(longer), weights(whole))
+    with pytest.raises(UserError, match="is longer already"):
+        train("trainer.max_epochs=2")
 
 
 STOPPING = """

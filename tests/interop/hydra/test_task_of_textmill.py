@@ -36,7 +36,7 @@ def test_the_weights_are_those_of_textmills_loop_also_where_the_run_goes_on(tmp_
     Path("configs/train.yaml").write_text(CONFIG)
     for epochs in (2, 3):
         words = [f"trainer.max_epochs={epochs}"]
-        train_hydra("configs", "train.yaml", words, run_dir="by-lightning", extend=epochs == 3)
+        train_hydra("configs", "train.yaml", words, run_dir="by-lightning")
     quiet = ["reporters.console=false", "reporters.html=false", "trainer.max_steps=null"]
     textmill.train(NAME, [*WORDS, *quiet, "trainer.max_epochs=3"], run_dir="run")
     place = "checkpoints/step-00000009/model.safetensors"

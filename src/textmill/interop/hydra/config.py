@@ -12,7 +12,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from textmill.checkpoint.layout import has_checkpoints
 from textmill.config.sources.own_files import files_below, own_files
 from textmill.errors import MissingExtraError, UserError, worded
 from textmill.run_folder.folder import (
@@ -52,7 +51,6 @@ _OPTUNA = {
     "_target_": "hydra_plugins.hydra_optuna_sweeper.optuna_sweeper.OptunaSweeper",
     "direction": "minimize",
     "n_trials": 20,
-    "max_failure_rate": 0.0,
     "sampler": {"_target_": "optuna.samplers.TPESampler", "seed": None},
     "storage": None,
     "study_name": None,
@@ -222,19 +220,16 @@ class HydraRun:
             )
         return folder
 
-    def is_finished(self, folder: RunFolder, *, extend: bool) -> bool:
-        """Whether the run is at its end; refuses one of another length unless it may ``extend``."""
-        before = folder.info.get("length")
-        if not folder.finished and not has_checkpoints(folder.path):
-            return False  # it failed before it had any, and may be another as well
-        if before is not None and before != self.length and not extend:
-            shown = " ".join(f"trainer.{n}={before.get(n, 'null')}" for n in LENGTH if n in before)
-            state = "finished" if folder.finished else "not finished"
-            raise UserError(
-                f"this run exists with another length: {folder.path} ({shown}, {state}). To go on "
-                f"with it: {worded('the same command with --extend', 'extend=True')}. To train "
-                f"anew: {same_again()}."
-            )
+    def is_finished(self, folder: RunFolder) -> bool:
+        """Whether the run is at the end that is asked for; refuses one that is longer already."""
+        before = folder.info.get("length") or {}
+        if folder.finished and before != self.length:
+            for name in ("max_epochs", "max_steps"):
+                if 0 <= self.length.get(name, -1) < before.get(name, -1):
+                    raise UserError(
+                        f"{folder.path} is longer already (trainer.{name}={before[name]}, "
+                        f"finished). Ask for that length, or train anew: {same_again()}."
+                    )
         return folder.finished and before == self.length
 
     def write(self, folder: RunFolder, settings: Mapping[str, Any], began: datetime) -> None:

@@ -45,7 +45,7 @@ def fit(
     folder: RunFolder,
     settings: Mapping[str, Any],
     *,
-    extend: bool,
+    extended: bool = False,
     begins: Callable[[], None] = lambda: None,
 ) -> dict[str, Any]:
     """Builds, fits and tests, or goes on with that; gives the result.
@@ -54,7 +54,7 @@ def fit(
         run: What is fitted.
         folder: The run's.
         settings: The resolved config.
-        extend: Whether the run was given another length.
+        extended: Whether the run was given another length.
         begins: Called once all is built: what cannot be has left nothing until then.
 
     Raises:
@@ -68,7 +68,7 @@ def fit(
     with StopSignals() as stop, _warnings_logged():
         try:
             info = RunInfo(recipe=run.name, folder=folder.path)
-            going_on = GoingOn(io, reporters, info, stop=stop, extended=extend)
+            going_on = GoingOn(io, reporters, info, stop=stop, extended=extended)
             return _fitted(run, folder, settings, going_on, begins)
         except TextmillError:
             raise

@@ -53,7 +53,6 @@ def train_hydra(
     *,
     run_dir: str | Path | None = None,
     again: bool = False,
-    extend: bool = False,
     multirun: bool = False,
 ) -> Run:
     """Trains what a folder of Hydra's configs describes, by Lightning, in a run folder of textmill.
@@ -67,7 +66,6 @@ def train_hydra(
         words: Overrides as Hydra reads them: ``trainer=cpu``, ``model.lr=2e-5``.
         run_dir: The run folder; by default ``runs/<task_name>/<key>``.
         again: Trains anew although the run exists, in the next free folder.
-        extend: Goes on with a run that exists though its length was another.
         multirun: Trains each combination of values that the words have, as ``model.lr=0.1,0.2``; or
             what Optuna proposes, with ``hparams_search=optuna`` of the template, which needs no
             ``multirun``. The best run is returned.
@@ -92,11 +90,11 @@ def train_hydra(
                     f"{' '.join(sweeps)}: several values, which are several runs. Add "
                     f"{worded('-m', 'multirun=True')} to train all, or quote what is one value."
                 )
-            return train_composed(composed, run_dir=run_dir, again=again, extend=extend)
+            return train_composed(composed, run_dir=run_dir, again=again)
         base = HydraRun(composed)
 
         def train(one: ComposedConfig, place: Path) -> Run:
-            return train_composed(one, run_dir=place, extend=extend)
+            return train_composed(one, run_dir=place)
 
         return search(base, sweeps, train, run_dir=run_dir, again=again)
 
@@ -106,14 +104,13 @@ def train_composed(
     *,
     run_dir: str | Path | None = None,
     again: bool = False,
-    extend: bool = False,
 ) -> Run:
     """Trains as :func:`train_hydra` what is composed already, where its code can be imported."""
     from textmill.interop.hydra import fit as lightning_fit
 
     run = HydraRun(composed)
     folder = run.folder(run_dir, again=again)
-    if run.is_finished(folder, extend=extend):
+    if run.is_finished(folder):
         LOG.info("This run is finished: %s", folder.path)
         return Run(folder.path, folder.result)
 
@@ -125,9 +122,9 @@ def train_composed(
         not lightning_fit.is_main()
     ):  # a process that a strategy of Lightning's has started beside the first
         settings = composed.resolved(str(folder.path), began=began())
-        return Run(folder.path, lightning_fit.fit(run, folder, settings, extend=extend))
+        return Run(folder.path, lightning_fit.fit(run, folder, settings))
     with entered(folder.path):
-        if run.is_finished(folder, extend=extend):  # by the process that had it until now
+        if run.is_finished(folder):  # by the process that had it until now
             return Run(folder.path, folder.result)
         clean(folder, key=run.key)
         since = began()
@@ -135,6 +132,6 @@ def train_composed(
         with recorded(folder):
             extended = bool(folder.info) and folder.info.get("length") != run.length
             writes = partial(run.write, folder, settings, since)
-            result = lightning_fit.fit(run, folder, settings, extend=extended, begins=writes)
+            result = lightning_fit.fit(run, folder, settings, extended=extended, begins=writes)
         folder.write_info(finished=True, result=result)
     return Run(folder.path, result)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from textmill.config.registry import suggest
-from textmill.errors import RunStoppedError, UserError
+from textmill.errors import UserError
 from textmill.interop.hydra.config import (
     ComposedConfig,
     ConfigError,
@@ -145,11 +145,11 @@ def _by_optuna(
     metric = str(base.resolved("RUN").get("optimized_metric") or "")
     if not metric:
         raise UserError("optimized_metric: wanted the value that Optuna optimizes, as val/loss.")
-    total, rate = settings.get("n_trials") or 20, settings.get("max_failure_rate") or 0.0
+    total = settings.get("n_trials") or 20
     direction = str(settings.get("direction") or "minimize")
     sampled = dict(settings.get("sampler") or {"_target_": "optuna.samplers.TPESampler"})
-    if not isinstance(total, int) or not isinstance(rate, int | float):
-        raise ConfigError(f"hydra.sweeper: n_trials={total}, max_failure_rate={rate}: no numbers.")
+    if not isinstance(total, int):
+        raise ConfigError(f"hydra.sweeper.n_trials={total}: wanted a number.")
     if sampled["_target_"].endswith("GridSampler"):
         grid = {name: _values(sweep) or [] for name, sweep in sweeps.items()}
         total = min(total, math.prod(map(len, grid.values())))  # each is tried once
@@ -179,25 +179,14 @@ def _by_optuna(
         while (trial := study.take()) is not None:
             number, words = trial.number, [f"{n}={v}" for n, v in trial.params.items()]
             LOG.info("Trial %d: %s", number, " ".join(words))
-            try:
-                run = train(composed(words), folder / f"{number:03d}")
-                value = _measured(run, metric)
-            except RunStoppedError:
-                raise
-            except Exception as error:  # one too many: the trial stays open, and is made again
-                if study.failed + 1 > rate * total:
-                    raise
-                study.tell(number, state="FAIL")
-                LOG.warning("Trial %d failed: %s: %s", number, type(error).__name__, error)
-                continue
+            run = train(composed(words), folder / f"{number:03d}")
+            value = _measured(run, metric)  # of one that fails the trial stays open
             study.tell(number, value)
             LOG.info("Trial %d: %s %s", number, metric, format_value(metric, value))
-        if study.failed == (count := len(study.trials)):
-            raise UserError(f"{folder}: each of the {count} trials failed.")
         best = study.study.best_trial
         words = [f"{name}={value}" for name, value in best.params.items()]
         shown = format_value(metric, best.value)
-        LOG.info("The best of %d: %s with %s %s", count, " ".join(words), metric, shown)
+        LOG.info("The best of %d: %s with %s %s", len(study.trials), " ".join(words), metric, shown)
     place = RunFolder(folder / f"{best.number:03d}")
     return Run(place.path, place.result)
 

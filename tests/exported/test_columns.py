@@ -1,13 +1,10 @@
 """An export reads files and pipes as the run that it was made of."""
 
 import io
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import pytest
 
-from tests.cli.test_predict_formats import rows_of
 from tests.runs.tiny import write_recipe
 from textmill.cli.main import main
 from textmill.exported import load
@@ -67,31 +64,7 @@ def test_it_answers_the_same_rows_as_its_run(capsys, monkeypatch, place, words):
     assert of_run[0] or len(of_run[1].splitlines()) == 5
 
 
-def test_it_says_how_data_was_read_and_needs_no_torch_for_it():
+def test_it_says_how_data_was_read():
     data = load("run/export/ctranslate2").data
     assert data["path"] == "valid.csv"
     assert data["columns"] == {"source": 1, "target": 0}
-    blocked = "import sys; sys.modules['torch'] = None; from textmill.cli.main import main; "
-    command = f"{blocked}sys.exit(main(['predict', 'run/export/ctranslate2', 'valid.csv']))"
-    done = subprocess.run(
-        [sys.executable, "-c", command], capture_output=True, timeout=120, check=False
-    )
-    assert (done.returncode, len(done.stdout.splitlines())) == (0, 5), done.stderr
-
-
-@pytest.mark.parametrize("to", ["out.csv", "out.parquet"])
-def test_it_writes_the_same_file_as_its_run_without_torch(place, to):
-    blocked = "import sys; sys.modules['torch'] = None; from textmill.cli.main import main; "
-    words = ["predict", "run/export/ctranslate2", "valid.csv", "--output", to, "--overwrite"]
-    command = f"{blocked}sys.exit(main({words}))"
-    done = subprocess.run(
-        [sys.executable, "-c", command], capture_output=True, timeout=120, check=False
-    )
-    assert (done.returncode, done.stdout) == (0, f"{to}: 5 rows\n".encode()), done.stderr
-    of_export = rows_of(place / to)
-    assert main(["predict", "run", *words[2:]]) == 0
-    for one, other in zip(of_export, rows_of(place / to), strict=True):
-        assert one.keys() == other.keys() == {"target", "source", "prediction", "score", "error"}
-        assert [one[name] for name in ("target", "source", "prediction")] == [
-            other[name] for name in ("target", "source", "prediction")
-        ]

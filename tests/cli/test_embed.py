@@ -100,18 +100,6 @@ def test_a_bad_row_keeps_its_place(place, capsys):
     assert ["error" in row for row in found] == [False, True, True]
 
 
-def test_pooling_and_normalization_can_be_said(place, capsys):
-    def written(*words):
-        assert main(["embed", "--model", "encoder", "texts.txt", *words]) == 0
-        return [json.loads(line)["prediction"] for line in capsys.readouterr().out.splitlines()]
-
-    first = written("--pooling", "first", "--normalize")
-    assert np.linalg.norm(first, axis=1) == pytest.approx(1, abs=1e-6)
-    wanted = load_encoder("encoder", pooling="first", normalize=True).embed(TEXTS)
-    assert np.array_equal(np.float32(first), wanted)
-    assert np.array_equal(np.float32(written("--no-normalize")), vectors())
-
-
 def test_a_run_and_its_export(place, capsys):
     write_data("embedding/pairs/local")
     run = textmill.train("embedding/pairs/local", QUIET, run_dir="run").folder
@@ -152,11 +140,6 @@ def test_a_run_and_its_export(place, capsys):
 def test_what_cannot_be_is_said(words, said, place, capsys):
     assert main(["embed", *words]) == 2
     assert said in capsys.readouterr().err
-
-
-def test_answers_of_other_kinds_are_no_file_of_vectors(place, capsys):
-    assert main(["predict", "run", "texts.txt", "--output", "out.npy"]) == 2
-    assert "Wanted .csv, .jsonl, .ndjson or .parquet, found .npy" in capsys.readouterr().err
 
 
 def test_a_pretrained_folder_that_is_named_as_a_run_says_how(place, capsys):

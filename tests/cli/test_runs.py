@@ -8,7 +8,6 @@ from pathlib import Path
 
 from tests.runs.made_runs import aged, made_run
 from textmill.cli.main import main
-from textmill.cli.runs import Listed
 from textmill.run_folder.folder import remember_place
 
 
@@ -96,13 +95,3 @@ def test_runs_elsewhere_are_found_again_until_they_are_gone(tmp_path, monkeypatc
     assert [line.split()[0] for line in lines] == ["runs/here", "stars"]
     assert main(["runs", "list", "none"]) == 0
     assert capsys.readouterr().out == "No runs in none.\n"
-
-
-def test_a_run_that_is_deleted_while_it_is_listed_ends_no_list(tmp_path, monkeypatch):
-    listed = Listed.read(made_run(tmp_path / "run"))
-    # Each file is there when it is asked for, and gone before its time is.
-    monkeypatch.setattr(Path, "is_file", lambda self: True)
-    shutil.rmtree(tmp_path / "run")
-    assert listed.written == 0.0
-    assert listed.cells([])[0] == str(tmp_path / "run")
-    assert listed.cells([])[5] == "0.0"

@@ -8,7 +8,7 @@ import torch
 from textmill.cli.main import main
 from textmill.config.foreign_names import SETTINGS
 from textmill.config.ingredient import STANDARD
-from textmill.errors import PlanError, UserError
+from textmill.errors import UserError
 from textmill.recipes.planning import plan_recipe
 from textmill.tasks import Loss, Outputs, Task
 from textmill.tasks.evaluation import evaluate
@@ -34,65 +34,6 @@ def test_every_setting_that_is_named_is_one():
         elif ours.startswith("the ingredient"):
             assert set(ours.replace(",", "").split()) & set(STANDARD), theirs
     assert not {name.rpartition(".")[2] for name in known} & set(SETTINGS), "textmill's own names"
-
-
-@pytest.mark.parametrize(
-    ("word", "text"),
-    [
-        ("learning_rate=1", "no setting is named 'learning_rate'. In textmill it is optimizer.lr."),
-        (
-            "accelerator=gpu",
-            "no setting is named 'accelerator'. In textmill it is the argument device='cuda'.",
-        ),
-        ("mode=continuous_eval", "In textmill it is the command textmill watch RUNS."),
-        ("load_snapshot_path=x", "In textmill it is the folder of a run, in place of the recipe."),
-        ("use_fp16=true", "In textmill it is trainer.precision."),
-        ("prepare_task=1", "In textmill it is the command textmill check RECIPE."),
-        (
-            "trainer.batch_size=32",
-            "trainer has no setting 'batch_size'. In textmill it is train_data.batch_size. It has:",
-        ),
-        (
-            "trainer.min_epochs=1",
-            "trainer has no setting 'min_epochs'. In textmill it is not there: only "
-            "trainer.selection.patience ends a run before its length. It has: max_steps,",
-        ),
-        (
-            "trainer.validation_interval=5",
-            "trainer has no setting 'validation_interval'. In textmill it is "
-            "trainer.evaluate_every.",
-        ),
-        (
-            "early_stop_after=5",
-            "no setting is named 'early_stop_after'. In textmill it is trainer.selection.patience.",
-        ),
-        (
-            "validation_data.path=x",
-            "'validation_data' is no ingredient of this recipe. In textmill it is the ingredient "
-            "valid_data.",
-        ),
-        (
-            "modle.dim=5",
-            "'modle' is no ingredient of this recipe. Did you mean 'model'?",
-        ),
-        ("trainer.devices=2", "In textmill it is textmill train --nproc N, a process for each"),
-        ("runtime.num_gpus=2", "In textmill it is textmill train --nproc N, a process for each"),
-        ("distributed_world_size=2", "In textmill it is textmill train --nproc N, a process for"),
-        ("trainer.num_nodes=2", "In textmill it is textmill train --launcher slurm slurm.nodes=N"),
-        ("trainer.strategy=fsdp", "In textmill it is trainer.data_parallelism."),
-        ("trainer.recovery_max_trials=3", "In textmill it is trainer.max_nonfinite."),
-        (
-            "slurm.time=2h",
-            "'slurm' is no ingredient of this recipe. In textmill it is a setting of --launcher "
-            "slurm; add that option to train, grid or watch.",
-        ),
-        ("slurm.gpus=2", "In textmill it is a setting of --launcher slurm"),
-    ],
-)
-def test_a_setting_of_another_framework_is_told_textmill_s_name(word, text):
-    with pytest.raises(PlanError) as caught:
-        plan_recipe("translation/demo", [word], targets=["trainer"])
-    assert text in caught.value.problems[0].message
 
 
 @pytest.mark.parametrize(

@@ -59,20 +59,3 @@ def test_what_follows_and_what_is_rebound_and_functions_are_named():
         "test_data   like train_data",
         "module      module",
     ]
-
-
-def test_what_given_rebinds_is_shown_behind_the_settings():
-    class Scored(Component):
-        class Config(BaseConfig):
-            size: int = 1
-
-        def __init__(self, config, *, vocabulary: list[str], rows: list[str]) -> None:
-            pass
-
-    given = Scored.Config(size=2).given(vocabulary="target_vocabulary", rows="train_data")
-    assert shown(metric=given) == [
-        "metric  Scored: size=2 vocabulary<-target_vocabulary rows<-train_data"
-    ]
-    assert shown(metric=Scored.Config().given(rows="train_data")) == [
-        "metric  Scored: rows<-train_data"
-    ]

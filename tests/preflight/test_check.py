@@ -7,10 +7,7 @@ from pathlib import Path
 
 import pytest
 
-import textmill
-import textmill.runs  # the default reporters name one of its own, html
 from textmill.cli.main import main
-from textmill.errors import UserError
 from textmill.preflight.check import check
 from textmill.runtime.disk import operations
 from textmill.text.processors.text_processor import Seq2SeqText
@@ -266,33 +263,6 @@ def test_faults_do_not_hide_each_other(recipe, capsys):
     assert main(["check", recipe(added), "trainer.selection.metric=blue"]) == 2
     problems = re.findall(r"^  ([a-z ]+): ", capsys.readouterr().err, flags=re.MULTILINE)
     assert problems == ["loss and backward", "checkpoint", "trainer"]
-
-
-def test_everything_that_the_trainer_cannot_have_is_listed(recipe):
-    words = [
-        "trainer.selection.metric=blue",
-        "trainer.initialize=nowhere",
-        "trainer.save_modules=[encodr, decodr]",
-        "lr_scheduler.type=linear",
-    ]
-    timed = "trainer = Trainer.Config(max_time=timedelta(minutes=1))"
-    script = recipe(f"\nfrom datetime import timedelta\n\n{timed}\n")
-    found = check(script, words, device="cpu")
-    starts = [
-        "trainer: The linear schedule needs the length of the run in steps",
-        "trainer: trainer.selection.metric is 'blue'",
-        "trainer: trainer.save_modules names 'encodr'",
-        "trainer: trainer.save_modules names 'decodr'",
-        "trainer: trainer.initialize is 'nowhere'",
-    ]
-    assert len(found.problems) == len(starts), found.problems
-    for problem, start in zip(found.problems, starts, strict=True):
-        assert problem.startswith(start)
-    with pytest.raises(UserError) as error:
-        textmill.train(script, words, run_dir="run")
-    for line, start in zip(str(error.value).splitlines(), starts, strict=True):
-        assert line.startswith(start.removeprefix("trainer: "))
-    assert not Path("run").exists()
 
 
 def test_a_parameter_that_no_gradient_reaches_is_noted(recipe):

@@ -12,8 +12,7 @@ import torch
 from tests.runs.tiny import write_recipe
 from tests.training.bench import Rows, sentences
 from textmill.config.planning.session import Session
-from textmill.data import BatchedRows, Seq2SeqBatch
-from textmill.errors import UserError
+from textmill.data import BatchedRows
 from textmill.preflight import max_tokens
 from textmill.preflight.max_tokens import largest_that_fits, settle_max_tokens
 from textmill.runs.load_run import evaluate
@@ -91,43 +90,6 @@ def test_all_data_takes_what_is_found_for_train_data_or_what_is_recorded(bench):
         made = session(bench, train_data=train_data, valid_data=valid_data)
         assert settle_max_tokens(made, {"ema": 0.9}, seed=1, recorded=recorded) == wanted
         assert train_data.batching.max_tokens == valid_data.batching.max_tokens == wanted
-
-
-READY = [Seq2SeqBatch.from_padded(torch.full((2, 5), 7), torch.full((2, 5), 7), pad_idx=0)]
-
-
-class OwnRows(Rows):
-    """Rows of a recipe's own that cannot take a number."""
-
-
-def test_what_auto_cannot_be_found_for_is_refused(bench, monkeypatch):
-    auto = BatchedRows(sentences(), max_tokens="auto")
-    with pytest.raises(UserError) as caught:
-        settle_max_tokens(session(bench, train_data=READY, valid_data=auto), {}, seed=1)
-    assert str(caught.value) == (
-        "valid_data: max_tokens=auto is what is found for train_data, whose max_tokens is not "
-        "auto. Set that to auto too, or give a number."
-    )
-    given = session(bench, train_data=BatchedRows(sentences(), max_tokens=300), valid_data=auto)
-    assert settle_max_tokens(given, {}, seed=1) == 300
-    assert given.get("valid_data").batching.max_tokens == 300
-    auto = BatchedRows(sentences(), max_tokens="auto")
-    own = OwnRows(sentences(), max_tokens="auto")
-    with pytest.raises(UserError) as caught:
-        settle_max_tokens(session(bench, train_data=own), {}, seed=1, recorded=50)
-    assert str(caught.value) == (
-        "train_data is a OwnRows with max_tokens=auto, but without a method "
-        "take_max_tokens(number). Add it, or give a number."
-    )
-    made = session(bench, train_data=auto)
-    task = made.get("task")
-    monkeypatch.setattr(task, "batches", lambda data, *, train, seed: READY)
-    with pytest.raises(UserError) as caught:
-        settle_max_tokens(made, {}, seed=1)
-    assert str(caught.value) == (
-        "train_data.max_tokens=auto is found on rows, but this task makes batches of its own of "
-        "them (list). Give a number."
-    )
 
 
 def test_a_run_keeps_what_it_found_and_goes_on_with_it(tmp_path, monkeypatch, caplog):

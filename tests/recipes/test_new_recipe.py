@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-from math import floor
 
 import pytest
 
@@ -11,8 +10,7 @@ import textmill
 from tests.warm_textmill import warm_programs
 from textmill.cli.main import main
 from textmill.errors import CodeNotAllowedError, UserError
-from textmill.recipes.example_reviews import WORDS
-from textmill.recipes.new_recipe import REVIEWS, new_recipe
+from textmill.recipes.new_recipe import new_recipe
 
 
 def run(folder, *words):
@@ -91,21 +89,6 @@ def test_a_project_of_lightning_trains_and_its_pipeline_answers(tmp_path, monkey
     assert info["result"]["test"]["accuracy"] > 0.4
 
 
-def test_the_reviews_differ_and_their_stars_follow_from_their_words(tmp_path):
-    data = new_recipe("stars", template="task", where=tmp_path) / "data"
-    rows = [
-        line.split("\t")
-        for part in REVIEWS
-        for line in (data / f"{part}.tsv").read_text().splitlines()
-    ]
-    assert len({text for _, text in rows}) == len(rows) == sum(REVIEWS.values())
-    worth = {word: value for value, words in WORDS.items() for word in words}
-    for stars, text in rows:
-        values = [worth[word] for word in text.replace(",", "").split() if word in worth]
-        assert int(stars) == floor(3.5 + sum(values) / len(values)), text
-    assert {stars for stars, _ in rows} == set("12345")
-
-
 def test_nothing_is_overwritten(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine").mkdir()
@@ -144,12 +127,3 @@ def test_names_that_cannot_be(tmp_path, name, why):
         new_recipe(name, where=tmp_path)
     assert str(error.value) == f"'{name}' cannot name a recipe: {why}."
     assert not list(tmp_path.iterdir())
-
-
-def test_an_unknown_template(tmp_path):
-    with pytest.raises(UserError) as error:
-        new_recipe("mine", template="translatoin", where=tmp_path)
-    assert str(error.value) == (
-        "No template is called 'translatoin'. Did you mean 'translation'? "
-        "Known: classification, lightning, task, translation."
-    )

@@ -13,11 +13,8 @@ from textmill.models.encoders.sequence import SequenceEncoder
 from textmill.models.label_losses import LabelLoss
 from textmill.models.poolings import Pooling
 from textmill.preflight.check import check
-from textmill.runtime.devices import Env
-from textmill.runtime.ranks import Ranks
 from textmill.tasks.task import Loss
 from textmill.training import Callback
-from textmill.training.observers import Observers
 from textmill.training.optimizers import Optimizer
 from textmill.training.schedules import Schedule
 
@@ -149,15 +146,6 @@ def test_an_encoder_and_a_pooling_give_what_they_say():
             f"Mine.forward gives {found}; wanted a tensor of (rows, 4), as its out_dim is 4. "
             "Give that, or set self.out_dim in its __init__."
         )
-
-
-class Lonely:
-    def step(self, progress): ...
-
-
-def test_reporters_are_a_list_of_such():
-    with pytest.raises(UserError, match=r"^reporters: .* found a Lonely without start, tick, "):
-        Observers([Lonely()], [], clock=None, data=None, total=None, ranks=Ranks(Env()))
 
 
 def unregistered(path: Path) -> Path:

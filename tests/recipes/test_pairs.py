@@ -6,7 +6,6 @@ import statistics
 import pytest
 
 import textmill
-from textmill.recipes.planning import plan_recipe
 
 TINY = "pytext-tiny/{}.tsv"
 
@@ -24,29 +23,6 @@ def run(name, train, columns, *settings, mode="train_and_evaluate", valid=None):
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("name", "file", "columns", "parameters"),
-    [
-        ("classification", "pairwise_classification", ["label", "text1", "text2"], 43_478),
-        (
-            "ranking",
-            "query_document_pairwise_ranking_tiny",
-            ["query", "positive", "negative", "user"],
-            96_928,
-        ),
-    ],
-)
-def test_parameters_are_as_many_as_pytext_has(name, file, columns, parameters, shared_data):
-    # PyText's pairs have 46,078: it has a vocabulary for each text, of which 26 words are in both.
-    path = shared_data / TINY.format(file)
-    settings = [f"train_data.path={path}", f"train_data.columns={json.dumps(columns)}"]
-    if name == "classification":
-        settings += ["tokenizer.min_count=1", "model.encoder.hidden_dim=32"]
-        settings += ["model.pooling=null", "model.hidden=[]"]
-    task = textmill.create_task(f"pairs/{name}", settings)
-    assert sum(p.numel() for p in task.module.parameters()) == parameters
 
 
 LEARN = ("lr_scheduler.type=constant", "model.dropout=0.0", "optimizer.lr=0.02")
@@ -80,13 +56,6 @@ def test_ngrams_tell_how_alike_texts_are_better_than_the_words_they_share(shared
     alike = [{"text1": "A man eats.", "text2": other} for other in ("A man eats.", "No dogs.")]
     answers = textmill.load("run")(alike)
     assert answers[0].number > answers[1].number + 1
-
-
-def test_pretrained_pairs_are_read_as_one_unless_it_is_said():
-    for name in ("pairs/pretrained", "similarity/pretrained"):
-        words = ["model.encoder.path=minilm", "train_data.holdout=0.1"]
-        plan = plan_recipe(name, words, targets=["trainer"]).plan
-        assert plan.settings["model"]["together"] is None
 
 
 def test_steps_on_real_data_lower_the_loss_below_that_of_chance(shared_data):

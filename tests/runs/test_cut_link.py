@@ -79,24 +79,3 @@ def test_a_link_that_is_cut_ends_all_and_the_run_goes_on(tmp_path, how, way):
                 process.kill()
                 process.wait()
     assert unlike(outcome(run_folder(tmp_path / "wanted")), outcome(run_folder(folder))) == []
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("how", ["down", "silent"])
-def test_agents_of_torchrun_end_where_the_link_stays_cut(tmp_path, how):
-    """As docs/scale.md says, by torch's timeouts and the kernel's; shorter ones than there."""
-    folder = recipe(tmp_path / "cut")
-    with TwoHosts(tmp_path) as hosts:
-        hosts.give_up_after(5)
-        conf = "--rdzv-conf=join_timeout=30,read_timeout=15"
-        processes = started(hosts, "torchrun", folder, conf)
-        try:
-            while lines(folder) < 3:
-                assert all(process.poll() is None for process in processes)
-                time.sleep(0.001)
-            hosts.cut(how)
-            assert [process.wait(120) for process in processes] == [1, 1]
-        finally:
-            for process in processes:
-                process.kill()
-                process.wait()

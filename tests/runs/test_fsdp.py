@@ -142,59 +142,6 @@ def test_weights_of_shares_begin_another_run(runs, stopped, tmp_path):
     assert all(torch.allclose(ours[name], theirs[name], atol=1e-6) for name in theirs)
 
 
-@SLOW
-def test_averages_frozen_layers_and_several_batches_a_step(runs, tmp_path):
-    more = ["trainer.accumulate=3", "trainer.ema=0.9", 'optimizer.freeze=["*norm*"]']
-    more += ["optimizer.layer_decay=0.5", "trainer.save_modules=[encoder]"]
-    words = ["tiny.py", "model.dropout=0", *more]
-    found = {}
-    for size in (1, 2, 3):
-        folder = recipe_in(tmp_path / str(size))
-        codes, said = runs.run(folder, "train", *words, FSDP, size=size)
-        assert codes == [0] * size, said
-        found[size] = folder
-    for size in (2, 3):
-        assert largest_difference(lines_of(found[1]), lines_of(found[size])) < 1e-6
-    assert (run_of(found[3]) / "modules/encoder.safetensors").is_file()
-
-
-BROKEN_STEP = """
-import os
-from textmill.tasks import Translation as Whole
-
-
-class Breaking(Whole):
-    class Config(Whole.Config):
-        pass
-
-    taken = 0
-
-    def training_step(self, batch, examples=()):
-        loss = super().training_step(batch, examples)
-        Breaking.taken += os.environ.get("RANK", "0") == "0"
-        if Breaking.taken == 10:
-            loss.total.data.fill_(float("nan"))
-            return type(loss)(loss.total * float("nan"), loss.count)
-        return loss
-
-
-task = Breaking.Config(decoding=Decoding(max_length_a=0.5, max_length_b=4))
-"""
-
-
-@SLOW
-@pytest.mark.parametrize("policy", ["skip", "rollback"])
-def test_a_step_that_is_not_finite_is_left_out_by_all(runs, tmp_path, policy):
-    words = [*WORDS, f"trainer.on_nonfinite={policy}"]
-    found = {}
-    for size in (1, 2):
-        folder = recipe_in(tmp_path / str(size), BROKEN_STEP)
-        codes, said = runs.run(folder, "train", *words, FSDP, size=size)
-        assert codes == [0] * size, said
-        found[size] = folder
-    assert largest_difference(lines_of(found[1]), lines_of(found[2])) < 1e-6
-
-
 def test_an_optimizer_that_looks_at_whole_parameters_is_refused(runs, tmp_path):
     folder = recipe_in(tmp_path)
     codes, said = runs.run(folder, "train", *WORDS, FSDP, "optimizer.type=muon", size=1)

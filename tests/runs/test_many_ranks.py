@@ -94,15 +94,6 @@ def test_a_translator_with_fewer_rows_than_ranks_in_a_step(runs, tmp_path, share
     assert not list(run.glob("log-*"))
 
 
-def test_values_of_two_ranks(runs, tmp_path):
-    same_values(runs, tmp_path, "classification/docnn/local", sizes=(2,))
-
-
-def test_values_of_texts_that_are_compared_with_those_of_other_ranks(runs, tmp_path):
-    """By three ranks, of which two have no row of the last batch of an epoch."""
-    same_values(runs, tmp_path, "embedding/pairs/local", sizes=(3,))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("shares", ["ddp", "fsdp"])
 @pytest.mark.parametrize("name", OFF)
@@ -317,21 +308,6 @@ def rank_process(parent, rank):
     raise AssertionError(f"no process of rank {rank}")
 
 
-def test_a_callback_of_rank_0_stops_all(runs, tmp_path):
-    folder = write_recipe(tmp_path)
-    stopping = (
-        BROKEN.partition("def module")[0]
-        + "class Stopping(Callback):\n"
-        + "    def __init__(self, env):\n        self.env = env\n"
-        + "    def step(self, progress):\n"
-        + "        assert self.env.rank == 0\n        return progress.steps == 5\n"
-    )
-    (folder / "tiny.py").write_text((folder / "tiny.py").read_text() + stopping)
-    codes, said = runs.run(folder, "train", "tiny.py", size=2)
-    assert codes == [0, 0], said
-    assert "steps: 5" in said[0]
-
-
 @pytest.mark.parametrize(
     ("victim", "shared"),
     [
@@ -362,32 +338,3 @@ def test_a_rank_that_is_killed_ends_all_and_is_named(runs, tmp_path, victim, sha
         (log,) = folder.glob("runs/tiny/*/log.txt")
         assert f"rank 1 (process {processes[1]} on" in log.read_text()
     assert not any(map(alive, processes))
-
-
-BUSY = """
-import time
-
-
-def module(model, tokenizer, env):
-    if env.is_main:
-        open("busy", "w").close()
-        time.sleep(600)
-    return model.build(tokenizer=tokenizer)
-"""
-
-
-@SLOW
-@pytest.mark.parametrize("victim", [0, 1])
-def test_a_rank_that_is_killed_while_another_is_busy_for_long_ends_all(runs, tmp_path, victim):
-    """Before the first step: rank 0 makes what takes long, and rank 1 waits for it."""
-    folder = write_recipe(tmp_path)
-    (folder / "tiny.py").write_text((folder / "tiny.py").read_text() + BUSY)
-    processes = runs.start(folder, "train", "tiny.py", size=2)
-    while not (folder / "busy").exists():
-        time.sleep(0.01)
-    os.kill(processes[victim], signal.SIGKILL)
-    killed = time.monotonic()
-    codes, said = runs.end()
-    assert time.monotonic() - killed < 30
-    assert (codes[victim], codes[1 - victim]) == (-9, 1)
-    assert f"error: rank {victim} (process {processes[victim]} on " in said[1 - victim]

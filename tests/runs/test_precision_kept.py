@@ -40,11 +40,6 @@ def info(run) -> dict:
     return json.loads((run.folder / "run.json").read_text())
 
 
-def test_half_precision_on_a_processor_is_said_to_be_slow(caplog):
-    textmill.train("tiny.py", [*SHORT, "trainer.precision=fp16"])
-    assert "compute it more slowly than fp32" in caplog.text
-
-
 def test_it_is_in_the_record_of_the_run():
     assert info(textmill.train("tiny.py", SHORT))["precision"] == "fp32"
     assert (

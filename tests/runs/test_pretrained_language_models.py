@@ -50,15 +50,6 @@ def test_a_run_answers_without_what_it_began_with(tmp_path: Path, family: str) -
     assert answers(Path(shutil.move(run, tmp_path / "moved"))) == before
 
 
-def test_layers_have_rates_of_their_own_and_are_computed_again(tmp_path: Path) -> None:
-    plain = trained("gpt2", tmp_path / "plain", "model.dropout=0")
-    again = trained(
-        "gpt2", tmp_path / "again", "model.dropout=0", "trainer.activation_checkpointing=true"
-    )
-    decayed = trained("gpt2", tmp_path / "decayed", "optimizer.layer_decay=0.9")
-    assert answers(again) == answers(plain) != answers(decayed)
-
-
 def test_what_draws_its_answers_is_exported_with_the_likeliest(tmp_path: Path) -> None:
     """To CTranslate2, which cannot draw as textmill does."""
     run = trained("gpt2", tmp_path, "task.decoding.top_k=5", "task.decoding.seed=3")

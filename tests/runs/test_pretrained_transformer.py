@@ -16,7 +16,6 @@ from tests.pretrained_checkpoints import (
     save_language_model,
     save_seq2seq,
 )
-from textmill.errors import UserError
 from textmill.models.causal_transformer import CausalTransformer
 from textmill.models.transformer import Transformer
 from textmill.runs.export import export
@@ -102,14 +101,6 @@ def test_what_a_checkpoint_bans_is_banned_in_exports(model: str, tmp_path: Path)
     for kind in ("huggingface", "ctranslate2"):
         found = export(run, kind, out=tmp_path / kind).comparison
         assert found.same == found.rows
-
-
-def test_what_cannot_be_is_refused_before_a_run_begins(tmp_path: Path) -> None:
-    folder = checkpoint(tmp_path, "gpt2")
-    name, settings = words(tmp_path, "gpt2")
-    changed(folder, "config.json", scale_attn_weights=False)
-    with pytest.raises(UserError, match="scale_attn_weights=False, where True is known"):
-        textmill.run_experiment(name, "train", str(tmp_path / "run"), settings)
 
 
 def test_the_first_loss_is_that_of_transformers(tmp_path: Path) -> None:

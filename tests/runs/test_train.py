@@ -62,16 +62,6 @@ def test_the_folder_holds_what_the_run_is(done):
     assert (run / "recipe.py").read_bytes() == (done / "tiny.py").read_bytes()
 
 
-def test_a_finished_run_prints_its_result_and_does_nothing(trainings, done):
-    before = outcome(run_folder(done))
-    ended = trainings.train(done)
-    assert ended.code == 0
-    assert f"This run is finished: runs/tiny/{run_folder(done).name}" in ended.log
-    assert "steps: 20" in ended.log
-    assert "step 1 " not in ended.log
-    assert unlike(before, outcome(run_folder(done))) == []
-
-
 def test_another_length_goes_on_to_the_same_bits_whoever_names_it(trainings, tmp_path):
     folder = write_recipe(tmp_path)
     trainings.train(folder)

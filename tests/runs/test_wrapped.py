@@ -110,16 +110,3 @@ def test_what_cannot_be_divided_is_said_to_be_divided_by_the_recipe(runs, tmp_pa
     )
     assert "or a module without fully_shard." in text
     assert "data_parallelism" not in text
-
-
-def test_a_wrapped_module_is_not_shared_too(runs, tmp_path):
-    words = "module.wrap=ddp", "trainer.data_parallelism=fsdp"
-    codes, said = trained(runs, tmp_path, *words, size=2)
-    assert 0 not in codes, said
-    assert "module is a DistributedDataParallel, which has all of them" in "".join(said)
-
-
-def test_a_part_that_is_wrapped_alone_is_refused(runs, tmp_path):
-    codes, said = trained(runs, tmp_path, "module.wrap=a part", size=2)
-    assert codes == [2, 2], said
-    assert "The module's part 'text' is a DistributedDataParallel" in "".join(said)

@@ -7,9 +7,7 @@ import pytest
 
 from textmill.cli.main import main
 from textmill.config.sources import open_recipe as sources
-from textmill.config.sources.include import include, included
-from textmill.errors import CodeNotAllowedError, Place, UserError
-from textmill.recipes.planning import plan_recipe
+from textmill.errors import CodeNotAllowedError, UserError
 from textmill.run_folder.folder import wrote_in
 
 open_recipe = partial(sources.open_recipe, is_run=wrote_in)
@@ -78,24 +76,6 @@ def test_the_error_of_an_unknown_experiment_says_how_one_is_known(module):
 
 
 @pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        (
-            "no_such_module",
-            "'no_such_module' cannot be imported: ModuleNotFoundError: No module named "
-            "'no_such_module'. A module is found in this folder, on PYTHONPATH, and where packages "
-            "are installed.",
-        ),
-        ("a/mine.py", "wanted the name of a module, as a.mine, found 'a/mine.py'."),
-    ],
-)
-def test_a_module_that_is_none(name, message):
-    with pytest.raises(UserError) as caught:
-        include(name, Place("here"))
-    assert str(caught.value) == f"here: {message}"
-
-
-@pytest.mark.parametrize(
     "text", ["include: tests_module_of_mine\n", "include: [tests_module_of_mine]\n"]
 )
 def test_a_file_that_a_person_names_includes(kitchen, module, text):
@@ -103,26 +83,6 @@ def test_a_file_that_a_person_names_includes(kitchen, module, text):
     assert open_recipe("mine.yaml").name == "tests/mine"
     kitchen.file(f"{text}settings: {{optimizer: {{lr: 1}}}}\n", "more.yaml")
     assert open_recipe("tests/mine", configs=["more.yaml"]).layers
-
-
-def test_what_one_recipe_includes_is_no_need_of_the_next(kitchen, module, capsys, monkeypatch):
-    seen = []
-    monkeypatch.setattr("textmill.cli.list.run", lambda args: seen.append(included()) or 0)
-    assert main(["list", "optimizers", "--include", "tests_module_of_mine"]) == 0
-    assert main(["list", "optimizers"]) == 0
-    assert seen == [["tests_module_of_mine"], []]
-    kitchen.file("recipe: classification/docnn\ninclude: tests_module_of_mine\n", "mine.yaml")
-    kitchen.file("include: tests_module_of_mine\n", "more.yaml")
-    for source in (
-        open_recipe("mine.yaml"),
-        open_recipe("classification/docnn", configs=["more.yaml"]),
-        open_recipe("mine.yaml", configs=["more.yaml"]),
-    ):
-        assert set(source.include) == {"tests_module_of_mine"}
-    plan = plan_recipe("classification/docnn", targets=["task"], draft=True)
-    assert plan.include == []
-    plan = plan_recipe("mine.yaml", targets=["task"], draft=True)
-    assert plan.include == ["tests_module_of_mine"]
 
 
 def test_a_runs_file_includes_nothing_unasked(kitchen, module):

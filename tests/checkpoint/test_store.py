@@ -8,7 +8,6 @@ from torch import nn
 
 from textmill.checkpoint import Checkpoints
 from textmill.checkpoint.manifest import verify
-from textmill.checkpoint.parts import load_into
 from textmill.errors import CheckpointError, StorageError
 from textmill.runtime.disk import operations
 
@@ -146,17 +145,6 @@ def test_a_damaged_newest_is_skipped_in_one_line(store, caplog):
     assert names(store.folder) == ["last.json", "step-00001000", "step-00001500"]
 
 
-def test_a_damaged_newest_is_replaced_by_the_same_step(store):
-    store.save(1, make_parts(seed=1))
-    path = store.save(2, make_parts(seed=2))
-    (path / "manifest.json").write_text("{}")
-    other = make_parts(seed=3)
-    fresh = Checkpoints(store.folder, keep=2)
-    assert fresh.restore(other) == 1
-    fresh.save(2, other)
-    assert Checkpoints(store.folder, keep=2).newest_good().path == path
-
-
 def test_no_good_one_is_an_error_and_never_a_fresh_start(store):
     path = store.save(1, make_parts())
     (path / "state.json").unlink()
@@ -250,23 +238,6 @@ def test_a_selection_of_a_damaged_state_is_not_believed(store, caplog):
     )
 
 
-@pytest.mark.parametrize("best", [None, "1", True, -1, 7, 10**18, [1]])
-def test_a_selection_that_names_no_checkpoint_changes_nothing(store, best):
-    saved_with(store, {1: 1, 2: 1})
-    store.save(3, {"selection": Selected(best)})
-    assert used(store) == "step-00000003"
-
-
-def test_a_crash_between_rename_and_pointer_loses_nothing(store):
-    store.save(1, make_parts(seed=1))
-    pointer = (store.folder / "last.json").read_bytes()
-    store.save(2, make_parts(seed=2))
-    store.save(2, make_parts(seed=3))
-    (store.folder / "last.json").write_bytes(pointer)
-    found = Checkpoints(store.folder).newest_good()
-    assert (found.path.name, found.reason) == ("step-00000002", None)
-
-
 def test_all_that_does_not_fit_is_said_and_nothing_changes(store):
     path = store.save(3, make_parts())
     model = nn.Sequential(nn.Embedding(5, 3), nn.Linear(3, 5))
@@ -286,20 +257,6 @@ def test_all_that_does_not_fit_is_said_and_nothing_changes(store):
         f"  part 'selection' is not in the checkpoint, which has 'data', 'model', 'optimizer'"
     )
     assert all(map(torch.equal, before, weights(parts)))
-
-
-def test_types_and_parameters_must_fit_too(store):
-    path = store.save(3, make_parts())
-    parts = make_parts()
-    parts["model"].half()
-    parts["optimizer"] = torch.optim.SGD([nn.Parameter(torch.ones(1)), nn.Parameter(torch.ones(1))])
-    with pytest.raises(CheckpointError) as caught:
-        store.restore(parts)
-    lines = str(caught.value).splitlines()
-    assert lines[1] == "  part 'model': '0.weight' wants float16[5, 4], found float32[5, 4]"
-    assert lines[3] == ("  part 'optimizer': 'param_groups.0.params' wants 2 parameters, found 1")
-    assert lines[4] == "  part 'optimizer': missing key 'param_groups.0.momentum'"
-    assert lines[0] == f"{path} does not fit; nothing was changed."
 
 
 def test_a_part_that_refuses_is_named(store):
@@ -343,16 +300,3 @@ def test_what_cannot_be_saved_names_the_part_and_writes_nothing(store):
     with pytest.raises(CheckpointError, match=r"A part cannot be called '\.\./x'"):
         store.save(1, {"../x": Data()})
     assert not store.folder.exists()
-
-
-def test_a_part_is_loaded_into_what_fits_it_only(store):
-    parts = make_parts()
-    path = store.save(1, parts)
-    model = make_parts(seed=1)["model"]
-    load_into(path, "model", model)
-    assert torch.equal(model[0].weight, parts["model"][0].weight)
-    with pytest.raises(CheckpointError) as caught:
-        load_into(path, "model", nn.Sequential(nn.Embedding(5, 4)))
-    assert str(caught.value) == (
-        f"{path}: part 'model' does not fit; nothing was changed.\n  unexpected key '1.weight'"
-    )

@@ -67,17 +67,6 @@ def test_a_compiled_run_is_the_plain_one_to_the_rounding(bench, graphs):
     assert sees.evaluated_ == [sees.steps[3], sees.steps[7]]
 
 
-def test_a_compiled_run_goes_on_from_a_plain_one(bench, graphs):
-    here = bench.but(dropout=0.0, eps=1e-3, test_data=None, task={"generate": False})
-    whole = here.but(folder=bench.folder / "whole")
-    whole.make(max_steps=8).fit()
-    here.make(max_steps=4).fit()
-    resumed = here.make(max_steps=8, compile=True)
-    assert resumed.fit().steps == 8
-    assert graphs
-    assert losses(here)[-1] == pytest.approx(losses(whole)[-1], rel=1e-4)
-
-
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")  # torch's compiler's own
 def test_the_kernels_of_torchs_compiler_give_the_same_loss_and_gradients(bench):

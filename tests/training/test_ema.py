@@ -115,17 +115,6 @@ def run_seen(bench, **trainer):
     return made, seen.weights
 
 
-def test_the_training_is_that_of_a_run_without(bench, averaging, tmp_path):
-    one, plain = run_seen(bench.but(folder=tmp_path / "plain"))
-    other, trained = run_seen(averaging.but(folder=tmp_path / "ema"))
-    assert differences(plain, trained) == []
-    rows = [
-        [line for line in metrics_of(t.xp.folder) if line["split"] == "train"] for t in (one, other)
-    ]
-    assert rows[0] == rows[1]
-    assert metrics_of(one.xp.folder) != metrics_of(other.xp.folder)
-
-
 def test_the_model_of_a_checkpoint_is_the_average_and_its_weights_are_the_trained(averaging):
     trainer, trained = run_seen(averaging, keep=20, save_every=Every(1))
     average = None

@@ -3,18 +3,14 @@
 import random
 import shutil
 import signal
-from datetime import timedelta
 
 import numpy as np
 import pytest
-import torch
 
 from tests.training.bench import KillAt, Killed, Rows, differences, metrics_of, outcome, sentences
-from textmill.errors import DataError, RunStoppedError, UserError
-from textmill.tasks import Loss, Translation
+from textmill.errors import RunStoppedError, UserError
+from textmill.tasks import Translation
 from textmill.training import Callback, Cosine, Every, InverseSquareRoot, Selection
-from textmill.training.progress import Progress, Until
-from textmill.training.running_loss import RunningLoss
 
 
 class Adverse(Translation):
@@ -188,19 +184,6 @@ def test_a_length_that_is_not_known_is_found_before_the_first_step(bench):
         here.but(schedule=cools).make()
 
 
-class BatchesOfTuples(Translation):
-    """Its batches are tuples, whose length is not that in rows."""
-
-    def training_step(self, batch, examples=()):
-        return super().training_step(batch[1], examples)
-
-
-def test_examples_are_counted_in_batches_that_are_tuples(bench):
-    batches = [(batch.source, batch) for batch in ready(bench)]
-    trainer = bench.but(task_class=BatchesOfTuples, train_data=lambda: batches).make(max_steps=3)
-    assert trainer.fit().examples == sum(len(source) for source, _ in batches[:6])
-
-
 def test_a_batch_without_a_size_is_named(bench):
     with pytest.raises(UserError) as caught:
         bench.make().task.batch_size({"n": 7})
@@ -208,60 +191,6 @@ def test_a_batch_without_a_size_is_named(bench):
         "The number of rows of a dict is not known: it has no len and holds no tensor. "
         "Override Translation.batch_size(batch)."
     )
-
-
-class Nothing(Translation):
-    """Counts no target at all."""
-
-    def loss(self, logits, targets):
-        return super().loss(logits[:0], targets[:0])
-
-
-def test_a_step_without_a_target_is_named(bench):
-    data = lambda: Rows(sentences()[:28], batch_size=15, shuffle=False)  # noqa: E731
-    with pytest.raises(DataError) as caught:
-        bench.but(task_class=Nothing, train_data=data).make().fit()
-    text = str(caught.value)
-    assert text.startswith("Step 1 has no target to learn from: the count of its loss is 0; ")
-    assert "Rows of train_data in this step: " in text
-    assert ", ... (28 rows). Leave such rows out of train_data." in text
-    assert text.count(",") == 20
-
-
-def test_sums_are_exact_and_know_no_float64(monkeypatch):
-    """As on an accelerator without float64: nothing may be turned into it on the device."""
-    monkeypatch.setattr(torch.Tensor, "double", lambda self: pytest.fail("float64 on the device"))
-    sums = RunningLoss()
-    for value in (1e8, 1.0, -1e8, 0.1):
-        sums.add(Loss(torch.tensor(value), torch.tensor(1.0), {"nll": torch.tensor(0.1)}))
-    again = RunningLoss()
-    again.load_state_dict(sums.state_dict())
-    wanted = 1.0 + float(torch.tensor(0.1))
-    values = [each.pop()[0] for each in (sums, again)]
-    assert values[0] == values[1]
-    assert values[0]["loss"] == pytest.approx(wanted / 4, rel=1e-12)
-
-
-class Improving(Adverse):
-    """A task whose validation loss is best at the last evaluation."""
-
-    def reduce(self, metrics):
-        values = super().reduce(metrics)
-        return {**values, "loss": -values["loss"]}
-
-
-@pytest.mark.parametrize("task", [Adverse, Improving])
-def test_a_run_whose_best_step_is_its_last_says_so_with_the_settings_of_a_longer_one(
-    bench, caplog, task
-):
-    caplog.set_level("INFO")
-    task.calls = 0
-    trainer = bench.but(task_class=task).make()
-    trainer.fit()
-    said = [line for line in caplog.messages if line.startswith("The best step is the last")]
-    steps = 2 * trainer.config.max_steps
-    line = f"The best step is the last one; a longer run may be better: trainer.max_steps={steps}."
-    assert said == ([line] if task is Improving else [])
 
 
 def advised(values, *, metric="accuracy", error=0.0, **settings):
@@ -307,13 +236,6 @@ def test_a_later_step_within_a_standard_error_of_the_best_says_why_it_is_taken()
     # Patience counts from the best value, and waits for the step that is taken.
     said = advised([0.9, 0.8, 0.8, 0.8, 0.89, *[0.7] * 20], error=0.02)
     assert "trainer.selection.patience=4 the run would have ended at step 500" in said[1]
-
-
-def test_each_limit_that_ended_a_run_is_doubled():
-    until = Until(steps=20, epochs=3, time=timedelta(minutes=15))
-    assert until.twice(Progress(steps=20, epochs=3)) == "trainer.max_steps=40 trainer.max_epochs=6"
-    assert until.twice(Progress(seconds=901.0)) == "trainer.max_time=30m"
-    assert until.twice(Progress(steps=19)) == ""
 
 
 class Remarks(Adverse):

@@ -13,8 +13,6 @@ from textmill.training.layer_rates import (
     hidden_matrices,
     input_parameters,
     present_rate,
-    rate_factors,
-    split_by_rate,
 )
 
 
@@ -88,15 +86,6 @@ def test_rates_by_name_multiply_the_decay_and_the_last_that_matches_counts(modul
     for group in optimizer.param_groups:
         group["lr"] *= 0.25
     assert present_rate(optimizer, peaks) == pytest.approx(0.25)
-
-
-def test_without_rates_the_groups_are_the_tasks_own_in_their_order(module):
-    groups = [
-        {"params": list(module.parameters())[:3], "lr": 0.3},
-        {"params": [module.output_weight], "weight_decay": 0.0},
-    ]
-    assert split_by_rate(groups, {}, lr=0.1) == [{**groups[0], "lr": 0.3}, {**groups[1], "lr": 0.1}]
-    assert rate_factors(module, rates={}, layer_decay=1.0) == {}
 
 
 def test_freezing_says_how_much_and_leaves_the_rest(module, caplog):

@@ -171,12 +171,16 @@ class Signals(Translation):
 
 
 @pytest.mark.parametrize(
-    ("training", "at", "step"),
-    [(True, 5, 3), (False, 1, 5), (False, 4, 10), (False, 6, 12), (False, 7, 12)],
+    ("training", "at", "step", "number"),
+    [
+        (True, 5, 3, signal.SIGTERM),
+        (True, 5, 3, signal.SIGINT),
+        (False, 4, 10, signal.SIGTERM),
+        (False, 7, 12, signal.SIGTERM),
+    ],
 )
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_saves_and_stops(bench, monkeypatch, *, number, training, at, step):
-    """In a training step, in three evaluations and in the final test."""
+    """In a training step, in an evaluation and in the final test."""
     wanted = bench.but(folder=bench.folder / "undisturbed").make()
     wanted.fit()
     for name, value in (("number", number), ("training", training), ("at", at), ("seen", 0)):

@@ -204,17 +204,6 @@ def test_the_rate_of_a_group_is_obeyed(name):
         )
 
 
-def test_only_the_groups_that_say_so_decay(name):
-    config = ALL[name][0]
-    decayed = type(config)(**{**vars(config), "weight_decay": 0.5})
-    plain = type(config)(**{**vars(config), "weight_decay": 0.0})
-    one, other = Job(decayed), Job(plain)
-    one.step()
-    other.step()
-    for key, weight in one.weights().items():
-        assert torch.equal(weight, other.weights()[key]) == (weight.ndim == 1), key
-
-
 def test_a_frozen_parameter_has_no_state_and_does_not_move(name):
     config = ALL[name][0]
     job = Job(type(config)(**{**vars(config), "freeze": ("embedding.*", "layers.0.bias")}))

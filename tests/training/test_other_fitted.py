@@ -47,7 +47,7 @@ def test_what_reads_other_numbers_stays_and_is_named(dense, tmp_path):
     task, place = classifier(dense), saved(classifier(), tmp_path)
     before = {name: value.clone() for name, value in task.module.scores.state_dict().items()}
     (said,) = others(task, place)
-    assert said.startswith("Of other dense (number ")
+    assert said.startswith("Of other dense (other ")
     assert said.endswith(f"so left as they were: {HEAD}.")
     assert all(torch.equal(v, before[n]) for n, v in task.module.scores.state_dict().items())
 

@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-from tests.training.bench import metrics_of
 from textmill.errors import UserError
 from textmill.models.losses import cross_entropy, projected_cross_entropy
 from textmill.tasks import Translation
@@ -32,18 +31,6 @@ def test_only_the_products_are_narrow(bench, precision):
     kept = [*trainer.task.module.state_dict().values()]
     kept += [v for s in trainer.optimizer.state_dict()["state"].values() for v in s.values()]
     assert {v.dtype for v in kept if isinstance(v, torch.Tensor) and v.is_floating_point()} == wide
-
-
-def test_it_learns_what_float32_learns(bench):
-    losses = []
-    for precision in ("fp32", "bf16"):
-        here = bench.but(folder=bench.folder / precision, dropout=0.0)
-        here.make(precision=precision, max_steps=30).fit()
-        lines = metrics_of(here.folder)
-        losses.append([line["loss"] for line in lines if line["split"] == "valid"])
-    assert losses[0] != losses[1]
-    assert losses[1] == pytest.approx(losses[0], rel=0.02)
-    assert losses[1][-1] < 0.8 * losses[1][0]
 
 
 def test_a_device_without_such_products_is_refused(monkeypatch):

@@ -8,18 +8,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.training.bench import KillAt, Killed, differences, metrics_of, outcome
 from textmill.errors import UserError
 from textmill.recipes import registries
 from textmill.training import (
     Constant,
     Cosine,
-    Every,
     InverseSquareRoot,
     Linear,
     Plateau,
     Schedule,
-    Selection,
 )
 
 LRS = torch.optim.lr_scheduler
@@ -67,17 +64,6 @@ def test_the_plateau_is_torchs(losses, patience, cooldown, min_delta):
     for count in range(1, len(losses) + 1):
         theirs.step(losses[count - 1])
         assert mine(1, None, losses[:count]) == pytest.approx(optimizer.param_groups[0]["lr"])
-
-
-@pytest.mark.parametrize("higher", [True, False])
-def test_the_plateau_goes_the_selections_way(higher):
-    way = "higher" if higher else "lower"
-    selection = Selection.Config(metric="m").build(directions={"m": way})
-    rising = [1.0, 2.0, 3.0, 4.0]
-    for step, value in enumerate(rising):
-        selection.see(step, {"m": value})
-    factor = Plateau.Config(patience=1, decay=0.5).build()(9, None, selection.losses)
-    assert factor == (1.0 if higher else 0.125)
 
 
 NAMES = sorted(registries.schedules._modules)
@@ -143,23 +129,6 @@ def test_a_plateau_without_valid_data_is_refused_before_training(bench):
         "The plateau schedule follows the selected metric on valid_data, and there is no "
         "valid_data. Define valid_data, or choose lr_scheduler.type=inverse_square_root."
     )
-
-
-def test_a_plateau_is_resumed_with_the_rates_of_the_undisturbed_run(bench, tmp_path):
-    """No loss is 9 lower than the first, so each evaluation halves the rate."""
-    plateau = Plateau.Config(patience=1, min_delta=9.0, warmup_steps=2).build()
-    told = bench.but(schedule=plateau, trainer={"evaluate_every": Every(2)})
-    whole = told.but(folder=tmp_path / "whole").make()
-    whole.fit()
-    rates = [line["lr"] for line in metrics_of(whole.xp.folder) if line["split"] == "train"]
-    assert rates == [5e-3, *(5e-3 / 2**n for n in range(5))]
-    for step in (5, 9):
-        cut = told.but(folder=tmp_path / f"cut-{step}")
-        with pytest.raises(Killed):
-            cut.make(KillAt(step)).fit()
-        again = cut.make()
-        again.fit()
-        assert differences(outcome(whole), outcome(again)) == []
 
 
 def test_two_lengths_of_a_warm_up_are_refused_and_a_share_of_what_is_not_known():

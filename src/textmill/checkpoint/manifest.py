@@ -49,12 +49,7 @@ class Manifest(SealedFiles):
     @override
     @classmethod
     def read(cls, folder: Path) -> Self:
-        """Reads and checks a folder's ``manifest.json``.
-
-        Raises:
-            CheckpointError: it is missing, damaged or hostile, or of another step than the folder's
-                name says.
-        """
+        """Reads and checks a folder's ``manifest.json``."""
         manifest = super().read(folder)
         if is_folder_name(folder.name) and folder.name != folder_name(manifest.step):
             raise CheckpointError(f"{MANIFEST}: it is of step {manifest.step}")
@@ -103,20 +98,12 @@ class Manifest(SealedFiles):
 
 
 def read_small(path: Path) -> bytes:
-    """Reads a regular file of at most 16 MiB, following no link.
-
-    Raises:
-        CheckpointError: it is missing, too large, or not a regular file.
-    """
+    """Reads a regular file of at most 16 MiB, following no link."""
     return read_all(path, _MAX_SEALED, CheckpointError)
 
 
 def digest_of(checkpoint: Path) -> str:
-    """What tells a checkpoint from every other: the sha256 of its manifest.
-
-    Raises:
-        CheckpointError: The manifest is missing or damaged.
-    """
+    """What tells a checkpoint from every other: the sha256 of its manifest."""
     data = read_small(checkpoint / MANIFEST)
     Manifest.from_bytes(data)
     return hashlib.sha256(data).hexdigest()
@@ -162,11 +149,7 @@ class Pointer:
 
     @classmethod
     def read(cls, path: Path) -> "Pointer | None":
-        """Reads a pointer file; None when there is none.
-
-        Raises:
-            CheckpointError: it is damaged, not a pointer, or the other one under this name.
-        """
+        """Reads a pointer file; None when there is none."""
         if not path.is_file() and not path.is_symlink():
             return None
         content = unseal(read_small(path), path.name, CheckpointError)
@@ -185,11 +168,7 @@ class Pointer:
         return pointer
 
     def fits(self, path: Path) -> bool:
-        """Whether a folder is the checkpoint that is meant, or one saved since under its name.
-
-        Raises:
-            CheckpointError: its manifest cannot be read.
-        """
+        """Whether a folder is the checkpoint that is meant, or one saved since under its name."""
         data = read_small(path / MANIFEST)
         manifest = Manifest.from_bytes(data)
         since = manifest.serial > self.serial  # and not yet pointed to

@@ -50,11 +50,7 @@ def load_part(path: Path, name: str) -> Any:
 
 
 def load_into(path: Path, name: str, part: Stateful) -> None:
-    """Loads one part of a checkpoint into an object, which must fit it.
-
-    Raises:
-        CheckpointError: the part is not there, is damaged, or does not fit; nothing was changed.
-    """
+    """Loads one part of a checkpoint into an object, which must fit it."""
     state = load_part(path, name)
     problems = check_fit(part, state)
     if problems:
@@ -102,11 +98,7 @@ def load_parts(
     manifest: Manifest,
     parts: Mapping[str, Stateful],
 ) -> None:
-    """Loads every part from a checkpoint, after all of them have been found to fit.
-
-    Raises:
-        CheckpointError: some part is missing, unexpected or does not fit; all problems are listed.
-    """
+    """Loads every part from a checkpoint, after all of them have been found to fit."""
     states = {}
     plain = plain_parts(path, manifest)
     problems = [

@@ -50,11 +50,7 @@ class RunSeal:
 
     @classmethod
     def read(cls, folder: Path) -> "RunSeal | None":
-        """Reads the seal of a folder, and compares it with what it seals; None: it has no config.
-
-        Raises:
-            CheckpointError: ``config.yaml`` is not as the run wrote it, or has no seal.
-        """
+        """Reads the seal of a folder and compares it with what it seals; None: it has no config."""
         path = folder / CONFIG
         if not path.exists():
             return None

@@ -26,11 +26,7 @@ PART = "selection"
 
 
 def selected_step(path: Path) -> int | None:
-    """The step that was the best when a checkpoint was saved; None where it does not say.
-
-    Raises:
-        CheckpointError: One of the two is damaged, or larger than a state is.
-    """
+    """The step that was the best when a checkpoint was saved; None where it does not say."""
     state = plain_parts(path, Manifest.read(path)).get(PART)
     best = state.get("best") if isinstance(state, dict) else None
     return best if type(best) is int and best >= 0 else None
@@ -77,19 +73,11 @@ class SavedCheckpoints:
 
     @cached_property
     def seal(self) -> RunSeal | None:
-        """What run they are of; None of a folder without a run.
-
-        Raises:
-            CheckpointError: the run's ``config.yaml`` is not as the run wrote it.
-        """
+        """What run they are of; None of a folder without a run."""
         return RunSeal.read(self.folder.parent)
 
     def newest_good(self) -> FoundCheckpoint | None:
-        """Finds the newest checkpoint of which every byte is as saved.
-
-        Raises:
-            CheckpointError: there are some, and none is good; says what is wrong with each.
-        """
+        """Finds the newest checkpoint of which every byte is as saved."""
         skipped: list[str] = []
         pointer = self._last_or_note(skipped)
         candidates, unreadable = self._candidates()
@@ -147,11 +135,7 @@ class SavedCheckpoints:
         return self._pointed("best")[0]
 
     def pointer(self, name: Which) -> Pointer | None:
-        """What ``best.json`` or ``last.json`` says; None where there is none.
-
-        Raises:
-            CheckpointError: it is damaged.
-        """
+        """What ``best.json`` or ``last.json`` says; None where there is none."""
         return Pointer.read(self.folder / FILES[name])
 
     def _pointed(self, name: Which) -> tuple[Path | None, Pointer | None]:
@@ -261,11 +245,7 @@ class SavedCheckpoints:
         return sorted(readable, key=lambda pair: -pair[1].serial), unreadable[::-1]
 
     def manifest(self, path: Path) -> Manifest:
-        """The manifest of a checkpoint, which is of the step that its folder says, and of this run.
-
-        Raises:
-            CheckpointError: it is damaged, or another one's.
-        """
+        """The manifest of a checkpoint, of the step that its folder says and of this run."""
         if path.is_symlink():
             raise CheckpointError("a symbolic link")
         manifest = Manifest.read(path)
@@ -294,12 +274,7 @@ class SavedCheckpoints:
 
 
 def refuse_changed(run: Path, *, code: bool) -> None:
-    """Rejects a run folder whose settings, or code to be executed, are not those of its weights.
-
-    Raises:
-        CheckpointError: ``config.yaml`` or a file of the code was changed or is gone, or no
-            checkpoint is of the run that ``config.yaml`` names.
-    """
+    """Rejects a run folder whose settings, or code to be executed, are not those of its weights."""
     saved = SavedCheckpoints.of(run)
     seal = saved.seal
     if seal is None:

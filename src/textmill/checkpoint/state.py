@@ -53,11 +53,7 @@ def split_state(state: Mapping[Any, Any]) -> tuple[dict[str, Tensor], Any]:
 
 
 def join_state(tensors: Mapping[str, Tensor], plain: Any) -> Any:
-    """Puts the tensors back: the inverse of :func:`split_state`. Tied tensors are one object again.
-
-    Raises:
-        CheckpointError: a marked form is not one of ours, or names a tensor that is not there.
-    """
+    """The inverse of :func:`split_state`: tied tensors are one object again."""
     if isinstance(plain, list):
         return [join_state(tensors, item) for item in plain]
     if not isinstance(plain, dict):

@@ -43,12 +43,7 @@ def tensors_size(tensors: Mapping[str, Tensor]) -> int:
 
 
 def write_tensors(file: HashingFile, tensors: Mapping[str, Tensor]) -> None:
-    """Writes tensors of any device, strides and shape, one at a time.
-
-    Raises:
-        CheckpointError: a tensor has a type that safetensors does not know.
-        StorageError: the disk is full or failed.
-    """
+    """Writes tensors of any device, strides and shape, one at a time."""
     file.write(header(tensors))
     for name in order(tensors):
         tensor = tensors[name]
@@ -58,11 +53,7 @@ def write_tensors(file: HashingFile, tensors: Mapping[str, Tensor]) -> None:
 
 
 def read_tensors(data: bytes) -> dict[str, Tensor]:
-    """Reads a safetensors file whose bytes have been verified, into memory of the tensors' own.
-
-    Raises:
-        CheckpointError: the bytes are not a safetensors file, or hold a type that torch does not.
-    """
+    """Reads a safetensors file whose bytes have been verified, into memory of the tensors' own."""
     try:
         stored = deserialize(data)  # type: ignore[no-untyped-call]  # it has no annotations
     except SafetensorError as error:

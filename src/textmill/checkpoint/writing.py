@@ -33,11 +33,7 @@ _SLACK = 64 << 10
 def split_parts(
     step: int, parts: Mapping[str, Stateful]
 ) -> tuple[dict[str, dict[str, Tensor]], bytes]:
-    """The tensors of every part by its name, and the content of ``state.json``.
-
-    Raises:
-        CheckpointError: a part has a name no file can have, or holds what cannot be saved.
-    """
+    """The tensors of every part by its name, and the content of ``state.json``."""
     tensors, plain = {}, {}
     for name, part in parts.items():
         if not PART_NAME.fullmatch(name):
@@ -85,11 +81,7 @@ def write_checkpoint(  # what stands in a checkpoint
 
 
 def check_room(folder: Path, needed: int, *, before: Manifest | None) -> None:
-    """Refuses a save for which there is no room, before anything is written.
-
-    Raises:
-        StorageError: There is less room; says how much.
-    """
+    """Refuses a save for which there is no room, before anything is written."""
     text = {} if before is None else before.text
     needed += _SLACK + sum(entry.size for entry in text.values())
     with storing(folder):
@@ -120,11 +112,7 @@ def write_parts(
 
 
 def write_text_processor(folder: Path, write_text: Callable[[Path], None]) -> dict[str, FileEntry]:
-    """Lets the text processor write into a new folder, and hashes what it wrote.
-
-    Raises:
-        CheckpointError: it wrote a link or a device.
-    """
+    """Lets the text processor write into a new folder, and hashes what it wrote."""
     with storing(folder):
         operations.mkdir(folder)
     write_text(folder)

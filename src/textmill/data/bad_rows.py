@@ -7,8 +7,7 @@ any training.
 
 import json
 import logging
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -65,47 +64,6 @@ class RowCount:
     @override
     def __str__(self) -> str:
         return f"{self.total} rows: {self.good} good, {self.bad} bad"
-
-
-class AccountedRows(ABC):
-    """Data that reads all its rows in one pass before step 1, and accounts for every one.
-
-    Attributes:
-        is_held_out: Whether these are the rows that a holdout leaves to validation: bad rows are
-            those of the training side.
-    """
-
-    is_held_out: bool
-
-    @abstractmethod
-    def read(self, *, ingredient: str = "train_data") -> "AccountedRows":
-        """Reads all rows, once; a BadRowsError lists the bad ones where there are too many."""
-
-    @abstractmethod
-    def rows(self) -> Sequence[dict[str, str]]:
-        """The good rows of this side, in the order of reading."""
-
-    @abstractmethod
-    def all_bad_rows(self) -> tuple[Sequence[BadRow], int]:
-        """The rows that cannot be used, of both sides: the first ``KEPT``, and how many."""
-
-    @property
-    def count(self) -> RowCount:
-        """Good, bad and total, of the rows of this side."""
-        good, bad = len(self.rows()), 0 if self.is_held_out else self.all_bad_rows()[1]
-        return RowCount(good, bad, good + bad)
-
-    @property
-    def bad_rows(self) -> Sequence[BadRow]:
-        """The rows that were left out; of a great many the first ``KEPT``."""
-        self.rows()
-        return [] if self.is_held_out else self.all_bad_rows()[0]
-
-    def __len__(self) -> int:
-        return len(self.rows())
-
-    def __iter__(self) -> Iterator[dict[str, str]]:
-        return iter(self.rows())
 
 
 class BadRowsError(DataError):

@@ -185,7 +185,6 @@ class EpochBatches(Generic[B]):
         return self._collate(chosen if self._rows is None else self._rows[chosen])
 
     def state_dict(self) -> dict[str, int]:
-        """Where the iteration stands."""
         state = {"epoch": self.epoch, "position": self.position}
         return state if self.num_windows == 1 else {**state, "window": self._window, "at": self._at}
 

@@ -82,9 +82,7 @@ class Batching:
 class TakesMaxTokens(Protocol):
     """Data that may have ``max_tokens=auto``."""
 
-    def take_max_tokens(self, number: int) -> None:
-        """Takes the number that was found for it."""
-        ...
+    def take_max_tokens(self, number: int) -> None: ...
 
 
 class Batched:
@@ -94,7 +92,6 @@ class Batched:
 
     @property
     def batching(self) -> Batching:
-        """How the rows become batches."""
         config = self.config
         return Batching(
             max_tokens=config.max_tokens, batch_size=config.batch_size, shuffle=config.shuffle
@@ -129,9 +126,6 @@ def plan_epoch(
         seed: The run's seed.
         epoch: Number of the epoch, from 0.
         window: Number of the window, from 0, where these are its rows alone.
-
-    Returns:
-        Row indices of each batch, in the order of the steps.
     """
     counts = [len(column) for column in lengths]
     if len({*counts}) != 1:
@@ -273,11 +267,9 @@ class BatchedRows:
         self.batching = Batching(max_tokens=max_tokens, batch_size=batch_size, shuffle=shuffle)
 
     def take_max_tokens(self, number: int) -> None:
-        """Takes the number that was found for ``auto``."""
         self.batching = replace(self.batching, max_tokens=number)
 
     def rows(self) -> cells.Rows:
-        """All rows."""
         return self._rows
 
     def __len__(self) -> int:

@@ -50,11 +50,9 @@ class BlockBatch:
 
     @property
     def count(self) -> int:
-        """How many targets count."""
         return len(self.row_of)
 
     def to(self, device: torch.device | str, *, non_blocking: bool = False) -> "BlockBatch":
-        """The batch with its tensors on ``device``."""
         counted, parts = self.counted, self.parts
         return replace(
             self,
@@ -114,7 +112,6 @@ class EpochText:
 
     @property
     def size(self) -> int:
-        """Its tokens."""
         return int(self.starts[-1])
 
     def places(self, at: Places) -> Places:
@@ -191,7 +188,6 @@ class TextBlocks:
         return begin, np.concatenate([[0], end[:-1]]), end
 
     def __len__(self) -> int:
-        """Batches of the present epoch."""
         if self.mixture is not None and self._cut_epoch != self.epoch:
             self._cut()
         return -(-len(self._begin) // self._width)
@@ -275,7 +271,6 @@ class TextBlocks:
         return counted
 
     def _row_lengths(self) -> Places:
-        """Targets of each row."""
         return self.ids.lengths
 
     def examples(self, batch: BlockBatch) -> list[Mapping[str, Any]]:
@@ -283,7 +278,6 @@ class TextBlocks:
         return [{"row": i, **self.rows[i]} for i in batch.rows.tolist()]
 
     def state_dict(self) -> dict[str, Any]:
-        """Epoch and position: batches given out."""
         return {"epoch": self.epoch, "position": self.position}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

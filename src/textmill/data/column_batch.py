@@ -40,7 +40,6 @@ class ColumnBatch:
         return len(next(iter(self.columns.values()), ()))
 
     def __getitem__(self, role: str) -> Tensor:
-        """A column."""
         try:
             return self.columns[role]
         except KeyError:
@@ -56,7 +55,6 @@ class ColumnBatch:
         return torch.arange(column.shape[1], device=column.device) < self.lengths[role][:, None]
 
     def count(self, role: str) -> int:
-        """How many places are no padding."""
         return self.counts[role] if role in self.counts else int(self.lengths[role].sum())
 
     def to(self, device: torch.device | str, *, non_blocking: bool = False) -> "ColumnBatch":

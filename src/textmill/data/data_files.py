@@ -163,13 +163,11 @@ class ReadFiles:
 
     @cached_property
     def count(self) -> RowCount:
-        """Good, bad and total."""
         counts = [(c.good, c.bad, c.total) for c in (table.count for table in self.tables)]
         return RowCount(*map(sum, zip(*counts, strict=True)))
 
     @cached_property
     def lines(self) -> list[int]:
-        """The line of each good row in its file, from 1."""
         return [int(line) for table in self.tables for line in table.lines]
 
     @property
@@ -180,7 +178,6 @@ class ReadFiles:
 
     @property
     def notes(self) -> FileNotes:
-        """Oddities that did no harm, of all files."""
         every = [asdict(table.notes) for table in self.tables]
         ids = next((notes["same_id"] for notes in every if notes["same_id"]), "")
         sums = {name: sum(n[name] for n in every) for name in every[0] if name != "same_id"}
@@ -198,7 +195,6 @@ class ReadFiles:
         return [*itertools.accumulate(table.count.good for table in self.tables)]
 
     def rows(self) -> Rows | StoredRows:
-        """The good rows in the order of the files and of their lines."""
         if (columns := self._columns) is not None:
             return Rows(columns, place_of=self.place_of)
         parts = [
@@ -236,11 +232,7 @@ def _read(path: Path, layout: RowFormat, *, stays: bool) -> Table | CachedFile:
 def mixture_of(
     config: Any, files: ReadFiles, numbers: NDArray[np.int64] | None, *, ingredient: str
 ) -> Mixture | None:
-    """What the settings of rows of columns say: the entries of ``path`` are the sources.
-
-    Returns:
-        The mixture. None of data of one entry whose rows keep their order, as what follows others.
-    """
+    """What the settings of rows of columns say: the entries of ``path`` are the sources."""
     setting = "weights" if config.weights is not None else "temperature"
     entries = config.path if isinstance(config.path, tuple | list) else (config.path,)
     if len(entries) == 1 and not config.shuffle:

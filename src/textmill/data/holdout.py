@@ -65,11 +65,6 @@ class Holdout:
 
         A label all of whose rows would be held out keeps the one with the greatest hash, and those
         that are the same, for training: else no model could learn it.
-
-        Args:
-            rows: All rows of a file.
-            name: What the log and errors call them.
-            owner: Whose settings an error names.
         """
         hashes = self._hashes(rows)
         held = hashes < self.share
@@ -102,7 +97,6 @@ class Holdout:
         return found
 
     def _hashes(self, rows: Sequence[Mapping[str, str]]) -> NDArray[np.float64]:
-        """A number from 0 to 1 for each row."""
         return np.fromiter(map(_hash, rows), np.float64, len(rows))
 
 

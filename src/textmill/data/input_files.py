@@ -56,15 +56,6 @@ def input_layout(
 ) -> RowFormat:
     """How a file becomes rows to predict.
 
-    Args:
-        path: The file.
-        config: How the training data was read, with what is said of this file.
-        inputs: The columns that the model reads.
-        form: The file's format; by default that of its name, else that of the training data.
-        said: Which settings are said of this file; of the others those are left out that do not go
-            with it.
-        name: What errors and warnings call the file.
-
     Raises:
         UserError: ``columns`` does not name one that the model reads.
         DataError: The training data has a header, and the file has another first line.

@@ -132,7 +132,6 @@ class LineBlocks:
 
     @property
     def sha256(self) -> str:
-        """Of all bytes read so far, as hexadecimal digits."""
         return self._hash.hexdigest()
 
     def _read(self) -> bytes:

@@ -88,14 +88,6 @@ def mask_text(
     Of the N words with a token of text ``round(share * N)`` are chosen, at least one. What stands
     in place of a token is drawn for each alone: the mask's id, which is ``len(pieces)``, one beyond
     the vocabulary; any token of text; or the token itself.
-
-    Args:
-        ids: The text.
-        masking: The shares.
-        pieces: What the ids are.
-        words: The word of each token, from :func:`words_of`; or a number of its own for each.
-        seed: The run's seed.
-        epoch: From 0.
     """
     values, plain = ids.values, pieces.plain[ids.values]
     able = np.unique(words[plain])
@@ -129,12 +121,6 @@ class MaskedBlocks(TextBlocks):
     Of a :class:`~textmill.data.block_batches.BlockBatch` the ``inputs`` have the mask's id, one
     beyond the vocabulary, and other replacements; the ``targets`` are the tokens themselves, and
     those that are to be found are ``counted``.
-
-    Args:
-        ids, rows, blocking, mixture: As of `TextBlocks`; blocks stand alone.
-        masking: How many tokens are to be found, and what stands in their place.
-        pieces: What the ids are.
-        train: Whether masks are new in each epoch; else they are always the same.
     """
 
     def __init__(

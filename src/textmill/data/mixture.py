@@ -153,11 +153,6 @@ def permuted(places: Numbers, count: int, key: Sequence[int]) -> Numbers:
 
     Each round is a bijection of the numbers of so many bits; a number of no row goes through all
     again until it is one's (about once in two).
-
-    Args:
-        places: Each from 0, below ``count``.
-        count: How many there are in all.
-        key: Numbers from 0; another key, another permutation.
     """
     bits = max(4, (count - 1).bit_length())
     mask, shift = np.uint64((1 << bits) - 1), np.uint64((bits + 1) // 2)

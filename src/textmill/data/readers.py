@@ -109,15 +109,7 @@ def read_rows(
 
 
 def read_table(path: Path | str | BinaryIO, layout: RowFormat) -> Table:
-    r"""Reads a whole file in one pass.
-
-    Args:
-        path: As for `read_rows`.
-        layout: From `tsv_format`, `text_format`, `csv_format`, ...
-
-    Raises:
-        UserError: The file cannot be opened.
-        DataError: The header does not have the columns.
+    r"""Reads a whole file in one pass; the arguments and errors are those of `read_rows`.
 
     Example:
         >>> import io

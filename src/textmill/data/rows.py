@@ -35,7 +35,6 @@ class Rows(Sequence[dict[str, str]]):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns' names."""
         return tuple(self._columns)
 
     def place_of(self, row: int) -> str | None:
@@ -83,7 +82,6 @@ class StoredRows(Sequence[dict[str, str]], ABC):
         """The file, and a row's line in it."""
 
     def rows_of(self, rows: Sequence[Mapping[str, str]]) -> Rows:
-        """Such rows in memory."""
         return Rows({name: [row[name] for row in rows] for name in self.names})
 
     @overload

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Literal
@@ -15,7 +15,7 @@ from typing_extensions import override
 from textmill.config import Component, setting
 from textmill.config import Config as BaseConfig
 from textmill.data import registries
-from textmill.data.bad_rows import AccountedRows, BadRow, check_bad_rows, tell_left_out
+from textmill.data.bad_rows import BadRow, RowCount, check_bad_rows, tell_left_out
 from textmill.data.batching import Batched, Batching, MaxTokens
 from textmill.data.data_files import DataPath, ReadFiles, data_files, mixture_of, read_files
 from textmill.data.first_row import (
@@ -61,7 +61,7 @@ SHOWN_HEADER = 300  # characters of a first line
 
 
 @registries.datasets.register("text_pairs")
-class TextPairs(Component, Batched, AccountedRows):
+class TextPairs(Component, Batched):
     r"""Rows of a file (TSV, CSV, JSON lines, ...), usually a sentence and its translation.
 
     The file is read in one pass when rows are first asked for; a missing file is an error at once.
@@ -157,11 +157,9 @@ class TextPairs(Component, Batched, AccountedRows):
         self._mixture: Mixture | None = None  # of its sources; None: every row once
 
     def _holdout(self) -> Holdout | None:
-        """Which of the file's rows these are; None: all."""
         return holdout_of(self.config)
 
     def _format(self) -> RowFormat:
-        """How the file becomes rows."""
         config = self.config
         kinds = {format_name(file, config.format): file for file in reversed(self.files)}
         if len(kinds) > 1:
@@ -174,7 +172,6 @@ class TextPairs(Component, Batched, AccountedRows):
         """How the file becomes rows, with what is made of its cells."""
         return self._layout
 
-    @override
     def read(self, *, ingredient: str = "train_data") -> "TextPairs":
         """Reads all files, once, and decides about their bad rows. Everything else calls this.
 
@@ -265,7 +262,6 @@ class TextPairs(Component, Batched, AccountedRows):
 
     @property
     def layout(self) -> RowFormat:
-        """How the files are read."""
         return self._layout
 
     @property
@@ -274,7 +270,6 @@ class TextPairs(Component, Batched, AccountedRows):
         first, *more = self.files
         return f"{first} and {len(more)} more" if more else str(first)
 
-    @override
     def rows(self) -> Rows | StoredRows:
         """The good rows in the file's order; of a file over ``HELD_BYTES`` they stay in it."""
         rows, numbers = self._read().rows(), self._numbers
@@ -296,14 +291,25 @@ class TextPairs(Component, Batched, AccountedRows):
         """The file, and the line in it of a good row by its number from 0."""
         return self._read().place_of(row if self._numbers is None else int(self._numbers[row]))
 
-    @override
-    def all_bad_rows(self) -> tuple[Sequence[BadRow], int]:
-        table = self._read()
-        return table.bad_rows, table.count.bad
+    @property
+    def bad_rows(self) -> Sequence[BadRow]:
+        """The rows that were left out, of a great many the first ``KEPT``: on the training side."""
+        return [] if self.is_held_out else self._read().bad_rows
+
+    @property
+    def count(self) -> RowCount:
+        """Good, bad and total, of the rows of this side."""
+        good, bad = len(self.rows()), 0 if self.is_held_out else self._read().count.bad
+        return RowCount(good, bad, good + bad)
+
+    def __len__(self) -> int:
+        return len(self.rows())
+
+    def __iter__(self) -> Iterator[dict[str, str]]:
+        return iter(self.rows())
 
     @property
     def notes(self) -> FileNotes:
-        """Oddities of the files that did no harm."""
         return self._read().notes
 
     def fingerprint(self) -> str:

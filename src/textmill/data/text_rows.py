@@ -108,17 +108,7 @@ class SpansFormat(RowFormat):
 
 
 def spans_format(inner: RowFormat, spans: Mapping[str, str]) -> SpansFormat:
-    r"""A format whose columns of spans are read as tags: ``O``, and ``B-`` and ``I-`` of a kind.
-
-    Args:
-        inner: The format of the file.
-        spans: Each column of spans, such as ``16:24:time,39:57:day`` (the first character of each
-            and the one after its last, counted from 0, with its kind), with the column of the text.
-            A row without spans has an empty cell.
-
-    Raises:
-        UserError: A column is none of the format's, or it is one of CoNLL, which has tags.
-    """
+    r"""A format whose columns of spans are read as tags: ``O``, and ``B-`` and ``I-`` of a kind."""
     for name in (*spans, *spans.values()):
         if name not in inner.columns:
             raise UserError(

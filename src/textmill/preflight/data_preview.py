@@ -12,7 +12,6 @@ import numpy as np
 
 from textmill.config.planning.plan import Plan
 from textmill.config.planning.session import Session
-from textmill.data.bad_rows import AccountedRows
 from textmill.data.batches import EpochBatches
 from textmill.data.rows import Rows
 from textmill.data.text_pairs import TextPairs
@@ -151,7 +150,7 @@ def data_summary(session: Session, trainer: object) -> dict[str, dict[str, Any]]
     for name in (name for name in DATA if session.has(name)):
         facts = summary_of_batches(made.get(name))
         data = session.get(name)
-        if isinstance(data, AccountedRows):
+        if isinstance(data, TextPairs):
             facts |= {"rows": data.count.good, "bad_rows": data.count.bad}
         if isinstance(data, TextPairs) and data.holdout is not None:
             facts["holdout"] = data.holdout.rule

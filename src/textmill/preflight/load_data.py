@@ -12,7 +12,6 @@ from textmill.config.planning.wiring import IngredientNode
 from textmill.config.values.typed_values import plain
 from textmill.data.bad_rows import (
     KEPT,
-    AccountedRows,
     BadRow,
     BadRowsError,
     RowCount,
@@ -61,7 +60,7 @@ def load_data(
             data.require((*use.columns, *FIXED), may_lack=use.may_lack)
         if use.check is not None:
             data.check_rows(use.check)
-    return data.read(ingredient=name).count if isinstance(data, AccountedRows) else None
+    return data.read(ingredient=name).count if isinstance(data, TextPairs) else None
 
 
 def use_by_plan(session: Session) -> RowUse:
@@ -144,7 +143,7 @@ def read_all(
     for name, data in _built(session, [name for name in DATA if name in order]).items():
         try:
             load_data(name, data, use_by_plan(session), session.nodes.get(name))
-            bad += data.bad_rows if isinstance(data, AccountedRows) else ()
+            bad += data.bad_rows if isinstance(data, TextPairs) else ()
             refuse_other_header(name, data, session.get(DATA[0]) if DATA[0] in order else None)
         except DataError as error:
             errors.setdefault(str(error), []).append(name)

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from textmill.config.planning.overrides import Overrides
-from textmill.data.bad_rows import AccountedRows
 from textmill.data.batching import Batched
 from textmill.data.store import tokens
 from textmill.data.store.tokens import TokenStore, characters_of, kept_fingerprint
+from textmill.data.text_pairs import TextPairs
 from textmill.errors import UserError
 from textmill.preflight.load_data import DATA, fingerprint_of, load_data, use_by_plan
 from textmill.recipes.planning import plan_recipe, seed_of
@@ -58,7 +58,7 @@ def prepare(
             if (count := load_data(name, data, use_by_plan(session))) is None:
                 continue
             say(f"{name}: {count}")
-            for row in (data.bad_rows if isinstance(data, AccountedRows) else ())[:20]:
+            for row in (data.bad_rows if isinstance(data, TextPairs) else ())[:20]:
                 say(f"  {row}")
             if count.bad > 20:
                 say(f"  ... and {count.bad - 20} more")

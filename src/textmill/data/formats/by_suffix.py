@@ -2,9 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, TypedDict
-
-from typing_extensions import Unpack
+from typing import Any, Literal
 
 from textmill.data.formats.comma_separated import csv_format
 from textmill.data.formats.conll import conll_format
@@ -59,23 +57,6 @@ UNSAID: dict[str, Any] = {
 """What says nothing of them."""
 
 
-class FormatChoice(TypedDict, total=False):
-    """How a file is read: the settings of ``HAVING``, as the functions of the formats have them.
-
-    ``delimiter`` is the separator of TSV and CSV, one ASCII character or ``tab``; ``separator``
-    that of CoNLL.
-    """
-
-    header: bool
-    delimiter: str | None
-    extra_columns: Literal["ignore", "error"]
-    separator: TokenSeparator
-    comment: str | None
-    lists: Sequence[str]
-    max_line_bytes: int
-    encoding: str
-
-
 def format_name(path: Path, said: FileFormat = "auto") -> FileFormat:
     """The format that is said, or that of the file's name; TSV where the name says nothing."""
     return SUFFIXES.get(path.suffix.lower(), "tsv") if said == "auto" else said
@@ -84,17 +65,9 @@ def format_name(path: Path, said: FileFormat = "auto") -> FileFormat:
 def column_format(
     name: FileFormat,
     columns: Columns,
-    **reading: Unpack[FormatChoice],
+    **reading: Any,
 ) -> RowFormat:
-    """The layout of a file of that format.
-
-    Args:
-        name: From `format_name`.
-        columns: As for `tsv_format` and `csv_format`; positions of `conll_format`, which are the
-            first ones where only names are given; keys of `json_lines_format` and `squad_format`,
-            and names of columns of `parquet_format` and `arrow_format`.
-        reading: Of `FormatChoice`; what says nothing goes with every format.
-    """
+    """The layout of a file of that format; ``reading`` has some of the settings of `HAVING`."""
     how: Any = {**UNSAID, **reading, "lists": tuple(reading.get("lists", ()))}
     _refuse_foreign(name, [setting for setting in how if how[setting] != UNSAID[setting]])
     lines: Any = {key: how[key] for key in ("max_line_bytes", "encoding")}

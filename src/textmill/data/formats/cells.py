@@ -109,10 +109,6 @@ def json_answers(found: Mapping[str, Any], keys: Collection[Any] = ANSWERS) -> d
     """The answers of a row, and where they begin, as JSON lists; or what is wrong with them.
 
     Hugging Face's data sets have an object of both lists, others two lists.
-
-    Args:
-        found: A row, with all that is in it.
-        keys: What is read of it; of a row that is asked for no ``answer_starts`` answers stay.
     """
     answers, starts = (found.get(key) for key in ANSWERS)
     if ANSWERS[1] not in keys:

@@ -86,7 +86,6 @@ class ConllFormat(LinesFormat):
                 yield sentence[0].number, tuple(map(" ".join, columns))
 
     def _sentence(self, block: list[RawLine]) -> list[RawLine]:
-        """The lines that are tokens."""
         like = next((x.raw for x in block if not x.raw.startswith((HASH, DOCUMENT))), None)
         begins = 0
         for at, line in enumerate(block):
@@ -113,7 +112,6 @@ class ConllFormat(LinesFormat):
         return len(raw.split(by)) != len(like.split(by))
 
     def _problem(self, parts: list[str], wanted: int, least: int, same: set[int]) -> str | None:
-        """What is wrong with the columns of a token."""
         count = len(parts)
         if count < least:
             return f"wanted {least} column{'s' * (least != 1)}, found {count}"

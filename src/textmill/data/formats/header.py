@@ -113,7 +113,6 @@ class DelimitedFormat(LinesFormat):
         return self._places(header_places(self, cells, scan.name), len(cells))
 
     def pick(self, cells: Sequence[str], places: "Places") -> Row | str:
-        """The row of a line's cells, or what is wrong with them."""
         at, least, width = places
         count = len(cells)
         if count < least or (count > width and self.extra_columns == "error"):
@@ -232,10 +231,6 @@ def proposed(
     columns: Iterable[str] | Mapping[str, int | str], names: Sequence[str]
 ) -> dict[str, int | str]:
     """What a person may mean by columns, each with a name of the file's or ``...``.
-
-    Args:
-        columns: Those of the task, each with what was taken for its name.
-        names: Those in the file.
 
     Example:
         >>> proposed(["label", "text"], ["ticket_id", "created", "message", "queue"])

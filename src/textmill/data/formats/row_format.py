@@ -107,7 +107,6 @@ class RowFormat(ABC):
 
     @property
     def has_header(self) -> bool:
-        """Whether the file begins with one."""
         return False
 
     def reading(self) -> dict[str, Any]:
@@ -170,7 +169,6 @@ class RawLine(NamedTuple):
     """Why it was not read: ``raw`` is its beginning then."""
 
     def bad(self, file: str, reason: str) -> BadRow:
-        """This line as a bad row."""
         return BadRow(file, self.number, reason, excerpt(self.raw, self.encoding))
 
     def text(self) -> tuple[str, str | None]:
@@ -207,12 +205,10 @@ class LinesFormat(RowFormat):
         scan.sha256 = blocks.sha256
 
     def lines(self, scan: Scan) -> Iterator[RawLine]:
-        """All lines of a file, one by one."""
         for block in self.blocks(scan):
             yield from self.split(block)
 
     def split(self, block: Block | LongLine) -> Iterator[RawLine]:
-        """The lines of a block."""
         longest, encoding, place = self.max_line_bytes, self.encoding, block.offset
         too_long = f"the line has {{}} bytes, and {self.longest_called} is {longest}"
         if isinstance(block, LongLine):

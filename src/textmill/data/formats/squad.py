@@ -45,7 +45,6 @@ class SquadFormat(RowFormat):
                 yield number, row
 
     def _row(self, found: Mapping[str, Any]) -> Row | str:
-        """The columns of a question, or what is wrong with it."""
         row = list[str]()
         for name, at in self.columns.items():
             key = str(at)

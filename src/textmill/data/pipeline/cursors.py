@@ -96,7 +96,6 @@ class PipelineNode(Generic[T_co]):
     cursor: Callable[[int, State | None], Any]
 
     def open(self, epoch: int, state: State | None = None) -> Any:
-        """The cursor of an epoch."""
         return self.cursor(epoch, state)
 
 

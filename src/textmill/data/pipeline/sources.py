@@ -144,15 +144,7 @@ def read_csv(
 
 
 def read_jsonl(path: Path | str, columns: Columns = PAIR) -> PipelineBuilder[dict[str, str]]:
-    r"""The rows of a JSON lines file, as dicts; see ``read_tsv`` and ``json_lines_format``.
-
-    Example:
-        >>> import tempfile
-        >>> path = Path(tempfile.mkdtemp()) / "pairs.jsonl"
-        >>> _ = path.write_text('{"en": "Hi.", "fr": "Salut."}\n')
-        >>> list(read_jsonl(path, {"source": "en", "target": "fr"}).and_return())
-        [{'source': 'Hi.', 'target': 'Salut.'}]
-    """
+    r"""The rows of a JSON lines file, as dicts; see ``read_tsv`` and ``json_lines_format``."""
     return _read("read_jsonl", path, json_lines_format(columns))
 
 

@@ -46,7 +46,6 @@ class StoreManifest(SealedFiles):
 
     @property
     def size(self) -> int:
-        """Bytes of all files."""
         return sum(file.size for file in self.files.values())
 
     @classmethod

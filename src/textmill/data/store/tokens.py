@@ -70,11 +70,6 @@ def encoded_rows(text: TextProcessor, rows: cells.Rows, fingerprint: str | None)
     memory. So is text whose store cannot be written, which is said. Much text is encoded by several
     processes, whether it is kept or not.
 
-    Args:
-        text: Encodes.
-        rows: All rows.
-        fingerprint: What tells these rows from others; None where nothing does.
-
     Raises:
         DataError: A row cannot be encoded; it names the row's place, where it is of a file.
     """
@@ -178,15 +173,7 @@ class TokenStore:
         whole: bool = False,
         say: Callable[[str], None] = LOG.info,
     ) -> Encoded:
-        """Opens the store; makes it where it is missing, damaged or of other rows.
-
-        Args:
-            text: What it was named after, as are the rows.
-            rows: All rows.
-            workers: Processes that encode; None is as many as pay.
-            whole: Verify every byte.
-            say: Called with lines about what is done.
-        """
+        """Opens the store; makes it where it is missing, damaged or of other rows."""
         with suppress(DamagedStoreError):
             if (kept := self._compared(text, rows, whole)) is not None:
                 return kept
@@ -303,11 +290,6 @@ def encode_chunks(
     """Encodes chunk after chunk, with targets, in their order; at most two a worker are held.
 
     Where the workers cannot start, or one dies, what is left is encoded here.
-
-    Args:
-        text: Encodes.
-        chunks: Rows.
-        workers: Processes; 0 encodes here.
     """
     if not workers:
         for chunk in chunks:

@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.results.found import Found
-from textmill.metrics.classification import read_spans
-from textmill.text.features.tag_spans import Scheme
+from textmill.text.features.tag_spans import Scheme, tag_spans
 
 RESAMPLES = 1000
 
@@ -79,7 +78,7 @@ def span_f1(gold: Tags, found: Tags, scheme: Scheme) -> Score:
     """F1 of spans, micro: as ``conlleval`` and seqeval count them."""
     above, below = [], []
     for wanted, given in zip(gold, found, strict=True):
-        there, answered = Counter(read_spans(wanted, scheme)), Counter(read_spans(given, scheme))
+        there, answered = Counter(tag_spans(wanted, scheme)), Counter(tag_spans(given, scheme))
         above.append(2 * (there & answered).total())
         below.append(there.total() + answered.total())
     return Score(np.array(above, dtype=float), np.array(below, dtype=float))

@@ -230,9 +230,6 @@ def plan_cells(
 
     Data is read where a run exists, to see that it is still the run's: once for all cells of the
     same data.
-
-    Raises:
-        UserError: Some of them cannot be trained; each problem is told once, with its cells.
     """
     cells, wanted = list[Cell](), list(asked)
     problems: dict[str, list[str]] = {}
@@ -271,11 +268,7 @@ def _told(problems: Mapping[str, list[str]], count: int) -> list[str]:
 def plan_cell(
     named: Named, fixed: Sequence[str], chosen: tuple[str, ...], digests: Digests
 ) -> tuple[str, Cell]:
-    """The key of a cell's run, and the cell.
-
-    Raises:
-        TextmillError: It cannot be planned, or its run cannot go on.
-    """
+    """The key of a cell's run, and the cell."""
     words = (*fixed, *chosen)
     planned = named.plan(words)
     folder = choose_folder(planned, run_dir=None, again=False)
@@ -312,9 +305,6 @@ def check_first(named: Named, cells: Sequence[Cell]) -> str:
 
     Returns:
         What a person should know of it, though it is not wrong.
-
-    Raises:
-        UserError: It cannot be trained.
     """
     fresh = (c for c in cells if c.state == "open" and not has_checkpoints(c.folder))
     cell = next((cell for cell in fresh if owner_of(cell.folder) is None), None)

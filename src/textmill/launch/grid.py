@@ -113,11 +113,7 @@ class Grid:
         """Why no more cells are started; empty while they are."""
 
     def run(self) -> None:
-        """Trains what is not finished.
-
-        Raises:
-            RunStoppedError: A signal came: the cells at work have saved.
-        """
+        """Trains what is not finished."""
         self.logs.mkdir(parents=True, exist_ok=True)
         told = f"{self.source.total} cells, {self.count} of them ended before"
         jobs, threads = self.launcher.jobs, self.launcher.threads

@@ -55,9 +55,6 @@ def launch(words: Sequence[str], *, nproc: int, max_restarts: int = 0) -> int:
         words: Those of the command line, as ``["train", "tatoeba.py"]``.
         nproc: How many processes.
         max_restarts: How often they are started again.
-
-    Raises:
-        RankLostError: A process was killed.
     """
     from torch.distributed.elastic.multiprocessing.api import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError

@@ -84,11 +84,6 @@ def train_on_ray(given: Mapping[str, Any], ray: Ray, *, ranks: int, include: Seq
         ray: What is asked of Ray.
         ranks: Processes, over all machines.
         include: Modules to import first.
-
-    Raises:
-        MissingExtraError: Ray is not installed.
-        UserError: There is no such cluster, or it has less than is asked.
-        RunError: A rank failed.
     """
     engine = _connected(ray, ranks)
     train, by_torch = import_module("ray.train"), import_module("ray.train.torch")
@@ -153,10 +148,6 @@ class RayJobs:
     Args:
         ray: What each asks for.
         jobs: How many may wait and run at a time; None: as many as the cluster has room for.
-
-    Raises:
-        MissingExtraError: Ray is not installed.
-        UserError: There is no such cluster, or it has less than is asked.
     """
 
     def __init__(self, ray: Ray, *, jobs: int | None = None) -> None:

@@ -164,9 +164,6 @@ def queued_jobs(*, within: float | None = None) -> list[QueuedJob]:
 
     Args:
         within: Seconds that Slurm has for its answer; None: :data:`ANSWER_SECONDS`.
-
-    Raises:
-        UserError: Slurm does not answer.
     """
     recorded = recorded_jobs()
     within = ANSWER_SECONDS if within is None else within
@@ -231,9 +228,6 @@ class SlurmJobs:
         slurm: What each asks for.
         ranks: Processes of a node.
         jobs: How many may wait and run at a time; None: :data:`MOST_JOBS`.
-
-    Raises:
-        UserError: This machine cannot hand jobs to Slurm, or Slurm does not answer.
     """
 
     def __init__(self, slurm: Slurm, *, ranks: int = 1, jobs: int | None = None) -> None:
@@ -268,9 +262,6 @@ class SlurmJobs:
             words: Of the command line, the command first.
             log: What it prints goes there; None: to a file in ``slurm.folder``.
             name: The job's.
-
-        Raises:
-            UserError: Slurm refuses the job.
         """
         if (known := self._before.pop(name, None)) is not None:
             LOG.info("%s was handed over before, and its job has not ended.", name)

@@ -94,10 +94,6 @@ class Watch:
 
         Returns:
             The runs.
-
-        Raises:
-            RunStoppedError: A signal came.
-            UserError: A file has the name of the folder.
         """
         if self.root.is_file():
             raise UserError(f"{self.root} is a file. Name a folder of runs, or a run.")

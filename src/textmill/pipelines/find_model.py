@@ -49,9 +49,6 @@ def find_model(wanted: ModelWanted, model: str | Path | None = None) -> Path:
     Args:
         wanted: What is needed.
         model: A folder that is named; None: that below :func:`models_home`.
-
-    Raises:
-        UserError: There is none, and how one is got; or it is trained for another task.
     """
     folder = models_home() / wanted.name if model is None else Path(model)
     if not folder.is_dir():
@@ -76,9 +73,6 @@ def load_model(
     """The model of a pipeline, ready to answer; torch is needed for that of a run alone.
 
     The arguments are those of :func:`find_model` and :func:`textmill.runs.load_run.load`.
-
-    Raises:
-        UserError: As :func:`find_model`; or the model reads several columns.
     """
     folder = find_model(wanted, model)
     if is_export(folder):

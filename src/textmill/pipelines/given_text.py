@@ -74,11 +74,7 @@ def is_pdf(head: bytes) -> bool:
 
 @contextmanager
 def open_file(path: Path) -> Iterator[BufferedReader]:
-    """A file of a person's own, open for reading bytes.
-
-    Raises:
-        UserError: It cannot be read; says why.
-    """
+    """A file of a person's own, open for reading bytes."""
     try:
         file = path.open("rb")
     except OSError as error:
@@ -88,11 +84,7 @@ def open_file(path: Path) -> Iterator[BufferedReader]:
 
 
 def text_lines(stream: BinaryIO, name: str) -> Iterator[GivenText]:
-    """A text of each line that has one, in bounded memory; one that is no text has its problem.
-
-    Raises:
-        DataError: The whole file is no text.
-    """
+    """A text of each line that has one, in bounded memory; one that is no text has its problem."""
     for number, found in bare_lines(longest=LONGEST_LINE).scan(stream, name):
         if isinstance(found, BadRow):
             yield GivenText(found.text_excerpt, line=number, problem=found.reason)
@@ -101,11 +93,7 @@ def text_lines(stream: BinaryIO, name: str) -> Iterator[GivenText]:
 
 
 def whole_text(stream: BinaryIO, name: str) -> GivenText:
-    """All of a file as one text.
-
-    Raises:
-        DataError: It is no text in UTF-8, or a longer one than can be meant.
-    """
+    """All of a file as one text."""
     content = stream.read(LARGEST + 1)
     refuse_binary(content, name)
     if len(content) > LARGEST:

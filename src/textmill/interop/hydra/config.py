@@ -98,9 +98,6 @@ class ComposedConfig:
         Args:
             run_folder: What ``${hydra:runtime.output_dir}`` stands for.
             began: What ``${now:…}`` tells; None: a word that is always the same.
-
-        Raises:
-            ConfigError: A name leads to nothing, or a value is missing.
         """
         from omegaconf import OmegaConf
 
@@ -159,11 +156,6 @@ def compose_config(folder: str | Path, name: str, words: Sequence[str]) -> Compo
         folder: The folder of configs.
         name: The config in it, with or without ``.yaml``.
         words: Overrides: ``trainer=cpu``, ``model.lr=2e-5``, ``+a.b=1``.
-
-    Raises:
-        ConfigError: Hydra cannot compose it.
-        MissingExtraError: Hydra is not installed.
-        UserError: There is no such folder.
     """
     try:
         from hydra import compose, initialize_config_dir
@@ -184,11 +176,7 @@ def compose_config(folder: str | Path, name: str, words: Sequence[str]) -> Compo
 
 
 class HydraRun:
-    """One training that a config describes: its settings, its key and its folder.
-
-    Raises:
-        ConfigError: A ``_target_`` cannot be imported, or there is no model or no trainer.
-    """
+    """One training that a config describes: its settings, its key and its folder."""
 
     def __init__(self, composed: ComposedConfig) -> None:
         self.composed = composed

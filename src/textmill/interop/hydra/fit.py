@@ -56,10 +56,6 @@ def fit(
         settings: The resolved config.
         extended: Whether the run was given another length.
         begins: Called once all is built: what cannot be has left nothing until then.
-
-    Raises:
-        UserError: Lightning refuses what it is given, or a class cannot be built.
-        RunStoppedError: A signal came.
     """
     io = FolderCheckpointIO(folder.path, writes=is_main())
     xp = Experiment(folder=folder.path, recipe=run.name, key=run.key)

@@ -38,9 +38,6 @@ COMMAND = "hydra/sweeper=optuna"
 def sweeps_in(words: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
     """The words that set one value, and Hydra's sweep of each other one by its name.
 
-    Raises:
-        ConfigError: A word is not one of Hydra's.
-
     Example:
         >>> plain, sweeps = sweeps_in(["trainer=cpu", "model.lr=0.1,0.2"])
         >>> plain, list(sweeps)

@@ -56,10 +56,6 @@ def prepare(
     """Plans a recipe and builds all that training needs, with the weights that it begins with.
 
     The arguments are those of :func:`textmill.runs.train.train`.
-
-    Raises:
-        PlanError: Something is wrong with the recipe; it lists everything.
-        UserError: The recipe trains by itself, or is a run; or there are several processes.
     """
     run = run_named(recipe)
     if run is not None:
@@ -116,9 +112,6 @@ def save_run(prepared: Prepared, place: Path, progress: Progress, *, selection: 
         place: The new folder.
         progress: How far.
         selection: What was measured on the way.
-
-    Raises:
-        UserError: The folder is there and not empty.
     """
     if place.exists() and (not place.is_dir() or any(place.iterdir())):
         raise UserError(f"{place} exists already, and nothing is overwritten. Name another folder.")

@@ -109,9 +109,6 @@ def page_words(raw: Any, page: Any, most: int) -> list[tuple[Any, ...]]:
         raw: ``pypdfium2.raw``.
         page: A page, loaded.
         most: Characters it may have.
-
-    Raises:
-        ValueError: It has more.
     """
     text = raw.FPDFText_LoadPage(page)
     if not text:

@@ -202,7 +202,7 @@ def _recorded_layout(predictor: Any, args: argparse.Namespace) -> Mapping[str, A
         return {}
     if is_export(Path(args.run)):
         return predictor.data or {}
-    from textmill.runs.prediction_input import recorded_layout
+    from textmill.runs.load_run import recorded_layout
 
     return recorded_layout(predictor, args.run)
 

@@ -21,7 +21,6 @@ from textmill.config.sources.script import table_of_module
 from textmill.errors import PlanError, Problem, UserError
 from textmill.exported.formats import ExportSettings
 from textmill.recipes import defaults, registries
-from textmill.recipes.adapters import rate_of_adapters
 from textmill.recipes.holdout import check_held_out, holdout_words, holds_out, with_held_out
 from textmill.run_folder.folder import RunFolder, is_run_folder, wrote_in
 from textmill.run_folder.lightning_run import refuse_lightning
@@ -29,6 +28,11 @@ from textmill.runtime.devices import Env, Experiment
 
 BESIDE = ("characters", "affixes", "pieces", "dictionary", "dense", "ngrams")
 """What can stand beside words, and by default does not."""
+
+FACTOR = 5.0
+"""How many times as fast low-rank adapters learn as all weights. MiniLM on 600 rows of SNIPS in 4
+epochs: 74.0 % with the recipe's rate, 100 % with 5 and 10 times that, 99.7 % with 20; wider models
+have 2e-4 to 1e-3 by it, as is usual for them."""
 
 
 @dataclass(frozen=True)
@@ -196,3 +200,23 @@ def seed_of(plan: Plan) -> int:
     """The run's seed; a trainer of the recipe's own may have none."""
     seed = plan.settings.get("trainer", {}).get("seed")
     return seed if isinstance(seed, int) else 1
+
+
+def rate_of_adapters(plan: Plan, table: IngredientTable) -> float | None:
+    """The rate if ``lora`` is set beside a recipe without it, and no rate is set; else None."""
+    found = {name: plan.nodes[name].config for name in ("model", "optimizer") if name in plan.nodes}
+    own = {name: table.ingredients[name].value for name in found if name in table.ingredients}
+    if len(own) < 2 or type(found["optimizer"]) is not type(own["optimizer"]):
+        return None
+    if _adapters(own["model"]) != [None] or None in (_adapters(found["model"]) or [None]):
+        return None
+    rate: float | None = getattr(own["optimizer"], "lr", None)
+    if rate is None or "optimizer.lr" in plan.given or "optimizer" in plan.swaps:
+        return None
+    return FACTOR * rate
+
+
+def _adapters(model: Any) -> list[Any]:
+    """What is set of ``lora`` in a model or its encoder; empty if there is no such setting."""
+    parts: list[Any] = [model, getattr(model, "encoder", None)]
+    return [part.lora for part in parts if hasattr(part, "lora")]

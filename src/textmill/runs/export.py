@@ -16,8 +16,7 @@ from textmill.inference.load import Predictor
 from textmill.preflight.export_checks import read_rows, rows_of_run, rows_of_session
 from textmill.run_folder.diff import mapping
 from textmill.run_folder.folder import WRITTEN_FOLDERS, RunFolder
-from textmill.runs.load_run import load
-from textmill.runs.prediction_input import recorded_layout
+from textmill.runs.load_run import load, recorded_layout
 from textmill.runtime.disk import refuse_outward_links
 from textmill.runtime.files import clean_leftovers
 from textmill.tasks.registries import tasks

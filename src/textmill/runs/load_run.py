@@ -15,7 +15,10 @@ from textmill.config.recipe import Recipe
 from textmill.config.sources.include import include_of_file
 from textmill.config.sources.script import table_of_recipe
 from textmill.config.values.raw_values import Scalar, is_null
+from textmill.config.values.typed_values import plain
 from textmill.config.values.yaml_files import read_yaml
+from textmill.data.data_files import first_file
+from textmill.data.input_files import SETTINGS
 from textmill.data.text_pairs import TextPairs
 from textmill.errors import UserError
 from textmill.inference.checkpoints import Opened, use_checkpoint
@@ -43,6 +46,8 @@ from textmill.tasks.evaluation import evaluate as evaluate_task
 LOG = logging.getLogger("textmill")
 
 EVALUATED = ("valid_data", "test_data")
+FIRST = ("valid_data", "test_data", "train_data")
+"""Whose settings say how rows to answer are read: the first that a run has."""
 EVALUATED_CELLS = 2048
 """Batches of data whose ``max_tokens`` is ``auto`` only here, in the words of the command."""
 
@@ -256,3 +261,27 @@ def _session(
     warn_of_edited(folder, plan_parts(planned.plan))
     key = str(RunFolder(folder).info.get("key", ""))
     return planned.start(folder, "predict", device, provided, key=key)
+
+
+def recorded_layout(predictor: Predictor, run: str | Path) -> dict[str, Any]:
+    """How the run's data is read, with its first file; empty if it is of no file of columns."""
+    folder = Path(run)
+    if not (folder / "config.yaml").is_file():
+        return {}
+    saved = saved_nodes(folder, "settings").entries
+    name = next((name for name in FIRST if name in saved and not is_null(saved[name])), None)
+    if name is None:
+        return {}
+    provided = ("env", *predictor.task.text.ingredients)
+    try:
+        config = saved_plan(folder, "settings", [name], provided=provided).nodes[name].config
+    except NeedsCodeError:
+        return {}
+    if not isinstance(config, TextPairs.Config):
+        return {}
+    said = {
+        name: plain(getattr(config, name))
+        for name in ("format", *SETTINGS)
+        if hasattr(config, name)
+    }
+    return {"path": str(first_file(config.path)), **said}

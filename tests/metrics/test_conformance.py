@@ -153,7 +153,7 @@ CASES = {
         lambda: Classification(["a", "b", "c"], positive="b"), pairs(["a", "b", "c"])
     ),
     "spans": Case(lambda: Spans(kinds=["PER", "LOC"]), tagged()),
-    "label scores": Case(lambda: LabelScores(LABELS, per_label=["b"]), scores()),
+    "label scores": Case(lambda: LabelScores(LABELS), scores()),
     "frames": Case(Frames, frames()),
     "trees": Case(Trees, trees()),
     "multilabel": Case(lambda: MultiLabel(LABELS), label_sets()),

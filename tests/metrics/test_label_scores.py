@@ -11,6 +11,12 @@ from textmill.metrics.metric import MetricError
 PRECISIONS = (0.2, 0.4, 0.6, 0.8, 0.9)
 
 
+def of_each(labels: list[str]) -> LabelScores:
+    metric = LabelScores(labels)
+    metric.per_label = tuple(labels)  # as of two
+    return metric
+
+
 def test_the_soft_metrics_of_pytext() -> None:
     # pytext/metrics/tests/basic_metrics_test.py, PREDICTIONS2: ties, and scores that are no shares.
     gold = ["label1", "label1", "label2", "label2", "label1"]
@@ -32,7 +38,7 @@ def test_the_soft_metrics_of_pytext() -> None:
 def test_several_labels_a_row_as_in_pytext() -> None:
     # pytext/metrics/tests/multilabel_metrics_test.py
     labels = ["label1", "label2", "label3"]
-    metric = LabelScores(labels, per_label=labels)
+    metric = of_each(labels)
     metric.update(
         [["label1"], ["label3"], {"label2"}, ("label2",)],
         [[-0.5, -0.7, -0.8], [-0.9, -0.2, -0.9], [-0.7, -0.4, -0.7], [-0.8, -0.9, -0.3]],
@@ -49,7 +55,7 @@ def test_as_scikit_learn_ties_and_all(seed: int) -> None:
     labels, rows = ["a", "b", "c"], chance.randint(8, 60)
     gold = ["a", "b", "c", *chance.choices(labels, k=rows - 3)]
     scores = np.array([[round(chance.random(), digits) for _ in labels] for _ in range(rows)])
-    metric = LabelScores(labels, per_label=labels)
+    metric = of_each(labels)
     metric.update(gold, scores)
     values = metric.compute()
     aucs, means = [], []
@@ -68,7 +74,7 @@ def test_as_scikit_learn_ties_and_all(seed: int) -> None:
 
 
 def test_labels_that_no_or_every_row_has_are_not_averaged() -> None:
-    metric = LabelScores(["a", "b", "c"], per_label=["b", "c"])
+    metric = of_each(["a", "b", "c"])
     metric.update([["a", "c"], ["c"], ["c"]], np.array([[2, 0, 1], [3, 0, 0], [1, 1, 1]]))
     values = metric.compute()
     assert values["roc_auc"] == values["average_precision"] == 0.5

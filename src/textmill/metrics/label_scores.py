@@ -39,7 +39,7 @@ class LabelScores(Metric):
 
     Each label is ranked against all others (one versus rest), as in scikit-learn, equal scores
     being one threshold. Values: ``roc_auc`` and ``average_precision``, the means over the labels
-    that some rows have and others have not (NaN without one); and of each label in ``per_label``
+    that some rows have and others have not (NaN without one); and of each of two labels
     ``label/<name>/roc_auc``, ``/average_precision`` and, for 0.2, 0.4, 0.6, 0.8 and 0.9,
     ``/recall_at_precision/0.2``: the highest recall of a threshold whose precision is at least
     that, 0 where none has it. A gold label outside of ``labels``, or None, is a row that has none
@@ -51,28 +51,15 @@ class LabelScores(Metric):
     Args:
         labels: The label of each column of scores.
         limit: Most scores kept: rows times labels.
-        per_label: The labels that get values of their own; None: both of two, none of more.
 
     Raises:
-        MetricError: No label, one twice, or one of ``per_label`` that is none of them.
+        MetricError: No label, or one twice.
     """
 
-    def __init__(
-        self,
-        labels: Sequence[str],
-        *,
-        limit: int = 1_000_000,
-        per_label: Sequence[str] | None = None,
-    ) -> None:
+    def __init__(self, labels: Sequence[str], *, limit: int = 1_000_000) -> None:
         self.labels, self.limit = distinct_labels(self, labels), limit
-        chosen = self.labels if len(self.labels) == 2 else ()
-        self.per_label = chosen if per_label is None else tuple(per_label)
-        for label in self.per_label:
-            if label not in self.labels:
-                raise MetricError(
-                    f"Values of their own are for labels among {', '.join(self.labels)}, "
-                    f"but {label!r} is asked for."
-                )
+        self.per_label = self.labels if len(self.labels) == 2 else ()
+        """The labels that get values of their own."""
         self._rows = self._not_numbers = 0
         self._kept = self._nothing()
 

@@ -103,13 +103,6 @@ def test_a_positive_label_that_cannot_be_is_refused():
         make(multiple=True, positive="money")
 
 
-def test_batches_do_not_know_how_many_labels_a_row_has():
-    rows = [{"text": "a b c", "topics": " ,".join("wxyz"[: i % 4])} for i in range(16)]
-    task = make(rows[::-1], multiple=True)
-    batches = list(task.batches(Data(rows, batch_size=4), train=True, seed=1))
-    assert [batch.rows.tolist() for batch in batches] == [[*range(i, i + 4)] for i in (0, 4, 8, 12)]
-
-
 def test_texts_longer_than_the_encoder_takes_are_refused_at_the_start():
     given = {
         "tokenizer": FittedWords.Config().build(train_data=ROWS),
@@ -182,17 +175,3 @@ def test_rows_to_answer_are_encoded_once(monkeypatch):
     assert len([*predictor.stream(given, size=3)]) == len(seen) == 4
     found = [*predictor.stream([*given, 7])]
     assert ["error" in row for row in found] == [False] * 4 + [True]
-
-
-def test_what_a_task_of_ones_own_refuses_is_an_error_row():
-    class Short(DocumentClassification):
-        """Answers texts of few words."""
-
-        def check(self, row):
-            if len(row["text"].split()) > 3:
-                raise DataError("four words are too many")
-
-    task = make()
-    task.__class__ = Short
-    found = [*Predictor(task).stream(["win cash now", "see you at home"])]
-    assert [row.get("error") for row in found] == [None, "four words are too many"]

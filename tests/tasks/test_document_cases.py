@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 import textmill
-from textmill.errors import DataError
 
 COLUMNS = "train_data.columns={label: 0, text: 2}"
 WORDS = "tokenizer.type=fitted_words"
@@ -58,27 +57,6 @@ def test_it_begins_at_the_loss_of_chance_and_learns_all_rows(docnn):
     assert last["loss"] < 0.05
     names = {name.split("/", 1)[1].rsplit("/", 1)[0] for name in last if name.startswith("label/")}
     assert len(names) == 7
-
-
-def test_dense_features_stand_beside_the_text(tiny, tmp_path):
-    train = "train_dense_features_tiny.tsv"
-    columns = "train_data.columns={label: 0, text: 2, dense: 3}"
-    words = [
-        *documents(tiny, train, columns=columns),
-        WORDS,
-        *FAST,
-        "ngrams=null",
-        "dense.type=fitted",
-    ]
-    words += ["trainer.max_epochs=40", "trainer.evaluate_every=40 epochs"]
-    run = textmill.train("classification/bilstm", words, run_dir=tmp_path / "run")
-    assert run.result["best"]["accuracy"] == 1.0
-    predictor = textmill.load(run.folder)
-    assert sum(p.numel() for p in predictor.task.module.parameters()) == 43_889
-    answer = predictor({"text": "Turn on all my alarms", "dense": [0.7, 0.9] + [0.1] * 8})
-    assert answer.label in answer.scores
-    with pytest.raises(DataError, match="needs the columns text, dense; 'dense' is missing"):
-        predictor({"text": "Turn on all my alarms"})
 
 
 def test_a_run_begins_with_the_vectors_of_a_file_and_is_loaded_without_it(tiny, tmp_path):

@@ -10,7 +10,7 @@ import torch
 
 from tests.pretrained_checkpoints import save_encoder
 from tests.tasks.rows import data_of, learn
-from textmill.errors import DataError, UserError
+from textmill.errors import UserError
 from textmill.inference import Predictor
 from textmill.models.encoders.lstm import LstmEncoder
 from textmill.models.encoders.pretrained import PretrainedEncoder
@@ -109,27 +109,6 @@ def test_a_summary_has_its_sentences_in_the_order_of_the_text():
     assert starts == sorted(starts)
     assert answer.text == " ".join(s.text for s in answer.sentences)
     assert len(Predictor(task)("One alone.").sentences) == 1
-
-
-def test_texts_of_more_sentences_are_cut_and_counted():
-    task = make(max_length=1)
-    task.batches(Data(), train=True, seed=1)
-    assert any("2 of 4 rows cut: more than 1 sentences of 'source'" in note for note in task.notes)
-    assert Predictor(task)(ROWS[0]["source"]).text == "The cat sat."
-
-
-@pytest.mark.parametrize(
-    ("row", "why"),
-    [
-        ({"source": "x"}, "Row 1 has no column 'target'"),
-        ({"target": "x"}, "Row 1 .*'source'"),
-        ({"source": 7, "target": "x"}, "Row 1, column 'source': wanted text or a list"),
-        ({"source": "x", "target": "y", "references": "z"}, "Row 1, column 'references'"),
-    ],
-)
-def test_bad_rows_are_named(row, why):
-    with pytest.raises(DataError, match=why):
-        make().batches(Data([ROWS[0], row]), train=True, seed=1)
 
 
 def test_settings_that_cannot_be_are_refused():

@@ -13,7 +13,7 @@ from textmill.data.seq2seq_batch import Seq2SeqBatch
 from textmill.errors import DataError
 from textmill.tasks import Translation, evaluate
 from textmill.tasks.batches import row_batches
-from textmill.tasks.batches.row_batches import RowBatches, is_row
+from textmill.tasks.batches.row_batches import is_row
 from textmill.tasks.batches.user_batches import ReadyBatches
 
 
@@ -111,18 +111,6 @@ def test_rows_without_an_end_are_refused(make_task, monkeypatch, data, name):
         "step 1. If it has no end, end an epoch with take(n), or yield ready batches, which are "
         "read one by one. If it is only long, read it by TextPairs, or give a list of its rows."
     )
-
-
-def test_what_the_error_advises_is_taken(make_task, monkeypatch):
-    monkeypatch.setattr(row_batches, "MOST_ROWS", 20)
-    endless = from_sequence(ROWS).repeat()
-    for data in (endless.take(20).and_return(), ROWS * 3):  # a list may be longer
-        batches = make_task().batches(data, train=True, seed=1)
-        assert isinstance(batches, RowBatches)
-        assert sum(map(len, batches)) == (27 if isinstance(data, list) else 20)
-    ready = list(make_task().batches(ROWS, train=True, seed=1))
-    batches = make_task().batches(from_sequence(ready).repeat().and_return(), train=True, seed=1)
-    assert len(list(itertools.islice(batches, 50))) == 50
 
 
 def test_rows_of_a_script_have_the_batching_it_says(make_task):

@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from tests.tasks.rows import data_of, learn
-from textmill.data.column_batch import ColumnBatch
 from textmill.errors import DataError, UserError
 from textmill.inference import Predictor
 from textmill.models.encoders.lstm import LstmEncoder
@@ -198,25 +197,6 @@ def test_a_model_that_always_answers_takes_no_question_without_an_answer():
     found = evaluate(task, task.batches(Data(ROWS), train=False, seed=1))
     assert "no_answer" not in found.rows[0]
     assert math.isnan(found.values["no_answer/f1"])
-
-
-def test_bad_rows_are_named_and_a_cut_question_is_counted():
-    task = make()
-    answers = list(Predictor(task).stream([{"question": "a", "context": c} for c in ("Bob", 3)]))
-    assert answers[0]["prediction"] in {"Bob", ""}
-    assert answers[1]["error"].startswith("column 'context': wanted text or a list of words")
-    with pytest.raises(DataError, match="A row needs the columns question, context; 'context' is"):
-        Predictor(task)({"question": "Who?"})
-    with pytest.raises(DataError, match="a string fills only one"):
-        Predictor(task)("Who?")
-    task = make(max_question_length=3)
-    task.batches(Data(), train=True, seed=1)
-    assert task.notes == ["5 of 6 rows cut: more than 3 tokens of 'question'."]
-    with pytest.raises(DataError, match="This batch has no column 'answers'"):
-        task.loss(
-            SpanScores(torch.zeros(1, 1), torch.zeros(1, 1), None),
-            ColumnBatch(columns={"context": torch.ones(1, 1)}, lengths={"context": torch.ones(1)}),
-        )
 
 
 def test_texts_that_an_encoder_does_not_take_are_refused_before_the_first():

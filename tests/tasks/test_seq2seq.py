@@ -97,15 +97,6 @@ def test_rows_over_the_length_are_left_out_and_counted(make_task, caplog):
     assert all(ROWS[row["row"]]["source"] == row["source"] for row in batches.examples(batch))
 
 
-def test_a_limit_the_module_sets_counts_before_the_first_step(make_task, make_module):
-    task = make_task(module=make_module(max_length=12))
-    with pytest.raises(DataError, match="more than 12 source or 13 target tokens"):
-        task.batches(Data(), train=True, seed=1)
-    skipping = make_task(module=make_module(max_length=12), over_length="skip")
-    for batch in skipping.batches(Data(), train=True, seed=1):
-        assert torch.isfinite(skipping.training_step(batch).total)
-
-
 def test_an_answer_has_its_alternatives_best_first(make_task):
     task = make_task(decoding=Decoding(beam_size=4, n_best=3))
     (answer,) = task.predict([{"source": "Go."}])

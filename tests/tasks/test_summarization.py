@@ -79,14 +79,6 @@ def test_references_that_are_no_list_of_texts_are_named_before_step_1(
     assert str(caught.value).startswith(f"Row 2, column 'references': {problem}")
 
 
-def test_a_source_may_be_a_list_of_sentences(make_task):
-    summarize = Predictor(make_task(Summarization))
-    whole = summarize("The cat sleeps. Why are you late?")
-    assert summarize({"source": ["The cat sleeps.", "Why are you late?"]}) == whole
-    (row,) = summarize.stream([{"source": ["The cat sleeps.", 3]}])
-    assert row["error"] == "'source' must be a string; found list."
-
-
 def test_a_source_without_a_sentence_is_named(make_task):
     task = make_task(Summarization)
     wanted = "is an empty list; give at least one sentence."

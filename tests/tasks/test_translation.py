@@ -51,16 +51,6 @@ def test_the_first_row_of_a_source_has_the_references_of_all():
     assert [found[i] for i in (2, 5, 7)] == [[], [], []]
 
 
-def test_a_source_of_several_texts_is_that_of_one(make_task):
-    rows = [{"source": row["source"].split(), "target": row["target"]} for row in ROWS]
-    as_texts, as_lists = (
-        evaluate(make_task(Canned), make_task().batches(Data(some), train=False, seed=1))
-        for some in (ROWS, rows)
-    )
-    assert as_lists.values == as_texts.values
-    assert as_lists.rows[0]["source"] == ["The", "cat", "sleeps."]
-
-
 def test_without_generation_only_the_loss_is_measured(make_task):
     task = make_task(generate=False)
     found = evaluate(task, task.batches(Data(), train=False, seed=1))

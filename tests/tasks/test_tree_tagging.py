@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from tests.tasks.rows import data_of, learn
-from textmill.errors import DataError, UserError
+from textmill.errors import DataError
 from textmill.inference import Predictor
 from textmill.metrics.frames import Trees
 from textmill.models.encoders.lstm import LstmEncoder
@@ -12,7 +12,6 @@ from textmill.models.layers.word_embeddings import WordEmbedding
 from textmill.models.tagger import Tagger
 from textmill.tasks import evaluate
 from textmill.tasks.tagging import TreeTagging
-from textmill.text.features.labels import FittedLabels
 from textmill.text.features.tree_tags import FittedTreeTags
 from textmill.text.tokenizers.word_tokenizer import FittedWords
 
@@ -97,13 +96,3 @@ def test_a_tree_of_other_words_is_named_before_step_1(target, why):
     task = make()
     with pytest.raises(DataError, match=why):
         task.batches(Data([ROWS[0], {"source": "stop", "target": target}]), train=True, seed=1)
-
-
-def test_other_labels_are_refused():
-    task = make()
-    rows = [{"tags": "a b"}]
-    labels = FittedLabels.Config(column="tags", multiple=True).build(train_data=rows)
-    with pytest.raises(UserError, match=r"set labels\.type=trees"):
-        TreeTagging.Config().build(
-            module=task.module, tokenizer=task.text.ingredients["tokenizer"], labels=labels
-        )

@@ -12,8 +12,6 @@ from tests.tasks import test_classification as documents
 from tests.tasks import test_intent_slots as joint
 from tests.tasks import test_tagging as tagging
 from tests.tasks.rows import learn
-from textmill.data.store import tokens
-from textmill.data.text_rows import TextRows
 from textmill.errors import DataError
 from textmill.models.label_losses import BinaryCrossEntropy, CrossEntropyLoss
 from textmill.tasks import evaluate
@@ -107,34 +105,6 @@ def test_several_labels_a_text():
     assert found.values["loss"] == pytest.approx(alone.values["loss"])
 
 
-@pytest.mark.parametrize("loss", [None, BinaryCrossEntropy.Config(weights={"home": 3.0})])
-def test_the_loss_of_several_labels_is_of_those_that_training_has(loss):
-    """By hand: of each row all labels count, as there or not; what training has not is none."""
-    task = documents.make(DOCUMENTS, multiple=True, loss=loss)
-    names = [*task.text.label.labels]
-    rows = [
-        {"topics": "home, garden", "text": "see you at home"},
-        {"topics": "garden, roof", "text": "win cash now"},
-        {"topics": "roof, money, time", "text": "cash for you"},
-    ]
-    batches = task.batches(documents.Data(rows), train=False, seed=1)
-    (batch,) = batches
-    task.module.eval()
-    with torch.inference_mode():
-        chances = task.scores(batch).sigmoid().tolist()
-        found = task.validation_step(batch, batches.examples(batch)).loss
-    right = [set(row["topics"].split(", ")) for row in batches.examples(batch)]
-    weight = {"home": 1.0 if loss is None else 3.0}
-    lost = [
-        -weight.get(name, 1.0) * math.log(chance if name in has else 1 - chance)
-        for row, has in zip(chances, right, strict=True)
-        for name, chance in zip(names, row, strict=True)
-    ]
-    assert len(lost) == 3 * len(names) == 9
-    assert found.total.item() == pytest.approx(sum(lost) / len(names), rel=1e-5)
-    assert found.count == 3
-
-
 TAGS = [
     {"words": "Ann met Bob Ray", "tags": "B-per O B-per I-per"},
     {"words": "Ann in Rome", "tags": "B-per O B-org"},
@@ -217,23 +187,3 @@ def test_in_evaluated_rows_it_is_one_where_that_is_set():
     error = r"^Row 1, column 'tags': 'B-org' at 2 is no label. The 4 labels are 'B-per"
     with pytest.raises(DataError, match=error):
         words.batches(tagging.Data(TAGS), train=False, seed=1)
-
-
-def test_rows_that_have_no_known_label_at_all_are_of_another_column():
-    with pytest.raises(DataError, match="Row 0, column 'label': 'eggs' is no label"):
-        documents.make().batches(documents.Data(EGGS[1:] * 3), train=False, seed=1)
-
-
-def test_ids_that_are_kept_for_an_evaluation_are_none_to_train_on(tmp_path, monkeypatch):
-    """They are kept by data and text processor, and an unseen label is a number in them."""
-    monkeypatch.setattr(tokens, "LEAST_CHARACTERS", 0)
-    monkeypatch.setenv("TEXTMILL_CACHE", str(tmp_path / "cache"))
-    (tmp_path / "rows.tsv").write_text("ham\tsee you\neggs\ta\n")
-    task, data = documents.make(), TextRows.Config(path=tmp_path / "rows.tsv").build()
-    for _ in range(2):
-        task.batches(data, train=False, seed=1)
-    error = r"rows\.tsv:2: column 'label': 'eggs' is no label"
-    with pytest.raises(DataError, match=error):
-        task.batches(data, train=True, seed=1)
-    with pytest.raises(DataError, match=error):
-        documents.make(unseen_labels="error").batches(data, train=False, seed=1)

@@ -240,19 +240,6 @@ def test_dense_features_are_normalized_by_training_rows():
     assert (plain.mean.tolist(), plain.deviation.tolist()) == ([0] * 3, [1] * 3)
 
 
-def test_dense_features_of_another_length_are_refused():
-    from textmill.text.columns.numbers import FittedNumbers
-
-    with pytest.raises(DataError, match=r"Row 1, column 'dense': wanted 2 numbers as in the first"):
-        FittedNumbers.Config().build(train_data=[{"dense": "1 2"}, {"dense": "1"}])
-    with pytest.raises(DataError, match=r"Name the column by dense.column"):
-        FittedNumbers.Config().build(train_data=[{"text": "a"}])
-    with pytest.raises(DataError, match="no row"):
-        FittedNumbers.Config().build(train_data=[])
-    with pytest.raises(DataError, match="wanted a finite number, found 'inf'"):
-        FittedNumbers.Config().build(train_data=[{"dense": "inf"}])
-
-
 def test_ngrams_are_of_the_whole_text_up_to_the_most_there_can_be(monkeypatch):
     column = CASES["ngrams"].column
     encoded = column.encode(["wake me up"])

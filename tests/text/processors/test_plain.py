@@ -7,7 +7,7 @@ import pytest
 from tests.text.saved import change
 from textmill.errors import UserError
 from textmill.text import load_text_processor
-from textmill.text.columns.dictionary import GivenKinds, GivenKindsColumn, Phrases
+from textmill.text.columns.dictionary import Phrases
 from textmill.text.columns.inputs import word_columns
 from textmill.text.columns.labels import LabelColumn, TagsColumn
 from textmill.text.columns.numbers import NumberColumn
@@ -106,11 +106,3 @@ def test_saved_columns_that_cannot_stand_beside_one_another_are_refused(tmp_path
         load_text_processor(tmp_path)
     with pytest.raises(UserError, match=r"looked for in 'text': set dictionary\.column=words"):
         TaggingText(word_columns(words, dictionary=Phrases([("act", "wake me")])), {"tags": tags})
-
-
-def test_a_dictionary_of_words_that_no_column_has_is_refused():
-    kinds = GivenKindsColumn(GivenKinds(["act"], column="found"), text="words")
-    with pytest.raises(
-        UserError, match="The known belongs to the words of 'words', which is not a text column"
-    ):
-        PlainColumns({"known": kinds}, {})

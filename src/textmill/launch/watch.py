@@ -130,7 +130,8 @@ class Watch:
                         LOG.info("No new checkpoint for %s; %s.", past, left)
                         return runs
                     else:
-                        what = f"checkpoints of {len(runs)} runs" if runs else "a run"
+                        plural = "s" * (len(runs) != 1)
+                        what = f"checkpoints of {len(runs)} run{plural}" if runs else "a run"
                         if not said:
                             most = format_duration(self.timeout)
                             LOG.info(

@@ -1,7 +1,5 @@
 """Batches of an epoch, stopped and resumed at every position."""
 
-import re
-
 import numpy as np
 import pytest
 
@@ -69,24 +67,6 @@ def test_a_loop_left_early_keeps_its_position():
     assert seen + list(batches) == whole
 
 
-def test_a_failing_collate_counts_nothing():
-    batches = make(BATCHINGS[2])
-    whole = list(make(BATCHINGS[2]))
-    collate, calls = batches._collate, []
-
-    def failing(rows):
-        calls.append(rows)
-        if len(calls) == 3:
-            raise OSError("broken")
-        return collate(rows)
-
-    batches._collate = failing
-    with pytest.raises(OSError, match=r"^broken$"):
-        list(batches)
-    assert batches.state_dict() == {"epoch": 0, "position": 2}
-    assert list(batches) == whole[2:]
-
-
 def test_the_state_after_the_last_batch_has_an_empty_rest():
     batches = make(BATCHINGS[2])
     iterator = iter(batches)
@@ -104,22 +84,6 @@ def test_ranks_share_every_batch(world_size):
     assert {len(share) for share in shares} == {len(whole)}
     for step, rows in enumerate(whole):
         assert sorted(i for share in shares for i in share[step] or ()) == sorted(rows)
-
-
-@pytest.mark.parametrize(
-    "state",
-    [{"epoch": 0, "position": 15}, {"epoch": -1, "position": 0}, {"epoch": 0, "position": -1}],
-)
-def test_a_place_that_does_not_exist(state):
-    batches = make(BATCHINGS[2])
-    batches.load_state_dict({"epoch": 2, "position": 1})
-    message = (
-        f"The saved place {state} does not exist: an epoch has 14 batches of 41 rows. "
-        "The data or its batching has changed since it was saved."
-    )
-    with pytest.raises(DataError, match=f"^{re.escape(message)}$"):
-        batches.load_state_dict(state)
-    assert batches.state_dict() == {"epoch": 2, "position": 1}
 
 
 def test_rows_that_take_part_are_planned_as_if_there_were_no_others():

@@ -1,15 +1,11 @@
 """Several files are one set of rows: the order is stated, and every row keeps its place."""
 
-import json
 from pathlib import Path
 
-import pyarrow
 import pytest
-from pyarrow import parquet
 
 from textmill.data import text_pairs
 from textmill.data.data_files import first_file
-from textmill.data.text_lines import TextLines
 from textmill.data.text_rows import TextRows
 from textmill.errors import DataError, UserError
 
@@ -171,36 +167,3 @@ def test_an_empty_or_unreadable_file_of_several_is_refused_by_its_name(folder, m
         with pytest.raises(UserError) as caught:
             TextRows.Config(path=path).build()
         assert str(caught.value) == "path: a.tsv cannot be read: Permission denied."
-
-
-@pytest.mark.parametrize("suffix", ["parquet", "jsonl", "txt"])
-def test_shards_of_any_format_are_one_set_of_rows(folder, monkeypatch, suffix):
-    """Parquet has several row groups a shard; each row says its shard and its line there."""
-    for number in range(3):
-        rows = [{"label": "ham", "text": f"text {number} {n}"} for n in range(5)]
-        path = folder / "shards" / f"part-{number}.{suffix}"
-        path.parent.mkdir(exist_ok=True)
-        if suffix == "parquet":
-            parquet.write_table(pyarrow.Table.from_pylist(rows), path, row_group_size=2)
-        elif suffix == "jsonl":
-            path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-        else:
-            path.write_text("".join(f"{row['text']}\n" for row in rows))
-    found = []
-    for held in (1 << 20, 0):
-        monkeypatch.setattr(text_pairs, "HELD_BYTES", held)
-        kind = TextLines if suffix == "txt" else TextRows
-        data = kind.Config(path=Path("shards")).build()
-        assert [row["text"] for row in data] == [
-            f"text {k} {n}" for k in range(3) for n in range(5)
-        ]
-        assert data.place_of(7) == f"shards/part-1.{suffix}:3"
-        found.append((data.fingerprint(), data.digests()))
-    assert found[0] == found[1]
-    assert [*found[0][1]] == [f"shards/part-{n}.{suffix}" for n in range(3)]
-
-
-def test_a_file_of_the_very_name_is_no_pattern(folder):
-    Path("[a].tsv").write_text("ham\tits own\n")
-    assert [row["text"] for row in TextRows.Config(path="[a].tsv").build()] == ["its own"]
-    assert first_file(Path("*.tsv")) == Path("[a].tsv")

@@ -6,9 +6,7 @@ from collections import Counter
 import pytest
 
 from textmill.data import text_pairs
-from textmill.data.formats.lines import tsv_format
 from textmill.data.holdout import Holdout
-from textmill.data.readers import read_table
 from textmill.data.rows import Rows
 from textmill.data.text_lines import TextLines
 from textmill.data.text_rows import TextRows
@@ -118,16 +116,6 @@ def test_rows_are_counted_once_and_bad_ones_on_the_training_side(tmp_path):
         rows = path.read_text(encoding="utf-8").splitlines()
         assert [rows[line - 1] for line in data.lines] == ["\t".join(r.values()) for r in data]
         assert data.place_of(3) == f"{path}:{data.lines[3]}"
-
-
-def test_the_sides_and_shares_are_other_data_and_a_whole_file_is_what_it_was(tmp_path):
-    path = written(tmp_path / "all.tsv")
-    kinds = [{}, {"holdout": 0.1}, {"holdout": 0.1, "held_out": True}, {"holdout": 0.2}]
-    made = [TextRows.Config(path=path, **kind).build().fingerprint() for kind in kinds]
-    assert len({*made}) == 4
-    table = read_table(path, tsv_format(("label", "text")))
-    assert table.sha256
-    assert TextRows.Config(path=path, held_out=True).build().fingerprint() == made[0]
 
 
 def test_a_side_without_rows_is_refused(tmp_path):

@@ -1,11 +1,9 @@
 """Of a great many bad rows the first are kept, and all are counted."""
 
-import logging
 from pathlib import Path
 
 import pytest
 
-import textmill
 from textmill.data.text_pairs import TextPairs
 from textmill.errors import DataError
 
@@ -39,13 +37,3 @@ def test_of_a_file_in_memory_and_of_one_that_stays_on_disk(file, monkeypatch, he
         "  ... and 6 more",
         "Correct the file, or leave such rows out with train_data.max_bad_rows=9.",
     ]
-
-
-def test_a_run_keeps_the_first_in_its_folder(file, caplog):
-    caplog.set_level(logging.INFO, logger="textmill")
-    with pytest.raises(DataError) as caught:
-        textmill.train(
-            "translation/tatoeba/local", [f"{n}_data.path={file}" for n in SPLITS], run_dir="run"
-        )
-    assert str(caught.value).endswith("The first bad rows are in run/bad_rows.jsonl.")
-    assert len(Path("run/bad_rows.jsonl").read_text().splitlines()) == 3 * len(SPLITS)

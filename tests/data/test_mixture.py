@@ -1,7 +1,6 @@
 """Weighted sources with epochs of their own, against lists of all rows that each would give."""
 
 import itertools
-import json
 import logging
 from collections import Counter
 from pathlib import Path
@@ -118,16 +117,6 @@ def test_batches_have_the_rows_of_the_mixture_and_go_on_from_every_place(monkeyp
         assert rest == undisturbed[given:]
 
 
-def test_rows_that_are_left_out_are_of_no_source():
-    kept = np.delete(np.arange(41), [0, 8, 9, 40])
-    mixed = mixture().of_rows(kept)
-    assert mixed.sizes == (6, 28, 3)
-    found = [row for batch in batches(rows=kept) for row in batch]
-    assert set(found) <= set(kept.tolist())
-    sources = Counter(np.searchsorted([7, 37], found, side="right").tolist())
-    assert tuple(sources[number] for number in range(3)) == mixed.quotas
-
-
 @pytest.fixture
 def folder(tmp_path, monkeypatch, caplog):
     """Sources of 40 and of 10 rows."""
@@ -203,24 +192,6 @@ def test_blocks_are_cut_out_of_the_rows_of_the_mixture_and_go_on_from_every_plac
         assert rest == [_pairs(batch) for batch in undisturbed[given:]]
 
 
-def _pairs(batch):
-    """What is read and what is to be found, of the targets that count."""
-    counted = np.ones(batch.inputs.shape, bool) if batch.counted is None else batch.counted.numpy()
-    both = (batch.inputs.numpy()[counted], batch.targets.numpy()[counted])
-    return [*zip(*(each.tolist() for each in both), strict=True)]
-
-
-@pytest.mark.parametrize("streams", [True, False])
-@pytest.mark.parametrize("ranks", [2, 4])
-def test_ranks_share_the_blocks_of_a_mixture(streams, ranks):
-    _, whole = blocks(streams=streams)
-    shares = [blocks(streams=streams)[1].share(rank, ranks) for rank in range(ranks)]
-    for _ in range(2):
-        for batch, *parts in zip(whole, *shares, strict=True):
-            found = Counter(pair for part in parts if part is not None for pair in _pairs(part))
-            assert found == Counter(_pairs(batch))
-
-
 BLOCKS = ["train_data.type=text_rows", "train_data.columns=[label,text]", "valid_data=null"]
 BLOCKS += ["train_data.path=[many,few.tsv]", "train_data.temperature=2", "train_data.batch_size=2"]
 
@@ -251,29 +222,8 @@ WORDS = [
 ]
 
 
-@pytest.mark.parametrize("whole", [True, False])
-def test_a_run_that_goes_on_has_the_weights_of_the_undisturbed_one(
-    folder, monkeypatch, caplog, whole
-):
-    """A mixture, and with it windows of rows; the epochs of each source are in the result."""
-    if not whole:
-        monkeypatch.setattr(orders, "WHOLE_ROWS", 20)
-        monkeypatch.setattr(orders, "WINDOW_ROWS", 16)
-    recipe = "classification/averaging/local"
-    straight = textmill.train(recipe, [*WORDS, "trainer.max_steps=17"], run_dir="straight")
-    textmill.train(recipe, [*WORDS, "trainer.max_steps=3"], run_dir="parts")
-    textmill.train("parts", ["trainer.max_steps=9"])
-    run = textmill.train("parts", ["trainer.max_steps=17"])
-    weights = [
-        (Path(name) / "checkpoints" / "step-00000017" / "model.safetensors").read_bytes()
-        for name in ("straight", "parts")
-    ]
-    assert weights[0] == weights[1]
-    assert run.result["sources"] == straight.result["sources"]
-    assert set(run.result["sources"]) == {"many", "few.tsv"}
-    assert straight.result["sources"]["few.tsv"] == pytest.approx(2.5 * 17 / 7, abs=0.05)
-    assert (
-        "train_data: rows in an epoch: 25 of many (0.625 of its own), 25 of few.tsv (2.5 of its "
-        "own)"
-    ) in caplog.messages
-    assert json.loads(Path("parts/run.json").read_text())["result"]["sources"]
+def _pairs(batch):
+    """What is read and what is to be found, of the targets that count."""
+    counted = np.ones(batch.inputs.shape, bool) if batch.counted is None else batch.counted.numpy()
+    both = (batch.inputs.numpy()[counted], batch.targets.numpy()[counted])
+    return [*zip(*(each.tolist() for each in both), strict=True)]

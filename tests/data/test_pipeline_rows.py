@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from textmill import data
-from textmill.errors import DataError, UserError
+from textmill.errors import DataError
 
 
 def test_every_reader_gives_its_rows(tmp_path):
@@ -34,22 +34,3 @@ def test_a_bad_row_is_an_error_with_its_place(tmp_path):
         next(rows)
     wanted = f"read_jsonl: {path}:2: wanted an object, found a list."
     assert str(error.value) == wanted
-
-
-def test_a_missing_file_and_another_file_are_errors(tmp_path):
-    path = tmp_path / "rows.jsonl"
-    with pytest.raises(UserError) as missing:
-        list(data.read_jsonl(path).and_return())
-    assert str(missing.value) == f"read_jsonl: {path} cannot be read: No such file or directory."
-    path.write_text('{"text": "a"}\n' * 3, encoding="utf-8")
-    pipeline = data.read_jsonl(path, ["text"]).and_return()
-    next(iter(pipeline))
-    state = pipeline.state_dict()
-    path.write_text('{"text": "a"}\n' * 2, encoding="utf-8")
-    other = data.read_jsonl(path, ["text"]).and_return()
-    with pytest.raises(DataError) as changed:
-        other.load_state_dict(state)
-    assert str(changed.value) == (
-        f"read_jsonl: {path} has 28 bytes, and had 42 when the state was saved. Start anew, or put "
-        "the old file back."
-    )

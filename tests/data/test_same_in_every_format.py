@@ -8,7 +8,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from textmill.data.text_rows import TextRows
-from textmill.errors import DataError
 from textmill.text.columns.labels import LabelColumn, LabelsColumn, SlotsColumn, TagsColumn
 from textmill.text.columns.numbers import FittedNumbers, NumberColumn, NumbersColumn
 from textmill.text.columns.token_ids import TextColumn
@@ -150,12 +149,3 @@ def test_labels_of_a_list_are_not_cut(tmp_path, suffix, separator, lists):
     assert list(labels) == ["a b", "c|d, e"]
     encoded = LabelsColumn(labels).encode(data.rows().column("label"))
     assert [row.tolist() for row in encoded] == [[0, 1], [1]]
-
-
-def test_a_word_of_a_list_is_not_cut(tmp_path):
-    path = tmp_path / "a.jsonl"
-    path.write_text('{"words": ["New York", "is"], "tags": ["B", "O"]}\n')
-    data = TextRows.Config(path=path, columns=("words", "tags")).build()
-    words = FittedWords.Config(columns=("words",), min_count=1).build(train_data=data)
-    with pytest.raises(DataError, match="wanted a list of words without white space, found 'New Y"):
-        WordsColumn("words", words).encode(data.rows().column("words"))

@@ -85,18 +85,6 @@ def test_the_text_shows_twenty_bad_rows(file):
     ]
 
 
-def test_the_fingerprint_is_of_bytes_and_layout(file, tmp_path):
-    path = file(b"a\tb\n")
-    one = pairs(path).fingerprint()
-    assert len(one) == 64
-    other = tmp_path / "moved.tsv"
-    other.write_bytes(path.read_bytes())
-    assert pairs(other, shuffle=False, max_tokens=9, max_bad_rows=3).fingerprint() == one
-    assert pairs(path, extra_columns="error").fingerprint() != one
-    other.write_bytes(b"a\tc\n")
-    assert pairs(other).fingerprint() != one
-
-
 def test_a_row_cannot_be_lost():
     with pytest.raises(AssertionError, match="a row was lost"):
         RowCount(good=1, bad=1, total=3)
@@ -176,3 +164,15 @@ def test_rows_that_are_left_out_are_told_once(file, caplog):
         f"1 of the 3 rows of {path} are bad and left out, as valid_data.max_bad_rows allows; the "
         f"first: {path}:2: wanted 2 columns, found 1"
     ]
+
+
+def test_the_fingerprint_is_of_bytes_and_layout(file, tmp_path):
+    path = file(b"a\tb\n")
+    one = pairs(path).fingerprint()
+    assert len(one) == 64
+    other = tmp_path / "moved.tsv"
+    other.write_bytes(path.read_bytes())
+    assert pairs(other, shuffle=False, max_tokens=9, max_bad_rows=3).fingerprint() == one
+    assert pairs(path, extra_columns="error").fingerprint() != one
+    other.write_bytes(b"a\tc\n")
+    assert pairs(other).fingerprint() != one

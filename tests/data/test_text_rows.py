@@ -9,7 +9,7 @@ import pytest
 from textmill.data.bad_rows import BadRowsError
 from textmill.data.text_rows import TextRows
 from textmill.errors import DataError, UserError
-from textmill.text.columns.numbers import NumberCheck, NumberColumn
+from textmill.text.columns.numbers import NumberCheck
 
 CONLL = "Al NNP B\nZaman NNP I\n\nsays VBZ O\n"
 ROWS = [{"words": "Al Zaman", "tags": "B I"}, {"words": "says", "tags": "O"}]
@@ -84,19 +84,6 @@ SUMMARIES = (
 FIRST = {"source": "text", "target": "short.0", "references": "short"}
 
 
-def test_a_list_of_several_answers_stays_one_and_its_first_is_had_by_its_place(tmp_path):
-    columns = {"text": "text", "references": "short"}
-    rows = list(written(tmp_path, "a.jsonl", SUMMARIES, columns=columns, lists=("references",)))
-    assert rows == [
-        {"text": "One. Two.\n", "references": "a b é"},
-        {"text": "x", "references": "c"},
-    ]
-    assert [row["references"].parts for row in rows] == [("a", "b é"), ("c",)]
-    lines = SUMMARIES.replace('"c"', '["c"]')
-    rows = list(written(tmp_path, "b.jsonl", lines, columns=FIRST, lists=("references",)))
-    assert [row["target"] for row in rows] == ["a", "c"]
-
-
 NAMED = {"a.tsv": {"header": True}, "a.csv": {"header": True}, "a.jsonl": {}, "a.parquet": {}}
 
 
@@ -125,16 +112,6 @@ def write_rows(path, rows):
         between = "\t" if path.suffix == ".tsv" else ","
         lines = [[*rows[0]], *([*row.values()] for row in rows)]
         path.write_text("".join(between.join(line) + "\n" for line in lines))
-
-
-@pytest.mark.parametrize("name", NAMED)
-def test_an_optional_column_that_no_row_has_is_told(tmp_path, name, caplog):
-    write_rows(tmp_path / name, [{"text": "Ok.", "label": "ham"}, {"text": "No.", "label": "ham"}])
-    columns = {"text": "text", "label": "label", "slots": "slosts"}
-    config = {"path": tmp_path / name, "columns": columns, "optional": ["slots"], **NAMED[name]}
-    data = TextRows.Config(**config).build()
-    assert [row["slots"] for row in data.rows()] == ["", ""]
-    assert "column 'slots', at 'slosts', is empty in all rows. If that is not" in caplog.text
 
 
 @pytest.mark.parametrize("held", [True, False])
@@ -166,18 +143,3 @@ def test_a_row_that_does_not_pass_the_check_of_its_task_is_a_bad_row(
     plain = TextRows.Config(**config).build().read()
     assert len(plain.rows()) == 5, "an index that was made with a check is not taken"
     assert plain.fingerprint() == data.fingerprint(), "a task's settings are none of the data's"
-
-
-def test_rows_are_checked_by_whole_blocks(tmp_path, monkeypatch):
-    path = tmp_path / "a.tsv"
-    path.write_text("".join(f"text {n}\t{n % 5}\n" for n in range(1000)))
-    calls = []
-    encode = NumberColumn.encode
-    monkeypatch.setattr(
-        NumberColumn, "encode", lambda self, cells: calls.append(len(cells)) or encode(self, cells)
-    )
-    data = TextRows.Config(path=path, columns=("text", "score")).build()
-    data.check_rows(NumberCheck("score", span=(0, 5)))
-    assert len(data.read().rows()) == 1000
-    assert max(calls) == 1000
-    assert len(calls) < 5

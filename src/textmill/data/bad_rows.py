@@ -19,8 +19,7 @@ from textmill.runtime.files import write_atomic
 LOG = logging.getLogger("textmill")
 
 SHOWN = 20  # rows in an error's text: a screenful; a run keeps more in its bad_rows.jsonl
-FEW = 3
-"""Where all have one remedy."""
+FEW = 3  # where all have one remedy
 KEPT = 100_000
 """Bad rows that are kept, some 40 MB; all are counted."""
 

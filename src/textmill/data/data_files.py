@@ -42,10 +42,6 @@ def data_files(path: DataPath) -> tuple[Path, ...]:
 
     A folder's are those directly in it whose names begin with neither a dot nor an underscore; of
     one that ``save_to_disk`` of Hugging Face ``datasets`` wrote, the files of rows.
-
-    Raises:
-        UserError: There is no such file, one is there twice, one cannot be opened, or one of
-            several is empty.
     """
     given = [path] if isinstance(path, str | Path) else [*path]
     found = [file for one in map(Path, given) for file in _named_as(one) or [_checked(one)]]

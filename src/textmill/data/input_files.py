@@ -27,8 +27,6 @@ from textmill.text.encodings import HEAD_BYTES, UTF8, checked_encoding, is_utf8
 
 LOG = logging.getLogger("textmill")
 
-POSITIONS: tuple[FileFormat, ...] = ("tsv", "csv", "conll")
-"""Formats whose columns have positions; those of the others have names."""
 TABLES: tuple[FileFormat, ...] = ("tsv", "csv")
 """Formats that may have a header."""
 
@@ -107,7 +105,7 @@ class _InputFile:
                 f"{', '.join(found)}; {missing[0]!r} is missing."
             )
         places = {name: at for name, at in found.items() if is_said or name in self.inputs}
-        if self.kind not in POSITIONS:
+        if self.kind not in (*TABLES, "conll"):  # the others have names, and no positions
             if not (is_said and isinstance(columns, Mapping)):
                 places = {n: at if isinstance(at, str) else n for n, at in places.items()}
             return self._read(places)

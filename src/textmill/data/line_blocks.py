@@ -23,8 +23,7 @@ BEGINNINGS: Mapping[bytes, tuple[str, str]] = {
 """How such files begin, what each is, and what to do about it."""
 LEAST_BYTES, LEAST_CONTROLS = 4096, 256
 """Of fewer, each line may well be one bad row: with NUL, and with other control characters."""
-LOOKED_AT = 1 << 16
-"""Bytes that are counted: a share is known to 1 % then."""
+LOOKED_AT = 1 << 16  # bytes that are counted: a share is known to 1 % then
 CONTROLS_SHARE, LINES_SHARE = 0.05, 0.5
 """Of random bytes, and of packed ones, a tenth are such, in nearly all lines; of text in whatever
 encoding hardly any, so that its lines are bad rows; a hole in a text is in one line of many."""

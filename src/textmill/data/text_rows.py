@@ -69,12 +69,7 @@ class TextRows(TextPairs):
 
 @dataclass(frozen=True)
 class SpansFormat(RowFormat):
-    """Another format, of which some columns are spans; made by `spans_format`.
-
-    Attributes:
-        inner: That format.
-        spans: Each column of spans with the column of the text that they are in.
-    """
+    """Another format, of which some columns are spans; made by `spans_format`."""
 
     inner: RowFormat
     spans: Mapping[str, str] = field(default_factory=dict)

@@ -136,24 +136,6 @@ def test_bad_nesting_is_a_bad_row_that_is_named(write, name, tmp_path):
         read(path).rows()
 
 
-def test_an_object_that_is_null_or_no_utf_8_is_a_bad_row_of_parquet(tmp_path):
-    whole = parquet(tmp_path, [nested(*question) for question in QUESTIONS])
-    rows = pyarrow.parquet.read_table(whole).to_pylist()
-    rows[1]["answers"] = None
-    with pytest.raises(DataError, match=r"rows.parquet:2: column 'answers' is null"):
-        read(parquet(tmp_path, rows)).rows()
-    texts = pyarrow.array([["a dog"], [b"\xff"]], pyarrow.list_(pyarrow.binary()))
-    texts = pyarrow.ListArray.from_arrays(texts.offsets, texts.values.view(pyarrow.string()))
-    starts = pyarrow.array([[0], [0]], pyarrow.list_(pyarrow.int32()))
-    both = pyarrow.StructArray.from_arrays([texts, starts], ["text", "answer_start"])
-    table = pyarrow.table({n: ["a dog", "b"] for n in COLUMNS[:3]} | {"answers": both})
-    pyarrow.parquet.write_table(table, whole)
-    with pytest.raises(DataError, match=r"rows.parquet:2: column 'answers': bad UTF-8"):
-        read(whole).rows()
-    data = read(whole, max_bad_rows=1)
-    assert (data.count.good, data.count.bad, data.count.total) == (1, 1, 2)
-
-
 @pytest.mark.parametrize("write", [jsonl, parquet, arrow])
 @pytest.mark.parametrize("starts", [{}, {"answer_starts": "[0]"}, {"answer_starts": None}])
 def test_answers_that_begin_nowhere_are_a_list_as_any(write, starts, tmp_path):
@@ -163,11 +145,3 @@ def test_answers_that_begin_nowhere_are_a_list_as_any(write, starts, tmp_path):
     found = read(write(tmp_path, rows), optional=("answer_starts",)).rows()
     assert [row["answers"].parts for row in found] == [("a dog", "dog"), ("Köln",)]
     assert {row["answer_starts"] for row in found} == {starts.get("answer_starts") or ""}
-
-
-def test_a_file_without_the_starts_is_told_so(tmp_path):
-    rows = [flat(*question) for question in QUESTIONS]
-    for row in rows:
-        del row["answer_starts"]
-    with pytest.raises(DataError, match=r"wanted the column 'answer_starts', found 'id', "):
-        read(parquet(tmp_path, rows)).rows()

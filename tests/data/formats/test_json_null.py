@@ -25,15 +25,3 @@ NULL = "'fr.text': wanted text, a number or a list of them, found null"
 )
 def test_null_is_a_value_and_no_missing_key(found, row):
     assert pick_row(found, json_lines_format({"target": "fr.text"})) == row
-
-
-@pytest.mark.parametrize("found", [{"names": ["a"]}, {"names": []}, {"en": "Hi."}])
-def test_a_place_that_a_list_does_not_have_is_no_key(found):
-    said = f"no key 'names.1'; the keys are {', '.join(map(repr, found))}"
-    assert pick_row(found, json_lines_format({"target": "names.1"})) == said
-
-
-@pytest.mark.parametrize("found", [{"en": "Hi.", "fr": None}, {"en": "Hi."}])
-def test_a_column_that_need_not_be_there_is_empty_either_way(found):
-    layout = json_lines_format({"source": "en", "target": "fr.text"}, required=("source",))
-    assert pick_row(found, layout) == ("Hi.", "")

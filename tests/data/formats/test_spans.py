@@ -1,14 +1,11 @@
 """Spans of characters are tags of words, wherever the rows are and stay."""
 
-import io
 import json
 
 import pytest
 
-from textmill.config.parameters import deciding
 from textmill.data import text_pairs
-from textmill.data.formats.lines import tsv_format
-from textmill.data.text_rows import TextRows, spans_format
+from textmill.data.text_rows import TextRows
 from textmill.errors import DataError
 
 ROWS = [
@@ -65,23 +62,3 @@ def test_spans_that_are_none_are_bad_rows(path, cell, reason):
     with pytest.raises(DataError) as caught:
         TextRows.Config(path=path, columns=("tags", "words"), spans=SPANS).build().read()
     assert str(caught.value).splitlines()[1] == f"  {path}:1: column 'tags': {reason}"
-
-
-def test_spans_are_in_the_key_and_in_the_fingerprint(path):
-    path.write_text("0:1:a\tb\n")
-    plain = TextRows.Config(path=path, columns=("tags", "words"))
-    said = TextRows.Config(path=path, columns=("tags", "words"), spans=SPANS)
-    assert (deciding(plain)["spans"], deciding(said)["spans"]) == (None, SPANS)
-    assert plain.build().fingerprint() != said.build().fingerprint()
-
-
-def test_a_bad_row_says_what_is_wrong_with_its_cell_whatever_the_cell_says():
-    """The reason is made of the error's fields, and not cut out of its text."""
-    layout = spans_format(tsv_format(("tags", "words")), {"tags": "words"})
-    text = b"0:4:a. Tags of words are x\tw\n0:9:day\twake me\n"
-    rows = [row for _, row in layout.scan(io.BytesIO(text), "a.tsv")]
-    assert [row.reason for row in rows] == [
-        "column 'tags': wanted spans of characters, as 16:24:time,39:57:day, found "
-        "'0:4:a. Tags of words are x'",
-        "column 'tags': '0:9:day' ends after the text, which has 7 characters.",
-    ]

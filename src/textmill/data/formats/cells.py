@@ -35,11 +35,7 @@ def cell_of(value: Any) -> str:
 
 
 def json_of(text: str | bytes) -> Any:
-    """What a JSON text says; an object with a key twice is none, as either value may be meant.
-
-    Raises:
-        ValueError: It is no JSON, nested too deeply, or has a key twice; says which.
-    """
+    """What a JSON text says; an object with a key twice is none, as either value may be meant."""
     try:
         return json.loads(text, object_pairs_hook=_object)
     except RecursionError:

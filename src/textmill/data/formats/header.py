@@ -22,8 +22,7 @@ ABSENT = sys.maxsize
 """The position of an optional column that a file does not have."""
 _PLAIN = re.compile(r"(?!(?i:true|false|null|yes|no|on|off)\Z)[^\W\d][\w.-]*(?: [\w.-]+)*")
 """What YAML takes as text without quotes, for sure."""
-UNKNOWN = "..."
-"""What stands where nothing is likely."""
+UNKNOWN = "..."  # where nothing is likely
 _LABELS = (
     "category class topic kind intent sentiment queue tag type department gold_label v1 rating "
     "stars kategorie thema klasse abteilung"
@@ -44,8 +43,7 @@ _KEY = re.compile(
     r"created|updated|modified)(?:$|[\W_])"
 )
 """A number, a date or an identifier of rows is never proposed: it would seem to work."""
-NEAR = 0.7
-"""How like a mistyped name is: ``stras`` is 0.8 of ``stars``, ``text`` 0.6 of ``target``."""
+NEAR = 0.7  # a mistyped name: ``stras`` is 0.8 of ``stars``, ``text`` 0.6 of ``target``
 
 
 class DelimitedSettings(TypedDict, total=False):

@@ -244,7 +244,7 @@ GOING_ON: dict[str, tuple[Damage, str, str]] = {
     ),
     "best.json damaged": (
         lambda run, _: (run / "checkpoints/best.json").write_text("{}"),
-        "best.json: its own digest does not fit",
+        "",  # it is written anew, as by any run that goes on
         "the command that began it",
     ),
 }
@@ -276,7 +276,7 @@ def test_going_on_falls_back_and_ends_as_if_nothing_had_been(
         )
         script = begun.parent / "tiny.py"
         textmill.train(script, [*WORDS, *LONGER, "reporters.console=false"], run_dir=run)
-    assert any(message.startswith(line) for message in caplog.messages)
+    assert not line or any(message.startswith(line) for message in caplog.messages)
     assert weights_of(run) == weights_of(undisturbed)
     assert textmill.load(run).checkpoint == textmill.load(undisturbed).checkpoint == BEST
     assert main(["runs", "verify", str(run)]) == 0

@@ -1,17 +1,20 @@
-import warnings
-
 from textmill.runs.study import Study
 
 
-def test_a_sampler_that_has_proposed_all_there_is_ends_the_search(tmp_path):
+def test_an_interrupted_trial_is_taken_again_with_what_was_proposed(tmp_path):
     import optuna
 
-    def sampler(number):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-            return optuna.samplers.BruteForceSampler(seed=number)
+    spaces = {"size": optuna.distributions.CategoricalDistribution([1, 2])}
 
-    study = Study(tmp_path, "all", 20, sampler, what="A search")
-    while (trial := study.take()) is not None:
-        study.tell(trial.number, float(trial.suggest_categorical("size", [1, 2])))
-    assert sorted(trial.value for trial in study.trials) == [1.0, 2.0]
+    def opened():
+        sampler = optuna.samplers.RandomSampler
+        return Study(tmp_path, "all", 2, spaces, lambda number: sampler(seed=number), what="It")
+
+    first = opened().take()
+    again = opened()
+    taken = again.take()
+    assert (taken.number, taken.params) == (first.number, first.params)
+    again.tell(taken.number, 1.0)
+    again.tell(again.take().number, 2.0)
+    assert again.take() is None
+    assert [trial.value for trial in again.trials] == [1.0, 2.0]

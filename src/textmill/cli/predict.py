@@ -102,7 +102,7 @@ def _setting(word: str) -> str:
 
 def run(args: argparse.Namespace, load: Callable[[argparse.Namespace], Any] | None = None) -> int:
     """Answers rows by what is loaded; exit code 1 if a row could not be answered."""
-    load = load or load_predictor
+    load = load or _with_options
     if "=" in args.file and not Path(args.file).exists():
         args.file, args.words = "-", [args.file, *args.words]
     typed = args.file == "-" and sys.stdin.isatty()
@@ -132,6 +132,13 @@ def run(args: argparse.Namespace, load: Callable[[argparse.Namespace], Any] | No
             said = f"{failed:,} of {count:,} rows could not be answered. {hint}"
             print(said.rstrip(), file=sys.stderr)
         return 1 if failed else 0
+
+
+def _with_options(args: argparse.Namespace) -> Any:
+    from textmill.exported.row_predictor import AnswerOptions
+
+    options = AnswerOptions(n_best=args.n_best, beam_size=args.beam_size)
+    return load_predictor(args).with_options(options)
 
 
 def _check_words(args: argparse.Namespace, *, typed: bool) -> None:

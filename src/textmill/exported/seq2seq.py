@@ -80,7 +80,7 @@ LARGEST_BEAM = 1_000
 
 @dataclass(frozen=True, kw_only=True)
 class Search:
-    """Settings of a search, as ``Decoding`` of :mod:`textmill.models.decoding` has them."""
+    """Settings of a search, as ``Decoding`` of :mod:`textmill.models.decoding.search_settings` has them."""
 
     beam_size: int = 1
     """Sequences followed at once; 1 is greedy search."""

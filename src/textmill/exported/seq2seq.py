@@ -80,7 +80,7 @@ LARGEST_BEAM = 1_000
 
 @dataclass(frozen=True, kw_only=True)
 class Search:
-    """Settings of a search, as ``Decoding`` of :mod:`textmill.models.decoding.search_settings` has them."""
+    """Settings of a search: those of ``Decoding`` that a CTranslate2 program has."""
 
     beam_size: int = 1
     """Sequences followed at once; 1 is greedy search."""

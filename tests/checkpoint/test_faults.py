@@ -165,6 +165,7 @@ def forge(path, **changes):
 
 
 ENTRY = {"size": 3, "sha256": hashlib.sha256(b"abc").hexdigest()}
+NO_ENTRY = "the entry of 'a' has no valid size and sha256"
 
 
 @pytest.mark.parametrize(
@@ -178,22 +179,13 @@ ENTRY = {"size": 3, "sha256": hashlib.sha256(b"abc").hexdigest()}
         ({"files": {"a\0b": ENTRY}}, "'a\\x00b' is not a name inside the folder"),
         ({"files": {"": ENTRY}}, "'' is not a name inside the folder"),
         ({"files": {"manifest.json": ENTRY}}, "'manifest.json' is not a name inside the folder"),
-        ({"files": {"a": {**ENTRY, "size": -1}}}, "the entry of 'a' has no valid size and sha256"),
-        ({"files": {"a": {**ENTRY, "size": 1.5}}}, "the entry of 'a' has no valid size and sha256"),
-        (
-            {"files": {"a": {**ENTRY, "size": True}}},
-            "the entry of 'a' has no valid size and sha256",
-        ),
-        ({"files": {"a": {"size": 3}}}, "the entry of 'a' has no valid size and sha256"),
-        (
-            {"files": {"a": {**ENTRY, "sha256": "x"}}},
-            "the entry of 'a' has no valid size and sha256",
-        ),
+        ({"files": {"a": {**ENTRY, "size": -1}}}, NO_ENTRY),
+        ({"files": {"a": {**ENTRY, "size": 1.5}}}, NO_ENTRY),
+        ({"files": {"a": {**ENTRY, "size": True}}}, NO_ENTRY),
+        ({"files": {"a": {"size": 3}}}, NO_ENTRY),
+        ({"files": {"a": {**ENTRY, "sha256": "x"}}}, NO_ENTRY),
         ({"files": [1]}, "it lists no files"),
-        (
-            {"files": {str(i): ENTRY for i in range(10_001)}},
-            "it lists more than 10,000 files",
-        ),
+        ({"files": {str(i): ENTRY for i in range(10_001)}}, "it lists more than 10,000 files"),
         ({"versions": ["torch"]}, "versions are not text by package"),
         ({"versions": {"torch": [2]}}, "versions are not text by package"),
         ({"run": 1234567890123456}, "run is not the name of one"),

@@ -165,10 +165,7 @@ DAMAGES = {
         lambda f: flip(f / MANIFEST),
         "export.json: its own digest does not fit its content",
     ),
-    "a file missing": (
-        lambda f: (f / "graph/config.json").unlink(),
-        "graph/config.json: missing",
-    ),
+    "a file missing": (lambda f: (f / "graph/config.json").unlink(), "graph/config.json: missing"),
     "a longer file": (
         lambda f: (f / "text/text.json").write_bytes(b" " * 999),
         "text/text.json: 999 bytes instead of 200",

@@ -135,20 +135,11 @@ def test_an_export_answers_by_command_and_over_http(python, exports, tmp_path, n
 
 
 COMMANDS = [
-    ["check", "tiny.py"],
-    ["demo"],
-    ["evaluate", "run"],
-    ["export", "run", "--format", "onnx"],
-    ["help", "tiny.py"],
-    ["predict", "run"],
-    ["prepare", "tiny.py"],
-    ["runs", "list"],
-    ["serve", "run"],
-    ["show", "adamw"],
-    ["test", "tiny.py", "-f", "model"],
-    ["train", "tiny.py"],
+    ["check", "tiny.py"], ["demo"], ["evaluate", "run"], ["export", "run", "--format", "onnx"],
+    ["help", "tiny.py"], ["predict", "run"], ["prepare", "tiny.py"], ["runs", "list"],
+    ["serve", "run"], ["show", "adamw"], ["test", "tiny.py", "-f", "model"], ["train", "tiny.py"],
     ["train", "tiny.py", "--include", "tiny"],
-]
+]  # fmt: skip
 
 
 def test_what_needs_torch_says_so_in_a_line(python, tmp_path):

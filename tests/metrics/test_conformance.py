@@ -27,23 +27,9 @@ from textmill.recipes import registries
 
 RANDOM = random.Random(20)
 WORDS = [
-    "le",
-    "la",
-    "un",
-    "une",
-    "chat",
-    "chien",
-    "lit",
-    "dort",
-    "mange",
-    ",",
-    ".",
-    "!",
-    "?",
-    "sur",
-    "sous",
-    "l'eau",
-]
+    "le", "la", "un", "une", "chat", "chien", "lit", "dort", "mange", ",", ".", "!", "?", "sur",
+    "sous", "l'eau",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -140,11 +140,7 @@ def test_the_trees_of_pytext() -> None:
         "IN:alarm/set_alarm",
         0,
         49,
-        (
-            Node("SL:alarm/name", 21, 26),
-            Node("SL:datetime", 11, 20),
-            Node("SL:datetime", 27, 49),
-        ),
+        (Node("SL:alarm/name", 21, 26), Node("SL:datetime", 11, 20), Node("SL:datetime", 27, 49)),
     )
     assert read_tree(
         "[IN:GET_DIRECTIONS I need [SL:ANCHOR directions] to [SL:DESTINATION "
@@ -153,10 +149,7 @@ def test_the_trees_of_pytext() -> None:
         "IN:GET_DIRECTIONS",
         0,
         38,
-        (
-            Node("SL:ANCHOR", 7, 17),
-            Node("SL:DESTINATION", 21, 38, (Node("IN:GET_EVENT", 21, 38),)),
-        ),
+        (Node("SL:ANCHOR", 7, 17), Node("SL:DESTINATION", 21, 38, (Node("IN:GET_EVENT", 21, 38),))),
     )
 
 

@@ -5,11 +5,7 @@ import torch
 from torch.nn import functional as F
 
 from textmill.errors import UserError
-from textmill.models.label_losses import (
-    AutoLoss,
-    BinaryCrossEntropy,
-    CrossEntropyLoss,
-)
+from textmill.models.label_losses import AutoLoss, BinaryCrossEntropy, CrossEntropyLoss
 
 NAMES = ["a", "b", "c"]
 torch.manual_seed(3)

@@ -6,12 +6,7 @@ from scipy.sparse import csr_matrix
 from sklearn.linear_model import Ridge
 from sklearn.svm import LinearSVC
 
-from textmill.models.linear_solver import (
-    LabelSolver,
-    NumberSolver,
-    SeveralLabelsSolver,
-    solve,
-)
+from textmill.models.linear_solver import LabelSolver, NumberSolver, SeveralLabelsSolver, solve
 
 
 def made(rows=120, size=30, seed=1):

@@ -8,7 +8,6 @@ from torch import nn
 
 from textmill.errors import UserError
 from textmill.inference.export.ctranslate2 import refusals
-from textmill.models.decoding import Decoding, decode
 from textmill.models.decoding.fast_decoder import fastest
 from textmill.models.encoders.lstm import LstmEncoder
 from textmill.models.lstm_seq2seq import LstmSeq2Seq
@@ -70,30 +69,6 @@ def test_the_encoder_ends_where_each_text_ends():
     for row, end in enumerate((4, 1)):  # the way back ends at the first token
         wanted = torch.cat([states[row, end, :3], states[row, 0, 3:]])
         torch.testing.assert_close(last[0, 1, row], wanted)
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [{}, {"beam_size": 3, "n_best": 2}, {"sample": True, "seed": 3}],
-    ids=str,
-)
-@torch.no_grad()
-def test_a_row_is_answered_the_same_in_any_batch(model, settings):
-    for parameter in model.parameters():
-        parameter.mul_(4)  # answers of different lengths
-    model.output_bias[EOS] = 3.0
-    source, lengths = torch.randint(3, SIZE, (12, 6)), torch.randint(1, 7, (12,))
-    decoding = Decoding(max_length_a=0.0, max_length_b=9, **settings)
-
-    def answers(source, lengths):
-        found = decode(model, source, lengths, decoding, prefix=[BOS], eos_idx=EOS)
-        return [[h.ids for h in row] for row in found], [row[0].score for row in found]
-
-    together, scores = answers(source, lengths)
-    assert len({len(row[0]) for row in together}) > 1
-    alone = [answers(source[i : i + 1, : lengths[i]], None) for i in range(12)]
-    assert together == [ids[0] for ids, _ in alone]
-    assert scores == pytest.approx([score[0] for _, score in alone], abs=1e-4)
 
 
 def test_it_decodes_by_its_own_steps_and_is_not_exported(model):

@@ -12,12 +12,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import textmill
-from tests.pretrained_checkpoints import (
-    changed,
-    save_encoder,
-    save_language_model,
-    save_seq2seq,
-)
+from tests.pretrained_checkpoints import changed, save_encoder, save_language_model, save_seq2seq
 from textmill.errors import UserError
 from textmill.models.decoders.pretrained import PretrainedLanguageModel
 from textmill.models.decoders.pretrained_seq2seq import PretrainedSeq2Seq
@@ -45,8 +40,7 @@ def begun_own(folder: Path) -> str:
 
 Begun = Callable[[Path], str]
 READERS = pytest.mark.parametrize(
-    ("begun", "family"),
-    [(begun_encoder, "bert"), (begun_decoder, "gpt2"), (begun_own, "gpt2")],
+    ("begun", "family"), [(begun_encoder, "bert"), (begun_decoder, "gpt2"), (begun_own, "gpt2")]
 )
 
 

@@ -87,14 +87,6 @@ def test_weights_start_at_the_scale_they_say(build):
     assert not inner.bias.any()
 
 
-def test_dropout_is_for_training_only(build):
-    model = build(dropout=0.5)
-    args = torch.ones(2, 3).long(), None, torch.ones(2, 3).long()
-    assert torch.equal(model(*args), model(*args))
-    model.train()
-    assert not torch.equal(model(*args), model(*args))
-
-
 def test_layers_are_as_the_settings_say(build):
     model = build(
         num_heads=4,
@@ -120,15 +112,6 @@ def test_layers_are_as_the_settings_say(build):
     assert model.decoder.layers[0].attention.positions is model.target.positions
     assert model.target.positions.base == 500.0
     assert isinstance(model.encoder.norm, torch.nn.Identity)
-
-
-def test_names_of_parameters_tell_the_layer(build):
-    names = [name for name, _ in build(tie="none").named_parameters()]
-    for side in ("encoder", "decoder"):
-        inside = [name.split(".")[:3] for name in names if name.startswith(f"{side}.layers")]
-        assert {tuple(parts) for parts in inside} == {(side, "layers", "0"), (side, "layers", "1")}
-    outside = {name.split(".")[0] for name in names if ".layers." not in name}
-    assert outside == {"source", "target", "encoder", "decoder", "output_weight"}
 
 
 TALKING_GATED = """

@@ -13,22 +13,12 @@ from textmill.models.decoding import Decoding, decode
 SIZE, PAD, BOS, EOS, LANGUAGE = 24, 1, 2, 3, 0
 PREFIX = [EOS, LANGUAGE]
 SIZES = {
-    "vocab_size": SIZE,
-    "d_model": 32,
-    "encoder_layers": 2,
-    "decoder_layers": 3,
-    "encoder_attention_heads": 4,
-    "decoder_attention_heads": 4,
-    "encoder_ffn_dim": 48,
-    "decoder_ffn_dim": 48,
-    "max_position_embeddings": 64,
-    "scale_embedding": True,
-    "pad_token_id": PAD,
-    "bos_token_id": BOS,
-    "eos_token_id": EOS,
-    "decoder_start_token_id": BOS,
+    "vocab_size": SIZE, "d_model": 32, "encoder_layers": 2, "decoder_layers": 3,
+    "encoder_attention_heads": 4, "decoder_attention_heads": 4, "encoder_ffn_dim": 48,
+    "decoder_ffn_dim": 48, "max_position_embeddings": 64, "scale_embedding": True,
+    "pad_token_id": PAD, "bos_token_id": BOS, "eos_token_id": EOS, "decoder_start_token_id": BOS,
     "forced_eos_token_id": None,
-}
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

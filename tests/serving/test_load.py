@@ -49,20 +49,6 @@ def test_it_waits_no_longer_than_the_window(tmp_path):
         assert batches(served) == [1, 3, 1]
 
 
-def test_a_full_queue_refuses_and_says_when_to_come_again(tmp_path):
-    with reversing(limits={"queue": 3, "batch": 1}) as served:
-        with served.held(tmp_path / "go"), served.waiting(["ab"] * 3) as asked:
-            refused = served.ask("cd")
-            assert (refused.status_code, refused.json()["where"]) == (503, "queue")
-            assert refused.json()["error"] == (
-                "3 rows wait for the model, and no more may. Ask again later."
-            )
-            assert int(refused.headers["retry-after"]) >= 1
-            (tmp_path / "go").touch()
-            assert all(read_all(raw).endswith(b'{"prediction":"ba"}') for raw in asked)
-        assert served.ask("cd").json() == {"prediction": "dc"}
-
-
 def test_a_late_answer_is_not_awaited_and_a_model_that_hangs_is_not_ready(tmp_path):
     with reversing(limits={"timeout": 0.3}) as served:
         with served.held(tmp_path / "go") as held:

@@ -29,7 +29,8 @@ def test_a_connection_goes_on_after_it_was_refused(full):
             lines, _, body = answer.partition(b"\r\n\r\n")
             assert b"retry-after: 1" in lines
             assert b"connection: close" not in lines
-            assert json.loads(body)["where"] == "queue"
+            error = "1 rows wait for the model, and no more may. Ask again later."
+            assert json.loads(body) == {"error": error, "where": "queue"}
             raw.sendall(question)
     assert 'path="/predict",status="503"} ' in full.get("metrics").text
 

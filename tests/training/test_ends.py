@@ -7,20 +7,19 @@ import signal
 import numpy as np
 import pytest
 
-from tests.training.bench import KillAt, Killed, Rows, differences, metrics_of, outcome, sentences
+from tests.training.bench import (
+    Adverse,
+    KillAt,
+    Killed,
+    Rows,
+    differences,
+    metrics_of,
+    outcome,
+    sentences,
+)
 from textmill.errors import RunStoppedError, UserError
 from textmill.tasks import Translation
 from textmill.training import Callback, Cosine, Every, InverseSquareRoot, Selection
-
-
-class Adverse(Translation):
-    """A task whose validation loss is best at the first evaluation."""
-
-    calls = 0
-
-    def reduce(self, metrics):
-        type(self).calls += 1
-        return {**super().reduce(metrics), "loss": float(type(self).calls)}
 
 
 def flipped(checkpoints):

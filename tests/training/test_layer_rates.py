@@ -8,12 +8,7 @@ from torch import nn
 from textmill.errors import UserError
 from textmill.models.transformer import Transformer
 from textmill.training import AdamW, Muon
-from textmill.training.layer_rates import (
-    depths,
-    hidden_matrices,
-    input_parameters,
-    present_rate,
-)
+from textmill.training.layer_rates import hidden_matrices, input_parameters, present_rate
 
 
 @pytest.fixture
@@ -28,18 +23,6 @@ def rates_of(optimizer, module):
     """The rate of each parameter that learns, by name."""
     rates = {p: group["lr"] for group in optimizer.param_groups for p in group["params"]}
     return {name: rates[p] for name, p in module.named_parameters() if p in rates}
-
-
-def test_depths_count_from_the_top_of_each_stack(module):
-    found = {name: depths(module).get(p) for name, p in module.named_parameters()}
-    tops = {key: {found[n] for n in found if n.startswith(key)} for key in (
-        "encoder.layers.0.", "encoder.layers.1.", "encoder.norm", "decoder.layers.0.",
-        "decoder.layers.2.", "decoder.norm",
-    )}  # fmt: skip
-    assert tops == {
-        "encoder.layers.0.": {2}, "encoder.layers.1.": {1}, "encoder.norm": {None},
-        "decoder.layers.0.": {3}, "decoder.layers.2.": {1}, "decoder.norm": {None},
-    }  # fmt: skip
 
 
 def test_inputs_are_the_embeddings_with_their_positions_and_not_what_is_in_layers(tokenizer):
@@ -149,9 +132,6 @@ def test_muon_needs_a_matrix_to_train(module):
         "optimizer.type=muon finds no matrix to train in the layers of Transformer; "
         "optimizer.type=adamw trains all else."
     )
-
-
-CHOSEN = AdamW.Config(lr=5e-3, freeze=("encoder.*",), layer_decay=0.8, rates={"source.*": 0.5})
 
 
 class Wide(nn.Module):

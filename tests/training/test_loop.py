@@ -7,7 +7,7 @@ from typing import ClassVar
 import pytest
 import torch
 
-from tests.training.bench import Rows, differences, metrics_of, outcome, sentences
+from tests.training.bench import Adverse, Rows, differences, metrics_of, outcome, sentences
 from textmill.errors import NonFiniteError, RunStoppedError
 from textmill.tasks import Loss, Translation
 from textmill.training import Callback, Constant, Every, Selection
@@ -36,17 +36,6 @@ def test_accumulated_batches_are_one_big_batch(bench):
         found.append(outcome(trainer)["model"])
     for name, value in found[0].items():
         torch.testing.assert_close(value, found[1][name], rtol=0, atol=1e-6, msg=name)
-
-
-class Adverse(Translation):
-    """A task whose validation loss is the worse the longer it trains, best at the first."""
-
-    calls = 0
-
-    def reduce(self, metrics):
-        values = dict(super().reduce(metrics))
-        type(self).calls += 1
-        return {**values, "loss": float(type(self).calls)}
 
 
 def test_the_best_is_restored_for_the_test_and_early_stopping_saves_once(bench):
@@ -246,21 +235,3 @@ def test_max_time_ends_a_run_with_an_evaluation(bench):
     trainer = bench.make(max_steps=None, max_time=timedelta(milliseconds=1))
     assert trainer.fit().steps == 1
     assert [line["split"] for line in metrics_of(bench.folder)] == ["train", "valid", "test"]
-
-
-def test_a_step_is_one_page():
-    """The page that is read first stays one: how long its two halves are, and what it stands on."""
-    import ast
-    import inspect
-
-    from textmill.training import Trainer, loop
-
-    lines = [len(inspect.getsource(each).splitlines()) for each in (Trainer.fit, Trainer.step)]
-    assert lines[0] <= 30
-    assert lines[1] <= 30
-    imported = {
-        node.module
-        for node in ast.walk(ast.parse(inspect.getsource(loop)))
-        if isinstance(node, ast.ImportFrom) and node.module.startswith("textmill.")
-    }
-    assert len(imported) <= 14

@@ -29,11 +29,7 @@ SAME = {
     "dictionary": GivenKinds(["drink", "song"], column="found"),
 }
 OTHERS = {
-    "labels": (
-        Labels(["stop", "go"]),
-        "other names",
-        ["intents.weight", "intents.bias"],
-    ),
+    "labels": (Labels(["stop", "go"]), "other names", ["intents.weight", "intents.bias"]),
     "slots": (
         Slots(["time", "day"]),
         "other names",

@@ -10,7 +10,7 @@ from textmill.models.lstm_seq2seq import LstmSeq2Seq
 from textmill.models.masked_language_model import MaskedLanguageModel
 from textmill.text.processors.language_model import MaskedText
 from textmill.text.tokenizers.word_tokenizer import WordTokenizer
-from textmill.training.initial_weights import difference, moved_modules, other_settings, tables
+from textmill.training.initial_weights import moved_modules, other_settings, tables
 
 
 def state(**shapes):
@@ -119,8 +119,3 @@ def test_a_masked_model_has_a_table_and_outputs_below_any_name(tie):
     ).build(tokenizer=TOKENIZER)
     names = ["embedding.tokens.weight", "output_weight", "output_bias"]
     assert tables(nn.ModuleDict({"old": model}), TEXT) == [f"old.{name}" for name in names]
-
-
-def test_a_text_path_without_pieces_differs_from_none():
-    assert difference(TEXT, None) is None
-    assert difference(TEXT, TEXT) is None

@@ -95,15 +95,6 @@ def test_a_value_without_an_error_is_compared_as_it_is_and_saved_alone():
     assert plain.state_dict() == {"history": [[4, 2.0], [5, 2.0001]], "best": 4}
 
 
-def test_min_delta_is_of_patience_alone():
-    config = Selection.Config(metric="f1", min_delta=0.1, patience=2)
-    selection = config.build(directions={"f1": "higher"})
-    for step, value in enumerate([0.5, 0.55, 0.45]):
-        selection.see(step, {"f1": value})
-    assert (selection.best, selection.peak) == ((1, 0.55), (1, 0.55))
-    assert selection.stalled()  # step 0 was the last that was better by more than .1
-
-
 def test_a_metric_that_is_not_measured_is_refused_before_training():
     with pytest.raises(UserError) as caught:
         Selection.Config(metric="blue").build(directions={"loss": "lower", "bleu": "higher"})

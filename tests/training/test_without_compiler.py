@@ -26,11 +26,7 @@ for name in registries.optimizers.names():
 def test_no_optimizer_imports_the_compiler():
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
-        [sys.executable, "-c", STEPS],
-        check=False,
-        capture_output=True,
-        text=True,
-        env=environment,
+        [sys.executable, "-c", STEPS], check=False, capture_output=True, text=True, env=environment
     )
     assert done.stderr == ""
     assert done.stdout.split() == sorted(registries.optimizers._modules)

@@ -23,10 +23,7 @@ from textmill.tasks.language_model import LanguageModeling
 from textmill.text.processors.language_model import LanguageText
 from textmill.text.tokenizers.character_tokenizers import CharacterTokenizer
 from textmill.text.tokenizers.fitted_tokenizer import FittedTokenizer
-from textmill.text.tokenizers.sentencepiece import (
-    MultilingualTokenizer,
-    train_sentencepiece,
-)
+from textmill.text.tokenizers.sentencepiece import MultilingualTokenizer, train_sentencepiece
 from textmill.text.tokenizers.tokenizer import Tokenizer
 from textmill.text.tokenizers.word_tokenizer import FittedWords, WordTokenizer
 
@@ -58,10 +55,7 @@ WRITERS = {
             "norm_eps": 0.01,
         },
     ),
-    "sines": (
-        "gpt2",
-        {"positions": "sinusoidal", "tie": False, "norm_eps": 0.01},
-    ),
+    "sines": ("gpt2", {"positions": "sinusoidal", "tie": False, "norm_eps": 0.01}),
     "post": ("opt", {"positions": "learned", "norm_order": "post", "activation": "relu"}),
 }
 
@@ -300,10 +294,7 @@ def test_what_no_architecture_has_is_refused_by_its_setting(translator, tmp_path
             {"positions": "learned", "attention": MultiHead.Config(num_kv_heads=1)},
             "model.attention.num_kv_heads is 1: no heads may share keys",
         ),
-        (
-            {"attention": TalkingHeads.Config()},
-            "model.attention is a TalkingHeads, not multi_head",
-        ),
+        ({"attention": TalkingHeads.Config()}, "model.attention is a TalkingHeads, not multi_head"),
         (
             {"task": LanguageModeling.Config(block=8, decoding=Decoding(beam_size=2))},
             "task.decoding.length_penalty is 1.0: with beams 0 alone can be, as the given text is "
@@ -334,10 +325,7 @@ def test_other_models_searches_and_tokenizers_are_refused(translator, tmp_path):
     train_sentencepiece([s for s, _ in PAIRS], path, vocab_size=15, model_type="word")
     for tokenizer, why in (
         (owned, "tokenizer.pieces are cut out of texts otherwise there"),
-        (
-            MultilingualTokenizer.from_file(path),
-            "the tokenizer's model is neither unigram nor bpe",
-        ),
+        (MultilingualTokenizer.from_file(path), "the tokenizer's model is neither unigram nor bpe"),
     ):
         with pytest.raises(UserError) as caught:
             tokenizer_json(tokenizer, before=[], after=[])

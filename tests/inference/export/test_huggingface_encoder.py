@@ -37,12 +37,7 @@ def pipeline_scores(folder: Path, task: str, text: Any) -> dict[str, float]:
 
 @pytest.mark.parametrize(
     ("family", "pooling"),
-    [
-        ("bert", (POOLER,)),
-        ("roberta", (POOLER,)),
-        ("electra", GELU),
-        ("deberta-v2", GELU),
-    ],
+    [("bert", (POOLER,)), ("roberta", (POOLER,)), ("electra", GELU), ("deberta-v2", GELU)],
 )
 def test_a_classifier_is_one_of_transformers(
     family: str, pooling: tuple[str, ...], tmp_path: Path
@@ -61,9 +56,7 @@ def test_a_classifier_is_one_of_transformers(
 def test_a_pair_is_read_as_one(family: str, tmp_path: Path) -> None:
     run = trained("pairs", family, tmp_path, POOLER)
     made = exported(
-        run,
-        {"text1": "the cat", "text2": "dogs bark"},
-        {"text1": LONG, "text2": "the moon"},
+        run, {"text1": "the cat", "text2": "dogs bark"}, {"text1": LONG, "text2": "the moon"}
     )
     assert made.comparison.same == 2
     pair = {"text": "the cat", "text_pair": "dogs bark"}

@@ -108,10 +108,7 @@ def test_answers_are_those_of_generate(task: Translation, theirs: Any, beam_size
     )
     begun = torch.tensor(prefix).repeat(len(source), 1)
     out = theirs.generate(
-        input_ids=source,
-        attention_mask=mask,
-        decoder_input_ids=begun,
-        generation_config=settings,
+        input_ids=source, attention_mask=mask, decoder_input_ids=begun, generation_config=settings
     )
     for row, [hypothesis] in zip(out[:, len(prefix) :].tolist(), found, strict=True):
         ends = task.eos_idx in row

@@ -239,11 +239,7 @@ def searched(model, **settings):
 
 @pytest.mark.parametrize(
     ("state", "settings"),
-    [
-        (Least, {}),
-        (Least, {"sample": True, "n_best": 2}),
-        (Whole, {"beam_size": 3, "n_best": 2}),
-    ],
+    [(Least, {}), (Least, {"sample": True, "n_best": 2}), (Whole, {"beam_size": 3, "n_best": 2})],
 )
 def test_a_state_with_all_that_a_search_asks_for(make_model, state, settings):
     model = make_model(40)

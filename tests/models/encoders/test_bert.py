@@ -125,17 +125,6 @@ def test_a_padded_batch_is_read_as_a_packed_one(
     torch.testing.assert_close(read(own, inputs), packed, atol=1e-5, rtol=1e-5)
 
 
-def test_it_runs_in_half_precision(family: str) -> None:
-    own, _ = made(family, dropout=0.1)
-    inputs = given("texts", own.vocab_info.pad_idx)
-    expected = read(own.eval(), inputs)
-    with torch.autocast("cpu", torch.bfloat16):
-        found = read(own, inputs)
-        read(own.train(), inputs).float().square().sum().backward()
-    assert (found - expected).abs().mean() < 0.05
-    assert all(torch.isfinite(p.grad).all() for p in own.parameters() if p.grad is not None)
-
-
 @pytest.mark.parametrize("targets", [(), ("query", "output.dense")])
 @pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing")  # what peft asks
 def test_adapters_are_those_of_transformers_modules(targets: tuple[str, ...]) -> None:

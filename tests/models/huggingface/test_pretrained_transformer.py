@@ -24,29 +24,15 @@ from textmill.models.transformer import NLLB_600M, Transformer
 
 SIZE, EOS = 30, 2
 SEQ2SEQ: dict[str, Any] = {
-    "vocab_size": SIZE,
-    "d_model": 16,
-    "encoder_layers": 2,
-    "decoder_layers": 3,
-    "encoder_attention_heads": 2,
-    "decoder_attention_heads": 2,
-    "encoder_ffn_dim": 24,
-    "decoder_ffn_dim": 24,
-    "max_position_embeddings": 40,
-    "pad_token_id": 1,
-    "eos_token_id": EOS,
-    "decoder_start_token_id": EOS,
-    "forced_eos_token_id": None,
-}
+    "vocab_size": SIZE, "d_model": 16, "encoder_layers": 2, "decoder_layers": 3,
+    "encoder_attention_heads": 2, "decoder_attention_heads": 2, "encoder_ffn_dim": 24,
+    "decoder_ffn_dim": 24, "max_position_embeddings": 40, "pad_token_id": 1, "eos_token_id": EOS,
+    "decoder_start_token_id": EOS, "forced_eos_token_id": None,
+}  # fmt: skip
 CAUSAL: dict[str, Any] = {
-    "vocab_size": SIZE,
-    "hidden_size": 16,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "max_position_embeddings": 40,
-    "bos_token_id": EOS,
-    "eos_token_id": EOS,
-}
+    "vocab_size": SIZE, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "max_position_embeddings": 40, "bos_token_id": EOS, "eos_token_id": EOS,
+}  # fmt: skip
 FAMILIES: dict[str, dict[str, Any]] = {
     "blenderbot": {**SEQ2SEQ, "encoder_no_repeat_ngram_size": 0},
     "gpt2": {**CAUSAL, "layer_norm_epsilon": 1e-3},

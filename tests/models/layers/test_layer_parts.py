@@ -127,12 +127,4 @@ def test_rotary_positions_are_those_of_llama():
     wanted = apply_rotary_pos_emb(q, k, cos, sin)
     for found, want in zip((ours.turned(q, 280), ours.turned(k, 280)), wanted, strict=True):
         torch.testing.assert_close(found, want, rtol=1e-4, atol=1e-4)  # their angles: float32
-
-
-def test_turned_products_know_distances_only():
-    rotary = RotaryPositions(8, max_length=1000)
-    q, k = torch.randn(2, 1, 1, 1, 8)
-    near = [(rotary.turned(q, p + 3) * rotary.turned(k, p)).sum().item() for p in (0, 7, 990)]
-    assert near == pytest.approx([near[0]] * 3, abs=1e-4)
-    assert rotary.turned(q, 5).norm().item() == pytest.approx(q.norm().item(), rel=1e-5)
-    assert rotary.turned(q.bfloat16(), 5).dtype == torch.bfloat16
+    assert ours.turned(q.bfloat16(), 5).dtype == torch.bfloat16

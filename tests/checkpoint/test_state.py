@@ -63,15 +63,11 @@ def test_tensors_of_every_kind_come_back_bitwise(tmp_path, dtype):
     torch.manual_seed(0)
     base = random_tensor(dtype, (6, 10))
     state = {
-        "plain": base,
-        "scalar": random_tensor(dtype, ()),
-        "empty": random_tensor(dtype, (0, 3)),
-        "transposed": base.t(),
-        "every other": base[::2, 1::3],
-        "expanded": base[:1].expand(4, 10),
+        "plain": base, "scalar": random_tensor(dtype, ()), "empty": random_tensor(dtype, (0, 3)),
+        "transposed": base.t(), "every other": base[::2, 1::3], "expanded": base[:1].expand(4, 10),
         "parameter": torch.nn.Parameter(base.float() if dtype.is_floating_point else base, False),
         "odd": random_tensor(dtype, (3,)),
-    }
+    }  # fmt: skip
     assert same(state, through_disk(state, tmp_path))
 
 

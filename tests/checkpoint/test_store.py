@@ -63,12 +63,8 @@ def test_a_saved_run_goes_on_bitwise(store):
     path = store.save(1000, parts, write_text=write_text)
     assert path == store.folder / "step-00001000"
     assert names(path) == [
-        "manifest.json",
-        "model.safetensors",
-        "optimizer.safetensors",
-        "state.json",
-        "text",
-    ]
+        "manifest.json", "model.safetensors", "optimizer.safetensors", "state.json", "text",
+    ]  # fmt: skip
     assert verify(path) == []
     assert store.last() == path
     assert store.best() is None
@@ -94,12 +90,8 @@ def test_the_newest_and_the_best_stay(store):
     for step in (30, 40, 50):
         store.save(step, parts)
     assert names(store.folder) == [
-        "best.json",
-        "last.json",
-        "step-00000010",
-        "step-00000040",
-        "step-00000050",
-    ]
+        "best.json", "last.json", "step-00000010", "step-00000040", "step-00000050",
+    ]  # fmt: skip
     assert store.best().name == "step-00000010"
     store.mark_best(50)
     assert [path for path in names(store.folder) if path.startswith("step")] == [

@@ -45,14 +45,10 @@ def answers(run, capsys, monkeypatch, *, piped=b"", words=()):
 @pytest.mark.parametrize(
     "words",
     [
-        ["valid.csv"],
-        ["valid.tsv", "columns={source: 0, target: 1}"],
-        ["-", "--format", "csv"],
-        ["-"],
-        ["-", "columns={target: 0}"],
-        ["valid.csv", "batch_size=3"],
+        ["valid.csv"], ["valid.tsv", "columns={source: 0, target: 1}"], ["-", "--format", "csv"],
+        ["-"], ["-", "columns={target: 0}"], ["valid.csv", "batch_size=3"],
     ],
-)
+)  # fmt: skip
 def test_it_answers_the_same_rows_as_its_run(capsys, monkeypatch, place, words):
     piped = (place / "valid.csv").read_bytes()
     of_run, of_export = (

@@ -21,14 +21,9 @@ from textmill.exported.seq2seq import Search
 from textmill.models.decoding import Decoding
 
 TEXTS = [
-    *(source for source, _ in PAIRS),
-    "",
-    "   ",
-    "👩‍👩‍👧‍👦",
-    "漢字仮名交じり文",
-    "a\tb",
-    "<pad> <s> </s>",
-]
+    *(source for source, _ in PAIRS), "", "   ", "👩‍👩‍👧‍👦", "漢字仮名交じり文",
+    "a\tb", "<pad> <s> </s>",
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -217,14 +212,9 @@ def test_what_was_changed_is_refused(folder, name, monkeypatch):
 
 
 SEARCH = [
-    ("beam_size", 1_001),
-    ("n_best", 2),
-    ("max_length", 2.5),
-    ("max_length_a", 1e300),
-    ("length_penalty", True),
-    ("early_stopping", "soon"),
-    ("code", "x"),
-]
+    ("beam_size", 1_001), ("n_best", 2), ("max_length", 2.5), ("max_length_a", 1e300),
+    ("length_penalty", True), ("early_stopping", "soon"), ("code", "x"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "value"), SEARCH)

@@ -59,13 +59,8 @@ def python(tmp_path_factory):
     def command(program, *words):
         # Neither site nor the environment adds to what is found.
         return [
-            sys.executable,
-            "-I",
-            "-S",
-            "-c",
-            f"import sys; sys.path += {paths}\n{program}",
-            *words,
-        ]
+            sys.executable, "-I", "-S", "-c", f"import sys; sys.path += {paths}\n{program}", *words,
+        ]  # fmt: skip
 
     return command
 

@@ -22,15 +22,10 @@ from textmill.text.columns.column import padded_columns
 
 TEXTS = ["wake me at seven", "", "play the old song again and again", "wake", " \t "]
 EXPERIMENTS = [
-    "classification/bilstm/local",
-    "embedding/pairs/local",
-    "joint/bilstm/local",
-    "pairs/classification/local",
-    "pairs/ranking/local",
-    "regression/docnn/local",
-    "tagging/bilstm/local",
-    "trees/bilstm/local",
-]
+    "classification/bilstm/local", "embedding/pairs/local", "joint/bilstm/local",
+    "pairs/classification/local", "pairs/ranking/local", "regression/docnn/local",
+    "tagging/bilstm/local", "trees/bilstm/local",
+]  # fmt: skip
 
 
 @pytest.fixture

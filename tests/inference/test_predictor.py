@@ -10,18 +10,12 @@ from textmill.exported.row_predictor import CHUNK_CHARACTERS
 from textmill.tasks import Translated
 
 ODD = {
-    "empty": "",
-    "space": "   ",
-    "newlines": "The cat\nsleeps.\r\n\n",
-    "emoji": "👩‍👩‍👧‍👦 🏴󠁧󠁢󠁳󠁣󠁴󠁿",
-    "right to left": "\u202eabc\u202c שלום",
-    "combining": "e" + "\u0301" * 20,
-    "NFKC grows": "\ufdfa",
-    "private use": "\ue000\U0010ffff\ufffe",
-    "control": "".join(map(chr, range(1, 32))),
-    "special pieces": "<pad> <unk> <s> </s> ▁ <0x00>",
+    "empty": "", "space": "   ", "newlines": "The cat\nsleeps.\r\n\n", "emoji": "👩‍👩‍👧‍👦 🏴󠁧󠁢󠁳󠁣󠁴󠁿",
+    "right to left": "\u202eabc\u202c שלום", "combining": "e" + "\u0301" * 20,
+    "NFKC grows": "\ufdfa", "private use": "\ue000\U0010ffff\ufffe",
+    "control": "".join(map(chr, range(1, 32))), "special pieces": "<pad> <unk> <s> </s> ▁ <0x00>",
     "unknown": "漢字仮名交じり文",
-}
+}  # fmt: skip
 
 
 def test_any_text_has_an_answer_the_same_in_a_list(predictor):

@@ -139,17 +139,13 @@ CASES = {
         lambda: Classification(["a", "b", "c"], positive="b"), pairs(["a", "b", "c"])
     ),
     "spans": Case(lambda: Spans(kinds=["PER", "LOC"]), tagged()),
-    "label scores": Case(lambda: LabelScores(LABELS), scores()),
-    "frames": Case(Frames, frames()),
-    "trees": Case(Trees, trees()),
-    "multilabel": Case(lambda: MultiLabel(LABELS), label_sets()),
-    "ranking": Case(Ranking, numbers()),
-    "exact match": Case(ExactMatch.Config().build, texts()),
+    "label scores": Case(lambda: LabelScores(LABELS), scores()), "frames": Case(Frames, frames()),
+    "trees": Case(Trees, trees()), "multilabel": Case(lambda: MultiLabel(LABELS), label_sets()),
+    "ranking": Case(Ranking, numbers()), "exact match": Case(ExactMatch.Config().build, texts()),
     "question answering": Case(SquadScores, questions()),
-    "rouge": Case(Rouge.Config().build, texts()),
-    "retrieval": Case(Retrieval, compared()),
+    "rouge": Case(Rouge.Config().build, texts()), "retrieval": Case(Retrieval, compared()),
     "regression": Case(Regression, numbers()),
-}
+}  # fmt: skip
 
 
 @pytest.fixture(params=CASES, ids=str)

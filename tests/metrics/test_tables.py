@@ -8,18 +8,11 @@ from textmill.metrics.tables import format_duration, format_value, values_table
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        (0.0, "0"),
-        (0.00070711, "0.0007071"),
-        (0.05, "0.05000"),
-        (-3.14159, "-3.142"),
-        (999.96, "1,000"),
-        (25315.2, "25,315"),
-        (1.5e12, "1.500e+12"),
-        (6120000, "6,120,000"),
-        (True, "True"),
-        ("cpu", "cpu"),
+        (0.0, "0"), (0.00070711, "0.0007071"), (0.05, "0.05000"), (-3.14159, "-3.142"),
+        (999.96, "1,000"), (25315.2, "25,315"), (1.5e12, "1.500e+12"), (6120000, "6,120,000"),
+        (True, "True"), ("cpu", "cpu"),
     ],
-)
+)  # fmt: skip
 def test_values(value: object, text: str) -> None:
     assert format_value("x", value) == text
 
@@ -52,16 +45,10 @@ def test_what_is_no_share_stays_as_it_is(name: str, value: float, text: str) -> 
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [
-        (-3, "0s"),
-        (59.9, "59s"),
-        (599, "9m 59s"),
-        (3600, "1h 00m"),
-        (86399, "23h 59m"),
-        (86400, "1d 00h"),
-        (math.inf, "?"),
-        (math.nan, "?"),
+        (-3, "0s"), (59.9, "59s"), (599, "9m 59s"), (3600, "1h 00m"), (86399, "23h 59m"),
+        (86400, "1d 00h"), (math.inf, "?"), (math.nan, "?"),
     ],
-)
+)  # fmt: skip
 def test_durations(seconds: float, text: str) -> None:
     assert format_duration(seconds) == text
 

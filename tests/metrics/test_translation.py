@@ -19,13 +19,9 @@ REFERENCES = [
     ["« Viens ! » dit-il."],
 ]
 HYPOTHESES = [
-    "Le chat dort dans le lit.",
-    "Où est la gare s'il vous plaît ?",
-    "Elle n'a rien mangé !",
-    "J'ai 1234,5 euros (environ).",
-    "",
-    "« Viens » , dit-il .",
-]
+    "Le chat dort dans le lit.", "Où est la gare s'il vous plaît ?", "Elle n'a rien mangé !",
+    "J'ai 1234,5 euros (environ).", "", "« Viens » , dit-il .",
+]  # fmt: skip
 
 
 def streams(references: list[list[str]]) -> list[list[Any]]:

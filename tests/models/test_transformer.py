@@ -89,18 +89,10 @@ def test_weights_start_at_the_scale_they_say(build):
 
 def test_layers_are_as_the_settings_say(build):
     model = build(
-        num_heads=4,
-        attention=MultiHead.Config(num_kv_heads=1),
-        attention_dropout=0.3,
-        feed_forward="gated",
-        activation="gelu",
-        norm="rms_norm",
-        norm_eps=1e-4,
-        norm_order="post",
-        dropout=0.4,
-        positions="rotary",
-        rotary_base=500.0,
-    )
+        num_heads=4, attention=MultiHead.Config(num_kv_heads=1), attention_dropout=0.3,
+        feed_forward="gated", activation="gelu", norm="rms_norm", norm_eps=1e-4, norm_order="post",
+        dropout=0.4, positions="rotary", rotary_base=500.0,
+    )  # fmt: skip
     for layer in (*model.encoder.layers, *model.decoder.layers):
         assert layer.attention.heads.dropout == 0.3
         assert layer.attention.qkv.weight.shape == (16 + 4 + 4, 16)

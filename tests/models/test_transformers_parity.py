@@ -71,17 +71,10 @@ def generated(theirs, source, mask, **settings):
     """Their sequences without prefix, end mark and padding, and their scores."""
     prefix = settings.pop("prefix")
     found = theirs.generate(
-        source,
-        attention_mask=mask,
-        decoder_input_ids=torch.tensor(prefix).repeat(len(source), 1),
-        decoder_start_token_id=prefix[0],
-        eos_token_id=EOS,
-        pad_token_id=PAD,
-        do_sample=False,
-        return_dict_in_generate=True,
-        output_scores=True,
-        **settings,
-    )
+        source, attention_mask=mask, decoder_input_ids=torch.tensor(prefix).repeat(len(source), 1),
+        decoder_start_token_id=prefix[0], eos_token_id=EOS, pad_token_id=PAD, do_sample=False,
+        return_dict_in_generate=True, output_scores=True, **settings,
+    )  # fmt: skip
     ids = found.sequences[:, len(prefix) :].tolist()
     ids = [row[: row.index(EOS)] if EOS in row else row for row in ids]
     scores = found.sequences_scores.tolist() if "sequences_scores" in found else None
@@ -96,24 +89,13 @@ def test_beam(pair, theirs_stop, ours_stop, length_penalty):
     theirs, ours = pair
     source, lengths, mask = sources(24)
     wanted, scores = generated(
-        theirs,
-        source,
-        mask,
-        prefix=PREFIX,
-        num_beams=4,
-        num_return_sequences=3,
-        max_new_tokens=12,
-        length_penalty=length_penalty,
-        early_stopping=theirs_stop,
-    )
+        theirs, source, mask, prefix=PREFIX, num_beams=4, num_return_sequences=3, max_new_tokens=12,
+        length_penalty=length_penalty, early_stopping=theirs_stop,
+    )  # fmt: skip
     decoding = Decoding(
-        beam_size=4,
-        n_best=3,
-        length_penalty=length_penalty,
-        early_stopping=ours_stop,
-        max_length_a=0,
-        max_length_b=12,
-    )
+        beam_size=4, n_best=3, length_penalty=length_penalty, early_stopping=ours_stop,
+        max_length_a=0, max_length_b=12,
+    )  # fmt: skip
     found = decode(ours, source, lengths, decoding, prefix=PREFIX, eos_idx=EOS)
     assert [h.ids for row in found for h in row] == wanted
     found_scores = torch.tensor([h.score for row in found for h in row])

@@ -230,13 +230,10 @@ def head(length, *, path="/predict"):
 def started(command):
     """A server that a command starts, which prints its address last."""
     process = subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         cwd=Path(__file__).parents[2],
         env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"},
-    )
+    )  # fmt: skip
     try:
         said = ""
         for line in process.stdout:

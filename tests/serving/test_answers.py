@@ -20,15 +20,12 @@ def server():
 @pytest.mark.parametrize(
     ("rows", "answers"),
     [
-        ("abc", {"prediction": "cba"}),
-        ({"text": "abc", "more": 1}, {"prediction": "cba"}),
+        ("abc", {"prediction": "cba"}), ({"text": "abc", "more": 1}, {"prediction": "cba"}),
         (["abc", {"text": "de"}], [{"prediction": "cba"}, {"prediction": "ed"}]),
-        (["abc"], [{"prediction": "cba"}]),
-        ([], []),
-        ("", {"prediction": ""}),
+        (["abc"], [{"prediction": "cba"}]), ([], []), ("", {"prediction": ""}),
         ("é\u2028😀", {"prediction": "😀\u2028é"}),
     ],
-)
+)  # fmt: skip
 def test_it_answers_one_row_or_each_of_a_list(server, rows, answers):
     found = server.ask(rows)
     assert (found.status_code, found.json()) == (200, answers)

@@ -13,20 +13,14 @@ from textmill.serving.examples import examples_of
 from textmill.serving.limits import Limits
 
 KINDS = {
-    "classification/ngrams/local": "ClassifiedRow",
-    "embedding/pairs/local": "EmbeddedRow",
-    "joint/bilstm/local": "FrameRow",
-    "bert/pretraining/local": "FilledRow",
-    "language/transformer/local": "ContinuedRow",
-    "pairs/classification/local": "ClassifiedRow",
-    "pairs/ranking/local": "RankedRow",
-    "parsing/top/local": "TranslatedRow",
-    "question/drqa/local": "FoundAnswerRow",
-    "regression/ngrams/local": "EstimatedRow",
-    "tagging/bilstm/local": "TaggedRow",
-    "tagging/ner/local": "TaggedRow",
+    "classification/ngrams/local": "ClassifiedRow", "embedding/pairs/local": "EmbeddedRow",
+    "joint/bilstm/local": "FrameRow", "bert/pretraining/local": "FilledRow",
+    "language/transformer/local": "ContinuedRow", "pairs/classification/local": "ClassifiedRow",
+    "pairs/ranking/local": "RankedRow", "parsing/top/local": "TranslatedRow",
+    "question/drqa/local": "FoundAnswerRow", "regression/ngrams/local": "EstimatedRow",
+    "tagging/bilstm/local": "TaggedRow", "tagging/ner/local": "TaggedRow",
     "trees/bilstm/local": "ParsedRow",
-}
+}  # fmt: skip
 TEXTS = ["wake me at [MASK]", "Rollo met Bob and led the [MASK]", "wake [MASK]"]
 
 

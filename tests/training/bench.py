@@ -21,17 +21,10 @@ from textmill.text.tokenizers.sentencepiece import MultilingualTokenizer
 from textmill.training import AdamW, Callback, Every, InverseSquareRoot, Trainer
 
 WORDS = {
-    "the cat": "le chat",
-    "the dog": "le chien",
-    "a bird": "un oiseau",
-    "my friend": "mon ami",
-    "sees": "voit",
-    "eats": "mange",
-    "likes": "aime",
-    "bread": "du pain",
-    "fish": "du poisson",
+    "the cat": "le chat", "the dog": "le chien", "a bird": "un oiseau", "my friend": "mon ami",
+    "sees": "voit", "eats": "mange", "likes": "aime", "bread": "du pain", "fish": "du poisson",
     "a house": "une maison",
-}
+}  # fmt: skip
 SUBJECTS, VERBS, OBJECTS = (list(WORDS)[i:j] for i, j in ((0, 4), (4, 7), (7, 10)))
 
 
@@ -129,17 +122,13 @@ class Bench:
         data = self.train_data or (lambda: Rows(sentences()[:28], batch_size=4))
         optimizer = self.optimizer or AdamW.Config(lr=self.lr, eps=self.eps)
         return Trainer.Config(**{**defaults, **self.trainer, **trainer}).build(
-            task=task,
-            optimizer=optimizer.build(module=module, task=task),
+            task=task, optimizer=optimizer.build(module=module, task=task),
             lr_scheduler=self.schedule or InverseSquareRoot.Config(warmup_steps=4).build(),
-            train_data=data(),
-            valid_data=self.valid_data and self.valid_data(),
+            train_data=data(), valid_data=self.valid_data and self.valid_data(),
             test_data=self.test_data and self.test_data(),
             reporters=[JsonLines.Config().build(xp=xp), Predictions.Config().build(xp=xp)],
-            callbacks=[*self.callbacks(), *callbacks],
-            env=Env(),
-            xp=xp,
-        )
+            callbacks=[*self.callbacks(), *callbacks], env=Env(), xp=xp,
+        )  # fmt: skip
 
 
 def metrics_of(folder: Path) -> list[dict[str, Any]]:
@@ -155,15 +144,12 @@ def outcome(trainer: Trainer) -> dict[str, Any]:
     saved = {name: Checkpoints.load_part(last, name) for name in ("model", "optimizer", "data")}
     files = sorted((folder / "predictions").glob("*")) if trainer.valid is not None else []
     return {
-        "tested weights": dict(trainer.task.module.state_dict()),
-        **saved,
-        "last": last.name,
+        "tested weights": dict(trainer.task.module.state_dict()), **saved, "last": last.name,
         "metrics": metrics_of(folder),
         "predictions": {path.name: path.read_bytes() for path in files},
-        "history": trainer.selection and trainer.selection.history,
-        "summary": trainer.summary,
+        "history": trainer.selection and trainer.selection.history, "summary": trainer.summary,
         "steps": (trainer.clock.now.steps, trainer.clock.now.epochs, trainer.clock.now.examples),
-    }
+    }  # fmt: skip
 
 
 def differences(one: Any, other: Any, path: str = "") -> list[str]:

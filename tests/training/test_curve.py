@@ -18,13 +18,9 @@ PATHS = ("fast", "plain")
 def curves():
     """The curves of this machine, from a process with one thread."""
     done = subprocess.run(
-        [sys.executable, "-m", "tests.training.curve", *PATHS],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=Path(__file__).parents[2],
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
+        [sys.executable, "-m", "tests.training.curve", *PATHS], capture_output=True, text=True,
+        check=True, cwd=Path(__file__).parents[2], env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
     lines = done.stdout.splitlines()
     assert len(lines) == 2 * LINES
     return dict(zip(PATHS, (lines[:LINES], lines[LINES:]), strict=True))

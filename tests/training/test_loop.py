@@ -210,16 +210,10 @@ def test_the_order_of_what_callbacks_see(bench):
     limits = {"max_steps": 3, "evaluate_every": Every(2), "save_every": Every(1000)}
     bench.make(Sees(), **limits).fit()
     assert seen == [
-        ("start", 0),
-        ("step", 1),
-        ("step", 2),
-        ("evaluated", 2, True),
-        ("saved", 2, "step-00000002"),
-        ("step", 3),
-        ("evaluated", 3, True),
-        ("saved", 3, "step-00000003"),
-        ("end", 3),
-    ]
+        ("start", 0), ("step", 1), ("step", 2), ("evaluated", 2, True),
+        ("saved", 2, "step-00000002"), ("step", 3), ("evaluated", 3, True),
+        ("saved", 3, "step-00000003"), ("end", 3),
+    ]  # fmt: skip
 
 
 def test_the_rate_is_the_schedules(bench):

@@ -257,15 +257,11 @@ def test_a_roll_back_forgets_the_state_of_the_text_before(tmp_path):
     module = LstmLanguageModel.Config(dim=4, num_layers=1, dropout=0.0).build(tokenizer=tokenizer)
     task = PoisonedText.Config(block=4).build(module=module, tokenizer=tokenizer)
     trainer = Trainer.Config(on_nonfinite="rollback", max_steps=6, evaluate_every=Every(3)).build(
-        task=task,
-        optimizer=AdamW.Config().build(module=module, task=task),
+        task=task, optimizer=AdamW.Config().build(module=module, task=task),
         lr_scheduler=InverseSquareRoot.Config(warmup_steps=4).build(),
-        train_data=Rows(rows, batch_size=2),
-        reporters=[],
-        callbacks=[],
-        env=Env(),
+        train_data=Rows(rows, batch_size=2), reporters=[], callbacks=[], env=Env(),
         xp=Experiment(folder=tmp_path, recipe="tiny"),
-    )
+    )  # fmt: skip
     trainer.fit()
     # Back from the sixth step to the third: the saved state is of another place of the text.
     assert task.before == [

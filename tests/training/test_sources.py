@@ -71,15 +71,11 @@ def make(folder, *callbacks, given=None, **settings):
     }  # fmt: skip
     task = JointTask(given)
     return Trainer.Config(**{**defaults, **settings}).build(
-        task=task,
-        train_data=(),
-        optimizer=AdamW.Config(lr=2e-2).build(module=task.module),
-        lr_scheduler=Constant.Config().build(),
-        env=Env(),
-        xp=xp,
+        task=task, train_data=(), optimizer=AdamW.Config(lr=2e-2).build(module=task.module),
+        lr_scheduler=Constant.Config().build(), env=Env(), xp=xp,
         reporters=[JsonLines.Config().build(xp=xp), Predictions.Config().build(xp=xp)],
         callbacks=callbacks,
-    )
+    )  # fmt: skip
 
 
 def test_two_tasks_learn_on_one_encoder_and_a_killed_run_goes_on_bitwise(tmp_path):

@@ -88,17 +88,13 @@ def waits(name: str, folder) -> list[str]:
 @pytest.mark.parametrize(
     ("name", "beside"),
     [
-        ("translation/tatoeba/local", []),
-        ("classification/docnn/local", []),
-        ("embedding/pairs/local", []),
-        ("question/transformer/local", []),
-        ("tagging/transformer/local", []),
-        ("language/lstm/local", []),
-        ("bert/pretraining/local", []),
-        ("classification/bilstm/local", LSTM),
+        ("translation/tatoeba/local", []), ("classification/docnn/local", []),
+        ("embedding/pairs/local", []), ("question/transformer/local", []),
+        ("tagging/transformer/local", []), ("language/lstm/local", []),
+        ("bert/pretraining/local", []), ("classification/bilstm/local", LSTM),
         ("question/drqa/local", [*LSTM, *LSTM]),
     ],
-)
+)  # fmt: skip
 def test_a_step_waits_once(name, beside, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_data(name)

@@ -184,17 +184,13 @@ STRANGE = [
     *("\u200bzero\ufeff", "can't 1,000.5!", "\x00\x01\x1c.", "<target >", "\U0001f600\u200d"),
 ]
 TOKENIZERS = {
-    "sentencepiece": {},
-    "sentencepiece, bpe": {"model_type": "bpe"},
+    "sentencepiece": {}, "sentencepiece, bpe": {"model_type": "bpe"},
     "sentencepiece, bytes": {"byte_fallback": True, "vocab_size": 400},
     "sentencepiece, languages": {"target_langs": ("fra", "spa"), "source_langs": ("eng", "deu")},
-    "sentencepiece, coverage": {"character_coverage": 0.98},
-    "bpe": {"lowercase": True},
-    "byte_bpe": {"vocab_size": 300},
-    "words": {"lowercase": True},
-    "characters": {},
+    "sentencepiece, coverage": {"character_coverage": 0.98}, "bpe": {"lowercase": True},
+    "byte_bpe": {"vocab_size": 300}, "words": {"lowercase": True}, "characters": {},
     "bytes": {"vocab_size": 300},
-}
+}  # fmt: skip
 
 
 def check_lines(ours: Tokenizer, folder) -> None:

@@ -54,17 +54,12 @@ def test_what_cannot_be_measured_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("run", "found", "more", "refused"),
     [
-        (0.98, 0.94, {}, False),
-        (0.98, 0.93, {}, True),
-        (2.0, 2.2, {"better": "lower"}, True),
-        (0.0, 0.1, {"better": "lower"}, True),
-        (-1.0, -1.1, {}, True),
-        (0.9, math.nan, {}, True),
-        (0.9, 0.89, {"max_quality_loss": 0.0}, True),
-        (0.0, 0.2, {"max_quality_loss": 0.0}, False),
+        (0.98, 0.94, {}, False), (0.98, 0.93, {}, True), (2.0, 2.2, {"better": "lower"}, True),
+        (0.0, 0.1, {"better": "lower"}, True), (-1.0, -1.1, {}, True), (0.9, math.nan, {}, True),
+        (0.9, 0.89, {"max_quality_loss": 0.0}, True), (0.0, 0.2, {"max_quality_loss": 0.0}, False),
         (-1.0, -0.5, {"max_quality_loss": 0.0}, False),
     ],
-)
+)  # fmt: skip
 def test_what_lost_too_much_is_refused(run, found, more, refused):
     measured = quality(run, found, **more)
     if not refused:

@@ -36,27 +36,16 @@ def test_a_line_has_its_place_its_values_and_its_time(tmp_path: Path) -> None:
 def test_values_of_numpy_and_torch_and_those_json_has_not(tmp_path: Path) -> None:
     jsonl = reporter(tmp_path)
     values: dict[str, Any] = {
-        "a": np.float64(0.5),
-        "b": torch.tensor(2.5),
-        "c": float("nan"),
-        "d": np.float32("inf"),
-        "e": -float("inf"),
-        "f": np.int64(3),
-    }
+        "a": np.float64(0.5), "b": torch.tensor(2.5), "c": float("nan"), "d": np.float32("inf"),
+        "e": -float("inf"), "f": np.int64(3),
+    }  # fmt: skip
     jsonl.report("valid", {"step": 1}, values)
     jsonl.close()
     line = json.loads((tmp_path / "metrics.jsonl").read_text())
     assert line == {
-        "split": "valid",
-        "step": 1,
-        "a": 0.5,
-        "b": 2.5,
-        "c": "NaN",
-        "d": "Infinity",
-        "e": "-Infinity",
-        "f": 3,
-        "time": {},
-    }
+        "split": "valid", "step": 1, "a": 0.5, "b": 2.5, "c": "NaN", "d": "Infinity",
+        "e": "-Infinity", "f": 3, "time": {},
+    }  # fmt: skip
     assert float(line["d"]) == float("inf")
 
 

@@ -99,13 +99,9 @@ def test_answers_are_those_of_generate(task: Translation, theirs: Any, beam_size
     found = decode(task.module, source, lengths, decoding, prefix=prefix, eos_idx=task.eos_idx)
     mask = (torch.arange(source.shape[1]) < lengths[:, None]).long()
     settings = transformers.GenerationConfig(
-        num_beams=beam_size,
-        max_new_tokens=12,
-        length_penalty=1.0,
-        pad_token_id=task.pad_idx,
-        eos_token_id=task.eos_idx,
-        decoder_start_token_id=prefix[0],
-    )
+        num_beams=beam_size, max_new_tokens=12, length_penalty=1.0, pad_token_id=task.pad_idx,
+        eos_token_id=task.eos_idx, decoder_start_token_id=prefix[0],
+    )  # fmt: skip
     begun = torch.tensor(prefix).repeat(len(source), 1)
     out = theirs.generate(
         input_ids=source, attention_mask=mask, decoder_input_ids=begun, generation_config=settings

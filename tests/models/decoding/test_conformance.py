@@ -33,15 +33,9 @@ def model(make_model):
 def search(model, source, lengths, *, forced=None, eos_idx=EOS, **settings):
     decoding = Decoding(**{"max_length_a": 0.0, "max_length_b": 9, **settings})
     return decode(
-        model,
-        source,
-        lengths,
-        decoding,
-        prefix=[BOS, 4],
-        eos_idx=eos_idx,
-        unk_idx=UNK,
+        model, source, lengths, decoding, prefix=[BOS, 4], eos_idx=eos_idx, unk_idx=UNK,
         forced=forced,
-    )
+    )  # fmt: skip
 
 
 def sources(rows=12):
@@ -159,15 +153,9 @@ def test_draws_have_the_probabilities_of_the_model(make_model):
     drawn = Counter()
     for seed in range(4):
         (found,) = search(
-            model,
-            source,
-            None,
-            sample=True,
-            n_best=1000,
-            seed=seed,
-            temperature=temperature,
+            model, source, None, sample=True, n_best=1000, seed=seed, temperature=temperature,
             max_length_b=limit,
-        )
+        )  # fmt: skip
         drawn.update(tuple(h.ids) for h in found)
     assert sum(wanted.values()) == pytest.approx(1, abs=1e-4)
     likely = [ids for ids in wanted if wanted[ids] * total > 5]
@@ -254,26 +242,20 @@ INF = float("inf")
 @pytest.mark.parametrize(
     ("named", "settings"),
     [
-        ("n_best", {"beam_size": 2, "n_best": 3}),
-        ("n_best", {"beam_size": 0}),
-        ("n_best", {"sample": True, "n_best": 0}),
-        ("n_best", {"sample": True, "n_best": 1001}),
-        ("beam_size", {"beam_size": 1001}),
-        ("length_penalty", {"length_penalty": 500.0}),
+        ("n_best", {"beam_size": 2, "n_best": 3}), ("n_best", {"beam_size": 0}),
+        ("n_best", {"sample": True, "n_best": 0}), ("n_best", {"sample": True, "n_best": 1001}),
+        ("beam_size", {"beam_size": 1001}), ("length_penalty", {"length_penalty": 500.0}),
         ("length_penalty", {"length_penalty": float("nan")}),
-        ("max_length_a", {"max_length_a": -1.0}),
-        ("min_length", {"min_length": -1}),
+        ("max_length_a", {"max_length_a": -1.0}), ("min_length", {"min_length": -1}),
         ("no_repeat_ngram", {"no_repeat_ngram": -2}),
         ("repetition_penalty", {"repetition_penalty": 0.0}),
         ("unknown_penalty", {"unknown_penalty": -INF}),
         ("temperature", {"sample": True, "temperature": float("nan")}),
-        ("top_k", {"sample": True, "top_k": -1}),
-        ("top_p", {"sample": True, "top_p": 1.5}),
-        ("sample", {"sample": True, "beam_size": 4}),
-        ("top_p=0.9 is for drawn", {"top_p": 0.9}),
+        ("top_k", {"sample": True, "top_k": -1}), ("top_p", {"sample": True, "top_p": 1.5}),
+        ("sample", {"sample": True, "beam_size": 4}), ("top_p=0.9 is for drawn", {"top_p": 0.9}),
         ("early_stopping=first is for beams", {"early_stopping": "first"}),
     ],
-)
+)  # fmt: skip
 def test_settings_that_cannot_work_are_refused(named, settings):
     with pytest.raises(UserError, match=f"decoding.{named}"):
         Decoding(**settings)

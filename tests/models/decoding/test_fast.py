@@ -157,14 +157,10 @@ def test_a_subclass_decodes_by_its_own_step(make_model):
 @pytest.mark.parametrize(
     "path",
     [
-        "",
-        "decoder",
-        "decoder.layers.1.attention.heads",
-        "decoder.layers.1.cross_attention.kv",
-        "decoder.layers.0.feed_forward.inner",
-        "decoder.layers.0.feed_forward_residual",
+        "", "decoder", "decoder.layers.1.attention.heads", "decoder.layers.1.cross_attention.kv",
+        "decoder.layers.0.feed_forward.inner", "decoder.layers.0.feed_forward_residual",
     ],
-)
+)  # fmt: skip
 def test_a_method_replaced_on_an_instance_is_not_passed_by(make_model, path):
     model = make_model(SIZE)
     module = model.get_submodule(path)

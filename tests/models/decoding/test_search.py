@@ -63,13 +63,9 @@ def test_a_wide_beam_finds_the_best_of_all_sequences(model):
 def wide(penalty):
     # 4 + 16 + 64 prefixes of up to 3 ids: a beam of 100 drops none; "never" stops for no guess.
     return Decoding(
-        beam_size=100,
-        n_best=10,
-        length_penalty=penalty,
-        early_stopping="never",
-        max_length_a=0,
+        beam_size=100, n_best=10, length_penalty=penalty, early_stopping="never", max_length_a=0,
         max_length_b=4,
-    )
+    )  # fmt: skip
 
 
 @torch.no_grad()

@@ -3,6 +3,7 @@
 import json
 import random
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -144,14 +145,33 @@ def test_a_run_of_several_sources_ends_when_each_has_had_its_epochs(tmp_path):
     assert trainer.data.all[1].groups.epochs > 2
 
 
+def test_what_is_shared_is_saved_by_any_of_its_names(tmp_path):
+    names = ("documents.text.encoder", "tags.encoder")
+    make(tmp_path, max_steps=1, save_modules=names).fit()
+    one, other = (Checkpoints.load_part(tmp_path / "modules", name) for name in names)
+    assert one.keys() == other.keys()
+
+
+def without(name):
+    """Sources of which one is not measured."""
+    return [replace(s, valid_data=None) if s.name == name else s for s in sources()]
+
+
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
         (lambda: {"selection": Selection.Config()}, "is 'loss', .* measures: documents/loss, "),
         (lambda: {"given": [*sources(), *sources()]}, "told apart by their names"),
         (lambda: {"given": sources(tags=0.0)}, "weight of a source must be positive"),
+        (
+            lambda: {"given": [replace(each, name="") for each in sources()]},
+            r"these are \['', ''\]",
+        ),
+        (lambda: {"given": [replace(sources()[0], name="train")]}, r"these are \['train'\]"),
+        (lambda: {"given": without("tags")}, "is 'tags/token_accuracy', which this .* not measure"),
+        (lambda: {"initialize": "runs/other"}, "fills the module of one task"),
     ],
 )
-def test_what_is_not_told_apart_is_refused(tmp_path, settings, said):
+def test_what_several_sources_cannot_have_is_refused(tmp_path, settings, said):
     with pytest.raises(UserError, match=said):
         make(tmp_path, **settings())

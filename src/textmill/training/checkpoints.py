@@ -171,7 +171,8 @@ def _load_weights(path: Path, *, module: nn.Module) -> int:
 
 def check_modules(module: nn.Module, names: Sequence[str]) -> None:
     """Refuses names that the module lacks or that no file can have, before anything is trained."""
-    known = [name for name, inner in module.named_modules() if name and inner.state_dict()]
+    named = module.named_modules(remove_duplicate=False)  # by each of its names what is shared
+    known = [name for name, inner in named if name and inner.state_dict()]
     refused = []
     for name in names:
         if name == "model" or not PART_NAME.fullmatch(name):

@@ -203,7 +203,11 @@ class Sources:
     def __init__(
         self, config: TrainerConfig, given: Sequence[TaskSource], *, ranks: Ranks, together: bool
     ) -> None:
-        _check(given)
+        if config.initialize is not None and any(source.name for source in given):
+            raise UserError(
+                "trainer.initialize fills the module of one task, and this run has sources. Load "
+                "weights into the modules before they are given to a JointTask."
+            )
         self.seed = config.seed
         self.all = [OpenSource(config, each, ranks=ranks, together=together) for each in given]
         self.weights = [source.weight for source in self.all]
@@ -338,12 +342,17 @@ def part_name(part: str, source: str) -> str:
 
 
 def _check(given: Sequence[TaskSource]) -> None:
-    names = [source.name for source in given]
-    good = [name for name in names if PART_NAME.fullmatch(name) and "." not in name]
-    if len(given) > 1 and len({*good}) < len(names):
+    names, module = [source.name for source in given], nn.ModuleDict()
+    good = [
+        name
+        for name in names
+        if PART_NAME.fullmatch(name) and "." not in name and not hasattr(module, name)
+    ]
+    if len({*good}) < len(names):
         raise UserError(
-            f"Several sources are told apart by their names, but these are {names}. Give each "
-            "another: small letters, digits, '_' and '-' after a first small letter."
+            f"Sources are told apart by their names, but these are {names}. Give each another: "
+            "small letters, digits, '_' and '-' after a first small letter, and none that torch's "
+            "modules have themselves, as train."
         )
     for source in given:
         if not 0 < source.weight < float("inf"):
@@ -371,8 +380,10 @@ class JointTask:
     """
 
     def __init__(self, sources: Sequence[TaskSource]) -> None:
+        _check(sources)
         self.sources = sources
         self.tasks = {source.name: source.task for source in sources}
+        self._measured = {s.name: s.task for s in sources if s.valid_data is not None}
         self.module = nn.ModuleDict({name: task.module for name, task in self.tasks.items()})
         self.text = self  # which saves those of the tasks
         self.selected = "auto"  # trainer.selection.metric has to name a value of one of them
@@ -403,15 +414,16 @@ class JointTask:
             task.text.save(folder / name)
 
     def directions(self) -> dict[str, Direction]:
-        return self._by_name({name: task.directions() for name, task in self.tasks.items()})
+        """Those of the values that a checkpoint is selected by, of sources with ``valid_data``."""
+        return self._by_name({name: task.directions() for name, task in self._measured.items()})
 
     def metrics(self) -> dict[str, Metric]:
-        return self._by_name({name: task.metrics() for name, task in self.tasks.items()})
+        return self._by_name({name: task.metrics() for name, task in self._measured.items()})
 
     def reduce(self, metrics: Mapping[str, Metric]) -> dict[str, float]:
         """The values of an evaluation, by name."""
         found = {}
-        for name, task in self.tasks.items():
+        for name, task in self._measured.items():
             start = f"{name}/"
             own = {k.removeprefix(start): m for k, m in metrics.items() if k.startswith(start)}
             found[name] = task.reduce(own)

@@ -78,11 +78,3 @@ def test_show_of_an_experiment_says_what_it_is_made_of(capsys):
 @pytest.mark.parametrize("name", registries.experiments.names())
 def test_every_experiment_can_be_shown(name):
     assert f"textmill help {name} --all prints every setting." in describe(name)
-
-
-def test_show_of_an_unknown_name(capsys):
-    assert main(["show", "adamwx"]) == 2
-    assert capsys.readouterr().err == (
-        "error: nothing is registered as 'adamwx'. Did you mean 'adamw'? 'textmill list' lists "
-        "all.\n"
-    )

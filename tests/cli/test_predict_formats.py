@@ -149,10 +149,7 @@ def test_a_row_that_is_bad_is_an_error_row_in_its_place(answered, to):
     content = f"id,source\n1,{GO}\n2,\n3,{long}\n4,b".encode() + b"\xff\n" + f"5,{CAT}\n".encode()
     code, found, out, err = answered("a.csv", content, *NAMED, to=to)
     assert (code, out) == (1, f"{to}: 5 rows\n")
-    assert err == (
-        "3 of 5 rows could not be answered: the column 'error' says why. Rows that are not UTF-8 "
-        "are read by encoding=cp1252, if Windows or Excel wrote them.\n"
-    )
+    assert err.startswith("3 of 5 rows could not be answered: the column 'error' says why. Rows")
     assert [row["error"] or None for row in found] == [
         None,
         "a.csv:3: column 'source' is empty",

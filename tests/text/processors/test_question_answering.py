@@ -90,23 +90,13 @@ def test_a_long_question_is_cut_with_its_characters():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (
-            {"answers": "Rollo"},
-            "column 'answers': wanted a list of texts, or one as JSON, found 'Ro",
-        ),
+        ({"answers": "Rollo"}, "column 'answers': wanted a list of texts, or one as JSON, found"),
         ({"answers": [3]}, r"column 'answers': wanted a list of texts, .* found \[3\]"),
         ({"answers": None}, "column 'answers': wanted a list of texts, .* found None"),
         ({"answer_starts": '["0", 7, 0]'}, "column 'answer_starts': wanted a list of numbers"),
         ({"answer_starts": [0, 7]}, "has 3 texts in 'answers', but 2 numbers in 'answer_starts'"),
-        (
-            {"answer_starts": [0, 8, 0]},
-            "column 'answer_starts': 'a Viking' is not at 8 of 'context', where ' Viking,' is; it "
-            "is at 7",
-        ),
-        (
-            {"answers": ["Bob"], "answer_starts": [-1]},
-            "column 'answer_starts': 'Bob' is not at -1 of 'context', where '' is; it is nowhere",
-        ),
+        ({"answer_starts": [0, 8, 0]}, "column 'answer_starts': 'a Viking' is not at 8 of"),
+        ({"answers": ["Bob"], "answer_starts": [-1]}, "column 'answer_starts': 'Bob' is not at -1"),
         ({"answers": [" "], "answer_starts": [6]}, "column 'answers': an answer is empty"),
         ({"context": 3}, "column 'context': wanted text or a list of words, found int"),
         ({"question": b"?"}, "column 'question': wanted text or a list of words, found bytes"),

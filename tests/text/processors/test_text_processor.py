@@ -143,8 +143,5 @@ def plain(text: str) -> str:
 def test_a_tokenizer_without_marks_cannot_write_texts():
     with pytest.raises(UserError) as caught:
         Seq2SeqText(WordTokenizer.Config(words=("go",)).build())
-    assert str(caught.value) == (
-        "Generated text needs marks of its beginning and end, but the tokenizer, a WordTokenizer, "
-        "has none. Set tokenizer.marks=true."
-    )
+    assert str(caught.value).startswith("Generated text needs marks of its beginning and end, but")
     Seq2SeqText(WordTokenizer.Config(words=("go",), marks=True).build())

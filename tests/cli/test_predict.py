@@ -215,9 +215,6 @@ def test_settings_without_rows_and_lines_with_them_are_refused(piped, capsys, mo
 def test_what_is_no_file_is_said_before_a_model_is_loaded(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(predict, "load_predictor", None)
     (tmp_path / "folder.tsv").mkdir()
-    for name, why in [
-        ("none.tsv", "there is no such file"),
-        ("folder.tsv", "it is a folder"),
-    ]:
+    for name, why in [("none.tsv", "there is no such file"), ("folder.tsv", "it is a folder")]:
         assert main(["predict", str(library_run()), str(tmp_path / name)]) == 2
         assert capsys.readouterr().err == f"error: {tmp_path / name} cannot be read: {why}.\n"

@@ -147,17 +147,13 @@ def test_a_closed_file_names_components_that_are_imported_already(kitchen):
 @pytest.mark.parametrize(
     "text",
     [
-        "whole: {part: {type: '@elsewhere.Long'}}",
-        "whole: {part: {type: '@os.system'}}",
-        "whole: {part: {type: '@machinery.twice'}}",
-        "whole: {function: '@os.system'}",
-        "whole: {function: '@machinery.half'}",
-        "whole: {kind: '@machinery.Long'}",
-        "whole: {anything: {type: '@elsewhere.Long'}}",
-        "whole: {type: '@elsewhere.Long'}",
+        "whole: {part: {type: '@elsewhere.Long'}}", "whole: {part: {type: '@os.system'}}",
+        "whole: {part: {type: '@machinery.twice'}}", "whole: {function: '@os.system'}",
+        "whole: {function: '@machinery.half'}", "whole: {kind: '@machinery.Long'}",
+        "whole: {anything: {type: '@elsewhere.Long'}}", "whole: {type: '@elsewhere.Long'}",
         "whole: {part: {type: unknown}}",
     ],
-)
+)  # fmt: skip
 def test_a_closed_file_has_nothing_imported_and_names_no_function(kitchen, text):
     kitchen.file("raise RuntimeError('executed')\n", "elsewhere.py")
     plan = closed_plan(kitchen, text)

@@ -109,11 +109,8 @@ def test_what_people_change_first_is_shown_and_the_rest_on_all(kitchen):
     every = recipe_help(table, kitchen.defaults, everything=True)[0]
     found = [line.split()[0] for line in shown.splitlines() if line.startswith("  optimizer.")]
     assert found == [
-        "optimizer.lr",
-        "optimizer.freeze",
-        "optimizer.rates",
-        "optimizer.weight_decay",
-    ]
+        "optimizer.lr", "optimizer.freeze", "optimizer.rates", "optimizer.weight_decay",
+    ]  # fmt: skip
     assert "optimizer.eps" in every
     left_out = every.count("\n  optimizer.") - len(found)
     assert f"{left_out} more settings: textmill help" in shown

@@ -34,12 +34,9 @@ def shown(**ingredients):
 
 def test_structures_have_dotted_names_and_another_type_its_name():
     config = Stack.Config(
-        size=2,
-        names=("a", "b"),
-        search=Search(deep=True),
-        inner=AdamW.Config(lr=0.5),
+        size=2, names=("a", "b"), search=Search(deep=True), inner=AdamW.Config(lr=0.5),
         other=Muon.Config(betas=(0.5, 0.9)),
-    )
+    )  # fmt: skip
     assert shown(model=config) == [
         "model  Stack: size=2 names=[a, b] search.deep=true inner.lr=0.5 other.type=muon "
         "other.betas=[0.5, 0.9]"

@@ -18,13 +18,9 @@ class Numbers(Config):
 
     def __post_init__(self):
         require(
-            self,
-            "thing",
-            sizes=["size"],
-            positive=["rate"],
-            not_negative=["decay"],
+            self, "thing", sizes=["size"], positive=["rate"], not_negative=["decay"],
             shares=["betas"],
-        )
+        )  # fmt: skip
 
 
 @pytest.mark.parametrize(

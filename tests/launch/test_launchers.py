@@ -36,14 +36,8 @@ def ended(job, *, seconds=60):
 
 def test_the_words_of_a_launcher_are_its_settings():
     words = [
-        "lr=1e-3",
-        "slurm.time=2h",
-        "--launcher",
-        "slurm",
-        "slurm.gpus=8",
-        "--partition",
-        "big",
-    ]
+        "lr=1e-3", "slurm.time=2h", "--launcher", "slurm", "slurm.gpus=8", "--partition", "big",
+    ]  # fmt: skip
     words += ["slurm.options={mail-user: me}"]
     slurm, rest = asked(*words)
     assert rest == ["lr=1e-3"]

@@ -244,7 +244,4 @@ def test_the_extra_is_named_where_the_package_is_missing(monkeypatch, tmp_path, 
     quick(monkeypatch, tmp_path / "grid")
     monkeypatch.setitem(sys.modules, "optuna", None)
     assert main(["grid", "tiny.py", "lr=1,2", "--search", "optuna", "--trials", "3"]) == 2
-    assert capfd.readouterr().err == (
-        "error: textmill grid --search optuna needs the package 'optuna', which is not installed. "
-        "Install it with: pip install 'textmill[optuna]'\n"
-    )
+    assert "pip install 'textmill[optuna]'\n" in capfd.readouterr().err

@@ -71,13 +71,9 @@ def test_each_checkpoint_is_evaluated_once_and_the_best_is_marked(tmp_path, capl
     assert [line["values"]["valid_data"]["bleu"] for line in lines_of(run)] == [1, 3, 2]
     (best,) = json.loads((run / "evaluations" / "best.json").read_text())
     assert best == {
-        "checkpoint": "step-00000020",
-        "step": 20,
-        "words": [],
-        "data": "valid_data",
-        "metric": "bleu",
-        "value": 3.0,
-    }
+        "checkpoint": "step-00000020", "step": 20, "words": [], "data": "valid_data",
+        "metric": "bleu", "value": 3.0,
+    }  # fmt: skip
     told = [record.message for record in caplog.records]
     assert told == [
         f"{run} step 10: valid_data bleu 1.000 (the best so far)",
@@ -92,10 +88,7 @@ def test_each_checkpoint_is_evaluated_once_and_the_best_is_marked(tmp_path, capl
     assert len(launcher.asked) == 6
     assert [
         each["words"] for each in json.loads((run / "evaluations" / "best.json").read_text())
-    ] == [
-        [],
-        ["valid_data.path=b.tsv"],
-    ]
+    ] == [[], ["valid_data.path=b.tsv"]]
 
 
 def test_of_equal_values_the_later_is_the_best(tmp_path):

@@ -55,13 +55,9 @@ def test_a_batch_doubles_until_memory_runs_out_and_leaves_no_trace(
     before = copy.deepcopy(task.module.state_dict())
     states = HostRandom().state_dict(), torch.get_rng_state().tolist()
     assert found == largest_that_fits(
-        task,
-        made.data.data,
-        numbers=made.updates.arithmetic.autocast,
-        checkpointing=False,
-        besides=10**6,
-        most=most,
-    )
+        task, made.data.data, numbers=made.updates.arithmetic.autocast, checkpointing=False,
+        besides=10**6, most=most,
+    )  # fmt: skip
     assert states == (HostRandom().state_dict(), torch.get_rng_state().tolist())
     assert not hasattr(task, "steps")
     assert all(p.grad is None for p in task.module.parameters())

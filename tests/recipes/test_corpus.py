@@ -12,8 +12,6 @@ from textmill.recipes.corpus import (
 )
 from textmill.recipes.corpus.parts import words_of
 
-# sha256 of all pairs with seed 0. A change of the grammar changes it: replace it with it.
-
 
 @pytest.fixture(scope="module")
 def corpus():

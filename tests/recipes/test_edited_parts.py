@@ -5,13 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.runs.test_own_parts import (
-    PARTS,
-    QUIET,
-    data_in,
-    in_new_process,
-    script,
-)
+from tests.runs.test_own_parts import PARTS, QUIET, data_in, in_new_process, script
 from textmill.config.values.yaml_files import dump_yaml
 
 EDITS = {"x.transpose(1, 2)).transpose(1, 2)": "x.transpose(1, 2)).transpose(1, 2) * 3"}

@@ -67,10 +67,7 @@ def test_the_run_says_what_was_divided_and_how():
         [settings[data].entries[name].text for name in ("path", "holdout", "held_out", "stratify")]
         for data in ("train_data", "valid_data")
     ]
-    assert said == [
-        ["all.tsv", "0.2", "false", "label"],
-        ["all.tsv", "0.2", "true", "label"],
-    ]
+    assert said == [["all.tsv", "0.2", "false", "label"], ["all.tsv", "0.2", "true", "label"]]
     facts = json.loads((run / "run.json").read_text())["data_summary"]
     assert facts["valid_data"]["holdout"] == {
         "share": 0.2,
@@ -112,10 +109,6 @@ def test_the_run_is_evaluated_on_its_part_and_on_whole_other_files(caplog):
     grown = {row["text"] for row in textmill.evaluate(run)["valid_data"].rows}
     assert held_out < grown, "no row that was trained on"
     assert all(text.startswith("new") for text in grown - held_out)
-
-
-def of(experiment):
-    return registries.experiments.get(experiment)().ingredients
 
 
 def test_a_scripts_test_file_is_read_whole_and_its_validation_file_is_not_read(here):

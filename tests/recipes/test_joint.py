@@ -14,17 +14,11 @@ def folder(tmp_path, monkeypatch):
 def test_all_slots_that_words_can_have_are_learned(name, shared_data):
     path = shared_data / "pytext-tiny" / "train_data_tiny_weights.tsv"
     settings = [
-        f"train_data.path={path}",
-        f"valid_data.path={path}",
-        "train_data.columns=[label,slots,text]",
-        "slots.format=spans",
-        "tokenizer.min_count=1",
-        "model.dropout=0",
-        "lr_scheduler.type=constant",
-        "optimizer.lr=0.02",
-        "trainer.max_steps=50",
-        "trainer.evaluate_every=25 steps",
-    ]
+        f"train_data.path={path}", f"valid_data.path={path}",
+        "train_data.columns=[label,slots,text]", "slots.format=spans", "tokenizer.min_count=1",
+        "model.dropout=0", "lr_scheduler.type=constant", "optimizer.lr=0.02",
+        "trainer.max_steps=50", "trainer.evaluate_every=25 steps",
+    ]  # fmt: skip
     run = textmill.run_experiment(f"joint/{name}/local", "train_and_evaluate", "run", settings)
     values = run.evaluations["valid_data"].values
     assert values["intent_accuracy"] == 1
@@ -32,24 +26,3 @@ def test_all_slots_that_words_can_have_are_learned(name, shared_data):
     assert values["slot_f1"] == pytest.approx(10 / 11)
     answer = textmill.load("run")({"text": "what is the weather tomorrow"})
     assert str(answer) == "[weather/find what is the [weather/noun weather ] [datetime tomorrow ] ]"
-
-
-def test_steps_on_real_data_find_intents_and_slots(shared_data, tmp_path):
-    for name, rows in (("train", 2000), ("dev", 200)):
-        lines = (shared_data / "snips" / f"{name}.tsv").read_text(encoding="utf-8").splitlines()
-        part = lines[:: len(lines) // rows][:rows]
-        (tmp_path / f"{name}.tsv").write_text("\n".join(part) + "\n", encoding="utf-8")
-    settings = [
-        "train_data.path=train.tsv",
-        "valid_data.path=dev.tsv",
-        "model.embedding.dim=32",
-        "model.encoder.hidden_dim=16",
-        "model.dropout=0",
-        "optimizer.lr=0.02",
-        "trainer.max_steps=80",
-    ]
-    run = textmill.run_experiment("joint/bilstm/local", "train_and_evaluate", "run", settings)
-    found = run.evaluations["valid_data"]
-    assert found.values["intent_accuracy"] > 0.95  # by n-grams
-    assert found.values["slot_f1"] > 0.1
-    assert len(found.rows) == 200

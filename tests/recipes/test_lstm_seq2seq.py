@@ -23,22 +23,12 @@ def test_the_small_trees_of_pytext_are_learned_by_heart(
     monkeypatch.chdir(tmp_path)
     path = shared_data / "pytext-tiny" / "compositional_seq2seq_unit.tsv"
     words = [
-        f"train_data.path={path}",
-        f"valid_data.path={path}",
-        "train_data.columns=[source,target]",
-        "train_data.batch_size=10",
-        "tokenizer.min_count=1",
-        "model.type=lstm_seq2seq",
-        "model.dim=32",
-        "model.dropout=0",
-        *settings,
-        "optimizer.lr=0.01",
-        "lr_scheduler.type=constant",
-        "trainer.max_steps=150",
-        "trainer.evaluate_every=150 steps",
-        "reporters.console=false",
-        "reporters.html=false",
-    ]
+        f"train_data.path={path}", f"valid_data.path={path}", "train_data.columns=[source,target]",
+        "train_data.batch_size=10", "tokenizer.min_count=1", "model.type=lstm_seq2seq",
+        "model.dim=32", "model.dropout=0", *settings, "optimizer.lr=0.01",
+        "lr_scheduler.type=constant", "trainer.max_steps=150", "trainer.evaluate_every=150 steps",
+        "reporters.console=false", "reporters.html=false",
+    ]  # fmt: skip
     run = textmill.run_experiment("parsing/top/local", "train_and_evaluate", "run", words)
     values = run.evaluations["valid_data"].values
     assert values["frame_accuracy"] >= 0.9

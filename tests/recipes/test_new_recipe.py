@@ -16,13 +16,9 @@ from textmill.recipes.new_recipe import new_recipe
 def run(folder, *words):
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     return subprocess.run(
-        [warm_programs() / "warm-python", "-m", *words],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+        [warm_programs() / "warm-python", "-m", *words], cwd=folder, env=environment,
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
 
 
 SHIPPED = pytest.param(["--template", "classification"], marks=pytest.mark.slow)
@@ -99,28 +95,20 @@ def test_nothing_is_overwritten(tmp_path, monkeypatch, capsys):
     assert not list((tmp_path / "mine").iterdir())
 
 
-@pytest.mark.parametrize(
-    ("name", "why"),
-    [
-        ("", "wanted a word of letters, digits and _ that begins with a letter"),
-        ("my-recipe", "wanted a word of letters, digits and _ that begins with a letter"),
-        ("../mine", "wanted a word of letters, digits and _ that begins with a letter"),
-        ("a/b", "wanted a word of letters, digits and _ that begins with a letter"),
-        ("1st", "wanted a word of letters, digits and _ that begins with a letter"),
-        ("_x", "wanted a word of letters, digits and _ that begins with a letter"),
-        ("übung", "wanted a word of letters, digits and _ that begins with a letter"),
-        ("a\nb", "wanted a word of letters, digits and _ that begins with a letter"),
-        ("class", "it is a word of Python's. Choose another"),
-        ("json", "it is a word of Python's. Choose another"),
-        ("recipe", "files of that name mean something else"),
-        ("test_mine", "files of that name mean something else"),
-        ("conftest", "files of that name mean something else"),
-        ("textmill", "an installed package has that name"),
-        ("torch", "an installed package has that name"),
-    ],
-)
-def test_names_that_cannot_be(tmp_path, name, why):
-    with pytest.raises(UserError) as error:
-        new_recipe(name, where=tmp_path)
-    assert str(error.value) == f"'{name}' cannot name a recipe: {why}."
-    assert not list(tmp_path.iterdir())
+NO_NAMES = {
+    "wanted a word of letters, digits and _ that begins with a letter": (
+        ["", "my-recipe", "../mine", "a/b", "1st", "_x", "übung", "a\nb"]
+    ),
+    "it is a word of Python's. Choose another": ["class", "json"],
+    "files of that name mean something else": ["recipe", "test_mine", "conftest"],
+    "an installed package has that name": ["textmill", "torch"],
+}
+
+
+@pytest.mark.parametrize("why", NO_NAMES)
+def test_names_that_cannot_be(tmp_path, why):
+    for name in NO_NAMES[why]:
+        with pytest.raises(UserError) as error:
+            new_recipe(name, where=tmp_path)
+        assert str(error.value) == f"'{name}' cannot name a recipe: {why}."
+        assert not list(tmp_path.iterdir())

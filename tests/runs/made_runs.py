@@ -27,26 +27,18 @@ def made_run(path: Path, *, steps=(10, 20, 30), best=20, finished=True, lr=0.001
         "git": {"commit": "a" * 40, "clean": True, "changes": None},
     }
     said = {
-        "recipe": "tiny/made",
-        "key": "0123456789ab",
-        "starts": [start],
-        "data": {"train_data": "d" * 64},
-        "finished": finished,
-        "result": result,
-        **info,
-    }
+        "recipe": "tiny/made", "key": "0123456789ab", "starts": [start],
+        "data": {"train_data": "d" * 64}, "finished": finished, "result": result, **info,
+    }  # fmt: skip
     folder.write_info(**said)
     lines = [
         {
-            "split": split,
-            "step": step,
-            "epoch": step / 10,
-            "loss": 4 - step / 10 + extra,
+            "split": split, "step": step, "epoch": step / 10, "loss": 4 - step / 10 + extra,
             "time": {},
         }
         for step in steps
         for split, extra in (("train", 0.0), ("valid", 0.5))
-    ]
+    ]  # fmt: skip
     text = "".join(json.dumps(line) + "\n" for line in lines)
     (path / "metrics.jsonl").write_text(text)
     store = Checkpoints(path / "checkpoints", keep=max(1, len(steps)))

@@ -62,12 +62,9 @@ class RankedRuns:
     def __init__(self) -> None:
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "100"}
         self.server = subprocess.Popen(
-            [sys.executable, "-c", SERVER],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=environment,
-        )
+            [sys.executable, "-c", SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            text=True, env=environment,
+        )  # fmt: skip
 
     def __enter__(self):
         return self
@@ -83,11 +80,8 @@ class RankedRuns:
         self.logs = [folder / f"log-{rank}" for rank in range(size)]
         self.before = [log.stat().st_size if log.exists() else 0 for log in self.logs]
         job = {
-            "folder": str(folder),
-            "log": str(folder / "log"),
-            "words": list(words),
-            "size": size,
-        }
+            "folder": str(folder), "log": str(folder / "log"), "words": list(words), "size": size,
+        }  # fmt: skip
         self.server.stdin.write(json.dumps({**job, "port": free_port(), "env": dict(env)}) + "\n")
         self.server.stdin.flush()
         return json.loads(self.server.stdout.readline())

@@ -140,14 +140,11 @@ class Campaign:
         with (folder / "log").open("ab") as log:
             launchers = [
                 subprocess.Popen(
-                    words,
-                    cwd=folder,
-                    env={**os.environ, "OMP_NUM_THREADS": "1"},
-                    stdout=log,
+                    words, cwd=folder, env={**os.environ, "OMP_NUM_THREADS": "1"}, stdout=log,
                     stderr=log,
                 )
                 for words in programs
-            ]
+            ]  # fmt: skip
 
         def ranks() -> dict[int, int]:
             found: dict[int, int] = {}

@@ -13,12 +13,9 @@ from textmill.checkpoint.parts import load_part
 
 SLOW = pytest.mark.slow
 WORDS = [
-    "tiny.py",
-    "model.dropout=0",
-    "trainer.report_every=6",
-    "trainer.accumulate=1",
+    "tiny.py", "model.dropout=0", "trainer.report_every=6", "trainer.accumulate=1",
     "trainer.save_every=3",
-]
+]  # fmt: skip
 FSDP = "trainer.data_parallelism=fsdp"
 STOPPING = """
 import os, signal

@@ -56,12 +56,9 @@ def test_a_moved_run_answers_from_another_folder_in_another_process(run, tmp_pat
     shutil.move(run, tmp_path / "far" / "away")
     code = f"import textmill; print(textmill.load({'far/away'!r})('Go.').text)"
     done = subprocess.run(
-        [warm_programs() / "warm-python", "-c", code],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
+        [warm_programs() / "warm-python", "-c", code], cwd=tmp_path, capture_output=True, text=True,
         check=True,
-    )
+    )  # fmt: skip
     assert done.stdout == textmill.load(library_run())("Go.").text + "\n"
     assert done.stderr == ""
 
@@ -233,12 +230,9 @@ print(textmill.load({str(run)!r})("Go.").text)
 """
     path = {**os.environ, "PYTHONPATH": os.pathsep.join([str(package), *filter(None, sys.path)])}
     done = subprocess.run(
-        [warm_programs() / "warm-python", "-c", code],
-        env=path,
-        capture_output=True,
-        text=True,
+        [warm_programs() / "warm-python", "-c", code], env=path, capture_output=True, text=True,
         check=True,
-    )
+    )  # fmt: skip
     assert done.stdout.splitlines() == [
         f"NeedsCodeError The module of {run} is of type 'tests_deep', which nothing imported here "
         "has registered. Import the module that registers it (--include tests_my_models); or, if "

@@ -246,15 +246,8 @@ def test_processes_of_ones_own(tmp_path):
 def test_a_killed_rank_is_started_again_and_the_run_is_the_undisturbed_one(tmp_path, shares):
     """``--nproc 2 --max-restarts 2``: the weights and values are those of no kill, bit by bit."""
     words = [
-        sys.executable,
-        "-m",
-        "textmill",
-        "train",
-        "tiny.py",
-        "--nproc",
-        "2",
-        "--max-restarts=2",
-    ]
+        sys.executable, "-m", "textmill", "train", "tiny.py", "--nproc", "2", "--max-restarts=2",
+    ]  # fmt: skip
     words += [f"trainer.data_parallelism={shares}"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     wanted = write_recipe(tmp_path / "wanted")

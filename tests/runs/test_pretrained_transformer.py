@@ -9,13 +9,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import textmill
-from tests.pretrained_checkpoints import (
-    LANGS,
-    TEXTS,
-    changed,
-    save_language_model,
-    save_seq2seq,
-)
+from tests.pretrained_checkpoints import LANGS, TEXTS, changed, save_language_model, save_seq2seq
 from textmill.models.causal_transformer import CausalTransformer
 from textmill.models.transformer import Transformer
 from textmill.runs.export import export

@@ -60,16 +60,10 @@ def pretrained(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pretrained")
     write(folder)
     words = [
-        f"train_data.path={folder / 'text.txt'}",
-        f"valid_data.path={folder / 'text.txt'}",
-        "trainer.fast.linear=torch",
-        "train_data.shuffle=false",
-        "task.block=8",
-        "optimizer.lr=0.01",
-        "trainer.max_steps=100",
-        "trainer.evaluate_every=100 steps",
-        *MODEL,
-    ]
+        f"train_data.path={folder / 'text.txt'}", f"valid_data.path={folder / 'text.txt'}",
+        "trainer.fast.linear=torch", "train_data.shuffle=false", "task.block=8",
+        "optimizer.lr=0.01", "trainer.max_steps=100", "trainer.evaluate_every=100 steps", *MODEL,
+    ]  # fmt: skip
     train(LOCAL, words, run_dir=folder / "pre")
     return folder
 
@@ -83,21 +77,13 @@ def tuned(name, pretrained, tmp_path, *words, files="label", fresh=False, tokeni
     return train(
         f"{name}/local",
         [
-            *data,
-            *MODEL,
-            "model.encoder.positions=rotary",
-            "model.encoder.num_layers=1",
-            "model.encoder.ffn_dim=32",
-            *(tokenizer or theirs),
-            "optimizer.lr=3e-3",
-            "trainer.max_steps=20",
-            "trainer.evaluate_every=20 steps",
-            "trainer.fast.linear=torch",
-            *begin,
-            *words,
+            *data, *MODEL, "model.encoder.positions=rotary", "model.encoder.num_layers=1",
+            "model.encoder.ffn_dim=32", *(tokenizer or theirs), "optimizer.lr=3e-3",
+            "trainer.max_steps=20", "trainer.evaluate_every=20 steps", "trainer.fast.linear=torch",
+            *begin, *words,
         ],
         run_dir=tmp_path / ("fresh" if fresh else "tuned"),
-    )
+    )  # fmt: skip
 
 
 def log_of(run):

@@ -95,15 +95,10 @@ def outcome(run: Path) -> dict[str, Any]:
     info = json.loads((run / "run.json").read_text())
     predictions = {p.name: p.read_bytes() for p in sorted((run / "predictions").iterdir())}
     return {
-        **weights,
-        "names": names,
-        "data": parts["data"],
-        "selection": parts["selection"],
-        "metrics": metrics_of(run),
-        "predictions": predictions,
-        "result": info["result"],
+        **weights, "names": names, "data": parts["data"], "selection": parts["selection"],
+        "metrics": metrics_of(run), "predictions": predictions, "result": info["result"],
         "finished": info["finished"],
-    }
+    }  # fmt: skip
 
 
 def json_folder(pointer: dict[str, Any]) -> str:

@@ -19,7 +19,7 @@ from tests.tasks import test_regression as regression
 from tests.tasks import test_tagging as tagging
 from tests.tasks import test_tree_tagging as trees
 from tests.tasks.rows import Row, Rows
-from textmill.errors import CheckpointError
+from textmill.errors import CheckpointError, UserError
 from textmill.inference import Predictor
 from textmill.recipes import registries
 from textmill.tasks import evaluate
@@ -104,6 +104,11 @@ def test_every_task_over_columns_is_here():
     assert {type(case.make()) for case in CASES.values()} >= {
         task for task in shipped if task.__module__.startswith("textmill.")
     }
+
+
+def test_a_text_keeps_one_token_at_least(task):
+    with pytest.raises(UserError, match=r"task\.max_length must be at least 1, but is 0"):
+        replace(task.config, max_length=0)
 
 
 def test_two_halves_are_the_whole(case, task):

@@ -33,12 +33,8 @@ def tiny(shared_data):
 def docnn(shared_data, tmp_path_factory):
     tiny = shared_data / "pytext-tiny"
     words = [
-        *documents(tiny),
-        *KIM,
-        *FAST,
-        "trainer.max_epochs=25",
-        "trainer.evaluate_every=5 epochs",
-    ]
+        *documents(tiny), *KIM, *FAST, "trainer.max_epochs=25", "trainer.evaluate_every=5 epochs",
+    ]  # fmt: skip
     folder = tmp_path_factory.mktemp("docnn") / "run"
     return textmill.train("classification/docnn", words, run_dir=folder)
 

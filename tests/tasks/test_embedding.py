@@ -146,8 +146,6 @@ def test_texts_have_one_number_where_their_ids_are_the_same():
 def test_what_cannot_be_is_refused():
     with pytest.raises(UserError, match=r"task.negative is for task.loss.type=multiple_negatives"):
         make(negative="wrong", loss=CoSent.Config())
-    with pytest.raises(UserError, match=r"task.max_length must be at least 1, but is 0"):
-        make(max_length=0)
     with pytest.raises(UserError, match="'text1' is there twice"):
         make(columns=("text1", "text1"))
     with pytest.raises(DataError, match="Row 0 has no column 'wrong'"):

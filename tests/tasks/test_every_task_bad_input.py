@@ -80,11 +80,8 @@ CASES = {
         ),
     ),
     "document_regression": Case(
-        "regression/docnn/local",
-        ("text", "score"),
-        (("bad", "1"), ("so good", "5"), ("fair", "3")),
-        1,
-        wrong={"score": ("eggs", NO_NUMBER)},
+        "regression/docnn/local", ("text", "score"),
+        (("bad", "1"), ("so good", "5"), ("fair", "3")), 1, wrong={"score": ("eggs", NO_NUMBER)},
     ),
     "pair_classification": Case(
         "pairs/classification/local",
@@ -242,7 +239,7 @@ CASES = {
         most=("task.max_length=3", "task.stride=2"),
         long=None,
     ),
-}
+}  # fmt: skip
 
 
 @pytest.fixture(params=CASES)

@@ -87,11 +87,8 @@ def test_it_learns_which_sentences_say_most(own, tmp_path, monkeypatch):
     found = evaluate(task, task.batches(Data(), train=False, seed=1))
     answers = [row["prediction"] for row in found.rows]
     assert answers == [
-        "Dogs bark at the moon.",
-        "The cat sat on the mat.",
-        "Films are fabulous",
-        "",
-    ]
+        "Dogs bark at the moon.", "The cat sat on the mat.", "Films are fabulous", "",
+    ]  # fmt: skip
     assert found.values["rouge1"] == pytest.approx(
         np.mean([2 * 2 / 7, 2 * 4 / 12, 2 * 2 / 5, 0]), abs=1e-6
     )

@@ -165,23 +165,7 @@ def test_slots_off_words_are_counted_or_refused(caplog):
     assert "off_words" not in clean.details
 
 
-def test_rows_that_cannot_be_are_refused():
-    task = make()
-    for row, error in (
-        ({"label": "alarm", "text": "a"}, "Row 1 has no column 'slots'; its columns: label, text"),
-        ({**TAGS[0], "label": "eggs"}, "Row 1, column 'label': 'eggs' is no label"),
-        ({**TAGS[0], "slots": "O"}, "Row 1, column 'slots': has 1 tags, but the text has 6 words"),
-        ({**TAGS[0], "slots": "O " * 5 + "B-x"}, "Row 1, column 'slots': 'x' is no slot"),
-    ):
-        with pytest.raises(DataError, match=error):
-            task.batches(Data([TAGS[0], row]), train=True, seed=1)
-    with pytest.raises(DataError, match=r"Row 0, column 'text': wanted text or a list of words"):
-        Predictor(task)({"text": 7})
-
-
 def test_settings_that_cannot_be_are_refused():
-    with pytest.raises(UserError, match=r"task.max_length must be at least 1, but is 0"):
-        IntentSlots.Config(max_length=0)
     with pytest.raises(UserError, match=r"task.intent_weight must be positive, but is 0"):
         IntentSlots.Config(intent_weight=0.0)
     with pytest.raises(UserError, match=r"model.dropout must be from 0 to below 1"):

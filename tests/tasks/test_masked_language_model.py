@@ -71,11 +71,7 @@ def test_an_evaluation_is_of_the_masked_tokens_alone(batch_size):
         },
         rel=1e-5,
     )
-    assert found.directions == {
-        "loss": "lower",
-        "perplexity": "lower",
-        "masked_accuracy": "higher",
-    }
+    assert found.directions == {"loss": "lower", "perplexity": "lower", "masked_accuracy": "higher"}
     sums = [row["masked"] * math.log(row["perplexity"]) for row in found.rows]
     assert sum(sums) == pytest.approx(nats, rel=1e-3)
     assert sum(row["found"] for row in found.rows) == right
@@ -143,33 +139,6 @@ def test_it_learns_the_rows_by_heart_and_fills_masks(encoder):
     assert row["prediction"] == "Snooze my alarm"
     assert row["masks"][0][0] == {"text": "my", "score": row["score"]}
     json.dumps(row)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (
-            "no mask",
-            "Row 0, column 'text': has no [MASK], so there is nothing to fill in. Write [MASK] in "
-            "place of a word.",
-        ),
-        (
-            "[MASK] " + "a " * 30,
-            "Row 0, column 'text': has 31 tokens, but the model reads at most 30. Give the part of "
-            "the text around its [MASK].",
-        ),
-        (7, "Row 0, column 'text': wanted text, found 7 (int)."),
-    ],
-)
-def test_what_cannot_be_answered_is_said(text, message):
-    task = make()
-    for refused in (lambda: task.predict([{"text": text}]), lambda: task.check({"text": text})):
-        with pytest.raises(DataError) as caught:
-            refused()
-        assert str(caught.value) == message
-    if isinstance(text, str):
-        (row,) = Predictor(task).stream([text])
-        assert row["error"] == message.removeprefix("Row 0, ")
 
 
 def test_settings_and_data_that_cannot_be_are_refused():

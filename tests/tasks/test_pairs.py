@@ -5,7 +5,6 @@ import pytest
 import torch
 
 from tests.tasks.rows import data_of, learn
-from textmill.errors import DataError, UserError
 from textmill.inference import Predictor
 from textmill.models.encoders.sequence import AveragingEncoder
 from textmill.models.layers.word_embeddings import WordEmbedding
@@ -73,16 +72,3 @@ def test_the_error_of_numbers_is_in_their_units():
     given = np.array([row["prediction"] for row in found.rows])
     assert found.values["mse"] == pytest.approx(((gold - given) ** 2).mean(), rel=1e-4)
     assert found.values["loss"] == pytest.approx(found.values["mse"] / 25, rel=1e-4)
-
-
-def test_what_cannot_be_is_refused():
-    with pytest.raises(DataError, match="Row 1 has no column 'text2'; its columns: label, text1"):
-        make().batches(Data([ROWS[0], {"label": "same", "text1": "a"}]), train=True, seed=1)
-    with pytest.raises(DataError, match=r"Row 0, column 'label': 'eggs' is no label. The 2 labels"):
-        make().batches(Data([{**ROWS[0], "label": "eggs"}]), train=False, seed=1)
-    with pytest.raises(DataError, match="needs the columns text1, text2; 'text2' is missing"):
-        Predictor(make())({"text1": "a"})
-    with pytest.raises(UserError, match="columns of a row must differ, but 'a' is there twice"):
-        make(columns=("a", "a"))
-    with pytest.raises(UserError, match=r"task.max_length must be at least 1, but is 0"):
-        PairRegression.Config(max_length=0)

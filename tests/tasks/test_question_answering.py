@@ -27,11 +27,8 @@ PARIS = "Paris is a city.  It is on the Seine."
 def row(question, context, *answers):
     starts = [context.index(text) for text in answers]
     return {
-        "question": question,
-        "context": context,
-        "answers": [*answers],
-        "answer_starts": starts,
-    }
+        "question": question, "context": context, "answers": [*answers], "answer_starts": starts,
+    }  # fmt: skip
 
 
 ROWS = [
@@ -224,7 +221,6 @@ def test_texts_that_an_encoder_does_not_take_are_refused_before_the_first():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"max_length": 0}, "task.max_length must be at least 1, but is 0."),
         ({"stride": 0}, "task.stride must be at least 1, but is 0."),
         ({"max_answer_length": 0}, "task.max_answer_length must be at least 1, but is 0."),
         ({"max_question_length": 0}, "task.max_question_length must be at least 1, but is 0."),

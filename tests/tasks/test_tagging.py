@@ -205,8 +205,6 @@ def test_spans_in_the_labels_are_what_the_best_weights_are_chosen_by():
 
 
 def test_settings_that_cannot_be_are_refused():
-    with pytest.raises(UserError, match=r"task.max_length must be at least 1"):
-        WordTagging.Config(max_length=0)
     with pytest.raises(UserError, match=r"task.loss is the loss of each word .* model.crf=true"):
         make(loss=BinaryCrossEntropy.Config(), model={"crf": True})
     plain = [{"words": "a", "tags": "X"}]
@@ -234,24 +232,6 @@ def test_settings_that_cannot_be_are_refused():
     elsewhere = FittedAffixes.Config(column="tags").build(train_data=ROWS)
     with pytest.raises(UserError, match=r"The affixes must be those .* set affixes.column=words"):
         WordTagging.Config().build(module=module, **given, affixes=elsewhere)
-
-
-# --- the two cases of PyText ------------------------------------------------------------------
-
-
-def slots(path):
-    """Rows of PyText's tiny files: a word has the slot that it is in, as PyText labels it."""
-    rows = []
-    for line in path.read_text(encoding="utf-8").splitlines():
-        _, spans, text, *_ = line.split("\t")
-        marked = [span.split(":") for span in spans.split(",") if span]
-        tags, start = [], 0
-        for word in text.split(" "):
-            inside = [kind for a, b, kind in marked if int(a) <= start < int(b)]
-            tags.append(inside[0] if inside else "NoLabel")
-            start += len(word) + 1
-        rows.append({"words": text, "tags": " ".join(tags)})
-    return rows
 
 
 def test_a_list_is_several_texts_and_a_list_in_it_the_words_of_one():

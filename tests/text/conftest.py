@@ -7,15 +7,10 @@ import pytest
 from textmill.text import MultilingualTokenizer, train_sentencepiece
 
 TEXTS = [
-    "The cat sleeps on the mat.",
-    "Le chat dort sur le tapis.",
-    "A dog runs in the garden.",
-    "Un chien court dans le jardin.",
-    "Why are you late?",
-    "Pourquoi êtes-vous en retard ?",
-    "I don't know where she lives.",
-    "Je ne sais pas où elle habite.",
-] * 4
+    "The cat sleeps on the mat.", "Le chat dort sur le tapis.", "A dog runs in the garden.",
+    "Un chien court dans le jardin.", "Why are you late?", "Pourquoi êtes-vous en retard ?",
+    "I don't know where she lives.", "Je ne sais pas où elle habite.",
+] * 4  # fmt: skip
 
 
 @pytest.fixture(scope="session")

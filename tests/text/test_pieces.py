@@ -7,13 +7,7 @@ from textmill.text.tokenizers.tokenizer import pieces_of
 
 WORDS = "unhappy happiest dogs day days was wash it its 1999 1990 the then there a an some"
 TEXTS = [f"{one} {two}, the dog {two}." for one in WORDS.split() for two in WORDS.split()]
-KINDS = {
-    "bpe": 65,
-    "byte_bpe": 300,
-    "sentencepiece": 42,
-    "characters": 100,
-    "bytes": 260,
-}
+KINDS = {"bpe": 65, "byte_bpe": 300, "sentencepiece": 42, "characters": 100, "bytes": 260}
 
 
 def fitted(kind, tmp_path):

@@ -264,9 +264,7 @@ def test_an_object_in_the_place_of_a_default_is_refused_where_the_default_is_use
 def test_a_config_that_nothing_takes_is_noted(kitchen):
     script = f"{TAKING}\nsmall = Trainer.Config()\nslot = Trainer.Config()\nkept = [small]\n"
     plan = kitchen.plan(script=script)
-    assert plan.notes == [
-        "slot (recipe.py:15:1) is taken by nothing here. Did you mean 'slots'?",
-    ]
+    assert plan.notes == ["slot (recipe.py:15:1) is taken by nothing here. Did you mean 'slots'?"]
     assert kitchen.plan("slot=null", script=script).notes == []
     assert kitchen.plan(script=script, targets=["scorer"]).notes == []  # asked for a part alone
 

@@ -5,11 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from textmill.config.values.raw_values import Scalar
-from textmill.config.values.yaml_files import (
-    parse_word,
-    read_yaml,
-    yaml_nodes,
-)
+from textmill.config.values.yaml_files import parse_word, read_yaml, yaml_nodes
 from textmill.errors import Place, UserError
 
 

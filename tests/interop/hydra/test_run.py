@@ -46,13 +46,9 @@ def by_hand(project, epochs):
         data = ToyDataModule(train_batch_size=8)
         module = ToyModule(model=Net(hidden=6), lr=2e-2)
         trainer = Trainer(
-            accelerator="cpu",
-            max_epochs=epochs,
-            logger=False,
-            enable_checkpointing=False,
-            enable_progress_bar=False,
-            enable_model_summary=False,
-        )
+            accelerator="cpu", max_epochs=epochs, logger=False, enable_checkpointing=False,
+            enable_progress_bar=False, enable_model_summary=False,
+        )  # fmt: skip
         trainer.fit(module, datamodule=data)
     return module.state_dict()
 
@@ -177,15 +173,8 @@ def test_a_killed_process_goes_on_by_the_same_command(train, project):
 def test_of_two_processes_of_a_strategy_one_writes_and_says_what_came_of_it(project):
     words = ["trainer.max_epochs=2", "trainer.devices=2", "+trainer.strategy=ddp"]
     command = [
-        sys.executable,
-        "-m",
-        "textmill",
-        "train",
-        "--hydra",
-        "configs/",
-        "train.yaml",
-        *words,
-    ]
+        sys.executable, "-m", "textmill", "train", "--hydra", "configs/", "train.yaml", *words,
+    ]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("run: ") == done.stderr.count("Run folder: ") == 1

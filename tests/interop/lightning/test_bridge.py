@@ -97,12 +97,9 @@ def test_three_batches_a_step_are_one_but_for_the_rounding():
 
 def test_the_trainers_own_number_of_batches_and_clipping_are_taken():
     trainer = lightning.Trainer(
-        max_epochs=3,
-        accumulate_grad_batches=2,
-        gradient_clip_val=1e-3,
-        enable_checkpointing=False,
+        max_epochs=3, accumulate_grad_batches=2, gradient_clip_val=1e-3, enable_checkpointing=False,
         **SILENT,
-    )
+    )  # fmt: skip
     data, _, _ = trained(trainer=trainer)
     by_textmill(["trainer.accumulate=2", "trainer.clip_norm=1e-3"])
     for one, two in zip(weights("run").values(), weights(data).values(), strict=True):

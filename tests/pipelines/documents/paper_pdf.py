@@ -310,15 +310,10 @@ class Typesetter:
         self.paragraph(
             text,
             Style(
-                size,
-                size + 6,
-                self.layout.bold,
-                before=8,
-                justify=False,
-                align=align,
+                size, size + 6, self.layout.bold, before=8, justify=False, align=align,
                 hyphenate=False,
             ),
-        )
+        )  # fmt: skip
         self.y -= 3
 
     def title(self, text: str, authors: str) -> None:
@@ -339,12 +334,9 @@ def paper(layout: Layout, seed: int, references: list[str] | None = None) -> Pap
     rng = random.Random(seed)
     setter = Typesetter(layout, rng)
     body = Style(
-        layout.size,
-        layout.leading,
-        layout.font,
-        first=12 if layout.justify else 0,
+        layout.size, layout.leading, layout.font, first=12 if layout.justify else 0,
         justify=layout.justify,
-    )
+    )  # fmt: skip
     setter.title(paper_text.title(rng)[:60], ", ".join(rng.sample(paper_text.SURNAMES, 3)))
     abstract = paper_text.paragraph(rng, 4)
     written = list[str]()

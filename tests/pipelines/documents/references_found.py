@@ -13,11 +13,7 @@ from tests.pipelines.documents.layouts import HELD_BACK, NEVER_MENDED, WRITTEN_A
 from tests.pipelines.documents.paper_pdf import Layout, Paper, paper
 from textmill.pipelines.documents import find_references, read_pdf
 
-LAYOUTS = {
-    "written_against": WRITTEN_AGAINST,
-    "held_back": HELD_BACK,
-    "never_mended": NEVER_MENDED,
-}
+LAYOUTS = {"written_against": WRITTEN_AGAINST, "held_back": HELD_BACK, "never_mended": NEVER_MENDED}
 
 
 @dataclass

@@ -28,16 +28,7 @@ def document(*texts: str | Line) -> Document:
             continue
         x0 = 5.0 * (len(text) - len(text.lstrip()))
         x1 = x0 + 5 * len(text.strip())
-        lines.append(
-            Line(
-                text.strip(),
-                x0=x0,
-                x1=x1,
-                y=12.0 * number,
-                size=10,
-                right=300,
-            )
-        )
+        lines.append(Line(text.strip(), x0=x0, x1=x1, y=12.0 * number, size=10, right=300))
     return Document("paper.pdf", 1, lines)
 
 

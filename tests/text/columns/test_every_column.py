@@ -74,9 +74,7 @@ CASES = {
         "The Normans",
     ),
     "answers": Case(
-        AnswersColumn("c", "s"),
-        [[(0, 2), (1, 1)], [], [(3, 3)]],
-        [[0, 2, 1, 1], [], [3, 3]],
+        AnswersColumn("c", "s"), [[(0, 2), (1, 1)], [], [(3, 3)]], [[0, 2, 1, 1], [], [3, 3]],
         [(2, 1)],
     ),
     "tags": Case(
@@ -93,10 +91,8 @@ CASES = {
     ),
     "overlaps": Case(OverlapsColumn("c"), [[0.25, 1.0], []], [[0.25, 1.0], []], "much"),
     "slots": Case(
-        SlotsColumn(Slots(["time", "day"], column="c")),
-        ["O B-time I-time", "", ["B-day"]],
-        [[0, 1, 2], [], [3]],
-        "O B-eggs O",
+        SlotsColumn(Slots(["time", "day"], column="c")), ["O B-time I-time", "", ["B-day"]],
+        [[0, 1, 2], [], [3]], "O B-eggs O",
     ),
     "phrases": Case(
         PhrasesColumn(Phrases([("city", "New York"), ("song", "new york")], column="c")),
@@ -127,7 +123,7 @@ CASES = {
         [[1.0, 4.0], [0.0, 0.0]],
         "[1, 2, 3]",
     ),
-}
+}  # fmt: skip
 
 
 @pytest.fixture(params=CASES)

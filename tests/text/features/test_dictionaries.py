@@ -232,13 +232,7 @@ def test_what_is_known_of_words_behind_the_limit_is_cut():
 
 
 @pytest.mark.parametrize(
-    "content",
-    [
-        {"pairs": []},
-        {"pairs": ["city"]},
-        {"lowercase": "maybe"},
-        {"text": 3},
-    ],
+    "content", [{"pairs": []}, {"pairs": ["city"]}, {"lowercase": "maybe"}, {"text": 3}]
 )
 def test_saved_phrases_that_were_changed_are_refused(content, tmp_path):
     from textmill.text.columns.column import load_column

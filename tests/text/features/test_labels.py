@@ -10,12 +10,8 @@ def test_labels_are_in_the_order_of_their_first_row():
     labels = FittedLabels.Config().build(train_data=ROWS)
     assert labels.names == ("b", "a")
     assert (len(labels), labels[1], labels.has("a"), labels.has("c"), labels.has(None)) == (
-        2,
-        "a",
-        True,
-        False,
-        False,
-    )
+        2, "a", True, False, False,
+    )  # fmt: skip
     assert labels == Labels(["b", "a"])
     assert hash(labels) == hash(Labels(["b", "a"]))
 

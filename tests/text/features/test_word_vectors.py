@@ -23,14 +23,11 @@ def file(tmp_path):
 @pytest.mark.parametrize(
     "text",
     [
-        "the 1 2\nto 3 4\n",
-        "2 2\nthe 1 2\nto 3 4",
-        "the\t1\t2\r\nto\t3\t4\r\n",
-        "2 2 \nthe 1 2 \nto 3 4 \n",
-        "the 1 2\n\nto 3 4\n",
+        "the 1 2\nto 3 4\n", "2 2\nthe 1 2\nto 3 4", "the\t1\t2\r\nto\t3\t4\r\n",
+        "2 2 \nthe 1 2 \nto 3 4 \n", "the 1 2\n\nto 3 4\n",
     ],
     ids=["glove", "word2vec", "tabs", "fasttext", "empty line"],
-)
+)  # fmt: skip
 def test_all_that_is_published_is_read(file, text):
     found = read_word_vectors(file(text), WORDS, 2)
     assert found.ids.tolist() == [2, 3]

@@ -8,11 +8,7 @@ import numpy as np
 import pytest
 
 from textmill.errors import DataError, UserError
-from textmill.text import (
-    MultilingualTokenizer,
-    Seq2SeqText,
-    load_text_processor,
-)
+from textmill.text import MultilingualTokenizer, Seq2SeqText, load_text_processor
 from textmill.text.metadata import SavedTextError
 from textmill.text.processors.text_processor import text_processors
 from textmill.text.tokenizers.word_tokenizer import WordTokenizer

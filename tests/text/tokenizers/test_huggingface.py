@@ -23,12 +23,9 @@ KINDS = {"bpe": 90, "byte_bpe": 320, "words": 40}
 PUBLISHED = ("unigram", "wordpiece")
 """Kinds of published files, which nothing here trains."""
 MORE = [
-    "  two  spaces\tand\na line ",
-    "Ünïcödé ﬁ ½ e\u0301 \u202f?",
-    "日本語 🙂",
-    "don't stop!!! 3.14 [x]",
-    "a\0b",
-]
+    "  two  spaces\tand\na line ", "Ünïcödé ﬁ ½ e\u0301 \u202f?", "日本語 🙂",
+    "don't stop!!! 3.14 [x]", "a\0b",
+]  # fmt: skip
 MARKS = ("<pad>", "<unk>", "<s>", "</s>")
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30).filter(
     lambda text: not any(mark in text for mark in MARKS)  # marks written in a text are text here
@@ -75,12 +72,9 @@ def kind(request) -> str:
 def oracle(kind, files):
     transformers = pytest.importorskip("transformers")
     return transformers.PreTrainedTokenizerFast(
-        tokenizer_file=str(files[kind]),
-        pad_token="<pad>",
-        unk_token="<unk>",
-        bos_token="<s>",
+        tokenizer_file=str(files[kind]), pad_token="<pad>", unk_token="<unk>", bos_token="<s>",
         eos_token="</s>",
-    )
+    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")

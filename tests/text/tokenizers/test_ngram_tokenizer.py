@@ -36,7 +36,7 @@ def test_words_and_marks_and_what_begins_a_text_are_ngrams():
     assert sorted(known(tokenizer, "WAKE up, him")) == [" wake", ",", "up", "up ,", "wake"]
     assert tokenizer.words == tokenizer.vocab_info.size - 2
     assert sorted(known(fit(characters=(1, 0), words=3, shapes=0), "us up and")) == [
-        *("and", "up", "up and", "us", "us up"),
+        *("and", "up", "up and", "us", "us up")
     ]
 
 
@@ -189,12 +189,7 @@ PIECES = st.lists(
 
 
 @pytest.mark.parametrize(
-    "orders",
-    [
-        Orders(2, 2, (2, 5)),
-        Orders(0, 0, (1, 2)),
-        Orders(3, 1, (3, 3)),
-    ],
+    "orders", [Orders(2, 2, (2, 5)), Orders(0, 0, (1, 2)), Orders(3, 1, (3, 3))]
 )
 @given(texts=st.lists(PIECES.map("".join), max_size=6), size=st.integers(0, 3))
 def test_a_vocabulary_gives_what_counting_finds(orders, texts, size):

@@ -171,12 +171,9 @@ def test_languages_that_do_not_fit(model, tokenizer):
 
 def changed(settings=None, **content):
     good = {
-        "source_langs": ["eng"],
-        "target_langs": ["fra"],
-        "default_source_lang": "eng",
-        "default_target_lang": "fra",
-        "tags": "auto",
-    }
+        "source_langs": ["eng"], "target_langs": ["fra"], "default_source_lang": "eng",
+        "default_target_lang": "fra", "tags": "auto",
+    }  # fmt: skip
     whole = {"format_version": 1, "type": "multilingual", "settings": good | (settings or {})}
     return json.dumps(whole | content).encode()
 

@@ -4,9 +4,11 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from textmill.checkpoint.layout import CHECKPOINTS
 from textmill.cli import predict
 from textmill.cli.arguments import add_device_and_code, load_predictor
 from textmill.errors import UserError
+from textmill.exported.manifest import MANIFEST
 from textmill.runtime.pretrained import POOLINGS
 
 
@@ -77,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _is_pretrained(folder: Path) -> bool:
     """Whether a folder has a pretrained model, and neither a run nor an export."""
-    others = ("checkpoints", "export.json", "run.json")
+    others = (CHECKPOINTS, MANIFEST, "run.json")
     return (folder / "config.json").is_file() and not any((folder / n).exists() for n in others)
 
 

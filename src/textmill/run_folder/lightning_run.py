@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from textmill.checkpoint.layout import CHECKPOINTS, tensor_file
 from textmill.errors import TextmillError, UserError
 from textmill.run_folder.folder import RunFolder
 
@@ -18,8 +19,8 @@ def refuse_lightning(run: Path) -> None:
     """Refuses to load, or to plan anew, a run that Lightning trained."""
     if not is_of_lightning(run):
         return
-    saved = sorted(run.glob("checkpoints/*/model.safetensors"))
-    weights = saved[0] if saved else run / "checkpoints"
+    saved = sorted(run.glob(f"{CHECKPOINTS}/*/{tensor_file('model')}"))
+    weights = saved[0] if saved else run / CHECKPOINTS
     config = RunFolder(run).info.get("config", "its configs")
     raise UserError(
         f"{run} is a run of Lightning's: its model is code of the project of {config}, which no run"

@@ -64,7 +64,6 @@ from textmill.runtime.seeds import fold, seed_everything
 from textmill.tasks.task import MixedBatches
 from textmill.training.loop import Trainer
 from textmill.training.own_trainer import check_takes_task, check_trainer, fit_own
-from textmill.training.precision import Arithmetic, settled
 
 LOG = logging.getLogger("textmill")
 
@@ -301,8 +300,7 @@ def build_trainer(
             str(trainer.task.device),
             folder.info.get("precision"),
         )
-        precision = found["precision"] = settled(asked, device, recorded=before)
-        trainer.updates.arithmetic = Arithmetic(precision, device)
+        precision = found["precision"] = trainer.updates.compute_in(before)
         if asked == "auto" and (precision, device) != ("fp32", "cpu"):
             since = "" if before is None else ", as when this run began"
             LOG.info("trainer.precision=auto: %s on %s%s.", precision, device, since)

@@ -69,7 +69,7 @@ class Arithmetic:
         self.autocast = autocast(numbers, device)
 
     def begin(self) -> None:
-        """Called once a step, before its first pass: the weights are those of the step."""
+        """Called before each pass over the batches of a step: the weights are those of the pass."""
 
     def differentiate(
         self, compute: Callable[[], Loss], sending: AbstractContextManager[None]

@@ -19,7 +19,7 @@ from textmill.training.fsdp import FullySharded, check_elementwise, is_sharded
 from textmill.training.gradient_sums import GradientSums, RowsOf, WrappedModule, is_wrapped
 from textmill.training.layer_rates import present_rate
 from textmill.training.nonfinite import NonFinite
-from textmill.training.precision import Arithmetic, settled
+from textmill.training.precision import Arithmetic, Numbers, settled
 from textmill.training.progress import Clock
 from textmill.training.running_loss import RunningLoss
 from textmill.training.schedules import Schedule
@@ -151,6 +151,7 @@ class Passes:
             updates.clear()
             for part, state in self._carried:
                 part.load_state_dict(state)
+        updates.arithmetic.begin()
         seed_all(updates.seed, self.step - 1)  # dropout is a function of the steps taken before
         left, losses = len(self.batches), list[Loss]()
         for batch in self.batches:
@@ -250,7 +251,8 @@ class Updates:
         self.seed = config.seed if env.is_main else fold(config.seed, "rank", env.rank)
         self.optimizer, self.schedule, self.clock = optimizer, schedule, clock
         self.weights = Weights(task.module, ema=config.ema)
-        self.arithmetic = Arithmetic(settled(config.precision, env.device), env.device)
+        self.device = env.device
+        self.compute_in()
         self.nonfinite = NonFinite(
             config.on_nonfinite, limit=config.max_nonfinite, loss_bound=config.loss_upper_bound
         )
@@ -275,6 +277,16 @@ class Updates:
             self.weights.module = task.module
         elif is_sharded(task.module):
             self.divide()
+
+    def compute_in(self, recorded: Numbers | None = None) -> Numbers:
+        """Chooses the arithmetic by ``trainer.precision``; ``auto`` is what a run began with.
+
+        Args:
+            recorded: What it began with, where it has begun.
+        """
+        numbers = settled(self.config.precision, self.device, recorded=recorded)
+        self.arithmetic = Arithmetic(numbers, self.device)
+        return numbers
 
     @property
     def together(self) -> bool:
@@ -325,7 +337,6 @@ class Updates:
         """The gradient that the weights are to be moved by in a step, from 1."""
         if not self.task.module.training:  # train() takes 2 microseconds a submodule
             self.task.module.train()
-        self.arithmetic.begin()
         self.passes = Passes(self, group, step=step)
         gradient = self.gradient_of(self.passes)
         self.passes.end(gradient)

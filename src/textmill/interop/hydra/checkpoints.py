@@ -10,7 +10,13 @@ from lightning.fabric.plugins import CheckpointIO
 from lightning.pytorch import Callback, LightningModule, Trainer
 from typing_extensions import override
 
-from textmill.checkpoint.layout import CHECKPOINTS, folder_name, is_checkpoint, is_folder_name
+from textmill.checkpoint.layout import (
+    CHECKPOINTS,
+    MANIFEST,
+    folder_name,
+    is_checkpoint,
+    is_folder_name,
+)
 from textmill.checkpoint.manifest import Manifest
 from textmill.checkpoint.parts import plain_parts, read_part
 from textmill.checkpoint.store import Checkpoints
@@ -84,7 +90,7 @@ class FolderCheckpointIO(CheckpointIO):
 
     def forget_after(self, step: int) -> None:
         """Removes what a Trainer saved in the run after a step: the run goes on before it."""
-        for manifest in sorted(self.store.folder.glob("*/manifest.json")):
+        for manifest in sorted(self.store.folder.glob(f"*/{MANIFEST}")):
             place = manifest.parent
             if not is_folder_name(place.name) and Manifest.read(place).step > step:
                 remove_folder(place)

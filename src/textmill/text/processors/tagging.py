@@ -101,7 +101,8 @@ class TaggingText(ColumnsText):
     def encode(self, rows: Rows, *, with_targets: bool, truncate: bool = False) -> Encoded:
         found = super().encode(rows, with_targets=with_targets)
         if with_targets:
-            words, tags = found["words"].lengths, found["tags"].lengths
+            words = found["words"].lengths // self.inputs["words"].width
+            tags = found["tags"].lengths // self.tags.width
             if len(wrong := np.flatnonzero(words != tags)):
                 row = int(wrong[0])
                 name = self.inputs["words"].name

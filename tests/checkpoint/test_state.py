@@ -142,32 +142,15 @@ def cyclic():
 @pytest.mark.parametrize(
     ("state", "message"),
     [
-        (
-            {"a": [0, {"b": {1, 2}}]},
-            "The state at 'a.1.b' is a set, which is not saved: "
-            "a state is made of tensors, numbers, strings, None, lists and dicts.",
-        ),
-        (
-            {"a": np.zeros(2)},
-            "The state at 'a' is a numpy.ndarray, which is not saved: "
-            "a state is made of tensors, numbers, strings, None, lists and dicts.",
-        ),
-        (
-            {"a": {frozenset(): 1}},
-            "The state at 'a' has a key of type frozenset, which is not saved: "
-            "keys are strings, numbers, None and tuples of these.",
-        ),
-        (
-            {"w": torch.eye(2).to_sparse()},
-            "The tensor at 'w' is torch.float32 in layout torch.sparse_coo, "
-            "which is not saved: make it a dense tensor of a common type.",
-        ),
+        ({"a": [0, {"b": {1, 2}}]}, "state at 'a.1.b' is a set, "),
+        ({"a": np.zeros(2)}, "state at 'a' is a numpy.ndarray, "),
+        ({"a": {frozenset(): 1}}, "state at 'a' has a key of type frozenset, "),
+        ({"w": torch.eye(2).to_sparse()}, "tensor at 'w' is torch.float32 in layout .*_coo, "),
     ],
 )
 def test_what_cannot_be_saved_is_named(state, message):
-    with pytest.raises(CheckpointError) as caught:
+    with pytest.raises(CheckpointError, match=f"^The {message}which is not saved: "):
         split_state(state)
-    assert str(caught.value) == message
 
 
 def test_a_state_that_contains_itself_ends():

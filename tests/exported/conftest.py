@@ -1,7 +1,6 @@
 """One export of the tiny trained run, and a copy to change."""
 
 import shutil
-from pathlib import Path
 
 import pytest
 
@@ -10,12 +9,12 @@ from textmill.runs.export import export
 
 
 @pytest.fixture(scope="session")
-def exported(tmp_path_factory) -> Path:
+def exported(tmp_path_factory):
     folder = tmp_path_factory.mktemp("exported") / "ctranslate2"
     return export(library_run(), "ctranslate2", out=folder).folder
 
 
 @pytest.fixture
-def folder(exported, tmp_path) -> Path:
+def folder(exported, tmp_path):
     shutil.copytree(exported, tmp_path / "copy")
     return tmp_path / "copy"

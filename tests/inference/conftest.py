@@ -1,19 +1,16 @@
 """A trained run, its predictor, and a copy to change."""
 
-from pathlib import Path
-
 import pytest
 
 import textmill
 from tests.trained_run import copy_of, library_run
-from textmill.inference import Predictor
 
 
 @pytest.fixture(scope="session")
-def predictor() -> Predictor:
+def predictor():
     return textmill.load(library_run())
 
 
 @pytest.fixture
-def run(tmp_path) -> Path:
+def run(tmp_path):
     return copy_of(library_run(), tmp_path / "run")

@@ -1,6 +1,5 @@
 import math
 import random
-from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -13,15 +12,13 @@ from textmill.metrics.metric import MetricError, aligned, distinct_labels
 LABELS = ["a", "b", "c", "d", "never"]
 
 
-def scored(
-    gold: Sequence[str | None], predicted: Sequence[str], labels: Sequence[str]
-) -> dict[str, float]:
+def scored(gold, predicted, labels):
     metric = Classification(labels)
     metric.update(gold, predicted)
     return metric.compute()
 
 
-def test_the_table_of_pytext() -> None:
+def test_the_table_of_pytext():
     # pytext/metrics/tests/basic_metrics_test.py, PREDICTIONS1 and PREDICTIONS2.
     names = ["label1", "label2", "label3"]
     values = scored([names[i] for i in (0, 0, 1, 1)], [names[i] for i in (0, 1, 1, 2)], names)
@@ -37,7 +34,7 @@ def test_the_table_of_pytext() -> None:
 
 @pytest.mark.filterwarnings("ignore:A single label")  # for its matrix of confusions
 @pytest.mark.parametrize("seed", range(6))
-def test_as_scikit_learn(seed: int) -> None:
+def test_as_scikit_learn(seed):
     """Gold labels that the metric does not know included: of each is one more class."""
     chance = random.Random(seed)
     known = LABELS[: chance.randint(2, 4)]
@@ -68,7 +65,7 @@ def test_as_scikit_learn(seed: int) -> None:
     assert values["micro_f1"] == values["accuracy"] == pytest.approx(expected, abs=1e-12)
 
 
-def test_a_gold_label_outside_of_the_set_is_a_wrong_row() -> None:
+def test_a_gold_label_outside_of_the_set_is_a_wrong_row():
     metric = Classification(["a", "b"], positive="b")
     metric.update(["a", "b", None, "unseen"], ["a", "b", "b", "b"])
     values = metric.compute()
@@ -85,7 +82,7 @@ def test_a_gold_label_outside_of_the_set_is_a_wrong_row() -> None:
     assert of_unseen == [0, 0, 0, 1]
 
 
-def test_the_confusion_is_that_of_scikit_learn() -> None:
+def test_the_confusion_is_that_of_scikit_learn():
     chance = random.Random(7)
     gold, predicted = chance.choices(LABELS, k=100), chance.choices(LABELS, k=100)
     metric = Classification(LABELS)
@@ -95,13 +92,13 @@ def test_the_confusion_is_that_of_scikit_learn() -> None:
     assert not metric.confusion()[-1].any()
 
 
-def test_labels_may_be_any_text() -> None:
+def test_labels_may_be_any_text():
     odd = ["", "other", "0", "a b/c", "\n"]
     values = scored(list(odd), list(odd), odd)
     assert values["accuracy"] == values["macro_f1"] == values["mcc"] == 1.0
 
 
-def test_a_prediction_outside_of_the_set_adds_nothing() -> None:
+def test_a_prediction_outside_of_the_set_adds_nothing():
     metric = Classification(["a", "b"])
     with pytest.raises(MetricError, match=r"row 2 of 2.*'x'"):
         metric.update(["a", "a"], ["a", "x"])
@@ -112,10 +109,10 @@ SET_LABELS = ["a", "b", "c", "never"]
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_sets_are_scored_as_by_scikit_learn(seed: int) -> None:
+def test_sets_are_scored_as_by_scikit_learn(seed):
     chance = random.Random(seed)
 
-    def sets(rows: int) -> list[list[str]]:
+    def sets(rows):
         return [[label for label in "abc" if chance.random() < 0.4] for _ in range(rows)]
 
     rows = chance.randint(5, 30)
@@ -142,7 +139,7 @@ def test_sets_are_scored_as_by_scikit_learn(seed: int) -> None:
     assert values["label/never/support"] == 0
 
 
-def test_a_label_of_a_set_outside_of_all_is_one_not_found() -> None:
+def test_a_label_of_a_set_outside_of_all_is_one_not_found():
     metric = MultiLabel(["a", "b"])
     metric.update([["a", "unseen"], ["b"]], [["a"], ["b"]])
     values = metric.compute()
@@ -152,7 +149,7 @@ def test_a_label_of_a_set_outside_of_all_is_one_not_found() -> None:
     assert (values["label/unseen/recall"], values["label/unseen/support"]) == (0, 1)
 
 
-def test_a_label_given_twice_counts_once() -> None:
+def test_a_label_given_twice_counts_once():
     metric = MultiLabel(["a"])
     metric.update([["a", "a"]], [["a", "a"]])
     assert metric.tallies()["a"] == (1, 1, 1)
@@ -163,14 +160,14 @@ def test_a_label_given_twice_counts_once() -> None:
     ("predicted", "text"),
     [([["a"], ["x"]], "row 2 of 2.*'x'"), ([["a"], "b"], "row 2 of 2.*the string 'b'")],
 )
-def test_what_is_no_set_of_labels_adds_nothing(predicted: list[list[str]], text: str) -> None:
+def test_what_is_no_set_of_labels_adds_nothing(predicted, text):
     metric = MultiLabel(["a", "b"])
     with pytest.raises(MetricError, match=text):
         metric.update([["a"], ["b"]], predicted)
     assert repr(metric.compute()) == repr(MultiLabel(["a", "b"]).compute())
 
 
-def test_what_never_occurs_has_no_value_and_what_occurs_has_zeros() -> None:
+def test_what_never_occurs_has_no_value_and_what_occurs_has_zeros():
     assert all(
         math.isnan(v) for v in (ConfusionCounts(0, 0, 0).precision, ConfusionCounts(0, 0, 0).f1)
     )
@@ -181,17 +178,17 @@ def test_what_never_occurs_has_no_value_and_what_occurs_has_zeros() -> None:
 METRIC = Classification(["ham", "spam"])
 
 
-def test_lengths_that_differ_are_named() -> None:
+def test_lengths_that_differ_are_named():
     with pytest.raises(MetricError, match="2 and 1"):
         aligned(METRIC, ["ham", "ham"], ["ham"])
 
 
-def test_a_bare_string_is_no_list_of_rows() -> None:
+def test_a_bare_string_is_no_list_of_rows():
     with pytest.raises(MetricError, match="an entry per row, but was given the string 'ham'"):
         METRIC.update("ham", ["ham"] * 3)
 
 
-def test_labels_stand_there_once() -> None:
+def test_labels_stand_there_once():
     with pytest.raises(MetricError, match=r"each label once, but has twice: \['a'\]"):
         distinct_labels(METRIC, ["a", "b", "a"])
     with pytest.raises(MetricError, match="a list of the labels, but was given none"):

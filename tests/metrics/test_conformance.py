@@ -5,7 +5,7 @@ A new metric is one line in CASES: how it is made, and rows of arguments to its 
 
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,11 +38,11 @@ class Case:
     rows: list[tuple[Any, ...]]
 
 
-def sentence() -> str:
+def sentence():
     return " ".join(RANDOM.choices(WORDS, k=RANDOM.randint(1, 12)))
 
 
-def sums(kind: Callable[[float], Any]) -> list[tuple[Any, ...]]:
+def sums(kind):
     # Exponents far apart: a float64 accumulator depends on the order of nearly all of these.
     return [
         (kind(RANDOM.uniform(0, 9) * 10.0 ** RANDOM.randint(-9, 9)), kind(RANDOM.randint(1, 99)))
@@ -50,11 +50,11 @@ def sums(kind: Callable[[float], Any]) -> list[tuple[Any, ...]]:
     ]
 
 
-def texts() -> list[tuple[Any, ...]]:
+def texts():
     return [([sentence()], [[sentence() for _ in range(RANDOM.randint(1, 4))]]) for _ in range(60)]
 
 
-def pairs(values: Sequence[Any]) -> list[tuple[Any, ...]]:
+def pairs(values):
     """Gold and prediction of 60 batches, some of them empty, two thirds of the rows right."""
     batches = []
     for _ in range(60):
@@ -63,7 +63,7 @@ def pairs(values: Sequence[Any]) -> list[tuple[Any, ...]]:
     return batches
 
 
-def tagged() -> list[tuple[Any, ...]]:
+def tagged():
     tags = ["O", "O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
     batches = []
     for _ in range(60):
@@ -76,38 +76,38 @@ def tagged() -> list[tuple[Any, ...]]:
 LABELS = ["a", "b", "c"]
 
 
-def scores() -> list[tuple[Any, ...]]:
+def scores():
     return [
         ([RANDOM.choice(LABELS)], [[round(RANDOM.random(), 1) for _ in LABELS]]) for _ in range(60)
     ]
 
 
-def frames() -> list[tuple[Any, ...]]:
-    def frame() -> tuple[str, list[tuple[str, int, int]]]:
+def frames():
+    def frame():
         slots = [(slot, RANDOM.randint(0, 2), 3) for slot in LABELS if RANDOM.random() < 0.6]
         return RANDOM.choice(LABELS), slots
 
     return [([frame(), frame()], [frame(), frame()]) for _ in range(60)]
 
 
-def trees() -> list[tuple[Any, ...]]:
+def trees():
     texts = [f"[IN:{i} x [SL:{s} [IN:{i} y ] ] z ]" for i in LABELS for s in LABELS]
     return pairs([*texts, "[IN:a [SL:b y ] ]"])
 
 
-def label_sets() -> list[tuple[Any, ...]]:
-    def labels() -> list[str]:
+def label_sets():
+    def labels():
         return [label for label in LABELS if RANDOM.random() < 0.5]
 
     return [([labels(), labels()], [labels(), labels()]) for _ in range(60)]
 
 
-def questions() -> list[tuple[Any, ...]]:
+def questions():
     rows = texts()
     return [([a], [[] if RANDOM.random() < 0.3 else b]) for [a], [b] in rows]
 
 
-def numbers() -> list[tuple[Any, ...]]:
+def numbers():
     batches = []
     for _ in range(60):
         gold = [RANDOM.randint(-9, 9) * 10.0 ** RANDOM.randint(-9, 9) for _ in range(3)]
@@ -115,14 +115,14 @@ def numbers() -> list[tuple[Any, ...]]:
     return batches
 
 
-def compared() -> list[tuple[Any, ...]]:
-    def vectors() -> Any:
+def compared():
+    def vectors():
         return np.array([[[RANDOM.gauss(0, 1) for _ in range(4)] for _ in range(3)]], np.float32)
 
     return [([[sentence(), RANDOM.choice(WORDS), sentence()]], vectors()) for _ in range(60)]
 
 
-def float32(value: float) -> torch.Tensor:
+def float32(value):
     return torch.tensor(value, dtype=torch.float32)
 
 
@@ -149,11 +149,11 @@ CASES = {
 
 
 @pytest.fixture(params=CASES, ids=str)
-def case(request: pytest.FixtureRequest) -> Case:
+def case(request):
     return CASES[request.param]
 
 
-def seen(case: Case, rows: list[tuple[Any, ...]]) -> Metric:
+def seen(case, rows):
     metric = case.make()
     for row in rows:
         metric.update(*row)
@@ -161,7 +161,7 @@ def seen(case: Case, rows: list[tuple[Any, ...]]) -> Metric:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_any_order_of_the_batches_gives_the_same_bits(case: Case, seed: int) -> None:
+def test_any_order_of_the_batches_gives_the_same_bits(case, seed):
     whole = seen(case, case.rows)
     other, rows = case.make(), random.Random(seed).sample(case.rows, len(case.rows))
     for row in rows[:30]:
@@ -174,7 +174,7 @@ def test_any_order_of_the_batches_gives_the_same_bits(case: Case, seed: int) -> 
     assert other.errors() == whole.errors()
 
 
-def test_values_are_floats_with_a_direction_and_nan_when_empty(case: Case) -> None:
+def test_values_are_floats_with_a_direction_and_nan_when_empty(case):
     empty, full = case.make().compute(), seen(case, case.rows).compute()
     assert list(empty) == list(full) == list(case.make().directions())
     assert all(math.isnan(value) for value in empty.values())
@@ -182,9 +182,7 @@ def test_values_are_floats_with_a_direction_and_nan_when_empty(case: Case) -> No
     assert set(case.make().directions().values()) <= {"higher", "lower"}
 
 
-def test_a_standard_error_is_of_a_value_and_half_as_large_for_four_times_the_rows(
-    case: Case,
-) -> None:
+def test_a_standard_error_is_of_a_value_and_half_as_large_for_four_times_the_rows(case):
     once, often = seen(case, case.rows), seen(case, 4 * case.rows)
     errors = once.errors()
     assert set(errors) <= set(once.compute())
@@ -193,7 +191,7 @@ def test_a_standard_error_is_of_a_value_and_half_as_large_for_four_times_the_row
     assert all(error == 0 for error in case.make().errors().values())
 
 
-def test_a_metric_of_shares_has_the_error_of_its_share() -> None:
+def test_a_metric_of_shares_has_the_error_of_its_share():
     labels = Classification(["a", "b"])
     labels.update(["a"] * 100, ["a"] * 90 + ["b"] * 10)
     assert labels.errors() == {"accuracy": 0.03, "micro_f1": 0.03}
@@ -202,7 +200,7 @@ def test_a_metric_of_shares_has_the_error_of_its_share() -> None:
     assert words.errors()["masked_accuracy"] == pytest.approx(math.sqrt(0.09 / 10))
 
 
-def test_the_error_of_f1_is_that_of_drawn_spans() -> None:
+def test_the_error_of_f1_is_that_of_drawn_spans():
     chance, drawn, errors = random.Random(4), [], []
     for _ in range(400):
         spans = Spans()
@@ -215,7 +213,7 @@ def test_the_error_of_f1_is_that_of_drawn_spans() -> None:
     assert np.mean(errors) == pytest.approx(np.std(drawn), rel=0.1)
 
 
-def test_every_registered_metric_is_a_component_with_defaults() -> None:
+def test_every_registered_metric_is_a_component_with_defaults():
     for name in registries.metrics.names():
         config = registries.metrics.get(name).Config()
         assert isinstance(config, Config)

@@ -1,5 +1,4 @@
 import re
-from pathlib import Path
 
 import pytest
 
@@ -8,18 +7,16 @@ from textmill.metrics.classification import micro
 from textmill.metrics.frames import Frames, Node, Trees, read_tree
 from textmill.metrics.metric import MetricError
 
-Counts = tuple[int, int, int]
 
-
-def intent(label: str, *slots: Node, start: int = 0, end: int = 20) -> Node:
+def intent(label, *slots, start=0, end=20):
     return Node(label, start, end, tuple(sorted(slots)))
 
 
-def slot(label: str, start: int, end: int, *intents: Node) -> Node:
+def slot(label, start, end, *intents):
     return Node(label, start, end, intents)
 
 
-def inner(*slots: Node, end: int = 5) -> Node:
+def inner(*slots, end=5):
     return intent("intent2", *slots, start=1, end=end)
 
 
@@ -31,7 +28,7 @@ ONE, NESTED = (
 # Predicted, gold, and (TP, FP, FN) of bracket intents and slots, then of tree intents and slots:
 # TEST_EXAMPLES of pytext/metrics/tests/intent_slot_metrics_test.py.
 # fmt: off
-PYTEXT: list[tuple[Node, Node, Counts, Counts, Counts, Counts]] = [
+PYTEXT = [
     (intent("intent1", ONE), intent("intent1", ONE), *[(1, 0, 0)] * 4),
     (intent("intent1"), intent("intent1", ONE), (1, 0, 0), (0, 0, 1), (0, 1, 1), (0, 0, 1)),
     (intent("intent1", ONE), intent("intent2", slot("slot2", 1, 2)), *[(0, 1, 1)] * 4),
@@ -59,14 +56,14 @@ PYTEXT: list[tuple[Node, Node, Counts, Counts, Counts, Counts]] = [
 # fmt: on
 
 
-def counted(pairs: list[tuple[Node, Node]]) -> Trees:
+def counted(pairs):
     metric = Trees()
     metric.add_trees([(gold, predicted) for predicted, gold in pairs])
     return metric
 
 
 @pytest.mark.parametrize("example", range(len(PYTEXT)))
-def test_the_confusions_of_pytext(example: int) -> None:
+def test_the_confusions_of_pytext(example):
     predicted, gold, *expected = PYTEXT[example]
     metric = counted([(predicted, gold)])
     found = []
@@ -78,7 +75,7 @@ def test_the_confusions_of_pytext(example: int) -> None:
     assert found == expected
 
 
-def test_the_scores_of_pytext() -> None:
+def test_the_scores_of_pytext():
     values = counted([(p, g) for p, g, *_ in PYTEXT]).compute()
     assert values["intent_accuracy"] == pytest.approx(10 / 11)
     assert values["frame_accuracy"] == pytest.approx(2 / 11)
@@ -97,7 +94,7 @@ def test_the_scores_of_pytext() -> None:
         assert found == pytest.approx(scores)
 
 
-def test_flat_frames() -> None:
+def test_flat_frames():
     metric = Frames()
     metric.update(
         [("a", [("s", 0, 1), ("t", 2, 3)]), ("b", []), ("b", [])],
@@ -111,7 +108,7 @@ def test_flat_frames() -> None:
     assert metric.table().splitlines()[1] == "intent a     50.0 %  100.0 %   66.7 %        1"
 
 
-def test_any_text_may_be_predicted() -> None:
+def test_any_text_may_be_predicted():
     metric = Trees()
     gold = ["[IN:A x [SL:B y ] ]"] * 4
     metric.update(gold, ["[IN:A x [SL:B y ] ]", "", "]]]][[[", "[IN:A x [SL:B y ]"])
@@ -122,7 +119,7 @@ def test_any_text_may_be_predicted() -> None:
     assert metric.tallies("bracket", "intent")["IN:INVALID_TREE"].predicted == 3
 
 
-def test_a_right_parse_must_be_one() -> None:
+def test_a_right_parse_must_be_one():
     metric = Trees()
     with pytest.raises(
         MetricError, match=r"^Row 2 of 2: A tree is written .* 1 brackets stay open"
@@ -131,7 +128,7 @@ def test_a_right_parse_must_be_one() -> None:
     assert repr(metric.compute()) == repr(Trees().compute())
 
 
-def test_the_trees_of_pytext() -> None:
+def test_the_trees_of_pytext():
     # pytext/metric_reporters/tests/compositional_metric_reporter_test.py
     assert read_tree(
         "[IN:alarm/set_alarm  repeat the [SL:datetime 3 : 00 pm ] "
@@ -167,19 +164,19 @@ def test_the_trees_of_pytext() -> None:
         ("[IN: x ]", "'[IN:' has no label"),
     ],
 )
-def test_what_is_no_tree_says_why(text: str, why: str) -> None:
+def test_what_is_no_tree_says_why(text, why):
     with pytest.raises(DataError, match=re.escape(why)):
         read_tree(text)
 
 
-def test_a_hostile_text_costs_neither_stack_nor_patience() -> None:
+def test_a_hostile_text_costs_neither_stack_nor_patience():
     with pytest.raises(DataError, match=r"over 100 levels: .{180,230}$"):
         read_tree("[IN:A [SL:B " * 50_000)
     with pytest.raises(DataError):
         read_tree("[IN:A " + "[SL:B ] " * 20_000)
 
 
-def test_every_parse_of_top_is_a_tree_over_its_words(shared_data: Path) -> None:
+def test_every_parse_of_top_is_a_tree_over_its_words(shared_data):
     for line in (shared_data / "top-en" / "dev.tsv").read_text(encoding="utf-8").splitlines():
         _, text, parse = line.split("\t")
         assert read_tree(parse).end == len(" ".join(text.split()))

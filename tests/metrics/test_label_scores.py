@@ -11,13 +11,13 @@ from textmill.metrics.metric import MetricError
 PRECISIONS = (0.2, 0.4, 0.6, 0.8, 0.9)
 
 
-def of_each(labels: list[str]) -> LabelScores:
+def of_each(labels):
     metric = LabelScores(labels)
     metric.per_label = tuple(labels)  # as of two
     return metric
 
 
-def test_the_soft_metrics_of_pytext() -> None:
+def test_the_soft_metrics_of_pytext():
     # pytext/metrics/tests/basic_metrics_test.py, PREDICTIONS2: ties, and scores that are no shares.
     gold = ["label1", "label1", "label2", "label2", "label1"]
     scores = [[-0.6, -0.4], [-0.7, -0.8], [-0.6, -0.2], [-0.5, -0.8], [-0.6, -0.8]]
@@ -35,7 +35,7 @@ def test_the_soft_metrics_of_pytext() -> None:
     assert recalls == {"label1": [1, 1, 1, 0, 0], "label2": [1, 1, 0.5, 0.5, 0.5]}
 
 
-def test_several_labels_a_row_as_in_pytext() -> None:
+def test_several_labels_a_row_as_in_pytext():
     # pytext/metrics/tests/multilabel_metrics_test.py
     labels = ["label1", "label2", "label3"]
     metric = of_each(labels)
@@ -49,7 +49,7 @@ def test_several_labels_a_row_as_in_pytext() -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_as_scikit_learn_ties_and_all(seed: int) -> None:
+def test_as_scikit_learn_ties_and_all(seed):
     chance = random.Random(seed)
     digits = 1 if seed % 2 else 6  # one digit: many ties
     labels, rows = ["a", "b", "c"], chance.randint(8, 60)
@@ -73,7 +73,7 @@ def test_as_scikit_learn_ties_and_all(seed: int) -> None:
     assert values["average_precision"] == pytest.approx(np.mean(means))
 
 
-def test_labels_that_no_or_every_row_has_are_not_averaged() -> None:
+def test_labels_that_no_or_every_row_has_are_not_averaged():
     metric = of_each(["a", "b", "c"])
     metric.update([["a", "c"], ["c"], ["c"]], np.array([[2, 0, 1], [3, 0, 0], [1, 1, 1]]))
     values = metric.compute()
@@ -83,7 +83,7 @@ def test_labels_that_no_or_every_row_has_are_not_averaged() -> None:
     assert math.isnan(values["label/c/roc_auc"])
 
 
-def test_beyond_the_limit_nothing_is_kept_and_it_says_so() -> None:
+def test_beyond_the_limit_nothing_is_kept_and_it_says_so():
     metric = LabelScores(["a", "b"], limit=4)
     metric.update(["a", "b"], [[0.9, 0.1], [0.2, 0.8]])
     assert metric.compute()["roc_auc"] == 1.0
@@ -95,7 +95,7 @@ def test_beyond_the_limit_nothing_is_kept_and_it_says_so() -> None:
     assert math.isnan(metric.compute()["roc_auc"])
 
 
-def test_a_score_that_is_no_number_makes_no_value() -> None:
+def test_a_score_that_is_no_number_makes_no_value():
     metric = LabelScores(["a", "b"])
     metric.update(["a", "b"], [[0.9, math.nan], [0.2, 0.8]])
     assert all(math.isnan(value) for value in metric.compute().values())
@@ -103,7 +103,7 @@ def test_a_score_that_is_no_number_makes_no_value() -> None:
     assert text == "1 of 2 rows have a score that is not a number"
 
 
-def test_infinite_scores_have_their_rank() -> None:
+def test_infinite_scores_have_their_rank():
     metric = LabelScores(["a", "b"])
     metric.update(["a", "b"], [[math.inf, -math.inf], [0.2, 0.8]])
     assert metric.compute()["roc_auc"] == 1.0
@@ -117,7 +117,7 @@ def test_infinite_scores_have_their_rank() -> None:
         ([[0.1, 0.2], [0.1]], "rows of different lengths"),
     ],
 )
-def test_a_score_for_each_label(scores: list[list[float]], found: str) -> None:
+def test_a_score_for_each_label(scores, found):
     metric = LabelScores(["a", "b"])
     with pytest.raises(MetricError, match=rf"each of its 2 labels, \[rows, 2\], but.*{found}\."):
         metric.update(["a", "b"], scores)

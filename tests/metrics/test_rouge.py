@@ -4,7 +4,6 @@ import json
 import random
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 from nltk.stem.porter import PorterStemmer
@@ -14,11 +13,11 @@ from textmill.metrics.metric import MetricError
 from textmill.metrics.rouge import Rouge, stem
 
 RECORDED = json.loads((Path(__file__).parent / "recorded" / "rouge_score.json").read_text("utf-8"))
-KINDS: list[Any] = RECORDED["kinds"]
+KINDS = RECORDED["kinds"]
 
 
 @pytest.mark.parametrize(("stems", "best"), [(False, "best"), (True, "best_of_stems")])
-def test_the_numbers_are_those_of_rouge_score(stems: bool, best: str) -> None:
+def test_the_numbers_are_those_of_rouge_score(stems, best):
     for row in RECORDED["texts"]:
         metric = Rouge.Config(stems=stems).build()
         metric.update([row["text"]], [row["references"]])
@@ -26,7 +25,7 @@ def test_the_numbers_are_those_of_rouge_score(stems: bool, best: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_one_kind_chooses_the_reference_of_all(kind: Any) -> None:
+def test_one_kind_chooses_the_reference_of_all(kind):
     for row in RECORDED["texts"]:
         every = [dict(zip(KINDS, scores, strict=True)) for scores in row["each"]]
         metric = Rouge.Config(chosen_by=kind).build()
@@ -34,33 +33,26 @@ def test_one_kind_chooses_the_reference_of_all(kind: Any) -> None:
         assert metric.compute() == max(every, key=lambda scores: scores[kind])
 
 
-def test_a_corpus_is_the_mean_of_its_rows() -> None:
+def test_a_corpus_is_the_mean_of_its_rows():
     metric = Rouge.Config(kinds=("rougeL", "rouge1")).build()
     metric.update(["a b", ""], [["a b"], ["a"]])
     assert metric.compute() == {"rougeL": 0.5, "rouge1": 0.5}
 
 
-WANTED = "wanted one of 'rouge1', 'rouge2', 'rougeL', 'rougeLsum', found"
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"kinds": ["rouge3"]}, f"Rouge.Config.kinds[0]: {WANTED} 'rouge3'."),
-        (
-            {"kinds": []},
-            "The kinds of ROUGE are rouge1, rouge2, rougeL, rougeLsum, but given is none.",
-        ),
-        ({"chosen_by": "rouge9"}, f"Rouge.Config.chosen_by: {WANTED} 'rouge9'."),
+        ({"kinds": ["rouge3"]}, r"\.kinds\[0\]: wanted one of 'rouge1', .* found 'rouge3'"),
+        ({"kinds": []}, "The kinds of ROUGE are rouge1, .* but given is none"),
+        ({"chosen_by": "rouge9"}, r"\.chosen_by: wanted one of 'rouge1', .* found 'rouge9'"),
     ],
 )
-def test_unknown_kinds(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(UserError) as error:
+def test_unknown_kinds(settings, message):
+    with pytest.raises(UserError, match=message):
         Rouge.Config(**settings)
-    assert str(error.value) == message
 
 
-def test_each_text_has_a_reference() -> None:
+def test_each_text_has_a_reference():
     with pytest.raises(MetricError, match=r"Rouge needs .* but text 1 of 1 has none"):
         Rouge.Config().build().update(["a"], [[]])
 
@@ -75,19 +67,19 @@ ENDINGS = [
 ]  # fmt: skip
 
 
-def word(chance: random.Random) -> str:
+def word(chance):
     letters = "".join(chance.choices("aeiouybcdlnrstwxz", k=chance.randint(0, 6)))
     return letters + "".join(chance.choices(ENDINGS, k=chance.randint(0, 2)))
 
 
-def test_made_words_have_the_stems_of_nltk() -> None:
+def test_made_words_have_the_stems_of_nltk():
     chance, oracle = random.Random(1), PorterStemmer()
     words = {word(chance) for _ in range(20_000)} - {""}
     assert len(words) > 10_000
     assert [(w, stem(w)) for w in words] == [(w, oracle.stem(w)) for w in words]
 
 
-def test_all_words_of_abstracts(shared_data: Path) -> None:
+def test_all_words_of_abstracts(shared_data):
     text = (shared_data / "scitldr" / "dev.jsonl").read_text(encoding="utf-8").lower()
     words, oracle = set(re.findall(r"[a-z0-9]+", text)), PorterStemmer()
     assert len(words) > 5_000

@@ -13,13 +13,13 @@ from textmill.metrics.metric import MetricError
 # What the paper and the script of SQuAD 2.0 describe, step by step, for the tests alone.
 
 
-def normalized(text: str) -> str:
+def normalized(text):
     text = "".join(c for c in text.lower() if c not in set(string.punctuation))
     text = re.compile(r"\b(a|an|the)\b", re.UNICODE).sub(" ", text)
     return " ".join(text.split())
 
 
-def f1(right: str, given: str) -> float:
+def f1(right, given):
     gold, words = normalized(right).split(), normalized(given).split()
     same = sum((collections.Counter(gold) & collections.Counter(words)).values())
     if not gold or not words:
@@ -33,12 +33,12 @@ def f1(right: str, given: str) -> float:
 WORDS = ["the", "The", "a", "an", "U.S.", "1066", "Normans,", "of", "is-land", "été", "¿", "-", ""]
 
 
-def text(chance: random.Random) -> str:
+def text(chance):
     return " ".join(chance.choices(WORDS, k=chance.randint(0, 5)))
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_as_the_script_of_squad(seed: int) -> None:
+def test_as_the_script_of_squad(seed):
     chance = random.Random(seed)
     given = [text(chance) for _ in range(40)]
     right = [[text(chance) for _ in range(chance.randint(0, 3))] for _ in given]
@@ -57,7 +57,7 @@ def test_as_the_script_of_squad(seed: int) -> None:
         assert found == pytest.approx(mean)
 
 
-def test_predicting_nothing_is_right_where_there_is_no_answer() -> None:
+def test_predicting_nothing_is_right_where_there_is_no_answer():
     # squad_tiny.json of PyText: 112 of 208 questions have none, so EM = F1 = 53.846 %.
     metric = SquadScores()
     metric.update([""] * 208, [[]] * 112 + [["Paris"]] * 96)
@@ -66,26 +66,26 @@ def test_predicting_nothing_is_right_where_there_is_no_answer() -> None:
     assert (values["has_answer/f1"], values["no_answer/exact_match"]) == (0.0, 1.0)
 
 
-def test_references_are_a_list() -> None:
+def test_references_are_a_list():
     metric = SquadScores()
     with pytest.raises(MetricError, match="question 2 of 2 has the string 'Rome'"):
         metric.update(["Paris", "Rome"], [["Paris"], "Rome"])
     assert repr(metric.compute()) == repr(SquadScores().compute())
 
 
-def test_white_space_alone_is_ignored() -> None:
+def test_white_space_alone_is_ignored():
     metric = ExactMatch.Config().build()
     metric.update([" a\tb\n", "ab", "A b", "a b."], [["a b"]] * 4)
     assert metric.compute() == {"exact_match": 0.25}
 
 
-def test_any_reference_will_do_and_an_empty_one_too() -> None:
+def test_any_reference_will_do_and_an_empty_one_too():
     metric = ExactMatch.Config().build()
     metric.update(["b", ""], [["a", "b"], ["a", " "]])
     assert metric.compute() == {"exact_match": 1.0}
 
 
-def test_a_tie_is_wrong() -> None:
+def test_a_tie_is_wrong():
     metric = Ranking()
     metric.update([0.5, 0.5, 1.0, 0.0], [0.5, 0.25, 0.0, 1.0])
     assert metric.compute() == {
@@ -95,19 +95,19 @@ def test_a_tie_is_wrong() -> None:
     }
 
 
-def test_a_score_that_is_no_number_is_wrong_and_shows() -> None:
+def test_a_score_that_is_no_number_is_wrong_and_shows():
     metric = Ranking()
     metric.update([math.nan, 1.0], [0.0, 0.0])
     assert metric.compute()["ranking_accuracy"] == 0.5
     assert math.isnan(metric.compute()["avg_score_difference"])
 
 
-def test_the_difference_is_exact() -> None:
+def test_the_difference_is_exact():
     metric = Ranking()
     metric.update([1e16, 1.0, -1e16], [0.0, 0.0, 0.0])
     assert metric.compute()["avg_score_difference"] == 1 / 3
 
 
-def test_one_of_each_a_row() -> None:
+def test_one_of_each_a_row():
     with pytest.raises(MetricError, match=r"Ranking needs .* given 1 and 2 of them"):
         Ranking().update([1.0], [1.0, 2.0])

@@ -13,11 +13,11 @@ from textmill.metrics.tables import format_duration, format_value, values_table
         (True, "True"), ("cpu", "cpu"),
     ],
 )  # fmt: skip
-def test_values(value: object, text: str) -> None:
+def test_values(value, text):
     assert format_value("x", value) == text
 
 
-def test_shares_are_percent() -> None:
+def test_shares_are_percent():
     assert format_value("token_accuracy", 0.6123) == "61.2 %"
     assert format_value("label/ham/recall_at_precision/0.9", 1.0) == "100.0 %"
     assert format_value("whole_sentence", 0.3518) == "35.2 %"
@@ -38,7 +38,7 @@ def test_shares_are_percent() -> None:
         ("f1", 1.0000001, "100.0 %"),
     ],
 )
-def test_what_is_no_share_stays_as_it_is(name: str, value: float, text: str) -> None:
+def test_what_is_no_share_stays_as_it_is(name, value, text):
     assert format_value(name, value) == text
 
 
@@ -49,16 +49,16 @@ def test_what_is_no_share_stays_as_it_is(name: str, value: float, text: str) -> 
         (86400, "1d 00h"), (math.inf, "?"), (math.nan, "?"),
     ],
 )  # fmt: skip
-def test_durations(seconds: float, text: str) -> None:
+def test_durations(seconds, text):
     assert format_duration(seconds) == text
 
 
-def test_values_alone() -> None:
+def test_values_alone():
     assert values_table({"loss": 2.5, "accuracy": 0.5}) == (
         "value     result\nloss       2.500\naccuracy  50.0 %"
     )
 
 
-def test_a_value_that_is_not_a_number_lines_up() -> None:
+def test_a_value_that_is_not_a_number_lines_up():
     table = values_table({"loss": float("nan"), "perplexity": float("inf")})
     assert table.splitlines()[1:] == ["loss           nan", "perplexity     inf"]

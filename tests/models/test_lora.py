@@ -1,8 +1,6 @@
 """Low-rank adapters: the base model's outputs at the start, and those of peft behind it."""
 
 import sys
-from pathlib import Path
-from typing import Any
 
 import peft
 import pytest
@@ -17,17 +15,16 @@ from textmill.models.pretrained import copy_weights
 IDS = torch.tensor([[2, 5, 9, 7, 3], [2, 8, 6, 4, 3]])
 
 
-def loaded(folder: Path) -> Any:
+def loaded(folder):
     return transformers.AutoModel.from_pretrained(folder).eval()
 
 
-def states(model: Any) -> torch.Tensor:
+def states(model):
     with torch.no_grad():
-        found: torch.Tensor = model(input_ids=IDS).last_hidden_state
-    return found
+        return model(input_ids=IDS).last_hidden_state
 
 
-def draw(model: torch.nn.Module) -> None:
+def draw(model):
     """Adapters as after some training: B is no longer zeros."""
     torch.manual_seed(3)
     with torch.no_grad():
@@ -38,15 +35,13 @@ def draw(model: torch.nn.Module) -> None:
 
 @pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing")  # what peft asks
 @pytest.mark.parametrize("family", ENCODERS)
-def test_outputs_are_the_base_models_then_pefts_and_the_same_when_merged(
-    family: str, tmp_path: Path
-) -> None:
+def test_outputs_are_the_base_models_then_pefts_and_the_same_when_merged(family, tmp_path):
     folder = save_encoder(tmp_path / family, family)
     base, model = states(loaded(folder)), loaded(folder)
     add_adapters(model, Lora(rank=3, alpha=12.0))
     assert torch.equal(states(model), base)
     settings = peft.LoraConfig(r=3, lora_alpha=12, target_modules="all-linear")
-    oracle: Any = peft.get_peft_model(loaded(folder), settings)
+    oracle = peft.get_peft_model(loaded(folder), settings)
     learns = {n: p.requires_grad for n, p in oracle.base_model.model.named_parameters()}
     assert {n: p.requires_grad for n, p in model.named_parameters()} == learns
     draw(model)
@@ -61,7 +56,7 @@ def test_outputs_are_the_base_models_then_pefts_and_the_same_when_merged(
     assert torch.equal(states(model), wanted), "the module itself is as it was"
 
 
-def test_weights_are_read_into_layers_that_have_adapters(tmp_path: Path) -> None:
+def test_weights_are_read_into_layers_that_have_adapters(tmp_path):
     folder = save_encoder(tmp_path / "bert", "bert")
     model = transformers.AutoModel.from_config(transformers.AutoConfig.from_pretrained(folder))
     add_adapters(model, Lora(rank=2))
@@ -75,7 +70,7 @@ def test_weights_are_read_into_layers_that_have_adapters(tmp_path: Path) -> None
     assert torch.equal(states(model.eval()), states(loaded(folder)))
 
 
-def test_adapters_are_where_they_are_wanted(tmp_path: Path) -> None:
+def test_adapters_are_where_they_are_wanted(tmp_path):
     model = loaded(save_encoder(tmp_path / "bert", "bert"))
     with pytest.raises(UserError, match=r"names q, which no layer .* are query, key, value, dense"):
         add_adapters(model, Lora(targets=("q",)))
@@ -87,7 +82,7 @@ def test_adapters_are_where_they_are_wanted(tmp_path: Path) -> None:
     assert adapted == {"query", "value"} < parts
 
 
-def test_settings_that_cannot_be_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_that_cannot_be_are_refused(monkeypatch):
     with pytest.raises(UserError, match="rank must be at least 1, but is 0"):
         Lora(rank=0)
     monkeypatch.setitem(sys.modules, "peft", None)

@@ -6,7 +6,7 @@ from torch.nn import functional as F
 
 from textmill.errors import UserError
 from textmill.models import losses
-from textmill.models.losses import CrossEntropy, cross_entropy, num_correct, projected_cross_entropy
+from textmill.models.losses import cross_entropy, num_correct, projected_cross_entropy
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.7])
@@ -49,12 +49,8 @@ def test_huge_logits_stay_finite():
 
 
 def test_shapes_must_agree():
-    with pytest.raises(UserError) as error:
+    with pytest.raises(UserError, match=r"^cross_entropy .* \(2, 3, 5\) and \(2, 3\)"):
         cross_entropy(torch.zeros(2, 3, 5), torch.zeros(2, 3, dtype=torch.int64))
-    assert str(error.value) == (
-        "cross_entropy wants logits of shape (N, V) and targets of shape (N), but they are "
-        "(2, 3, 5) and (2, 3). Flatten batch and time first."
-    )
 
 
 def test_num_correct_counts_the_highest_scores():
@@ -65,15 +61,13 @@ def test_num_correct_counts_the_highest_scores():
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("has_bias", [True, False])
 @pytest.mark.parametrize("labels", [1, 8, 29])
-def test_value_and_gradients(
-    smoothing: float, has_bias: bool, labels: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_value_and_gradients(smoothing, has_bias, labels, monkeypatch):
     monkeypatch.setattr(losses, "LEAST_LABELS", 1)
     monkeypatch.setattr(losses, "SCORES", 8 * 11)  # eight labels at a time
     torch.manual_seed(0)
     targets = torch.randint(11, (labels,))
     tensors = [torch.randn(labels, 6), torch.randn(11, 6)] + [torch.randn(11)] * has_bias
-    results: list[tuple[CrossEntropy, list[torch.Tensor | None]]] = []
+    results = []
     for part in (True, False):
         hidden, weight, *bias = [t.clone().requires_grad_() for t in tensors]
         offset = bias[0] if bias else None
@@ -91,19 +85,17 @@ def test_value_and_gradients(
     torch.testing.assert_close(ours.nll, theirs.nll)
     assert ours.count == labels
     for found, wanted in zip(our_grads, their_grads, strict=True):
-        assert found is not None
-        assert wanted is not None
         torch.testing.assert_close(found, wanted)
 
 
-def test_a_frozen_projection_gets_no_gradient() -> None:
+def test_a_frozen_projection_gets_no_gradient():
     hidden, weight = torch.randn(4, 3, requires_grad=True), torch.randn(5, 3)
     projected_cross_entropy(hidden, weight, None, torch.tensor([0, 1, 2, 3])).total.backward()
     assert weight.grad is None
     assert hidden.grad is not None
 
 
-def test_without_gradients_none_is_made() -> None:
+def test_without_gradients_none_is_made():
     with torch.no_grad():
         loss = projected_cross_entropy(
             torch.randn(4, 3), torch.randn(5, 3), None, torch.tensor([0, 1, 2, 3])
@@ -111,7 +103,7 @@ def test_without_gradients_none_is_made() -> None:
     assert not loss.total.requires_grad
 
 
-def test_no_label_at_all_is_a_loss_of_zero() -> None:
+def test_no_label_at_all_is_a_loss_of_zero():
     hidden = torch.randn(0, 3, requires_grad=True)
     loss = projected_cross_entropy(
         hidden, torch.randn(5, 3), None, torch.empty(0, dtype=torch.int64)

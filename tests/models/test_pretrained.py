@@ -2,10 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Callable
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 import torch
@@ -21,31 +18,29 @@ from textmill.models.encoders.pretrained import PretrainedEncoder
 from textmill.preflight.check import check
 
 INFO = SimpleNamespace(size=60, pad_idx=0, bos_idx=0, eos_idx=0, known_idx=range(60))
-TOKENIZER: Any = SimpleNamespace(vocab_info=INFO)
+TOKENIZER = SimpleNamespace(vocab_info=INFO)
 
 
-def begun_encoder(folder: Path) -> str:
-    found: Any = PretrainedEncoder.Config(path=str(folder)).build(vocab_info=INFO)
-    line: str = found.begin()
-    return line
+def begun_encoder(folder):
+    found = PretrainedEncoder.Config(path=str(folder)).build(vocab_info=INFO)
+    return found.begin()
 
 
-def begun_decoder(folder: Path) -> str:
+def begun_decoder(folder):
     return PretrainedLanguageModel.Config(path=str(folder)).build(tokenizer=TOKENIZER).begin()
 
 
-def begun_own(folder: Path) -> str:
+def begun_own(folder):
     return take_weights(PretrainedTransformer.Config(path=str(folder)).build(tokenizer=TOKENIZER))
 
 
-Begun = Callable[[Path], str]
 READERS = pytest.mark.parametrize(
     ("begun", "family"), [(begun_encoder, "bert"), (begun_decoder, "gpt2"), (begun_own, "gpt2")]
 )
 
 
 @pytest.fixture(scope="module")
-def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def saved(tmp_path_factory):
     hub = tmp_path_factory.mktemp("hub")
     save_encoder(hub / "bert", "bert")
     save_language_model(hub / "gpt2", "gpt2", pad_token_id=None)
@@ -53,25 +48,25 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def folder(saved: Path, tmp_path: Path, family: str) -> Path:
+def folder(saved, tmp_path, family):
     return shutil.copytree(saved / family, tmp_path / family)
 
 
-def with_tensors(folder: Path, change: Callable[[dict[str, torch.Tensor]], object]) -> None:
+def with_tensors(folder, change):
     found = load_file(folder / "model.safetensors")
     change(found)
     save_file(found, folder / "model.safetensors")
 
 
 @pytest.mark.parametrize("family", ["bert"])
-def test_quantized_weights_are_refused(folder: Path) -> None:
+def test_quantized_weights_are_refused(folder):
     changed(folder, "config.json", quantization_config={"quant_method": "fp8"})
     with pytest.raises(UserError, match="quantization_config"):
         begun_encoder(folder)
 
 
 @READERS
-def test_a_file_that_is_cut_off_is_refused(begun: Begun, folder: Path) -> None:
+def test_a_file_that_is_cut_off_is_refused(begun, folder):
     file = folder / "model.safetensors"
     file.write_bytes(file.read_bytes()[:-1])
     with pytest.raises(UserError, match=f"{folder} do not load"):
@@ -79,7 +74,7 @@ def test_a_file_that_is_cut_off_is_refused(begun: Begun, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("family", ["bert"])
-def test_a_file_that_an_index_names_must_be_there(folder: Path) -> None:
+def test_a_file_that_an_index_names_must_be_there(folder):
     names = load_file(folder / "model.safetensors")
     (folder / "model.safetensors").rename(folder / "model-1.safetensors")
     index = folder / "model.safetensors.index.json"
@@ -102,16 +97,14 @@ def test_a_file_that_an_index_names_must_be_there(folder: Path) -> None:
         (begun_own, "gpt2", {"n_head": 3}, "gpt2|model.num_heads"),
     ],
 )
-def test_odd_settings_are_refused_by_name(
-    begun: Begun, folder: Path, values: dict[str, object], why: str
-) -> None:
+def test_odd_settings_are_refused_by_name(begun, folder, values, why):
     changed(folder, "config.json", **values)
     with pytest.raises(UserError, match=why):
         begun(folder)
 
 
 @pytest.mark.parametrize("words", ["no", [[10**9]]])
-def test_odd_bans_are_refused(tmp_path: Path, words: object) -> None:
+def test_odd_bans_are_refused(tmp_path, words):
     folder = save_seq2seq(tmp_path / "t5", "t5", bad_words_ids=None)
     changed(folder, "config.json", bad_words_ids=words)
     with pytest.raises(UserError, match=r"says bad_words_ids=.* where lists of tokens' ids are"):
@@ -125,9 +118,7 @@ def test_odd_bans_are_refused(tmp_path: Path, words: object) -> None:
         (begun_decoder, "gpt2", {"n_positions": 1 << 12}),
     ],
 )
-def test_a_model_larger_than_its_weights_is_refused(
-    begun: Begun, folder: Path, values: dict[str, object]
-) -> None:
+def test_a_model_larger_than_its_weights_is_refused(begun, folder, values):
     changed(folder, "config.json", **values)
     with pytest.raises(UserError, match=r"do not fit|makes no bert"):
         begun(folder)
@@ -141,16 +132,14 @@ def test_a_model_larger_than_its_weights_is_refused(
         (begun_own, "gpt2", {"n_layer": 1}, "h.1."),
     ],
 )
-def test_layers_without_a_place_are_refused(
-    begun: Begun, folder: Path, values: dict[str, object], name: str
-) -> None:
+def test_layers_without_a_place_are_refused(begun, folder, values, name):
     changed(folder, "config.json", **values)
     with pytest.raises(UserError, match=f"{name}.* has no place"):
         begun(folder)
 
 
 @pytest.mark.parametrize("family", ["bert"])
-def test_other_tensors_without_a_place_are_said(folder: Path) -> None:
+def test_other_tensors_without_a_place_are_said(folder):
     line = begun_encoder(folder)
     assert "Without a place" not in line, "the pooler is not among them"
     with_tensors(folder, lambda t: t.update({"embeddings.more.weight": torch.zeros(2)}))
@@ -166,7 +155,7 @@ def test_other_tensors_without_a_place_are_said(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("family", ["bert"])
-def test_a_check_reads_the_weights(folder: Path, tmp_path: Path) -> None:
+def test_a_check_reads_the_weights(folder, tmp_path):
     rows = tmp_path / "rows.tsv"
     rows.write_text("good\tthe cat sat\nbad\tdogs bark\n" * 4)
     words = [f"model.encoder.path={folder}", f"train_data.path={rows}", f"valid_data.path={rows}"]

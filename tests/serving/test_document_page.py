@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.serving.browser import Browser, missing
+from tests.serving.browser import missing
 from tests.serving.served import reversing
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=f"not installed: {', '.join(missing())}")
@@ -15,13 +15,6 @@ GIVE = """
     held.items.add(new File([arguments[0]], arguments[1]));
     file.files = held.files; file.dispatchEvent(new Event('change'));
 """
-
-
-@pytest.fixture(scope="module")
-def browser():
-    made = Browser()
-    yield made
-    made.close()
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import pytest
 
 import textmill
 from tests.recipes.local_data import write_data
-from tests.serving.browser import Browser, missing
+from tests.serving.browser import missing
 from tests.serving.served import reversing, started
 from tests.warm_textmill import warm_programs
 
@@ -15,13 +15,6 @@ pytestmark = pytest.mark.skipif(bool(missing()), reason=f"not installed: {', '.j
 CONTROL, ENTER, TAB = "\ue009", "\ue007", "\ue004"
 HOSTILE = "<img src=x onerror=document.title=1><script>document.title=2</script>"
 TOKEN = "a-token-of-the-tests"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    made = Browser()
-    yield made
-    made.close()
 
 
 @pytest.fixture(scope="module")

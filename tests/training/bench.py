@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 
 from textmill.checkpoint import Checkpoints
@@ -28,7 +29,7 @@ WORDS = {
 SUBJECTS, VERBS, OBJECTS = (list(WORDS)[i:j] for i, j in ((0, 4), (4, 7), (7, 10)))
 
 
-def sentences() -> list[dict[str, str]]:
+def sentences():
     """All 36 sentences of the grammar, in an order that is mixed and always the same."""
     words = [(s, v, o) for s in SUBJECTS for v in VERBS for o in OBJECTS]
     rows = [
@@ -52,7 +53,7 @@ class Adverse(Translation):
 class Rows:
     """Rows at hand, with their batching: what a reader gives."""
 
-    def __init__(self, rows: list[dict[str, str]], **batching: Any) -> None:
+    def __init__(self, rows, **batching):
         self._rows, self.batching = rows, Batching(**batching)
 
     def __iter__(self):
@@ -69,7 +70,7 @@ class Killed(BaseException):
 class KillAt(Callback):
     """Ends everything at one event of one step."""
 
-    def __init__(self, step: int, event: str = "step") -> None:
+    def __init__(self, step, event="step"):
         self.at = step
         setattr(self, event, self.kill)
 
@@ -97,11 +98,11 @@ class Bench:
     lr: float = 5e-3
     eps: float = 1e-9
 
-    def but(self, **changes: Any) -> "Bench":
+    def but(self, **changes):
         """Another bench, in the same folder if no other is named."""
         return replace(self, **changes)
 
-    def make(self, *callbacks: Callback, **trainer: Any) -> Trainer:
+    def make(self, *callbacks, **trainer):
         """A fresh trainer, as a new process would build it."""
         torch.manual_seed(3)
         random.seed(3)
@@ -131,13 +132,13 @@ class Bench:
         )  # fmt: skip
 
 
-def metrics_of(folder: Path) -> list[dict[str, Any]]:
+def metrics_of(folder):
     """The lines of metrics.jsonl without what the clock decides."""
     lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     return [{key: value for key, value in line.items() if key != "time"} for line in lines]
 
 
-def outcome(trainer: Trainer) -> dict[str, Any]:
+def outcome(trainer):
     """Everything a run leaves that must not depend on what happened to it."""
     folder, last = trainer.xp.folder, trainer.checkpoints.last()
     assert last is not None
@@ -152,7 +153,7 @@ def outcome(trainer: Trainer) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def differences(one: Any, other: Any, path: str = "") -> list[str]:
+def differences(one, other, path=""):
     """Where two outcomes differ, bitwise; nothing when they are the same."""
     if isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
         same = one.dtype == other.dtype and torch.equal(one, other)
@@ -168,3 +169,31 @@ def differences(one: Any, other: Any, path: str = "") -> list[str]:
     else:
         same = repr(one) == repr(other)
     return [] if same else [f"{path}: {one!r} / {other!r}"[:300]]
+
+
+def killed_and_resumed(bench, *kills, folder=""):
+    """The trainer of a run that each of ``kills`` ended, one process after the other."""
+    here = bench.but(folder=bench.folder / folder)
+    for kill in kills:
+        with pytest.raises(Killed):
+            here.make(kill).fit()
+    trainer = here.make()
+    trainer.fit()
+    return trainer
+
+
+def undisturbed(here):
+    """The trainer of the same run in another folder, which nothing ended."""
+    trainer = here.but(folder=here.folder / "undisturbed").make()
+    trainer.fit()
+    return trainer
+
+
+def prove(here, steps, event="step"):
+    """Killed at any of these steps a run leaves what the undisturbed one does, which is given."""
+    whole = undisturbed(here)
+    wanted = outcome(whole)
+    for step in steps:
+        found = outcome(killed_and_resumed(here, KillAt(step, event), folder=f"{event}-{step}"))
+        assert differences(wanted, found) == [], (event, step)
+    return whole

@@ -13,7 +13,7 @@ from textmill.text.tokenizers.sentencepiece import MultilingualTokenizer, train_
 
 
 @pytest.fixture(scope="session")
-def tokenizer(tmp_path_factory) -> MultilingualTokenizer:
+def tokenizer(tmp_path_factory):
     path = tmp_path_factory.mktemp("tokenizer") / "tiny.model"
     texts = [text for row in sentences() for text in row.values()]
     train_sentencepiece(texts, path, vocab_size=44)
@@ -21,7 +21,7 @@ def tokenizer(tmp_path_factory) -> MultilingualTokenizer:
 
 
 @pytest.fixture
-def bench(tokenizer, tmp_path) -> Bench:
+def bench(tokenizer, tmp_path):
     return Bench(tokenizer, tmp_path / "run")
 
 

@@ -18,7 +18,7 @@ PATHS = {
 }
 
 
-def main(paths: Fast) -> None:
+def main(paths):
     """The first line says on what the digits depend."""
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as name:
@@ -35,7 +35,7 @@ def main(paths: Fast) -> None:
             print(line["step"], repr(line["loss"]))
 
 
-def processor() -> str:
+def processor():
     """Maker, family and model: MKL has other kernels, and so other last digits, for each."""
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")

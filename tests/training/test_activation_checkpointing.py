@@ -123,18 +123,12 @@ def test_each_block_is_computed_once_more_in_training_only(batch, build, trainin
 
 
 def test_a_module_without_blocks_is_refused_before_the_run(bench, monkeypatch):
-    alone = nn.Sequential(nn.Embedding(4, 4))
-    with pytest.raises(UserError) as caught:
-        check_blocks(alone)
+    with pytest.raises(UserError, match=r"^trainer\.activation_.* Sequential has none"):
+        check_blocks(nn.Sequential(nn.Embedding(4, 4)))
     monkeypatch.setattr(blocks_module, "blocks_of", lambda module: [module])
     with pytest.raises(UserError, match=r"Transformer has none"):
         bench.make(activation_checkpointing=True)
     bench.make()
-    assert str(caught.value) == (
-        "trainer.activation_checkpointing computes the blocks of a module again (what stands in an "
-        "nn.ModuleList), and Sequential has none: it would save nothing. Leave it at false; "
-        "smaller batches and more of trainer.accumulate take less memory, too."
-    )
 
 
 def test_a_block_that_changes_itself_is_refused():
@@ -147,11 +141,10 @@ def test_a_block_that_changes_itself_is_refused():
             return self.norm(x)
 
     stack = nn.ModuleList([Normed()])
-    with checkpointed(stack, use=True), pytest.raises(UserError) as caught:
+    with (
+        checkpointed(stack, use=True),
+        pytest.raises(UserError, match=r"^trainer\.activ.*Normed .* 'norm\.num_batches_tracked'"),
+    ):
         stack[0](torch.rand(3, 2, requires_grad=True))
-    assert str(caught.value) == (
-        "trainer.activation_checkpointing computes each block twice, and Normed changes its "
-        "buffer 'norm.num_batches_tracked' whenever it is computed. Leave it at false."
-    )
     with checkpointed(stack.eval(), use=True):
         stack[0](torch.rand(3, 2))

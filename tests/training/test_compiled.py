@@ -106,11 +106,6 @@ def test_the_blocks_are_the_outermost_of_the_lists():
 
 def test_a_machine_without_a_compiler_is_refused_before_the_run(bench, monkeypatch):
     monkeypatch.setenv("CXX", "no-such-compiler")
-    with pytest.raises(UserError) as caught:
+    with pytest.raises(UserError, match=r"^trainer\.compile .* no no-such-compiler\. .* CXX"):
         bench.make(compile=True)
-    assert str(caught.value) == (
-        "trainer.compile needs a C++ compiler, and there is no no-such-compiler. Install one (apt "
-        "install g++, or xcode-select --install), or name one in the environment variable CXX; or "
-        "leave trainer.compile at false."
-    )
     bench.make()

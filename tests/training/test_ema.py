@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from tests.training.bench import KillAt, Killed, differences, metrics_of, outcome
+from tests.training.bench import KillAt, differences, killed_and_resumed, metrics_of, outcome
 from textmill.checkpoint import Checkpoints
 from textmill.checkpoint.parts import check_fit
 from textmill.errors import RunStoppedError
@@ -136,10 +136,7 @@ def test_a_killed_run_is_resumed_bitwise(averaging, tmp_path, at):
     whole, cut = averaging.but(folder=tmp_path / "whole"), averaging.but(folder=tmp_path / "cut")
     wanted = whole.make()
     wanted.fit()
-    with pytest.raises(Killed):
-        cut.make(KillAt(*at)).fit()
-    found = cut.make()
-    found.fit()
+    found = killed_and_resumed(cut, KillAt(*at))
     assert differences(outcome(wanted), outcome(found)) == []
     weights = [Checkpoints.load_part(t.checkpoints.last(), "weights") for t in (wanted, found)]
     assert differences(*weights) == []

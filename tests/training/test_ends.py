@@ -170,13 +170,8 @@ def test_a_length_that_is_not_known_is_found_before_the_first_step(bench):
         schedule=Cosine.Config(warmup_steps=1000).build(),
         trainer={"max_steps": None, "max_epochs": 2},
     )
-    with pytest.raises(UserError) as caught:
+    with pytest.raises(UserError, match=r"^The cosine schedule needs .* trainer\.max_steps"):
         here.make()
-    assert str(caught.value) == (
-        "The cosine schedule needs the length of the run in steps; it is not known. "
-        "Set trainer.max_steps or trainer.max_epochs, or choose "
-        "lr_scheduler.type=inverse_square_root."
-    )
     assert here.but(train_data=lambda: batches).make().total == 8
     cools = InverseSquareRoot.Config(cooldown=0.1).build()
     with pytest.raises(UserError, match=r"^The inverse_square_root .* lr_scheduler\.cooldown=0\.$"):
@@ -184,12 +179,8 @@ def test_a_length_that_is_not_known_is_found_before_the_first_step(bench):
 
 
 def test_a_batch_without_a_size_is_named(bench):
-    with pytest.raises(UserError) as caught:
+    with pytest.raises(UserError, match=r"rows of a dict .* Override Translation\.batch_size"):
         bench.make().task.batch_size({"n": 7})
-    assert str(caught.value) == (
-        "The number of rows of a dict is not known: it has no len and holds no tensor. "
-        "Override Translation.batch_size(batch)."
-    )
 
 
 def advised(values, *, metric="accuracy", error=0.0, **settings):

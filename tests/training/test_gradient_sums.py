@@ -1,10 +1,8 @@
 """Gradients that are summed over the ranks: what is sent, in which order, and when."""
 
-from collections.abc import Callable
-
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from textmill.errors import UserError
@@ -17,30 +15,30 @@ from textmill.training.gradient_sums import GradientSums
 class TwoAlike(Ranks):
     """Two ranks of which the other has the gradients of this one; what is sent is written down."""
 
-    def __init__(self, log: list[object]) -> None:
+    def __init__(self, log):
         self.env, self.log = Env(world_size=2), log
 
-    def begin_sum_(self, tensor: Tensor) -> Callable[[], None]:
+    def begin_sum_(self, tensor):
         self.log.append(tensor.numel())
         return lambda: tensor.mul_(2).shape.numel() and None
 
 
 @pytest.fixture
-def log(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+def log(monkeypatch):
     monkeypatch.setattr(gradient_sums, "GROUP", 1)  # a group a parameter
     return []
 
 
-def layers() -> nn.Sequential:
+def layers():
     torch.manual_seed(0)
     return nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Linear(3, 4, bias=False))
 
 
-def summed(sums: GradientSums) -> None:
+def summed(sums):
     sums.receive(sums.send())
 
 
-def test_what_is_complete_is_sent_before_the_backward_pass_ends(log: list[object]) -> None:
+def test_what_is_complete_is_sent_before_the_backward_pass_ends(log):
     module = layers()
     sums = GradientSums(TwoAlike(log), list(module.parameters()))
     hidden = module[0](torch.ones(1, 2))
@@ -52,7 +50,7 @@ def test_what_is_complete_is_sent_before_the_backward_pass_ends(log: list[object
     assert log == [12, "first layer", 3, 6], "nothing is sent twice"
 
 
-def test_sums_are_those_of_all_ranks(log: list[object]) -> None:
+def test_sums_are_those_of_all_ranks(log):
     module, alone = layers(), layers()
     sums = GradientSums(TwoAlike(log), list(module.parameters()))
     rows = torch.tensor([[1.0, 2.0], [3.0, -1.0]])
@@ -69,7 +67,7 @@ def test_sums_are_those_of_all_ranks(log: list[object]) -> None:
     assert log == [12, 3, 6] * 2
 
 
-def test_a_rank_without_a_row_sends_the_same(log: list[object]) -> None:
+def test_a_rank_without_a_row_sends_the_same(log):
     module = layers()
     sums = GradientSums(TwoAlike(log), list(module.parameters()))
     assert sums.send() == [False, False, False]
@@ -81,7 +79,7 @@ def test_a_rank_without_a_row_sends_the_same(log: list[object]) -> None:
     assert grads[1] is None, "no rank's rows have used it: the optimizer leaves it as it is"
 
 
-def test_a_parameter_that_is_reached_twice_is_refused(log: list[object]) -> None:
+def test_a_parameter_that_is_reached_twice_is_refused(log):
     module = nn.Linear(2, 2)
     sums = GradientSums(TwoAlike(log), list(module.parameters()))
     rows = torch.ones(1, 2, requires_grad=True)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from tests.training.bench import KillAt, Killed, differences, outcome, sentences
+from tests.training.bench import KillAt, Killed, differences, outcome, sentences, undisturbed
 from textmill.checkpoint import Checkpoints
 from textmill.checkpoint.manifest import verify
 from textmill.errors import CheckpointError, UserError
@@ -93,14 +93,13 @@ def first(trainer):
 
 def test_a_resumed_run_never_begins_again_and_needs_no_source(bench, source):
     here = bench.but(trainer={"initialize": str(source.xp.folder)})
-    undisturbed = here.but(folder=bench.folder / "undisturbed").make()
-    undisturbed.fit()
+    wanted = outcome(undisturbed(here))
     with pytest.raises(Killed):
         here.make(KillAt(7)).fit()
     shutil.rmtree(source.xp.folder)
     resumed = here.make()
     resumed.fit()
-    assert differences(outcome(undisturbed), outcome(resumed)) == []
+    assert differences(wanted, outcome(resumed)) == []
 
 
 def test_another_vocabulary_and_other_shapes_are_named(bench, source, tmp_path):

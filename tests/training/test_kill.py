@@ -6,7 +6,17 @@ import numpy as np
 import pytest
 import torch
 
-from tests.training.bench import KillAt, Killed, Rows, differences, outcome, sentences
+from tests.training.bench import (
+    KillAt,
+    Killed,
+    Rows,
+    differences,
+    killed_and_resumed,
+    outcome,
+    prove,
+    sentences,
+    undisturbed,
+)
 from textmill.checkpoint import Checkpoints
 from textmill.data.pipeline import from_sequence
 from textmill.data.seq2seq_batch import Seq2SeqBatch
@@ -14,30 +24,6 @@ from textmill.tasks import Translation
 from textmill.training import Callback, Every, Selection
 
 STEPS = 12
-
-
-def undisturbed(bench):
-    trainer = bench.but(folder=bench.folder / "undisturbed").make()
-    trainer.fit()
-    return outcome(trainer)
-
-
-def killed_and_resumed(bench, *kills, folder):
-    """What a run leaves that was killed by each of ``kills``, one process after the other."""
-    here = bench.but(folder=bench.folder / folder)
-    for kill in kills:
-        with pytest.raises(Killed):
-            here.make(kill).fit()
-    trainer = here.make()
-    trainer.fit()
-    return outcome(trainer)
-
-
-def prove(bench, steps=range(1, STEPS + 1), event="step"):
-    wanted = undisturbed(bench)
-    for k in steps:
-        found = killed_and_resumed(bench, KillAt(k, event), folder=f"{event}-{k}")
-        assert differences(wanted, found) == [], (event, k)
 
 
 @pytest.mark.parametrize(
@@ -64,15 +50,14 @@ def test_killed_after_any_save(bench):
 
 
 def test_killed_at_the_very_end_and_at_the_start(bench):
-    wanted = undisturbed(bench)
-    found = killed_and_resumed(
-        bench, KillAt(0, "start"), KillAt(12, "end"), KillAt(12, "start"), folder="ends"
-    )
+    wanted = outcome(undisturbed(bench))
+    kills = KillAt(0, "start"), KillAt(12, "end"), KillAt(12, "start")
+    found = outcome(killed_and_resumed(bench, *kills, folder="ends"))
     assert differences(wanted, found) == []
 
 
 def test_killed_between_a_save_and_its_mark_as_best(bench, monkeypatch):
-    wanted = undisturbed(bench)
+    wanted = outcome(undisturbed(bench))
     mark = Checkpoints.mark_best
 
     def dies(self, step):
@@ -99,7 +84,7 @@ def test_valid_data_that_is_shuffled_is_the_same_in_every_evaluation(bench):
 
 def test_without_valid_data_the_last_is_tested(bench):
     bench = bench.but(valid_data=None)
-    wanted = undisturbed(bench)
+    wanted = outcome(undisturbed(bench))
     assert "best" not in wanted["summary"]
     assert differences(wanted["tested weights"], wanted["model"]) == []
     prove(bench, (4, 12))
@@ -190,18 +175,19 @@ class Stalls(Callback):
 
 def test_a_request_to_stop_survives_a_kill(bench):
     bench = bench.but(callbacks=lambda: [Stalls()])
-    wanted = undisturbed(bench)
+    wanted = outcome(undisturbed(bench))
     assert wanted["steps"][0] == 7
     assert wanted["history"][-1][0] == 7  # what ends is evaluated
-    found = killed_and_resumed(bench, KillAt(7, "end"), folder="asked")
+    found = outcome(killed_and_resumed(bench, KillAt(7, "end"), folder="asked"))
     assert differences(wanted, found) == []
 
 
 def test_early_stopping_survives_a_kill(bench):
     patience = Selection.Config(metric="accuracy", better="lower", patience=1)
     bench = bench.but(trainer={"selection": patience, "evaluate_every": Every(2)})
-    wanted = undisturbed(bench)
+    wanted = outcome(undisturbed(bench))
     assert wanted["steps"][0] < STEPS
-    found = killed_and_resumed(bench, KillAt(wanted["steps"][0], "end"), folder="stalled")
+    kill = KillAt(wanted["steps"][0], "end")
+    found = outcome(killed_and_resumed(bench, kill, folder="stalled"))
     assert differences(wanted, found) == []
     prove(bench, (3,))

@@ -90,54 +90,34 @@ def test_a_tied_parameter_is_known_by_each_of_its_names(module):
 
 
 WRONG = [
-    ({"freeze": ("encoder",)},
-     "optimizer.freeze names 'encoder', which no parameter of the module matches. "
-     "Did you mean 'encoder.*'"),
-    ({"rates": {"decodr.*": 2.0}},
-     "optimizer.rates names 'decodr.*', which no parameter of the module matches. "
-     "Did you mean 'decoder.*'"),
-    ({"freeze": ("*.layer.*",)},
-     "optimizer.freeze names '*.layer.*', which no parameter of the module matches. "
-     "Did you mean '*.layers.*'"),
-    ({"freeze": ("zzz",)},
-     "optimizer.freeze names 'zzz', which no parameter of the module matches. "
-     "Names are: output_weight, source.tokens.weight, "),
-    ({"freeze": ("*",)},
-     "optimizer.freeze=['*'] freezes all {tensors} tensors of the module; nothing is left to "
-     "train."),
-]  # fmt: skip
+    ({"freeze": ("encoder",)}, r"^optimizer\.freeze names 'encoder', .*mean 'encoder\.\*'"),
+    ({"rates": {"decodr.*": 2.0}}, r"^optimizer\.rates names 'decodr\.\*', .*mean 'decoder\.\*'"),
+    ({"freeze": ("*.layer.*",)}, r"names '\*\.layer\.\*', .*mean '\*\.layers\.\*'"),
+    ({"freeze": ("zzz",)}, r"names 'zzz', .* Names are: output_weight, source\.tokens\.weight, "),
+    ({"freeze": ("*",)}, r"^optimizer\.freeze=\['\*'\] freezes all \d+ tensors"),
+]
 
 
 @pytest.mark.parametrize(("settings", "says"), WRONG)
 def test_names_that_fit_nothing_or_everything(module, settings, says):
-    with pytest.raises(UserError) as caught:
+    with pytest.raises(UserError, match=says):
         AdamW.Config(**settings).build(module=module)
-    tensors = len(list(module.parameters()))
-    assert str(caught.value).startswith(says.replace("{tensors}", str(tensors)))
 
 
 def test_layer_decay_needs_layers():
-    with pytest.raises(UserError) as caught:
+    with pytest.raises(UserError, match=r"^optimizer\.layer_decay=0\.8 .* Linear has none"):
         AdamW.Config(layer_decay=0.8).build(module=nn.Linear(2, 2))
-    assert str(caught.value) == (
-        "optimizer.layer_decay=0.8 needs a stack of layers (an nn.ModuleList); Linear has none. "
-        "Write optimizer.rates by name instead."
-    )
 
 
 def test_muon_needs_a_matrix_to_train(module):
-    with pytest.raises(UserError) as caught:
+    with pytest.raises(UserError, match=r"^optimizer\.type=muon .* Transformer; .*adamw"):
         Muon.Config(freeze=("*.layers.*",)).build(module=module)
-    assert str(caught.value) == (
-        "optimizer.type=muon finds no matrix to train in the layers of Transformer; "
-        "optimizer.type=adamw trains all else."
-    )
 
 
 class Wide(nn.Module):
     """A stack of layers of so many features, with adapters beside them, or none."""
 
-    def __init__(self, width: int, *, rank: int = 0):
+    def __init__(self, width, *, rank=0):
         super().__init__()
         self.layers = nn.ModuleList([self.layer(width, rank) for _ in range(2)])
         self.head = nn.Linear(width, 3)

@@ -5,7 +5,14 @@ import math
 import pytest
 import torch
 
-from tests.training.bench import KillAt, Killed, differences, metrics_of, outcome
+from tests.training.bench import (
+    KillAt,
+    differences,
+    killed_and_resumed,
+    metrics_of,
+    outcome,
+    undisturbed,
+)
 from textmill.errors import NonFiniteError
 from textmill.tasks import Translation
 from textmill.training import Every
@@ -53,14 +60,9 @@ def test_a_killed_run_is_the_undisturbed_one(bench):
         task_class=Overflows, valid_data=None, test_data=None,
         trainer={"precision": "fp16", "save_every": Every(1), "max_steps": 6},
     )  # fmt: skip
-    whole = here.but(folder=bench.folder / "whole").make()
-    whole.fit()
+    whole = undisturbed(here)
     for step in (2, 4):
-        killed = here.but(folder=bench.folder / f"killed-{step}")
-        with pytest.raises(Killed):
-            killed.make(KillAt(step)).fit()
-        resumed = killed.make()
-        resumed.fit()
+        resumed = killed_and_resumed(here, KillAt(step), folder=f"killed-{step}")
         assert differences(outcome(whole), outcome(resumed)) == []
         assert (
             resumed.updates.arithmetic.scale.state_dict()

@@ -17,7 +17,7 @@ from textmill.training import SGD, Adafactor, Adam, AdamW, Muon, registries
 class Tiny(nn.Module):
     """Two layers of a stack between an embedding and a head, of many shapes."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self.embedding = nn.Embedding(5, 4)
         self.layers = nn.ModuleList([nn.Linear(4, 6), nn.Linear(6, 4)])
@@ -107,7 +107,7 @@ def name(request):
 class Job:
     """A module with its optimizer and gradients to follow; a task's groups, without a task."""
 
-    def __init__(self, config, *, seed: int = 1) -> None:
+    def __init__(self, config, *, seed=1):
         torch.manual_seed(seed)
         self.module, self.config = Tiny(), config
         self.optimizer = config.build(module=self.module, task=self)

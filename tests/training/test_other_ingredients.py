@@ -1,4 +1,7 @@
-"""What is built with other labels, characters, affixes or kinds there is not taken."""
+"""What is built with other labels, characters, affixes, kinds or numbers there is not taken."""
+
+import shutil
+from pathlib import Path
 
 import pytest
 import torch
@@ -7,17 +10,22 @@ from torch import nn
 from textmill.checkpoint import Checkpoints
 from textmill.config.component import Component
 from textmill.errors import UserError
+from textmill.models.classifier import Classifier
 from textmill.models.encoders.lstm import LstmEncoder
+from textmill.models.encoders.sequence import AveragingEncoder
 from textmill.models.layers.word_embeddings import WordEmbedding
 from textmill.models.tagger import IntentSlotModel, Tagger
+from textmill.tasks.classification import DocumentClassification
 from textmill.tasks.intent_slots import IntentSlots
 from textmill.tasks.tagging import WordTagging
 from textmill.text.columns.dictionary import GivenKinds
+from textmill.text.columns.numbers import Numbers
 from textmill.text.features.labels import Labels
 from textmill.text.features.slots import Slots
 from textmill.text.features.spelling import Affixes, Characters
 from textmill.text.tokenizers.word_tokenizer import WordTokenizer
-from textmill.training.initial_weights import Initial, built_with
+from textmill.training import initial_weights as initial
+from textmill.training.initial_weights import Initial, built_with, text_of
 
 SMALL = {"embedding": WordEmbedding.Config(dim=8), "encoder": LstmEncoder.Config(hidden_dim=6)}
 AFFIXES = Affixes([["ab", "cd"], ["ef"], ["xx"]], prefixes=[2], suffixes=[3], column="text")
@@ -170,3 +178,50 @@ def test_a_table_of_a_vocabulary_is_built_with_it_whoever_has_it():
     assert words.vocab_info.size == 7
     state = module.state_dict()
     assert set(built_with(module, "pieces", words, state)) == {*state}
+
+
+PRICES = Numbers("dense", [50.0, 3.0], [10.0, 1.0])
+SWAPPED = Numbers("dense", [3.0, 50.0], [1.0, 10.0])
+HEAD = "scores.1.weight, scores.1.bias"
+
+
+def classifier(dense=PRICES, *, labels=("go", "stop")):
+    given = {"tokenizer": tokenizer(), "labels": Labels(labels), "dense": dense}
+    config = Classifier.Config(
+        embedding=WordEmbedding.Config(dim=8), encoder=AveragingEncoder.Config()
+    )
+    return DocumentClassification.Config().build(module=config.build(**given), **given)
+
+
+def others(task, place, **names):
+    """The lines of the report on other ingredients."""
+    return [x for x in Initial(place, names, task=task).load() if x.startswith("Of other ")]
+
+
+@pytest.mark.parametrize(
+    "dense", [SWAPPED, Numbers("dense", [50.0, 3.0], [10.0, 2.5])], ids=["swapped", "wider"]
+)
+def test_what_reads_other_numbers_stays_and_is_named(dense, tmp_path):
+    task, place = classifier(dense), saved(classifier(), tmp_path)
+    before = {name: value.clone() for name, value in task.module.scores.state_dict().items()}
+    (said,) = others(task, place)
+    assert said.startswith("Of other dense (other ")
+    assert said.endswith(f"so left as they were: {HEAD}.")
+    assert all(torch.equal(v, before[n]) for n, v in task.module.scores.state_dict().items())
+
+
+def test_nothing_is_said_where_no_layer_that_reads_them_would_be_taken(tmp_path):
+    place = saved(classifier(), tmp_path)
+    assert others(classifier(SWAPPED), place, text="text") == []
+    assert others(classifier(Numbers("dense", [3.0] * 3, [1.0] * 3)), place, text="text") == []
+
+
+def test_the_text_there_is_read_once_and_before_a_weight_is_copied(tmp_path, monkeypatch):
+    place, task, reads = saved(classifier(), tmp_path), classifier(SWAPPED), []
+    monkeypatch.setattr(initial, "text_of", lambda path: (reads.append(path), text_of(path))[1])
+    begun = Initial(place, {}, task=task)
+    begun.check()
+    assert reads == [Path(place)]
+    shutil.rmtree(place)
+    assert HEAD in "".join(begun.load())
+    assert reads == [Path(place)]

@@ -24,18 +24,18 @@ ELSEWHERE = {
 """What the runs of this test do not write, and where it is tested."""
 
 
-def named() -> list[str]:
+def named():
     """The first column of the page's table: patterns, those that end in ``/`` with all below."""
     rows = [line for line in PAGE.read_text().splitlines() if line.startswith("| `")]
     return [name for row in rows for name in re.findall(r"`([^`]+)`", row.split("|")[1])]
 
 
-def fits(path: str, pattern: str) -> bool:
+def fits(path, pattern):
     return fnmatch(path, f"{pattern}*" if pattern.endswith("/") else pattern)
 
 
 @pytest.fixture
-def written(bench, tmp_path) -> set[str]:
+def written(bench, tmp_path):
     """The files of two runs, and those of the reporters that a service needs."""
     trainer = bench.but(folder=tmp_path / "run").make(save_modules=("encoder",), ema=0.9)
     reporter = TensorBoard.Config().build(xp=Experiment(folder=tmp_path / "run"))

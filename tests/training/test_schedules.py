@@ -1,7 +1,6 @@
 """The schedules against torch's, the plateau against torch's own bookkeeping, and in a run."""
 
 import math
-import re
 
 import pytest
 import torch
@@ -79,32 +78,17 @@ def test_a_run_of_unknown_length_is_refused_before_it_starts_where_it_matters(na
     if name in ("constant", "inverse_square_root", "plateau"):
         schedule.check(None, measured=True)
         return
-    with pytest.raises(UserError) as caught:
+    with pytest.raises(UserError, match=rf"^The {name} schedule needs .* trainer\.max_steps"):
         schedule.check(None, measured=True)
-    assert str(caught.value) == (
-        f"The {name} schedule needs the length of the run in steps; it is not known. Set "
-        "trainer.max_steps or trainer.max_epochs, or choose lr_scheduler.type=inverse_square_root."
-    )
 
 
 def test_a_plateau_without_valid_data_is_refused_before_training(bench):
-    with pytest.raises(UserError) as caught:
+    with pytest.raises(UserError, match=r"^The plateau schedule .* Define valid_data"):
         bench.but(schedule=Plateau.Config().build(), valid_data=None).make()
-    assert str(caught.value) == (
-        "The plateau schedule follows the selected metric on valid_data, and there is no "
-        "valid_data. Define valid_data, or choose lr_scheduler.type=inverse_square_root."
-    )
 
 
 def test_two_lengths_of_a_warm_up_are_refused_and_a_share_of_what_is_not_known():
-    with pytest.raises(UserError, match=re.escape(
-        "lr_scheduler.warmup_steps is 400, and lr_scheduler.warmup_ratio is 0.1: set one of them "
-        "to 0."
-    )):  # fmt: skip
+    with pytest.raises(UserError, match=r"warmup_steps is 400, and .*warmup_ratio is 0\.1: set"):
         InverseSquareRoot.Config(warmup_ratio=0.1)
-    with pytest.raises(UserError, match=re.escape(
-        "The constant (warmup_ratio) schedule needs the length of the run in steps; it is not "
-        "known. Set trainer.max_steps or trainer.max_epochs, or lr_scheduler.warmup_steps in place "
-        "of the share."
-    )):  # fmt: skip
+    with pytest.raises(UserError, match=r"^The constant \(warmup_ratio\) .*, or .*warmup_st"):
         Constant.Config(warmup_ratio=0.1).build().check(None, measured=True)

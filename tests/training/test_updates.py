@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from tests.training.bench import KillAt, Killed, differences, outcome
+from tests.training.bench import differences, outcome, prove
 
 WITHOUT_TESTS = {"valid_data": None, "test_data": None}
 
@@ -103,11 +103,4 @@ def test_a_second_backward_pass_does_not_touch_the_first_gradient(bench, plain):
 
 
 def test_a_killed_run_of_two_passes_goes_on_bitwise(bench):
-    here = bench.but(optimizer=by(Sharp), **WITHOUT_TESTS)
-    whole = here.but(folder=bench.folder / "whole").make()
-    whole.fit()
-    with pytest.raises(Killed):
-        here.make(KillAt(7)).fit()
-    resumed = here.make()
-    resumed.fit()
-    assert differences(outcome(whole), outcome(resumed)) == []
+    prove(bench.but(optimizer=by(Sharp), **WITHOUT_TESTS), (7,))

@@ -4,8 +4,6 @@ What has to know a number there (an item, an index by a mask, a copy to the host
 a GPU; copies to it wait where they are not asked not to.
 """
 
-from typing import Any
-
 import pytest
 import torch
 from torch import Tensor
@@ -22,16 +20,16 @@ LSTM = ["to the host", "back", "to the host"]
 aten = torch.ops.aten
 
 
-def is_away(value: Any) -> bool:
+def is_away(value):
     return isinstance(value, Tensor) and value.device.type == "meta"
 
 
 class Waits(TorchDispatchMode):
     """Notes each, and answers with numbers that a batch without padding would have."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
-        self.found: list[str] = []
+        self.found = []
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs, op = kwargs or {}, func.overloadpacket
@@ -64,7 +62,7 @@ class Waits(TorchDispatchMode):
         return func(*args, **kwargs)
 
 
-def waits(name: str, folder) -> list[str]:
+def waits(name, folder):
     """Those of a training step of an experiment, from its loss to the update of the weights."""
     planned = plan_recipe(name, WORDS, targets=["trainer"])
     session = planned.start(folder, "train", "cpu")

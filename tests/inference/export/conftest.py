@@ -1,7 +1,5 @@
 """Models with weights that differ in every number, on the tokenizer of the tiny run."""
 
-from collections.abc import Callable
-
 import pytest
 import torch
 
@@ -13,13 +11,11 @@ from textmill.tasks import Translation
 
 
 @pytest.fixture(scope="session")
-def translator() -> Callable[..., Predictor]:
+def translator():
     """Makes a predictor of a model and a task with these settings."""
     tokenizer = textmill.load(library_run()).task.text.tokenizer
 
-    def make(
-        *, seed: int = 0, task: Translation.Config | None = None, **model: object
-    ) -> Predictor:
+    def make(*, seed=0, task=None, **model):
         torch.manual_seed(seed)
         settings = {"dim": 16, "ffn_dim": 32, "num_heads": 2, "max_length": 48}
         layers = {"num_encoder_layers": 2, "num_decoder_layers": 2}

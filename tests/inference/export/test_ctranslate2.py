@@ -197,11 +197,8 @@ def test_other_answers_are_found(translator, tmp_path, monkeypatch):
 def test_a_folder_that_is_there_is_not_touched_unless_replaced(translator, tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine").write_text("mine")
-    with pytest.raises(UserError) as caught:
+    with pytest.raises(UserError, match=r"out is there already\. .* with out"):
         exported(translator(), tmp_path)
-    assert str(caught.value) == (
-        f"{tmp_path / 'out'} is there already. Delete it, or name another folder with out."
-    )
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["mine"]
     exported(translator(), tmp_path, replace=True)
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [MANIFEST, "graph", "text"]
@@ -215,12 +212,8 @@ def test_rows_that_cannot_be_answered_are_left_out(translator, tmp_path):
     compared = json.loads((tmp_path / "out" / MANIFEST).read_bytes())["compared"]
     assert compared["rows"] == compared["same"] == 1
     assert compared["tolerance"] == 0.001
-    with pytest.raises(UserError) as caught:
+    with pytest.raises(UserError, match=r"None of the 2 rows of rows can .* rows=FILE"):
         exported(translator(), tmp_path / "more", rows[:2])
-    assert str(caught.value) == (
-        "None of the 2 rows of rows can be answered, so the export cannot be compared with the "
-        "model. Name a text file of rows with rows=FILE."
-    )
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,6 @@ from textmill.text.processors.language_model import LanguageText
 from textmill.text.tokenizers.character_tokenizers import CharacterTokenizer
 from textmill.text.tokenizers.fitted_tokenizer import FittedTokenizer
 from textmill.text.tokenizers.sentencepiece import MultilingualTokenizer, train_sentencepiece
-from textmill.text.tokenizers.tokenizer import Tokenizer
 from textmill.text.tokenizers.word_tokenizer import FittedWords, WordTokenizer
 
 transformers = pytest.importorskip("transformers")
@@ -74,7 +73,7 @@ def writer():
     """Makes a predictor of a language model of characters."""
     tokenizer = CharacterTokenizer.Config(characters="abcdef é").build()
 
-    def make(*, seed=0, task=None, **model) -> Predictor:
+    def make(*, seed=0, task=None, **model):
         torch.manual_seed(seed)
         settings = {"dim": 16, "ffn_dim": 32, "num_heads": 2, "num_layers": 2, "max_length": 32}
         module = CausalTransformer.Config(**{**settings, **model}).build(tokenizer=tokenizer)
@@ -171,8 +170,7 @@ def test_every_search_is_written(translator, tmp_path, name):
     for row in SOURCES:  # as many ids as the run allows, which a source's length decides there
         batch = tokenizer(row["source"], return_tensors="pt")
         most = decoding.limits(batch["input_ids"], None, longest=48)
-        limit = {} if name == "short" else {"max_new_tokens": int(most)}
-        ids = model.generate(**batch, **limit)[0]
+        ids = model.generate(**batch, max_new_tokens=int(most))[0]
         assert tokenizer.decode(ids, skip_special_tokens=True) == predictor(row).text
 
 
@@ -193,7 +191,7 @@ TOKENIZERS = {
 }  # fmt: skip
 
 
-def check_lines(ours: Tokenizer, folder) -> None:
+def check_lines(ours, folder):
     """A language model whose rows are lines has the line end as a token."""
     text, eos = LanguageText.of(ours), ours.vocab_info.eos_idx
     write_tokenizer(folder, ours, before=[eos], after=[], newline=True)
@@ -204,13 +202,13 @@ def check_lines(ours: Tokenizer, folder) -> None:
         assert theirs.decode(wanted, skip_special_tokens=True) == text.decode([wanted])[0]
 
 
-def fitted(name: str, folder) -> Tokenizer:
+def fitted(name, folder):
     settings = {"vocab_size": 90, "cache_dir": folder / "cache", **TOKENIZERS[name]}
     kind = name.split(",")[0]
     return FittedTokenizer.Config(kind=kind, **settings).build(train_data=ROWS)
 
 
-def check_tokenizer(ours: Tokenizer, folder, **frame) -> None:
+def check_tokenizer(ours, folder, **frame):
     encoder, decoder = ours.create_encoder(), ours.create_decoder()
     empty = encoder("").tolist()
     write_tokenizer(folder, ours, before=empty[:-1], after=empty[-1:], **frame)
@@ -241,67 +239,46 @@ def test_words_are_the_same(tmp_path, split, lowercase):
     check_lines(config.build(train_data=ROWS), tmp_path)
 
 
-REFUSED = {
-    "positions": ({"positions": "rotary"}, ["model.positions is rotary, not a table of positions"]),
-    "blocks": (
-        {"feed_forward": "gated", "norm": "rms_norm"},
-        ["model.feed_forward is gated, not mlp", "model.norm is rms_norm, not layer_norm"],
-    ),
-    "eps": ({"norm_eps": 0.01}, ["model.norm_eps is 0.01, not 1e-05"]),
-    "heads": (
-        {"attention": MultiHead.Config(num_kv_heads=1)},
-        ["model.attention.num_kv_heads is 1: no heads may share keys"],
-    ),
-    "talking": (
-        {"attention": TalkingHeads.Config()},
-        ["model.attention is a TalkingHeads, not multi_head"],
-    ),
-    "post": (
+GROUPED = MultiHead.Config(num_kv_heads=1)
+REFUSED = [
+    ({"positions": "rotary"}, "model.positions is rotary, not a table of positions"),
+    ({"feed_forward": "gated"}, "model.feed_forward is gated, not mlp"),
+    ({"norm": "rms_norm"}, "model.norm is rms_norm, not layer_norm"),
+    ({"norm_eps": 0.01}, "model.norm_eps is 0.01, not 1e-05"),
+    ({"attention": GROUPED}, "model.attention.num_kv_heads is 1: no heads may share keys"),
+    ({"attention": TalkingHeads.Config()}, "model.attention is a TalkingHeads, not multi_head"),
+    (
         {"norm_order": "post", "positions": "learned"},
-        ["model.norm_order is post: its positions must be sinusoidal, of no offset (Marian)"],
+        "model.norm_order is post: its positions must",
     ),
-}
+]
 
 
-@pytest.mark.parametrize("name", REFUSED)
-def test_what_no_architecture_has_is_refused_by_its_setting(translator, tmp_path, name):
-    settings, wanted = REFUSED[name]
-    with pytest.raises(UserError) as caught:
+@pytest.mark.parametrize(("settings", "wanted"), REFUSED)
+def test_what_no_architecture_has_is_refused_by_its_setting(translator, tmp_path, settings, wanted):
+    with pytest.raises(UserError, match=r"^A Translation cannot be exported to") as caught:
         exported(translator(**settings), tmp_path, SOURCES)
-    assert str(caught.value).startswith("A Translation cannot be exported to huggingface")
-    for line in wanted:
-        assert f"\n  {line}" in str(caught.value)
+    assert f"\n  {wanted}" in str(caught.value)
     assert not (tmp_path / "out").exists()
+
+
+BEAMS = LanguageModeling.Config(block=8, decoding=Decoding(beam_size=2))
 
 
 @pytest.mark.parametrize(
     ("settings", "wanted"),
     [
-        (
-            {"feed_forward": "gated"},
-            "model.norm is layer_norm and model.feed_forward gated: rms_norm goes with gated "
-            "(Llama), layer_norm with mlp",
-        ),
-        (
-            {"norm_order": "post"},
-            "model.norm_order is post with rotary positions, which turn in pre-norm layers alone",
-        ),
-        (
-            {"positions": "learned", "attention": MultiHead.Config(num_kv_heads=1)},
-            "model.attention.num_kv_heads is 1: no heads may share keys",
-        ),
+        ({"feed_forward": "gated"}, "model.norm is layer_norm and model.feed_forward gated: "),
+        ({"norm_order": "post"}, "model.norm_order is post with rotary positions, "),
+        ({"positions": "learned", "attention": GROUPED}, "model.attention.num_kv_heads is 1: "),
         ({"attention": TalkingHeads.Config()}, "model.attention is a TalkingHeads, not multi_head"),
-        (
-            {"task": LanguageModeling.Config(block=8, decoding=Decoding(beam_size=2))},
-            "task.decoding.length_penalty is 1.0: with beams 0 alone can be, as the given text is "
-            "not counted there",
-        ),
+        ({"task": BEAMS}, "task.decoding.length_penalty is 1.0: with beams 0 alone can be"),
     ],
 )
 def test_what_no_decoder_has_is_refused(writer, tmp_path, settings, wanted):
     with pytest.raises(UserError) as caught:
         exported(writer(**settings), tmp_path, TEXTS)
-    assert f"\n  {wanted}\n" in str(caught.value)
+    assert f"\n  {wanted}" in str(caught.value)
 
 
 def test_other_models_searches_and_tokenizers_are_refused(translator, tmp_path):
@@ -356,12 +333,8 @@ def test_textmill_does_not_run_it_and_says_what_does(translator, tmp_path):
         *("README.md", "tokenizer.json", "tokenizer_config.json"),
     }
     assert manifest.versions["transformers"] == transformers.__version__
-    with pytest.raises(UserError) as caught:
+    with pytest.raises(UserError, match=r"which textmill does not run.* AutoTokenizer\.from_"):
         load(folder)
-    assert str(caught.value) == (
-        f"{folder} is an export for transformers, which textmill does not run. Load it there: "
-        f"AutoTokenizer.from_pretrained({str(folder)!r}), and the model alike."
-    )
     (folder / "config.json").write_text("{}")
     with pytest.raises(ExportError, match=r"Export the run again: textmill export RUN"):
         load(folder)

@@ -1,8 +1,6 @@
 """What transformers answers with a fine-tuned encoder's folder is what the run answers."""
 
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
 import sentence_transformers
@@ -15,21 +13,21 @@ from tests.runs.test_pretrained import trained
 from textmill.errors import UserError
 from textmill.inference.export.huggingface_encoder import Form
 from textmill.models.lora import merged
-from textmill.runs.export import Exported, export
+from textmill.runs.export import export
 
 POOLER = "model.pooling.type=pooler"
 GELU = (POOLER, "model.pooling.activation=gelu")
 LONG = "the unbelievable cat sat on the mat and dogs bark at the moon"
 
 
-def exported(run: Path, *rows: str | dict[str, Any]) -> Exported:
+def exported(run, *rows):
     file = run.parent / "rows.jsonl"
     listed = [{"text": row} if isinstance(row, str) else row for row in rows]
     file.write_text("".join(f"{json.dumps(row)}\n" for row in listed))
     return export(run, "huggingface", rows=file)
 
 
-def pipeline_scores(folder: Path, task: str, text: Any) -> dict[str, float]:
+def pipeline_scores(folder, task, text):
     answer = transformers.pipeline(task, model=str(folder), top_k=None, device="cpu")(text)
     answer = answer if isinstance(answer[0], dict) else answer[0]
     return {each["label"]: each["score"] for each in answer}
@@ -39,9 +37,7 @@ def pipeline_scores(folder: Path, task: str, text: Any) -> dict[str, float]:
     ("family", "pooling"),
     [("bert", (POOLER,)), ("roberta", (POOLER,)), ("electra", GELU), ("deberta-v2", GELU)],
 )
-def test_a_classifier_is_one_of_transformers(
-    family: str, pooling: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_a_classifier_is_one_of_transformers(family, pooling, tmp_path):
     run = trained("classification", family, tmp_path, *pooling, "task.max_length=20")
     made = exported(run, "the cat [SEP] sat </s>", LONG, "")
     assert made.comparison.same == 3
@@ -53,7 +49,7 @@ def test_a_classifier_is_one_of_transformers(
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta"])
-def test_a_pair_is_read_as_one(family: str, tmp_path: Path) -> None:
+def test_a_pair_is_read_as_one(family, tmp_path):
     run = trained("pairs", family, tmp_path, POOLER)
     made = exported(
         run, {"text1": "the cat", "text2": "dogs bark"}, {"text1": LONG, "text2": "the moon"}
@@ -65,7 +61,7 @@ def test_a_pair_is_read_as_one(family: str, tmp_path: Path) -> None:
     assert found == pytest.approx(ours, abs=1e-5)
 
 
-def test_a_number_is_in_the_units_of_the_data(tmp_path: Path) -> None:
+def test_a_number_is_in_the_units_of_the_data(tmp_path):
     span = "task.span=[-1.0, 4.0]"
     run = trained("regression", "bert", tmp_path, POOLER, span, "model.encoder.lora.rank=2")
     made = exported(run, "the cat", LONG)
@@ -82,7 +78,7 @@ def test_a_number_is_in_the_units_of_the_data(tmp_path: Path) -> None:
     assert all(torch.equal(begun[name], learned[name]) for name in begun)
 
 
-def test_labels_of_several_have_a_probability_each(tmp_path: Path) -> None:
+def test_labels_of_several_have_a_probability_each(tmp_path):
     run = trained("classification", "bert", tmp_path, POOLER, "labels.multiple=true")
     made = exported(run, "the cat", LONG)
     ours = textmill.load(run)("dogs bark").scores
@@ -90,16 +86,16 @@ def test_labels_of_several_have_a_probability_each(tmp_path: Path) -> None:
     assert found == pytest.approx(ours, abs=1e-5)
 
 
-def of_readme(folder: Path) -> dict[str, Any]:
+def of_readme(folder):
     """What the lines of Python in an export's README.md make."""
     lines = (folder / "README.md").read_text().split("```")[1].removeprefix("python")
-    made: dict[str, Any] = {}
+    made = {}
     exec(lines.replace("FOLDER", str(folder)), made)  # as its reader does
     return made
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta", "electra", "deberta-v2"])
-def test_a_tagger_labels_the_first_piece_of_each_word(family: str, tmp_path: Path) -> None:
+def test_a_tagger_labels_the_first_piece_of_each_word(family, tmp_path):
     run = trained("tagging", family, tmp_path)
     made = exported(run, {"words": LONG}, {"words": "the [SEP] cat"}, {"words": ""})
     assert made.comparison.same == 3
@@ -137,9 +133,7 @@ def test_a_tagger_labels_the_first_piece_of_each_word(family: str, tmp_path: Pat
         ("embedding", "bert", ("model.pooling.type=attention",), "has no such pooling"),
     ],
 )
-def test_else_it_is_the_encoder_with_the_other_weights_beside(
-    task: str, family: str, more: tuple[str, ...], why: str, tmp_path: Path
-) -> None:
+def test_else_it_is_the_encoder_with_the_other_weights_beside(task, family, more, why, tmp_path):
     run = trained(task, family, tmp_path, *more)
     made = export(run, "huggingface")
     assert made.comparison.same == made.comparison.rows
@@ -168,9 +162,7 @@ def test_else_it_is_the_encoder_with_the_other_weights_beside(
         ("deberta-v2", ("model.pooling.type=first",)),
     ],
 )
-def test_a_sentence_encoder_is_one_of_sentence_transformers(
-    family: str, more: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_a_sentence_encoder_is_one_of_sentence_transformers(family, more, tmp_path):
     run = trained("embedding", family, tmp_path, *more)
     made = export(run, "huggingface")
     assert "sentence-transformers reads all of it;" in made.comparison.sentence
@@ -183,13 +175,13 @@ def test_a_sentence_encoder_is_one_of_sentence_transformers(
     assert of_readme(made.folder)["vectors"].shape == (2, wanted.shape[1])
 
 
-def test_a_form_says_how_it_is_read() -> None:
+def test_a_form_says_how_it_is_read():
     assert Form("AutoModelForTokenClassification").note == (
         "transformers reads all of it, by AutoModelForTokenClassification."
     )
 
 
-def test_another_tokenizer_is_refused(tmp_path: Path) -> None:
+def test_another_tokenizer_is_refused(tmp_path):
     made = tmp_path / "encoder/tokenizer.json"
     words = "tokenizer.type=huggingface", f"tokenizer.path={made}"
     run = trained("classification", "bert", tmp_path, *words)

@@ -2,8 +2,6 @@
 
 import json
 import os
-from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -22,7 +20,7 @@ ROWS = [{"text": text} for text in (*TEXTS, "", "the cat <s> </s> <|endoftext|> 
 GREEDY = Decoding(max_length_a=0.0, max_length_b=6)
 
 
-def predictor(folder: Path, family: str, *, decoding: Decoding = GREEDY, **model: Any) -> Predictor:
+def predictor(folder, family, *, decoding=GREEDY, **model):
     saved = save_language_model(folder / family, family)
     tokenizer = PretrainedTokenizer.Config(path=saved / "tokenizer.json").build()
     config = PretrainedLanguageModel.Config(path=str(saved), **model)
@@ -35,18 +33,18 @@ def predictor(folder: Path, family: str, *, decoding: Decoding = GREEDY, **model
     return Predictor(task, checkpoint="made")
 
 
-def slow_but(*quick: str) -> list[Any]:
+def slow_but(*quick):
     """Families to test; all but those that are quick are slow."""
     slow = pytest.mark.slow
     return [f if f in quick else pytest.param(f, marks=slow) for f in LANGUAGE_MODELS]
 
 
-def exported(model: Predictor, form: str, out: Path) -> Any:
+def exported(model, form, out):
     return write_export(model, form, out, rows=ROWS, where="rows", source={})
 
 
 @pytest.mark.parametrize("family", slow_but("gpt2", "llama"))
-def test_transformers_goes_on_alike(tmp_path: Path, family: str) -> None:
+def test_transformers_goes_on_alike(tmp_path, family):
     model, out = predictor(tmp_path, family), tmp_path / "out"
     found = exported(model, "huggingface", out)
     assert (found.same, found.rows) == (len(ROWS), len(ROWS))
@@ -69,7 +67,7 @@ def test_transformers_goes_on_alike(tmp_path: Path, family: str) -> None:
     assert told == [answer.text for answer in model(ROWS)]
 
 
-def test_adapters_are_in_the_weights(tmp_path: Path) -> None:
+def test_adapters_are_in_the_weights(tmp_path):
     model = predictor(tmp_path, "llama", lora=Lora(rank=2))
     with torch.no_grad():
         for name, parameter in model.task.module.named_parameters():
@@ -81,7 +79,7 @@ def test_adapters_are_in_the_weights(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("family", slow_but("opt"))
-def test_ctranslate2_goes_on_alike(tmp_path: Path, family: str) -> None:
+def test_ctranslate2_goes_on_alike(tmp_path, family):
     model, out = predictor(tmp_path, family), tmp_path / "out"
     weights = {name: each.clone() for name, each in model.task.module.state_dict().items()}
     found = exported(model, "ctranslate2", out)

@@ -18,12 +18,12 @@ ATTRIBUTES = {*WORDS.split()}
 class Page(HTMLParser):
     """Reads a page; an element, an attribute or an order that is not allowed is an assertion."""
 
-    def __init__(self, text: str, *, empty: frozenset[str] | set[str] = frozenset(EMPTY)) -> None:
+    def __init__(self, text, *, empty=frozenset(EMPTY)):
         super().__init__(convert_charrefs=True)
         self.empty = empty
-        self.open: list[str] = []
-        self.texts: list[str] = []
-        self.counts: dict[str, int] = {}
+        self.open = []
+        self.texts = []
+        self.counts = {}
         self.feed(text)
         self.close()
         assert self.open == []
@@ -51,7 +51,7 @@ class Page(HTMLParser):
         raise AssertionError(f"a comment: {data}")
 
     @property
-    def text(self) -> str:
+    def text(self):
         return "\n".join(self.texts)
 
 

@@ -3,13 +3,11 @@
 import json
 import struct
 import time
-from pathlib import Path
-from typing import Any
 
 BLOCK = 32_768
 
 
-def tensorboard_values(folder: Path, run: str | None) -> dict[str, list[tuple[int, str]]]:
+def tensorboard_values(folder, run):
     """Step and value by name, as TensorBoard shows them, but for rates."""
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -22,7 +20,7 @@ def tensorboard_values(folder: Path, run: str | None) -> dict[str, list[tuple[in
     }
 
 
-def mlflow_values(folder: Path, run: str) -> dict[str, list[tuple[int, str]]]:
+def mlflow_values(folder, run):
     """Step and value by name, in a local store."""
     from mlflow.tracking import MlflowClient
 
@@ -34,11 +32,11 @@ def mlflow_values(folder: Path, run: str) -> dict[str, list[tuple[int, str]]]:
     }
 
 
-def trackio_values(folder: Path, run: str) -> dict[str, list[tuple[int, str]]]:
+def trackio_values(folder, run):
     """Step and value by name, in trackio's local database."""
     from trackio.sqlite_storage import SQLiteStorage
 
-    values: dict[str, list[tuple[int, str]]] = {}
+    values = {}
     for row in SQLiteStorage.get_logs("textmill", run):
         for name, value in row.items():
             if "/" in name and not name.startswith("time/"):
@@ -46,12 +44,12 @@ def trackio_values(folder: Path, run: str) -> dict[str, list[tuple[int, str]]]:
     return dict(sorted(values.items()))
 
 
-def wandb_values(folder: Path, run: str) -> dict[str, list[tuple[int, str]]]:
+def wandb_values(folder, run):
     """Step and value by name, of all offline files of a run.
 
     A value that is in two of them counts once: W&B takes what it counts as a step once.
     """
-    values: dict[str, set[tuple[int, str]]] = {}
+    values = {}
     for record in _wandb_records(folder, run):
         if record.HasField("history"):
             items = {
@@ -72,7 +70,7 @@ READ = {
 }
 
 
-def _wandb_records(folder: Path, run: str) -> list[Any]:
+def _wandb_records(folder, run):
     """All records, once the newest file ends: wandb's own process writes it a moment later."""
     from wandb.proto.wandb_internal_pb2 import Record
 
@@ -87,7 +85,7 @@ def _wandb_records(folder: Path, run: str) -> list[Any]:
     return [record for of_file in records for record in of_file]
 
 
-def _records(content: bytes) -> list[bytes]:
+def _records(content):
     """The records of a file in LevelDB's log format, after 7 bytes of wandb's own."""
     place, parts, found = 7, b"", []
     while place + 7 <= len(content):

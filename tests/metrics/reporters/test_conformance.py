@@ -3,8 +3,6 @@
 import io
 import json
 import time
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,23 +18,22 @@ VALID = {"loss": float("nan"), "perplexity": float("inf"), "bleu": 28.337}
 ROWS = [{"row": i, "source": f"s{i}", "prediction": f"p{i} ?"} for i in range(50)]
 
 
-def progress(step: int, **time: float) -> dict[str, Any]:
+def progress(step, **time):
     return {"step": step, "total": 40, "epoch": step / 10, "examples": step * 8, "time": time}
 
 
 OFFLINE = {"wandb": {"mode": "offline"}, "mlflow": {"tracking_uri": "file:{folder}/mlruns"}}
 
 
-def build(name: str, folder: Path) -> Reporter:
+def build(name, folder):
     words = {key: text.format(folder=folder) for key, text in OFFLINE.get(name, {}).items()}
     config = registries.reporters.get(name).Config(**words)
     given = {"xp": Experiment(folder=folder), "stream": io.StringIO()}
     wanted = runtime_parameters(config)
-    reporter: Reporter = config.build(**{k: v for k, v in given.items() if k in wanted})
-    return reporter
+    return config.build(**{k: v for k, v in given.items() if k in wanted})
 
 
-def steps(reporter: Reporter, first: int, last: int, *, pace: float) -> None:
+def steps(reporter, first, last, *, pace):
     for step in range(first, last + 1, 10):
         reporter.tick(progress(step, elapsed=pace * step))
         reporter.report("train", progress(step, elapsed=pace * step, steps_per_second=pace), TRAIN)
@@ -44,7 +41,7 @@ def steps(reporter: Reporter, first: int, last: int, *, pace: float) -> None:
         reporter.examples("valid", progress(step), iter(ROWS))
 
 
-def written(reporter: Reporter, folder: Path) -> dict[str, Any]:
+def written(reporter, folder):
     """All that was written, as its readers see it, without what the clock decides."""
     if isinstance(reporter, ServiceReporter):  # values of steps taken again may be there twice
         values = READ[reporter.package](folder, reporter.run)
@@ -52,9 +49,9 @@ def written(reporter: Reporter, folder: Path) -> dict[str, Any]:
     return files(folder)
 
 
-def files(folder: Path) -> dict[str, Any]:
+def files(folder):
     """The JSON lines that were written, without what the clock decides."""
-    found: dict[str, Any] = {}
+    found = {}
     for path in sorted(folder.rglob("*.jsonl")):
         lines = [
             json.loads(line, parse_constant=pytest.fail) for line in path.read_text().splitlines()
@@ -65,18 +62,12 @@ def files(folder: Path) -> dict[str, Any]:
     return found
 
 
-@pytest.fixture(autouse=True)
-def quiet_services(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")  # the store that needs no server
-    monkeypatch.setenv("WANDB_MODE", "offline")
-
-
 @pytest.fixture(params=registries.reporters.names())
-def name(request: pytest.FixtureRequest) -> str:
+def name(request):
     return str(request.param)
 
 
-def whole(name: str, folder: Path) -> dict[str, Any]:
+def whole(name, folder):
     folder.mkdir()
     reporter = build(name, folder)
     reporter.start(RunInfo())
@@ -87,9 +78,7 @@ def whole(name: str, folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("orderly", [True, False])
-def test_a_resumed_run_writes_what_an_undisturbed_one_writes(
-    name: str, tmp_path: Path, orderly: bool
-) -> None:
+def test_a_resumed_run_writes_what_an_undisturbed_one_writes(name, tmp_path, orderly):
     if name == "wandb" and not orderly:
         pytest.skip("one process cannot open a run twice; test_services.py kills another process")
     expected = whole(name, tmp_path / "whole")
@@ -114,9 +103,7 @@ def test_a_resumed_run_writes_what_an_undisturbed_one_writes(
     assert written(resumed, folder) == expected
 
 
-def test_a_start_without_a_checkpoint_leaves_nothing_of_the_killed_one(
-    name: str, tmp_path: Path
-) -> None:
+def test_a_start_without_a_checkpoint_leaves_nothing_of_the_killed_one(name, tmp_path):
     expected = whole(name, tmp_path / "whole")
     folder = tmp_path / "again"
     folder.mkdir()
@@ -134,21 +121,21 @@ def test_a_start_without_a_checkpoint_leaves_nothing_of_the_killed_one(
     assert written(again, folder) == expected
 
 
-def test_building_one_writes_nothing(name: str, tmp_path: Path) -> None:
+def test_building_one_writes_nothing(name, tmp_path):
     reporter = build(name, tmp_path)
     reporter.close()
     reporter.close()
     assert not list(tmp_path.iterdir())
 
 
-def test_no_setting_is_in_the_key_of_a_run(name: str) -> None:
+def test_no_setting_is_in_the_key_of_a_run(name):
     from dataclasses import fields
 
     for field in fields(registries.reporters.get(name).Config):
         assert field.metadata.get("in_key") is False, field.name
 
 
-def test_a_progress_with_only_a_step_is_enough(name: str, tmp_path: Path) -> None:
+def test_a_progress_with_only_a_step_is_enough(name, tmp_path):
     reporter = build(name, tmp_path)
     reporter.start(RunInfo())
     reporter.tick({"step": 1})
@@ -159,13 +146,13 @@ def test_a_progress_with_only_a_step_is_enough(name: str, tmp_path: Path) -> Non
     reporter.close()
 
 
-def test_several_reporters_act_as_one(tmp_path: Path) -> None:
+def test_several_reporters_act_as_one(tmp_path):
     class Count(Reporter):
         """One of a user's own, which needs one method."""
 
         seen = 0
 
-        def report(self, split: str, progress: Any, values: Any) -> None:
+        def report(self, split, progress, values):
             self.seen += 1
 
     names, own = registries.reporters.names(), [Count(), Count()]

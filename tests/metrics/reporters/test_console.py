@@ -1,16 +1,14 @@
 import io
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from textmill.metrics.reporters.console import Console, ValuesTable
 from textmill.metrics.reporters.reporter import RunInfo
 
-PROGRESS: dict[str, Any] = {
+PROGRESS = {
     "step": 1200,
     "total": 20000,
     "epoch": 2.31,
@@ -23,12 +21,12 @@ VALUES = {"loss": 3.1418, "lr": 0.0012, "padding": 0.0191}
 class Screen(io.StringIO):
     """A terminal as far as ``isatty`` goes."""
 
-    def isatty(self) -> bool:
+    def isatty(self):
         return True
 
 
 @pytest.fixture(autouse=True)
-def plain_environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def plain_environment(monkeypatch):
     for name in ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "COLORTERM"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TERM", "xterm-256color")
@@ -36,9 +34,9 @@ def plain_environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     return
 
 
-def shown(stream: io.StringIO, **settings: Any) -> str:
+def shown(stream, **settings):
     console = Console.Config(**settings).build(stream=stream)
-    directions: Any = {"loss": "lower", "bleu": "higher"}
+    directions = {"loss": "lower", "bleu": "higher"}
     console.start(RunInfo(recipe="tatoeba.py", folder=Path("runs/t"), directions=directions))
     console.tick({"step": 1})
     console.report("train", PROGRESS, VALUES)
@@ -49,7 +47,7 @@ def shown(stream: io.StringIO, **settings: Any) -> str:
     return stream.getvalue()
 
 
-def test_lines_off_a_terminal() -> None:
+def test_lines_off_a_terminal():
     assert shown(io.StringIO()) == (
         "tatoeba.py · runs/t\n"
         "step 1,200 · epoch 2.3 · loss 3.142 · lr 0.0012 · padding 1.9 % · "
@@ -60,7 +58,7 @@ def test_lines_off_a_terminal() -> None:
     )
 
 
-def test_a_bar_and_a_table_on_a_terminal() -> None:
+def test_a_bar_and_a_table_on_a_terminal():
     text = shown(Screen())
     assert "1,200/20,000 steps · eta 12m · loss 3.142 · lr 0.0012 · 7,432 target tokens/s\n" in text
     assert "split    step  epoch    loss    bleu" in text
@@ -71,7 +69,7 @@ def test_a_bar_and_a_table_on_a_terminal() -> None:
     assert text.rindex("\x1b[?25h") > text.rindex("\x1b[?25l")  # the cursor is shown again
 
 
-def test_no_color_is_respected(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_color_is_respected(monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
     text = shown(Screen())
     assert "1,200/20,000 steps" in text
@@ -84,7 +82,7 @@ RATES = {"eta": 4.2, "steps_per_second": 147.0, "examples_per_second": 4_700.0}
 
 
 @pytest.mark.parametrize("columns", [80, 45])
-def test_a_bar_and_a_row_fit_the_terminal(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bar_and_a_row_fit_the_terminal(columns, monkeypatch):
     monkeypatch.setenv("COLUMNS", str(columns))
     screen = Screen()
     console = Console.Config().build(stream=screen)
@@ -112,7 +110,7 @@ def test_a_bar_and_a_row_fit_the_terminal(columns: int, monkeypatch: pytest.Monk
         assert any(line.startswith("not shown: ") for line in lines)
 
 
-def test_the_mode_is_a_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_mode_is_a_setting(monkeypatch):
     assert shown(Screen(), mode="lines") == shown(io.StringIO())
     assert "1,200/20,000 steps" in shown(io.StringIO(), mode="bar")
     monkeypatch.setenv("TERM", "dumb")
@@ -122,7 +120,7 @@ def test_the_mode_is_a_setting(monkeypatch: pytest.MonkeyPatch) -> None:
 LABELS = {"accuracy": 0.75, "label/ham/f1": 0.5, "label/ham/support": 3.0}
 
 
-def labelled(summary: dict[str, Any], *splits: tuple[str, int, float], mode: Any = "lines") -> str:
+def labelled(summary, *splits, mode="lines"):
     stream = io.StringIO()
     console = Console.Config(mode=mode).build(stream=stream)
     for split, step, f1 in splits:
@@ -131,7 +129,7 @@ def labelled(summary: dict[str, Any], *splits: tuple[str, int, float], mode: Any
     return stream.getvalue()
 
 
-def test_values_of_labels_are_a_table_at_the_end_and_not_in_the_line() -> None:
+def test_values_of_labels_are_a_table_at_the_end_and_not_in_the_line():
     best = {"best": {"step": 1, "accuracy": 0.75}}
     text = labelled(best, ("valid", 1, 0.5), ("valid", 2, 0.25))
     assert text == (
@@ -153,7 +151,7 @@ def test_values_of_labels_are_a_table_at_the_end_and_not_in_the_line() -> None:
     assert "label/" not in labelled(best, ("valid", 1, 0.5), mode="bar")
 
 
-def test_the_best_labels_of_before_an_interruption_are_shown(tmp_path: Path) -> None:
+def test_the_best_labels_of_before_an_interruption_are_shown(tmp_path):
     lines = [
         {"split": "train", "step": 1, "loss": 2.0},
         {"split": "valid", "step": 1, "label/ham/f1": 0.5, "label/spam/f1": "NaN"},
@@ -174,7 +172,7 @@ def test_the_best_labels_of_before_an_interruption_are_shown(tmp_path: Path) -> 
     ]
 
 
-def test_the_last_line_has_the_epoch_of_the_line_above() -> None:
+def test_the_last_line_has_the_epoch_of_the_line_above():
     stream = io.StringIO()
     console = Console.Config().build(stream=stream)
     console.report("train", {"step": 20, "epoch": 0.23}, {"loss": 2.5})
@@ -185,7 +183,7 @@ def test_the_last_line_has_the_epoch_of_the_line_above() -> None:
     ]
 
 
-def test_a_step_is_drawn_ten_times_a_second_at_most() -> None:
+def test_a_step_is_drawn_ten_times_a_second_at_most():
     screen = Screen()
     console = Console.Config().build(stream=screen)
     for step in range(3000):
@@ -194,7 +192,7 @@ def test_a_step_is_drawn_ten_times_a_second_at_most() -> None:
     assert screen.getvalue().count("/3,000 steps") < 50
 
 
-def test_a_terminal_in_another_encoding_does_not_end_the_run() -> None:
+def test_a_terminal_in_another_encoding_does_not_end_the_run():
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding="ascii")
     console = Console.Config().build(stream=stream)
@@ -202,7 +200,7 @@ def test_a_terminal_in_another_encoding_does_not_end_the_run() -> None:
     assert raw.getvalue() == b"?.py | rows 3\n"
 
 
-def test_the_best_is_bold_and_nan_never_is() -> None:
+def test_the_best_is_bold_and_nan_never_is():
     table = ValuesTable({"loss": "lower", "bleu": "higher"})
     rows = [
         table.add("valid", {"step": i}, {"loss": loss, "bleu": bleu, "other": 1.0})[-1]

@@ -16,7 +16,6 @@ from textmill.metrics.reporters.html_page import (
     TOP,
     WIDTH,
     Curve,
-    Markup,
     cards,
     details,
     figure,
@@ -62,13 +61,13 @@ def test_the_page_asks_for_nothing_from_anywhere():
     assert "default-src 'none'" in whole
 
 
-def places(drawn: Markup) -> list[list[tuple[float, float]]]:
+def places(drawn):
     """The points of each path, in the drawing's own measure."""
     paths = re.findall(r' d="M([^"]*)"', drawn.html)
     return [[tuple(map(float, p.split())) for p in path.split("L")] for path in paths]
 
 
-def value_at(drawn: Markup, y: float) -> float:
+def value_at(drawn, y):
     """The value at a height, told by two lines of the grid alone."""
     marks = re.findall(r"y1=([\d.]+) y2.*?<text [^>]*>([^<]*)</text>", drawn.html)
     (y0, v0), (y1, v1) = ((float(a), float(b.replace(",", ""))) for a, b in (marks[0], marks[-1]))

@@ -1,7 +1,5 @@
 import json
 import logging
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,12 +13,11 @@ from textmill.runtime.jsonl_log import read_lines
 from textmill.text.cells import ListCell
 
 
-def reporter(folder: Path) -> JsonLines:
-    built: JsonLines = JsonLines.Config().build(xp=Experiment(folder=folder))
-    return built
+def reporter(folder):
+    return JsonLines.Config().build(xp=Experiment(folder=folder))
 
 
-def test_a_line_has_its_place_its_values_and_its_time(tmp_path: Path) -> None:
+def test_a_line_has_its_place_its_values_and_its_time(tmp_path):
     jsonl = reporter(tmp_path)
     jsonl.start(RunInfo())
     time = {"elapsed": 1.5, "eta": None}
@@ -33,9 +30,9 @@ def test_a_line_has_its_place_its_values_and_its_time(tmp_path: Path) -> None:
     ]
 
 
-def test_values_of_numpy_and_torch_and_those_json_has_not(tmp_path: Path) -> None:
+def test_values_of_numpy_and_torch_and_those_json_has_not(tmp_path):
     jsonl = reporter(tmp_path)
-    values: dict[str, Any] = {
+    values = {
         "a": np.float64(0.5), "b": torch.tensor(2.5), "c": float("nan"), "d": np.float32("inf"),
         "e": -float("inf"), "f": np.int64(3),
     }  # fmt: skip
@@ -49,19 +46,17 @@ def test_values_of_numpy_and_torch_and_those_json_has_not(tmp_path: Path) -> Non
     assert float(line["d"]) == float("inf")
 
 
-def test_a_value_that_would_hide_the_place_is_refused(tmp_path: Path) -> None:
+def test_a_value_that_would_hide_the_place_is_refused(tmp_path):
     with pytest.raises(MetricError, match="called epoch, time"):
         reporter(tmp_path).report("valid", {"step": 1}, {"time": 3.0, "epoch": 1.0})
 
 
-def test_a_value_without_a_form_in_json_is_named(tmp_path: Path) -> None:
+def test_a_value_without_a_form_in_json_is_named(tmp_path):
     with pytest.raises(MetricError, match=r"value\.loss is a object"):
-        reporter(tmp_path).report("valid", {"step": 1}, {"loss": object()})  # type: ignore[dict-item]
+        reporter(tmp_path).report("valid", {"step": 1}, {"loss": object()})
 
 
-def test_a_file_that_someone_cut_is_left_alone(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_file_that_someone_cut_is_left_alone(tmp_path, caplog):
     (tmp_path / "metrics.jsonl").write_text('{"split": "train"}\n')
     jsonl = reporter(tmp_path)
     with caplog.at_level(logging.WARNING):
@@ -100,37 +95,37 @@ ROWS = [
 ]
 
 
-def written(folder: Path, split: str, progress: dict[str, Any], **settings: Any) -> list[Any]:
+def written(folder, split, progress, **settings):
     predictions = Predictions.Config(**settings).build(xp=Experiment(folder=folder))
     predictions.examples(split, progress, iter(ROWS))
     path = folder / "predictions" / f"{split}-step-{progress['step']:08}.jsonl"
     return [json.loads(line) for line in path.read_bytes().decode().split("\n")[:-1]]
 
 
-def test_every_row_is_written(tmp_path: Path) -> None:
+def test_every_row_is_written(tmp_path):
     assert written(tmp_path, "valid", {"step": 8}) == ROWS
     assert written(tmp_path, "test", {"step": 7, "kept": True}) == ROWS
     assert names(tmp_path) == ["test-step-00000007.jsonl"], "no other object knew of the first"
 
 
-def test_answers_of_weights_that_are_not_kept_are_not_written(tmp_path: Path) -> None:
+def test_answers_of_weights_that_are_not_kept_are_not_written(tmp_path):
     predictions = Predictions.Config().build(xp=Experiment(folder=tmp_path))
     predictions.examples("valid", {"step": 1, "kept": False}, ROWS)
     assert not (tmp_path / "predictions").exists()
 
 
 @pytest.mark.parametrize(("most", "count"), [(3, 3), (80, 50)])
-def test_how_many_is_a_setting(tmp_path: Path, most: int | None, count: int) -> None:
+def test_how_many_is_a_setting(tmp_path, most, count):
     rows = written(tmp_path, "valid", {"step": 1}, rows=most)
     assert len(rows) == count
     assert rows[0] == ROWS[0]
 
 
-def names(folder: Path) -> list[str]:
+def names(folder):
     return sorted(path.name for path in (folder / "predictions").iterdir())
 
 
-def test_a_better_evaluation_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
+def test_a_better_evaluation_takes_the_place_of_the_one_before(tmp_path):
     """That of a checkpoint goes when a later checkpoint is there: a killed run needs it."""
     predictions = Predictions.Config(rows=1).build(xp=Experiment(folder=tmp_path))
     predictions.start(RunInfo())
@@ -146,7 +141,7 @@ def test_a_better_evaluation_takes_the_place_of_the_one_before(tmp_path: Path) -
     assert names(tmp_path) == ["test-step-00000012.jsonl", "valid-step-00000008.jsonl"]
 
 
-def test_a_run_that_goes_back_has_the_answers_of_its_checkpoint(tmp_path: Path) -> None:
+def test_a_run_that_goes_back_has_the_answers_of_its_checkpoint(tmp_path):
     predictions = Predictions.Config(rows=1).build(xp=Experiment(folder=tmp_path))
     predictions.start(RunInfo())
     predictions.examples("valid", {"step": 8}, ROWS)
@@ -158,7 +153,7 @@ def test_a_run_that_goes_back_has_the_answers_of_its_checkpoint(tmp_path: Path) 
     assert names(tmp_path) == ["mine-step-1.jsonl", "valid-step-00000008.jsonl"]
 
 
-def test_a_fresh_start_deletes_what_a_killed_one_left(tmp_path: Path) -> None:
+def test_a_fresh_start_deletes_what_a_killed_one_left(tmp_path):
     predictions = Predictions.Config(rows=1).build(xp=Experiment(folder=tmp_path))
     predictions.examples("valid", {"step": 12}, ROWS)
     predictions = Predictions.Config(rows=1).build(xp=Experiment(folder=tmp_path))
@@ -166,7 +161,7 @@ def test_a_fresh_start_deletes_what_a_killed_one_left(tmp_path: Path) -> None:
     assert names(tmp_path) == []
 
 
-def test_a_list_of_the_data_is_one_in_the_file(tmp_path: Path) -> None:
+def test_a_list_of_the_data_is_one_in_the_file(tmp_path):
     predictions = Predictions.Config().build(xp=Experiment(folder=tmp_path))
     row = {"labels": ListCell(["New York", "Rome"]), "references": [ListCell(["a b"])]}
     predictions.examples("valid", {"step": 1}, iter([row]))
@@ -175,9 +170,7 @@ def test_a_list_of_the_data_is_one_in_the_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", ["changed", "a link"])
-def test_answers_that_were_damaged_do_not_stay_so_when_the_run_goes_on(
-    tmp_path: Path, how: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_answers_that_were_damaged_do_not_stay_so_when_the_run_goes_on(tmp_path, how, caplog):
     predictions = Predictions.Config(rows=1).build(xp=Experiment(folder=tmp_path))
     predictions.start(RunInfo())
     predictions.examples("valid", {"step": 4}, ROWS)

@@ -23,17 +23,8 @@ from textmill.runtime.devices import Experiment
 
 @pytest.fixture(params=sorted(READ))
 def name(request, tmp_path, monkeypatch):
-    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")  # the store that needs no server
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"file:{tmp_path / 'mlruns'}")
-    monkeypatch.setenv("WANDB_MODE", "offline")
     return request.param
-
-
-@pytest.fixture
-def mlflow(tmp_path, monkeypatch):
-    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"file:{tmp_path / 'mlruns'}")
-    return build("mlflow", tmp_path)
 
 
 def build(name, folder):
@@ -145,7 +136,9 @@ def test_mlflow_must_know_where_to(tmp_path, monkeypatch):
         build("mlflow", tmp_path)
 
 
-def test_mlflow_gets_thousands_of_values_and_names_that_it_takes(mlflow, tmp_path, caplog):
+def test_mlflow_gets_thousands_of_values_and_names_that_it_takes(tmp_path, monkeypatch, caplog):
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"file:{tmp_path / 'mlruns'}")
+    mlflow = build("mlflow", tmp_path)
     mlflow.start(RunInfo())
     mlflow.report("valid", {"step": 1}, {f"label ({i})": 0.5 for i in range(1_234)})
     mlflow.close()

@@ -1,15 +1,11 @@
 """Pretrained decoders: scores, losses and continuations of transformers; what is refused."""
 
 import math
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
-from torch import Tensor
 
 from tests.pretrained_checkpoints import (
     GPT2_SIZES,
@@ -26,15 +22,14 @@ from textmill.tasks import evaluate
 from textmill.tasks.language_model import LanguageModeling
 from textmill.text.tokenizers.pretrained import PretrainedTokenizer
 
-Saved = Callable[[str], Path]
 ROWS = [{"text": text} for text in TEXTS]
 
 
 @pytest.fixture(scope="module")
-def saved(tmp_path_factory: pytest.TempPathFactory) -> Saved:
-    made: dict[str, Path] = {}
+def saved(tmp_path_factory):
+    made = {}
 
-    def get(family: str) -> Path:
+    def get(family):
         if family not in made:
             folder = tmp_path_factory.mktemp("hub") / family
             made[family] = save_language_model(folder, family)
@@ -43,10 +38,10 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Saved:
     return get
 
 
-def task_of(folder: Path, **settings: Any) -> LanguageModeling:
+def task_of(folder, **settings):
     tokenizer = PretrainedTokenizer.Config(path=folder / "tokenizer.json").build()
     module = PretrainedLanguageModel.Config(path=str(folder)).build(tokenizer=tokenizer)
-    task: LanguageModeling = LanguageModeling.Config(**{"block": 24, **settings}).build(
+    task = LanguageModeling.Config(**{"block": 24, **settings}).build(
         module=module, tokenizer=tokenizer
     )
     task.initialize()
@@ -54,11 +49,11 @@ def task_of(folder: Path, **settings: Any) -> LanguageModeling:
     return task
 
 
-def oracle_of(folder: Path) -> Any:
+def oracle_of(folder):
     return transformers.AutoModelForCausalLM.from_pretrained(folder).eval()
 
 
-def read(task: LanguageModeling, text: str, folder: Path) -> Tensor:
+def read(task, text, folder):
     """What is read of a text, as the family's own tokenizer has it; with its end."""
     own = transformers.PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json"))
     ids, begin = own(text)["input_ids"], task.text.begin_idx
@@ -67,7 +62,7 @@ def read(task: LanguageModeling, text: str, folder: Path) -> Tensor:
 
 
 @pytest.mark.parametrize("family", LANGUAGE_MODELS)
-def test_scores_and_losses_are_those_of_transformers(saved: Saved, family: str) -> None:
+def test_scores_and_losses_are_those_of_transformers(saved, family):
     folder = saved(family)
     task, oracle = task_of(folder, block=40), oracle_of(folder)
     for text in TEXTS:
@@ -82,7 +77,7 @@ def test_scores_and_losses_are_those_of_transformers(saved: Saved, family: str) 
 
 
 @pytest.mark.parametrize("family", ["gpt2", "llama"])
-def test_perplexity_is_one_computed_by_hand(saved: Saved, family: str) -> None:
+def test_perplexity_is_one_computed_by_hand(saved, family):
     folder = saved(family)
     task, oracle = task_of(folder, block=24), oracle_of(folder)
     rows = [read(task, text, folder)[0] for text in TEXTS]
@@ -98,7 +93,7 @@ def test_perplexity_is_one_computed_by_hand(saved: Saved, family: str) -> None:
 
 
 @pytest.mark.parametrize(("family", "beams"), [("gpt2", 1), ("llama", 4), ("opt", 4)])
-def test_texts_go_on_as_generate_goes_on(saved: Saved, family: str, beams: int) -> None:
+def test_texts_go_on_as_generate_goes_on(saved, family, beams):
     folder = saved(family)
     task, oracle = task_of(folder), oracle_of(folder)
     begun = task.text.begun([text[:12] for text in TEXTS])
@@ -133,17 +128,15 @@ def test_texts_go_on_as_generate_goes_on(saved: Saved, family: str, beams: int) 
 
 
 @pytest.mark.parametrize("search", [{}, {"beam_size": 3, "n_best": 2}, {"sample": True}])
-def test_what_is_read_at_once_is_what_is_read_one_by_one(
-    saved: Saved, monkeypatch: pytest.MonkeyPatch, search: dict[str, Any]
-) -> None:
+def test_what_is_read_at_once_is_what_is_read_one_by_one(saved, monkeypatch, search):
     task = task_of(saved("llama"), decoding=Decoding(max_length_a=0.0, max_length_b=6, **search))
     texts = ("dogs bark", "dogs bark at the moon", "films are", "films are rare")
     rows = [{"text": text} for text in texts]
     monkeypatch.setattr(search_state, "READ_AT_ONCE", 12)
-    reads: list[int] = []
+    reads = []
     read = PretrainedLanguageModel.read
 
-    def counted(self: PretrainedLanguageModel, tokens: Tensor, state: object) -> Tensor:
+    def counted(self, tokens, state):
         reads.append(tokens.shape[1])
         return read(self, tokens, state)
 
@@ -161,7 +154,7 @@ def test_what_is_read_at_once_is_what_is_read_one_by_one(
 
 
 ONE = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
-BENT: dict[str, dict[str, Any]] = {
+BENT = {
     "gemma2": {**ONE, "head_dim": 8, "num_key_value_heads": 1, "final_logit_softcapping": 2.0},
     "cohere": {**ONE, "num_key_value_heads": 1, "logit_scale": 0.25},
     "granite": {**ONE, "num_key_value_heads": 1, "logits_scaling": 4.0},
@@ -169,9 +162,7 @@ BENT: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("family", BENT)
-def test_scores_that_are_scaled_or_limited_are_those_of_transformers(
-    saved: Saved, family: str
-) -> None:
+def test_scores_that_are_scaled_or_limited_are_those_of_transformers(saved, family):
     tokenizer = PretrainedTokenizer.Config(path=saved("gpt2") / "tokenizer.json").build()
     told = {"model_type": family, **BENT[family], "vocab_size": 263}
     module = PretrainedLanguageModel.Config(architecture=told).build(tokenizer=tokenizer).eval()
@@ -190,9 +181,7 @@ def test_scores_that_are_scaled_or_limited_are_those_of_transformers(
     )
 
 
-def test_experts_are_taken_from_files_that_have_them_one_by_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_experts_are_taken_from_files_that_have_them_one_by_one(tmp_path, monkeypatch):
     settings = {**SMALL, "num_key_value_heads": 1, "num_local_experts": 2}
     monkeypatch.setitem(LANGUAGE_MODELS, "mixtral", (["<|endoftext|>"], "", settings))
     folder = save_language_model(tmp_path / "mixtral", "mixtral")
@@ -208,7 +197,7 @@ def test_experts_are_taken_from_files_that_have_them_one_by_one(
         task_of(folder)
 
 
-OTHERS: dict[str, dict[str, Any]] = {
+OTHERS = {
     "bert": {},
     "t5": {},
     "mamba": {"hidden_size": 8, "num_hidden_layers": 1},
@@ -218,7 +207,7 @@ OTHERS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("family", OTHERS)
-def test_what_is_no_such_decoder_is_refused(saved: Saved, family: str) -> None:
+def test_what_is_no_such_decoder_is_refused(saved, family):
     tokenizer = PretrainedTokenizer.Config(path=saved("gpt2") / "tokenizer.json").build()
     told = {"model_type": family, **OTHERS[family], "vocab_size": 300}
     with pytest.raises(
@@ -227,7 +216,7 @@ def test_what_is_no_such_decoder_is_refused(saved: Saved, family: str) -> None:
         PretrainedLanguageModel.Config(architecture=told).build(tokenizer=tokenizer)
 
 
-def test_settings_that_cannot_be_are_refused(saved: Saved, tmp_path: Path) -> None:
+def test_settings_that_cannot_be_are_refused(saved, tmp_path):
     folder = saved("llama")
     tokenizer = PretrainedTokenizer.Config(path=folder / "tokenizer.json").build()
     with pytest.raises(UserError, match=r"model\.dropout is 0\.1, but a llama drops no features"):

@@ -1,9 +1,7 @@
 """Pretrained encoder-decoders beside transformers: scores, losses and answers of every family."""
 
 import json
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 import torch
@@ -34,7 +32,7 @@ PAIRS = [
 MORE = [*TEXTS, "the", "the cat", "a moon at the unbelievable bark"]
 
 
-def task_of(folder: Path, family: str, **settings: Any) -> Translation:
+def task_of(folder, family, **settings):
     """The task with the checkpoint's weights, in evaluation mode."""
     source, target = LANGS.get(family, ("source", "target"))
     config = PretrainedSeq2Seq.Config(path=str(folder), **settings.pop("model", {}))
@@ -48,31 +46,31 @@ def task_of(folder: Path, family: str, **settings: Any) -> Translation:
 
 
 @pytest.fixture(scope="module", params=SEQ2SEQ)
-def family(request: pytest.FixtureRequest) -> str:
+def family(request):
     return str(request.param)
 
 
 @pytest.fixture(scope="module")
-def folder(family: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(family, tmp_path_factory):
     return save_seq2seq(tmp_path_factory.mktemp("saved") / family, family)
 
 
 @pytest.fixture(scope="module")
-def task(folder: Path, family: str) -> Translation:
+def task(folder, family):
     return task_of(folder, family, label_smoothing=0.0)
 
 
 @pytest.fixture(scope="module")
-def theirs(folder: Path) -> Any:
+def theirs(folder):
     return transformers.AutoModelForSeq2SeqLM.from_pretrained(folder).eval()
 
 
-def ids_of(task: Translation, texts: list[str]) -> list[list[int]]:
+def ids_of(task, texts):
     rows = [{"source": text} for text in texts]
     return [ids.tolist() for ids in task.text.encode(rows, with_targets=False)["source"]]
 
 
-def test_the_first_loss_is_that_of_transformers(task: Translation, theirs: Any) -> None:
+def test_the_first_loss_is_that_of_transformers(task, theirs):
     data = BatchedRows(PAIRS, max_tokens=None, batch_size=len(PAIRS))
     [batch] = task.batches(data, train=True, seed=0)
     loss = task.training_step(batch)
@@ -89,7 +87,7 @@ def test_the_first_loss_is_that_of_transformers(task: Translation, theirs: Any) 
 
 
 @pytest.mark.parametrize("beam_size", [1, 4])
-def test_answers_are_those_of_generate(task: Translation, theirs: Any, beam_size: int) -> None:
+def test_answers_are_those_of_generate(task, theirs, beam_size):
     decoding = Decoding(beam_size=beam_size, max_length_a=0.0, max_length_b=12)
     prefix, sources = task.text.target_prefix, ids_of(task, MORE)
     lengths = torch.tensor([len(ids) for ids in sources])
@@ -111,7 +109,7 @@ def test_answers_are_those_of_generate(task: Translation, theirs: Any, beam_size
         assert hypothesis.ids == (row[: row.index(task.eos_idx)] if ends else row[:12])
 
 
-def test_scores_that_have_a_matrix_of_their_own(tmp_path: Path) -> None:
+def test_scores_that_have_a_matrix_of_their_own(tmp_path):
     for family in ("t5", "mt5"):
         folder = save_seq2seq(tmp_path / family, family, tie_word_embeddings=False)
         model = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder)
@@ -125,7 +123,7 @@ def test_scores_that_have_a_matrix_of_their_own(tmp_path: Path) -> None:
         assert not torch.equal(ours.output_weight, ours.model.get_input_embeddings().weight)
 
 
-def test_what_a_checkpoint_bans_is_never_answered(tmp_path: Path) -> None:
+def test_what_a_checkpoint_bans_is_never_answered(tmp_path):
     folder = save_seq2seq(tmp_path / "marian", "marian")
     pad = json.loads((folder / "config.json").read_text())["pad_token_id"]
     changed(folder, "generation_config.json", bad_words_ids=[[pad]])
@@ -140,7 +138,7 @@ def test_what_a_checkpoint_bans_is_never_answered(tmp_path: Path) -> None:
     assert scores[0, :pad].isfinite().all()
 
 
-def test_what_is_no_encoder_decoder_is_refused(tmp_path: Path) -> None:
+def test_what_is_no_encoder_decoder_is_refused(tmp_path):
     tokenizer = SimpleNamespace(vocab_info=SimpleNamespace(size=300, pad_idx=1))
     save_encoder(tmp_path / "bert", "bert")
     save_language_model(tmp_path / "gpt2", "gpt2")

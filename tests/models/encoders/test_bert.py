@@ -1,16 +1,14 @@
 """BERT in textmill's layers: the vectors, gradients and parameters of transformers' modules."""
 
 import sys
-from typing import Any
 
 import pytest
 import torch
 import transformers
-from torch import Tensor
 
 from tests.pretrained_checkpoints import SMALL
 from textmill.models.encoders.bert import BertModel, is_bert
-from textmill.models.encoders.pretrained import PretrainedEncoder, Reads
+from textmill.models.encoders.pretrained import PretrainedEncoder
 from textmill.models.layers.linear import LinearLayer
 from textmill.models.lora import Lora, add_adapters, merged
 from textmill.training.blocks import blocks_of
@@ -26,14 +24,11 @@ PIECES = 90
 
 
 class Framed:
-    def __init__(self, pad_idx: int) -> None:
+    def __init__(self, pad_idx):
         self.size, self.pad_idx, self.bos_idx, self.eos_idx = PIECES, pad_idx, 2, 3
 
 
-Pair = tuple[PretrainedEncoder, PretrainedEncoder]
-
-
-def made(family: str, *, reads: Reads = "texts", dropout: float = 0.0) -> Pair:
+def made(family, *, reads="texts", dropout=0.0):
     """An encoder in textmill's layers, and transformers' of the same weights."""
     kind = family.partition(",")[0]
     told = {
@@ -60,12 +55,11 @@ def made(family: str, *, reads: Reads = "texts", dropout: float = 0.0) -> Pair:
 
 
 @pytest.fixture(params=FAMILIES)
-def family(request: pytest.FixtureRequest) -> str:
-    name: str = request.param
-    return name
+def family(request):
+    return request.param
 
 
-def given(reads: Reads, pad_idx: int, *, padded: bool = True) -> tuple[Tensor, ...]:
+def given(reads, pad_idx, *, padded=True):
     """What an encoder reads; in one text stands the piece of padding, as a person may write it."""
     torch.manual_seed(1)
     lengths = torch.tensor([9, 4, 1, 7] if padded else [9, 9, 9, 9]).repeat(6)
@@ -77,7 +71,7 @@ def given(reads: Reads, pad_idx: int, *, padded: bool = True) -> tuple[Tensor, .
     return (ids, lengths) if reads == "texts" else (ids, lengths, ids.flip(0), lengths.flip(0))
 
 
-def read(encoder: PretrainedEncoder, inputs: tuple[Tensor, ...]) -> Tensor:
+def read(encoder, inputs):
     """Vectors of what is no padding."""
     if len(inputs) == 4:
         out, lengths = encoder.pairs(*inputs)
@@ -88,9 +82,7 @@ def read(encoder: PretrainedEncoder, inputs: tuple[Tensor, ...]) -> Tensor:
 
 @pytest.mark.parametrize("padded", [True, False])
 @pytest.mark.parametrize("reads", ["texts", "words", "pairs"])
-def test_vectors_and_gradients_are_those_of_transformers(
-    family: str, reads: Reads, padded: bool
-) -> None:
+def test_vectors_and_gradients_are_those_of_transformers(family, reads, padded):
     own, theirs = made(family, reads=reads)
     inputs = given(reads, own.vocab_info.pad_idx, padded=padded)
     found = []
@@ -106,7 +98,7 @@ def test_vectors_and_gradients_are_those_of_transformers(
         assert (one - two).abs().max() < 1e-5 * scale, name
 
 
-def test_parameters_have_the_names_order_and_rates_of_transformers(family: str) -> None:
+def test_parameters_have_the_names_order_and_rates_of_transformers(family):
     found = []
     for encoder in made(family):
         factors = rate_factors(encoder, rates={"*.query.*": 2.0}, layer_decay=0.9)
@@ -115,9 +107,7 @@ def test_parameters_have_the_names_order_and_rates_of_transformers(family: str) 
     assert found[0] == found[1]
 
 
-def test_a_padded_batch_is_read_as_a_packed_one(
-    family: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_padded_batch_is_read_as_a_packed_one(family, monkeypatch):
     own, _ = made(family)
     inputs = given("texts", own.vocab_info.pad_idx)
     packed = read(own, inputs)
@@ -127,7 +117,7 @@ def test_a_padded_batch_is_read_as_a_packed_one(
 
 @pytest.mark.parametrize("targets", [(), ("query", "output.dense")])
 @pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing")  # what peft asks
-def test_adapters_are_those_of_transformers_modules(targets: tuple[str, ...]) -> None:
+def test_adapters_are_those_of_transformers_modules(targets):
     own, theirs = pair = made("bert")
     for encoder in pair:
         add_adapters(encoder.model, Lora(rank=2, targets=targets))
@@ -139,14 +129,14 @@ def test_adapters_are_those_of_transformers_modules(targets: tuple[str, ...]) ->
             parameter.normal_(std=0.2)
     own.load_state_dict(theirs.state_dict())
     inputs = given("texts", 0)
-    whole: Any = merged(own)
+    whole = merged(own)
     wanted = read(theirs, inputs)
     for encoder in (own, whole):
         torch.testing.assert_close(read(encoder, inputs), wanted, atol=1e-5, rtol=1e-5)
     assert type(whole.model.encoder["layer"][0].attention.self.query) is LinearLayer
 
 
-def test_it_needs_no_transformers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_needs_no_transformers(monkeypatch):
     told = made("bert")[0].config.architecture
     monkeypatch.setitem(sys.modules, "transformers", None)
     again = PretrainedEncoder.Config(architecture=told).build(vocab_info=Framed(0))
@@ -165,7 +155,7 @@ def test_it_needs_no_transformers(monkeypatch: pytest.MonkeyPatch) -> None:
         {"model_type": "electra"},  # which says no embedding_size
     ],
 )
-def test_what_it_does_not_know_is_left_to_transformers(values: dict[str, Any]) -> None:
-    told: Any = made("bert")[0].config.architecture
+def test_what_it_does_not_know_is_left_to_transformers(values):
+    told = made("bert")[0].config.architecture
     assert is_bert(told)
     assert not is_bert({**told, **values})

@@ -1,10 +1,8 @@
 """What fine-tuning leaves out of memory, of numbers and of learning, in pretrained encoders."""
 
-from pathlib import Path
-
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from tests.pretrained_checkpoints import save_encoder
 from textmill.models.classifier import Classifier
@@ -13,7 +11,7 @@ from textmill.models.lora import Lora
 from textmill.text.tokenizers.pretrained import PretrainedTokenizer
 from textmill.training.blocks import checkpointed
 from textmill.training.layer_rates import rate_factors
-from textmill.training.precision import Numbers, autocast
+from textmill.training.precision import autocast
 
 LENGTHS = torch.tensor([30, 20, 3, 30])
 WITH = {"all": None, "adapters": Lora(rank=2, dropout=0.1)}
@@ -21,21 +19,16 @@ LAYERS = [("bert", None), ("bert", "transformers"), ("modernbert", None)]
 """Families, and whose layers compute them."""
 
 
-def model_of(
-    family: str, layers: str | None, folder: Path, *, lora: Lora | None = None
-) -> nn.Module:
+def model_of(family, layers, folder, *, lora=None):
     saved = save_encoder(folder / family, family, num_hidden_layers=6)
     tokenizer = PretrainedTokenizer.Config(path=saved / "tokenizer.json").build()
     encoder = PretrainedEncoder.Config(path=str(saved), layers=layers, lora=lora)
-    model: nn.Module = Classifier.Config(encoder=encoder).build(tokenizer=tokenizer, labels="ab")
+    model = Classifier.Config(encoder=encoder).build(tokenizer=tokenizer, labels="ab")
     model.get_submodule("text.encoder").begin()
     return model.train()
 
 
-Step = tuple[Tensor, dict[str, Tensor | None], int]
-
-
-def step(model: nn.Module, *, again: bool = False, numbers: Numbers = "fp32") -> Step:
+def step(model, *, again=False, numbers="fp32"):
     """Loss, gradients, and bytes that the forward pass leaves for the backward pass."""
     torch.manual_seed(1)
     ids = torch.randint(5, 50, (4, 30))
@@ -43,9 +36,9 @@ def step(model: nn.Module, *, again: bool = False, numbers: Numbers = "fp32") ->
         "text.encoder"
     ).vocab_info.pad_idx
     parameters = {p.untyped_storage().data_ptr() for p in model.parameters()}
-    kept: dict[int, tuple[int, Tensor]] = {}
+    kept = {}
 
-    def note(tensor: Tensor) -> Tensor:
+    def note(tensor):
         storage = tensor.untyped_storage()
         if storage.data_ptr() not in parameters:
             kept[storage.data_ptr()] = (storage.nbytes(), tensor)
@@ -61,9 +54,7 @@ def step(model: nn.Module, *, again: bool = False, numbers: Numbers = "fp32") ->
 
 @pytest.mark.parametrize("lora", WITH)
 @pytest.mark.parametrize(("family", "layers"), LAYERS)
-def test_blocks_computed_again_are_not_kept_and_give_the_same(
-    family: str, layers: str | None, lora: str, tmp_path: Path
-) -> None:
+def test_blocks_computed_again_are_not_kept_and_give_the_same(family, layers, lora, tmp_path):
     model = model_of(family, layers, tmp_path, lora=WITH[lora])
     loss, gradients, size = step(model)
     model.zero_grad()
@@ -77,9 +68,7 @@ def test_blocks_computed_again_are_not_kept_and_give_the_same(
 
 
 @pytest.mark.parametrize(("family", "layers"), LAYERS)
-def test_bf16_is_of_products_and_not_of_gradients(
-    family: str, layers: str | None, tmp_path: Path
-) -> None:
+def test_bf16_is_of_products_and_not_of_gradients(family, layers, tmp_path):
     model = model_of(family, layers, tmp_path)
     loss, _, size = step(model)
     model.zero_grad()
@@ -95,7 +84,7 @@ def test_bf16_is_of_products_and_not_of_gradients(
     assert {g.dtype for g in gradients.values() if g is not None} == {torch.float32}
 
 
-def test_adapters_have_the_rates_of_their_layers(tmp_path: Path) -> None:
+def test_adapters_have_the_rates_of_their_layers(tmp_path):
     model = model_of("bert", None, tmp_path, lora=Lora(rank=2))
     factors = rate_factors(model, rates={"scores.*": 5.0}, layer_decay=0.5)
     learned = {n: factors.get(p, 1.0) for n, p in model.named_parameters() if p.requires_grad}

@@ -3,9 +3,6 @@
 import itertools
 import json
 import shutil
-from collections.abc import Callable
-from pathlib import Path
-from typing import Literal
 
 import pytest
 import torch
@@ -14,20 +11,18 @@ from safetensors.torch import load_file, save_file
 
 from tests.pretrained_checkpoints import ENCODERS, TEXTS, changed, save_encoder
 from textmill.errors import UserError
-from textmill.models.encoders.pretrained import PretrainedEncoder, Reads
+from textmill.models.encoders.pretrained import PretrainedEncoder
 from textmill.models.layers.dropout import Dropout
 from textmill.runtime.pretrained import find_pretrained
 from textmill.text.features.spelling import WordPieces
 from textmill.text.tokenizers.pretrained import PretrainedTokenizer
 
-Saved = Callable[[str], Path]
-
 
 @pytest.fixture(scope="module")
-def saved(tmp_path_factory: pytest.TempPathFactory) -> Saved:
-    made: dict[str, Path] = {}
+def saved(tmp_path_factory):
+    made = {}
 
-    def get(family: str) -> Path:
+    def get(family):
         if family not in made:
             made[family] = save_encoder(tmp_path_factory.mktemp("hub") / family, family)
         return made[family]
@@ -35,20 +30,20 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Saved:
     return get
 
 
-def tokenizer_of(folder: Path) -> PretrainedTokenizer:
+def tokenizer_of(folder):
     return PretrainedTokenizer.Config(path=folder / "tokenizer.json").build()
 
 
-def encoder_of(folder: Path, *, reads: Reads = "texts") -> PretrainedEncoder:
+def encoder_of(folder, *, reads="texts"):
     vocab_info = tokenizer_of(folder).vocab_info
     config = PretrainedEncoder.Config(path=str(folder))
-    made: PretrainedEncoder = config.build(vocab_info=vocab_info, reads=reads)
+    made = config.build(vocab_info=vocab_info, reads=reads)
     made.begin()
     return made.eval()
 
 
 @pytest.mark.parametrize("family", ENCODERS)
-def test_vectors_are_those_of_transformers(saved: Saved, family: str) -> None:
+def test_vectors_are_those_of_transformers(saved, family):
     folder = saved(family)
     oracle = transformers.AutoModel.from_pretrained(folder).eval()
     library = transformers.PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json"))
@@ -66,7 +61,7 @@ def test_vectors_are_those_of_transformers(saved: Saved, family: str) -> None:
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta"])
-def test_a_word_has_the_vector_of_its_first_piece(saved: Saved, family: str) -> None:
+def test_a_word_has_the_vector_of_its_first_piece(saved, family):
     folder = saved(family)
     oracle = transformers.AutoModel.from_pretrained(folder).eval()
     spaced = family == "roberta"
@@ -93,7 +88,7 @@ def test_a_word_has_the_vector_of_its_first_piece(saved: Saved, family: str) -> 
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta"])
-def test_a_pair_is_read_as_one(saved: Saved, family: str) -> None:
+def test_a_pair_is_read_as_one(saved, family):
     folder = saved(family)
     oracle = transformers.AutoModel.from_pretrained(folder).eval()
     library = transformers.PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json"))
@@ -119,7 +114,7 @@ def test_a_pair_is_read_as_one(saved: Saved, family: str) -> None:
             torch.testing.assert_close(found[number, : len(alone)], alone, atol=1e-5, rtol=1e-5)
 
 
-def test_of_too_many_pieces_each_word_keeps_its_first(saved: Saved) -> None:
+def test_of_too_many_pieces_each_word_keeps_its_first(saved):
     encoder = encoder_of(saved("bert"), reads="words")
     assert encoder.max_length == 38, "40 positions, and a mark on both sides"
     feature = WordPieces(tokenizer_of(saved("bert")), length=8)
@@ -132,14 +127,14 @@ def test_of_too_many_pieces_each_word_keeps_its_first(saved: Saved) -> None:
         torch.testing.assert_close(encoder(table[None], lengths), encoder(one[None], lengths))
 
 
-def test_a_tokenizer_of_another_model_is_refused(saved: Saved, tmp_path: Path) -> None:
+def test_a_tokenizer_of_another_model_is_refused(saved, tmp_path):
     folder = shutil.copytree(saved("bert"), tmp_path / "bert")
     shutil.copy(saved("roberta") / "tokenizer.json", folder)
     with pytest.raises(UserError, match=r"has 267 tokens, but .* rows of 55: it is that of anoth"):
         encoder_of(folder)
 
 
-def test_tokens_that_the_weights_lack_are_told(saved: Saved, tmp_path: Path) -> None:
+def test_tokens_that_the_weights_lack_are_told(saved, tmp_path):
     folder = shutil.copytree(saved("bert"), tmp_path / "bert")
     told = json.loads((folder / "tokenizer.json").read_text())["model"]
     size = len(told["vocab"])
@@ -150,7 +145,7 @@ def test_tokens_that_the_weights_lack_are_told(saved: Saved, tmp_path: Path) -> 
     assert line.endswith("parameters. Tokens that begin at random, without a row there: 2.")
 
 
-def test_a_weight_that_is_missing_is_named(saved: Saved, tmp_path: Path) -> None:
+def test_a_weight_that_is_missing_is_named(saved, tmp_path):
     folder = shutil.copytree(saved("bert"), tmp_path / "bert")
     weights = load_file(folder / "model.safetensors")
     del weights["encoder.layer.1.output.dense.bias"]
@@ -169,16 +164,14 @@ def test_a_weight_that_is_missing_is_named(saved: Saved, tmp_path: Path) -> None
         ({"model_type": None}, "has no model_type"),
     ],
 )
-def test_what_is_no_encoder_is_refused(
-    saved: Saved, tmp_path: Path, values: dict[str, object], why: str
-) -> None:
+def test_what_is_no_encoder_is_refused(saved, tmp_path, values, why):
     folder = shutil.copytree(saved("bert"), tmp_path / "bert")
     changed(folder, "config.json", **values)
     with pytest.raises(UserError, match=why):
         encoder_of(folder)
 
 
-def without(folder: Path, *names: str) -> Path:
+def without(folder, *names):
     """The folder, its config.json without some settings."""
     told = json.loads((folder / "config.json").read_text())
     kept = {name: value for name, value in told.items() if name not in names}
@@ -187,9 +180,7 @@ def without(folder: Path, *names: str) -> Path:
 
 
 @pytest.mark.parametrize("layers", [None, "transformers"])
-def test_dropout_is_set_where_config_json_does_not_say_it(
-    saved: Saved, tmp_path: Path, layers: Literal["transformers"] | None
-) -> None:
+def test_dropout_is_set_where_config_json_does_not_say_it(saved, tmp_path, layers):
     folder = without(shutil.copytree(saved("bert"), tmp_path / "bert"), "hidden_dropout_prob")
     info = tokenizer_of(folder).vocab_info
     config = PretrainedEncoder.Config(path=str(folder), dropout=0.5, layers=layers)
@@ -200,7 +191,7 @@ def test_dropout_is_set_where_config_json_does_not_say_it(
         assert 0.5 in shares <= {0.5, 0.1}  # of attention
 
 
-def test_what_is_said_of_pickled_weights_makes_a_folder(saved: Saved, tmp_path: Path) -> None:
+def test_what_is_said_of_pickled_weights_makes_a_folder(saved, tmp_path):
     """As of SciBERT, which is vocab.txt and a pickle."""
     folder, made = shutil.copytree(saved("bert"), tmp_path / "bert"), tmp_path / "made"
     vocab = json.loads((folder / "tokenizer.json").read_text())["model"]["vocab"]
@@ -228,13 +219,13 @@ def test_what_is_said_of_pickled_weights_makes_a_folder(saved: Saved, tmp_path: 
         ({"is_encoder_decoder": True}, "AutoModelForSeq2SeqLM"),
     ],
 )
-def test_what_generates_keeps_its_head(tmp_path: Path, told: dict[str, object], kind: str) -> None:
+def test_what_generates_keeps_its_head(tmp_path, told, kind):
     (tmp_path / "config.json").write_text(json.dumps(told))
     with pytest.raises(UserError, match=rf"t\.{kind}\.from_pretrained"):
         find_pretrained(str(tmp_path)).check_weights()
 
 
-def test_settings_that_name_code_do_not_reach_transformers(saved: Saved) -> None:
+def test_settings_that_name_code_do_not_reach_transformers(saved):
     info = tokenizer_of(saved("bert")).vocab_info
     found = PretrainedEncoder.Config(path=str(saved("bert"))).build(vocab_info=info)
     told = {

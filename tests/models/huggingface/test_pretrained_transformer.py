@@ -4,7 +4,6 @@ import dataclasses
 import json
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 import torch
@@ -23,17 +22,17 @@ from textmill.models.decoding import Decoding, decode
 from textmill.models.transformer import NLLB_600M, Transformer
 
 SIZE, EOS = 30, 2
-SEQ2SEQ: dict[str, Any] = {
+SEQ2SEQ = {
     "vocab_size": SIZE, "d_model": 16, "encoder_layers": 2, "decoder_layers": 3,
     "encoder_attention_heads": 2, "decoder_attention_heads": 2, "encoder_ffn_dim": 24,
     "decoder_ffn_dim": 24, "max_position_embeddings": 40, "pad_token_id": 1, "eos_token_id": EOS,
     "decoder_start_token_id": EOS, "forced_eos_token_id": None,
 }  # fmt: skip
-CAUSAL: dict[str, Any] = {
+CAUSAL = {
     "vocab_size": SIZE, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4,
     "max_position_embeddings": 40, "bos_token_id": EOS, "eos_token_id": EOS,
 }  # fmt: skip
-FAMILIES: dict[str, dict[str, Any]] = {
+FAMILIES = {
     "blenderbot": {**SEQ2SEQ, "encoder_no_repeat_ngram_size": 0},
     "gpt2": {**CAUSAL, "layer_norm_epsilon": 1e-3},
     "llama": {
@@ -58,11 +57,11 @@ PUBLISHED = json.loads((Path(__file__).parent / "published_configs.json").read_t
 """What config.json says of facebook/nllb-200-distilled-600M, Helsinki-NLP/opus-mt-en-de, gpt2."""
 
 
-def save(folder: Path, family: str, **more: Any) -> Any:
+def save(folder, family, **more):
     """A random checkpoint, as transformers saves it, and its model."""
     torch.manual_seed(0)
     config = transformers.AutoConfig.for_model(family, **{**FAMILIES[family], **more})
-    kind: Any = transformers.AutoModelForSeq2SeqLM
+    kind = transformers.AutoModelForSeq2SeqLM
     if family in DECODERS:
         kind = transformers.AutoModelForCausalLM
     model = kind.from_config(config).eval()
@@ -76,20 +75,20 @@ def save(folder: Path, family: str, **more: Any) -> Any:
     return model
 
 
-def tokenizer_of(model: Any, *, size: int = SIZE) -> Any:
+def tokenizer_of(model, *, size=SIZE):
     """What our model asks of a tokenizer; a mark that a model lacks is behind its ids."""
     pad = model.config.pad_token_id
     marks = {"pad_idx": size if pad is None else pad, "eos_idx": EOS, "bos_idx": EOS}
     return SimpleNamespace(vocab_info=SimpleNamespace(size=size + (pad is None), **marks))
 
 
-def made(folder: Path, tokenizer: Any, **settings: Any) -> Transformer | CausalTransformer:
+def made(folder, tokenizer, **settings):
     module = PretrainedTransformer.Config(path=str(folder), **settings).build(tokenizer=tokenizer)
     take_weights(module)
     return module.eval()
 
 
-def sources(model: Any) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def sources(model):
     """Ids with padding at their ends, their lengths, and the mask of transformers."""
     lengths = torch.tensor([7, 3, 5, 2])
     ids = torch.randint(3, SIZE - 1, (4, 7))
@@ -98,7 +97,7 @@ def sources(model: Any) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
 
 
 @torch.no_grad()
-def logits(model: Any, module: Any) -> tuple[torch.Tensor, torch.Tensor]:
+def logits(model, module):
     """Theirs and ours, of the same ids."""
     torch.manual_seed(1)
     if isinstance(module, CausalTransformer):
@@ -111,7 +110,7 @@ def logits(model: Any, module: Any) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_logits_are_those_of_transformers(family: str, tmp_path: Path) -> None:
+def test_logits_are_those_of_transformers(family, tmp_path):
     model = save(tmp_path, family)
     wanted, found = logits(model, made(tmp_path, tokenizer_of(model)))
     assert wanted.std() > 0.2  # of near nothing all would be near
@@ -119,7 +118,7 @@ def test_logits_are_those_of_transformers(family: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("family", ["llama", "marian"])
-def test_gradients_are_those_of_transformers(family: str, tmp_path: Path) -> None:
+def test_gradients_are_those_of_transformers(family, tmp_path):
     model = save(tmp_path, family)
     module = made(tmp_path, tokenizer_of(model))
     torch.manual_seed(1)
@@ -144,7 +143,7 @@ def test_gradients_are_those_of_transformers(family: str, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(("family", "beam_size"), [("gpt2", 3), ("llama", 1), ("marian", 3)])
-def test_searches_find_what_generate_finds(family: str, beam_size: int, tmp_path: Path) -> None:
+def test_searches_find_what_generate_finds(family, beam_size, tmp_path):
     model = save(tmp_path, family)
     module = made(tmp_path, tokenizer_of(model))
     # M2M-100 has other positions behind padding that it generates; no trained one does.
@@ -152,7 +151,7 @@ def test_searches_find_what_generate_finds(family: str, beam_size: int, tmp_path
         beam_size=beam_size, max_length_a=0, max_length_b=12, unknown_penalty=float("inf")
     )
     pad = tokenizer_of(model).vocab_info.pad_idx % SIZE
-    settings: dict[str, Any] = {"num_beams": beam_size, "max_new_tokens": 12, "do_sample": False}
+    settings = {"num_beams": beam_size, "max_new_tokens": 12, "do_sample": False}
     settings |= {"suppress_tokens": [pad], "pad_token_id": pad}
     if family in DECODERS:
         source, lengths = torch.randint(3, SIZE, (1, 5)), None
@@ -169,7 +168,7 @@ def test_searches_find_what_generate_finds(family: str, beam_size: int, tmp_path
 
 
 @pytest.mark.parametrize("rows", [1, 16])  # which the fast step lays out in two ways
-def test_what_a_checkpoint_bans_is_never_answered(rows: int, tmp_path: Path) -> None:
+def test_what_a_checkpoint_bans_is_never_answered(rows, tmp_path):
     model = save(tmp_path, "marian")
     pad = SIZE - 1
     with torch.no_grad():
@@ -192,7 +191,7 @@ def test_what_a_checkpoint_bans_is_never_answered(rows: int, tmp_path: Path) -> 
     assert "banned" not in "".join(module.state_dict())
 
 
-def test_a_mark_that_no_text_has_gets_no_score(tmp_path: Path) -> None:
+def test_a_mark_that_no_text_has_gets_no_score(tmp_path):
     model = save(tmp_path, "gpt2")
     tokenizer = tokenizer_of(model)
     assert tokenizer.vocab_info.size == SIZE + 1
@@ -200,7 +199,7 @@ def test_a_mark_that_no_text_has_gets_no_score(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("family", ["gpt2", "marian"])
-def test_ids_without_a_row_are_never_the_best(family: str, tmp_path: Path) -> None:
+def test_ids_without_a_row_are_never_the_best(family, tmp_path):
     model = save(tmp_path, family)
     module = made(tmp_path, tokenizer_of(model, size=SIZE + 3))
     wanted, found = logits(model, module)
@@ -208,7 +207,7 @@ def test_ids_without_a_row_are_never_the_best(family: str, tmp_path: Path) -> No
     assert (found.argmax(-1) < SIZE).all()
 
 
-def test_the_size_of_nllb_is_the_published_one() -> None:
+def test_the_size_of_nllb_is_the_published_one():
     wanted = dataclasses.replace(NLLB_600M, vocabulary_size=None)
     assert own_config(PUBLISHED["nllb-200"], "nllb-200") == wanted
     with torch.device("meta"):
@@ -233,14 +232,12 @@ def test_the_size_of_nllb_is_the_published_one() -> None:
         ),
     ],
 )
-def test_what_own_layers_do_not_have_is_refused(
-    family: str, settings: dict[str, Any], said: str
-) -> None:
+def test_what_own_layers_do_not_have_is_refused(family, settings, said):
     with pytest.raises(UserError, match=f"DIR is a {family} that textmill's own layers.*{said}"):
         own_config({**FAMILIES[family], **settings, "model_type": family}, "DIR")
 
 
-def test_another_tokenizer_is_refused(tmp_path: Path) -> None:
+def test_another_tokenizer_is_refused(tmp_path):
     save(tmp_path, "marian")
     info = SimpleNamespace(size=SIZE, pad_idx=0, eos_idx=EOS)
     with pytest.raises(UserError, match=r"padding is 0, but .* is 29: .*tokenizer.type=pretrained"):
@@ -257,9 +254,7 @@ def test_another_tokenizer_is_refused(tmp_path: Path) -> None:
         ({"transformer.wte.weight": torch.zeros(16)}, r"wte.weight is \[16\]"),
     ],
 )
-def test_weights_of_another_shape_are_refused(
-    change: dict[str, torch.Tensor | None], said: str, tmp_path: Path
-) -> None:
+def test_weights_of_another_shape_are_refused(change, said, tmp_path):
     model = save(tmp_path, "gpt2")
     file = tmp_path / "model.safetensors"
     found = {**load_file(file), **change}

@@ -1,7 +1,5 @@
 """Dropout by our own masks keeps what it should, how often it should, and can be repeated."""
 
-from collections.abc import Iterator
-
 import pytest
 import torch
 
@@ -11,7 +9,7 @@ from textmill.models.layers.dropout import Dropout, dropout, keep_mask
 
 
 @pytest.mark.parametrize("p", [0.05, 0.1, 0.5, 0.9])
-def test_the_share_of_zeros_is_p_and_the_mean_stays(p: float) -> None:
+def test_the_share_of_zeros_is_p_and_the_mean_stays(p):
     torch.manual_seed(0)
     count = 400_000
     mask = keep_mask(torch.empty(count), p)
@@ -21,7 +19,7 @@ def test_the_share_of_zeros_is_p_and_the_mean_stays(p: float) -> None:
     assert len(mask.unique()) == 2
 
 
-def test_each_of_the_four_features_of_a_draw_is_dropped_as_often() -> None:
+def test_each_of_the_four_features_of_a_draw_is_dropped_as_often():
     torch.manual_seed(0)
     dropped = (keep_mask(torch.empty(100_000, 4), 0.3) == 0).double()
     assert (dropped.mean(0) - 0.3).abs().max() < 4 * (0.21 / 100_000) ** 0.5
@@ -30,13 +28,13 @@ def test_each_of_the_four_features_of_a_draw_is_dropped_as_often() -> None:
 
 
 @pytest.fixture(params=[True, False])
-def _own_or_torchs_masks(request: pytest.FixtureRequest) -> Iterator[None]:
+def _own_or_torchs_masks(request):
     with fast.using(Fast(dropout_masks=request.param)):
         yield
 
 
 @pytest.mark.usefixtures("_own_or_torchs_masks")
-def test_what_is_kept_is_scaled_and_passes_its_gradient() -> None:
+def test_what_is_kept_is_scaled_and_passes_its_gradient():
     layer, x = Dropout(0.25), torch.randn(50, 8, requires_grad=True)
     y = layer(x)
     y.sum().backward()
@@ -48,7 +46,7 @@ def test_what_is_kept_is_scaled_and_passes_its_gradient() -> None:
 
 
 @pytest.mark.usefixtures("_own_or_torchs_masks")
-def test_adding_to_a_residual_is_dropping_and_then_adding() -> None:
+def test_adding_to_a_residual_is_dropping_and_then_adding():
     layer = Dropout(0.5)
     residual = torch.randn(6, 8, requires_grad=True)
     x = torch.randn(6, 8, requires_grad=True)
@@ -63,14 +61,14 @@ def test_adding_to_a_residual_is_dropping_and_then_adding() -> None:
         torch.testing.assert_close(ours, theirs)
 
 
-def test_evaluation_and_probability_zero_change_nothing() -> None:
+def test_evaluation_and_probability_zero_change_nothing():
     x = torch.randn(4, 4)
     assert Dropout(0.5).eval()(x) is x
     assert Dropout(0.0)(x) is x
     assert torch.equal(Dropout(0.5).eval().add_to(x, x), x + x)
 
 
-def test_narrow_types_keep_their_type_and_scale() -> None:
+def test_narrow_types_keep_their_type_and_scale():
     torch.manual_seed(0)
     y = dropout(torch.ones(64, dtype=torch.bfloat16), 0.1)
     assert y.dtype == torch.bfloat16

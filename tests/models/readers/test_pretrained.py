@@ -1,8 +1,5 @@
 """The pretrained reader: one text of question and context, as transformers reads it."""
 
-from pathlib import Path
-from types import SimpleNamespace
-
 import pytest
 import torch
 import transformers
@@ -18,23 +15,21 @@ QUESTIONS = ["who sat?", "", "what barks at the moon"]
 CONTEXTS = ["the cat sat on the mat", "dogs bark", "Fabulous films, aren't they?"]
 
 
-def reader(folder: Path, tokenizer: SimpleNamespace | PretrainedTokenizer) -> PretrainedReader:
+def reader(folder, tokenizer):
     encoder = PretrainedEncoder.Config(path=str(folder))
-    made: PretrainedReader = PretrainedReader.Config(encoder=encoder, no_answer=True).build(
-        tokenizer=tokenizer
-    )
+    made = PretrainedReader.Config(encoder=encoder, no_answer=True).build(tokenizer=tokenizer)
     made.encoder.begin()
     return made.eval()
 
 
-def padded(rows: list[list[int]], pad: int) -> tuple[torch.Tensor, torch.Tensor]:
+def padded(rows, pad):
     lengths = torch.tensor([*map(len, rows)])
     filled = [row + [pad] * (int(lengths.max()) - len(row)) for row in rows]
     return torch.tensor(filled), lengths
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta"])
-def test_scores_are_of_the_vectors_that_transformers_gives(tmp_path: Path, family: str) -> None:
+def test_scores_are_of_the_vectors_that_transformers_gives(tmp_path, family):
     folder = save_encoder(tmp_path / family, family, max_position_embeddings=150)
     tokenizer = PretrainedTokenizer.Config(path=folder / "tokenizer.json").build()
     module, pad = reader(folder, tokenizer), tokenizer.vocab_info.pad_idx
@@ -58,7 +53,7 @@ def test_scores_are_of_the_vectors_that_transformers_gives(tmp_path: Path, famil
             torch.testing.assert_close(found.none[number : number + 1], module.none(states[0]))
 
 
-def test_an_empty_context_is_read_and_one_that_is_too_long_is_refused(tmp_path: Path) -> None:
+def test_an_empty_context_is_read_and_one_that_is_too_long_is_refused(tmp_path):
     folder = save_encoder(tmp_path / "bert", "bert")
     tokenizer = PretrainedTokenizer.Config(path=folder / "tokenizer.json").build()
     module, none = reader(folder, tokenizer), torch.zeros(1, 0, dtype=torch.long)

@@ -43,9 +43,7 @@ def test_every_experiment_has_a_line_whether_its_module_is_imported_or_not(capsy
 
 def test_an_unknown_concept(capsys):
     assert main(["list", "optimisers"]) == 2
-    assert capsys.readouterr().err.startswith(
-        "error: no concept is called 'optimisers'. Did you mean 'optimizers'? Known: experiments, "
-    )
+    assert capsys.readouterr().err.startswith("error: no concept is called 'optimisers'. Did you")
 
 
 def test_list_imports_no_torch():

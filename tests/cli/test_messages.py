@@ -13,24 +13,8 @@ import time
 
 import pytest
 
+from tests.preflight.test_check import SCRIPT
 from textmill.cli.main import main
-
-SCRIPT = '''
-"""A translator of five words."""
-from pathlib import Path
-
-from textmill import like
-from textmill.data import TextPairs
-from textmill.models import Transformer
-from textmill.text import FittedTokenizer
-from textmill.training import Trainer
-
-train_data = TextPairs.Config(path=Path("train.tsv"))
-valid_data = like("train_data", path=Path("dev.tsv"), shuffle=False)
-tokenizer = FittedTokenizer.Config(vocab_size=22)
-model = Transformer.Config(dim=16, num_heads=2, num_encoder_layers=1, num_decoder_layers=1)
-trainer = Trainer.Config(max_steps=2)
-'''
 
 
 @pytest.fixture(scope="module")

@@ -46,10 +46,8 @@ def test_without_json_a_model_of_several_columns_names_it(asked, capsys):
 def test_with_their_format_it_answers(asked, capsys):
     assert main(["predict", "run", asked, "--json", "--format", "jsonl"]) == 0
     assert json.loads(capsys.readouterr().out) == {
-        "question": "Who?",
-        "context": "Rollo.",
-        "prediction": "Who?",
-    }
+        "question": "Who?", "context": "Rollo.", "prediction": "Who?",
+    }  # fmt: skip
 
 
 GO, CAT = "Go.", "The cat sleeps."

@@ -47,24 +47,21 @@ class Whole(Component):
         kind: type[Part] = Part
     def __init__(self, config): self.config = config
 '''
+
+
+def long(**given):
+    return {"type": "@{}Long", "size": 1, "inner": None, **given}
+
+
+DEEP = {"type": "@{}Outer.Deep"}
 VALUES = {
-    "part=Long.Config(size=3)": {"part": {"type": "@{}Long", "size": 3, "inner": None}},
-    "part=Long.Config(inner=Long.Config(size=2))": {
-        "part": {
-            "type": "@{}Long",
-            "size": 1,
-            "inner": {"type": "@{}Long", "size": 2, "inner": None},
-        }
-    },
-    "part=Outer.Deep.Config()": {"part": {"type": "@{}Outer.Deep"}},
-    "several=(Part.Config(), Outer.Deep.Config())": {
-        "several": [{"type": "@{}Part"}, {"type": "@{}Outer.Deep"}]
-    },
-    "named={'a': Long.Config(size=4)}": {
-        "named": {"a": {"type": "@{}Long", "size": 4, "inner": None}}
-    },
-    "anything=Long.Config()": {"anything": {"type": "@{}Long", "size": 1, "inner": None}},
-    "anything=[{'b': Outer.Deep.Config()}]": {"anything": [{"b": {"type": "@{}Outer.Deep"}}]},
+    "part=Long.Config(size=3)": {"part": long(size=3)},
+    "part=Long.Config(inner=Long.Config(size=2))": {"part": long(inner=long(size=2))},
+    "part=Outer.Deep.Config()": {"part": DEEP},
+    "several=(Part.Config(), Outer.Deep.Config())": {"several": [{"type": "@{}Part"}, DEEP]},
+    "named={'a': Long.Config(size=4)}": {"named": {"a": long(size=4)}},
+    "anything=Long.Config()": {"anything": long()},
+    "anything=[{'b': Outer.Deep.Config()}]": {"anything": [{"b": DEEP}]},
     "function=twice": {"function": "@{}twice"},
     "function=math.sqrt": {"function": "@math.sqrt"},
     "kind=Long": {"kind": "@{}Long"},
@@ -129,13 +126,9 @@ def closed_plan(kitchen, text: str):
     kitchen.file(PARTS, "machinery.py")
     table = kitchen.table("from machinery import *\nwhole = Whole.Config()\n")
     return make_plan(
-        table,
-        defaults=kitchen.defaults,
-        layers=[yaml_nodes(text, source="run/config.yaml")],
-        targets=["whole"],
-        closed=["run/config.yaml"],
-        draft=True,
-    )
+        table, defaults=kitchen.defaults, layers=[yaml_nodes(text, source="run/config.yaml")],
+        targets=["whole"], closed=["run/config.yaml"], draft=True,
+    )  # fmt: skip
 
 
 def test_a_closed_file_names_components_that_are_imported_already(kitchen):

@@ -15,15 +15,9 @@ def problems(kitchen, *words, **options):
 
 def test_all_problems_are_reported_at_once_each_with_its_place(kitchen):
     found = problems(
-        kitchen,
-        "trainer.steps=many",
-        "optimizer.lrr=1",
-        "shuffle=no",
-        "vocabsize=3",
-        "modle.dim=2",
-        "oops",
-        yaml=["train_data:\n  shuffle: 3\nmodels:\n  dim: 3\n"],
-    )
+        kitchen, "trainer.steps=many", "optimizer.lrr=1", "shuffle=no", "vocabsize=3",
+        "modle.dim=2", "oops", yaml=["train_data:\n  shuffle: 3\nmodels:\n  dim: 3\n"],
+    )  # fmt: skip
     assert found == [
         "overrides: oops: wanted name.setting=value.",
         "overrides: shuffle=no: 'shuffle' can mean more than one setting: train_data.shuffle, "

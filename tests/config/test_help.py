@@ -56,15 +56,12 @@ def test_the_whole_help(kitchen):
 @pytest.mark.parametrize(
     "script",
     [
-        "",
-        "def module(model_cfg): ...\n",
-        "def tokenizer(x: int): ...\n",
+        "", "def module(model_cfg): ...\n", "def tokenizer(x: int): ...\n",
         "def module(a): ...\ndef a(module): ...\n",
         "from textmill.config.recipe import like\nvalid_data = like('train_data')\n",
-        "def train_data(tokenizer: 'Unknown', x=object): ...\n",
-        "def model(): ...\n",
+        "def train_data(tokenizer: 'Unknown', x=object): ...\n", "def model(): ...\n",
     ],
-)
+)  # fmt: skip
 def test_help_never_fails_for_what_is_missing(kitchen, script):
     assert "!!!" in recipe_help(kitchen.table(script), kitchen.defaults)[0]
 

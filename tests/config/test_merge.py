@@ -33,11 +33,9 @@ INNER = st.fixed_dictionaries(
 LAYER = st.fixed_dictionaries(
     {},
     optional={
-        "a": st.integers(),
-        "inner": INNER,
-        "names": st.lists(st.text(max_size=4), max_size=2),
+        "a": st.integers(), "inner": INNER, "names": st.lists(st.text(max_size=4), max_size=2),
     },
-)
+)  # fmt: skip
 
 
 def joined(first: dict, second: dict) -> dict:

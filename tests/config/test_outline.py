@@ -45,14 +45,10 @@ def test_structures_have_dotted_names_and_another_type_its_name():
 
 def test_what_follows_and_what_is_rebound_and_functions_are_named():
     lines = shown(
-        train_data=Stack.Config(size=1).given(),
-        valid_data=like("train_data", size=3),
-        test_data=like("train_data"),
-        module=module,
-    )
+        train_data=Stack.Config(size=1).given(), valid_data=like("train_data", size=3),
+        test_data=like("train_data"), module=module,
+    )  # fmt: skip
     assert lines == [
-        "train_data  Stack: size=1",
-        "valid_data  like train_data: size=3",
-        "test_data   like train_data",
-        "module      module",
-    ]
+        "train_data  Stack: size=1", "valid_data  like train_data: size=3",
+        "test_data   like train_data", "module      module",
+    ]  # fmt: skip

@@ -61,8 +61,6 @@ class FakeSlurm:
         log = next(x for x in text.splitlines() if "--output=" in x).partition("=")[2]
         with open(log.replace("%j", number), "a") as file:
             return subprocess.Popen(
-                ["bash", self.queue / f"{number}.sh"],
-                env={**os.environ, "SLURM_JOB_ID": number},
-                stdout=file,
-                stderr=file,
-            )
+                ["bash", self.queue / f"{number}.sh"], env={**os.environ, "SLURM_JOB_ID": number},
+                stdout=file, stderr=file,
+            )  # fmt: skip

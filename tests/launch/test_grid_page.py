@@ -17,13 +17,10 @@ def grid_of(folder, words, values, *, seeds=None, better="higher"):
         run = folder / str(number)
         run.mkdir()
         info = {
-            "format_version": 1,
-            "recipe": "made",
-            "key": "0",
-            "finished": value is not None,
+            "format_version": 1, "recipe": "made", "key": "0", "finished": value is not None,
             "selected_by": {"metric": "f1", "better": better},
             "result": {"steps": 9, "best": {"step": 9, "f1": value}},
-        }
+        }  # fmt: skip
         (run / "run.json").write_text(json.dumps(info))
         state, reason = ("finished", "") if value is not None else ("failed", "a <b>reason</b>")
         cells.append(Cell(chosen, chosen, run, state, reason))

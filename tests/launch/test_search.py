@@ -39,12 +39,9 @@ def write_run(cell, values, *, finished, better="lower"):
     cell.folder.mkdir(parents=True, exist_ok=True)
     (cell.folder / "config.yaml").write_text("settings: {}\n")
     info = {
-        "format_version": 1,
-        "recipe": "tiny",
-        "key": "0123456789ab",
-        "selected_by": {"metric": "f", "better": better},
-        "finished": finished,
-    }
+        "format_version": 1, "recipe": "tiny", "key": "0123456789ab",
+        "selected_by": {"metric": "f", "better": better}, "finished": finished,
+    }  # fmt: skip
     best = (min if better == "lower" else max)(values)
     if finished:
         info["result"] = {"steps": 9, "best": {"step": 9, "f": best}}

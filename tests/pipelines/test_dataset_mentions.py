@@ -19,10 +19,8 @@ def find():
 def test_mentions_are_found_where_they_stand(find):
     found = find(TEXT)
     assert [(span.kind, span.text, span.start) for span in found.spans] == [
-        ("dataset", "CIFAR-10", 12),
-        ("dataset", "DBLP\ndata", 37),
-        ("dataset", "CIFAR-10", 67),
-    ]
+        ("dataset", "CIFAR-10", 12), ("dataset", "DBLP\ndata", 37), ("dataset", "CIFAR-10", 67),
+    ]  # fmt: skip
     assert found.names == {"CIFAR-10": 2, "DBLP data": 1}
     assert str(found) == "CIFAR-10\nDBLP data"
     assert found.lines() == ["CIFAR-10", "DBLP data", "CIFAR-10"]
@@ -38,10 +36,8 @@ def test_a_sentence_is_asked_at_a_time_and_a_long_one_in_parts(find):
 def test_mentions_of_a_paper_have_pages(find):
     (found,) = find.predict_bytes("paper.pdf", paper())
     assert [(span.text, span.page) for span in found.spans] == [
-        ("CIFAR-10", 1),
-        ("DBLP data", 1),
-        ("CIFAR-10", 2),
-    ]
+        ("CIFAR-10", 1), ("DBLP data", 1), ("CIFAR-10", 2),
+    ]  # fmt: skip
     assert found.lines()[2] == "p. 2: CIFAR-10"
 
 
@@ -52,9 +48,7 @@ def test_a_model_whose_labels_mark_no_spans_is_refused():
 
 def test_a_model_that_marks_more_than_data_sets_is_refused():
     fields = reference_run("task.scheme=io")
-    with pytest.raises(
-        UserError, match=r"alone; that of .* marks 5 kinds: author, booktitle, date"
-    ):
+    with pytest.raises(UserError, match=r"alone; that of .* marks 5 kinds: author, booktitle,"):
         DatasetMentions(fields, device="cpu")
     assert ReferenceParser(fields, device="cpu")(REFERENCES[2][0]).fields["date"] == "1984"
 

@@ -55,11 +55,8 @@ def test_fields_are_marked_and_named(parser):
     fields = {"author": "A. Lee.", "title": "Deep nets", "journal": "Journal of Learning"}
     assert found.fields == {**fields, "date": "1999"}
     assert [(span.kind, span.start, span.end) for span in found.spans] == [
-        ("author", 0, 7),
-        ("title", 9, 19),
-        ("journal", 20, 40),
-        ("date", 41, 46),
-    ]
+        ("author", 0, 7), ("title", 9, 19), ("journal", 20, 40), ("date", 41, 46),
+    ]  # fmt: skip
 
 
 def test_the_references_of_a_paper_have_labels_and_pages(parser):

@@ -139,84 +139,59 @@ def test_bad_rows_of_two_files_are_listed_at_once(recipe, tmp_path, capsys):
     assert "Traceback" not in text
 
 
+def loss(body: str) -> str:
+    return TASK.format("loss(self, logits, targets):", body)
+
+
+NAN = loss("return Loss(logits.sum() * float('nan'), torch.tensor(2.0))")
+UNSAVED = MODULE.format(
+    "made.register_state_dict_post_hook(lambda m, s, *_: s.update(odd=object()))"
+)
 FAULTS = {
     "weights of a run that is not there": (
-        "",
-        ["trainer.initialize=nowhere"],
+        *("", ["trainer.initialize=nowhere"]),
         "trainer: trainer.initialize is 'nowhere', where no checkpoint is; ",
     ),
-    "a NaN loss": (
-        TASK.format(
-            "loss(self, logits, targets):",
-            "return Loss(logits.sum() * float('nan'), torch.tensor(2.0))",
-        ),
-        [],
-        "loss and backward: the loss of the first batch is nan; wanted a finite number.",
-    ),
+    "a NaN loss": (NAN, [], "loss and backward: the loss of the first batch is nan; wanted a fin"),
     "a loss over nothing": (
-        TASK.format(
-            "loss(self, logits, targets):", "return Loss(logits.sum() * 0, torch.tensor(0.0))"
-        ),
-        [],
+        *(loss("return Loss(logits.sum() * 0, torch.tensor(0.0))"), []),
         "loss and backward: the loss is a sum over 0 targets; wanted at least one.",
     ),
     "a gradient that is not finite": (
-        TASK.format(
-            "loss(self, logits, targets):",
-            "return Loss((logits * 0).sum().sqrt(), torch.tensor(1.0))",
-        ),
-        [],
+        *(loss("return Loss((logits * 0).sum().sqrt(), torch.tensor(1.0))"), []),
         "loss and backward: gradients that are not finite, at a loss of 0: ",
     ),
     "a task method that raises": (
-        TASK.format("aggregate(self, metrics, outputs, examples):", "return 1 / 0"),
-        [],
+        *(TASK.format("aggregate(self, metrics, outputs, examples):", "return 1 / 0"), []),
         "metrics: ZeroDivisionError: division by zero\nraised at {script}:23",
     ),
     "a loss that raises": (
-        TASK.format("loss(self, logits, targets):", "raise RuntimeError('boo')"),
-        [],
+        *(loss("raise RuntimeError('boo')"), []),
         "loss and backward: RuntimeError: boo\nraised at {script}:23",
     ),
     "a source encoded as a target": (
-        READY,
-        ["train_data.source_mode=target"],
-        "batches against the text processor: 8 of the batch's sequences have other ids than their "
-        "own",
+        *(READY, ["train_data.source_mode=target"]),
+        "batches against the text processor: 8 of the batch's sequences have other ids than",
     ),
     "a wrong metric": (
-        "",
-        ["trainer.selection.metric=blue"],
+        *("", ["trainer.selection.metric=blue"]),
         "trainer: trainer.selection.metric is 'blue', which this task does not measure. ",
     ),
-    "a checkpoint that cannot be saved": (
-        MODULE.format(
-            "made.register_state_dict_post_hook(lambda m, s, *_: s.update(odd=object()))"
-        ),
-        [],
-        "checkpoint: ",
-    ),
+    "a checkpoint that cannot be saved": (UNSAVED, [], "checkpoint: "),
     "an optimizer without parameters": (
         "\n\ndef optimizer(module):\n    made = torch.optim.SGD([torch.zeros(1)], lr=0.1)\n"
         "    made.param_groups[0]['params'] = []\n    return made\n",
-        [],
-        "optimizer: the optimizer has no parameters: nothing would be trained.",
+        *([], "optimizer: the optimizer has no parameters: nothing would be trained."),
     ),
     "a frozen module": (
-        MODULE.format("made.requires_grad_(False)"),
-        [],
+        *(MODULE.format("made.requires_grad_(False)"), []),
         "optimizer: ValueError: optimizer got an empty parameter list",
     ),
     "a module that cannot be built": (
-        MODULE.format("raise KeyError('x')"),
-        [],
+        *(MODULE.format("raise KeyError('x')"), []),
         "build: KeyError: 'x'\nin the ingredient 'module' ({script}:",
     ),
-    "no room for the vocabulary": (
-        "",
-        ["tokenizer.vocab_size=6"],
-        "build: vocab_size=6 is too small: ",
-    ),
+    "no room for the vocabulary": ("", ["tokenizer.vocab_size=6"], "build: vocab_size=6 is too"),
 }
 
 
@@ -254,13 +229,7 @@ def test_the_room_that_checkpoints_take_is_said_and_looked_for(recipe, capsys, m
 
 
 def test_faults_do_not_hide_each_other(recipe, capsys):
-    added = TASK.format(
-        "loss(self, logits, targets):", "return Loss(logits.sum() * float('nan'), torch.tensor(2.))"
-    )
-    added += MODULE.format(
-        "made.register_state_dict_post_hook(lambda m, s, *_: s.update(odd=object()))"
-    )
-    assert main(["check", recipe(added), "trainer.selection.metric=blue"]) == 2
+    assert main(["check", recipe(NAN + UNSAVED), "trainer.selection.metric=blue"]) == 2
     problems = re.findall(r"^  ([a-z ]+): ", capsys.readouterr().err, flags=re.MULTILINE)
     assert problems == ["loss and backward", "checkpoint", "trainer"]
 

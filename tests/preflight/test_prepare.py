@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import textmill
+from tests.preflight.test_check import SCRIPT as FIVE_WORDS
 from textmill.cli.main import main
 from textmill.data.bad_rows import BadRowsError
 from textmill.data.store import tokens
@@ -14,23 +15,8 @@ from textmill.data.store.tokens import TokenStore
 from textmill.errors import UserError
 from textmill.preflight.prepare import prepare
 
-SCRIPT = """
-from pathlib import Path
-
-from textmill import like
-from textmill.data import TextPairs
-from textmill.models import Transformer
-from textmill.text import FittedTokenizer
-from textmill.training import Trainer
-
-train_data = TextPairs.Config(path=Path("train.tsv"), max_bad_rows=1)
-valid_data = like("train_data", path=Path("valid.tsv"), shuffle=False, max_bad_rows=0)
-tokenizer = FittedTokenizer.Config(vocab_size=22)
-model = Transformer.Config(
-    dim=16, ffn_dim=16, num_heads=2, num_encoder_layers=1, num_decoder_layers=1
-)
-trainer = Trainer.Config(max_steps=3)
-"""
+SCRIPT = FIVE_WORDS.replace('"train.tsv")', '"train.tsv"), max_bad_rows=1')
+SCRIPT = SCRIPT.replace('"dev.tsv")', '"valid.tsv"), max_bad_rows=0')
 
 
 @pytest.fixture
@@ -67,7 +53,7 @@ def test_what_is_prepared_is_what_training_uses(recipe, monkeypatch):
     assert prepare(recipe, say=said.append) == found
     assert re.fullmatch(about, said[3])
     monkeypatch.setattr(TokenStore, "_make", None)  # training makes no tokens of its own
-    assert textmill.train(recipe, device="cpu").result["steps"] == 3
+    assert textmill.train(recipe, device="cpu").result["steps"] == 2
 
 
 def test_verifying_makes_a_damaged_store_again(recipe, capsys, monkeypatch):

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from tests.preflight.test_check import SCRIPT
 from textmill.preflight.ingredient_probe import try_ingredient
 
 DATA = """
@@ -14,16 +15,7 @@ from textmill.data import TextPairs
 train_data = TextPairs.Config(path=Path("train.tsv"), shuffle=False)
 """
 
-WHOLE = (
-    DATA
-    + """
-from textmill.models import Transformer
-from textmill.text import FittedTokenizer
-
-tokenizer = FittedTokenizer.Config(vocab_size=22)
-model = Transformer.Config(dim=16, num_heads=2, num_encoder_layers=1, num_decoder_layers=1)
-"""
-)
+WHOLE = SCRIPT.replace('"train.tsv")', '"train.tsv"), shuffle=False')
 
 
 @pytest.fixture

@@ -11,18 +11,11 @@ ROWS = 8
 
 TEXTS = ["wake me at seven", "play the old song", "wake us at nine", "play it again now"]
 CELLS = {
-    "label": ["alarm", "music"],
-    "slots": ["O O B-time I-time", "O O O O"],
-    "text": TEXTS,
-    "text1": TEXTS,
-    "text2": TEXTS[1:],
-    "query": TEXTS,
-    "positive": TEXTS[1:],
-    "negative": TEXTS[2:],
-    "score": ["0.5", "3", "-1"],
-    "source": TEXTS,
+    "label": ["alarm", "music"], "slots": ["O O B-time I-time", "O O O O"], "text": TEXTS,
+    "text1": TEXTS, "text2": TEXTS[1:], "query": TEXTS, "positive": TEXTS[1:],
+    "negative": TEXTS[2:], "score": ["0.5", "3", "-1"], "source": TEXTS,
     "target": ["réveille-moi à sept heures", "joue la vieille chanson"],
-}
+}  # fmt: skip
 WORDS = [("Ann", "B-per"), ("met", "O"), ("Bob", "B-per"), ("Ray", "I-per"), (".", "O")]
 
 

@@ -49,14 +49,12 @@ LINES = {
 LARGER = ("trainer.max_steps=120", "model.dropout=0.1", "model.encoder.hidden_dim=16")
 EXTRA = {
     "tagging/bilstm": (
-        "train_data.columns=[words, tags]",
-        "train_data.format=tsv",
-        "dictionary.column=words",
+        "train_data.columns=[words, tags]", "train_data.format=tsv", "dictionary.column=words",
         *LARGER,
     ),
     # The n-grams of made-up names say of others what is not so.
     "joint/bilstm": ("train_data.columns=[label, text, slots]", "ngrams=null", *LARGER),
-}
+}  # fmt: skip
 RIGHT = {
     "classification/bilstm": lambda answer, k, p: answer.label == k,
     "regression/docnn": lambda answer, k, p: abs(answer.number - len(k)) < 0.4,
@@ -107,9 +105,7 @@ def test_kinds_that_rows_have_as_json(train):
     predictor = textmill.load(run.folder)
     cell = given("drink", "tea")
     assert predictor({"text": "get me tea now", "dictionary": cell}).label == "drink"
-    with pytest.raises(
-        DataError, match="reads the columns text, dictionary; a string fills only one"
-    ):
+    with pytest.raises(DataError, match="reads the columns text, dictionary; a string fills only"):
         predictor("get me tea now")
     with pytest.raises(DataError, match=r"the word at 2 \(from 0\), but the text in 'text' has 2"):
         predictor({"text": "get me", "dictionary": cell})

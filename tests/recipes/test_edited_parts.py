@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.recipes.test_same_module_names import INCLUDED
+from tests.recipes.test_same_module_names import trained as train_in
 from tests.runs.test_own_parts import PARTS, QUIET, data_in, in_new_process, script
 from textmill.config.values.yaml_files import dump_yaml
 
@@ -26,17 +28,8 @@ def trained(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("included")
     data_in(folder)
     (folder / "named_parts.py").write_text(PARTS)
-    settings = {
-        "train_data": {"path": "train.tsv"},
-        "valid_data": {"path": "valid.tsv"},
-        "model": {"encoder": {"type": "tests_named", "width": 5}},
-        "trainer": {"max_epochs": 1},
-    }
-    recipe = {"recipe": "classification/docnn", "include": "named_parts", "settings": settings}
-    (folder / "mine.yaml").write_text(dump_yaml(recipe))
-    in_new_process(
-        f"import textmill; textmill.train('mine.yaml', {QUIET!r}, run_dir='run')", cwd=folder
-    )
+    (folder / "mine.yaml").write_text(dump_yaml({**INCLUDED, "include": "named_parts"}))
+    train_in(folder, "mine.yaml")
     return folder
 
 

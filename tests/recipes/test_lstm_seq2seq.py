@@ -5,11 +5,9 @@ import pytest
 import textmill
 
 AS_PYTEXT_S = (
-    "model.bidirectional=false",
-    "model.attention=dot",
-    "model.input_feeding=true",
+    "model.bidirectional=false", "model.attention=dot", "model.input_feeding=true",
     "model.tie=none",
-)
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -23,11 +23,9 @@ class Stop(Callback):
 def callbacks(): return [Stop()]
 """
 HELD_OUT = [
-    "train_data.path=all.tsv",
-    "train_data.holdout=0.2",
-    "tokenizer.vocab_size=60",
+    "train_data.path=all.tsv", "train_data.holdout=0.2", "tokenizer.vocab_size=60",
     "trainer.max_steps=4",
-]
+]  # fmt: skip
 LABELS = [
     *("train_data.path=rows.tsv", "valid_data.path=rows.tsv"),
     *("tokenizer.type=fitted_words", "dictionary.type=phrases", "dictionary.path=phrases.tsv"),

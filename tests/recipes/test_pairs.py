@@ -12,11 +12,9 @@ TINY = "pytext-tiny/{}.tsv"
 
 def run(name, train, columns, *settings, mode="train_and_evaluate", valid=None):
     overrides = [
-        f"train_data.path={train}",
-        f"valid_data.path={valid or train}",
-        f"train_data.columns={json.dumps(columns)}",
-        *settings,
-    ]
+        f"train_data.path={train}", f"valid_data.path={valid or train}",
+        f"train_data.columns={json.dumps(columns)}", *settings,
+    ]  # fmt: skip
     return textmill.run_experiment(name, mode, "run", overrides)
 
 

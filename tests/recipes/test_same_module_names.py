@@ -21,12 +21,10 @@ INCLUDED = {
     "recipe": "classification/docnn",
     "include": "mine",
     "settings": {
-        "train_data": {"path": "train.tsv"},
-        "valid_data": {"path": "valid.tsv"},
-        "model": {"encoder": {"type": "tests_named", "width": 5}},
-        "trainer": {"max_epochs": 1},
+        "train_data": {"path": "train.tsv"}, "valid_data": {"path": "valid.tsv"},
+        "model": {"encoder": {"type": "tests_named", "width": 5}}, "trainer": {"max_epochs": 1},
     },
-}
+}  # fmt: skip
 CODE = """
 import logging, sys, textmill
 logging.basicConfig(stream=sys.stdout, format="%(message)s")

@@ -73,11 +73,9 @@ class Campaign:
         self.tries += 1
         size = chance.choice((2, 3))
         tried = Try(
-            way or WAYS[number % len(WAYS)],
-            size,
-            chance.randrange(size),
+            way or WAYS[number % len(WAYS)], size, chance.randrange(size),
             moment or MOMENTS[number % len(MOMENTS)],
-        )
+        )  # fmt: skip
         if tried.way == "by hand" and tried.moment == "while starting":
             tried.moment = "while reading"  # nobody knows of a rank that has not come yet
         wanted, folder = self.undisturbed(size), recipe(self.root / str(number))

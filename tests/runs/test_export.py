@@ -85,10 +85,7 @@ def test_a_training_ends_with_the_export(trained):
 def test_the_comparison_is_said_and_kept_with_the_result(trained, tmp_path):
     made = trained / "export" / "ctranslate2"
     said = (trained / "log.txt").read_text(encoding="utf-8")
-    assert (
-        f"Exported to {made}. Compared on 8 rows of valid_data: 8 answers are the same, "
-        "log-probabilities a token differ by at most "
-    ) in said
+    assert f"Exported to {made}. Compared on 8 rows of valid_data: 8 answers are the same," in said
     info = json.loads((trained / "run.json").read_text())
     assert info["result"]["exports"] == {"ctranslate2": compared(made)}
 
@@ -153,9 +150,8 @@ def test_what_cannot_be_exported_is_said_before_the_training(tmp_path, monkeypat
     with pytest.raises(PlanError, match="tflite"):
         train_script(tmp_path / "b", words=("trainer.export=[tflite]",))
     monkeypatch.setattr(importlib.util, "find_spec", lambda *_: None)
-    with pytest.raises(UserError) as caught:
+    with pytest.raises(UserError, match=r"^The export format 'ctranslate2' needs the package"):
         train_script(tmp_path / "c", words=words)
-    assert str(caught.value).startswith("The export format 'ctranslate2' needs the package")
     assert not (tmp_path / "c" / "run").exists()
 
 

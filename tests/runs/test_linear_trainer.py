@@ -112,24 +112,14 @@ def test_numbers_are_those_of_ridge_on_the_same_numbers(tmp_path):
     np.testing.assert_allclose(scores[:, 0], theirs.predict(rows), atol=1e-3)
 
 
+CLASSIFY, TWO = "classification/ngrams", "train_data.columns={label: 0, text: 1}"
+DENSE = ["train_data.columns=[label, text, dense]", "dense.type=fitted"]
 KINDS = {
     "pairs": ("pairs/ngrams", ("label", "text1", "text2"), []),
-    "several labels": (
-        "classification/ngrams",
-        ("labels", "text"),
-        ["train_data.columns={label: 0, text: 1}", "labels.multiple=true"],
-    ),
-    "dense": (
-        "classification/ngrams",
-        ("label", "text", "dense"),
-        ["train_data.columns=[label, text, dense]", "dense.type=fitted"],
-    ),
-    "weights": ("classification/ngrams", ("label", "text"), ["task.loss.weights={spam: 3}"]),
-    "one label": (
-        "classification/ngrams",
-        ("score", "text"),
-        ["train_data.columns={label: 0, text: 1}"],
-    ),
+    "several labels": (CLASSIFY, ("labels", "text"), [TWO, "labels.multiple=true"]),
+    "dense": (CLASSIFY, ("label", "text", "dense"), DENSE),
+    "weights": (CLASSIFY, ("label", "text"), ["task.loss.weights={spam: 3}"]),
+    "one label": (CLASSIFY, ("score", "text"), [TWO]),
 }
 
 

@@ -227,15 +227,12 @@ def test_processes_of_ones_own(tmp_path):
         url = f"tcp://127.0.0.1:{free.getsockname()[1]}"
     processes = [
         subprocess.Popen(
-            [warm_programs() / "warm-python", "-c", OWN_PROCESS, url, str(rank)],
-            cwd=folder,
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
+            [warm_programs() / "warm-python", "-c", OWN_PROCESS, url, str(rank)], cwd=folder,
+            env={**os.environ, "OMP_NUM_THREADS": "1"}, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True,
         )
         for rank in range(2)
-    ]
+    ]  # fmt: skip
     said = [process.communicate(timeout=90) for process in processes]
     assert [out.splitlines()[-1:] for out, _ in said] == [["7 1"], ["7 1"]], said
     assert json.loads((folder / "mine" / "run.json").read_text())["finished"]

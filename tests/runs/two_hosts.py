@@ -48,12 +48,6 @@ class TwoHosts:
         inside = ["unshare", "--uts", "sh", "-c", f'{named} && exec "$@"', "sh"]
         return ["ip", "netns", "exec", self.spaces[number], *inside, *words]
 
-    def give_up_after(self, retries: int) -> None:
-        """How often a host sends again what nobody confirms, before it takes the link for gone."""
-        for space in self.spaces:
-            setting = f"echo {retries} > /proc/sys/net/ipv4/tcp_retries2"
-            ip("netns", "exec", space, "sh", "-c", setting)
-
     def cut(self, how: str) -> None:
         """Takes the link ``down`` on host-b, or loses all packets, ``silent``."""
         if how == "down":

@@ -17,11 +17,9 @@ FAST = ("optimizer.lr=0.005", "lr_scheduler.type=constant", "lr_scheduler.warmup
 def documents(folder, train="train_data_tiny.tsv", valid=None, columns=COLUMNS):
     """Settings of the data; by default it is evaluated on what it is trained on."""
     return [
-        f"train_data.path={folder / train}",
-        f"valid_data.path={folder / (valid or train)}",
-        columns,
-        "reporters.console=false",
-    ]
+        f"train_data.path={folder / train}", f"valid_data.path={folder / (valid or train)}",
+        columns, "reporters.console=false",
+    ]  # fmt: skip
 
 
 @pytest.fixture

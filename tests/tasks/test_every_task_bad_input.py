@@ -74,9 +74,7 @@ CASES = {
         (WORDS,),
         {"label": ("eggs", NO_LABEL)},
         elsewhere=(
-            LABELS,
-            "ham",
-            r"^Row 0, column 'label': 'ham' is no label. The 2 labels are 'P",
+            LABELS, "ham", r"^Row 0, column 'label': 'ham' is no label. The 2 labels are 'P",
         ),
     ),
     "document_regression": Case(
@@ -84,32 +82,24 @@ CASES = {
         (("bad", "1"), ("so good", "5"), ("fair", "3")), 1, wrong={"score": ("eggs", NO_NUMBER)},
     ),
     "pair_classification": Case(
-        "pairs/classification/local",
-        ("text1", "text2", "label"),
-        (("a dog", "an animal", "yes"), ("a cat", "a car", "no"), ("red", "a colour", "yes")),
-        2,
+        "pairs/classification/local", ("text1", "text2", "label"),
+        (("a dog", "an animal", "yes"), ("a cat", "a car", "no"), ("red", "a colour", "yes")), 2,
         wrong={"label": ("eggs", NO_LABEL)},
         elsewhere=(LABELS, "yes", r"^Row 0, column 'label': 'yes' is no label"),
     ),
     "pair_regression": Case(
-        "pairs/regression/local",
-        ("text1", "text2", "score"),
-        (("a dog", "an animal", "4"), ("a cat", "a car", "1"), ("red", "a colour", "3")),
-        2,
+        "pairs/regression/local", ("text1", "text2", "score"),
+        (("a dog", "an animal", "4"), ("a cat", "a car", "1"), ("red", "a colour", "3")), 2,
         wrong={"score": ("eggs", NO_NUMBER)},
     ),
     "query_document_ranking": Case(
-        "pairs/ranking/local",
-        ("query", "positive", "negative"),
-        (("who", "a dog", "red"), ("what", "a cat", "blue"), ("how", "so", "pink")),
-        2,
+        "pairs/ranking/local", ("query", "positive", "negative"),
+        (("who", "a dog", "red"), ("what", "a cat", "blue"), ("how", "so", "pink")), 2,
         wrong={"negative": (7, r"^Row 1, column 'negative': wanted text, found 7 \(int\)")},
     ),
     "text_embedding": Case(
-        "embedding/similarity/local",
-        ("text1", "text2", "score"),
-        (("a dog", "an animal", "4"), ("a cat", "a car", "1"), ("red", "a colour", "3")),
-        1,
+        "embedding/similarity/local", ("text1", "text2", "score"),
+        (("a dog", "an animal", "4"), ("a cat", "a car", "1"), ("red", "a colour", "3")), 1,
         wrong={"score": ("eggs", NO_NUMBER)},
     ),
     "tree_tagging": Case(
@@ -128,8 +118,7 @@ CASES = {
         "tagging/bilstm/local",
         ("words", "tags"),
         (
-            ("Ann met Bob", "B-per O B-per"),
-            ("in Rome", "O B-loc"),
+            ("Ann met Bob", "B-per O B-per"), ("in Rome", "O B-loc"),
             ("Bob met Ann", "B-per O B-per"),
         ),
         1,
@@ -147,8 +136,7 @@ CASES = {
         "joint/bilstm/local",
         ("text", "label", "slots"),
         (
-            ("wake me at 8", "wake", "O O O B-time"),
-            ("play hurt", "play", "O B-song"),
+            ("wake me at 8", "wake", "O O O B-time"), ("play hurt", "play", "O B-song"),
             ("up", "wake", "O"),
         ),
         1,
@@ -164,11 +152,7 @@ CASES = {
         elsewhere=("slots.names=[city]", "B-time", r"^Row 0, column 'slots': 'time' is no slot"),
     ),
     "language_modeling": Case(
-        "language/transformer/local",
-        ("text",),
-        LINES,
-        1,
-        (WORDS, "tokenizer.marks=true"),
+        "language/transformer/local", ("text",), LINES, 1, (WORDS, "tokenizer.marks=true"),
         most=("model.max_length=4", "task.block=4"),
         long=r"^Row 0, column 'text': has 5 tokens, but the model goes on with at most 3",
     ),
@@ -183,30 +167,21 @@ CASES = {
         long=r"^Row 0, column 'text': has ",
     ),
     "semantic_parsing": Case(
-        "parsing/cogs/local",
-        ("source", "target"),
-        TEXTS,
-        1,
-        wrong={"target": (7, r"^Row 1, column 'target': is not text, or holds half")},
-        most=SOURCE,
+        "parsing/cogs/local", ("source", "target"), TEXTS, 1,
+        wrong={"target": (7, r"^Row 1, column 'target': is not text, or holds half")}, most=SOURCE,
         long=TOO_LONG,
     ),
     "summarization": Case(
-        "summarization/scitldr/local",
-        ("source", "target"),
-        TEXTS,
-        1,
+        "summarization/scitldr/local", ("source", "target"), TEXTS, 1,
         (*MARKED, "train_data.lists=[]"),
-        {"target": (7, r"^Row 1, column 'target': is not text, or holds half")},
-        most=SOURCE,
+        {"target": (7, r"^Row 1, column 'target': is not text, or holds half")}, most=SOURCE,
         long=TOO_LONG,
     ),
     "extractive_summarization": Case(
         "summarization/extractive",
         ("source", "target"),
         (
-            ("The cat sat. Dogs bark.", "Dogs bark."),
-            ("Films are rare.", "Rare films."),
+            ("The cat sat. Dogs bark.", "Dogs bark."), ("Films are rare.", "Rare films."),
             ("The moon", "A moon."),
         ),
         1,
@@ -217,13 +192,9 @@ CASES = {
         fits=False,
     ),
     "translation": Case(
-        "translation/demo",
-        ("source", "target"),
-        TEXTS,
-        1,
+        "translation/demo", ("source", "target"), TEXTS, 1,
         ("train_data.type=text_pairs", "valid_data.type=text_pairs", *MARKED),
-        {"target": (7, r"^Row 1, column 'target': is not text, or holds half")},
-        most=SOURCE,
+        {"target": (7, r"^Row 1, column 'target': is not text, or holds half")}, most=SOURCE,
         long=TOO_LONG,
     ),
     "question_answering": Case(
@@ -321,9 +292,7 @@ def test_a_file_of_bad_rows_only_ends_it_however_many_are_allowed(case, make):
     if not case.fits:
         pytest.skip("nothing is fitted on its rows")
     rows = [{"text": b"\xff"} if set(case.columns) == {"text"} else {"other": "x"}] * 3
-    with pytest.raises(
-        DataError, match=r"rows.\w+: wanted rows of .*, found 3 bad rows and no oth"
-    ):
+    with pytest.raises(DataError, match=r"rows.\w+: wanted rows of .*, found 3 bad rows and no"):
         make("train_data.max_bad_rows=9", rows=rows)
 
 

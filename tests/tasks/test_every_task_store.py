@@ -17,19 +17,14 @@ WORDS = "tokenizer.type=fitted_words"
 PHRASES = ("dictionary.type=phrases", "dictionary.path={folder}/names.tsv")
 EXPERIMENTS = {
     "classification/docnn/local": (WORDS, "dense.type=fitted", *PHRASES),
-    "regression/docnn/local": (),
-    "embedding/similarity/local": (),
-    "pairs/classification/local": (),
-    "pairs/regression/local": (),
-    "pairs/ranking/local": (),
+    "regression/docnn/local": (), "embedding/similarity/local": (),
+    "pairs/classification/local": (), "pairs/regression/local": (), "pairs/ranking/local": (),
     "similarity/ngrams/local": (),
     "tagging/bilstm/local": (*PHRASES, "dictionary.column=words", "tokenizer.min_count=1"),
     "joint/bilstm/local": ("tokenizer.min_count=1",),
-    "trees/bilstm/local": ("tokenizer.min_count=1",),
-    "language/lstm/local": (),
-    "bert/pretraining/local": (),
-    "question/drqa/local": (),
-}
+    "trees/bilstm/local": ("tokenizer.min_count=1",), "language/lstm/local": (),
+    "bert/pretraining/local": (), "question/drqa/local": (),
+}  # fmt: skip
 TEXTS = ["Ann met Bob", "so good", "New York is far away", "late", "Ann is late"] * 4
 
 
@@ -39,19 +34,14 @@ def rows():
         words = text.split()
         yield {
             **dict.fromkeys(("text", "words", "text1", "query", "context"), text),
-            **dict.fromkeys(("text2", "positive", "question"), words[0]),
-            "id": str(number),
-            "negative": words[-1],
-            "label": "odd" if number % 2 else "even",
-            "score": str(number / 2),
-            "source": text,
-            "target": f"[IN:A {text} ]",
+            **dict.fromkeys(("text2", "positive", "question"), words[0]), "id": str(number),
+            "negative": words[-1], "label": "odd" if number % 2 else "even",
+            "score": str(number / 2), "source": text, "target": f"[IN:A {text} ]",
             "dense": f"[{number}, 0.25]",
             "tags": " ".join("B-per" if word in ("Ann", "Bob") else "O" for word in words),
             "slots": " ".join("B-per" if word in ("Ann", "Bob") else "O" for word in words),
-            "answers": json.dumps([words[0]]),
-            "answer_starts": "[0]",
-        }
+            "answers": json.dumps([words[0]]), "answer_starts": "[0]",
+        }  # fmt: skip
 
 
 @pytest.fixture(params=EXPERIMENTS)

@@ -52,12 +52,9 @@ def make(rows=TAGS, *, crf=False, beside=False, ngrams=False, encoder=None, **se
         **({"ngrams": FittedNgrams.Config().build(train_data=rows)} if ngrams else {}),
     }
     module = IntentSlotModel.Config(
-        embedding=WordEmbedding.Config(dim=12),
-        character_cnn=CharacterCnn.Config(dim=4, filters=4),
-        encoder=encoder or LstmEncoder.Config(hidden_dim=8),
-        crf=crf,
-        dropout=0.0,
-    ).build(**given)
+        embedding=WordEmbedding.Config(dim=12), character_cnn=CharacterCnn.Config(dim=4, filters=4),
+        encoder=encoder or LstmEncoder.Config(hidden_dim=8), crf=crf, dropout=0.0,
+    ).build(**given)  # fmt: skip
     return IntentSlots.Config(**settings).build(module=module, **given)
 
 

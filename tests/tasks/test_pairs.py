@@ -17,11 +17,9 @@ from textmill.text.features.labels import FittedLabels
 from textmill.text.tokenizers.word_tokenizer import FittedWords
 
 SMALL = {
-    "embedding": WordEmbedding.Config(dim=12),
-    "encoder": AveragingEncoder.Config(word_dropout=0.0),
-    "hidden": (24,),
-    "dropout": 0.0,
-}
+    "embedding": WordEmbedding.Config(dim=12), "encoder": AveragingEncoder.Config(word_dropout=0.0),
+    "hidden": (24,), "dropout": 0.0,
+}  # fmt: skip
 ROWS = [
     {"label": "same", "text1": "a plane takes off", "text2": "an air plane takes off", "score": 5},
     {"label": "other", "text1": "a man plays", "text2": "a woman sings and sings", "score": "1.5"},

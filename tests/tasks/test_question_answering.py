@@ -177,9 +177,7 @@ def test_answers_within_words_are_widened_and_counted_or_refused():
     assert task.notes == [note]
     assert batches.details["off_tokens"] == note
     assert next(iter(batches))["answers"][1].tolist() == [[0, 0], [3, 3]]
-    with pytest.raises(
-        DataError, match=r"the first in row 1. Correct them, or set task.off_tokens"
-    ):
+    with pytest.raises(DataError, match=r"the first in row 1. Correct them, or set"):
         make(rows=rows, off_tokens="error").batches(Data(rows), train=True, seed=1)
 
 
@@ -196,22 +194,17 @@ def test_a_model_that_always_answers_takes_no_question_without_an_answer():
 def test_texts_that_an_encoder_does_not_take_are_refused_before_the_first():
     short = SelfAttentionEncoder.Config(num_heads=2, num_layers=1, ffn_dim=8, max_length=100)
     task = make(replace(JOINED, encoder=short))
-    with pytest.raises(UserError) as error:
+    with pytest.raises(UserError, match=r"^A question with a window of its context may have 464"):
         task.batches(Data(), train=True, seed=1)
-    assert str(error.value).startswith("A question with a window of its context may have 464")
     make(replace(JOINED, encoder=short), max_length=36, stride=9).batches(
         Data(), train=True, seed=1
     )
     short = replace(short, dim=8)
     task = make(replace(DRQA, encoder=short))
-    with pytest.raises(
-        UserError, match=r"A window .* 400 tokens, .* Lower task.max_length, or raise"
-    ):
+    with pytest.raises(UserError, match=r"A window .* 400 tokens, .* Lower task.max_length, or"):
         task.batches(Data(), train=True, seed=1)
     task = make(replace(DRQA, question_encoder=short), max_question_length=101)
-    with pytest.raises(
-        UserError, match=r"A question may have 101 .* model.question_encoder.max_le"
-    ):
+    with pytest.raises(UserError, match=r"A question may have 101 .* model.question_encoder"):
         task.batches(Data(), train=True, seed=1)
     task = make(max_question_length=3, over_length="error")
     with pytest.raises(DataError, match=r"5 of 6 rows .* Raise task.max_question_length, or let"):

@@ -37,11 +37,9 @@ def make(*, dense=False, ngrams=False, **settings):
 
 
 VARIANTS = {
-    "plain": {},
-    "span": {"span": (0.0, 5.0)},
-    "dense": {"dense": True},
+    "plain": {}, "span": {"span": (0.0, 5.0)}, "dense": {"dense": True},
     "n-grams": {"ngrams": True},
-}
+}  # fmt: skip
 
 
 @pytest.fixture(params=VARIANTS)

@@ -167,9 +167,8 @@ def test_a_prefix_of_the_task_holds_where_a_row_has_none(make_task):
 
 def test_a_prefix_that_is_no_text_or_too_long_is_refused(make_task):
     task = make_task(max_target_length=12)
-    with pytest.raises(DataError) as error:
+    with pytest.raises(DataError, match=r"^'prefix' must be a string; found int\.$"):
         task.check({"source": "Go.", "prefix": 7})
-    assert str(error.value) == "'prefix' must be a string; found int."
     with pytest.raises(DataError) as error:
         task.check({"source": "Go.", "prefix": "Elle " * 30})
     assert str(error.value).startswith(f"The prefix '{('Elle ' * 12)}' has 90 tokens; an answer")

@@ -240,11 +240,8 @@ def test_a_list_is_several_texts_and_a_list_in_it_the_words_of_one():
     assert [answer.words for answer in several] == [("Ann",), ("met", "Bob")]
     given = tagger([["Ann"], ("met", "Bob"), "Ray", {"words": ["Ann", "met"]}])
     assert [answer.words for answer in given] == [
-        ("Ann",),
-        ("met", "Bob"),
-        ("Ray",),
-        ("Ann", "met"),
-    ]
+        ("Ann",), ("met", "Bob"), ("Ray",), ("Ann", "met"),
+    ]  # fmt: skip
     assert given[:2] == several
     assert tagger({"words": ["met", "Bob"]}) == several[1] == tagger([["met", "Bob"]])[0]
     found = list(tagger.stream([["met", "Bob"], ["a b"]]))

@@ -37,11 +37,9 @@ def make(rows=ROWS, *, crf=False, **settings):
         "labels": FittedTreeTags.Config().build(train_data=rows),
     }
     module = Tagger.Config(
-        embedding=WordEmbedding.Config(dim=8),
-        encoder=LstmEncoder.Config(hidden_dim=6),
-        dropout=0.0,
-        crf=crf,
-    ).build(**given)
+        embedding=WordEmbedding.Config(dim=8), encoder=LstmEncoder.Config(hidden_dim=6),
+        dropout=0.0, crf=crf,
+    ).build(**given)  # fmt: skip
     return TreeTagging.Config(**settings).build(module=module, **given)
 
 

@@ -59,10 +59,8 @@ def test_one_label_a_text(loss):
     assert values_of(found, "label/eggs/support", "label/toast/support") == [2, 1]
     assert found.remarks == known.remarks  # no advice to weigh what no answer can be
     assert values_of(found, "macro_precision", "macro_recall", "macro_f1") == [
-        (2 / 3 + 2 / 4) / 4,
-        (1 + 1) / 4,
-        (4 / 5 + 4 / 6) / 4,
-    ]
+        (2 / 3 + 2 / 4) / 4, (1 + 1) / 4, (4 / 5 + 4 / 6) / 4,
+    ]  # fmt: skip
     # Gorodkin: 4 right of 7; given 3, 4; to find 2, 2, 2, 1.
     mcc = (4 * 7 - (3 * 2 + 4 * 2)) / math.sqrt((49 - 9 - 16) * (49 - 4 - 4 - 4 - 1))
     assert found.values["mcc"] == pytest.approx(mcc)
@@ -94,10 +92,7 @@ def test_several_labels_a_text():
     assert values_of(found, "accuracy", "micro_precision", "micro_recall") == [1 / 3, 2 / 4, 2 / 5]
     # home 1, 1; money 1/2, 1; time 0, 0; garden 0, 0; roof 0, 0.
     assert values_of(found, "macro_precision", "macro_recall") == [(1 + 1 / 2) / 5, 2 / 5]
-    assert found.details["unseen_labels"].startswith(
-        "2 of 3 rows have a label in column 'topics' that training has not seen "
-        "('garden' 2, 'roof' 1):"
-    )
+    assert found.details["unseen_labels"].startswith("2 of 3 rows have a label in column 'topics'")
     known = [
         {**row, "topics": topics} for row, topics in zip(rows, ("home", "", "money"), strict=True)
     ]
@@ -123,9 +118,7 @@ def test_labels_of_words(crf):
     assert found.values["span_f1"] == pytest.approx(6 / 9)
     assert found.values["span_macro_f1"] == pytest.approx((1 + 0 + 0) / 3)  # of per, loc and org
     assert values_of(found, "label/per/f1", "label/loc/precision") == [1, 0]
-    assert found.details["unseen_labels"].startswith(
-        "2 of 3 rows have a label in column 'tags' that training has not seen ('B-org' 2):"
-    )
+    assert found.details["unseen_labels"].startswith("2 of 3 rows have a label in column 'tags'")
     batches = task.batches(tagging.Data(TAGS, batch_size=9), train=False, seed=1)
     (batch,) = batches
     task.module.eval()
@@ -142,10 +135,8 @@ def test_a_label_of_no_scheme_is_a_span_that_is_never_found():
     task = by_heart(tagging.make(), tagging.Data(batch_size=9))
     found = evaluated(task, tagging.Data([TAGS[0], {"words": "Rome fell", "tags": "loc O"}]))
     assert values_of(found, "token_accuracy", "span_precision", "span_recall") == [
-        5 / 6,
-        2 / 3,
-        2 / 3,
-    ]
+        5 / 6, 2 / 3, 2 / 3,
+    ]  # fmt: skip
     assert found.values["label/loc/support"] == 0
 
 

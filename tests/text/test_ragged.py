@@ -63,12 +63,6 @@ def test_offsets_that_do_not_fit_are_refused():
         Ragged(np.zeros(2, np.int32), np.array([0, 3]))
 
 
-def test_clipping_to_nothing_is_refused():
-    message = r"^Ragged\.clipped: a row keeps at least 1 id, but longest=0\.$"
-    with pytest.raises(ValueError, match=message):
-        Ragged.from_lists([[1]]).clipped(0)
-
-
 def test_values_may_be_a_mapped_file_of_small_ids(tmp_path):
     rows = [[7, 60_000], [], [1, 2, 3]]
     np.save(tmp_path / "values.npy", np.array([i for row in rows for i in row], np.uint16))

@@ -67,17 +67,11 @@ def test_a_run_folder_is_whats_expected_and_holds_no_pickle(train):
     assert run.folder.parent == Path("runs/toy")
     names = {p.relative_to(run.folder).as_posix() for p in run.folder.rglob("*") if p.is_file()}
     assert names >= {
-        "run.json",
-        "config.yaml",
-        "metrics.jsonl",
-        "log.txt",
-        "report.html",
-        "code/src/models/toy_module.py",
-        "code/src/models/components/net.py",
-        "checkpoints/last.ckpt/model.safetensors",
-        "checkpoints/epoch_001.ckpt/state.json",
+        "run.json", "config.yaml", "metrics.jsonl", "log.txt", "report.html",
+        "code/src/models/toy_module.py", "code/src/models/components/net.py",
+        "checkpoints/last.ckpt/model.safetensors", "checkpoints/epoch_001.ckpt/state.json",
         "checkpoints/step-00000008/optimizer.safetensors",
-    }
+    }  # fmt: skip
     assert not [n for n in names if n.endswith((".pt", ".pth", ".pkl", ".bin"))]
     info = RunFolder(run.folder).info
     assert info["selected_by"] == {"metric": "loss", "better": "lower"}
@@ -286,11 +280,9 @@ def test_what_is_no_data_is_refused_by_its_key_before_the_first_step(train, proj
 
 def test_a_partial_optimizer_of_the_config_is_used_and_described(train):
     run = train(
-        "+model.optimizer._target_=torch.optim.SGD",
-        "+model.optimizer._partial_=true",
-        "+model.optimizer.momentum=0.9",
-        "trainer.max_epochs=1",
-    )
+        "+model.optimizer._target_=torch.optim.SGD", "+model.optimizer._partial_=true",
+        "+model.optimizer.momentum=0.9", "trainer.max_epochs=1",
+    )  # fmt: skip
     state = json.loads((run.folder / "checkpoints/step-00000004/state.json").read_text())
     kept = state["parts"]["trainer"]["hyper_parameters"]["optimizer"]
     assert "torch.optim.sgd.SGD" in kept

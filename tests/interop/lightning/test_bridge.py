@@ -23,11 +23,9 @@ TRANSFORMER = "classification/transformer/local"
 QUIET = ["reporters.console=false", "reporters.html=false"]
 # Three batches an epoch, the last of two rows.
 WORDS = [
-    "trainer.max_epochs=3",
-    "trainer.max_steps=null",
-    "train_data.batch_size=3",
+    "trainer.max_epochs=3", "trainer.max_steps=null", "train_data.batch_size=3",
     "train_data.max_tokens=null",
-]
+]  # fmt: skip
 WORDS += QUIET
 SILENT = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False}
 pytestmark = pytest.mark.filterwarnings("ignore::Warning:(lightning|pytorch_lightning)")

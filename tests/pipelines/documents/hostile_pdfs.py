@@ -32,24 +32,17 @@ def one_page(content: bytes, *, packed: int = 1) -> bytes:
     )
     return pdf(
         [
-            b"<< /Type /Catalog /Pages 2 0 R >>",
-            b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
-            page,
-            stream(content, packed=packed),
+            b"<< /Type /Catalog /Pages 2 0 R >>", b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+            page, stream(content, packed=packed),
             b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
         ]
-    )
+    )  # fmt: skip
 
 
 def of_characters(count: int) -> bytes:
     """A page with as many characters, in lines of 1,000."""
     lines = b"(" + b"x" * 1000 + b") Tj T*\n"
     return one_page(b"BT /F1 1 Tf 1 TL 0 780 Td\n" + lines * (count // 1000) + b"ET")
-
-
-def bomb(size: int) -> bytes:
-    """A page whose content is as many spaces, packed twice: some bytes of a million."""
-    return one_page(b" " * size, packed=2)
 
 
 def cyclic() -> bytes:
@@ -71,13 +64,6 @@ def of_pages(count: int) -> bytes:
     return pdf([b"<< /Type /Catalog /Pages 2 0 R >>", tree, *[page] * count])
 
 
-def claiming(count: int) -> bytes:
-    """A tree with one page that says it has as many."""
-    page = b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] >>"
-    tree = b"<< /Type /Pages /Kids [3 0 R] /Count %d >>" % count
-    return pdf([b"<< /Type /Catalog /Pages 2 0 R >>", tree, page])
-
-
 def nested_forms(depth: int) -> bytes:
     """A form that draws a form twice, and so on: exponential in the depth."""
     head = b"<< /Type /XObject /Subtype /Form /BBox [0 0 9 9] "
@@ -95,14 +81,11 @@ def nested_forms(depth: int) -> bytes:
     )
     return pdf(
         [
-            b"<< /Type /Catalog /Pages 2 0 R >>",
-            b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
-            page,
-            stream(b"/A Do"),
-            b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+            b"<< /Type /Catalog /Pages 2 0 R >>", b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+            page, stream(b"/A Do"), b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
             *forms,
         ]
-    )
+    )  # fmt: skip
 
 
 def one_long_word(letters: int) -> bytes:

@@ -53,16 +53,12 @@ CASES = {
         WordsColumn("c", WORDS, limit=3), ["Wake UP", ["now"], ""], [[2, 4], [1], []], ["a b"]
     ),
     "characters": Case(
-        CharactersColumn(Characters("dog", length=4, column="c")),
-        ["dog Go", [], ["x"]],
-        [[2, 4, 6, 3, 2, 1, 5, 3], [], [2, 1, 3, 0]],
-        7,
+        CharactersColumn(Characters("dog", length=4, column="c")), ["dog Go", [], ["x"]],
+        [[2, 4, 6, 3, 2, 1, 5, 3], [], [2, 1, 3, 0]], 7,
     ),
     "affixes": Case(
         AffixesColumn(Affixes([["g"], ["xx", "Xx"]], prefixes=[], suffixes=[1], column="c")),
-        ["dog Go", [], ["x"]],
-        [[3, 4, 1, 5], [], [1, 2]],
-        7,
+        ["dog Go", [], ["x"]], [[3, 4, 1, 5], [], [1, 2]], 7,
     ),
     "passage": Case(
         PassageColumn("c", QUESTION, limit=3), ["Who won?", ["won"], ""], [[2, 1, 3], [1], []], 7
@@ -70,24 +66,19 @@ CASES = {
     "matches": Case(
         MatchesColumn("c"),
         [(["The", "Normans"], ["the", "The", "Norman", "men"]), ([], ["a"]), (["a"], [])],
-        [[2, 3, 1, 0], [0], []],
-        "The Normans",
+        [[2, 3, 1, 0], [0], []], "The Normans",
     ),
     "answers": Case(
         AnswersColumn("c", "s"), [[(0, 2), (1, 1)], [], [(3, 3)]], [[0, 2, 1, 1], [], [3, 3]],
         [(2, 1)],
     ),
     "tags": Case(
-        TagsColumn(Labels(["O", "B"], column="c", multiple=True)),
-        ["B O B", ["O"], ""],
-        [[1, 0, 1], [0], []],
-        "O I",
+        TagsColumn(Labels(["O", "B"], column="c", multiple=True)), ["B O B", ["O"], ""],
+        [[1, 0, 1], [0], []], "O I",
     ),
     "trees": Case(
         TreesColumn(TreeTags(["[IN:A", "[SL:B]", "O"], column="c")),
-        ["[IN:A x [SL:B y ] z ]", "[IN:A x ]"],
-        [[0, 1, 2], [0]],
-        "[IN:A x",
+        ["[IN:A x [SL:B y ] z ]", "[IN:A x ]"], [[0, 1, 2], [0]], "[IN:A x",
     ),
     "overlaps": Case(OverlapsColumn("c"), [[0.25, 1.0], []], [[0.25, 1.0], []], "much"),
     "slots": Case(
@@ -96,15 +87,12 @@ CASES = {
     ),
     "phrases": Case(
         PhrasesColumn(Phrases([("city", "New York"), ("song", "new york")], column="c")),
-        ["to New York", "", ["York"]],
-        [[1, 1, 1, 1, 2, 1, 2, 1, 1, 2, 2, 1], [], []],
-        7,
+        ["to New York", "", ["York"]], [[1, 1, 1, 1, 2, 1, 2, 1, 1, 2, 2, 1], [], []], 7,
     ),
     "given_kinds": Case(
         GivenKindsColumn(GivenKinds(["drink", "song"], column="c"), text="words"),
         [
-            '[{"tokenIdx": 3, "features": {"song": 0.5, "x": 1}}]',
-            "",
+            '[{"tokenIdx": 3, "features": {"song": 0.5, "x": 1}}]', "",
             [{"tokenIdx": 0, "features": {"drink": 2}}],
         ],
         [[3, 2, 0.5], [], [0, 1, 2]],
@@ -112,16 +100,12 @@ CASES = {
     ),
     "ngrams": Case(
         NgramsColumn("c", NgramTokenizer({"wake": 2, "up": 1, "me up": 1}, {"wa": 2}, rows=2)),
-        ["Wake me up!", "", ["wake"]],
-        [[2, 3, 4, 5], [], [2, 5]],
-        7,
+        ["Wake me up!", "", ["wake"]], [[2, 3, 4, 5], [], [2, 5]], 7,
     ),
     "number": Case(NumberColumn("c"), ["1.5", 2], [[1.5], [2.0]], "much"),
     "numbers": Case(
-        NumbersColumn("c", Numbers("c", [1.0, 0.0], [2.0, 1.0])),
-        ["[3, 4]", "1 0"],
-        [[1.0, 4.0], [0.0, 0.0]],
-        "[1, 2, 3]",
+        NumbersColumn("c", Numbers("c", [1.0, 0.0], [2.0, 1.0])), ["[3, 4]", "1 0"],
+        [[1.0, 4.0], [0.0, 0.0]], "[1, 2, 3]",
     ),
 }  # fmt: skip
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from textmill.errors import DataError, UserError
+from textmill.errors import UserError
 from textmill.text.features.spelling import Affixes, FittedAffixes, word_shape
 
 ROWS = [{"words": "Pages pages 12--15"}, {"words": ["rages", "98--99"]}]
@@ -36,47 +36,30 @@ def test_a_short_word_is_its_own_affix():
 @pytest.mark.parametrize(
     ("word", "shape"),
     [
-        ("", ""),
-        ("A", "X"),
-        ("iPhone7", "xXxxd"),
-        ("ÉTÉ", "XX"),
-        ("(1999).", "(dd)."),
-        ("...", ".."),
-        ("a-b-c-d-e-f-g", "x-x-x-x-x-x-"),
+        ("", ""), ("A", "X"), ("iPhone7", "xXxxd"), ("ÉTÉ", "XX"), ("(1999).", "(dd)."),
+        ("...", ".."), ("a-b-c-d-e-f-g", "x-x-x-x-x-x-"),
     ],
-)
+)  # fmt: skip
 def test_shapes(word, shape):
     assert word_shape(word) == shape
 
 
 @pytest.mark.parametrize(
-    ("make", "error", "text"),
+    ("make", "text"),
     [
-        (lambda: fitted(prefixes=(0,)), UserError, r"must be at least 1, but are \[0\] and \[1, "),
-        (lambda: fitted(suffixes=range(1, 17)), UserError, "may have 15 .* but has 19"),
-        (lambda: fitted(min_count=0), UserError, "affixes.min_count must be 1 or more"),
+        (lambda: fitted(prefixes=(0,)), r"must be at least 1, but are \[0\] and \[1, "),
+        (lambda: fitted(suffixes=range(1, 17)), "may have 15 .* but has 19"),
+        (lambda: fitted(min_count=0), "affixes.min_count must be 1 or more"),
         (
             lambda: Affixes([["a", "a"]], prefixes=[], suffixes=[]),
-            UserError,
-            "must differ, but 'a' is there twice",
+            "must differ, but 'a' is there",
         ),
         (
             lambda: Affixes([["a"]], prefixes=[1], suffixes=[]),
-            UserError,
-            "Affixes of 2 places are wanted, but those of 1 are known",
-        ),
-        (
-            lambda: FittedAffixes.Config().build(train_data=[{"text": "a"}]),
-            DataError,
-            "Row 0 of train_data has no column 'words' .* it has: text. Name .* affixes.column",
-        ),
-        (
-            lambda: FittedAffixes.Config().build(train_data=[{"words": 3}]),
-            DataError,
-            "Row 0, column 'words': wanted text or a list of words, found int",
+            "Affixes of 2 places are wanted",
         ),
     ],
 )
-def test_what_cannot_be_is_refused(make, error, text):
-    with pytest.raises(error, match=text):
+def test_what_cannot_be_is_refused(make, text):
+    with pytest.raises(UserError, match=text):
         make()

@@ -128,10 +128,8 @@ def test_pytexts_two_rows_have_its_five_kinds_and_its_weights(shared_data):
     # Its GazetteerTensorizer: [1, 1, 2, 3, 1, 1, 4, 1, 1, 1] and [0, 0, .8, .2, 0, 0, 1, 0, 0, 0],
     # two places a word, kinds from 2 on in the order of their first row.
     assert [tuple(f) for f in dictionary.find(rows[0]["found"], 0)] == [
-        (1, 2 - 1, 0.8),
-        (1, 3 - 1, 0.2),
-        (3, 4 - 1, 1.0),
-    ]
+        (1, 2 - 1, 0.8), (1, 3 - 1, 0.2), (3, 4 - 1, 1.0),
+    ]  # fmt: skip
     assert [tuple(f) for f in dictionary.find(rows[1]["found"], 1)] == [(2, 4, 1.0), (4, 5, 1.0)]
 
 

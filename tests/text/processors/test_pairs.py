@@ -46,13 +46,11 @@ def test_saved_and_loaded_it_has_the_same_columns_and_limits(path, tmp_path):
 
 def test_texts_of_two_tokenizers_or_limits_are_refused(path, tmp_path):
     path.save(tmp_path)
-    first, second = list(path.all)[:2]
+    _, second = list(path.all)[:2]
     other = WordTokenizer.Config(words=("wake", "me", "up", "now")).build()
     shutil.rmtree(tmp_path / "columns" / second / "tokenizer")
     other.save(tmp_path / "columns" / second / "tokenizer")
-    with pytest.raises(
-        SavedTextError, match=f"{second}: has another tokenizer or limit than .* the {first}"
-    ):
+    with pytest.raises(SavedTextError, match=f"{second}: has another tokenizer or limit than .*"):
         load_text_processor(tmp_path)
     path.save(tmp_path)
     change(tmp_path / "columns" / second / "column.json", limit=5)

@@ -34,10 +34,8 @@ def path():
 def test_columns_are_encoded_by_their_roles(path):
     encoded = path.encode(ROWS, with_targets=True, truncate=True)
     assert {role: column.values.tolist() for role, column in encoded.items()} == {
-        "text": [2],
-        "score": [2.0],
-        "label": [1],
-    }
+        "text": [2], "score": [2.0], "label": [1],
+    }  # fmt: skip
     assert set(path.encode(ROWS, with_targets=False)) == {"text", "score"}
     assert path.decode([3, "x"]) == [3, "x"]
 

@@ -12,15 +12,13 @@ from textmill.text.tokenizers.word_tokenizer import FittedWords
 CONTEXT = "Rollo, a Viking, led the Normans (in 911)."
 ROWS = [
     {
-        "question": "Who led the Normans?",
-        "context": CONTEXT,
-        "answers": '["Rollo", "a Viking", "Rollo"]',
-        "answer_starts": "[0, 7, 0]",
+        "question": "Who led the Normans?", "context": CONTEXT,
+        "answers": '["Rollo", "a Viking", "Rollo"]', "answer_starts": "[0, 7, 0]",
     },
     {"question": "Why?", "context": CONTEXT, "answers": [], "answer_starts": []},
     {"question": "", "context": ["In", "911,"], "answers": ["11"], "answer_starts": [4]},
     {"question": "a b c d e f", "context": "", "answers": "[]", "answer_starts": "[]"},
-]
+]  # fmt: skip
 WORDS = FittedWords.Config(columns=("question", "context"), split="punctuation")
 CHARACTERS = Characters("RoleVik", length=6, column="context")
 
@@ -123,15 +121,6 @@ def test_answers_as_hugging_face_nests_them_are_those_of_two_columns():
     for role in one:
         assert [row.tolist() for row in one[role]] == [row.tolist() for row in two[role]]
     assert text.off_tokens(nested) == text.off_tokens(ROWS)
-
-
-@pytest.mark.parametrize("name", ["question", "context", "answers", "answer_starts"])
-def test_a_missing_column_is_named(name):
-    lacking = {key: value for key, value in ROWS[0].items() if key != name}
-    with pytest.raises(DataError, match=f"Row 1 has no column '{name}'; its columns: "):
-        made().encode([ROWS[0], lacking], with_targets=True)
-    if name.startswith("answer"):
-        assert made().encode([lacking], with_targets=False).num_rows == 1
 
 
 def test_characters_of_another_column_and_columns_of_one_name_are_refused():

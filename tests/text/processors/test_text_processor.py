@@ -2,7 +2,6 @@
 
 import json
 import re
-import unicodedata
 
 import numpy as np
 import pytest
@@ -42,13 +41,6 @@ def test_prediction_needs_no_target(path):
     assert list(encoded) == ["source"]
     assert encoded["source"] == path.encode(ROWS, with_targets=True)["source"]
     assert path.encode([], with_targets=True).num_rows == 0
-
-
-def test_a_missing_column_is_named(path):
-    rows = [ROWS[0], {"source": "x", "label": "y"}]
-    message = r"^Row 1 has no column 'target'; its columns: source, label\.$"
-    with pytest.raises(DataError, match=message):
-        path.encode(rows, with_targets=True)
 
 
 def test_long_rows_are_reported_and_cut_only_on_demand(tokenizer, path):
@@ -130,10 +122,6 @@ def test_a_strangers_description_is_refused(path, tmp_path, change, message):
     file.write_text(json.dumps(json.loads(file.read_text()) | change))
     with pytest.raises(SavedTextError, match=re.escape(message)):
         load_text_processor(tmp_path)
-
-
-def plain(text: str) -> str:
-    return " ".join(unicodedata.normalize("NFKC", text).split())
 
 
 def test_a_tokenizer_without_marks_cannot_write_texts():

@@ -18,13 +18,6 @@ from textmill.text.tokenizers.sentencepiece import load_sentencepiece, train_sen
 TEXTS = ["the cat sat on the mat", "le chat dort sur le tapis", "où êtes-vous ?"] * 5
 
 
-def test_same_text_same_bytes(tmp_path):
-    for name in ("a", "b"):
-        train_sentencepiece(iter(TEXTS), tmp_path / name / "m", vocab_size=28)
-    assert (tmp_path / "a/m").read_bytes() == (tmp_path / "b/m").read_bytes()
-    assert [p.name for p in (tmp_path / "a").iterdir()] == ["m"]
-
-
 def test_too_large_a_vocabulary_names_the_largest_which_works(tmp_path):
     with pytest.raises(UserError) as caught:
         train_sentencepiece(TEXTS, tmp_path / "m", vocab_size=5000)
@@ -146,13 +139,9 @@ def test_tags_can_be_forced_or_refused(model, tags, size):
 def test_a_model_without_pad_and_bos_gets_them_after_its_pieces(tmp_path):
     path = tmp_path / "published"
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(["the cat sat", "le chat"] * 9),
-        model_prefix=str(path),
-        vocab_size=13,
-        pad_id=-1,
-        bos_id=-1,
-        minloglevel=2,
-    )
+        sentence_iterator=iter(["the cat sat", "le chat"] * 9), model_prefix=str(path),
+        vocab_size=13, pad_id=-1, bos_id=-1, minloglevel=2,
+    )  # fmt: skip
     info = of(path.with_suffix(".model"), ("a",), ("b",)).vocab_info
     assert (info.size, info.pad_idx, info.bos_idx) == (15, 13, 14)
     assert of(path.with_suffix(".model"), ("a",), ("b",), tags="always").target_prefix() == [14, 16]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import textmill.data
 from textmill.data.bad_rows import BadRow
+from textmill.data.formats.comma_separated import csv_format
 from textmill.data.line_blocks import BEGINNINGS
 from textmill.data.readers import read_rows, read_table, text_format, tsv_format
 from textmill.errors import DataError
@@ -250,3 +251,8 @@ def test_reading_needs_no_torch():
         AttributeError, match=r"^module 'textmill\.data' has no attribute 'red_text'; "
     ):
         textmill.data.red_text  # noqa: B018
+
+
+def test_a_fault_in_a_later_line_of_a_csv_row_has_its_line():
+    found = read_table(io.BytesIO(b'a,b\n"c\nd\0",e\n'), csv_format())
+    assert [str(row) for row in found.bad_rows] == ["<stream>:2: line 3: NUL at byte 1 of the line"]

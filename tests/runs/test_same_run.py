@@ -91,6 +91,17 @@ def test_a_shorter_one_is_another_run_beside_it(folder, caplog):
     assert longer.folder == long
 
 
+def test_one_interrupted_past_the_length_that_is_asked_for_is_another_run(folder, caplog):
+    long = textmill.train("tiny.py", ["trainer.max_steps=3"]).folder
+    RunFolder(long).write_info(finished=False)
+    short = textmill.train("tiny.py", SHORT)
+    assert (short.folder.name, short.result["steps"]) == (f"{long.name}-2", 2)
+    assert f"{long} is at step 3 already (trainer.max_steps=2)" in caplog.text
+    with pytest.raises(UserError, match="is at step 3 already"):
+        textmill.train(long, SHORT, allow_code=True)
+    assert textmill.train("tiny.py", ["trainer.max_steps=3"]).folder == long
+
+
 def test_a_finished_run_has_an_end_whoever_names_it(folder):
     run = textmill.train("tiny.py", SHORT)
     assert textmill.train(run.folder) == run

@@ -133,10 +133,12 @@ def run_of_data(
                     *(setting, path, run.path, run.path, setting),
                 )
                 return run
-        if named and not run.finished:
+        difference = _beyond(run, planned.plan)
+        if named and not run.finished and not difference:
             return run  # its data is compared when it is read
-        now = read() if now is None else now
-        difference = _difference(run, planned.plan, now)
+        if not difference:
+            now = read() if now is None else now
+            difference = _difference(run, planned.plan, now)
         if not difference:
             return run
     raise UserError(
@@ -154,6 +156,14 @@ def _difference(run: RunFolder, plan: Plan, now: Mapping[str, str]) -> str:
     if run.finished and longer and all(map(_is_shorter, longer.values())):
         had = " ".join(f"{name}={of['before']}" for name, of in longer.items())
         return f"{run.path} is longer already ({had}, finished)."
+    return ""
+
+
+def _beyond(run: RunFolder, plan: Plan) -> str:
+    """That a run which was interrupted is past the step at which it is to end; empty if not."""
+    most, newest = length_of(plan).get("max_steps"), None if run.finished else run.newest
+    if most and newest is not None and newest.step > most:
+        return f"{run.path} is at step {newest.step:,} already (trainer.max_steps={most})."
     return ""
 
 
@@ -447,6 +457,7 @@ def _changed_files(names: Sequence[str], folder: RunFolder, now: Mapping[str, st
             still = {*new.values()}  # of a run that was moved once, the names of both places
             kinds |= {"is gone": [n for n in old if n not in new and old[n] not in still]}
             told += [f"{n.removeprefix(prefix)} {kind}" for kind in kinds for n in kinds[kind]]
+    told = list(dict.fromkeys(told))  # train_data and valid_data may be of the same files
     more = f", and {len(told) - SHOWN_FILES} more" if len(told) > SHOWN_FILES else ""
     files = f": {', '.join(told[:SHOWN_FILES])}{more}" if told else ""
     return (

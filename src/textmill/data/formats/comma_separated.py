@@ -83,7 +83,8 @@ class CsvFormat(DelimitedFormat):
                 break
             more, wrong = found.text()
             parts.append(more)
-            problem = problem or wrong
+            if wrong is not None:  # the row's place is that of its first line
+                problem = problem or f"line {found.number}: {wrong}"
             if more.count('"') % 2:
                 fields = self._split("".join(parts))
         if isinstance(fields, str):

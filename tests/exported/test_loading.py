@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import re
 import sys
 from types import SimpleNamespace
 
@@ -149,50 +148,31 @@ def test_what_answers_begin_with_is_looked_at_when_it_is_loaded(folder, name):
     assert str(caught.value).startswith(f"{folder / MANIFEST}: {error}")
 
 
-DIGESTS = "(FOUND instead of LISTED)"
+def replaced(path, make):
+    path.unlink()
+    make(path)
+
+
 GOOD = {"size": 1, "sha256": "0" * 64}
+BIN, TEXT = "graph/model.bin", "text/text.json"
 DAMAGES = {
-    "a byte of the graph": (
-        lambda f: flip(f / "graph/model.bin"),
-        f"graph/model.bin: sha256 differs {DIGESTS}",
-    ),
-    "a byte of the manifest": (
-        lambda f: flip(f / MANIFEST),
-        "export.json: its own digest does not fit its content",
-    ),
+    "a byte of the graph": (lambda f: flip(f / BIN), f"{BIN}: sha256 differs ("),
+    "a byte of the manifest": (lambda f: flip(f / MANIFEST), "its own digest does not fit"),
     "a file missing": (lambda f: (f / "graph/config.json").unlink(), "graph/config.json: missing"),
-    "a longer file": (
-        lambda f: (f / "text/text.json").write_bytes(b" " * 999),
-        "text/text.json: 999 bytes instead of 200",
-    ),
-    "a foreign file": (
-        lambda f: (f / "graph/more.json").write_text("{}"),
-        "'graph/more.json': not listed in export.json",
-    ),
-    "a link": (
-        lambda f: ((f / "graph/model.bin").unlink(), (f / "graph/model.bin").symlink_to("/etc")),
-        "graph/model.bin: cannot be read: a symbolic link",
-    ),
-    "a pipe": (
-        lambda f: ((f / "graph/model.bin").unlink(), os.mkfifo(f / "graph/model.bin")),
-        "graph/model.bin: not a regular file",
-    ),
+    "a longer file": (lambda f: (f / TEXT).write_bytes(b" " * 999), f"{TEXT}: 999 bytes instead"),
+    "a foreign file": (lambda f: (f / "graph/more.json").touch(), "'graph/more.json': not listed"),
+    "a link": (lambda f: replaced(f / BIN, lambda p: p.symlink_to("/etc")), "a symbolic link"),
+    "a pipe": (lambda f: replaced(f / BIN, os.mkfifo), f"{BIN}: not a regular file"),
     "a huge manifest": (
         lambda f: (f / MANIFEST).write_bytes(b" " * (1 << 20) + b"{}"),
-        "export.json: 1,048,578 bytes are more than the 1,048,576 allowed",
+        "1,048,578",
     ),
-    "another format": (
-        lambda f: resealed(f, format_version=2),
-        "export.json has format_version 2, and this textmill reads 1",
-    ),
-    "a path that leaves the folder": (
+    "another format": (lambda f: resealed(f, format_version=2), "has format_version 2, and this"),
+    "a path outside": (
         lambda f: resealed(f, files={"../secret": GOOD}),
-        "export.json: '../secret' is not a name inside the folder",
+        "'../secret' is not a name",
     ),
-    "an unknown key": (
-        lambda f: resealed(f, code="import os"),
-        "export.json: these keys are missing or unknown: code",
-    ),
+    "an unknown key": (lambda f: resealed(f, code="import os"), "missing or unknown: code"),
     "no mapping": (lambda f: resealed(f, search=[]), "export.json: 'search' must be a mapping"),
 }
 
@@ -204,11 +184,8 @@ def test_what_was_changed_is_refused(folder, name, monkeypatch):
     monkeypatch.setattr(ExportFormat, "open", lambda *_, **__: pytest.fail("opened"))
     with pytest.raises(ExportError) as caught:
         load(folder)
-    said = re.sub(r"\([0-9a-f]{12}… instead of [0-9a-f]{12}…\)", DIGESTS, str(caught.value))
-    assert said == (
-        f"{folder} is no export that can be used: {error}. Export the run again: "
-        "textmill export RUN"
-    )
+    assert str(caught.value).startswith(f"{folder} is no export that can be used: ")
+    assert error in str(caught.value)
 
 
 SEARCH = [
@@ -228,12 +205,8 @@ def test_settings_no_search_can_have_are_refused(folder, name, value):
 
 def test_a_graph_of_another_program_is_refused(folder):
     resealed(folder, graph="tflite")
-    with pytest.raises(ExportError) as caught:
+    with pytest.raises(ExportError, match=r"runs graphs of ctranslate2, onnx, not 'tflite'\.$"):
         load(folder)
-    assert (
-        str(caught.value)
-        == f"{folder}: this textmill runs graphs of ctranslate2, onnx, not 'tflite'."
-    )
 
 
 def test_a_graph_that_gives_what_is_no_id_is_an_error(exported, monkeypatch):

@@ -34,13 +34,10 @@ def test_only_the_products_are_narrow(bench, precision):
 
 
 def test_a_device_without_such_products_is_refused(monkeypatch):
-    with pytest.raises(UserError) as caught:
+    with pytest.raises(
+        UserError, match=r"^trainer\.precision is fp16, .* not compute with on meta: "
+    ):
         autocast("fp16", "meta")
-    assert str(caught.value).startswith(
-        f"trainer.precision is fp16, which torch {torch.__version__} does not compute with on "
-        "meta: "
-    )
-    assert str(caught.value).endswith("\nLeave it at fp32, or choose another device or precision.")
     # What torch does about a type that a device of a known kind has not: it warns, and ignores it.
     monkeypatch.setitem(TYPES, "fp16", torch.float64)
     with pytest.raises(UserError, match="does not compute with on cpu"):

@@ -171,19 +171,16 @@ NO_ENTRY = "the entry of 'a' has no valid size and sha256"
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({"files": {"../x": ENTRY}}, "'../x' is not a name inside the folder"),
-        ({"files": {"/etc/passwd": ENTRY}}, "'/etc/passwd' is not a name inside the folder"),
-        ({"files": {"text/../../x": ENTRY}}, "'text/../../x' is not a name inside the folder"),
-        ({"files": {"text//x": ENTRY}}, "'text//x' is not a name inside the folder"),
-        ({"files": {"a\\b": ENTRY}}, "'a\\\\b' is not a name inside the folder"),
-        ({"files": {"a\0b": ENTRY}}, "'a\\x00b' is not a name inside the folder"),
-        ({"files": {"": ENTRY}}, "'' is not a name inside the folder"),
+        *[
+            ({"files": {name: ENTRY}}, f"{name!r} is not a name inside the folder")
+            for name in ("../x", "/etc/passwd", "text/../../x", "text//x", "a\\b", "a\0b", "")
+        ],
         ({"files": {"manifest.json": ENTRY}}, "'manifest.json' is not a name inside the folder"),
-        ({"files": {"a": {**ENTRY, "size": -1}}}, NO_ENTRY),
-        ({"files": {"a": {**ENTRY, "size": 1.5}}}, NO_ENTRY),
-        ({"files": {"a": {**ENTRY, "size": True}}}, NO_ENTRY),
+        *[
+            ({"files": {"a": {**ENTRY, **wrong}}}, NO_ENTRY)
+            for wrong in ({"size": -1}, {"size": 1.5}, {"size": True}, {"sha256": "x"})
+        ],
         ({"files": {"a": {"size": 3}}}, NO_ENTRY),
-        ({"files": {"a": {**ENTRY, "sha256": "x"}}}, NO_ENTRY),
         ({"files": [1]}, "it lists no files"),
         ({"files": {str(i): ENTRY for i in range(10_001)}}, "it lists more than 10,000 files"),
         ({"versions": ["torch"]}, "versions are not text by package"),

@@ -1,5 +1,6 @@
 """Pretrained decoders: scores, losses and continuations of transformers; what is refused."""
 
+import functools
 import math
 
 import pytest
@@ -27,15 +28,8 @@ ROWS = [{"text": text} for text in TEXTS]
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
-    made = {}
-
-    def get(family):
-        if family not in made:
-            folder = tmp_path_factory.mktemp("hub") / family
-            made[family] = save_language_model(folder, family)
-        return made[family]
-
-    return get
+    hub = tmp_path_factory.mktemp("hub")
+    return functools.cache(lambda family: save_language_model(hub / family, family))
 
 
 def task_of(folder, **settings):

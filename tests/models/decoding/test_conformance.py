@@ -177,7 +177,6 @@ def test_what_does_not_fit_is_refused(build):
         decode(model, source, lengths, Decoding(), prefix=[], eos_idx=EOS)
 
 
-BOS, EOS = 1, 2
 SOURCE = torch.tensor([[5, 6, 3], [7, 3, 0]])
 
 
@@ -236,9 +235,6 @@ def test_a_state_with_all_that_a_search_asks_for(make_model, state, settings):
     assert fastest(mine, rows=32) is mine
 
 
-INF = float("inf")
-
-
 @pytest.mark.parametrize(
     ("named", "settings"),
     [
@@ -249,7 +245,7 @@ INF = float("inf")
         ("max_length_a", {"max_length_a": -1.0}), ("min_length", {"min_length": -1}),
         ("no_repeat_ngram", {"no_repeat_ngram": -2}),
         ("repetition_penalty", {"repetition_penalty": 0.0}),
-        ("unknown_penalty", {"unknown_penalty": -INF}),
+        ("unknown_penalty", {"unknown_penalty": -float("inf")}),
         ("temperature", {"sample": True, "temperature": float("nan")}),
         ("top_k", {"sample": True, "top_k": -1}), ("top_p", {"sample": True, "top_p": 1.5}),
         ("sample", {"sample": True, "beam_size": 4}), ("top_p=0.9 is for drawn", {"top_p": 0.9}),

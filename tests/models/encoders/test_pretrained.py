@@ -1,5 +1,6 @@
 """Pretrained encoders: the same vectors as transformers gives, and what is refused."""
 
+import functools
 import itertools
 import json
 import shutil
@@ -20,14 +21,8 @@ from textmill.text.tokenizers.pretrained import PretrainedTokenizer
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
-    made = {}
-
-    def get(family):
-        if family not in made:
-            made[family] = save_encoder(tmp_path_factory.mktemp("hub") / family, family)
-        return made[family]
-
-    return get
+    hub = tmp_path_factory.mktemp("hub")
+    return functools.cache(lambda family: save_encoder(hub / family, family))
 
 
 def tokenizer_of(folder):

@@ -21,6 +21,10 @@ KINDS = {
     "tagging/bilstm/local": "TaggedRow", "tagging/ner/local": "TaggedRow",
     "trees/bilstm/local": "ParsedRow",
 }  # fmt: skip
+OPTIONS = {
+    "parsing/top/local": {"n_best", "beam_size"}, "language/transformer/local": {"n_best"},
+    "bert/pretraining/local": {"n_best"},
+}  # fmt: skip
 TEXTS = ["wake me at [MASK]", "Rollo met Bob and led the [MASK]", "wake [MASK]"]
 
 
@@ -43,8 +47,20 @@ def test_the_server_answers_as_the_predictor_does(name, tmp_path, monkeypatch):
         assert answers == json.loads(json.dumps(wanted))
         assert client.post("/predict", json=rows[0]).json().keys() == answers[0].keys()
         TypeAdapter(list[predictor.answer_type]).validate_python(answers)
-        said = client.get("/openapi.json").json()["components"]["schemas"]
+        whole = client.get("/openapi.json").json()
+        said = whole["components"]["schemas"]
         assert {KINDS[name], "Refused"} <= set(said)
+        options = whole["paths"]["/predict"]["post"]["parameters"]
+        assert {each["name"] for each in options} == OPTIONS.get(name, set())
+        for option in ("n_best", "beam_size"):
+            found = client.post(f"/predict?{option}=3", json=rows[0])
+            taken = option in OPTIONS.get(name, ())
+            assert found.status_code == (200 if taken else 400), found.text
+            if taken and option == "n_best" and name != "bert/pretraining/local":
+                beside = found.json().keys() & {"alternatives", "others"}
+                assert [len(found.json()[key]) for key in beside] == [2]
+            elif taken and option == "n_best":
+                assert {len(mask) for mask in found.json()["masks"]} == {3}
         bad = client.post("/predict", json=[rows[0], {"other": "x"}])
         assert (bad.status_code, bad.json()["where"]) == (422, "row 2")
         for cell in (None, True, {}, [{}], [None], 1e400, "\0", ["\0"], [["a"], "b"], [[[]]], 7):

@@ -3,8 +3,9 @@
 import asyncio
 import hmac
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from importlib import metadata, resources
 from typing import Any
 
@@ -239,11 +240,11 @@ def make_app(service: Service) -> ASGIApp:
             "requestBody": {"required": True, "content": bodies},
             "parameters": [
                 {
-                    "name": each.name,
+                    "name": name,
                     "in": "query",
                     "schema": {"type": "integer", "minimum": 1, "maximum": service.limits.beam},
                 }
-                for each in fields(AnswerOptions)
+                for name in _options_of(service)
             ],
         },
     )(service.predict)
@@ -294,6 +295,14 @@ class _Gate:
             raise  # uvicorn logs it
         finally:
             self._service.count(scope["path"], status, time.perf_counter() - start)
+
+
+def _options_of(service: Service) -> Iterator[str]:
+    """What a request may ask of the answers of this model: of few kinds anything."""
+    for name, most in {"n_best": 1, "beam_size": service.limits.beam}.items():
+        with suppress(UserError):
+            service.predictor.with_options(AnswerOptions(**{name: most}))
+            yield name
 
 
 def _json(content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:

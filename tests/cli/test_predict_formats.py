@@ -151,12 +151,10 @@ def test_a_row_that_is_bad_is_an_error_row_in_its_place(answered, to):
     assert (code, out) == (1, f"{to}: 5 rows\n")
     assert err.startswith("3 of 5 rows could not be answered: the column 'error' says why. Rows")
     assert [row["error"] or None for row in found] == [
-        None,
-        "a.csv:3: column 'source' is empty",
+        None, "a.csv:3: column 'source' is empty",
         "a.csv:4: 'source' is longer than the 64 tokens the model takes.",
-        "a.csv:5: bad UTF-8: 0xff at byte 3 of the line (invalid start byte)",
-        None,
-    ]
+        "a.csv:5: bad UTF-8: 0xff at byte 3 of the line (invalid start byte)", None,
+    ]  # fmt: skip
     assert [row["id"] or None for row in found] == ["1", "2", "3", "4", "5"]
     assert [bool(row["prediction"]) for row in found] == [True, False, False, False, True]
     assert found[2]["source"] == long

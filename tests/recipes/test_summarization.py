@@ -9,16 +9,14 @@ import textmill
 QUIET = ("reporters.console=false", "reporters.html=false")
 PAPERS = [
     {
-        "id": "a",
-        "source": ["Loss functions are studied.", "We find their critical points.\n"],
+        "id": "a", "source": ["Loss functions are studied.", "We find their critical points.\n"],
         "target": ["Critical points of losses.", "We study critical points."],
     },
     {
-        "id": "b",
-        "source": ["Brains learn.", "We show that signs are enough for learning."],
+        "id": "b", "source": ["Brains learn.", "We show that signs are enough for learning."],
         "target": ["Signs are enough for learning."],
     },
-]
+]  # fmt: skip
 
 
 @pytest.fixture(autouse=True)

@@ -3,22 +3,16 @@
 import pytest
 
 import textmill
+from tests.recipes.test_read_once import SCRIPT as CLASSIFIER
 
-SCRIPT = """
+SCRIPT = f"""{CLASSIFIER.replace("task = DocumentClassification.Config()", "")}
 from textmill.data import TextRows
-from textmill.models.classifier import Classifier
-from textmill.tasks.classification import DocumentClassification
-from textmill.text.features.labels import FittedLabels
-from textmill.text.tokenizers.word_tokenizer import FittedWords
 
 train_data = TextRows.Config(path="rows.tsv")
-tokenizer = FittedWords.Config()
-labels = FittedLabels.Config()
-model = Classifier.Config()
 
 
 def task(module, tokenizer, labels) -> DocumentClassification:
-    raise {error}
+    raise ERROR
 """
 
 
@@ -32,7 +26,7 @@ def folder(tmp_path, monkeypatch):
 @pytest.mark.parametrize("error", [ValueError("mine"), KeyboardInterrupt()])
 @pytest.mark.parametrize("run_dir", [None, "some/where/run"])
 def test_an_error_of_the_recipe_leaves_nothing(folder, error, run_dir):
-    (folder / "own.py").write_text(SCRIPT.format(error=repr(error)))
+    (folder / "own.py").write_text(SCRIPT.replace("ERROR", repr(error)))
     with pytest.raises(type(error)):
         textmill.train("own.py", run_dir=run_dir)
     assert sorted(path.name for path in folder.iterdir() if path.name != "__pycache__") == [

@@ -79,13 +79,10 @@ SLOW = pytest.mark.slow
 @pytest.mark.parametrize(
     ("wrap", "size"),
     [
-        ("ddp", 2),
-        ("fully_shard", 2),
-        pytest.param("ddp", 3, marks=SLOW),
-        pytest.param("fully_shard", 3, marks=SLOW),
-        pytest.param("nothing", 2, marks=SLOW),
+        ("ddp", 2), ("fully_shard", 2), pytest.param("ddp", 3, marks=SLOW),
+        pytest.param("fully_shard", 3, marks=SLOW), pytest.param("nothing", 2, marks=SLOW),
     ],
-)
+)  # fmt: skip
 def test_a_wrapped_module_is_trained_as_by_one_process(runs, alone, tmp_path, wrap, size):
     """Steps of 8 rows in two batches; the last of an epoch has 1 row, which one rank alone has."""
     codes, said = trained(runs, tmp_path, f"module.wrap={wrap}", size=size)

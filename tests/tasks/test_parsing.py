@@ -14,11 +14,9 @@ from textmill.text.tokenizers.word_tokenizer import WordTokenizer
 
 CALL = "[IN:CALL call [SL:PERSON mom ] ]"
 ROWS = [
-    {"source": "call mom", "target": CALL},
-    {"source": "ring mom", "target": CALL},
-    {"source": "phone", "target": CALL},
-    {"source": "mom", "target": CALL},
-]
+    {"source": "call mom", "target": CALL}, {"source": "ring mom", "target": CALL},
+    {"source": "phone", "target": CALL}, {"source": "mom", "target": CALL},
+]  # fmt: skip
 ANSWERS = {
     "call mom": " [IN:CALL  call [SL:PERSON mom ] ]",  # right: spaces do not count
     "ring mom": "[IN:CALL ring [SL:PERSON dad ] ]",  # the frame of other words as long

@@ -12,16 +12,14 @@ from textmill.tasks.generation import Summarization
 
 ROWS = [
     {
-        "source": "The cat sleeps.",
-        "target": "A cat.",
+        "source": "The cat sleeps.", "target": "A cat.",
         "references": ["A cat.", "The cat sleeps in a garden.", "Go."],
     },
     {
-        "source": "She lives in the garden.",
-        "target": "Where she lives.",
+        "source": "She lives in the garden.", "target": "Where she lives.",
         "references": ["Where she lives.", "She lives."],
     },
-]
+]  # fmt: skip
 KINDS = ["rouge1", "rouge2", "rougeL"]
 
 

@@ -162,10 +162,8 @@ def test_other_columns_of_a_file_are_another_tokenizer(tmp_path):
         with fitted.training_text(data, columns) as text:
             found[text.key] = list(text)
     assert list(found.values()) == [
-        ["ham", "see you", "spam", "cash"],
-        ["see you", "cash"],
-        ["ham", "see you", "spam", "cash"],
-    ]
+        ["ham", "see you", "spam", "cash"], ["see you", "cash"], ["ham", "see you", "spam", "cash"],
+    ]  # fmt: skip
 
 
 SMALL = [{"text": "the cat sat on the mat"}, {"text": "a dog ran by the old red house"}] * 3

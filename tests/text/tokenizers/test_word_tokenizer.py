@@ -101,10 +101,8 @@ def test_marks_begin_targets_and_end_every_text(tmp_path):
     for one in (tokenizer, load_tokenizer(tmp_path)):
         source, target = one.create_encoder(), one.create_encoder(mode="target")
         assert [row.tolist() for row in source.batch(["up me", "", "no"])] == [
-            [6, 5, 3],
-            [3],
-            [1, 3],
-        ]
+            [6, 5, 3], [3], [1, 3],
+        ]  # fmt: skip
         assert target("up").tolist() == [2, 6, 3]
         assert one.create_decoder()([2, 6, 1, 3, 0, 99]) == "up \u2047 \u2047"
     with pytest.raises(UserError, match=r"vocab_size must be 5 or more: 4 ids .* both marks"):

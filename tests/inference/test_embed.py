@@ -69,12 +69,10 @@ def test_vectors_are_those_that_the_models_parts_make(name, folder):
 @pytest.mark.parametrize(
     "name",
     [
-        "classification/ngrams/local",
-        "language/lstm/local",
-        "parsing/cogs/local",
+        "classification/ngrams/local", "language/lstm/local", "parsing/cogs/local",
         "question/drqa/local",
     ],
-)
+)  # fmt: skip
 def test_what_makes_no_vectors_says_so(name, folder):
     write_data(name)
     with pytest.raises(UserError, match=r"makes no vectors of texts: its model has no encoder"):

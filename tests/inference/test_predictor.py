@@ -39,16 +39,14 @@ def test_a_string_a_mapping_and_lists_of_them(predictor):
 
 LONG = "x" * 100_000
 BAD = [
-    ("\ud800", "holds half of a surrogate pair"),
-    ("a\0b", "NUL at character 1"),
+    ("\ud800", "holds half of a surrogate pair"), ("a\0b", "NUL at character 1"),
     ("The cat sleeps. " * 50, "'source' is longer than the 64 tokens the model takes."),
     (LONG, "'source' is longer than the 64 tokens the model takes."),
     ({"text": "Go."}, "'source' is missing. Found: text."),
     ({"source": None}, "'source' must be a string; found NoneType."),
-    ({"source": []}, "'source' is an empty list"),
-    (None, "found NoneType"),
+    ({"source": []}, "'source' is an empty list"), (None, "found NoneType"),
     (b"Go.", "found bytes"),
-]
+]  # fmt: skip
 
 
 def test_what_is_no_row_is_an_error(predictor):

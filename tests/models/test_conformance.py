@@ -32,12 +32,8 @@ VARIANTS = {
         norm_order="post", positions="learned", position_offset=2, tie="decoder", output_bias=True
     ),
     "llama": transformer(
-        num_heads=4,
-        attention=MultiHead.Config(num_kv_heads=2),
-        feed_forward="gated",
-        activation="silu",
-        norm="rms_norm",
-        positions="rotary",
+        num_heads=4, attention=MultiHead.Config(num_kv_heads=2), feed_forward="gated",
+        activation="silu", norm="rms_norm", positions="rotary",
     ),
     "talking": transformer(
         attention=TalkingHeads.Config(), attention_dropout=0.1, tie="none", scale_embedding=False
@@ -49,7 +45,7 @@ VARIANTS = {
     "lstm_dot": LstmSeq2Seq.Config(dim=32, hidden_dim=28, attention="dot", tie="none"),
     "t5": pretrained("t5"),
     "marian": pretrained("marian", init_std=0.1),
-}
+}  # fmt: skip
 TOKENIZER = SimpleNamespace(vocab_info=SimpleNamespace(size=SIZE, pad_idx=PAD))
 
 

@@ -81,12 +81,10 @@ def test_it_decodes_by_its_own_steps_and_is_not_exported(model):
 @pytest.mark.parametrize(
     ("named", "settings"),
     [
-        ("num_layers", {"num_layers": 0}),
-        ("dropout", {"dropout": 1.0}),
-        ("dim must be even", {"dim": 7}),
-        ("hidden_dim must be even", {"hidden_dim": 5}),
+        ("num_layers", {"num_layers": 0}), ("dropout", {"dropout": 1.0}),
+        ("dim must be even", {"dim": 7}), ("hidden_dim must be even", {"hidden_dim": 5}),
     ],
-)
+)  # fmt: skip
 def test_sizes_that_cannot_be_are_refused(named, settings):
     with pytest.raises(UserError, match=f"model.{named}"):
         LstmSeq2Seq.Config(**settings)

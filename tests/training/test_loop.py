@@ -162,12 +162,10 @@ class Signals(Translation):
 @pytest.mark.parametrize(
     ("training", "at", "step", "number"),
     [
-        (True, 5, 3, signal.SIGTERM),
-        (True, 5, 3, signal.SIGINT),
-        (False, 4, 10, signal.SIGTERM),
+        (True, 5, 3, signal.SIGTERM), (True, 5, 3, signal.SIGINT), (False, 4, 10, signal.SIGTERM),
         (False, 7, 12, signal.SIGTERM),
     ],
-)
+)  # fmt: skip
 def test_a_signal_saves_and_stops(bench, monkeypatch, *, number, training, at, step):
     """In a training step, in an evaluation and in the final test."""
     wanted = bench.but(folder=bench.folder / "undisturbed").make()

@@ -77,12 +77,10 @@ def value_at(drawn, y):
 @pytest.mark.parametrize(
     "values",
     [
-        [7.5, 6.0, 5.5, 5.25],
-        [-3.0, 2.0, 1.0, 0.5],
-        [0.0, 10.0, 20.0, 5.0],
+        [7.5, 6.0, 5.5, 5.25], [-3.0, 2.0, 1.0, 0.5], [0.0, 10.0, 20.0, 5.0],
         [1000.0, 3000.0, 2000.0, 1500.0],
     ],
-)
+)  # fmt: skip
 def test_points_stand_where_the_grid_says(values):
     points = [(100 * (i + 1), v) for i, v in enumerate(values)]
     drawn = figure("loss", [Curve("train", points)])

@@ -43,15 +43,11 @@ FAMILIES = {
     },
     "m2m_100": {**SEQ2SEQ, "scale_embedding": True},
     "marian": {
-        **SEQ2SEQ,
-        "activation_function": "swish",
-        "scale_embedding": True,
-        "pad_token_id": SIZE - 1,
-        "decoder_start_token_id": SIZE - 1,
-        "max_position_embeddings": 40,
+        **SEQ2SEQ, "activation_function": "swish", "scale_embedding": True,
+        "pad_token_id": SIZE - 1, "decoder_start_token_id": SIZE - 1, "max_position_embeddings": 40,
     },
     "pegasus": {**SEQ2SEQ, "scale_embedding": True, "activation_function": "relu"},
-}
+}  # fmt: skip
 DECODERS = ("gpt2", "llama")
 PUBLISHED = json.loads((Path(__file__).parent / "published_configs.json").read_text())
 """What config.json says of facebook/nllb-200-distilled-600M, Helsinki-NLP/opus-mt-en-de, gpt2."""

@@ -143,7 +143,7 @@ def run_of_data(
             return run
     raise UserError(
         f"{difference} With this it is another run: {same_again()} trains it beside the old one. "
-        "The result of the old one: "
+        f"{'The result of the old one' if folder.finished else 'To go on with the old one'}: "
         + worded(f"textmill train {folder.path}", f"textmill.train({str(folder.path)!r})")
     )
 

@@ -178,7 +178,7 @@ CASES = {
         lines_of(as_conll),
         {
             "bad UTF-8": (b"caf\xe9 O\n", BAD_BYTES.format(3)),
-            "two words": (b"a\tb c\n", "wanted 2 columns as other lines have, found 3"),
+            "two words": (b"a\tb c\n", "wanted 2 columns as the first sentence has, found 3"),
             "NUL": (b"a\0 O\n", "NUL at byte 1 of the line"),
         },
         st.text("aé🙂#\"'", min_size=1, max_size=9),
@@ -422,7 +422,7 @@ def test_a_line_without_a_tab_among_lines_with_tabs_is_bad(tmp_path, monkeypatch
     path.write_text(text)
     table = read_table(path, conll_format())
     assert table.columns["words"] == good
-    reason = "wanted a tab between columns as other lines have, found spaces"
+    reason = "wanted a tab between columns as the first sentence has, found spaces"
     assert [(row.line, row.reason) for row in table.bad_rows] == [(line, reason) for line in bad]
     monkeypatch.setattr(text_pairs, "HELD_BYTES", 0)
     monkeypatch.setenv("TEXTMILL_CACHE", str(tmp_path / "cache"))
@@ -454,7 +454,9 @@ def test_a_line_with_more_or_fewer_columns_than_others_is_bad(
     path.write_text(text)
     table = read_table(path, conll_format(columns))
     assert table.columns["words"] == good
-    found = [(row.line, row.reason.replace(" as other lines have", "")) for row in table.bad_rows]
+    found = [
+        (row.line, row.reason.replace(" as the first sentence has", "")) for row in table.bad_rows
+    ]
     wanted = [(line, f"wanted {n} column{'s' * (n > 1)}, found {m}") for line, n, m in bad]
     assert found == wanted
     monkeypatch.setattr(text_pairs, "HELD_BYTES", 0)

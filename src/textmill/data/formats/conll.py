@@ -77,7 +77,7 @@ class ConllFormat(LinesFormat):
             for line, parts, (_, wrong), tab in zip(sentence, split, texts, tabs, strict=True):
                 bad = wrong or self._problem(parts, wanted, least, same)
                 if bad is None and tabbed and not tab and len(parts) > 1:
-                    bad = "wanted a tab between columns as other lines have, found spaces"
+                    bad = "wanted a tab between columns as the first sentence has, found spaces"
                 if bad is not None:
                     yield sentence[0].number, line.bad(scan.name, bad)
                     break
@@ -122,7 +122,8 @@ class ConllFormat(LinesFormat):
         if count in same:
             return f"wanted {count + 1} columns, found {count}"
         if count != wanted:
-            return f"wanted {wanted} column{'s' * (wanted != 1)} as other lines have, found {count}"
+            columns = f"{wanted} column{'s' * (wanted != 1)}"
+            return f"wanted {columns} as the first sentence has, found {count}"
         return None
 
 

@@ -49,7 +49,7 @@ def test_a_run_and_its_export_give_as_many_answers(exported):
 
 
 def test_a_model_that_has_none_says_so():
-    with pytest.raises(UserError, match="n_best: for models that generate text"):
+    with pytest.raises(UserError, match="This model takes no n_best"):
         Texts(["text"]).with_options(THREE)
     with pytest.raises(UserError, match="n_best is a number above 0; found 0"):
         AnswerOptions(n_best=0)

@@ -100,8 +100,8 @@ class RowPredictor(ABC):
         """What answers by the same model as a request asks."""
         if options.given:
             raise UserError(
-                f"{' and '.join(options.given)}: for models that generate text (n_best, beam_size) "
-                f"or fill masks (n_best), but this is {self!r}. Leave it out."
+                f"This model takes no {' with '.join(options.given)}. Models that generate text "
+                "take n_best and beam_size, those that fill masks n_best alone."
             )
         return self
 

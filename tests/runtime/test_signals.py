@@ -1,6 +1,7 @@
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -47,3 +48,32 @@ with StopSignals() as stop:
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "up\n15 None\n"
+
+
+CHILD = """
+import os, pathlib, signal, time
+from textmill.errors import RunStoppedError
+from textmill.runtime.signals import StopSignals, stop_without_parent
+stop_without_parent()
+try:
+    with StopSignals():
+        raise RunStoppedError(signal.SIGTERM, "saved")
+except RunStoppedError:
+    pathlib.Path("stopped").touch()
+    time.sleep(3)  # the watch looks once a second
+    pathlib.Path("written").touch()
+"""
+
+
+def test_a_stopped_run_without_its_parent_has_time_to_write_down_its_end(tmp_path):
+    starts = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {CHILD!r}]).wait()"
+    parent = subprocess.Popen([sys.executable, "-c", starts], cwd=tmp_path)
+    until = time.monotonic() + 60
+    while not (tmp_path / "stopped").exists():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    parent.kill()
+    parent.wait()
+    while not (tmp_path / "written").exists():
+        assert time.monotonic() < until
+        time.sleep(0.05)

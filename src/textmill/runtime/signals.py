@@ -8,8 +8,14 @@ import time
 from types import FrameType
 from typing import Any
 
+from textmill.errors import RunStoppedError
+
 LOG = logging.getLogger("textmill")
 _LISTENING: "list[StopSignals]" = []
+_STOPPED = threading.Event()
+"""Set where a run of this process was asked to stop, and has saved."""
+GRACE_SECONDS = 10.0
+"""What a stopped run has to write down its end, before its process is ended without its parent."""
 
 
 class StopSignals:
@@ -45,8 +51,10 @@ class StopSignals:
             raise KeyboardInterrupt
         self.received = number
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         _LISTENING.remove(self)
+        if kind is not None and issubclass(kind, RunStoppedError):
+            _STOPPED.set()
         while self._previous:
             number, handler = self._previous.popitem()
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
@@ -69,6 +77,8 @@ def stop_without_parent() -> None:
         while os.getppid() == parent:
             time.sleep(1.0)
         LOG.warning("The process that started this one (%d) has died: it is stopped.", parent)
+        if _STOPPED.is_set():  # another rank saw it first: this one writes down its end
+            time.sleep(GRACE_SECONDS)
         os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=watch, name="textmill-parent", daemon=True).start()

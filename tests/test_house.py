@@ -10,7 +10,7 @@ SOURCE = ROOT / "src" / "textmill"
 SOURCES = sorted(SOURCE.rglob("*.py"))
 MODULES = [path for path in SOURCES if path.name not in ("__init__.py", "__main__.py")]
 
-MOST_MODULES = 23
+MOST_MODULES = 22
 """In one folder: what can be seen at once."""
 
 PUBLIC = {"models", "tasks", "text"}

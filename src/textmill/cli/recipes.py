@@ -140,7 +140,7 @@ def add_prepare(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Reads every row, says which are bad, and keeps the tokens where training "
         "finds them: in $TEXTMILL_CACHE, by default ~/.cache/textmill. Training does it by itself "
-        "where it was not done; a store that was cut off goes on from its last whole chunk."
+        "where it was not done. A preparation that was stopped begins anew."
     )
     add_recipe(parser)
     parser.add_argument(

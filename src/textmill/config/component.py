@@ -171,11 +171,6 @@ def runtime_parameters(config: Config | type[Config]) -> dict[str, inspect.Param
     return {p.name: p for p in found if p.kind not in variadic}
 
 
-def config_fields(config: Config | type[Config]) -> tuple[dataclasses.Field[Any], ...]:
-    """The settable fields of a Config, in the order written."""
-    return tuple(f for f in dataclasses.fields(config) if f.init)
-
-
 def setting(
     default: Any = dataclasses.MISSING,
     *,

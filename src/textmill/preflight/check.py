@@ -51,8 +51,8 @@ from textmill.tasks.batches.user_batches import ReadyBatches
 from textmill.tasks.evaluation import evaluate
 from textmill.tasks.task import Batches, Task, loss_of
 from textmill.text.processors.text_processor import Seq2SeqText
-from textmill.training.own_trainer import check_takes_task, check_trainer
 from textmill.training.progress import Every
+from textmill.training.run_setup import check_takes_task, check_trainer
 
 LOG = logging.getLogger("textmill")
 Say = Callable[[str], None]

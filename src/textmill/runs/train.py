@@ -6,13 +6,16 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from textmill.checkpoint.layout import has_checkpoints
+from textmill.checkpoint.layout import CHECKPOINTS, has_checkpoints
+from textmill.checkpoint.parts import Stateful
+from textmill.checkpoint.store import Checkpoints
 from textmill.config.planning.key import plan_parts, run_key, settings_key
 from textmill.config.planning.overrides import Overrides, words_of
 from textmill.config.planning.plan import Plan
 from textmill.config.planning.session import Session
 from textmill.config.recipe import Recipe, experiments
 from textmill.config.sources.own_files import own_files
+from textmill.errors import RunError
 from textmill.exported.formats import format_of
 from textmill.inference.load import text_parts
 from textmill.preflight.data_preview import (
@@ -61,9 +64,10 @@ from textmill.runs.run_lock import clean, entered, recorded
 from textmill.runtime.devices import Env
 from textmill.runtime.ranks import Ranks
 from textmill.runtime.seeds import fold, seed_everything
-from textmill.tasks.task import MixedBatches
+from textmill.tasks.task import MixedBatches, Task
 from textmill.training.loop import Trainer
-from textmill.training.own_trainer import check_takes_task, check_trainer, fit_own
+from textmill.training.progress import Progress
+from textmill.training.run_setup import check_takes_task, check_trainer
 
 LOG = logging.getLogger("textmill")
 
@@ -182,6 +186,37 @@ def train(
                         result["exports"] = export_trained(folder.path, exports, session)
                     folder.write_info(finished=True, result=result)
     return Run(folder.path, result)
+
+
+def fit_own(trainer: Any, task: Task, folder: Path, ranks: Ranks) -> dict[str, Any]:
+    """Trains a task with a trainer of the recipe's own; returns ``steps`` and ``epochs``.
+
+    When its ``fit`` returns, the weights of the task's module are saved, with the text processor.
+    One with ``state_dict`` and ``load_state_dict`` is saved beside them, and both are loaded before
+    ``fit`` if there is a checkpoint. It divides the work of many ranks itself, by ``env``; the
+    weights of the first one are saved.
+    """
+    store = Checkpoints(folder / CHECKPOINTS, writes=ranks.env.is_main)
+    parts: dict[str, Stateful] = {"model": task.module}
+    if isinstance(trainer, Stateful):
+        parts["trainer"] = trainer
+        with ranks.main_first():
+            step = store.restore(parts)
+        if step is not None:
+            LOG.info(f"Resumed at step {step:,}.")
+    elif store.last() is not None:
+        LOG.warning(f"{type(trainer).__name__} has no state_dict: it trains anew.")
+    progress = trainer.fit()
+    if not isinstance(progress, Progress):
+        found = "None" if progress is None else f"a {type(progress).__name__}"
+        raise RunError(
+            f"{type(trainer).__name__}.fit() returned {found}; wanted a "
+            "textmill.training.Progress(steps=..., epochs=..., examples=...)."
+        )
+    with ranks.main_first():
+        if store.writes:
+            store.save(progress.steps, parts, write_text=task.text.save)
+    return {"steps": progress.steps, "epochs": progress.epochs}
 
 
 def refuse_before_start(planned: Planned) -> None:

@@ -1,6 +1,6 @@
 """What is made of a run, looked at and set for it, before its first step."""
 
-from collections.abc import Callable, Iterator, Sized
+from collections.abc import Callable, Collection, Iterator, Sized
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -124,3 +124,22 @@ def kernels(config: TrainerConfig, task: Task) -> Iterator[None]:
         checkpointed(blocks, use=again),
     ):
         yield
+
+
+def check_takes_task(planned: Collection[str]) -> None:
+    """Refuses a recipe with no ``task`` among what is planned for its trainer."""
+    if "task" not in planned:
+        raise UserError(
+            "the recipe's trainer does not take 'task', whose module's weights a run saves: "
+            "nothing could be evaluated or predicted with. Give it a parameter 'task', and train "
+            "task.module."
+        )
+
+
+def check_trainer(trainer: object) -> None:
+    """Refuses what has no ``fit``."""
+    if not hasattr(trainer, "fit"):
+        raise UserError(
+            f"the ingredient 'trainer' is a {type(trainer).__name__}, which has no method "
+            "fit() -> Progress."
+        )

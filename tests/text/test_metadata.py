@@ -9,9 +9,9 @@ from textmill.errors import UserError
 from textmill.text import metadata as description
 from textmill.text.features.labels import Labels
 from textmill.text.metadata import (
+    SavedFolder,
     SavedTextError,
     read_description,
-    read_registered,
     write_description,
 )
 
@@ -46,12 +46,21 @@ def test_the_same_limit_holds_for_writing_and_reading(tmp_path, monkeypatch):
 
 
 def test_what_nothing_registers_is_refused_and_what_something_does_is_found(tmp_path):
-    shapes: Registry[type] = Registry("shape")
-    shapes.register("square")(Labels)
+    class Shape(SavedFolder):
+        registry, description = Registry("shape"), "shape.json"
+
+    @Shape.registry.register("square")
+    class Square(Shape):
+        kind = "square"
+
+        def __init__(self, side: int) -> None:
+            self.side = side
+
     path = tmp_path / "shape.json"
-    write_description(path, "square", {"side": 2})
-    assert read_registered(path, shapes) == (Labels, {"side": 2})
+    Square(2).save(tmp_path)
+    assert read_description(path) == ("square", {"side": 2})
+    assert Shape.load(tmp_path).side == 2
     write_description(path, "squaer", {"side": 2})
     with pytest.raises(SavedTextError) as error:
-        read_registered(path, shapes)
+        Shape.load(tmp_path)
     assert str(error.value).startswith(f"{path}: Unknown shape 'squaer'. Did you mean 'square'?")

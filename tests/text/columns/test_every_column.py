@@ -9,7 +9,7 @@ import pytest
 
 from tests.text.saved import change
 from textmill.errors import DataError, UserError
-from textmill.text.columns.column import Column, load_column
+from textmill.text.columns.column import Column
 from textmill.text.columns.dictionary import GivenKinds, GivenKindsColumn, Phrases, PhrasesColumn
 from textmill.text.columns.labels import (
     LabelColumn,
@@ -127,7 +127,7 @@ def test_no_row_is_none(case):
 
 def test_saved_and_loaded_it_encodes_the_same(case, tmp_path):
     case.column.save(tmp_path / "column")
-    loaded = load_column(tmp_path / "column")
+    loaded = Column.load(tmp_path / "column")
     assert type(loaded) is type(case.column)
     assert (loaded.name, loaded.limit, loaded.pad) == ("c", case.column.limit, case.column.pad)
     one, two = case.column.encode(case.values), loaded.encode(case.values)
@@ -152,7 +152,7 @@ def test_a_changed_description_is_refused(case, tmp_path):
     ):
         path.write_text(json.dumps(changed))
         with pytest.raises(SavedTextError):
-            load_column(tmp_path)
+            Column.load(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_a_normalization_that_cannot_be_is_refused(fitted, tmp_path):
     CASES["numbers"].column.save(tmp_path)
     change(tmp_path / "column.json", mean=fitted[0], deviation=fitted[1])
     with pytest.raises(SavedTextError):
-        load_column(tmp_path)
+        Column.load(tmp_path)
 
 
 @pytest.mark.parametrize("value", ["1e39", -1e300, 10**400], ids=["text", "float", "integer"])
@@ -187,7 +187,7 @@ def test_a_saved_span_that_no_float32_holds_is_refused(bound, tmp_path):
     path = tmp_path / "column.json"
     path.write_text(path.read_text().replace("2.0", bound))
     with pytest.raises(SavedTextError, match=r"column.json: "):
-        load_column(tmp_path)
+        Column.load(tmp_path)
 
 
 def test_a_saved_limit_that_keeps_no_token_is_refused_with_its_file(tmp_path):
@@ -195,7 +195,7 @@ def test_a_saved_limit_that_keeps_no_token_is_refused_with_its_file(tmp_path):
     path = tmp_path / "column.json"
     path.write_text(path.read_text().replace('"limit": 3', '"limit": 0'))
     with pytest.raises(SavedTextError, match=r"column.json: A text keeps at least 1 token, but"):
-        load_column(tmp_path)
+        Column.load(tmp_path)
 
 
 @pytest.mark.parametrize(("length", "error"), [(3, "4 or more"), (10**12, "1000 or less")])
@@ -203,7 +203,7 @@ def test_places_of_characters_that_cannot_be_are_refused(length, error, tmp_path
     CASES["characters"].column.save(tmp_path)
     change(tmp_path / "column.json", length=length)
     with pytest.raises(SavedTextError, match=rf"column.json: characters.length must be {error}"):
-        load_column(tmp_path)
+        Column.load(tmp_path)
 
 
 def test_dense_features_are_normalized_by_training_rows():

@@ -233,10 +233,10 @@ def test_what_is_known_of_words_behind_the_limit_is_cut():
     "content", [{"pairs": []}, {"pairs": ["city"]}, {"lowercase": "maybe"}, {"text": 3}]
 )
 def test_saved_phrases_that_were_changed_are_refused(content, tmp_path):
-    from textmill.text.columns.column import load_column
+    from textmill.text.columns.column import Column
     from textmill.text.metadata import SavedTextError
 
     PhrasesColumn(Phrases(PAIRS)).save(tmp_path)
     change(tmp_path / "column.json", **content)
     with pytest.raises(SavedTextError):
-        load_column(tmp_path)
+        Column.load(tmp_path)

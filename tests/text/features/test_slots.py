@@ -6,7 +6,7 @@ import pytest
 
 from tests.text.saved import change
 from textmill.errors import DataError, UserError
-from textmill.text.columns.column import load_column
+from textmill.text.columns.column import Column
 from textmill.text.columns.labels import SlotsColumn
 from textmill.text.features.slots import FittedSlots, Slots, SlotSpan, places_of, spans_of, tags_of
 from textmill.text.metadata import SavedTextError
@@ -119,13 +119,13 @@ def test_slots_that_cannot_be_are_refused(names, error, tmp_path):
     SlotsColumn(SPANS).save(tmp_path)
     change(tmp_path / "column.json", names=names)
     with pytest.raises(SavedTextError, match=error):
-        load_column(tmp_path)
+        Column.load(tmp_path)
 
 
 def test_the_saved_format_is_one_of_the_two(tmp_path):
     SlotsColumn(SPANS).save(tmp_path)
-    assert load_column(tmp_path).slots.format == "spans"
+    assert Column.load(tmp_path).slots.format == "spans"
     path = tmp_path / "column.json"
     path.write_text(path.read_text().replace('"spans"', '"eggs"'))
     with pytest.raises(SavedTextError, match="the setting 'format' cannot be 'eggs'"):
-        load_column(tmp_path)
+        Column.load(tmp_path)

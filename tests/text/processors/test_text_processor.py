@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 
+from tests.text.saved import change
 from textmill.errors import DataError, UserError
 from textmill.text import MultilingualTokenizer, Seq2SeqText, load_text_processor
 from textmill.text.metadata import SavedTextError
@@ -105,22 +106,28 @@ def test_saved_and_loaded_it_is_the_same(model, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("changed", "message"),
     [
         (
             {"type": "os"},
             f"Unknown text processor 'os'. Known: {', '.join(text_processors.names())}.",
         ),
         ({"settings": {"source_lang": 1}}, "the setting 'source_lang' cannot be 1."),
-        ({"settings": {"tokenizer": "/etc"}}, "unknown setting 'tokenizer'."),
         ({"settings": {"source_lang": None}}, "the setting 'target_lang' is missing."),
     ],
 )
-def test_a_strangers_description_is_refused(path, tmp_path, change, message):
+def test_a_strangers_description_is_refused(path, tmp_path, changed, message):
     path.save(tmp_path)
     file = tmp_path / "text.json"
-    file.write_text(json.dumps(json.loads(file.read_text()) | change))
+    file.write_text(json.dumps(json.loads(file.read_text()) | changed))
     with pytest.raises(SavedTextError, match=re.escape(message)):
+        load_text_processor(tmp_path)
+
+
+def test_a_strangers_description_names_no_folder(path, tmp_path):
+    path.save(tmp_path)
+    change(tmp_path / "text.json", tokenizer="/etc")
+    with pytest.raises(SavedTextError, match=r"text\.json: unknown setting 'tokenizer'\."):
         load_text_processor(tmp_path)
 
 

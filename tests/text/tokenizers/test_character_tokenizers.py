@@ -83,5 +83,5 @@ def test_alphabets_that_are_none(alphabet, message, tmp_path):
     characters("ab").save(tmp_path)
     path = tmp_path / "tokenizer.json"
     change(path, characters=alphabet)
-    with pytest.raises(SavedTextError, match=f"^{re.escape(f'{path}: {message}')}$"):
+    with pytest.raises(SavedTextError, match=f"^{re.escape(str(path))}: .*'characters' "):
         load_tokenizer(tmp_path)

@@ -178,7 +178,7 @@ def changed(settings=None, **content):
         (changed(type=["x"]), "'type' must be a string and 'settings' a mapping."),
         (changed(type="os.system"), "Unknown tokenizer 'os.system'. Known: "),
         (changed({"model": "../../etc/passwd"}), "unknown setting 'model'."),
-        (changed({"tags": "../x"}), "'tags' cannot be '../x'."),
+        (changed({"tags": "../x"}), "the setting 'tags' cannot be '../x'."),
         (changed({"source_langs": [1]}), "the setting 'source_langs' cannot be [1]."),
         (changed({"source_langs": []}), "source_langs must name one language"),
         (changed({"default_source_lang": "deu"}), "default_source_lang is 'deu', which is not in"),

@@ -1,23 +1,18 @@
 """A column of rows: how its values become numbers and batches, and how it is saved."""
 
 import copy
-import inspect
-import json
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
-from pathlib import Path
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from types import UnionType
-from typing import Any, ClassVar, Self, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from textmill.config.registry import Registry
-from textmill.errors import DataError, UserError
-from textmill.text.metadata import Saved, SavedTextError, read_registered, write_description
+from textmill.errors import DataError
+from textmill.text.metadata import SavedFolder
 from textmill.text.ragged import Ragged
-from textmill.text.tokenizers.tokenizer import Tokenizer, load_tokenizer
 
 columns = Registry(
     "column",
@@ -33,14 +28,11 @@ columns = Registry(
 )
 """Kinds of column by the name they are saved under."""
 
-DESCRIPTION = "column.json"
 
-
-class Column(Saved, ABC):
+class Column(SavedFolder):
     """Values of one column of the rows, as arrays. A subclass is registered in ``columns``.
 
-    It is saved by the arguments of its constructor, each an attribute of the same name: a JSON
-    value, a tokenizer, or what is saved likewise (:class:`~textmill.text.metadata.Saved`).
+    It is saved by the arguments of its constructor (:class:`~textmill.text.metadata.Saved`).
 
     Attributes:
         name: The column of the rows, and of the encoded arrays.
@@ -50,7 +42,8 @@ class Column(Saved, ABC):
         fitted: What it was fitted with, by the name of the recipe's ingredient.
     """
 
-    kind: ClassVar[str]
+    registry = columns
+    description = "column.json"
     dtype: ClassVar[type[np.generic]] = np.int64
     """What a batch holds of it: ids, or float32."""
     pad: int = 0
@@ -98,23 +91,6 @@ class Column(Saved, ABC):
         """What :meth:`encode` gives of a single row, faster; None: it is to be asked."""
         return None
 
-    def save_files(self, folder: Path) -> dict[str, Any]:
-        """Writes the column's files and returns its settings, as JSON values."""
-        return _arguments(self, folder)
-
-    @classmethod
-    def from_files(cls, folder: Path, settings: dict[str, Any]) -> "Column":
-        """Makes the column from what ``save_files`` wrote; ``settings`` may be a stranger's.
-
-        Raises:
-            UserError: They cannot be; a ValueError will do, too.
-        """
-        unread = dict(settings)
-        made: Column = _made(cls, folder, unread)
-        if unread:
-            raise UserError(f"unknown setting {next(iter(unread))!r:.80}.")
-        return made
-
     def with_unseen(self) -> Self:
         """The same column for evaluated rows, whose labels training may not have seen."""
         other = copy.copy(self)
@@ -148,86 +124,9 @@ class Column(Saved, ABC):
         offsets = np.concatenate([[0], np.cumsum(np.minimum(lengths, most))]).astype(np.int64)
         return Ragged(encoded.values[position < most], offsets)
 
-    def save(self, folder: Path) -> None:
-        """Writes all that ``load_column`` needs into ``folder``, as data."""
-        folder.mkdir(parents=True, exist_ok=True)
-        write_description(folder / DESCRIPTION, self.kind, self.save_files(folder))
-
 
 ColumnKind = type[Column] | UnionType
 """What a column can be: a class of columns, or one of several."""
-
-
-def load_column(folder: Path) -> Column:
-    path = folder / DESCRIPTION
-    owner, settings = read_registered(path, columns)
-    try:
-        loaded: Column = owner.from_files(folder, settings)
-    except SavedTextError:
-        raise
-    except (OverflowError, UserError, ValueError) as error:
-        raise SavedTextError(f"{path}: {error}") from None
-    return loaded
-
-
-def _arguments(made: Saved, folder: Path) -> dict[str, Any]:
-    """The arguments that something was made with, as JSON values; tokenizers are saved."""
-    found: dict[str, Any] = {}
-    for name in _names(type(made)):
-        value = getattr(made, name)
-        if isinstance(value, Saved):
-            found |= _arguments(value, folder)
-        elif isinstance(value, Tokenizer):
-            value.save(folder / name)
-        else:
-            found[name] = _plain(value)
-    return found
-
-
-def _names(kind: type[Any]) -> list[str]:
-    given = inspect.signature(kind).parameters.values()
-    return [one.name for one in given if one.kind is not one.VAR_KEYWORD]
-
-
-def _plain(value: Any) -> Any:
-    value = value.tolist() if isinstance(value, np.ndarray) else value
-    return [_plain(part) for part in value] if isinstance(value, tuple | list) else value
-
-
-def _made(kind: type[Any], folder: Path, settings: dict[str, Any]) -> Any:
-    """Something by its arguments, taken out of ``settings``, each of its annotated type."""
-    hints = get_type_hints(kind.__init__) | get_type_hints(kind)
-    given: dict[str, Any] = {}
-    for name in _names(kind):
-        hint = hints[name]
-        if isinstance(hint, type) and issubclass(hint, Saved):
-            given[name] = _made(hint, folder, settings)
-        elif hint is Tokenizer:
-            given[name] = load_tokenizer(folder / name)
-        elif name not in settings:
-            raise UserError(f"the setting '{name}' is missing.")
-        else:
-            value = settings.pop(name)
-            try:
-                given[name] = _reader(hint).validate_json(json.dumps(value), strict=True)
-            except ValueError:
-                raise UserError(f"the setting '{name}' cannot be {value!r:.80}.") from None
-    return kind(**given)
-
-
-@cache
-def _reader(hint: Any) -> Any:
-    from pydantic import TypeAdapter
-
-    return TypeAdapter(_listed(hint))
-
-
-def _listed(hint: Any) -> Any:
-    """An annotation with lists for what may be iterated once."""
-    origin, parts = get_origin(hint), tuple(map(_listed, get_args(hint)))
-    if origin in (Iterable, Sequence):
-        return list[parts[0]]  # type: ignore[valid-type]  # known when it runs
-    return tuple.__class_getitem__(parts) if origin is tuple else hint
 
 
 def texts_of(values: Sequence[Any], name: str) -> list[str]:

@@ -11,12 +11,11 @@ from typing_extensions import override
 
 from textmill.errors import UserError
 from textmill.text.cells import Rows, values_of
-from textmill.text.columns.column import Column, ColumnKind, load_column
+from textmill.text.columns.column import Column, ColumnKind
 from textmill.text.columns.inputs import BESIDE_TEXT, BESIDE_WORDS
 from textmill.text.columns.token_ids import IdsColumn
-from textmill.text.metadata import SavedTextError, settings_of, write_description
+from textmill.text.metadata import SavedTextError, read_settings
 from textmill.text.processors.text_processor import (
-    DESCRIPTION,
     Encoded,
     TextProcessor,
     text_processors,
@@ -175,27 +174,27 @@ class ColumnsText(TextProcessor):
         return Encoded(cut, np.zeros(0, np.int64))
 
     @override
-    def save(self, folder: Path) -> None:
+    def save_files(self, folder: Path) -> dict[str, Any]:
         for role, column in self.all.items():
             column.save(folder / "columns" / role)
-        roles = {"inputs": list(self.inputs), "targets": list(self.targets)}
-        write_description(folder / DESCRIPTION, self.kind, roles)
+        return {"inputs": list(self.inputs), "targets": list(self.targets)}
 
     @classmethod
     @override
     def from_files(cls, folder: Path, settings: dict[str, Any]) -> Self:
-        path, known = folder / DESCRIPTION, set(cls.kinds)
-        settings_of(path, settings, {"inputs": list, "targets": list})
-        targets, roles = settings["targets"], [*settings["inputs"], *settings["targets"]]
+        known = set(cls.kinds)
+        listed = read_settings(settings, dict.fromkeys(("inputs", "targets"), list[str]))
+        inputs, targets = listed["inputs"], listed["targets"]
+        roles = [*inputs, *targets]
         names = all(role.isidentifier() for role in roles) and len({*roles}) == len(roles) <= MOST
         if not names or (known and not known - cls.optional <= {*roles} <= known):
-            raise SavedTextError(
-                f"{path}: has columns for {', '.join(roles[:MOST])!r:.200}; wanted "
+            raise UserError(
+                f"has columns for {', '.join(roles[:MOST])!r:.200}; wanted "
                 f"{', '.join(cls.kinds) or f'up to {MOST} names, each once'}."
             )
         if known and {*targets} != {*roles} & cls.target_roles:
-            raise SavedTextError(f"{path}: the targets cannot be {', '.join(targets) or 'none'}.")
-        found = {role: load_column(folder / "columns" / role) for role in roles}
+            raise UserError(f"the targets cannot be {', '.join(targets) or 'none'}.")
+        found = {role: Column.load(folder / "columns" / role) for role in roles}
         for role, column in found.items():
             if known and not isinstance(column, cls.kinds[role]):
                 raise SavedTextError(
@@ -211,10 +210,7 @@ class ColumnsText(TextProcessor):
                     f"of the {cls.alike[0]}. Save the text processor again."
                 )
             found[role] = type(text)(text.name, first.tokenizer, limit=first.limit)
-        try:
-            return cls({r: found[r] for r in settings["inputs"]}, {r: found[r] for r in targets})
-        except UserError as error:
-            raise SavedTextError(f"{path}: {error}") from None
+        return cls({r: found[r] for r in inputs}, {r: found[r] for r in targets})
 
 
 def fitted_with(columns: Mapping[str, Column]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """The way from text to arrays and from outputs to answers: one object, saved with checkpoints."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,14 +13,13 @@ from typing_extensions import override
 from textmill.config.registry import Registry
 from textmill.errors import DataError, UserError
 from textmill.text.cells import Rows, RowsByColumn, joined_text, values_of
-from textmill.text.metadata import read_registered, settings_of, write_description
+from textmill.text.metadata import SavedFolder
 from textmill.text.ragged import Ragged
 from textmill.text.tokenizers.tokenizer import (
     Mode,
     Tokenizer,
     encode_column,
     id_type,
-    load_tokenizer,
     not_text,
 )
 
@@ -43,8 +42,6 @@ text_processors = Registry(
     },
 )
 """Kinds of text processor by the name they are saved under."""
-
-DESCRIPTION = "text.json"
 
 CHARACTERS_A_TOKEN = 100
 """A longer text is not encoded to know that it is too long: SentencePiece's pieces have 16
@@ -98,10 +95,11 @@ class Mismatch:
         )
 
 
-class TextProcessor(ABC):
+class TextProcessor(SavedFolder):
     """Rows of text to arrays, and a model's outputs to answers."""
 
-    kind: ClassVar[str]
+    registry = text_processors
+    description = "text.json"
     input_columns: ClassVar[tuple[str, ...]]
     """Columns every row must have, in prediction too."""
     target_columns: ClassVar[tuple[str, ...]]
@@ -141,21 +139,10 @@ class TextProcessor(ABC):
     def decode(self, outputs: Iterable[Any]) -> list[Any]:
         """One answer for each of a model's outputs."""
 
-    @abstractmethod
-    def save(self, folder: Path) -> None:
-        """Writes all that ``load_text_processor`` needs into ``folder``, as data."""
-
-    @classmethod
-    @abstractmethod
-    def from_files(cls, folder: Path, settings: dict[str, Any]) -> "TextProcessor":
-        """Makes the path from what ``save`` wrote."""
-
 
 def load_text_processor(folder: Path) -> TextProcessor:
     """Loads a text processor saved by ``TextProcessor.save``."""
-    owner, settings = read_registered(folder / DESCRIPTION, text_processors)
-    loaded: TextProcessor = owner.from_files(folder, settings)
-    return loaded
+    return TextProcessor.load(folder)
 
 
 @text_processors.register("seq2seq")
@@ -188,6 +175,7 @@ class Seq2SeqText(TextProcessor):
     ) -> None:
         self.tokenizer, self.source_prefix = tokenizer, source_prefix
         self.source_lang, self.target_lang = source_lang, target_lang
+        self.max_source_length, self.max_target_length = max_source_length, max_target_length
         self.limits = {"source": max_source_length, "target": max_target_length}
         if tokenizer.vocab_info.eos_idx < 0 or not self.target_prefix:
             raise UserError(
@@ -263,28 +251,6 @@ class Seq2SeqText(TextProcessor):
                     pair = tuple(given[i].tolist()), tuple(expected.tolist())
                     found.append(Mismatch(i, name, texts[i], *pair))
         return found
-
-    @override
-    def save(self, folder: Path) -> None:
-        self.tokenizer.save(folder / "tokenizer")
-        settings = {
-            "source_lang": self.source_lang,
-            "target_lang": self.target_lang,
-            "max_source_length": self.limits["source"],
-            "max_target_length": self.limits["target"],
-            "source_prefix": self.source_prefix,
-        }
-        write_description(folder / DESCRIPTION, self.kind, settings)
-
-    @classmethod
-    @override
-    def from_files(cls, folder: Path, settings: dict[str, Any]) -> "Seq2SeqText":
-        text, number = (str, type(None)), (int, type(None))
-        languages = dict.fromkeys(("source_lang", "target_lang"), text)
-        lengths = dict.fromkeys(("max_source_length", "max_target_length"), number)
-        prefix = {"source_prefix": str}
-        settings_of(folder / DESCRIPTION, settings, {**languages, **lengths, **prefix})
-        return cls(load_tokenizer(folder / "tokenizer"), **settings)
 
     def _encode(self, side: str, texts: Sequence[str]) -> Ragged:
         mode: Mode = "source" if side == "source" else "target"

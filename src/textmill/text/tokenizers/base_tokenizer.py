@@ -6,10 +6,10 @@ A kind brings its :class:`Pieces`, text to ids and back; the frame around them i
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self, TypedDict
+from typing import Any, Literal, Self, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +17,8 @@ from typing_extensions import override
 
 from textmill.config import Config as BaseConfig
 from textmill.errors import UserError
-from textmill.runtime.files import write_file
-from textmill.text.metadata import SavedTextError, settings_of
 from textmill.text.ragged import Ragged
 from textmill.text.tokenizers.tokenizer import (
-    DESCRIPTION,
     Decoder,
     Encoder,
     Mode,
@@ -31,14 +28,6 @@ from textmill.text.tokenizers.tokenizer import (
 )
 
 Tags = Literal["auto", "always", "never"]
-LANGUAGE_SETTINGS: dict[str, type] = {
-    "source_langs": list,
-    "target_langs": list,
-    "default_source_lang": str,
-    "default_target_lang": str,
-    "tags": str,
-}
-"""The settings that are saved with every tokenizer, and the types of their values."""
 
 
 class LanguageConfig(BaseConfig):
@@ -96,7 +85,7 @@ class LanguageConfig(BaseConfig):
         return self.tagged.index(lang) if self._has_tags(langs) else None
 
     def language_settings(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in LANGUAGE_SETTINGS}
+        return {one.name: getattr(self, one.name) for one in fields(LanguageConfig)}
 
     def _has_tags(self, langs: tuple[str, ...]) -> bool:
         return self.tags == "always" or (self.tags == "auto" and len(langs) > 1)
@@ -168,12 +157,6 @@ class TaggedTokenizer(Tokenizer):
     has no tags.
     """
 
-    config: Any
-    Config: ClassVar[type[Any]]
-    saved: ClassVar[Mapping[str, type | tuple[type, ...]]] = {}
-    """Settings that are saved beside the languages, and the types of their values."""
-    saved_file: ClassVar[tuple[str, str] | None] = None
-    """The setting that names a file of the vocabulary, and the name it is saved by."""
     languages: LanguageConfig
     vocabulary: Pieces
 
@@ -213,28 +196,11 @@ class TaggedTokenizer(Tokenizer):
 
     @override
     def save_files(self, folder: Path) -> dict[str, Any]:
-        if self.saved_file is not None:
-            write_file(folder / self.saved_file[1], self.vocabulary.to_bytes())
-        return self.languages.language_settings() | {n: getattr(self.config, n) for n in self.saved}
+        return super().save_files(folder) | self.languages.language_settings()
 
-    @classmethod
     @override
-    def from_files(cls, folder: Path, settings: dict[str, Any]) -> "TaggedTokenizer":
-        path = folder / DESCRIPTION
-        settings_of(path, settings, {**LANGUAGE_SETTINGS, **cls.saved})
-        if settings["tags"] not in ("auto", "always", "never"):
-            raise SavedTextError(f"{path}: 'tags' cannot be {settings['tags']!r:.80}.")
-        read = settings | {n: tuple(settings[n]) for n in ("source_langs", "target_langs")}
-        if cls.saved_file is not None:
-            read[cls.saved_file[0]] = file = folder / cls.saved_file[1]
-            if not file.exists():
-                raise SavedTextError(f"{file}: missing.")
-        try:
-            made: TaggedTokenizer = cls.Config(**read).build()
-        except UserError as error:
-            named = isinstance(error, SavedTextError)  # such an error says where
-            raise error if named else SavedTextError(f"{path}: {error}") from None
-        return made
+    def file_content(self) -> bytes:
+        return self.vocabulary.to_bytes()
 
     def fingerprint(self) -> str:
         """The sha256 of all that decides the ids: the vocabulary's bytes, marks and languages."""

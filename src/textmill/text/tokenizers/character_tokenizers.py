@@ -74,7 +74,6 @@ class CharacterTokenizer(Component, TaggedTokenizer):
     """
 
     kind: ClassVar[str] = "characters"
-    saved = {"characters": str}  # noqa: RUF012
 
     class Config(LanguageConfig):
         """An alphabet."""

@@ -175,9 +175,6 @@ class HuggingFaceTokenizer(Component, TaggedTokenizer):
     """
 
     kind: ClassVar[str] = "huggingface"
-    saved: ClassVar[Mapping[str, type | tuple[type, ...]]] = dict.fromkeys(
-        _NAMES, (str, type(None))
-    )
     saved_file = "path", "huggingface.json"
 
     class Config(LanguageConfig):

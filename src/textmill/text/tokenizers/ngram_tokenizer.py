@@ -25,10 +25,9 @@ from textmill.errors import DataError, UserError
 from textmill.runtime.files import write_file
 from textmill.text import registries
 from textmill.text.cells import placed_errors
-from textmill.text.metadata import SavedTextError, read_bytes, settings_of
+from textmill.text.metadata import SavedTextError, read_bytes, read_settings
 from textmill.text.ragged import Ragged, offsets_of
 from textmill.text.tokenizers.tokenizer import (
-    DESCRIPTION,
     Decoder,
     Encoder,
     Mode,
@@ -166,8 +165,8 @@ class NgramTokenizer(Tokenizer):
     @classmethod
     @override
     def from_files(cls, folder: Path, settings: dict[str, Any]) -> "NgramTokenizer":
-        settings_of(folder / DESCRIPTION, settings, dict.fromkeys(SAVED, int))
-        rows, size, longest, shapes, least, most = (settings[name] for name in SAVED)
+        numbers = read_settings(settings, dict.fromkeys(SAVED, int))
+        rows, size, longest, shapes, least, most = numbers.values()
         path = folder / NGRAMS
         try:
             lines = read_bytes(path, largest=LARGEST).decode().split("\n")[:-1]

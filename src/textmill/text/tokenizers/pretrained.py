@@ -155,10 +155,6 @@ class PretrainedTokenizer(StartedTokenizer, HuggingFaceTokenizer):
     kind: ClassVar[str] = "pretrained"
     closes: ClassVar[bool] = True
     before_word: ClassVar[str] = " "
-    saved: ClassVar[Mapping[str, type | tuple[type, ...]]] = {
-        **HuggingFaceTokenizer.saved,
-        "start": (int, type(None)),
-    }
 
     class Config(HuggingFaceTokenizer.Config):
         """Where the tokenizer comes from."""
@@ -307,7 +303,6 @@ class PretrainedSentencePiece(Component, StartedTokenizer):
     """
 
     kind: ClassVar[str] = "pretrained_sentencepiece"
-    saved: ClassVar[Mapping[str, type | tuple[type, ...]]] = {"start": (int, type(None))}
     saved_file = "path", "sentencepiece.json"
 
     class Config(LanguageConfig):

@@ -4,18 +4,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from textmill.errors import DataError, UserError
+from textmill.runtime.files import write_file
 from textmill.text import registries
-from textmill.text.metadata import SavedTextError, read_registered, write_description
+from textmill.text.metadata import SavedFolder, arguments_of, made_of
 from textmill.text.ragged import Ragged
 
 Mode = Literal["source", "target"]
-DESCRIPTION = "tokenizer.json"
 MOST = 1 << 22
 """Pieces; the largest multilingual vocabularies have a million."""
 UNKNOWN = "\u2047"
@@ -62,11 +63,19 @@ class Decoder(ABC):
         return self.batch([ids])[0]
 
 
-class Tokenizer(ABC):
-    """Base of all tokenizers. A subclass is registered by name in ``registries.tokenizers``."""
+class Tokenizer(SavedFolder):
+    """Base of all tokenizers. A subclass is registered by name in ``registries.tokenizers``.
 
-    kind: ClassVar[str]
-    """The registered name; saved with the tokenizer and looked up when it is loaded."""
+    One with a Config is saved by its settings, and by the file that one of them may stand for.
+    """
+
+    registry = registries.tokenizers
+    description = "tokenizer.json"
+    Config: ClassVar[type[Any]]
+    config: Any
+    saved_file: ClassVar[tuple[str, str] | None] = None
+    """The setting that names the vocabulary's file, or is what it has, and the name it is saved
+    by."""
     ordered: ClassVar[bool] = True
     """Whether ids are in the order of their text."""
     closes: ClassVar[bool] = False
@@ -91,37 +100,37 @@ class Tokenizer(ABC):
     def target_prefix(self, lang: str | None = None) -> list[int]:
         """The ids that begin every target in ``lang``: what generation starts from."""
 
-    @abstractmethod
-    def save_files(self, folder: Path) -> dict[str, Any]:
-        """Writes the tokenizer's files and returns its settings, as JSON values."""
+    def file_content(self) -> bytes:
+        """What the file of ``saved_file`` has."""
+        raise NotImplementedError
 
     @classmethod
-    @abstractmethod
-    def from_files(cls, folder: Path, settings: dict[str, Any]) -> "Tokenizer":
-        """Makes the tokenizer from what ``save_files`` wrote; ``settings`` may be a stranger's."""
+    def read_file(cls, path: Path) -> Any:
+        """The setting that ``saved_file`` stands for; the file's path, by default."""
+        return path
 
-    def save(self, folder: Path) -> None:
-        """Writes all that ``load_tokenizer`` needs into ``folder``, as data: no pickle, no code."""
-        folder.mkdir(parents=True, exist_ok=True)
-        write_description(folder / DESCRIPTION, self.kind, self.save_files(folder))
+    @override
+    def save_files(self, folder: Path) -> dict[str, Any]:
+        if self.saved_file is None:
+            return arguments_of(self.config, folder)
+        setting, name = self.saved_file
+        write_file(folder / name, self.file_content())
+        return arguments_of(self.config, folder, without=[setting])
+
+    @classmethod
+    @override
+    def from_files(cls, folder: Path, settings: dict[str, Any]) -> Self:
+        known = {}
+        if cls.saved_file is not None:
+            setting, name = cls.saved_file
+            known[setting] = cls.read_file(folder / name)
+        made: Self = made_of(cls.Config, folder, settings, **known).build()
+        return made
 
 
 def load_tokenizer(folder: Path) -> Tokenizer:
-    """Loads a tokenizer saved by ``Tokenizer.save``.
-
-    Only registered kinds are loaded: those of textmill and of installed packages.
-
-    Raises:
-        SavedTextError: The folder is not a saved tokenizer, or was changed.
-    """
-    owner, settings = read_registered(folder / DESCRIPTION, registries.tokenizers)
-    if not (isinstance(owner, type) and issubclass(owner, Tokenizer)):
-        name = registries.tokenizers.name_of(owner)
-        raise SavedTextError(
-            f"{folder / DESCRIPTION}: a tokenizer of type '{name}' is not loaded from files; it "
-            "makes another, and that one is saved. Save the text processor again."
-        )
-    return owner.from_files(folder, settings)
+    """Loads a tokenizer saved by ``Tokenizer.save``."""
+    return Tokenizer.load(folder)
 
 
 def id_type(tokenizer: Tokenizer) -> str:

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Final, Literal, get_args
+from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
 from typing_extensions import override
@@ -18,13 +18,11 @@ from typing_extensions import override
 from textmill.config.component import Component
 from textmill.config.component import Config as BaseConfig
 from textmill.errors import DataError, UserError
-from textmill.runtime.files import write_file
 from textmill.text import registries
 from textmill.text.cells import training_cell
-from textmill.text.metadata import SavedTextError, read_bytes, settings_of
+from textmill.text.metadata import SavedTextError, read_bytes
 from textmill.text.ragged import Ragged
 from textmill.text.tokenizers.tokenizer import (
-    DESCRIPTION,
     UNKNOWN,
     Decoder,
     Encoder,
@@ -45,7 +43,6 @@ WORD: Final[Mapping[Split, re.Pattern[str]]] = {
 PAD, UNK, BOS, EOS = range(4)
 NONE = -1
 """In place of the ids of marks, where there are none."""
-WORDS = "words.txt"
 LARGEST = 1 << 28
 """Bytes of a saved vocabulary: some 20 million words."""
 
@@ -64,6 +61,7 @@ class WordTokenizer(Component, Tokenizer):
     """
 
     kind: ClassVar[str] = "words"
+    saved_file = "words", "words.txt"
 
     class Config(BaseConfig):
         """A vocabulary."""
@@ -124,31 +122,16 @@ class WordTokenizer(Component, Tokenizer):
         return [BOS] if self.config.marks else []
 
     @override
-    def save_files(self, folder: Path) -> dict[str, Any]:
-        write_file(folder / WORDS, "".join(f"{word}\n" for word in self.config.words))
-        switches = {"lowercase": self.config.lowercase, "marks": self.config.marks}
-        said = {name: "yes" if value else "no" for name, value in switches.items()}
-        return {**said, "split": self.config.split}
+    def file_content(self) -> bytes:
+        return "".join(f"{word}\n" for word in self.config.words).encode()
 
     @classmethod
     @override
-    def from_files(cls, folder: Path, settings: dict[str, Any]) -> "WordTokenizer":
-        path = folder / DESCRIPTION
-        settings_of(path, settings, {"lowercase": str, "marks": str, "split": str})
-        split: Any = settings.pop("split")
-        if split not in get_args(Split):
-            raise SavedTextError(f"{path}: 'split' must be {' or '.join(get_args(Split))}.")
-        for name, value in settings.items():
-            if value not in ("yes", "no"):
-                raise SavedTextError(f"{path}: '{name}' must be yes or no.")
-        switches = {name: value == "yes" for name, value in settings.items()}
+    def read_file(cls, path: Path) -> tuple[str, ...]:
         try:
-            words = read_bytes(folder / WORDS, largest=LARGEST).decode().split("\n")[:-1]
-            return cls(cls.Config(words=tuple(words), split=split, **switches))
-        except (UnicodeDecodeError, UserError) as error:
-            raise SavedTextError(
-                f"{folder / WORDS}: {error} Save the text processor again."
-            ) from None
+            return tuple(read_bytes(path, largest=LARGEST).decode().split("\n")[:-1])
+        except UnicodeDecodeError as error:
+            raise SavedTextError(f"{path}: {error} Save the text processor again.") from None
 
 
 def _words(text: str, split: Split, *, lowercase: bool) -> list[str]:

@@ -4,11 +4,12 @@ import sys
 from collections.abc import Collection, Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict, Unpack
 
 import pytest
 
 from textmill.config import Component, Config, setting
+from textmill.config.ingredient import dependencies_of
 from textmill.errors import UserError
 from textmill.models.classifier import Classifier
 from textmill.models.decoding import Decoding
@@ -124,3 +125,25 @@ def test_the_type_of_a_dictionary_may_name_a_subclass_and_nothing_else():
         "layer_decay, rates, lr_width, betas, eps, weight_decay.\n"
         "AdamW.Config.lr: wanted float, found 'fast'."
     )
+
+
+class Seasoning(TypedDict, total=False):
+    salt: int | None
+    pepper: str | None
+
+
+class Dish(Component):
+    class Config(Config):
+        size: int = 2
+
+    def __init__(self, config: Config, *, plate: str, **beside: Unpack[Seasoning]) -> None:
+        self.plate, self.beside = plate, beside
+
+
+def test_what_a_constructor_takes_by_a_typed_dict_may_be_left_out():
+    wanted = {p.name: (p.annotation, p.required) for p in dependencies_of(Dish.Config)}
+    assert wanted == {
+        "plate": (str, True), "salt": (int | None, False), "pepper": (str | None, False),
+    }  # fmt: skip
+    assert Dish.Config().given(salt="sea").names == {"salt": "sea"}
+    assert Dish.Config().build(plate="p", salt=3).beside == {"salt": 3}

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from types import FunctionType
-from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
+from typing import Any, ClassVar, Self, TypeVar, dataclass_transform, get_args, get_type_hints
 from weakref import WeakKeyDictionary
 
 from typing_extensions import override
@@ -161,12 +161,21 @@ class Component:
 
 
 def runtime_parameters(config: Config | type[Config]) -> dict[str, inspect.Parameter]:
-    """What ``build`` needs by name: of an overridden ``build``, else of the owner's constructor."""
+    """What ``build`` needs by name: of an overridden ``build``, else of the owner's constructor.
+
+    The keys of ``**others: Unpack[SomeTypedDict]`` are parameters that a recipe may leave out.
+    """
     kind = config if isinstance(config, type) else type(config)
     if kind.build is not Config.build:
         found = list(inspect.signature(kind.build).parameters.values())[1:]
     else:
         found = list(inspect.signature(kind.owner.__init__).parameters.values())[2:]
+    typed = [get_args(p.annotation) for p in found if p.kind is p.VAR_KEYWORD]
+    for (others,) in filter(None, typed):
+        found += [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=hint)
+            for name, hint in get_type_hints(others).items()
+        ]
     variadic = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
     return {p.name: p for p in found if p.kind not in variadic}
 

@@ -1,7 +1,7 @@
 """Classification of documents, or pairs: one label, or several, by a loss of one's choice."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import torch
 from torch import Tensor
@@ -19,10 +19,8 @@ from textmill.tasks.column_task import ColumnsTask, UnseenLabelsConfig
 from textmill.tasks.label_checks import never_predicted
 from textmill.tasks.task import Loss, Metrics
 from textmill.text.cells import Rows
-from textmill.text.columns.dictionary import Dictionary
-from textmill.text.columns.inputs import text_columns
+from textmill.text.columns.inputs import BesideText, text_columns
 from textmill.text.columns.labels import LabelsColumn, label_column
-from textmill.text.columns.numbers import Numbers
 from textmill.text.columns.token_ids import one_limit
 from textmill.text.features.labels import Labels
 from textmill.text.processors.texts import (
@@ -159,17 +157,10 @@ class DocumentClassification(LabelTask):
         module: torch.nn.Module,
         tokenizer: Tokenizer,
         labels: Labels,
-        dense: Numbers | None = None,
-        dictionary: Dictionary | None = None,
-        ngrams: Tokenizer | None = None,
+        **beside: Unpack[BesideText],
     ) -> None:
         inputs = text_columns(
-            tokenizer,
-            column=config.column,
-            max_length=config.max_length,
-            dense=dense,
-            dictionary=dictionary,
-            ngrams=ngrams,
+            tokenizer, column=config.column, max_length=config.max_length, **beside
         )
         text = LabelText(inputs, {"label": label_column(labels)})
         super().__init__(config, text, module=module, labels=labels)

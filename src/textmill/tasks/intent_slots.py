@@ -1,7 +1,7 @@
 """Intents and slots: what a text wants, and what is marked in it, as one frame."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import torch
 from torch import Tensor
@@ -20,13 +20,11 @@ from textmill.tasks.column_task import ColumnsTask, UnseenLabelsConfig
 from textmill.tasks.tagging import TagHead, read_words, scored_words
 from textmill.tasks.task import Batches, Loss, Metrics, Row
 from textmill.text.cells import Rows
-from textmill.text.columns.dictionary import Dictionary
-from textmill.text.columns.inputs import word_columns
+from textmill.text.columns.inputs import BesideWords, word_columns
 from textmill.text.columns.labels import SlotsColumn, label_column
 from textmill.text.columns.words import NgramsColumn
 from textmill.text.features.labels import UNSEEN, Labels
 from textmill.text.features.slots import Slots
-from textmill.text.features.spelling import Affixes, Characters, WordPieces
 from textmill.text.processors.intent_slots import Frame, IntentSlotText
 from textmill.text.tokenizers.tokenizer import Tokenizer
 
@@ -75,21 +73,12 @@ class IntentSlots(ColumnsTask):
         tokenizer: Tokenizer,
         labels: Labels,
         slots: Slots,
-        characters: Characters | None = None,
-        affixes: Affixes | None = None,
-        pieces: WordPieces | None = None,
-        dictionary: Dictionary | None = None,
         ngrams: Tokenizer | None = None,
+        **beside: Unpack[BesideWords],
     ) -> None:
         super().__init__(config, module=module)
         inputs = word_columns(
-            tokenizer,
-            column=config.column,
-            max_length=config.max_length,
-            characters=characters,
-            affixes=affixes,
-            pieces=pieces,
-            dictionary=dictionary,
+            tokenizer, column=config.column, max_length=config.max_length, **beside
         )
         if ngrams is not None:
             inputs["ngrams"] = NgramsColumn(config.column, ngrams)

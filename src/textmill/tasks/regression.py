@@ -1,7 +1,7 @@
 """Regression of documents, or pairs: one number a row, by the squared error."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import torch
 from torch import Tensor
@@ -16,9 +16,8 @@ from textmill.tasks import registries
 from textmill.tasks.column_task import ColumnsTask
 from textmill.tasks.task import Loss, Metrics
 from textmill.text.cells import Rows
-from textmill.text.columns.dictionary import Dictionary
-from textmill.text.columns.inputs import text_columns
-from textmill.text.columns.numbers import NumberCheck, NumberColumn, Numbers
+from textmill.text.columns.inputs import BesideText, text_columns
+from textmill.text.columns.numbers import NumberCheck, NumberColumn
 from textmill.text.columns.token_ids import one_limit
 from textmill.text.processors.texts import (
     Estimated,
@@ -108,17 +107,10 @@ class DocumentRegression(NumberTask):
         *,
         module: torch.nn.Module,
         tokenizer: Tokenizer,
-        dense: Numbers | None = None,
-        dictionary: Dictionary | None = None,
-        ngrams: Tokenizer | None = None,
+        **beside: Unpack[BesideText],
     ) -> None:
         inputs = text_columns(
-            tokenizer,
-            column=config.column,
-            max_length=config.max_length,
-            dense=dense,
-            dictionary=dictionary,
-            ngrams=ngrams,
+            tokenizer, column=config.column, max_length=config.max_length, **beside
         )
         number = NumberColumn(config.number, span=config.span)
         super().__init__(config, NumberText(inputs, {"number": number}), module=module)

@@ -3,7 +3,7 @@
 import operator
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,11 +27,9 @@ from textmill.tasks.column_task import ColumnsTask, UnseenLabelsConfig
 from textmill.tasks.task import Loss, Metrics, Row
 from textmill.text.cells import Rows
 from textmill.text.columns.column import Column
-from textmill.text.columns.dictionary import Dictionary
-from textmill.text.columns.inputs import word_columns
+from textmill.text.columns.inputs import BesideWords, word_columns
 from textmill.text.columns.labels import TagsColumn, TreesColumn
 from textmill.text.features.labels import UNSEEN, Labels
-from textmill.text.features.spelling import Affixes, Characters, WordPieces
 from textmill.text.features.tag_spans import Scheme, tag_spans
 from textmill.text.features.tree_tags import TreeTags, tree_of_tags
 from textmill.text.processors.column_processor import ColumnsText
@@ -154,20 +152,11 @@ class TagTask(ColumnsTask):
         module: nn.Module,
         tokenizer: Tokenizer,
         labels: Labels,
-        characters: Characters | None = None,
-        affixes: Affixes | None = None,
-        pieces: WordPieces | None = None,
-        dictionary: Dictionary | None = None,
+        **beside: Unpack[BesideWords],
     ) -> None:
         super().__init__(config, module=module)
         words = word_columns(
-            tokenizer,
-            column=config.column,
-            max_length=config.max_length,
-            characters=characters,
-            affixes=affixes,
-            pieces=pieces,
-            dictionary=dictionary,
+            tokenizer, column=config.column, max_length=config.max_length, **beside
         )
         self.head = TagHead(module, labels.names, config.loss)
         self.text = self.text_of(words, labels)

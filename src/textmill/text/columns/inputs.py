@@ -1,9 +1,13 @@
-"""The columns that tasks begin with: a text, or words, and what stands beside them."""
+"""The columns that tasks begin with: a text, or words, and what stands beside them.
+
+What a recipe may have beside its text or its words is declared here alone: its name, which is that
+of the ingredient, of the column's role and of what the module is called with, and its column.
+"""
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final, TypedDict, Unpack
 
-from textmill.text.columns.column import Column, ColumnKind
+from textmill.text.columns.column import Column
 from textmill.text.columns.dictionary import (
     Dictionary,
     DictionaryColumn,
@@ -23,17 +27,31 @@ from textmill.text.columns.words import (
 from textmill.text.features.spelling import Affixes, Characters, WordPieces
 from textmill.text.tokenizers.tokenizer import Tokenizer
 
-BESIDE_TEXT: Final = frozenset({"dense", "dictionary", "ngrams"})
-BESIDE_WORDS: Final = frozenset({"affixes", "characters", "dictionary", "pieces"})
-"""The roles that a recipe may leave out, each with the name of the ingredient it is fitted with."""
 
-TEXT_KINDS: Final[Mapping[str, ColumnKind]] = {
+class BesideText(TypedDict, total=False):
+    """What may stand beside a text."""
+
+    dense: Numbers | None
+    dictionary: Dictionary | None
+    ngrams: Tokenizer | None
+
+
+class BesideWords(TypedDict, total=False):
+    """What may stand beside words."""
+
+    characters: Characters | None
+    affixes: Affixes | None
+    pieces: WordPieces | None
+    dictionary: Dictionary | None
+
+
+TEXT_KINDS: Final[Mapping[str, Any]] = {
     "text": TextColumn,
     "dense": NumbersColumn,
     "dictionary": DictionaryColumn,
     "ngrams": NgramsColumn,
 }
-WORD_KINDS: Final[Mapping[str, ColumnKind]] = {
+WORD_KINDS: Final[Mapping[str, Any]] = {
     "words": WordsColumn,
     "characters": CharactersColumn,
     "affixes": AffixesColumn,
@@ -41,6 +59,8 @@ WORD_KINDS: Final[Mapping[str, ColumnKind]] = {
     "dictionary": DictionaryColumn,
 }
 """What a column of each role can be."""
+BESIDE_TEXT: Final = BesideText.__optional_keys__
+BESIDE_WORDS: Final = BesideWords.__optional_keys__
 
 
 def text_columns(
@@ -48,19 +68,11 @@ def text_columns(
     *,
     column: str = "text",
     max_length: int | None = None,
-    dense: Numbers | None = None,
-    dictionary: Dictionary | None = None,
-    ngrams: Tokenizer | None = None,
+    **beside: Unpack[BesideText],
 ) -> dict[str, Column]:
     """The columns of a text, and of what stands beside it, by role."""
-    found: dict[str, Column] = {"text": TextColumn(column, tokenizer, limit=max_length)}
-    if dense is not None:
-        found["dense"] = NumbersColumn(dense.column, dense)
-    if dictionary is not None:
-        found["dictionary"] = _dictionary(dictionary, "text")
-    if ngrams is not None:
-        found["ngrams"] = NgramsColumn(column, ngrams)
-    return found
+    text = TextColumn(column, tokenizer, limit=max_length)
+    return {"text": text, **columns_beside("text", text, beside)}
 
 
 def word_columns(
@@ -68,25 +80,24 @@ def word_columns(
     *,
     column: str = "words",
     max_length: int | None = None,
-    characters: Characters | None = None,
-    affixes: Affixes | None = None,
-    pieces: WordPieces | None = None,
-    dictionary: Dictionary | None = None,
+    **beside: Unpack[BesideWords],
 ) -> dict[str, Column]:
     """The columns of words, and of what stands beside them, by role."""
-    found: dict[str, Column] = {"words": WordsColumn(column, tokenizer, limit=max_length)}
-    if characters is not None:
-        found["characters"] = CharactersColumn(characters)
-    if affixes is not None:
-        found["affixes"] = AffixesColumn(affixes)
-    if pieces is not None:
-        found["pieces"] = PiecesColumn(pieces)
-    if dictionary is not None:
-        found["dictionary"] = _dictionary(dictionary, "words")
+    words = WordsColumn(column, tokenizer, limit=max_length)
+    return {"words": words, **columns_beside("words", words, beside)}
+
+
+def columns_beside(role: str, text: Column, beside: Mapping[str, Any]) -> dict[str, Column]:
+    """The columns of what a recipe has beside the text or the words of a role, by their roles."""
+    found: dict[str, Column] = {}
+    for name, feature in beside.items():
+        if isinstance(feature, Numbers):
+            found[name] = NumbersColumn(feature.column, feature)
+        elif isinstance(feature, Dictionary):
+            kind = PhrasesColumn if isinstance(feature, Phrases) else GivenKindsColumn
+            found[name] = kind(feature, text=role)
+        elif name == "ngrams" and feature is not None:
+            found[name] = NgramsColumn(text.name, feature)
+        elif feature is not None:
+            found[name] = WORD_KINDS[name](feature)
     return found
-
-
-def _dictionary(dictionary: Dictionary, text: str) -> DictionaryColumn:
-    """The column of what a dictionary knows of the words in the column of a role."""
-    kind = PhrasesColumn if isinstance(dictionary, Phrases) else GivenKindsColumn
-    return kind(dictionary, text=text)

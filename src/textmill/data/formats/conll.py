@@ -2,8 +2,9 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from typing_extensions import override
 
@@ -15,6 +16,8 @@ from textmill.text.encodings import UTF8
 HASH = b"# "
 DOCUMENT = b"-DOCSTART-"
 _KEY_VALUE = re.compile(rb"# \S+ = ")
+FIRST_LINES = 2000
+"""Lines among which the usual number of columns is counted."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +54,14 @@ class ConllFormat(LinesFormat):
         least = max(at + 1 if at >= 0 else -at for at in places)
         # So many columns make one of a position from the start and one from the end.
         same = {a - b for a in places for b in places if b < 0 <= a}
-        usual = 0  # of the first sentence that has enough
-        for block in _blocks(self.lines(scan)):
+        blocks, head, usual = self.blocks(scan), list[RawLine](), 0
+        for read in blocks:
+            head += self.split(read)
+            usual = self._usual(head[:FIRST_LINES], least, same)
+            if usual or len(head) >= FIRST_LINES:
+                break
+        lines = chain(head, chain.from_iterable(map(self.split, blocks)))
+        for block in _blocks(lines):
             sentence = self._sentence(block)
             scan.notes.left_out += len(block) - len(sentence)
             if not sentence:
@@ -65,10 +74,8 @@ class ConllFormat(LinesFormat):
                 len(parts) for parts, (_, wrong) in zip(split, texts, strict=True) if not wrong
             ]
             size = Counter(counts).most_common(1)[0][0] if counts else 0
-            if not usual and size >= least and size not in same:
-                usual = size
-            # Where columns are counted from the end, or all are read, as many as other sentences:
-            # one more or less is another column then. Else they may differ, as in CoNLL-2012.
+            # If columns are counted from the end, or all are read, one more or less is another
+            # column: lines have as many as most lines. Else sentences may differ (CoNLL-2012).
             may_differ = min(places) >= 0 and min(size, usual or least) > least
             wanted = size if may_differ else usual or least
             tabs = [b"\t" in line.raw for line in sentence]
@@ -77,13 +84,20 @@ class ConllFormat(LinesFormat):
             for line, parts, (_, wrong), tab in zip(sentence, split, texts, tabs, strict=True):
                 bad = wrong or self._problem(parts, wanted, least, same)
                 if bad is None and tabbed and not tab and len(parts) > 1:
-                    bad = "wanted a tab between columns as the first sentence has, found spaces"
+                    bad = "wanted a tab between columns as most lines have, found spaces"
                 if bad is not None:
                     yield sentence[0].number, line.bad(scan.name, bad)
                     break
             if bad is None:
                 columns = ([parts[at] for parts in split] for at in places)
                 yield sentence[0].number, tuple(map(" ".join, columns))
+
+    def _usual(self, lines: Sequence[RawLine], least: int, same: set[int]) -> int:
+        """The number of columns that most lines have, of those that are enough; 0 if none is."""
+        texts = (line.text() for block in _blocks(lines) for line in self._sentence(block))
+        counts = Counter(len(text.split(self.separator)) for text, wrong in texts if not wrong)
+        enough = [count for count, _ in counts.most_common() if count >= least]
+        return next((count for count in enough if count not in same), 0)
 
     def _sentence(self, block: list[RawLine]) -> list[RawLine]:
         like = next((x.raw for x in block if not x.raw.startswith((HASH, DOCUMENT))), None)
@@ -123,11 +137,11 @@ class ConllFormat(LinesFormat):
             return f"wanted {count + 1} columns, found {count}"
         if count != wanted:
             columns = f"{wanted} column{'s' * (wanted != 1)}"
-            return f"wanted {columns} as the first sentence has, found {count}"
+            return f"wanted {columns} as most lines have, found {count}"
         return None
 
 
-def _blocks(lines: Iterator[RawLine]) -> Iterator[list[RawLine]]:
+def _blocks(lines: Iterable[RawLine]) -> Iterator[list[RawLine]]:
     """Lines up to a blank one."""
     block: list[RawLine] = []
     for line in lines:
@@ -152,8 +166,8 @@ def conll_format(
 
     Args:
         columns: Position of each column, from 0, or from the end below 0; ``{"words": 0, "tags":
-            -1}`` by default. Each line must have as many as the others of its sentence, and where
-            positions are from the end, or all columns are read, as the first sentence.
+            -1}`` by default. Each line must have as many as the others of its sentence, and if
+            positions are from the end, or all columns are read, as most of the first 2,000 lines.
         separator: Between columns, ``"\\t"`` where a value may hold spaces; None: any white space,
             but a line with spaces alone is bad in a sentence of which half the lines have tabs.
         comment: How lines begin that are none of a sentence's tokens. Only before its first token:

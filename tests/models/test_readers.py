@@ -92,7 +92,8 @@ def test_every_parameter_gets_a_gradient(model):
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None, name
         assert parameter.grad.isfinite().all(), name
-        assert parameter.grad.any(), name
+        if name != "weight.bias":  # which a softmax takes out again: its gradient is but rounding
+            assert parameter.grad.any(), name
 
 
 def test_the_question_and_the_matches_matter():

@@ -3,7 +3,7 @@
 import dataclasses
 import itertools
 from collections.abc import Sequence, Sized
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -27,7 +27,7 @@ from textmill.models.poolings import Pooling
 from textmill.models.vocabulary import HasDim, HasSize, HasVocabInfo, ModelVocabInfo
 from textmill.models.wide import HasCountedNgrams, WideScores
 
-C = TypeVar("C", bound="TextConfig")
+C = TypeVar("C", bound="TextVectorConfig")
 
 
 class TextVector(nn.Module):
@@ -99,8 +99,8 @@ def score_layers(size: int, hidden: Sequence[int], out: int, *, dropout: float) 
     return nn.Sequential(*layers[:-1])
 
 
-class TextConfig(BaseConfig):
-    """Settings of models that make a vector of a text, and numbers of that."""
+class TextVectorConfig(BaseConfig):
+    """Settings of models that make a vector of a text."""
 
     embedding: WordEmbedding.Config = WordEmbedding.Config()
     """The tokens' vectors."""
@@ -109,6 +109,16 @@ class TextConfig(BaseConfig):
     pooling: Pooling.Config | None = None
     """How a text's vectors become one; null is the encoder's own: the maximum for cnn,
     attention for lstm, else the mean."""
+
+    def text_vector(self, tokenizer: HasVocabInfo, **more: Any) -> TextVector:
+        """Makes the vector of a text; ``more`` are the other arguments of :class:`TextVector`."""
+        parts = self.embedding, self.encoder, self.pooling
+        return TextVector(*parts, vocab_info=tokenizer.vocab_info, **more)
+
+
+class TextConfig(TextVectorConfig):
+    """Settings of models that give a text's vector scores."""
+
     hidden: tuple[int, ...] = ()
     """Features of layers between the text's vector and the scores, each with a ReLU."""
     dropout: float = 0.4
@@ -136,20 +146,15 @@ class TextScores(Component, nn.Module):
         config: Config,
         *,
         tokenizer: HasVocabInfo,
-        out: int,
+        labels: Sized,
         dense: HasDim | None = None,
         dictionary: HasSize | None = None,
         ngrams: HasCountedNgrams | None = None,
     ) -> None:
         nn.Module.__init__(self)
-        known, kinds = dictionary, config.dictionary_embedding
-        self.text = TextVector(
-            config.embedding,
-            config.encoder,
-            config.pooling,
-            vocab_info=tokenizer.vocab_info,
-            dictionary=None if known is None else kinds.build(size=known.size),
-        )
+        kinds, out = config.dictionary_embedding, len(labels)
+        known = None if dictionary is None else kinds.build(size=dictionary.size)
+        self.text = config.text_vector(tokenizer, dictionary=known)
         self.config = self.text.recorded(config)
         size = self.text.out_dim + (0 if dense is None else dense.dim)
         self.scores = score_layers(size, config.hidden, out, dropout=config.dropout)
@@ -197,25 +202,6 @@ class Classifier(TextScores):
     averaging network (Iyyer et al. 2015), ``self_attention`` a Transformer encoder.
     """
 
-    def __init__(
-        self,
-        config: TextScores.Config,
-        *,
-        tokenizer: HasVocabInfo,
-        labels: Sized,
-        dense: HasDim | None = None,
-        dictionary: HasSize | None = None,
-        ngrams: HasCountedNgrams | None = None,
-    ) -> None:
-        super().__init__(
-            config,
-            tokenizer=tokenizer,
-            out=len(labels),
-            dense=dense,
-            dictionary=dictionary,
-            ngrams=ngrams,
-        )
-
 
 @registries.models.register("regressor")
 class Regressor(TextScores):
@@ -233,7 +219,7 @@ class Regressor(TextScores):
         super().__init__(
             config,
             tokenizer=tokenizer,
-            out=1,
+            labels=range(1),
             dense=dense,
             dictionary=dictionary,
             ngrams=ngrams,

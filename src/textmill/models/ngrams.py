@@ -96,9 +96,15 @@ class NgramScores(Component, nn.Module):
         """No settings."""
 
     def __init__(
-        self, config: Config, *, tokenizer: HasNgrams, dense: HasDim | None = None, out: int
+        self,
+        config: Config,
+        *,
+        tokenizer: HasNgrams,
+        labels: Sized,
+        dense: HasDim | None = None,
     ) -> None:
         nn.Module.__init__(self)
+        out = len(labels)
         self.config, self.ngrams = config, NgramWeights(tokenizer)
         self.table = nn.Parameter(torch.zeros(self.size, out))
         self.bias = nn.Parameter(torch.zeros(out))
@@ -196,8 +202,8 @@ class NgramTextScores(NgramScores):
 
     @override
     def values(self, *texts: Tensor) -> Values:
-        rows, ids, values = self.ngrams(*texts)
-        return rows, ids, values
+        found: Values = self.ngrams(*texts)
+        return found
 
     @override
     def padded(self, *texts: Tensor) -> tuple[Tensor, Tensor]:
@@ -212,16 +218,6 @@ class NgramClassifier(NgramTextScores):
     far n-grams alone reach.
     """
 
-    def __init__(
-        self,
-        config: NgramScores.Config,
-        *,
-        tokenizer: HasNgrams,
-        labels: Sized,
-        dense: HasDim | None = None,
-    ) -> None:
-        super().__init__(config, tokenizer=tokenizer, dense=dense, out=len(labels))
-
 
 @registries.models.register("ngram_regressor")
 class NgramRegressor(NgramTextScores):
@@ -230,7 +226,7 @@ class NgramRegressor(NgramTextScores):
     def __init__(
         self, config: NgramScores.Config, *, tokenizer: HasNgrams, dense: HasDim | None = None
     ) -> None:
-        super().__init__(config, tokenizer=tokenizer, dense=dense, out=1)
+        super().__init__(config, tokenizer=tokenizer, labels=range(1), dense=dense)
 
 
 class NgramPairScores(NgramScores):
@@ -240,6 +236,9 @@ class NgramPairScores(NgramScores):
     both; and so have the shares of each text's n-grams, of words and of characters, that the other
     has too.
     """
+
+    def __init__(self, config: NgramScores.Config, *, tokenizer: HasNgrams, labels: Sized) -> None:
+        super().__init__(config, tokenizer=tokenizer, labels=labels)
 
     @property
     @override
@@ -290,13 +289,10 @@ class NgramPairScores(NgramScores):
 class NgramPairClassifier(NgramPairScores):
     """Scores the labels of a pair of texts by their n-grams."""
 
-    def __init__(self, config: NgramScores.Config, *, tokenizer: HasNgrams, labels: Sized) -> None:
-        super().__init__(config, tokenizer=tokenizer, out=len(labels))
-
 
 @registries.models.register("ngram_pair_regressor")
 class NgramPairRegressor(NgramPairScores):
     """Gives a pair of texts one number by their n-grams."""
 
     def __init__(self, config: NgramScores.Config, *, tokenizer: HasNgrams) -> None:
-        super().__init__(config, tokenizer=tokenizer, out=1)
+        super().__init__(config, tokenizer=tokenizer, labels=range(1))

@@ -9,19 +9,17 @@ from torch.nn import functional as F
 from typing_extensions import override
 
 from textmill.config.component import Component
-from textmill.config.component import Config as BaseConfig
 from textmill.config.validators import require
 from textmill.errors import UserError
 from textmill.models import registries
-from textmill.models.classifier import TextConfig, TextVector, score_layers
+from textmill.models.classifier import TextConfig, TextVectorConfig, score_layers
 from textmill.models.encoders.lstm import LstmEncoder
 from textmill.models.encoders.pretrained import PretrainedEncoder
 from textmill.models.encoders.sequence import AveragingEncoder, SequenceEncoder
 from textmill.models.layers.dropout import Dropout
-from textmill.models.layers.word_embeddings import WordEmbedding
 from textmill.models.poolings import Pooling
-from textmill.models.vocabulary import HasVocabInfo, ModelVocabInfo
-from textmill.runtime.pretrained import SentenceSettings, find_pretrained, sentence_settings
+from textmill.models.vocabulary import HasVocabInfo
+from textmill.runtime.pretrained import find_pretrained, sentence_settings
 
 
 class PairScores(Component, nn.Module):
@@ -46,20 +44,19 @@ class PairScores(Component, nn.Module):
         text, too; the scores are then of one vector (Devlin et al. 2019, section 4.1). null: a
         pretrained one does; others cannot."""
 
-    def __init__(self, config: Config, *, vocab_info: ModelVocabInfo, out: int) -> None:
+    def __init__(self, config: Config, *, tokenizer: HasVocabInfo, labels: Sized) -> None:
         nn.Module.__init__(self)
         if config.together and not config.encoder.reads_ids:
             raise UserError(
                 "model.together is for encoders that were trained on pairs: set "
                 "model.encoder.type=pretrained, or leave it at false."
             )
-        parts = config.embedding, config.encoder, config.pooling
         reads_ids = config.encoder.reads_ids
         self.together = reads_ids if config.together is None else config.together
-        self.text: TextVector = TextVector(*parts, vocab_info=vocab_info, of_pairs=self.together)
+        self.text = config.text_vector(tokenizer, of_pairs=self.together)
         self.config = self.text.recorded(config)
         size = self.text.out_dim if self.together else 4 * self.text.out_dim
-        self.scores = score_layers(size, config.hidden, out, dropout=config.dropout)
+        self.scores = score_layers(size, config.hidden, len(labels), dropout=config.dropout)
 
     @override
     def forward(self, text1: Tensor, lengths1: Tensor, text2: Tensor, lengths2: Tensor) -> Tensor:
@@ -86,18 +83,13 @@ class PairScores(Component, nn.Module):
 class PairClassifier(PairScores):
     """Scores the labels of a pair of texts."""
 
-    def __init__(
-        self, config: PairScores.Config, *, tokenizer: HasVocabInfo, labels: Sized
-    ) -> None:
-        super().__init__(config, vocab_info=tokenizer.vocab_info, out=len(labels))
-
 
 @registries.models.register("pair_regressor")
 class PairRegressor(PairScores):
     """Gives a pair of texts one number."""
 
     def __init__(self, config: PairScores.Config, *, tokenizer: HasVocabInfo) -> None:
-        super().__init__(config, vocab_info=tokenizer.vocab_info, out=1)
+        super().__init__(config, tokenizer=tokenizer, labels=range(1))
 
 
 @registries.models.register("ranker")
@@ -129,9 +121,7 @@ class Ranker(Component, nn.Module):
 
     def __init__(self, config: Config, *, tokenizer: HasVocabInfo) -> None:
         nn.Module.__init__(self)
-        self.text = TextVector(
-            config.embedding, config.encoder, config.pooling, vocab_info=tokenizer.vocab_info
-        )
+        self.text = config.text_vector(tokenizer)
         self.config = self.text.recorded(config)
         self.query, self.document = (self._layers(config) for _ in range(2))
 
@@ -195,11 +185,9 @@ class SentenceEncoder(Component, nn.Module):
     mean of word vectors, Wieting et al. 2016, "Towards Universal Paraphrastic Sentence Embeddings".
     """
 
-    class Config(BaseConfig):
+    class Config(TextVectorConfig):
         """Settings of the model."""
 
-        embedding: WordEmbedding.Config = WordEmbedding.Config()
-        """The tokens' vectors."""
         encoder: SequenceEncoder.Config = AveragingEncoder.Config()
         """What makes each token's vector know its text."""
         pooling: Pooling.Config | None = None
@@ -210,13 +198,9 @@ class SentenceEncoder(Component, nn.Module):
 
     def __init__(self, config: Config, *, tokenizer: HasVocabInfo) -> None:
         nn.Module.__init__(self)
-        pooling, normalize = _said(config)
-        self.text = TextVector(
-            config.embedding, config.encoder, pooling, vocab_info=tokenizer.vocab_info
-        )
-        self.config = dataclasses.replace(
-            config, encoder=self.text.encoder.config, pooling=pooling, normalize=normalize
-        )
+        config = _with_folder_settings(config)
+        self.text = config.text_vector(tokenizer)
+        self.config = self.text.recorded(config)
 
     @override
     def forward(self, *texts: Tensor) -> Tensor:
@@ -234,21 +218,19 @@ class SentenceEncoder(Component, nn.Module):
         return F.normalize(vectors, dim=-1) if self.config.normalize else vectors
 
 
-def _said(config: SentenceEncoder.Config) -> tuple[Pooling.Config | None, bool]:
-    """The pooling, and whether vectors are normalized: as it is set, else as the folder says.
+def _with_folder_settings(config: SentenceEncoder.Config) -> SentenceEncoder.Config:
+    """Fills pooling and normalization from the pretrained encoder's folder, else by default.
 
     A run has its own architecture and needs no folder: there both are set.
     """
     pooling, normalize, encoder = config.pooling, config.normalize, config.encoder
     if (pooling is None or normalize is None) and isinstance(encoder, PretrainedEncoder.Config):
-        told = _folder_says(encoder)
-        if told is not None:
-            pooling = pooling or registries.poolings.get(told.pooling).Config()
-            normalize = told.normalize if normalize is None else normalize
-    return pooling or encoder.default_pooling(), normalize is not False
-
-
-def _folder_says(encoder: PretrainedEncoder.Config) -> SentenceSettings | None:
-    if encoder.architecture is not None or not encoder.path:
-        return None
-    return sentence_settings(find_pretrained(encoder.path, revision=encoder.revision))
+        settings = None
+        if encoder.architecture is None and encoder.path:
+            folder = find_pretrained(encoder.path, revision=encoder.revision)
+            settings = sentence_settings(folder)
+        if settings is not None:
+            pooling = pooling or registries.poolings.get(settings.pooling).Config()
+            normalize = settings.normalize if normalize is None else normalize
+    pooling, normalize = pooling or encoder.default_pooling(), normalize is not False
+    return dataclasses.replace(config, pooling=pooling, normalize=normalize)

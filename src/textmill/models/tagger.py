@@ -27,12 +27,7 @@ from textmill.models.layers.word_embeddings import (
 )
 from textmill.models.ngrams import HasNgrams
 from textmill.models.poolings import MaxPooling, Pooling
-from textmill.models.vocabulary import (
-    HasFramedVocabInfo,
-    HasSize,
-    HasWordVocabInfo,
-    ModelVocabInfo,
-)
+from textmill.models.vocabulary import HasSize, HasVocabInfo, IdTable
 from textmill.models.wide import FittedScores
 
 
@@ -76,10 +71,10 @@ class WordEncoder(Component, nn.Module):
         self,
         config: Config,
         *,
-        tokenizer: HasWordVocabInfo,
-        characters: ModelVocabInfo | None = None,
+        tokenizer: HasVocabInfo,
+        characters: IdTable | None = None,
         affixes: AffixInfo | None = None,
-        pieces: HasFramedVocabInfo | None = None,
+        pieces: HasVocabInfo | None = None,
         dictionary: HasSize | None = None,
     ) -> None:
         nn.Module.__init__(self)
@@ -182,11 +177,11 @@ class Tagger(WordEncoder):
         self,
         config: WordEncoder.Config,
         *,
-        tokenizer: HasWordVocabInfo,
+        tokenizer: HasVocabInfo,
         labels: Sequence[str],
-        characters: ModelVocabInfo | None = None,
+        characters: IdTable | None = None,
         affixes: AffixInfo | None = None,
-        pieces: HasFramedVocabInfo | None = None,
+        pieces: HasVocabInfo | None = None,
         dictionary: HasSize | None = None,
     ) -> None:
         super().__init__(
@@ -244,12 +239,12 @@ class IntentSlotModel(WordEncoder):
         self,
         config: Config,
         *,
-        tokenizer: HasWordVocabInfo,
+        tokenizer: HasVocabInfo,
         labels: Sized,
         slots: Sequence[str],
-        characters: ModelVocabInfo | None = None,
+        characters: IdTable | None = None,
         affixes: AffixInfo | None = None,
-        pieces: HasFramedVocabInfo | None = None,
+        pieces: HasVocabInfo | None = None,
         dictionary: HasSize | None = None,
         ngrams: HasNgrams | None = None,
     ) -> None:

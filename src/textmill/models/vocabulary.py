@@ -1,47 +1,21 @@
-"""Protocols of the vocabulary sizes and ids that models need; any tokenizer has them."""
+"""What models need of tokenizers and features: sizes of tables, and ids of marks."""
 
 from typing import Protocol
 
 
-class HasDim(Protocol):
-    """The size of the numbers beside a text: how many a row has."""
-
-    @property
-    def dim(self) -> int: ...
-
-
-class HasSize(Protocol):
-    """The size of a dictionary: its kinds, with that of padding, 0."""
-
-    @property
-    def size(self) -> int: ...
-
-
 class ModelVocabInfo(Protocol):
-    """The size of a vocabulary, and the ids of padding and of what ends every text."""
+    """Size of a vocabulary and its special ids; a recipe's own needs those that its model reads."""
 
     @property
     def size(self) -> int: ...
-
-    @property
-    def pad_idx(self) -> int: ...
-
-    @property
-    def eos_idx(self) -> int: ...
-
-
-class FramedVocabInfo(ModelVocabInfo, Protocol):
-    """The same of a vocabulary whose texts have a beginning, too."""
-
-    @property
-    def bos_idx(self) -> int: ...
-
-
-class WordVocabInfo(ModelVocabInfo, Protocol):
-    """The same of a vocabulary in which words can be missing."""
-
     @property
     def unk_idx(self) -> int: ...
+    @property
+    def bos_idx(self) -> int: ...
+    @property
+    def eos_idx(self) -> int: ...
+    @property
+    def pad_idx(self) -> int: ...
 
 
 class HasVocabInfo(Protocol):
@@ -51,18 +25,25 @@ class HasVocabInfo(Protocol):
     def vocab_info(self) -> ModelVocabInfo: ...
 
 
-class HasFramedVocabInfo(Protocol):
-    """The same with a beginning: the pieces of words."""
+class HasDim(Protocol):
+    """The numbers beside a text: how many a row has."""
 
     @property
-    def vocab_info(self) -> FramedVocabInfo: ...
+    def dim(self) -> int: ...
 
 
-class HasWordVocabInfo(Protocol):
-    """The same with an unknown word."""
+class HasSize(Protocol):
+    """A dictionary: the number of its kinds, with that of padding, 0."""
 
     @property
-    def vocab_info(self) -> WordVocabInfo: ...
+    def size(self) -> int: ...
+
+
+class IdTable(HasSize, Protocol):
+    """Characters or affixes of words: the number of their ids, and the id of padding."""
+
+    @property
+    def pad_idx(self) -> int: ...
 
 
 def rows_needed(vocab: ModelVocabInfo) -> int:
@@ -76,7 +57,7 @@ def rows_needed(vocab: ModelVocabInfo) -> int:
         >>> rows_needed(SimpleNamespace(size=11, **marks))
         8
     """
-    names = ("pad_idx", "bos_idx", "unk_idx")
+    names = ("pad_idx", "bos_idx", "unk_idx")  # a recipe's own vocabulary may lack some
     rows, unused = vocab.size, {getattr(vocab, name, -1) for name in names}
     while rows - 1 in unused - {vocab.eos_idx}:
         rows -= 1

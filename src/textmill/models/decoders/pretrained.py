@@ -25,7 +25,7 @@ from textmill.models.pretrained import (
     pretrained_config,
     vocabulary_of,
 )
-from textmill.models.vocabulary import HasFramedVocabInfo, rows_needed
+from textmill.models.vocabulary import HasVocabInfo, rows_needed
 
 _PROBE, _LOUD = 3, 1024
 """Tokens of which the scores of a new model are looked at, and what these are multiplied by: small
@@ -95,7 +95,7 @@ class PretrainedLanguageModel(LanguageModel):
     class Config(PretrainedGeneratorConfig):
         """Where the model comes from."""
 
-    def __init__(self, config: Config, *, tokenizer: HasFramedVocabInfo) -> None:
+    def __init__(self, config: Config, *, tokenizer: HasVocabInfo) -> None:
         nn.Module.__init__(self)
         vocab = tokenizer.vocab_info
         told = plain_architecture(

@@ -26,7 +26,7 @@ from textmill.models.pretrained import (
     pretrained_config,
     vocabulary_of,
 )
-from textmill.models.vocabulary import FramedVocabInfo
+from textmill.models.vocabulary import ModelVocabInfo
 
 Reads: TypeAlias = Literal["texts", "words", "pairs"]
 """What an encoder reads: framed texts, words of which labels are, or two texts as one."""
@@ -73,7 +73,7 @@ class PretrainedEncoder(SequenceEncoder):
             require(self, "model.encoder", shares=["dropout"])
 
     def __init__(
-        self, config: Config, *, vocab_info: FramedVocabInfo, reads: Reads = "texts"
+        self, config: Config, *, vocab_info: ModelVocabInfo, reads: Reads = "texts"
     ) -> None:
         super().__init__()
         self.vocab_info = vocab_info
@@ -192,7 +192,7 @@ def _counts_from_padding(model: nn.Module) -> bool:
 
 
 def framed_words(
-    pieces: Tensor, lengths: Tensor, info: FramedVocabInfo, *, most: int | None = None
+    pieces: Tensor, lengths: Tensor, info: ModelVocabInfo, *, most: int | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The pieces of each text's words behind each other, between the marks of a text.
 
@@ -243,7 +243,7 @@ def framed_pairs(
     text2: Tensor,
     lengths2: Tensor,
     *,
-    info: FramedVocabInfo,
+    info: ModelVocabInfo,
     two_marks: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Two framed texts as one row: ``[CLS] a [SEP] b [SEP]``, or ``<s> a </s></s> b </s>``.

@@ -14,7 +14,7 @@ from textmill.config.validators import require
 from textmill.errors import UserError
 from textmill.models.layers.dropout import Dropout
 from textmill.models.layers.positions import PositionEncoding
-from textmill.models.vocabulary import ModelVocabInfo
+from textmill.models.vocabulary import IdTable
 
 
 def token_table(vocabulary_size: int, dim: int, *, pad_idx: int | None) -> nn.Embedding:
@@ -187,8 +187,8 @@ class CharacterCnn(Component, nn.Module):
         return torch.cat(found, dim=1)
 
 
-class AffixInfo(ModelVocabInfo, Protocol):
-    """The sizes of affixes, as a model needs them."""
+class AffixInfo(IdTable, Protocol):
+    """Affixes of words: the number of their ids, and how many a word has."""
 
     @property
     def length(self) -> int:

@@ -18,7 +18,7 @@ from textmill.models.encoders.sequence import refuse_vectors
 from textmill.models.layers.dropout import Dropout
 from textmill.models.layers.word_embeddings import WordEmbedding
 from textmill.models.readers.answer_spans import SpanScores
-from textmill.models.vocabulary import HasFramedVocabInfo, ModelVocabInfo
+from textmill.models.vocabulary import HasVocabInfo, IdTable
 
 MARKS = 4
 """Of a question with its context, at most: one before each, and one behind."""
@@ -54,8 +54,8 @@ class PretrainedReader(Component, nn.Module):
         self,
         config: Config,
         *,
-        tokenizer: HasFramedVocabInfo,
-        characters: ModelVocabInfo | None = None,
+        tokenizer: HasVocabInfo,
+        characters: IdTable | None = None,
     ) -> None:
         nn.Module.__init__(self)
         refuse_vectors(WordEmbedding.Config(), beside=(characters,))

@@ -20,7 +20,7 @@ from textmill.models.layers.dropout import Dropout
 from textmill.models.layers.word_embeddings import CharacterCnn, WordEmbedding, hide_words
 from textmill.models.poolings import AttentionPooling, MeanPooling
 from textmill.models.readers.answer_spans import SpanScores
-from textmill.models.vocabulary import HasWordVocabInfo, ModelVocabInfo
+from textmill.models.vocabulary import HasVocabInfo, IdTable
 
 LEVELS = 4
 """How a word of the context can match one of the question, from not at all to letter by letter."""
@@ -67,8 +67,8 @@ class Reader(Component, nn.Module):
         self,
         config: Config,
         *,
-        tokenizer: HasWordVocabInfo,
-        characters: ModelVocabInfo | None = None,
+        tokenizer: HasVocabInfo,
+        characters: IdTable | None = None,
     ) -> None:
         nn.Module.__init__(self)
         self.config, info = config, tokenizer.vocab_info
@@ -178,8 +178,8 @@ class JoinedReader(Reader):
         self,
         config: Config,
         *,
-        tokenizer: HasWordVocabInfo,
-        characters: ModelVocabInfo | None = None,
+        tokenizer: HasVocabInfo,
+        characters: IdTable | None = None,
     ) -> None:
         super().__init__(config, tokenizer=tokenizer, characters=characters)
         self.texts = nn.Parameter(torch.randn(2, self.dim) * self.dim**-0.5)
@@ -258,8 +258,8 @@ class DrqaReader(Reader):
         self,
         config: Config,
         *,
-        tokenizer: HasWordVocabInfo,
-        characters: ModelVocabInfo | None = None,
+        tokenizer: HasVocabInfo,
+        characters: IdTable | None = None,
     ) -> None:
         super().__init__(config, tokenizer=tokenizer, characters=characters)
         self.align = nn.Linear(self.dim, self.dim)

@@ -15,7 +15,7 @@ from textmill.models.encoders.pretrained import PretrainedEncoder
 from textmill.models.encoders.sequence import SequenceEncoder
 from textmill.models.layers.dropout import Dropout
 from textmill.models.layers.word_embeddings import CharacterCnn
-from textmill.models.vocabulary import HasFramedVocabInfo
+from textmill.models.vocabulary import HasVocabInfo
 
 SENTENCE_CNN = CharacterCnn.Config(dim=100, filters=100, widths=(1, 2, 3), dropout=0.2)
 
@@ -50,7 +50,7 @@ class SentenceScorer(Component, nn.Module):
     encoder: SequenceEncoder
     sentences: CharacterCnn | None
 
-    def __init__(self, config: Config, *, pieces: HasFramedVocabInfo) -> None:
+    def __init__(self, config: Config, *, pieces: HasVocabInfo) -> None:
         nn.Module.__init__(self)
         info, self.sentences = pieces.vocab_info, None
         if config.encoder.reads_ids:

@@ -1,10 +1,12 @@
 """A Transformer that scores the next token of a text: GPT, small."""
 
-from typing import final
+from collections.abc import Mapping
+from typing import Any, final
 
 from torch import Tensor, nn
 from typing_extensions import override
 
+from textmill.config.component import setting
 from textmill.config.validators import require
 from textmill.errors import UserError
 from textmill.models import registries
@@ -54,6 +56,10 @@ class CausalTransformer(LanguageModel):
         rows_apart: bool = False
         """Whether a token attends to its own row alone, back to the end of the one before; else to
         all of its block, as lines of one text may. For rows that are documents."""
+        architecture: Mapping[str, Any] | None = setting(None, in_key=False)
+        """What config.json says of the published model whose weights the layers began with, with
+        which ``textmill export --format huggingface`` writes them. ``pretrained_transformer`` sets
+        it; null: there is no such model."""
 
         @override
         def __post_init__(self) -> None:

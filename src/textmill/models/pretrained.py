@@ -42,8 +42,6 @@ class PretrainedSource:
     """A folder, or a name on the Hugging Face hub."""
     revision: str | None
     """Of the hub."""
-    kind: str
-    """The architecture's ``model_type``."""
 
 
 def architecture_of(

@@ -1,13 +1,14 @@
 """The Transformer encoder-decoder (Vaswani et al. 2017), from small ones to Marian and NLLB."""
 
 import dataclasses
-from typing import Final, Literal, cast, final
+from collections.abc import Mapping
+from typing import Any, Final, Literal, cast, final
 
 import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
-from textmill.config.component import Component
+from textmill.config.component import Component, setting
 from textmill.config.validators import require
 from textmill.errors import UserError
 from textmill.models import registries
@@ -64,6 +65,10 @@ class Transformer(Component, nn.Module):
         """Whether each token's score has a bias (Marian)."""
         banned: tuple[int, ...] = ()
         """Token ids that are never answered (Marian's padding)."""
+        architecture: Mapping[str, Any] | None = setting(None, in_key=False)
+        """What config.json says of the published model whose weights the layers began with, with
+        which ``textmill export --format huggingface`` writes them. ``pretrained_transformer`` sets
+        it; null: there is no such model."""
 
         @override
         def __post_init__(self) -> None:

@@ -55,13 +55,6 @@ def test_unknown_words_are_copied_alike(tmp_path):
     assert UNKNOWN in answers[1].text  # of whose source all words are known
 
 
-def test_transformers_has_no_word_for_them():
-    with pytest.raises(UserError) as caught:
-        refuse_unsupported(parser(answer_prefix="[IN:CALL").task, "huggingface")
-    problems = str(caught.value).splitlines()
-    assert {"  task.copy_unknown is True", "  task.answer_prefix is '[IN:CALL'"} <= {*problems}
-
-
 def test_a_completion_of_ones_own_is_refused():
     with pytest.raises(UserError, match="  Shouting has a method of its own, complete\n"):
         refuse_unsupported(parser(Shouting).task, "ctranslate2")

@@ -15,28 +15,29 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
-from textmill.errors import UserError
 from textmill.exported.manifest import ExportError
 from textmill.exported.seq2seq import by_length
-from textmill.inference.export import huggingface_architectures, huggingface_encoder
+from textmill.inference.export import huggingface_encoder
 from textmill.inference.export.compare import LOG_PROBABILITIES, Comparison, compare, shown
 from textmill.inference.export.folder import ExportWriter, own_answers
-from textmill.inference.export.huggingface_architectures import loaded
-from textmill.inference.export.huggingface_tokenizer import tokenizer_json, write_tokenizer
+from textmill.inference.export.huggingface_folder import (
+    NOT_READ,
+    Generator,
+    loaded,
+    was_read,
+    write_model,
+    write_tokenizer,
+)
 from textmill.inference.load import Predictor
-from textmill.models.causal_transformer import CausalTransformer
-from textmill.models.decoders.pretrained import PretrainedLanguageModel
-from textmill.models.decoders.pretrained_seq2seq import PretrainedSeq2Seq
 from textmill.models.decoding.decode import decode
 from textmill.models.decoding.search_settings import Decoding
-from textmill.models.transformer import Transformer
 from textmill.runtime.files import write_file
 from textmill.tasks.column_task import ColumnsTask
 from textmill.tasks.language_model import LanguageModeling
 from textmill.tasks.seq2seq import Seq2Seq
 from textmill.tasks.task import Row, Task
 from textmill.text.processors.text_processor import source_text
-from textmill.text.tokenizers.pretrained import PretrainedSentencePiece
+from textmill.text.tokenizers.pretrained import PretrainedSentencePiece, PretrainedTokenizer
 
 GenerativeTask = Seq2Seq | LanguageModeling
 """The tasks whose models are written."""
@@ -66,10 +67,7 @@ class HuggingFaceWriter(ExportWriter):
             return [*huggingface_encoder.refusals(task)]
         if isinstance(task, GenerativeTask):
             return [*own_answers(task), *_refusals(task)]
-        return [
-            "transformers has models for generated text, and for pretrained encoders "
-            "(model.encoder.type=pretrained); this one is exported by --format onnx"
-        ]
+        return [NOT_READ]
 
     @override
     def write(self, task: Task, folder: Path, rows: Sequence[Row]) -> dict[str, Any]:
@@ -95,80 +93,86 @@ WRITER = HuggingFaceWriter()
 
 
 def _refusals(task: GenerativeTask) -> Iterator[str]:
-    """What of a task's model, search and tokenizer has no counterpart, a line each."""
-    yield from huggingface_architectures.refusals(task.module)
-    decoding = task.config.decoding
+    """What the model, its search and its tokenizer do in another way there, a line each."""
+    if not was_read(task.module):
+        yield NOT_READ
+        return
+    decoding, tokenizer = task.config.decoding, task.text.tokenizer
     if isinstance(task, Seq2Seq):
         if decoding.unknown_penalty not in (0, math.inf):
             yield f"task.decoding.unknown_penalty is {decoding.unknown_penalty}: 0 and .inf can be"
         for name, value in task.answer_settings.items():
             if value:
                 yield f"task.{name} is {value!r:.40}"
-    elif decoding.beam_size > 1 and decoding.length_penalty:
-        yield (
-            f"task.decoding.length_penalty is {decoding.length_penalty}: with beams 0 alone can "
-            "be, as the given text is not counted there"
-        )
-    if isinstance(task.text.tokenizer, PretrainedSentencePiece):
-        return
-    try:
-        tokenizer_json(task.text.tokenizer, **_frame(task))
-    except UserError as error:
-        yield str(error)
+    else:
+        if decoding.beam_size > 1 and decoding.length_penalty:
+            yield (
+                f"task.decoding.length_penalty is {decoding.length_penalty}: with beams 0 alone "
+                "can be, as the given text is not counted there"
+            )
+        if task.config.until == "length":
+            yield "task.until is length, but the model's tokenizer has no token for a line's end"
+    if isinstance(tokenizer, PretrainedTokenizer):
+        before, after = _around(task)
+        if not {*before, *after, tokenizer.vocab_info.eos_idx} <= {*tokenizer.parsed.ids.values()}:
+            yield "the tokenizer puts tokens around a text that its tokenizer.json does not have"
+    elif not isinstance(tokenizer, PretrainedSentencePiece):
+        yield f"the tokenizer is a {type(tokenizer).__name__}, not the model's own (pretrained)"
 
 
-def _frame(task: GenerativeTask) -> dict[str, Any]:
-    """What stands around every text, and whether a line end is the end of a row."""
+def _around(task: GenerativeTask) -> tuple[list[int], list[int]]:
+    """Ids before and after every text."""
     if isinstance(task, LanguageModeling):
-        newline = task.config.until == "length"
-        return {"before": [task.text.begin_idx], "after": [], "newline": newline}
+        return [task.text.begin_idx], []
     text = task.text
     empty = text.tokenizer.create_encoder(mode="source", lang=text.source_lang)("").tolist()
-    return {"before": empty[:-1], "after": empty[-1:]}
+    return empty[:-1], empty[-1:]
 
 
-Written = Transformer | CausalTransformer | PretrainedLanguageModel | PretrainedSeq2Seq
-
-
-def _module(task: GenerativeTask) -> Written:
-    assert isinstance(task.module, Written), "others are refused"
+def _module(task: GenerativeTask) -> Generator:
+    assert isinstance(task.module, Generator), "others are refused"
     return task.module
 
 
 def _prefix(task: GenerativeTask) -> list[int]:
-    """What answers are generated behind."""
+    """Ids that every answer begins with."""
     return [task.text.begin_idx] if isinstance(task, LanguageModeling) else task.text.target_prefix
 
 
 def _write(task: GenerativeTask, folder: Path) -> None:
     from transformers import GenerationConfig
 
-    language, frame = isinstance(task, LanguageModeling), _frame(task)
-    longest = _module(task).max_length
-    write_tokenizer(
-        folder,
+    language, module, tokenizer = (
+        isinstance(task, LanguageModeling),
+        _module(task),
         task.text.tokenizer,
-        **frame,
-        model_max_length=longest,
-        padding_side="left" if language else "right",
     )
-    info, start = task.text.tokenizer.vocab_info, _prefix(task)
-    ends = not frame.get("newline")
-    rows = len(_module(task).output_weight)
-    pad = info.pad_idx if info.pad_idx < rows else info.eos_idx
-    special: dict[str, Any] = {"pad_token_id": pad, "bos_token_id": start[0]}
-    special["eos_token_id"] = info.eos_idx if ends else None
+    info, start, rows = tokenizer.vocab_info, _prefix(task), len(module.output_weight)
+    settings: dict[str, Any] = {
+        "model_max_length": module.max_length,
+        "padding_side": "left" if language else "right",
+    }
+    pad = info.pad_idx if info.pad_idx < rows else info.eos_idx  # GPT-2 has no padding
+    if isinstance(tokenizer, PretrainedSentencePiece):
+        tokenizer.write_folder(folder, **settings)
+    else:
+        assert isinstance(tokenizer, PretrainedTokenizer), "others are refused"
+        has_pad = info.pad_idx in tokenizer.parsed.ids.values()
+        marks = {"pad": info.pad_idx if has_pad else info.eos_idx}
+        marks |= {"bos": info.bos_idx, "eos": info.eos_idx}
+        write_tokenizer(folder, tokenizer, marks, around=_around(task), **settings)
+    special = {"pad_token_id": pad, "bos_token_id": start[0], "eos_token_id": info.eos_idx}
     if not language:
         special["decoder_start_token_id"] = start[0]
     before = _before(task)
     asked = {"prefix": before, "task_specific_params": None} if before else {}
-    huggingface_architectures.write_model(task.module, folder, special=special | asked)
+    write_model(module, folder, **special, **asked)
     if len(start) > 1:
         special["forced_bos_token_id"] = start[1]
-    search = _search(task.config.decoding, len(start), longest)
+    search = _search(task.config.decoding, len(start), module.max_length)
     if info.unk_idx < rows and (language or task.config.decoding.unknown_penalty):
         search["suppress_tokens"] = [info.unk_idx]
-    banned = getattr(task.module, "banned", None)
+    banned = getattr(module, "banned", None)
     if banned is not None and len(banned):
         search["bad_words_ids"] = banned[:, None].tolist()
     GenerationConfig(**special, **search).save_pretrained(folder)
@@ -261,7 +265,7 @@ def _asked(task: GenerativeTask, rows: Sequence[Row]) -> list[_Asked]:
         before = _before(task)
         return [_Asked(before + source_text(row), ids.tolist(), []) for row, ids in pairs]
     texts = [row[task.config.column] for row in rows]
-    begun = task.text.begun(texts, lines=task.config.until == "length")
+    begun = task.text.begun(texts)
     start = task.text.begin_idx
     return [_Asked(t, [start, *ids], ids) for t, ids in zip(texts, begun, strict=True)]
 
@@ -278,7 +282,6 @@ def _answers(
     if language:
         decoding = replace(decoding, unknown_penalty=math.inf)
     info = task.text.tokenizer.vocab_info
-    ends = not (isinstance(task, LanguageModeling) and task.config.until == "length")
     forced, sources = [each.forced for each in asked], [each.source for each in asked]
     given = torch.tensor(forced if language else sources, dtype=torch.int64, device=task.device)
     ours = decode(
@@ -287,7 +290,7 @@ def _answers(
         None,
         decoding,
         prefix=prefix,
-        eos_idx=info.eos_idx if ends else -1,
+        eos_idx=info.eos_idx,
         unk_idx=info.unk_idx,
         forced=forced if language else None,
     )
@@ -300,8 +303,7 @@ def _answers(
     source = torch.tensor(sources)
     out = model.generate(source, attention_mask=torch.ones_like(source), generation_config=settings)
     found = out[:, len(prefix) :].tolist()
-    if ends:
-        found = [ids[: ids.index(info.eos_idx)] if info.eos_idx in ids else ids for ids in found]
+    found = [ids[: ids.index(info.eos_idx)] if info.eos_idx in ids else ids for ids in found]
     return [(each[0].ids, theirs) for each, theirs in zip(ours, found, strict=True)]
 
 

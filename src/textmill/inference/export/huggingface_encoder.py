@@ -16,7 +16,7 @@ from textmill.checkpoint.tensors import write_tensors
 from textmill.data.column_batch import ColumnBatch, collate_columns
 from textmill.exported.manifest import ExportError
 from textmill.inference.export.compare import NUMBERS, Comparison, compare, difference, shown
-from textmill.inference.export.huggingface_architectures import loaded
+from textmill.inference.export.huggingface_folder import FORMAT, loaded, write_tokenizer
 from textmill.models import registries
 from textmill.models.classifier import Classifier, Regressor, TextVector
 from textmill.models.encoders.pretrained import PretrainedEncoder, framed_pairs, framed_words
@@ -34,12 +34,10 @@ from textmill.tasks.tagging import WordTagging
 from textmill.tasks.task import Row
 from textmill.text.cells import words_in
 from textmill.text.columns.token_ids import TextColumn
-from textmill.text.tokenizers.huggingface import tokenizers
 from textmill.text.tokenizers.pretrained import PretrainedTokenizer
 
 HEAD = "head.safetensors"
 """The weights behind an encoder, where transformers has no model for them."""
-FORMAT = "The export format 'huggingface'"
 MOST = 512
 """Tokens of a text that an encoder without positions of its own reads."""
 CARD = """# {title}
@@ -141,8 +139,17 @@ def write(task: ColumnsTask, folder: Path) -> None:
         every = task.module.state_dict(keep_vars=True).items()
         _write(folder / HEAD, {name: weight for name, weight in every if id(weight) not in read})
     most = _most(task, encoder)
-    spaced = "pieces" in task.text.inputs
-    _write_tokenizer(folder, _tokenizer(task), config, spaced=spaced, most=most)
+    tokenizer = _tokenizer(task)
+    info = tokenizer.vocab_info
+    typed = ["token_type_ids"] if getattr(config, "type_vocab_size", 0) > 1 else []
+    write_tokenizer(
+        folder,
+        tokenizer,
+        {"cls": info.bos_idx, "sep": info.eos_idx, "pad": info.pad_idx, "unk": info.unk_idx},
+        spaced="pieces" in task.text.inputs,
+        model_max_length=most,
+        model_input_names=["input_ids", *typed, "attention_mask"],
+    )
     if form.pooling:
         _write_sentence_files(folder, task, form.pooling, dim=encoder.out_dim, most=most)
     options = "".join(f", {name}={value}" for name, value in _options(config, form).items())
@@ -212,33 +219,6 @@ def _options(config: Any, form: Form) -> dict[str, Any]:
 def _write(path: Path, tensors: dict[str, Tensor]) -> None:
     with HashingFile(path) as file:
         write_tensors(file, {name: each.detach().float().cpu() for name, each in tensors.items()})
-
-
-def _write_tokenizer(
-    folder: Path, tokenizer: PretrainedTokenizer, config: Any, *, spaced: bool, most: int
-) -> None:
-    """The model's own ``tokenizer.json``; where each word is read by itself, a space before it."""
-    raw = tokenizer.vocabulary.to_bytes()
-    content = json.loads(raw) | {"truncation": None, "padding": None}
-    step = content.get("pre_tokenizer") or {}
-    for each in [step, *step.get("pretokenizers", [])] if spaced else []:
-        if each.get("type") == "ByteLevel":
-            each["add_prefix_space"] = True
-    write_file(folder / "tokenizer.json", json.dumps(content, ensure_ascii=False))
-    name_of = tokenizers.Tokenizer.from_str(raw.decode()).id_to_token
-    info = tokenizer.vocab_info
-    marks = {"cls": info.bos_idx, "sep": info.eos_idx, "pad": info.pad_idx, "unk": info.unk_idx}
-    typed = ["token_type_ids"] if getattr(config, "type_vocab_size", 0) > 1 else []
-    settings = {
-        "tokenizer_class": "PreTrainedTokenizerFast",
-        **{f"{mark}_token": name for mark, i in marks.items() if (name := name_of(i)) is not None},
-        "split_special_tokens": True,
-        "clean_up_tokenization_spaces": False,
-        "model_input_names": ["input_ids", *typed, "attention_mask"],
-        "model_max_length": most,
-        **({"add_prefix_space": True} if spaced else {}),
-    }
-    write_file(folder / "tokenizer_config.json", json.dumps(settings, indent=2, ensure_ascii=False))
 
 
 def compare_encoder(task: ColumnsTask, folder: Path, rows: Sequence[Row]) -> Comparison:

@@ -67,13 +67,6 @@ class _Names:
     norm: str = "final_layer_norm"
 
 
-_LLAMA: Final = {
-    "prefix": "model.",
-    "last_norm": "norm",
-    "out": "o_proj",
-    "attention_norm": "input_layernorm",
-    "norm": "post_attention_layernorm",
-}
 DECODERS: Final = {
     "gpt2": _Names(
         prefix="transformer.",
@@ -89,11 +82,17 @@ DECODERS: Final = {
         outer="mlp.c_proj",
         norm="ln_2",
     ),
-    "opt": _Names(prefix="model.decoder."),
-    "llama": _Names(**_LLAMA, gate="mlp.gate_proj", inner="mlp.up_proj", outer="mlp.down_proj"),
-    "starcoder2": _Names(**_LLAMA, inner="mlp.c_fc", outer="mlp.c_proj"),
+    "llama": _Names(
+        prefix="model.",
+        last_norm="norm",
+        out="o_proj",
+        attention_norm="input_layernorm",
+        gate="mlp.gate_proj",
+        inner="mlp.up_proj",
+        outer="mlp.down_proj",
+        norm="post_attention_layernorm",
+    ),
 }
-"""Decoders. StarCoder2's layer is GPT-NeoX's, with heads that may share keys."""
 
 Tensors = Iterator[tuple[str, Tensor]]
 
@@ -103,11 +102,11 @@ def named_tensors(module: Transformer | CausalTransformer, name: str) -> Tensors
 
     Args:
         module: One that the architecture can be.
-        name: Its ``model_type``: ``marian``, ``m2m_100``, ``pegasus``, ``blenderbot``, ``gpt2``,
-            ``opt``, ``llama`` or ``starcoder2``.
+        name: Its ``model_type``: ``marian``, ``m2m_100``, ``pegasus``, ``blenderbot``, ``gpt2`` or
+            ``llama``.
 
     Returns:
-        Names, and views; of what no parameter is there, a copy.
+        Names, and views of the weights.
     """
     if isinstance(module, Transformer):
         return _seq2seq_tensors(module, name)
@@ -115,44 +114,31 @@ def named_tensors(module: Transformer | CausalTransformer, name: str) -> Tensors
 
 
 def _seq2seq_tensors(module: Transformer, name: str) -> Tensors:
-    tied = module.config.tie == "all"
-    if name != "marian" or tied:
-        yield "model.shared.weight", module.source.tokens.weight
+    yield "model.shared.weight", module.source.tokens.weight
     for side, front, stack in (
         ("encoder", module.source, module.encoder),
         ("decoder", module.target, module.decoder),
     ):
         names = _Names(f"model.{side}.")
-        if not tied:
-            yield f"{names.prefix}{names.tokens}.weight", front.tokens.weight
         if name != "m2m_100":  # whose positions are no part of its weights
             yield from _position_tensors(names, front)
         yield from _stack_tensors(names, stack)
-    if not tied:
-        yield "lm_head.weight", module.output_weight
-    bias = module.output_bias
-    if not isinstance(bias, Tensor):
-        bias = torch.zeros(len(module.output_weight))
-    if name != "m2m_100":
-        yield "final_logits_bias", bias[None]
+    if isinstance(module.output_bias, Tensor):
+        yield "final_logits_bias", module.output_bias[None]
 
 
 def _decoder_tensors(module: CausalTransformer, name: str) -> Tensors:
     names, front = DECODERS[name], module.text
-    # What scales the vectors is no setting there; the output matrix is of unscaled ones.
-    tokens = front.tokens.weight if front.scale == 1 else front.tokens.weight * front.scale
-    yield f"{names.prefix}{names.tokens}.weight", tokens
-    yield from _position_tensors(names, front, first=2 if name == "opt" else 0)
+    yield f"{names.prefix}{names.tokens}.weight", front.tokens.weight
+    yield from _position_tensors(names, front)
     yield from _stack_tensors(names, module.decoder)
     yield "lm_head.weight", module.output_weight
 
 
-def _position_tensors(names: _Names, front: Embedding, *, first: int = 0) -> Tensors:
+def _position_tensors(names: _Names, front: Embedding) -> Tensors:
     positions = front.positions
     if isinstance(positions, PositionTable):
-        table = positions.table[positions.offset :]
-        padded = nn.functional.pad(table, (0, 0, first, 0)) if first else table
-        yield f"{names.prefix}{names.positions}.weight", padded
+        yield f"{names.prefix}{names.positions}.weight", positions.table[positions.offset :]
 
 
 def _stack_tensors(names: _Names, stack: LayerStack) -> Tensors:
@@ -271,11 +257,11 @@ class PretrainedTransformer(Component):
                 info, size = tokenizer.vocab_info, vocabulary_of(told, self.path)
                 # What generates alone reads no marks of its tokenizer's that no text has.
                 needed = rows_needed(info) if "num_layers" in vars(config) else info.size
-                config = replace(config, vocabulary_size=max(size, needed))
+                config = replace(config, vocabulary_size=max(size, needed), architecture=told)
                 given = {"dropout": self.dropout, "attention_dropout": self.attention_dropout}
                 config = replace(config, **{k: v for k, v in given.items() if v is not None})
                 module: Transformer | CausalTransformer = config.build(tokenizer=tokenizer)
-                module.pretrained = PretrainedSource(self.path, self.revision, told["model_type"])
+                module.pretrained = PretrainedSource(self.path, self.revision)
             return module
 
 
@@ -373,15 +359,18 @@ def take_weights(module: Transformer | CausalTransformer) -> str:
     """
     source = module.pretrained
     assert source is not None
+    kind = (module.config.architecture or {})["model_type"]
     import transformers
 
     causal = isinstance(module, CausalTransformer)
-    kind: Any = transformers.AutoModelForCausalLM if causal else transformers.AutoModelForSeq2SeqLM
-    found, missing, _ = load_pretrained(kind, source.path, revision=source.revision)
+    loader: Any = transformers.AutoModelForSeq2SeqLM
+    if causal:
+        loader = transformers.AutoModelForCausalLM
+    found, missing, _ = load_pretrained(loader, source.path, revision=source.revision)
     given, lacks = found.state_dict(), []
     learned = causal or module.config.positions == "learned"
     with torch.no_grad():
-        for name, view in named_tensors(module, source.kind):
+        for name, view in named_tensors(module, kind):
             if name.endswith("embed_positions.weight") and not learned:
                 continue
             if name in given and name not in missing:
@@ -391,10 +380,10 @@ def take_weights(module: Transformer | CausalTransformer) -> str:
                 mine[:both] = value[:both]
                 if both < len(mine):
                     mine[both:] = value.mean(0)
-            elif source.kind == "llama" and name.endswith("_proj.bias"):  # which it does not have
+            elif kind == "llama" and name.endswith("_proj.bias"):  # which it does not have
                 view.zero_()
             else:
                 lacks.append(f"{name} is missing")
-    refuse_misfits(lacks, source.path, source.kind)
+    refuse_misfits(lacks, source.path, kind)
     count = sum(p.numel() for p in module.parameters())
     return f"Pretrained weights of {source.path} in textmill's own layers: {count:,} parameters."

@@ -5,13 +5,16 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import nn
+from typing_extensions import override
 
+from textmill.config.component import Config as BaseConfig
+from textmill.config.validators import require
 from textmill.errors import MissingExtraError, TextmillError, UserError
-from textmill.models.lora import own_weights
+from textmill.models.lora import Lora, own_weights
 from textmill.runtime.pretrained import find_pretrained
 
 _LEFT_OUT = (
@@ -44,21 +47,69 @@ class PretrainedSource:
     """Of the hub."""
 
 
-def architecture_of(
-    path: str, *, revision: str | None = None, setting: str = "model.encoder.path"
-) -> dict[str, Any]:
-    """What ``config.json`` says of the model in a folder, or of the hub's."""
-    if not path:
-        raise UserError(
-            f"{setting} is not set: name a folder with config.json, tokenizer.json and "
-            "model.safetensors, or a model of the Hugging Face hub as "
-            "sentence-transformers/all-MiniLM-L6-v2."
-        )
-    return find_pretrained(path, revision=revision).config()
+class CheckpointConfig(BaseConfig):
+    """Where a pretrained model comes from."""
+
+    place: ClassVar[str] = "model"
+    """Where these settings are, for messages."""
+
+    path: str = ""
+    """A folder with config.json and model.safetensors, or a name on the Hugging Face hub."""
+    revision: str | None = None
+    """A branch, tag or commit of the hub; null is the newest."""
+    dropout: float | None = None
+    """Probability of dropping a feature, in place of the model's own."""
+
+    def __post_init__(self) -> None:
+        require(self, self.place, shares=["dropout"])
+
+    def read_architecture(self) -> dict[str, Any]:
+        """What ``config.json`` of ``path`` says, without what is no part of the architecture."""
+        if not self.path:
+            raise UserError(
+                f"{self.place}.path is not set: name a folder with config.json, tokenizer.json and "
+                "model.safetensors, or a model of the Hugging Face hub as "
+                "sentence-transformers/all-MiniLM-L6-v2."
+            )
+        return plain_architecture(find_pretrained(self.path, revision=self.revision).config())
+
+
+class PretrainedConfig(CheckpointConfig):
+    """Where a pretrained model comes from that a run keeps as it is in transformers."""
+
+    architecture: Mapping[str, Any] | None = None
+    """What config.json says; null is read from ``path``."""
+    lora: Lora | None = None
+    """Low-rank adapters, which learn in place of the model's own weights; null: those do."""
+
+    @override
+    def read_architecture(self) -> dict[str, Any]:
+        if self.architecture:
+            return plain_architecture(self.architecture)
+        return super().read_architecture()
+
+    def set_dropout(self, told: dict[str, Any], made: Any) -> None:
+        """Puts ``dropout``, where it is set, into an architecture.
+
+        Args:
+            told: What ``config.json`` says.
+            made: Its settings; what ``config.json`` leaves out has the values of transformers.
+        """
+        if self.dropout is None:
+            return
+        names = [name for name in _DROPOUTS if hasattr(made, name)]
+        if not names:
+            raise UserError(
+                f"{self.place}.dropout is {self.dropout}, but a {made.model_type} drops no "
+                "features. Leave it out."
+            )
+        for name in names:
+            told[name] = self.dropout
+            setattr(made, name, self.dropout)
 
 
 def plain_architecture(told: Mapping[str, Any]) -> dict[str, Any]:
-    """An architecture without what says nothing of it, or names code; also that of a run."""
+    """An architecture without settings that are no part of it, or name code."""
     return {k: v for k, v in told.items() if k not in _LEFT_OUT and not k.startswith("_")}
 
 
@@ -87,22 +138,16 @@ def pretrained_config(told: Mapping[str, Any], path: str, *, needed_by: str) -> 
 
 
 @contextmanager
-def building(told: Mapping[str, Any], config: Any) -> Iterator[None]:
-    """Refuses by name an architecture that makes no model, while it is open.
-
-    Args:
-        told: The architecture.
-        config: Settings with a ``path``; without an ``architecture`` where that is read from there.
-    """
-    path, fresh = config.path, not getattr(config, "architecture", None)
+def building(told: Mapping[str, Any], config: CheckpointConfig) -> Iterator[None]:
+    """Refuses by name an architecture that makes no model, while it is open."""
     try:
         yield
     except TextmillError:
         raise
     except Exception as error:  # each architecture has checks of its own
-        if isinstance(error, RuntimeError) and not fresh:
-            raise  # of a model without memory, which whoever loads a run knows of
-        raise _unmade(told.get("model_type"), path, error) from error
+        if isinstance(error, RuntimeError) and getattr(config, "architecture", None):
+            raise  # out of memory: whoever loads a run handles it
+        raise _unmade(told.get("model_type"), config.path, error) from error
 
 
 def _unmade(kind: object, path: str, error: Exception) -> UserError:
@@ -142,28 +187,9 @@ def banned_ids(told: Mapping[str, Any], path: str) -> list[int]:
     return [ids[0] for ids in found if len(ids) == 1]
 
 
-def dropout_settings(
-    made: Any, share: float, *, setting: str = "model.dropout"
-) -> dict[str, float]:
-    """Settings of an architecture with which features are dropped with another probability.
-
-    Args:
-        made: Its settings; those that its ``config.json`` leaves out have the values of
-            transformers.
-        share: The probability.
-        setting: Where it is set, for messages.
-    """
-    found = {name: share for name in _DROPOUTS if hasattr(made, name)}
-    if not found:
-        raise UserError(
-            f"{setting} is {share}, but a {made.model_type} drops no features. Leave it out."
-        )
-    return found
-
-
 @contextmanager
 def silent_transformers() -> Iterator[None]:
-    """Nothing is said of how far transformers has come, and no warning, while it is open."""
+    """Hides the progress bars and warnings of transformers while it is open."""
     from transformers.utils import logging
 
     shows, level = logging.is_progress_bar_enabled(), logging.get_verbosity()
@@ -179,17 +205,14 @@ def silent_transformers() -> Iterator[None]:
 
 def load_pretrained(
     kind: Any, path: str, *, revision: str | None = None
-) -> tuple[Any, set[str], list[str]]:
+) -> tuple[Any, set[str], str]:
     """Loads a model as transformers does: from safetensors, without a stranger's code.
 
-    Args:
-        kind: Its class there; another class is that of the architecture without a head.
-        path: A folder, or a name on the hub.
-        revision: Of the hub.
+    A ``kind`` that is no class of transformers stands for the architecture without a head.
 
     Returns:
-        The model in fp32; the names of its weights that no file has; names in files that it has no
-        place for.
+        The model in fp32; the names of its weights that no file has; a note that names the tensors
+        of the files that it has no place for, empty if there are none.
     """
     folder = find_pretrained(path, revision=revision)
     folder.check_weights()
@@ -213,25 +236,19 @@ def load_pretrained(
         raise UserError(
             f"The weights of {path} do not load: {_reason(error)}. Download them again."
         ) from error
-    base = f"{model.base_model_prefix}."  # which names in a file may begin with, or not
-
-    def place(name: str) -> str:
-        """The place of a weight in any layer of a stack."""
-        return re.sub(r"\.\d+(?=\.)", ".N", name.removeprefix(base))
-
-    places = {place(name) for name in model.state_dict()}
-    unused = sorted(info["unexpected_keys"])
     misfits = [
         f"{name} is {list(found)}, not {list(wanted)}"
         for name, found, wanted in sorted(info["mismatched_keys"])
     ]
-    misfits += [f"{name} has no place" for name in unused if place(name) in places]
     refuse_misfits(misfits, path, config.model_type)
-    return model, set(info["missing_keys"]), unused
+    base = f"{model.base_model_prefix}."  # which names in a file may begin with, or not
+    unused = [n for n in sorted(info["unexpected_keys"]) if not _HEADS.match(n.removeprefix(base))]
+    listed = f" Without a place in it: {', '.join(unused[:5])}, {len(unused)} in all."
+    return model, set(info["missing_keys"]), listed if unused else ""
 
 
 def refuse_misfits(misfits: list[str], path: str, kind: str) -> None:
-    """Refuses weights that are not those of an architecture, where any are named."""
+    """Refuses weights that do not fit an architecture, if any are named."""
     if misfits:
         raise UserError(
             f"The weights of {path} do not fit its architecture {kind}: "
@@ -255,7 +272,7 @@ def copy_weights(
         revision: Of the hub.
         beside: Layers by the names that they may have there; one that is not there stays as it is.
     """
-    found, missing, unused = load_pretrained(type(model), path, revision=revision)
+    found, missing, note = load_pretrained(type(model), path, revision=revision)
     given, wanted = found.state_dict(), own_weights(model)
     lacks = [f"{name} is missing" for name in wanted if name in missing or name not in given]
     refuse_misfits(lacks, path, found.config.model_type)
@@ -281,7 +298,4 @@ def copy_weights(
     total = sum(p.numel() for p in every)
     learn = f", of which {learning:,} learn" if learning < total else ""
     rest = f" Tokens that begin at random, without a row there: {new:,}." if new > 0 else ""
-    base = f"{found.base_model_prefix}."
-    if aside := [name for name in unused if not _HEADS.match(name.removeprefix(base))]:
-        rest += f" Without a place in it: {', '.join(aside[:5])}, {len(aside)} in all."
-    return f"Pretrained weights of {path}: {total:,} parameters{learn}.{rest}"
+    return f"Pretrained weights of {path}: {total:,} parameters{learn}.{rest}{note}"

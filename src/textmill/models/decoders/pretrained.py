@@ -9,19 +9,15 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
-from textmill.config.component import Config as BaseConfig
-from textmill.config.validators import require
 from textmill.errors import UserError
 from textmill.models import registries
 from textmill.models.decoder_state import DecoderMemory
 from textmill.models.language_model import LanguageModel
-from textmill.models.lora import Lora, add_adapters
+from textmill.models.lora import add_adapters
 from textmill.models.pretrained import (
-    architecture_of,
+    PretrainedConfig,
     building,
     copy_weights,
-    dropout_settings,
-    plain_architecture,
     pretrained_config,
     vocabulary_of,
 )
@@ -55,24 +51,6 @@ class PretrainedState:
         self.cache.reorder_cache(indices)
 
 
-class PretrainedGeneratorConfig(BaseConfig):
-    """Where a pretrained model that generates texts comes from."""
-
-    path: str = ""
-    """A folder with config.json and model.safetensors, or a name on the Hugging Face hub."""
-    revision: str | None = None
-    """A branch, tag or commit of the hub; null is the newest."""
-    dropout: float | None = None
-    """Probability of dropping a feature, in place of the architecture's own."""
-    architecture: Mapping[str, Any] | None = None
-    """What config.json says; null is read from ``path``."""
-    lora: Lora | None = None
-    """Low-rank adapters, which learn in place of the model's own weights; null: those do."""
-
-    def __post_init__(self) -> None:
-        require(self, "model", shares=["dropout"])
-
-
 @registries.models.register("pretrained_language_model")
 @final
 class PretrainedLanguageModel(LanguageModel):
@@ -85,34 +63,28 @@ class PretrainedLanguageModel(LanguageModel):
     :class:`~textmill.models.causal_transformer.CausalTransformer`.
 
     Source: Radford et al. 2019, "Language Models are Unsupervised Multitask Learners".
-
-    Raises:
-        UserError: The architecture is no decoder of texts, or scores tokens in a way of its own.
     """
 
     carries_state = False
 
-    class Config(PretrainedGeneratorConfig):
+    class Config(PretrainedConfig):
         """Where the model comes from."""
 
     def __init__(self, config: Config, *, tokenizer: HasVocabInfo) -> None:
         nn.Module.__init__(self)
         vocab = tokenizer.vocab_info
-        told = plain_architecture(
-            config.architecture
-            or architecture_of(config.path, revision=config.revision, setting="model.path")
-        )
+        told = config.read_architecture()
         told["vocab_size"] = max(rows_needed(vocab), vocabulary_of(told, config.path))
         if told.get("pad_token_id") in (vocab.eos_idx, vocab.bos_idx):
             told["pad_token_id"] = None  # else these tokens' vectors would learn nothing
         made = _decoder(told, config.path)
-        if config.dropout is not None:
-            shares = dropout_settings(made, config.dropout)
-            made.update(shares)
-            told |= shares
+        config.set_dropout(told, made)
         self.config = dataclasses.replace(config, architecture=told)
         with building(told, config):
-            self.model = _built(made)
+            import transformers
+
+            kind = transformers.AutoModelForCausalLM
+            self.model: Any = kind.from_config(made, trust_remote_code=False).float()
         self.scale, self.cap = _bends(made)
         self.affine = self.scale == 1.0 and self.cap is None
         self._check(config.path)
@@ -226,9 +198,3 @@ def _refusal(made: Any, path: str) -> UserError:
         "such as BERT take classification/pretrained, for an encoder-decoder such as T5 "
         "translation/pretrained."
     )
-
-
-def _built(made: Any) -> Any:
-    import transformers
-
-    return transformers.AutoModelForCausalLM.from_config(made, trust_remote_code=False).float()

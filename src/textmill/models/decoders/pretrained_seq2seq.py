@@ -12,16 +12,13 @@ from textmill.config.component import Component
 from textmill.errors import UserError
 from textmill.models import registries
 from textmill.models.decoder_state import DecoderMemory, length_mask
-from textmill.models.decoders.pretrained import PretrainedGeneratorConfig
 from textmill.models.layers.linear import linear
 from textmill.models.lora import add_adapters
 from textmill.models.pretrained import (
-    architecture_of,
+    PretrainedConfig,
     banned_ids,
     building,
     copy_weights,
-    dropout_settings,
-    plain_architecture,
     pretrained_config,
     vocabulary_of,
 )
@@ -89,29 +86,19 @@ class PretrainedSeq2Seq(Component, nn.Module):
 
     Source: Lewis et al. 2020, "BART"; Raffel et al. 2020, "T5"; Junczys-Dowmunt et al. 2018,
     "Marian"; Fan et al. 2021, "M2M-100".
-
-    Raises:
-        UserError: The architecture is no encoder-decoder of texts, or scores tokens by more than a
-            matrix.
     """
 
-    class Config(PretrainedGeneratorConfig):
+    class Config(PretrainedConfig):
         """Where the model comes from."""
 
     def __init__(self, config: Config, *, tokenizer: HasVocabInfo) -> None:
         nn.Module.__init__(self)
         vocab = tokenizer.vocab_info
-        told = plain_architecture(
-            config.architecture
-            or architecture_of(config.path, revision=config.revision, setting="model.path")
-        )
+        told = config.read_architecture()
         told["vocab_size"] = max(vocab.size, vocabulary_of(told, config.path))
         told |= {"pad_token_id": vocab.pad_idx, "decoder_vocab_size": told["vocab_size"]}
         made = _settings(told, config.path)
-        if config.dropout is not None:
-            shares = dropout_settings(made, config.dropout)
-            made.update(shares)
-            told |= shares
+        config.set_dropout(told, made)
         self.config = dataclasses.replace(config, architecture=told)
         banned = torch.tensor(banned_ids(told, config.path), dtype=torch.int64)
         self.register_buffer("banned", banned, persistent=False)

@@ -13,7 +13,6 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 from textmill.config.component import Component
-from textmill.config.component import Config as BaseConfig
 from textmill.errors import UserError
 from textmill.models import registries
 from textmill.models.causal_transformer import CausalTransformer
@@ -22,12 +21,11 @@ from textmill.models.layers.layer import Activation, Gated, LayerStack, Mlp
 from textmill.models.layers.positions import PositionTable
 from textmill.models.layers.word_embeddings import Embedding
 from textmill.models.pretrained import (
+    CheckpointConfig,
     PretrainedSource,
-    architecture_of,
     banned_ids,
     building,
     load_pretrained,
-    plain_architecture,
     pretrained_config,
     refuse_misfits,
     vocabulary_of,
@@ -230,15 +228,9 @@ class PretrainedTransformer(Component):
     sizes and its own weights, and needs the path no more to answer.
     """
 
-    class Config(BaseConfig):
+    class Config(CheckpointConfig):
         """Where the model comes from."""
 
-        path: str = ""
-        """A folder with config.json and model.safetensors, or a name on the Hugging Face hub."""
-        revision: str | None = None
-        """A branch, tag or commit of the hub; null is the newest."""
-        dropout: float | None = None
-        """Probability of dropping a feature, in place of the model's own."""
         attention_dropout: float | None = None
         """Probability of dropping an attention weight, in place of the model's own; over 0 is
         slower on CPU."""
@@ -248,9 +240,7 @@ class PretrainedTransformer(Component):
             self, *, tokenizer: HasVocabInfo
         ) -> Transformer | CausalTransformer:
             """Makes the model; its weights are read when a run begins."""
-            told = plain_architecture(
-                architecture_of(self.path, revision=self.revision, setting="model.path")
-            )
+            told = self.read_architecture()
             with building(told, self):
                 config: Any = own_config(told, self.path)
                 _refuse_tokenizer(told, tokenizer, self.path)
@@ -366,7 +356,7 @@ def take_weights(module: Transformer | CausalTransformer) -> str:
     loader: Any = transformers.AutoModelForSeq2SeqLM
     if causal:
         loader = transformers.AutoModelForCausalLM
-    found, missing, _ = load_pretrained(loader, source.path, revision=source.revision)
+    found, missing, note = load_pretrained(loader, source.path, revision=source.revision)
     given, lacks = found.state_dict(), []
     learned = causal or module.config.positions == "learned"
     with torch.no_grad():
@@ -386,4 +376,5 @@ def take_weights(module: Transformer | CausalTransformer) -> str:
                 lacks.append(f"{name} is missing")
     refuse_misfits(lacks, source.path, kind)
     count = sum(p.numel() for p in module.parameters())
-    return f"Pretrained weights of {source.path} in textmill's own layers: {count:,} parameters."
+    line = f"Pretrained weights of {source.path} in textmill's own layers: {count:,} parameters."
+    return line + note

@@ -10,19 +10,16 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
-from textmill.config.validators import require
 from textmill.errors import UserError
 from textmill.models import registries
 from textmill.models.encoders.bert import BertModel, is_bert
 from textmill.models.encoders.sequence import SequenceEncoder, real_tokens
-from textmill.models.lora import Lora, add_adapters
+from textmill.models.lora import add_adapters
 from textmill.models.poolings import Pooler, Pooling
 from textmill.models.pretrained import (
-    architecture_of,
+    PretrainedConfig,
     building,
     copy_weights,
-    dropout_settings,
-    plain_architecture,
     pretrained_config,
     vocabulary_of,
 )
@@ -48,19 +45,9 @@ class PretrainedEncoder(SequenceEncoder):
     Source: Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional Transformers".
     """
 
-    class Config(SequenceEncoder.Config):
+    class Config(PretrainedConfig, SequenceEncoder.Config):
         """Where the encoder comes from."""
 
-        path: str = ""
-        """A folder with config.json and model.safetensors, or a name on the Hugging Face hub."""
-        revision: str | None = None
-        """A branch, tag or commit of the hub; null is the newest."""
-        dropout: float | None = None
-        """Probability of dropping a feature, in place of the architecture's own."""
-        architecture: Mapping[str, Any] | None = None
-        """What config.json says; null is read from ``path``."""
-        lora: Lora | None = None
-        """Low-rank adapters, which learn in place of the encoder's own weights; null: those do."""
         layers: Literal["transformers"] | None = None
         """Whose layers compute it; null is textmill's own, which are faster, where they know the
         architecture (:class:`~textmill.models.encoders.bert.BertModel`), else those of
@@ -68,29 +55,21 @@ class PretrainedEncoder(SequenceEncoder):
         Parameters have the same names in both: a run can be loaded by either."""
 
         reads_ids: ClassVar[bool] = True
-
-        def __post_init__(self) -> None:
-            require(self, "model.encoder", shares=["dropout"])
+        place: ClassVar[str] = "model.encoder"
 
     def __init__(
         self, config: Config, *, vocab_info: ModelVocabInfo, reads: Reads = "texts"
     ) -> None:
         super().__init__()
         self.vocab_info = vocab_info
-        told = plain_architecture(
-            config.architecture or architecture_of(config.path, revision=config.revision)
-        )
+        told = config.read_architecture()
         told["vocab_size"] = max(vocab_info.size, vocabulary_of(told, config.path))
         told["pad_token_id"] = vocab_info.pad_idx
-        if config.dropout is not None:
-            # Textmill's own layers need no package, and are told all.
-            made = SimpleNamespace(**told) if is_bert(told) else _settings(told, config.path)
-            told |= dropout_settings(made, config.dropout, setting="model.encoder.dropout")
-        self.config = dataclasses.replace(config, architecture=told)
-        own = config.layers is None and is_bert(told)
         with building(told, config):
-            self.model: Any = BertModel(told) if own else _encoder(told, config.path)
-            settings = self.model.config
+            own = config.layers is None and is_bert(told)  # which needs no package
+            settings: Any = SimpleNamespace(**told) if own else _settings(told, config.path)
+            config.set_dropout(told, settings)
+            self.model: Any = BertModel(told) if own else _encoder(settings, config.path)
             self.out_dim = int(settings.hidden_size)
             self.two_marks = settings.model_type in _TWO_MARKS
             """Whether two marks are between a pair's texts."""
@@ -100,10 +79,10 @@ class PretrainedEncoder(SequenceEncoder):
             # RoBERTa counts positions from behind its padding's id.
             reserved = settings.pad_token_id + 1 if _counts_from_padding(self.model) else 0
             if most is not None:
-                self.max_length = (
-                    int(most) - reserved - (2 if reads == "words" else 0)
-                )  # their marks
+                marks = 2 if reads == "words" else 0
+                self.max_length = int(most) - reserved - marks
                 self.max_length //= 2 if reads == "pairs" else 1
+        self.config = dataclasses.replace(config, architecture=told)
         if config.lora is not None:
             add_adapters(self.model, config.lora)
 
@@ -168,10 +147,9 @@ def _settings(told: Mapping[str, Any], path: str) -> Any:
     return pretrained_config(told, path, needed_by="model.encoder.type=pretrained")
 
 
-def _encoder(told: Mapping[str, Any], path: str) -> Any:
+def _encoder(made: Any, path: str) -> Any:
     import transformers
 
-    made = _settings(told, path)
     masked = transformers.MODEL_FOR_MASKED_LM_MAPPING  # what reads a text from both sides
     if type(made) not in masked or made.is_encoder_decoder or getattr(made, "is_decoder", False):
         raise UserError(

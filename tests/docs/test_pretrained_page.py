@@ -10,7 +10,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "pretrained.md"
 
 
 def test_every_cell_of_the_table_is_tried():
-    table = PAGE.read_text().partition("## What is tried with what")[2]
+    table = PAGE.read_text().partition("## What is tested with what")[2]
     rows = [line.split("|")[1:3] for line in table.splitlines() if line.startswith("| `")][1:]
     found = [(re.findall("`(.+?)`", one), re.findall("[a-z]+", other)) for one, other in rows]
     own = [*test_pretrained_transformer.FAMILIES]

@@ -65,11 +65,6 @@ class CausalTransformer(LanguageModel):
         def __post_init__(self) -> None:
             super().__post_init__()
             require(self, "model", sizes=["vocabulary_size", "dim", "num_layers"])
-            if self.dim % self.num_heads:
-                raise UserError(
-                    f"model.dim must be divisible by model.num_heads, but dim is {self.dim} and "
-                    f"num_heads {self.num_heads}."
-                )
 
     def __init__(self, config: Config, *, tokenizer: HasVocabInfo) -> None:
         nn.Module.__init__(self)

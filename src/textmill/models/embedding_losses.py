@@ -109,9 +109,6 @@ class CosineSimilarity(EmbeddingLoss):
     Source: Reimers and Gurevych 2019, "Sentence-BERT", section 3.
     """
 
-    class Config(EmbeddingLoss.Config):
-        """Settings of the loss."""
-
     scored = True
     compares = False
 

@@ -118,7 +118,7 @@ class CrossEntropyLoss(LabelLoss):
 
     @override
     def probabilities(self, scores: Tensor) -> Tensor:
-        return scores.float().sigmoid() if self.multiple else scores.float().softmax(dim=-1)
+        return scores.float().softmax(dim=-1)
 
 
 @registries.losses.register("binary_cross_entropy")

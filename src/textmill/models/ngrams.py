@@ -38,9 +38,6 @@ class NgramWeights(nn.Module):
 
     where :math:`k(i)` is the text's n-grams of the same kind: of words and their shapes, or of
     characters. So both kinds count alike, however many more there are of one.
-
-    Raises:
-        UserError: Its tokens are no n-grams.
     """
 
     def __init__(self, tokenizer: HasNgrams) -> None:

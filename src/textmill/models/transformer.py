@@ -25,18 +25,7 @@ from textmill.models.vocabulary import HasVocabInfo, ModelVocabInfo
 class Transformer(Component, nn.Module):
     """An encoder-decoder over one vocabulary.
 
-    Of the tokenizer its ``vocab_info`` is read: ``self.config`` holds the settings filled by it.
-
-    Raises:
-        UserError: If the config names another vocabulary size or padding than the tokenizer has.
-
-    Example:
-        >>> from types import SimpleNamespace
-        >>> tokenizer = SimpleNamespace(vocab_info=SimpleNamespace(size=100, pad_idx=0))
-        >>> model = Transformer.Config(dim=8, num_heads=2, ffn_dim=16).build(tokenizer=tokenizer)
-        >>> source, lengths = torch.tensor([[5, 6, 3], [7, 3, 0]]), torch.tensor([3, 2])
-        >>> model(source, lengths, torch.tensor([[2, 8], [2, 9]])).shape
-        torch.Size([2, 2, 100])
+    ``self.config`` holds the settings with the size and the padding of the tokenizer.
     """
 
     pretrained: PretrainedSource | None = None
@@ -74,11 +63,6 @@ class Transformer(Component, nn.Module):
         def __post_init__(self) -> None:
             super().__post_init__()
             require(self, "model", sizes=["dim", "num_encoder_layers", "num_decoder_layers"])
-            if self.dim % self.num_heads:
-                raise UserError(
-                    f"model.dim must be divisible by model.num_heads, "
-                    f"but dim is {self.dim} and num_heads {self.num_heads}."
-                )
 
     def __init__(self, config: Config, *, tokenizer: HasVocabInfo) -> None:
         nn.Module.__init__(self)

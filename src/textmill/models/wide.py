@@ -48,9 +48,6 @@ class WideScores(nn.Module):
     an n-gram is :math:`w_i n_i / (n_i + 10)`, where :math:`w_i` is its weight and :math:`n_i` the
     number of its rows, and a text's values are made one length. All weights begin with zero: the
     first scores are the encoder's.
-
-    Raises:
-        UserError: They are no n-grams.
     """
 
     def __init__(self, ngrams: HasCountedNgrams, out: int) -> None:
@@ -76,9 +73,6 @@ class FittedScores(nn.Module):
     It is the support vector machine of ``classification/ngrams``, with a cost of 1. What is added
     to its scores, and learns by gradients, begins where n-grams alone have come: it learns from the
     rows that they leave. Before :meth:`fit` all scores are 0.
-
-    Raises:
-        UserError: They are no n-grams.
     """
 
     def __init__(self, ngrams: HasNgrams, out: int) -> None:

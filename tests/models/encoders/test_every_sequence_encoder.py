@@ -129,7 +129,10 @@ def test_word_dropout_keeps_the_mean_of_those_left():
         (lambda: LstmEncoder.Config(hidden_dim=0), "hidden_dim must be at least 1"),
         (lambda: SelfAttentionEncoder.Config(num_layers=0), "num_layers"),
         (lambda: SelfAttentionEncoder.Config(num_heads=3).build(dim=8), "divisible by num_heads"),
-        (lambda: SelfAttentionEncoder.Config(dim=7).build(dim=8), "encoder must be divisible"),
+        (
+            lambda: SelfAttentionEncoder.Config(dim=7).build(dim=8),
+            "dim must be divisible by num_heads",
+        ),
         (lambda: AttentionPooling.Config(attention_dim=0), "attention_dim"),
         (lambda: Classifier.Config(hidden=(0,)), "model.hidden"),
     ],

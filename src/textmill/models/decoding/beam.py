@@ -7,11 +7,11 @@ from torch import Tensor
 
 from textmill.models.decoding.search_state import (
     DROP_SHARE,
-    BeamReading,
     Begun,
     Generator,
     Hypothesis,
     Request,
+    SearchState,
 )
 from textmill.models.decoding.topk import best_successors, log_sums
 
@@ -30,7 +30,7 @@ def beam_search(model: Generator, request: Request) -> list[list[Hypothesis]]:
     """
     begun = request.begin(model)
     logits = begun.logits
-    state: BeamReading = begun.state
+    state: SearchState = begun.state
     beams = _Beams(request, begun)
     beam_size = request.decoding.beam_size
     state.repeat(beam_size)

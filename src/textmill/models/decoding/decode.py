@@ -29,18 +29,6 @@ def decode(
 
     Returns:
         For each row of ``source``, in order, ``n_best`` hypotheses, the best first.
-
-    Example:
-        >>> import torch
-        >>> from types import SimpleNamespace
-        >>> from textmill.models.transformer import Transformer
-        >>> tokenizer = SimpleNamespace(vocab_info=SimpleNamespace(size=20, pad_idx=0))
-        >>> config = Transformer.Config(dim=8, num_heads=2, ffn_dim=16)
-        >>> model = config.build(tokenizer=tokenizer)
-        >>> source, decoding = torch.tensor([[5, 6, 3]]), Decoding(beam_size=2)
-        >>> found = decode(model, source, None, decoding, prefix=[2], eos_idx=3, forced=[[7, 9]])
-        >>> len(found), len(found[0]), found[0][0].ids[:2]
-        (1, 1, [7, 9])
     """
     request = Request(
         source=source,

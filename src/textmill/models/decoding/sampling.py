@@ -15,10 +15,10 @@ from textmill.models.decoding.search_settings import Decoding
 from textmill.models.decoding.search_state import (
     DROP_SHARE,
     Begun,
-    EncodedSource,
     Generator,
     Hypothesis,
     Request,
+    SearchState,
 )
 from textmill.models.decoding.topk import argmax, log_sums
 
@@ -29,7 +29,7 @@ ids were generated."""
 
 def grow(model: Generator, request: Request, begun: Begun, choose: Choose) -> list[Hypothesis]:
     """Adds chosen tokens to each begun row until its end mark or its limit."""
-    state: EncodedSource = begun.state
+    state: SearchState = begun.state
     logits, limits, start = begun.logits, begun.limits, len(request.prefix)
     read = begun.read.shape[1]
     # Of all rows, the finished ones too: ids, their number without the prefix, log-probabilities.

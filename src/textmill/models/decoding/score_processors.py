@@ -1,6 +1,7 @@
 """What changes the scores of next tokens before a search chooses among them."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import final
 
 import torch
@@ -46,49 +47,42 @@ def ban_repeated_ngrams(scores: Tensor, ids: Tensor, size: int) -> Tensor:
 
 
 @final
+@dataclass(frozen=True)
 class Scores:
     """All that changes the scores of a search, in the order of ``transformers``.
 
     Forced ids come last and always hold. Where everything is banned, the target ends: its end mark
     keeps its score.
-
-    Args:
-        decoding: The settings.
-        eos_idx: Id of the end mark.
-        unk_idx: Id of the unknown token; only its penalty needs it.
-        forced: Ids that each row's target begins with, after the prefix that all have; -1 is
-            padding. *Shape:* :math:`(B,F)`.
-
-    Raises:
-        UserError: The unknown token has a penalty, and no id.
     """
 
-    def __init__(
-        self,
-        decoding: Decoding,
-        *,
-        eos_idx: int,
-        unk_idx: int | None = None,
-        forced: Tensor | None = None,
-    ) -> None:
-        if decoding.unknown_penalty and unk_idx is None:
+    decoding: Decoding
+    """The settings."""
+    eos_idx: int
+    """Id of the end mark."""
+    unk_idx: int | None = None
+    """Id of the unknown token; only its penalty needs it."""
+    forced: Tensor | None = None
+    """Ids that each row's target begins with, after the prefix that all have; -1 is padding.
+    *Shape:* :math:`(B,F)`."""
+
+    def __post_init__(self) -> None:
+        if self.decoding.unknown_penalty and self.unk_idx is None:
             raise UserError("decoding.unknown_penalty needs unk_idx, the unknown token's id.")
-        self.decoding, self.eos_idx, self.unk_idx, self.forced = decoding, eos_idx, unk_idx, forced
-        self.only_ban = decoding.repetition_penalty == 1 and not decoding.unknown_penalty
-        """Whether no score changes but to minus infinity."""
+
+    @property
+    def only_ban(self) -> bool:
+        """Whether a score that changes becomes minus infinity."""
+        return self.decoding.repetition_penalty == 1 and not self.decoding.unknown_penalty
 
     def forcing(self, ids: Sequence[Sequence[int]], device: torch.device) -> "Scores":
         """The same with these ids at the beginning of each row's target; a row may have none."""
         longest = max(map(len, ids), default=0)
         padded = [[*row, *[-1] * (longest - len(row))] for row in ids]
-        return self._with(torch.tensor(padded, dtype=torch.int64, device=device))
+        return replace(self, forced=torch.tensor(padded, dtype=torch.int64, device=device))
 
     def repeated(self, rows: Tensor) -> "Scores":
         """The same for rows of these numbers, which may repeat."""
-        return self._with(None if self.forced is None else self.forced[rows])
-
-    def _with(self, forced: Tensor | None) -> "Scores":
-        return Scores(self.decoding, eos_idx=self.eos_idx, unk_idx=self.unk_idx, forced=forced)
+        return self if self.forced is None else replace(self, forced=self.forced[rows])
 
     def change(self, length: int) -> bool:
         """Whether the scores change after ``length`` ids were generated."""

@@ -6,7 +6,6 @@ from typing import Any, Final, Protocol, final, runtime_checkable
 
 import torch
 from torch import Tensor
-from typing_extensions import override
 
 from textmill.errors import UserError
 from textmill.models.decoder_state import DecoderMemory
@@ -34,22 +33,20 @@ class Hypothesis:
     which ranks by it, bans and penalties count."""
 
 
-class EncodedSource(Protocol):
-    """What a generator keeps of the tokens it read: all that greedy search and draws ask of it."""
+class SearchState(Protocol):
+    """What a generator keeps of the tokens it read, as ``decoder_state.DecoderState`` does.
 
-    def select(self, indices: Tensor, /) -> None:
-        """Keeps the rows of these indices, in their order; an index may repeat."""
-
-
-class BeamReading(EncodedSource, Protocol):
-    """What beam search asks of it, such as :class:`textmill.models.decoder_state.DecoderState`."""
+    Greedy search and draws need ``select(indices)`` alone.
+    """
 
     def repeat(self, times: int, /) -> None:
         """Makes each row a group of ``times`` equal rows, one after another."""
 
-    @override
     def select(self, indices: Tensor, /, *, groups: Tensor | None = None) -> None:
-        """Keeps rows; ``groups`` are the groups they are of, in their order; None: all of them."""
+        """Keeps the rows of these indices, in their order; an index may repeat.
+
+        After :meth:`repeat`, ``groups`` are the groups that the rows are of; None: all of them.
+        """
 
 
 @runtime_checkable
@@ -69,7 +66,7 @@ class Generator(Protocol):
         """Runs the encoder."""
 
     def start(self, memory: DecoderMemory) -> Any:
-        """An :class:`EncodedSource` with nothing read; for beam search a :class:`BeamReading`."""
+        """A :class:`SearchState` in which nothing was read."""
 
     def step(self, tokens: Tensor, state: Any) -> Tensor:
         """Reads a token of each row; returns the next one's logits, which may be changed."""
@@ -77,7 +74,7 @@ class Generator(Protocol):
 
 @runtime_checkable
 class BlockReader(Protocol):
-    """A generator that reads several tokens at once, too: what all targets are forced to be."""
+    """A generator that can read a forced prefix in one pass."""
 
     def read(self, tokens: Tensor, state: Any) -> Tensor:
         """Reads tokens of each row. *Shape:* :math:`(B,T)` to logits :math:`(B,T,V)`."""
@@ -141,7 +138,7 @@ class Request:
         return replace(begun, logits=logits, read=ids, log_probs=total)
 
     def hypothesis(self, ids: list[int], length: int, score: float) -> Hypothesis:
-        """What was found, of ``length`` ids, the end mark among them where there is one."""
+        """The first ``length`` ids, without the end mark if they end with it."""
         return Hypothesis(ids[: length - (ids[length - 1] == self.eos_idx)], score)
 
     def _limits(self, max_length: int) -> Tensor:
@@ -166,15 +163,14 @@ class Begun:
     """A search that has read its prefix, and what else it could at once."""
 
     state: Any
-    """Of the prefix, a row for each source: an :class:`EncodedSource`, in beam search a
-    :class:`BeamReading`."""
+    """A :class:`SearchState` that has read the prefix, a row for each source."""
     logits: Tensor
-    """Of the first id that was not read. *Shape:* :math:`(B,V)`."""
+    """Scores of the next id. *Shape:* :math:`(B,V)`."""
     limits: Tensor
     """The most ids to generate for each row. *Shape:* :math:`(B)`."""
     scores: Scores
-    """What changes scores."""
+    """Changes the scores of each step."""
     read: Tensor
-    """Forced ids behind the prefix that were read, too. *Shape:* :math:`(B,N)`."""
+    """Forced ids after the prefix that were read, too. *Shape:* :math:`(B,N)`."""
     log_probs: Tensor
-    """Of them all, of each row. *Shape:* :math:`(B)`."""
+    """Sum of the log probabilities of ``read``. *Shape:* :math:`(B)`."""

@@ -50,8 +50,6 @@ def argmax(scores: Tensor) -> Tensor:
     inside = scores[:, : blocks * BLOCK].view(rows, BLOCK, blocks)
     block = inside.amax(dim=1).argmax(dim=1)
     members = inside.gather(2, block[:, None, None].expand(rows, BLOCK, 1))[:, :, 0]
-    if blocks * BLOCK == size:
-        return members.argmax(dim=1) * blocks + block
     candidates = torch.cat([members, scores[:, blocks * BLOCK :]], dim=1)
     place = candidates.argmax(dim=1)
     return torch.where(place < BLOCK, place * blocks + block, place + (blocks - 1) * BLOCK)
@@ -87,12 +85,11 @@ def best_successors(scores: Tensor, offsets: Tensor, count: int) -> tuple[Tensor
     best, place = torch.cat([members.flatten(1), tails], dim=1).topk(count, dim=1)
     in_block, place_in_tail = place < count * BLOCK, place - count * BLOCK
     which = (place // BLOCK).clamp(max=count - 1)
-    if not tail.shape[2]:
-        return best, beam.gather(1, which), place % BLOCK * blocks + block.gather(1, which)
-    found = torch.where(in_block, beam.gather(1, which), place_in_tail // tail.shape[2])
+    length = max(1, tail.shape[2])  # a tail without tokens holds none of the best
+    beams_of_best = torch.where(in_block, beam.gather(1, which), place_in_tail // length)
     tokens = torch.where(
         in_block,
         place % BLOCK * blocks + block.gather(1, which),
-        blocks * BLOCK + place_in_tail % tail.shape[2],
+        blocks * BLOCK + place_in_tail % length,
     )
-    return best, found, tokens
+    return best, beams_of_best, tokens

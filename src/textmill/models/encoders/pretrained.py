@@ -186,14 +186,6 @@ def framed_words(
     Returns:
         Ids, :math:`(B,S)`, real ones of each row, :math:`(B)`, and where each word begins in its
         row, :math:`(B,T)`.
-
-    Example:
-        >>> from types import SimpleNamespace
-        >>> info = SimpleNamespace(pad_idx=0, bos_idx=1, eos_idx=2)
-        >>> words = torch.tensor([[[5, 6], [7, 0]], [[8, 0], [0, 0]]])
-        >>> ids, lengths, begins = framed_words(words, torch.tensor([2, 1]), info)
-        >>> ids.tolist(), lengths.tolist(), begins.tolist()
-        ([[1, 5, 6, 7, 2], [1, 8, 2, 0, 0]], [5, 3], [[1, 3], [1, 0]])
     """
     rows, words, places = pieces.shape
     real = (pieces != info.pad_idx) & real_tokens(pieces, lengths)[..., None]
@@ -237,15 +229,6 @@ def framed_pairs(
     Returns:
         Ids, :math:`(B,S)`, real ones of each row, :math:`(B)`, and 1 at those of the second text,
         :math:`(B,S)`.
-
-    Example:
-        >>> from types import SimpleNamespace
-        >>> info = SimpleNamespace(pad_idx=0, bos_idx=1, eos_idx=2)
-        >>> one, two = torch.tensor([[1, 5, 2, 0]]), torch.tensor([[1, 6, 7, 2]])
-        >>> given = one, torch.tensor([3]), two, torch.tensor([4])
-        >>> ids, lengths, second = framed_pairs(*given, info=info, two_marks=False)
-        >>> ids.tolist(), lengths.tolist(), second.tolist()
-        ([[1, 5, 2, 6, 7, 2]], [6], [[0, 0, 0, 1, 1, 1]])
     """
     skipped = 0 if two_marks else 1  # the mark that begins the second text
     ends = lengths1.to(text1.device)[:, None]

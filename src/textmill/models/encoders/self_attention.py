@@ -43,11 +43,9 @@ class SelfAttentionEncoder(SequenceEncoder):
         self.config, inside = config, config.dim or dim
         self.out_dim, self.max_length = inside, config.max_length
         if inside % config.num_heads:
-            owner = "The encoder" if config.dim else "The tokens' vectors"
-            verb = "has" if config.dim else "have"
             raise UserError(
-                f"{owner} must be divisible by num_heads, but {verb} {inside} features and "
-                f"there are {config.num_heads} heads."
+                f"The features of the tokens' vectors, {inside}, must be divisible by num_heads, "
+                f"but that is {config.num_heads}."
             )
         self.widen = nn.Linear(dim, inside) if inside != dim else nn.Identity()
         self.positions = config.make_positions(inside)

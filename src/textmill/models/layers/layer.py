@@ -131,6 +131,13 @@ class LayerConfig(BaseConfig):
         )
         if self.norm_eps is not None:
             require(self, self.place, positive=["norm_eps"])
+        dim = getattr(self, "dim", None)
+        if dim is not None and dim % self.num_heads:
+            where = f"{self.place}." if self.place else ""
+            raise UserError(
+                f"{where}dim must be divisible by {where}num_heads, but dim is {dim} and num_heads "
+                f"{self.num_heads}."
+            )
         shared = getattr(self.attention, "num_kv_heads", None)
         if shared and self.num_heads % shared:
             raise UserError(

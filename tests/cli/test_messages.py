@@ -68,7 +68,7 @@ WRONG = {
     "train run lr=1e-3": "run/config.yaml:1:9: this run was made by the script run/recipe.py, and",
     "train recipe.py --run-dir recipe.py": "the run folder recipe.py cannot be made: File exists.",
     "train recipe.py --run-dir run max_steps=1": (
-        "max_steps=1 sets trainer.max_steps\nerror: run is longer already (trainer.max_steps=2, fin"
+        "max_steps=1 sets trainer.max_steps\nerror: run is longer already: it has 2 steps"
     ),
     "evaluate run model.dim=3": "error: 'model.dim=3' cannot be set here: an evaluation takes",
     "runs verify empty": "empty is not a run folder (no run.json and config.yaml in it).\n",

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.cli.test_predict_formats import rows_of
-from textmill.cli import predict, prediction_rows
+from textmill.cli import predict, progress_line
 from textmill.cli.main import main
 from textmill.errors import DataError
 from textmill.exported.row_predictor import RowPredictor
@@ -150,7 +150,7 @@ def test_what_cannot_be_written_is_said_before_a_model_is_loaded(
 
 
 def test_a_terminal_shows_rows_rate_and_time_left(place, monkeypatch, capsys):
-    monkeypatch.setattr(prediction_rows, "SECONDS_BETWEEN", 0)
+    monkeypatch.setattr(progress_line, "SECONDS_BETWEEN", 0)
     command()
     assert "rows/s" not in capsys.readouterr().err
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)

@@ -131,7 +131,7 @@ def test_more_steps_go_on_with_each_cell(copy, capfd):
     assert main(longer) == 0
     assert "4 cells, 4 of them ended before" in capfd.readouterr().err
     assert main(GRID) == 0  # runs of their own: nothing is trained backwards
-    assert " is longer already (trainer.max_steps=6, finished)." in capfd.readouterr().err
+    assert " is longer already: it has 6 steps (trainer.max_steps=4)." in capfd.readouterr().err
     assert len(runs_of(copy)) == 8
 
 

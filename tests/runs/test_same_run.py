@@ -84,7 +84,7 @@ def test_a_shorter_one_is_another_run_beside_it(folder, caplog):
     long = textmill.train("tiny.py", ["trainer.max_steps=3", "trainer.max_time=15m"]).folder
     short = textmill.train("tiny.py", ["trainer.max_steps=2", "trainer.max_time=5m"])
     assert (short.folder.name, short.result["steps"]) == (f"{long.name}-2", 2)
-    assert f"{long} is longer already (trainer.max_steps=3 trainer.max_time=15m" in caplog.text
+    assert f"{long} is longer already: it has 3 steps (trainer.max_steps=2)" in caplog.text
     with pytest.raises(UserError, match="is longer already"):
         textmill.train(long, ["trainer.max_steps=2"], allow_code=True)
     longer = textmill.train("tiny.py", ["trainer.max_steps=4", "trainer.max_time=5m"])
@@ -92,14 +92,24 @@ def test_a_shorter_one_is_another_run_beside_it(folder, caplog):
 
 
 def test_one_interrupted_past_the_length_that_is_asked_for_is_another_run(folder, caplog):
-    long = textmill.train("tiny.py", ["trainer.max_steps=3"]).folder
+    """An epoch has 4 steps: a run at step 6 is in its second."""
+    words = ["trainer.max_steps=6", "trainer.save_every=9 steps"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("textmill.training.progress.Clock.seconds", 20.0)
+        long = textmill.train("tiny.py", words).folder
     RunFolder(long).write_info(finished=False)
+    for limit, has in {
+        "steps=5": "6 steps",
+        "epochs=1": "2 epochs",
+        "time=9s": "20 seconds",
+    }.items():
+        said = rf"longer already: it has {has} \(trainer\.max_{limit}\).* To go on with the old one"
+        with pytest.raises(UserError, match=said):
+            textmill.train(long, [f"trainer.max_{limit}"], allow_code=True)
     short = textmill.train("tiny.py", SHORT)
     assert (short.folder.name, short.result["steps"]) == (f"{long.name}-2", 2)
-    assert f"{long} is at step 3 already (trainer.max_steps=2)" in caplog.text
-    with pytest.raises(UserError, match=r"at step 3 already.* To go on with the old one: "):
-        textmill.train(long, SHORT, allow_code=True)
-    assert textmill.train("tiny.py", ["trainer.max_steps=3"]).folder == long
+    assert f"{long} is longer already: it has 6 steps (trainer.max_steps=2)" in caplog.text
+    assert textmill.train("tiny.py", words).folder == long
 
 
 def test_a_finished_run_has_an_end_whoever_names_it(folder):

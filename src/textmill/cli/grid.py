@@ -1,16 +1,12 @@
 """Commands that start other trainings or evaluations: grid and watch; and their launchers."""
 
 import argparse
-import logging
-import shutil
-import sys
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from typing_extensions import override
-
 from textmill.cli.arguments import add_device_and_code, add_recipe, add_words, recipe_options
+from textmill.cli.progress_line import ProgressLine
 from textmill.config.values.raw_values import untyped
 from textmill.config.values.typed_values import parse_duration
 from textmill.config.values.yaml_files import parse_word
@@ -22,7 +18,6 @@ from textmill.runtime.logging import log_to_stderr, printable
 if TYPE_CHECKING:
     from textmill.launch.cells import Named
 
-LOG = logging.getLogger("textmill")
 LAUNCHERS: dict[str, Any] = {"slurm": Slurm, "ray": Ray}
 """What ``--launcher`` can name, with its settings."""
 
@@ -118,13 +113,9 @@ def run_grid(args: argparse.Namespace) -> int:
         import_optuna(COMMAND)
     elif args.trials is not None:
         raise UserError("--trials is for a search. Add --search optuna, or leave it out.")
-    line = StatusLine()
     asked = {name: getattr(args, name) for name in ("seeds", "trials", "jobs", "fail_fast")}
-    asked["elsewhere"] = elsewhere
-    try:
-        done = run_grid(named_recipe(args), words, **asked, show=line.show)
-    finally:
-        line.clear()
+    with ProgressLine() as line:
+        done = run_grid(named_recipe(args), words, **asked, elsewhere=elsewhere, show=line.say)
     for text in done.lines():
         print(printable(text))
     return 1 if done.failed else 0
@@ -164,52 +155,17 @@ def run_watch(args: argparse.Namespace) -> int:
         raise UserError(f"--timeout: {error}") from error
     elsewhere, words = asked_launcher(args)
     asked = {name: getattr(args, name) for name in ("device", "include", "allow_code", "debug")}
-    line = StatusLine()
     launcher = launcher_of(elsewhere, jobs=args.jobs, device=args.device)
-    watch = Watch(
-        Path(args.workdir),
-        words,
-        launcher,
-        options=option_words(**asked),
-        timeout=timeout,
-        show=line.show,
-    )
-    try:
+    with ProgressLine() as line:
+        watch = Watch(
+            Path(args.workdir),
+            words,
+            launcher,
+            options=option_words(**asked),
+            timeout=timeout,
+            show=line.say,
+        )
         runs = watch.run()
-    finally:
-        line.clear()
     if table := best_table(runs, words):
         print(printable(table))
     return 1 if watch.failed else 0
-
-
-class StatusLine(logging.Filter):
-    """A last line on a terminal that says how far a command is; nothing elsewhere.
-
-    What is logged takes its place, and it is drawn again below.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.text, self.on = "", sys.stderr.isatty()
-        if self.on:
-            for handler in LOG.handlers:
-                handler.addFilter(self)
-
-    def show(self, text: str) -> None:
-        if self.on and text != self.text:
-            width = shutil.get_terminal_size().columns - 1
-            sys.stderr.write(f"\r\x1b[K{printable(text)[:width]}")
-            sys.stderr.flush()
-            self.text = text
-
-    def clear(self) -> None:
-        if self.on and self.text:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
-        self.text = ""
-
-    @override
-    def filter(self, record: logging.LogRecord) -> bool:
-        self.clear()
-        return True

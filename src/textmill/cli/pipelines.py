@@ -10,7 +10,7 @@ from typing import Any, Literal
 from typing_extensions import override
 
 from textmill.cli.arguments import add_device_and_code, check_output, typed_lines
-from textmill.cli.prediction_rows import RowProgress
+from textmill.cli.progress_line import ProgressLine
 from textmill.errors import DataError, UserError
 from textmill.runtime.logging import log_to_stderr, printable
 
@@ -217,7 +217,7 @@ def _answer(pipeline: Any, args: argparse.Namespace, out: ResultFormat) -> int:
     from textmill.pipelines.documents.pdf import LOCKED
 
     count = failed = 0
-    with RowProgress(lambda: None) as progress:
+    with ProgressLine() as progress:
         for name in args.files:
             before = count
             try:

@@ -16,10 +16,10 @@ from textmill.cli.prediction_rows import (
     ColumnRows,
     LineRows,
     Peeked,
-    RowProgress,
     answers,
     reading_hint,
 )
+from textmill.cli.progress_line import ProgressLine
 from textmill.errors import UserError
 from textmill.runtime.logging import printable
 from textmill.text.cells import unlisted
@@ -283,7 +283,7 @@ def _write_file(predictor: Any, rows: ColumnRows | LineRows, args: argparse.Name
 
     hint, size = "", predictor.vector_size() if args.vectors else None
     file = PredictionFile(args.output, rows.batches, vector_size=size)
-    with file, RowProgress(rows.size) as progress:
+    with file, ProgressLine(rows.size) as progress:
         for block in answers(predictor, rows):
             file.append([(asked.kept, answer) for asked, answer in block])
             progress.show(file.rows, block[-1][0].done)

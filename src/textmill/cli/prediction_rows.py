@@ -4,19 +4,15 @@ import contextlib
 import os
 import re
 import stat
-import sys
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 HEAD_LINES, HEAD_BYTES = 20, 1 << 20
 """What is looked at of a stream: its first row may be a header, and have several lines."""
 OTHER_WIDTH = re.compile(r"wanted .*\bcolumns?, found \d+$")
 """Why a row was not read that has another number of columns."""
-SECONDS_BETWEEN = 0.1
-"""Between two drawings of the bar."""
 LONGEST = 100_000_000
 """Bytes of a line of text that is not held in memory; a text to summarize may be a book."""
 
@@ -226,63 +222,3 @@ def _bytes_of(stream: Any) -> int | None:
         about = os.fstat(stream.fileno())
         return about.st_size if stat.S_ISREG(about.st_mode) else None
     return None
-
-
-class RowProgress:
-    """A bar on stderr while rows are answered, with their rate and the time that is left.
-
-    Args:
-        size: Gives what `show` counts up to, in the same unit; None where that is not known. It is
-            asked on a terminal only.
-    """
-
-    def __init__(self, size: Callable[[], int | None]) -> None:
-        self._size = size
-        self._bar: Any = None
-        self._drawn = 0.0
-        self._first: tuple[float, int, int] | None = None
-        self._total: int | None = None
-
-    def __enter__(self) -> Self:
-        if sys.stderr.isatty():
-            from rich.console import Console
-            from rich.progress import BarColumn, Progress, TextColumn
-
-            self._total = self._size()
-            terminal = Console(file=sys.stderr, highlight=False, soft_wrap=True)
-            # One column for all text: on a narrow terminal its end is cut, and never the rows.
-            text = TextColumn("{task.fields[text]}", markup=False)
-            columns = (BarColumn(bar_width=16), text)
-            self._bar = Progress(*columns, console=terminal, auto_refresh=False, transient=True)
-            self._bar.add_task("rows", total=self._total, text="")
-            self._bar.start()
-            terminal.show_cursor(True)  # rich hides it; nobody would undo it after a SIGKILL
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-
-    def show(self, rows: int, done: int) -> None:
-        now = time.monotonic()
-        if self._bar is None or now - self._drawn < SECONDS_BETWEEN:
-            return
-        self._first = self._first or (now, rows, done)
-        began, rows_then, done_then = self._first
-        self._drawn, parts = now, [f"{rows:,} rows"]
-        if rows > rows_then:  # the first rows took the time that a model needs to begin
-            parts.append(f"{(rows - rows_then) / (now - began):,.0f} rows/s")
-        if self._total and done > done_then:
-            from textmill.metrics.tables import format_eta
-
-            left = (self._total - done) * (now - began) / (done - done_then)
-            parts.append(format_eta(left))
-        self._draw(text=" · ".join(parts), completed=done)
-
-    def say(self, text: str) -> None:
-        if self._bar is not None:
-            self._draw(text=text)
-
-    def _draw(self, **fields: Any) -> None:
-        self._bar.update(self._bar.task_ids[0], **fields)
-        self._bar.refresh()

@@ -20,14 +20,8 @@ from textmill.errors import PlanError, TextmillError, UserError
 from textmill.launch.launcher import Job, option_words, program
 from textmill.preflight.load_data import DATA
 from textmill.recipes.planning import Planned, plan_recipe
-from textmill.runs.resume import (
-    choose_folder,
-    data_fingerprints,
-    is_finished,
-    length_of,
-    named_paths,
-    run_of_data,
-)
+from textmill.runs.fingerprints import named_paths, read_data
+from textmill.runs.resume import choose_folder, is_finished, length_of, run_of_data
 from textmill.runtime.lock import owner_of
 
 SEEDS = "trainer.seed"
@@ -276,7 +270,8 @@ def plan_cell(
     def read() -> Mapping[str, str]:
         said = _data_settings(planned.plan)
         if said not in digests:
-            digests[said] = data_fingerprints(planned, named.device)
+            session = planned.start(Path(), "train", named.device)
+            digests[said] = read_data(session, planned.plan, None)
         return digests[said]
 
     folder = run_of_data(folder, planned, named=False, read=read)

@@ -6,7 +6,7 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from textmill.errors import TextmillError
@@ -27,13 +27,14 @@ class Outcome:
 
     cell: Cell
     metric: str = ""
-    """The value that it is selected by; empty where nothing is selected."""
+    """The value that it is selected by; empty if nothing is selected."""
     sign: float = 1.0
-    """1 where higher is better, else -1."""
+    """1 if higher is better, else -1."""
     best: float = math.nan
+    """The best value."""
     step: int | None = None
-    """Of the best value."""
-    test: tuple[tuple[str, float], ...] = ()
+    """The step of the best value."""
+    test: Mapping[str, float] = field(default_factory=dict)
     """The values on ``test_data``, without those of single labels."""
 
     @classmethod
@@ -46,32 +47,24 @@ class Outcome:
         metric, sign = selected_by(info)
         result = mapping(info, "result")
         best = numbers(mapping(result, "best"), ())
-        step = best.get("step")
-        return cls(
-            cell,
-            metric if metric in best else "",
-            sign,
-            best.get(metric, math.nan),
-            None if step is None else int(step),
-            tuple(
-                (n, v)
-                for n, v in numbers(mapping(result, "test"), ()).items()
-                if not is_of_label(n)
-            ),
-        )
+        step = int(best["step"]) if "step" in best else None
+        test = numbers(mapping(result, "test"), ())
+        test = {name: value for name, value in test.items() if not is_of_label(name)}
+        known = metric if metric in best else ""
+        return cls(cell, known, sign, best.get(metric, math.nan), step, test)
 
     @property
     def rank(self) -> float:
-        """Lower is better; what is no number comes last."""
+        """Lower is better; NaN comes last."""
         return math.inf if math.isnan(self.best) else -self.sign * self.best
 
 
 @dataclass(frozen=True)
 class Combination:
-    """The cells that differ in their seed alone."""
+    """The cells that differ only in their seed."""
 
     values: tuple[str, ...]
-    """Those of the axes but the seed."""
+    """The values of all axes but the seed."""
     outcomes: tuple[Outcome, ...]
 
     @property
@@ -81,8 +74,8 @@ class Combination:
 
     def spread(self, name: str | None = None) -> tuple[float, float]:
         """Mean and sample deviation over the seeds, of the best or of a value of the test."""
-        found = [one.best if name is None else dict(one.test).get(name) for one in self.finished]
-        known = [value for value in found if value is not None and math.isfinite(value)]
+        values = [one.best if name is None else one.test.get(name) for one in self.finished]
+        known = [value for value in values if value is not None and math.isfinite(value)]
         if not known:
             return math.nan, math.nan
         return statistics.fmean(known), statistics.stdev(known) if len(known) > 1 else math.nan
@@ -113,13 +106,12 @@ class GridTable:
         self.lines = sorted(lines, key=lambda line: line.rank)
         metrics = {one.metric for one in self.outcomes if one.cell.state == "finished"}
         self.metric = metrics.pop() if len(metrics) == 1 else ""
-        """What all are selected by; empty where they are not by one value."""
-        tests = (name for one in self.outcomes for name, _ in one.test)
-        self.tests = list(dict.fromkeys(tests))
+        """The value that all runs are selected by; empty if there are several."""
+        self.tests = list(dict.fromkeys(name for one in self.outcomes for name in one.test))
 
     @property
     def best(self) -> Outcome | None:
-        """The best run of the best combination; None where nothing tells."""
+        """The best run of the best combination; None if they cannot be compared."""
         if not (self.metric and self.lines) or math.isinf(self.lines[0].rank):
             return None
         return self.lines[0].finished[0]
@@ -145,20 +137,22 @@ class GridTable:
             found.append([*line.values, line.state, *numbers_, ran, str(first.cell.folder)])
         return found
 
+    def formatted(self, tests: Sequence[str]) -> list[list[str]]:
+        """The rows as a person reads them; a dash for a value that is not known."""
+        first = len(self.axes) + 1
+        names = [name for name in (self.metric, *tests) for _ in range(1 + self.seeded)]
+        return [
+            [
+                *map(str, row[:first]),
+                *map(_shown, names, row[first:-2]),
+                *map(_shown, "  ", row[-2:]),
+            ]
+            for row in self.rows(tests)
+        ]
+
     def text(self) -> str:
         tests = [name for name in self.tests if name == self.metric]
-        header, names = self.header(tests), [self.metric, *tests]
-        if self.seeded:
-            names = [name for name in names for _ in (0, 1)]
-        first = len(self.axes) + 1
-        shown = []
-        for row in self.rows(tests):
-            for place, name in enumerate(names, first):
-                value = row[place]
-                known = isinstance(value, float) and not math.isnan(value)
-                row[place] = format_value(name, value) if known else "-"
-            shown.append(["-" if cell is None else str(cell) for cell in row])
-        return text_table(header, shown)
+        return text_table(self.header(tests), self.formatted(tests))
 
     def tsv(self) -> str:
         return _tsv(self.header(self.tests), self.rows(self.tests))
@@ -169,7 +163,7 @@ class GridTable:
         header = [*names, "state", self.metric or "best", "step", *tests, "run", "reason"]
         rows = [
             [*one.cell.values, one.cell.state, one.best, one.step]
-            + [dict(one.test).get(name) for name in self.tests]
+            + [one.test.get(name) for name in self.tests]
             + [str(one.cell.folder), one.cell.reason]
             for one in self.outcomes
         ]
@@ -247,18 +241,13 @@ def grid_html(grid: GridTable, title: str, command: str) -> str:
 
 
 def _table(grid: GridTable) -> Markup:
-    header = grid.header(grid.tests)
-    first = len(grid.axes) + 1
-    last = len(header) - 2
-    names = [name for name in (grid.metric, *grid.tests) for _ in range(1 + grid.seeded)]
-    rows = []
-    for row in grid.rows(grid.tests)[:MOST_LINES]:
-        values = [_shown(name, row[first + i]) for i, name in enumerate(names)]
-        rows.append([*row[:first], *values, "-" if row[last] is None else row[last], row[-1]])
-    marked = [0] if grid.best is not None else []
-    return table(header, rows, numeric=range(first, last), marked=marked)
+    header, rows = grid.header(grid.tests), grid.formatted(grid.tests)[:MOST_LINES]
+    numeric = range(len(grid.axes) + 1, len(header) - 2)
+    return table(header, rows, numeric=numeric, marked=[0] if grid.best is not None else [])
 
 
 def _shown(name: str, value: object) -> str:
-    known = isinstance(value, float) and not math.isnan(value)
-    return format_value(name, value) if known else "-"
+    """A cell as a person reads it; a dash for a value that is not known."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "-"
+    return format_value(name, value) if isinstance(value, float) else str(value)

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,7 @@ from textmill.run_folder.folder import (
     versions,
 )
 from textmill.run_folder.pretrained import pretrained_of
+from textmill.runs.fingerprints import read_data
 from textmill.runs.resume import (
     Run,
     allowed_changes,
@@ -52,12 +54,10 @@ from textmill.runs.resume import (
     is_finished,
     length_changes,
     length_of,
-    moved_settings,
-    read_data,
     record_changes,
     refuse_other,
     run_of_data,
-    tell_edited,
+    warn_of_new_code,
     warn_of_versions,
 )
 from textmill.runs.run_lock import clean, entered, recorded
@@ -110,8 +110,9 @@ def train(
         {'step': 400, 'bleu': 93.1}
     """
     run = run_named(recipe)
+    goes_on = run is not None and not again
     with nullcontext(ranks) if ranks is not None else Ranks(Env.detect(device)) as ranks:
-        if run is not None and not again:
+        if run is not None and goes_on:
             refuse_other(run, run_dir)
             if not (overrides or configs) and RunFolder(run).finished:
                 return ended_run(RunFolder(run))  # whoever made it, no code is needed to say so
@@ -119,25 +120,19 @@ def train(
             recipe, overrides, configs=configs, targets=["trainer"], allow_code=allow_code
         )
         refuse_before_start(planned)
-        words, env = tuple(words_of(overrides)), ranks.env
-        goes_on = run is not None and not again
+        start = partial(start_session, planned, env=ranks.env, overrides=tuple(words_of(overrides)))
 
         def chosen() -> tuple[str, dict[str, Any]]:
-            """The folder, and what the command changes in the run that is there."""
-            folder, changes = choose_folder(planned, run_dir=run_dir, again=again), {}
-            if goes_on:
-                before = planned
-                if overrides or configs:
-                    before = plan_recipe(folder.path, targets=["trainer"], allow_code=allow_code)
-                moved = moved_settings(folder, planned.plan)
-                changes = allowed_changes(planned, before, moved=moved)
+            before = planned
+            if goes_on and (overrides or configs):
+                before = plan_recipe(run or "", targets=["trainer"], allow_code=allow_code)
+            folder = choose_folder(planned, run_dir=run_dir, again=again)
+            changes = allowed_changes(planned, before) if goes_on else {}
             folder = run_of_data(
                 folder,
                 planned,
                 named=goes_on or run_dir is not None,
-                read=lambda: read_data(
-                    start_session(planned, folder, env=env, overrides=words), planned.plan, None
-                ),
+                read=lambda: read_data(start(folder), planned.plan, None),
                 changes=changes,
             )
             if not goes_on and folder.info:
@@ -148,47 +143,59 @@ def train(
         folder = RunFolder(Path(path))
         if ranks.from_main(lambda: is_finished(folder, planned)):
             return ended_run(folder, planned)
-        with entered(folder.path) if env.is_main else nullcontext():
-            if env.is_main:
+        with entered(folder.path) if ranks.env.is_main else nullcontext():
+            if ranks.env.is_main:
                 if ranks.size == 1 and is_finished(folder, planned):
                     return ended_run(folder, planned)  # by the process that had the folder till now
-                tell_edited(folder, planned)
+                warn_of_new_code(folder, planned)
                 clean(folder, key=None if goes_on else run_key(planned.plan))
                 if ranks.restart:
                     LOG.warning(ranks.restart)
-            session = start_session(planned, folder, env=env, overrides=words)
-            with recorded(folder, writes=env.is_main), pretrained_of(folder) as pretrained:
-                _make_wrapped(session, planned.plan, folder, ranks)
-                # Others find what the first has fitted and encoded, and all of it in run.json.
-                with ranks.main_first():
-                    trainer, built, facts = build_trainer(session, planned.plan, folder, changes)
-                    if env.is_main:
-                        facts |= _facts(session, planned.plan, folder, trainer)
-                        record_changes(folder, changes)  # not before all that can refuse to go on
-                        facts["pretrained"] = pretrained.keep()
-                        begin_run(planned, folder, session, built=built, facts=facts)
-                        if isinstance(trainer, Trainer):  # another cannot say what it saves
-                            check_disk(trainer)
-                        LOG.info("Run folder: %s", folder.path)
-                        if ranks.size > 1:
-                            LOG.info("%d ranks train together.", ranks.size)
-                if isinstance(trainer, Trainer):
-                    trainer.fit()
-                    result = dict(trainer.summary)
-                else:
-                    result = fit_own(trainer, session.get("task"), folder.path, ranks)
-                if env.is_main:
-                    if isinstance(trainer, Trainer) and (sources := source_epochs(trainer)):
-                        result["sources"] = sources
-                    if exports := exports_of(planned.plan):
-                        from textmill.runs.export import export_trained
-
-                        result["exports"] = export_trained(folder.path, exports, session)
-                    folder.write_info(finished=True, result=result)
+            result = _trained(planned, folder, start(folder), ranks, changes)
     return Run(folder.path, result)
 
 
-def fit_own(trainer: Any, task: Task, folder: Path, ranks: Ranks) -> dict[str, Any]:
+def _trained(
+    planned: Planned,
+    folder: RunFolder,
+    session: Session,
+    ranks: Ranks,
+    changes: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Builds all of a run, trains, and writes down the result, which is returned."""
+    plan, writes = planned.plan, ranks.env.is_main
+    with recorded(folder, writes=writes), pretrained_of(folder) as pretrained:
+        _build_wrapped(session, plan, folder, ranks)
+        # The others find what the first has fitted and encoded, and all of it in run.json.
+        with ranks.main_first():
+            trainer, built, facts = build_trainer(session, plan, folder, changes)
+            if writes:
+                facts |= _facts(session, plan, folder, trainer)
+                record_changes(folder, changes)  # not before all that can refuse to go on
+                facts["pretrained"] = pretrained.keep()
+                begin_run(planned, folder, session, built=built, facts=facts)
+                if isinstance(trainer, Trainer):  # another cannot say what it saves
+                    check_disk(trainer)
+                LOG.info("Run folder: %s", folder.path)
+                if ranks.size > 1:
+                    LOG.info("%d ranks train together.", ranks.size)
+        if isinstance(trainer, Trainer):
+            trainer.fit()
+            result = dict(trainer.summary)
+        else:
+            result = _fit_own(trainer, session.get("task"), folder.path, ranks)
+        if writes:
+            if isinstance(trainer, Trainer) and (epochs := _source_epochs(trainer)):
+                result["sources"] = epochs
+            if exports := exports_of(plan):
+                from textmill.runs.export import export_trained
+
+                result["exports"] = export_trained(folder.path, exports, session)
+            folder.write_info(finished=True, result=result)
+    return result
+
+
+def _fit_own(trainer: Any, task: Task, folder: Path, ranks: Ranks) -> dict[str, Any]:
     """Trains a task with a trainer of the recipe's own; returns ``steps`` and ``epochs``.
 
     When its ``fit`` returns, the weights of the task's module are saved, with the text processor.
@@ -220,7 +227,7 @@ def fit_own(trainer: Any, task: Task, folder: Path, ranks: Ranks) -> dict[str, A
 
 
 def refuse_before_start(planned: Planned) -> None:
-    """Says the plan's notes, and refuses before anything is made what would fail at the end."""
+    """Prints the plan's notes, and refuses, before anything is made, what would fail at the end."""
     for note in planned.plan.notes:
         LOG.info(note)
     check_takes_task(planned.plan.order)
@@ -233,20 +240,21 @@ def refuse_before_start(planned: Planned) -> None:
 def start_session(
     planned: Planned, folder: RunFolder, *, env: Env, overrides: tuple[str, ...]
 ) -> Session:
-    """What builds the ingredients."""
+    """Starts building the ingredients for training in a folder."""
     key = run_key(planned.plan)
-    given = {"env": env}
-    return planned.start(folder.path, "train", env.device, given, key=key, overrides=overrides)
+    return planned.start(
+        folder.path, "train", env.device, {"env": env}, key=key, overrides=overrides
+    )
 
 
 def _facts(session: Session, plan: Plan, folder: RunFolder, trainer: Any) -> dict[str, Any]:
-    """What is known of a run before its first step, once its exports are found to be possible."""
+    """What ``run.json`` records before the first step; refuses exports that are not possible."""
     summary = folder.info.get("data_summary") or data_summary(session, trainer)
     selected_by = None  # a trainer of the recipe's own cannot say it
     if isinstance(trainer, Trainer) and (selection := trainer.selection) is not None:
         better = "higher" if selection.sign > 0 else "lower"
         selected_by = {"metric": selection.config.metric, "better": better}
-    if exports := exports_of(plan):  # else nothing of it is imported
+    if exports := exports_of(plan):  # else no exporter is imported
         from textmill.preflight.export_checks import refuse_exports
 
         refuse_exports(exports, session)
@@ -261,24 +269,61 @@ def begin_run(
     built: Mapping[str, Any],
     facts: Mapping[str, Any],
 ) -> None:
-    """Writes what the run is, and remembers where."""
-    own = [*plan_parts(planned.plan, observers=False)]
-    own += text_parts(session.get("task").text) if session.has("task") else []
-    files, kept = own_files(own, script=planned.table.files), planned.table.files
-    elsewhere = {file.name: file.sha256 for file in files if file.path not in kept}
-    ranks = session.get("env").world_size
-    write(folder, planned, built, facts, elsewhere=elsewhere, ranks=ranks)
+    """Writes what the run is: its code, ``config.yaml``, and in ``run.json`` also this start."""
+    plan, script, files = planned.plan, planned.script, planned.table.files
+    warn_of_versions(folder)
+    itself = script.resolve() if script else Path.cwd() / SCRIPT
+    code = folder.write_sources(
+        {
+            SCRIPT if path == itself else path.relative_to(itself.parent).as_posix(): data
+            for path, data in files.items()
+        }
+    )
+    parts = [*plan_parts(plan, observers=False)]
+    parts += text_parts(session.get("task").text) if session.has("task") else []
+    own = own_files(parts, script=files)
+    experiment = planned.name if planned.name in experiments.names() else None
+    run = folder.identity
+    folder.write_config(
+        SCRIPT if script is not None else experiment,
+        plan.settings,
+        built,
+        run=run,
+        parts={file.name: file.sha256 for file in own if file.path not in files},
+        swaps=plan.swaps,
+        include=planned.include,
+        code=code,
+    )
+    start = {
+        "command": command_line(),
+        "versions": versions(),
+        "git": git_state(itself.parent),
+        "hardware": hardware(),
+        "ranks": session.get("env").world_size,
+    }
+    folder.write_info(
+        recipe=planned.name,
+        key=run_key(plan),
+        settings_key=settings_key(plan),
+        id=run,
+        length=length_of(plan),
+        starts=[*(folder.info.get("starts") or []), start],
+        **facts,
+        finished=False,
+        stopped=None,
+        failed=None,
+    )
     remember_place(folder.path)
     if (folder.path / "export").is_dir():
         from textmill.runs.export import tell_older_exports
 
-        tell_older_exports(folder.path, but=[form.folder for form in exports_of(planned.plan)])
+        tell_older_exports(folder.path, but=[form.folder for form in exports_of(plan)])
 
 
-def source_epochs(trainer: Trainer) -> dict[str, float]:
-    """How many epochs each source of a mixture has had, which is said; nothing of other data.
+def _source_epochs(trainer: Trainer) -> dict[str, float]:
+    """Epochs that each source of a mixture has had, also logged; {} for other data.
 
-    Of the rows that are trained on: those that are too long are in no epoch.
+    Rows that are too long to train on do not count.
     """
     batches = trainer.data.data
     mixture = batches.mixture if isinstance(batches, MixedBatches) else None
@@ -289,10 +334,11 @@ def source_epochs(trainer: Trainer) -> dict[str, float]:
     return epochs
 
 
-def _make_wrapped(session: Session, plan: Plan, folder: RunFolder, ranks: Ranks) -> None:
-    """Makes a module on all ranks at once where a function of the recipe's own does, of ``env``.
+def _build_wrapped(session: Session, plan: Plan, folder: RunFolder, ranks: Ranks) -> None:
+    """Builds the module on all ranks at once if a function of the recipe's own takes ``env``.
 
-    It may wrap it for many ranks, as in torch's DistributedDataParallel, and that talks to them.
+    It may wrap the module for many ranks, as torch's DistributedDataParallel does: that exchanges
+    messages with them.
     """
     node = session.nodes.get("module")
     if ranks.size == 1 or node is None or "env" not in node.needs:
@@ -308,57 +354,60 @@ def _make_wrapped(session: Session, plan: Plan, folder: RunFolder, ranks: Ranks)
 def build_trainer(
     session: Session, plan: Plan, folder: RunFolder, changes: Mapping[str, Any]
 ) -> tuple[Any, dict[str, Any], dict[str, Any]]:
-    """The trainer with all it needs, each compared with what the folder's run had.
+    """Builds the trainer with all it needs, and compares each part with what the run had.
 
     Returns:
-        The trainer; what was built otherwise than it was set; what the data were found to be.
+        The trainer; what was built otherwise than it was set; facts for ``run.json``.
     """
     data = read_data(session, plan, folder.path)
     compare_data(folder, data)
     seed_everything(fold(seed_of(plan), "weights"))
-    # What max_tokens=auto stands for is found once, at the run's first start.
+    # What max_tokens=auto stands for is measured once, at the run's first start.
     before, settings = folder.info.get("max_tokens"), plan.settings.get("trainer", {})
     cells = settle_max_tokens(session, settings, seed=seed_of(plan), recorded=before)
     if cells is not None:
-        since = "" if before is None else ", as when this run began"
-        LOG.info("max_tokens=auto: batches of %s cells%s.", f"{cells:,}", since)
+        LOG.info("max_tokens=auto: batches of %s cells%s.", f"{cells:,}", _since(before))
     try:
         trainer = session.get("trainer")
     finally:
-        _tell_first_look(session, plan, folder)
+        _warn_at_first_look(session, plan, folder)
     check_trainer(trainer)
-    found: dict[str, Any] = {"max_tokens": cells}
+    facts: dict[str, Any] = {"max_tokens": cells}
     if isinstance(trainer, Trainer):
-        # auto stays what it was at the run's first start.
-        asked, device, before = (
-            trainer.config.precision,
-            str(trainer.task.device),
-            folder.info.get("precision"),
-        )
-        precision = found["precision"] = trainer.updates.compute_in(before)
-        if asked == "auto" and (precision, device) != ("fp32", "cpu"):
-            since = "" if before is None else ", as when this run began"
-            LOG.info("trainer.precision=auto: %s on %s%s.", precision, device, since)
-        if (precision, device) == ("fp16", "cpu"):
-            LOG.warning("trainer.precision=fp16: most processors compute it more slowly than fp32.")
-    if isinstance(trainer, Trainer) and (said := mixed_sources(trainer.data.data)):
-        LOG.info(said)
+        facts["precision"] = _settled_precision(trainer, folder.info.get("precision"))
+        if sentence := mixed_sources(trainer.data.data):
+            LOG.info(sentence)
     built = built_sizes(session, plan)
     compare_built(folder, {k: v for k, v in session.compared.items() if k in built}, changes)
     if session.has("task"):
         compare_text(folder, session.get("task").text)
     if folder.newest is not None:
-        data |= folder.info.get("data", {})  # what its weights began with, though it is gone since
-    return trainer, built, {"data": data, **found}
+        data |= folder.info.get("data", {})  # also of files that its weights began with
+    return trainer, built, {"data": data, **facts}
 
 
-def _tell_first_look(session: Session, plan: Plan, folder: RunFolder) -> None:
-    """Says what a person sees at once to be wrong, and no program does.
+def _settled_precision(trainer: Trainer, before: Any) -> str:
+    """Sets the precision of a run; ``auto`` stays what it was at the run's first start."""
+    asked, device = trainer.config.precision, str(trainer.task.device)
+    precision = trainer.updates.compute_in(before)
+    if asked == "auto" and (precision, device) != ("fp32", "cpu"):
+        LOG.info("trainer.precision=auto: %s on %s%s.", precision, device, _since(before))
+    if (precision, device) == ("fp16", "cpu"):
+        LOG.warning("trainer.precision=fp16: most processors compute it more slowly than fp32.")
+    return precision
 
-    What asks for each row is said at the first start only: of a file that is not held in memory a
-    million rows take seconds; of others a fifth of one.
+
+def _since(before: object) -> str:
+    return "" if before is None else ", as when this run began"
+
+
+def _warn_at_first_look(session: Session, plan: Plan, folder: RunFolder) -> None:
+    """Prints what a person sees at once to be wrong, and no program does.
+
+    What needs every row is printed at the first start only: a million rows take seconds if the
+    file is not held in memory, else a fifth of a second.
     """
-    if "task" not in session.built:  # it could not be, or is none of a component's
+    if "task" not in session.built:  # it could not be built, or is no component
         return
     text, data = session.get("task").text, session.get("train_data")
     for line in filter(None, (first_row(text, data), nothing_selected(plan))):
@@ -367,48 +416,3 @@ def _tell_first_look(session: Session, plan: Plan, folder: RunFolder) -> None:
         return
     for warning in [*odd_labels(text, data, plan.settings), *shared_rows(session)]:
         LOG.warning(warning)
-
-
-def write(
-    folder: RunFolder,
-    planned: Planned,
-    built: Mapping[str, Any],
-    data: Mapping[str, Any],
-    *,
-    elsewhere: Mapping[str, str],
-    ranks: int,
-) -> None:
-    """Writes everything that says what this run is; every start of it is kept."""
-    plan, script = planned.plan, planned.script
-    warn_of_versions(folder)
-    itself = script.resolve() if script else Path.cwd() / SCRIPT
-    code = folder.write_sources(
-        {
-            SCRIPT if path == itself else path.relative_to(itself.parent).as_posix(): data
-            for path, data in planned.table.files.items()
-        }
-    )
-    named = planned.name if planned.name in experiments.names() else None
-    recipe = SCRIPT if script is not None else named
-    run = folder.identity
-    made_of: dict[str, Any] = {"swaps": plan.swaps, "include": planned.include, "code": code}
-    folder.write_config(recipe, plan.settings, built, run=run, parts=elsewhere, **made_of)
-    start = {
-        "command": command_line(),
-        "versions": versions(),
-        "git": git_state(itself.parent),
-        "hardware": hardware(),
-        "ranks": ranks,
-    }
-    folder.write_info(
-        recipe=planned.name,
-        key=run_key(plan),
-        settings_key=settings_key(plan),
-        id=run,
-        length=length_of(plan),
-        starts=[*(folder.info.get("starts") or []), start],
-        **data,
-        finished=False,
-        stopped=None,
-        failed=None,
-    )

@@ -31,7 +31,7 @@ from textmill.training.progress import stopped
 
 
 class _State:
-    """A part of a checkpoint that is at hand already."""
+    """A part of a checkpoint whose state is known already."""
 
     def __init__(self, state: Mapping[str, Any]) -> None:
         self._state = state
@@ -40,15 +40,15 @@ class _State:
         return self._state
 
     def load_state_dict(self, state: Any, /) -> None:
-        """Does nothing: whoever reads a checkpoint takes what it returns."""
+        """Does nothing: a checkpoint is returned to who reads it."""
 
 
 class FolderCheckpointIO(CheckpointIO):
     """Writes each checkpoint of a Trainer as a folder: tensors in safetensors, the rest in JSON.
 
     Those called ``step-00000100`` in ``checkpoints`` are the run's own: the newest stays, and the
-    run goes on from it. All others, such as those of a ``ModelCheckpoint``, are where they were
-    asked for, ``best.ckpt`` being a folder.
+    run goes on from it. All others, such as those of a ``ModelCheckpoint``, are written where they
+    were asked for; ``best.ckpt`` is a folder, too.
     """
 
     def __init__(self, run: Path, *, writes: bool = True) -> None:
@@ -89,7 +89,7 @@ class FolderCheckpointIO(CheckpointIO):
             remove_folder(Path(path))
 
     def forget_after(self, step: int) -> None:
-        """Removes what a Trainer saved in the run after a step: the run goes on before it."""
+        """Removes what callbacks saved after a step, because the run goes on from that step."""
         for manifest in sorted(self.store.folder.glob(f"*/{MANIFEST}")):
             place = manifest.parent
             if not is_folder_name(place.name) and Manifest.read(place).step > step:
@@ -107,7 +107,7 @@ class FolderCheckpointIO(CheckpointIO):
 
 
 def _described(value: Any) -> Any:
-    """Hyper-parameters as data, a record for a reader; of an object its text."""
+    """Hyper-parameters as plain data for a reader; an object becomes its text."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, Mapping):
@@ -118,7 +118,7 @@ def _described(value: Any) -> Any:
 
 
 def refuse_no_checkpoint(path: Path) -> None:
-    """Refuses what is not there, and a file: Lightning's own are pickles."""
+    """Refuses a path without a checkpoint, and a file: Lightning's own are pickles."""
     if not path.exists():
         raise CheckpointError(f"{path}: there is no such checkpoint. Wanted the folder of one.")
     if path.is_file():
@@ -129,7 +129,7 @@ def refuse_no_checkpoint(path: Path) -> None:
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:
-    """A checkpoint that :class:`FolderCheckpointIO` wrote, verified, as Lightning has it."""
+    """Reads and verifies a checkpoint of :class:`FolderCheckpointIO`, in Lightning's form."""
     refuse_no_checkpoint(path)
     try:
         manifest = Manifest.read(path)
@@ -138,7 +138,7 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
         found = dict(parts["trainer"]) | {"state_dict": parts["model"]}
     except KeyError as error:
         raise CheckpointError(
-            f"{path} is no checkpoint of Lightning's: it has no {error}"
+            f"{path} is not a checkpoint of Lightning's: it has no {error}"
         ) from None
     except CheckpointError as error:
         raise CheckpointError(f"{path}: {error}") from error
@@ -151,10 +151,10 @@ class GoingOn(Callback):
     """Saves a Trainer's run between epochs, and goes on from there, bit for bit.
 
     Lightning's own checkpoints are made before the schedulers of an epoch have moved and before its
-    values are logged, and hold no state of the random generators. This one is made when all that is
-    done: as the first thing of the next epoch, and when training ends. A signal is answered after
-    the batch at hand; the run then goes on from the end of the epoch before. It must be the first
-    of the callbacks. If the run was ``extended``, the end that a callback asked for is forgotten.
+    values are logged, and hold no state of the random generators. This one is made after all that:
+    at the beginning of the next epoch, and when training ends. A signal is answered after the
+    current batch; the run then goes on from the end of the epoch before. It must be the first
+    callback. If the run was ``extended``, a former request to stop is forgotten.
     """
 
     def __init__(
@@ -263,7 +263,7 @@ class GoingOn(Callback):
     def on_save_checkpoint(
         self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, Any]
     ) -> None:
-        """Takes the epoch that is about to begin for not begun: what goes on begins it."""
+        """Writes the epoch that is about to begin as not begun: a resumed run begins it."""
         if self._saves:
             progress = checkpoint["loops"]["fit_loop"]["epoch_progress"]
             for counts in (progress["total"], progress["current"]):

@@ -1,4 +1,4 @@
-"""A folder of Hydra's configs, composed and resolved by Hydra itself; and the run it describes."""
+"""Hydra's configs, composed and resolved by Hydra itself, and the run that they describe."""
 
 import hashlib
 import json
@@ -34,7 +34,7 @@ LENGTH = ("max_epochs", "max_steps", "max_time", "min_epochs", "min_steps")
 """The arguments of a Trainer that say how long a run is."""
 
 _OBSERVERS = frozenset({"extras", "hydra", "logger", "optimized_metric", "paths", "tags", "test"})
-"""Sections that see a run, or say where things are, and do not decide what it computes."""
+"""Sections that only observe a run or name places: they do not change what it computes."""
 _TRAINER = frozenset(
     {
         *LENGTH, "accelerator", "benchmark", "default_root_dir", "detect_anomaly", "devices",
@@ -57,11 +57,11 @@ _OPTUNA = {
     "n_jobs": 1,
     "params": {},
 }
-"""``hydra/sweeper=optuna``, whose own plugin needs Optuna below 3: textmill reads its settings."""
+"""Settings of ``hydra/sweeper=optuna``; Hydra's own plugin for it needs Optuna below 3."""
 
 
 class ConfigError(UserError):
-    """A config that cannot be composed, resolved or built; nothing was run."""
+    """A config cannot be composed, resolved or built; nothing was run."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class ComposedConfig:
 
     @property
     def root(self) -> Path:
-        """The folder above the configs: what ``src.models.…`` is imported from."""
+        """The folder above the configs, from which ``src.models.…`` is imported."""
         return self.folder.resolve().parent
 
     @property
@@ -96,8 +96,8 @@ class ComposedConfig:
         """All settings as plain data, every ``${…}`` replaced.
 
         Args:
-            run_folder: What ``${hydra:runtime.output_dir}`` stands for.
-            began: What ``${now:…}`` tells; None: a word that is always the same.
+            run_folder: The value of ``${hydra:runtime.output_dir}``.
+            began: The time for ``${now:…}``; None: a word that is always the same.
         """
         from omegaconf import OmegaConf
 
@@ -109,7 +109,7 @@ class ComposedConfig:
 
     @contextmanager
     def _as_hydra_has_it(self, run_folder: str, began: datetime | None) -> Iterator[None]:
-        """Lets ``${hydra:…}`` and ``${now:…}`` answer; Lightning must not find them later."""
+        """Makes ``${hydra:…}`` and ``${now:…}`` work; Lightning must not find them later."""
         from hydra.core.hydra_config import HydraConfig
         from hydra.core.singleton import Singleton
         from omegaconf import OmegaConf, open_dict, read_write
@@ -180,7 +180,7 @@ class HydraRun:
 
     def __init__(self, composed: ComposedConfig) -> None:
         self.composed = composed
-        keyed = composed.resolved("RUN")  # stands for the run folder, which the key names
+        keyed = composed.resolved("RUN")  # in place of the run folder, which the key names
         for name in ("model", "trainer"):
             if not isinstance(keyed.get(name), Mapping) or "_target_" not in keyed[name]:
                 raise ConfigError(
@@ -194,7 +194,7 @@ class HydraRun:
         self.length = {n: v for n in LENGTH if (v := keyed["trainer"].get(n)) is not None}
         self.code = [*_targets(keyed, "")]
         self.key = key_of(keyed, self.code, composed.root)
-        """Twelve hex digits that name what the run computes: settings, and the code they reach."""
+        """Twelve hex digits of the settings and of the code that they reach."""
 
     def folder(self, run_dir: str | Path | None, *, again: bool) -> RunFolder:
         if run_dir is None:
@@ -260,15 +260,15 @@ def _targets(node: Any, key: str) -> Iterator[Any]:
     if isinstance(word := node.get("_target_"), str):
         try:
             yield pkgutil.resolve_name(word)
-        except Exception as error:  # whatever a module of a person's own raises
+        except Exception as error:  # a person's own module may raise anything
             why = f"{type(error).__name__}: {error}"
             raise ConfigError(f"{key}_target_={word}: {why}; nothing was run.") from error
 
 
 def key_of(settings: Mapping[str, Any], code: Sequence[Any], root: Path) -> str:
-    """Twelve hex digits of the settings that decide, and of the project's own files they reach.
+    """Twelve hex digits of the settings that decide the result, and of the project's own code.
 
-    A path into the project counts from its folder: a project that was moved has the same keys.
+    Paths into the project count from its folder, so a project that was moved has the same keys.
     """
     kept = {name: value for name, value in settings.items() if name not in _OBSERVERS}
     kept["trainer"] = {n: v for n, v in kept["trainer"].items() if n not in _TRAINER}

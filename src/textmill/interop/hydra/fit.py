@@ -1,4 +1,4 @@
-"""The fit itself: what a config describes is built, fitted and tested by Lightning's Trainer."""
+"""The fit itself: Lightning's Trainer fits and tests what a config describes."""
 
 import logging
 import warnings
@@ -32,7 +32,7 @@ from textmill.runtime.signals import StopSignals
 
 LOG = logging.getLogger("textmill")
 PASSED = ("callbacks", "logger", "plugins", "resume_from_checkpoint")
-"""Arguments in a trainer's section that are passed otherwise."""
+"""Arguments in a trainer's section that its constructor does not get as they are."""
 
 
 def is_main() -> bool:
@@ -48,14 +48,14 @@ def fit(
     extended: bool = False,
     begins: Callable[[], None] = lambda: None,
 ) -> dict[str, Any]:
-    """Builds, fits and tests, or goes on with that; gives the result.
+    """Builds, fits and tests, or goes on with that; returns the result.
 
     Args:
-        run: What is fitted.
-        folder: The run's.
+        run: The run.
+        folder: Its folder.
         settings: The resolved config.
         extended: Whether the run was given another length.
-        begins: Called once all is built: what cannot be has left nothing until then.
+        begins: Called once all is built: a config that cannot be built leaves nothing.
     """
     io = FolderCheckpointIO(folder.path, writes=is_main())
     xp = Experiment(folder=folder.path, recipe=run.name, key=run.key)
@@ -115,15 +115,14 @@ def _fitted(
         with refusals(run.composed.name):
             return instantiate(OmegaConf.create(section), **given)
 
-    def built(name: str, kind: type[Any]) -> Any:
-        found = instance(settings[name])
-        if not isinstance(found, kind):
+    def checked(name: str, made: Any, kind: type[Any]) -> Any:
+        if not isinstance(made, kind):
             raise UserError(
-                f"{name}: wanted a {kind.__name__}, found a {type(found).__qualname__} "
+                f"{name}: wanted a {kind.__name__}, found a {type(made).__qualname__} "
                 f"({settings[name]['_target_']}). A class inherits from "
                 f"lightning.pytorch.{kind.__name__}."
             )
-        return found
+        return made
 
     def several(section: Any) -> list[Any]:
         """The callbacks, loggers or plugins: one described, or several."""
@@ -132,8 +131,10 @@ def _fitted(
         return [instance(each) for each in section or () if each and "_target_" in each]
 
     seed_lightning(run.seed, workers=True, verbose=False)
-    data = built(run.data, LightningDataModule) if run.data else None
-    model = built("model", LightningModule)
+    data = None
+    if run.data:
+        data = checked(run.data, instance(settings[run.data]), LightningDataModule)
+    model = checked("model", instance(settings["model"]), LightningModule)
     newest = io.store.newest_good()
     going_on.resumes = newest is not None
     logger = ReportingLogger(going_on.reporters)
@@ -149,8 +150,7 @@ def _fitted(
         plugins=[*several(options.get("plugins")), io],
         _convert_="partial",
     )
-    if not isinstance(trainer, Trainer):
-        raise UserError(f"trainer: wanted a Trainer, found a {type(trainer).__qualname__}.")
+    checked("trainer", trainer, Trainer)
     logger.trainer, logger.seconds = trainer, going_on.seconds
     asked = settings.get("ckpt_path") or settings["trainer"].get("resume_from_checkpoint")
     weights: str | None = str(asked) if asked else None

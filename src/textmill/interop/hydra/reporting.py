@@ -21,7 +21,7 @@ _RESERVED = ("split", "time", "step", "epoch", "examples")
 
 
 def split_and_name(logged: str, default: str = "train") -> tuple[str, str]:
-    """The split that a logged name is of, and the name of the value.
+    """The split of a logged name, and the name of the value.
 
     Example:
         >>> split_and_name("val/f1"), split_and_name("train_loss_step"), split_and_name("lr-Adam")
@@ -79,7 +79,7 @@ class ReportingLogger(Logger):
 
 
 def place_of(trainer: Trainer) -> dict[str, Any]:
-    """Where a Trainer is: optimizer steps taken, and how many epochs, as a fraction."""
+    """Optimizer steps that a Trainer has taken, and its epochs as a fraction."""
     batches, done = trainer.num_training_batches, trainer.fit_loop.total_batch_idx + 1
     if isinstance(batches, int) and batches > 0:
         return {"step": trainer.global_step, "epoch": round(done / batches, 3)}

@@ -22,7 +22,7 @@ LOG = logging.getLogger("textmill")
 
 @contextmanager
 def importable(root: Path) -> Iterator[None]:
-    """While the block runs, what lies in a folder can be imported; after it, nothing of it stays.
+    """Lets modules in a folder be imported while the block runs, and forgets them after it.
 
     Two projects may each have a package ``src``, which one process must not mix. ``PROJECT_ROOT``,
     where the template's paths begin, is the folder unless a person has set it.
@@ -57,8 +57,8 @@ def train_hydra(
 ) -> Run:
     """Trains what a folder of Hydra's configs describes, by Lightning, in a run folder of textmill.
 
-    The same call goes on with a run that was interrupted, and returns the result of one that is
-    finished. What the configs name by ``_target_`` is imported, also from the folder above them.
+    The same call goes on with a run that was interrupted, and returns the result of a finished one.
+    What the configs name by ``_target_`` is imported, also from the folder above them.
 
     Args:
         configs: The folder of configs.
@@ -72,11 +72,7 @@ def train_hydra(
 
     Raises:
         ConfigError: Something is wrong with the config; nothing was built.
-        MissingExtraError: Lightning or Hydra is not installed.
         RunStoppedError: A signal came; the run goes on from the end of the epoch before.
-
-    Example:
-        >>> train_hydra("configs", "train.yaml", ["trainer=cpu"])  # doctest: +SKIP
     """
     refuse_no_lightning("textmill train --hydra")
     from textmill.interop.hydra.search import search, sweeps_in
@@ -90,22 +86,14 @@ def train_hydra(
                     f"{' '.join(sweeps)}: several values, which are several runs. Add "
                     f"{worded('-m', 'multirun=True')} to train all, or quote what is one value."
                 )
-            return train_composed(composed, run_dir=run_dir, again=again)
-        base = HydraRun(composed)
-
-        def train(one: ComposedConfig, place: Path) -> Run:
-            return train_composed(one, run_dir=place)
-
-        return search(base, sweeps, train, run_dir=run_dir, again=again)
+            return train_composed(composed, run_dir, again=again)
+        return search(HydraRun(composed), sweeps, train_composed, run_dir=run_dir, again=again)
 
 
 def train_composed(
-    composed: ComposedConfig,
-    *,
-    run_dir: str | Path | None = None,
-    again: bool = False,
+    composed: ComposedConfig, run_dir: str | Path | None, *, again: bool = False
 ) -> Run:
-    """Trains as :func:`train_hydra` what is composed already, where its code can be imported."""
+    """Trains a config whose code can be imported, as :func:`train_hydra` does."""
     from textmill.interop.hydra import fit as lightning_fit
 
     run = HydraRun(composed)
@@ -118,9 +106,8 @@ def train_composed(
         saved = folder.info.get("began")
         return datetime.fromisoformat(saved) if isinstance(saved, str) else datetime.now()
 
-    if (
-        not lightning_fit.is_main()
-    ):  # a process that a strategy of Lightning's has started beside the first
+    # A strategy of Lightning's may have started this process beside the first.
+    if not lightning_fit.is_main():
         settings = composed.resolved(str(folder.path), began=began())
         return Run(folder.path, lightning_fit.fit(run, folder, settings))
     with entered(folder.path):

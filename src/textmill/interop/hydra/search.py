@@ -36,7 +36,7 @@ COMMAND = "hydra/sweeper=optuna"
 
 
 def sweeps_in(words: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
-    """The words that set one value, and Hydra's sweep of each other one by its name.
+    """The words that set one value, and Hydra's sweep for each other one by its name.
 
     Example:
         >>> plain, sweeps = sweeps_in(["trainer=cpu", "model.lr=0.1,0.2"])
@@ -65,14 +65,14 @@ def search(
     """Trains all in one folder, one after the other; the same command goes on with them.
 
     Args:
-        run: That of the config without what is searched.
-        typed: What was typed with several values: each goes before that of the sweeper.
+        run: The config without what is searched.
+        typed: The sweeps of the command line, which replace those of the sweeper.
         train: Trains a config in a folder.
-        run_dir: The folder; by default one of the search's own key.
+        run_dir: The folder; by default it has the search's own key.
         again: Whether to take the next free folder.
 
     Returns:
-        The best run that Optuna found; of combinations the last.
+        The best run that Optuna found; if all combinations were trained, the last.
     """
     base, settings = run.composed, run.composed.sweeper
     params = settings.get("params") or {}
@@ -116,7 +116,7 @@ def search(
 
 
 def _values(sweep: Any) -> list[str] | None:
-    """The values of a sweep as words; None of an interval."""
+    """The values of a sweep as words; None for an interval."""
     from hydra.core.override_parser.types import ChoiceSweep, RangeSweep, Transformer
 
     if isinstance(sweep, ChoiceSweep):
@@ -137,7 +137,7 @@ def _by_optuna(
     train: Callable[[ComposedConfig, Path], Run],
     folder: Path,
 ) -> Run:
-    """Makes the trials that are not made yet; gives the run of the best."""
+    """Makes the trials that are left; returns the run of the best."""
     optuna = import_optuna(COMMAND)
     metric = str(base.resolved("RUN").get("optimized_metric") or "")
     if not metric:
@@ -200,7 +200,7 @@ def _space(distributions: Any, sweep: Any) -> Any:
 
 
 def _measured(run: Run, metric: str) -> float:
-    """The last value of a name that a run has logged."""
+    """The last value that a run has logged under a name."""
     wanted = split_and_name(metric, "valid")
     found, known = None, dict[str, None]()
     for line in read_lines(run.folder / "metrics.jsonl"):

@@ -1,12 +1,17 @@
 """Any task of textmill under Lightning's Trainer: the module, its data and a trainer to match."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from textmill.config.public_names import on_first_use
+from textmill.config.public_names import public_name, public_names
+from textmill.interop.lightning.package import refuse_no_lightning
 
 if TYPE_CHECKING:
     from textmill.interop.lightning.data_module import as_datamodule as as_datamodule
     from textmill.interop.lightning.task_module import as_module as as_module
     from textmill.interop.lightning.trainer import as_trainer as as_trainer
 
-__getattr__, __dir__ = on_first_use(__name__)
+
+def __getattr__(name: str) -> Any:
+    if name in public_names(__name__):
+        refuse_no_lightning(f"{__name__}.{name}")
+    return public_name(__name__, name)

@@ -1,4 +1,4 @@
-"""The data of a recipe as a LightningDataModule: the same batches, in our loop's order."""
+"""The data of a recipe as a LightningDataModule: the same batches, in the order of our loop."""
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lightning.pytorch import LightningDataModule
+from typing_extensions import override
+
 from textmill.config.planning.overrides import Overrides
 from textmill.config.recipe import Recipe
-from textmill.interop.lightning.package import made_from, refuse_no_lightning
 from textmill.interop.lightning.prepared import Prepared, prepare
 from textmill.tasks.task import Batches, Task
 from textmill.text.cells import Rows
@@ -21,28 +23,20 @@ def as_datamodule(
     configs: Sequence[str | Path] = (),
     allow_code: bool = False,
     device: str = "auto",
-) -> Any:
-    """Makes the LightningDataModule of a recipe, whose data is read and whose task is built.
+) -> "RecipeData":
+    """Makes the LightningDataModule of a recipe: its data is read and its task is built.
 
-    The arguments are those of :func:`textmill.runs.train.train`.
-
-    Returns:
-        A :class:`RecipeData` that is a LightningDataModule, too. Its ``task`` is what
-        :func:`~textmill.interop.lightning.task_module.as_module` takes, or it itself.
-
-    Raises:
-        PlanError: Something is wrong with the recipe; it lists everything.
-        MissingExtraError: Lightning is not installed.
+    The arguments are those of :func:`textmill.runs.train.train`. What is returned is also what
+    :func:`~textmill.interop.lightning.task_module.as_module` takes.
 
     Example:
         >>> data = as_datamodule("classification/docnn/local")  # doctest: +SKIP
         >>> next(iter(data.train_dataloader())).size  # doctest: +SKIP
         32
     """
-    refuse_no_lightning("as_datamodule")  # before anything is read
-    made = prepare(recipe, overrides, configs=configs, allow_code=allow_code, device=device)
-    hooks = RecipeData if made.trainer.test is None else TestedRecipeData
-    return made_from(hooks, "LightningDataModule")(made)
+    prepared = prepare(recipe, overrides, configs=configs, allow_code=allow_code, device=device)
+    kind = RecipeData if prepared.trainer.test is None else TestedRecipeData
+    return kind(prepared)
 
 
 @dataclass(frozen=True)
@@ -110,13 +104,11 @@ class _HeldOutBatches:
             self.batches.load_state_dict(place)
 
 
-class RecipeData:
-    """The LightningDataModule that :func:`as_datamodule` makes.
+class RecipeData(LightningDataModule):
+    """The data of a recipe.
 
     All of it is there from the beginning: ``prepare_data`` and ``setup`` have nothing left to do.
     """
-
-    trainer: Any
 
     def __init__(self, prepared: Prepared) -> None:
         super().__init__()
@@ -128,32 +120,37 @@ class RecipeData:
         """The task of the recipe, with the weights that training begins with."""
         return self.prepared.trainer.task
 
+    @override
     def train_dataloader(self) -> TrainingBatches:
         return self.training
 
+    @override
     def val_dataloader(self) -> Any:
         valid = self.prepared.trainer.valid
         return [] if valid is None else _HeldOutBatches(valid)
 
+    @override
     def transfer_batch_to_device(self, batch: Any, device: Any, dataloader_idx: int) -> Any:
         """Leaves a batch where it is, and counts it: a task takes to its module what it needs."""
-        del device, dataloader_idx
         if self.trainer is not None and self.trainer.training:
             self.training.take()
         return batch
 
+    @override
     def state_dict(self) -> dict[str, Any]:
         """The place in the training data, for a checkpoint of Lightning's."""
         return self.training.state_dict()
 
+    @override
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self.training.load_state_dict(state)
 
 
 class TestedRecipeData(RecipeData):
-    """The same of a recipe with ``test_data``: without any, Lightning is to find no test."""
+    """The data of a recipe with ``test_data``: Lightning must find no test in others."""
 
-    __test__ = False  # nor is pytest
+    __test__ = False  # pytest must find none here either
 
+    @override
     def test_dataloader(self) -> Any:
         return _HeldOutBatches(self.prepared.trainer.test)

@@ -1,11 +1,10 @@
-"""Lightning's package: its classes, whether it is there, and the older name that projects use."""
+"""Lightning's package: whether it is there, and the older name that projects use."""
 
 import importlib
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
-from typing import Any
 
 from textmill.errors import MissingExtraError
 
@@ -18,13 +17,6 @@ def refuse_no_lightning(what: str) -> None:
         importlib.import_module(NEW)
     except ModuleNotFoundError as error:
         raise MissingExtraError("lightning", extra="lightning", what=what) from error
-
-
-def made_from(hooks: type[Any], base: str) -> type[Any]:
-    """A class with hooks of ours on a class of ``lightning.pytorch``, called as the hooks are."""
-    refuse_no_lightning(f"Lightning's {base}")
-    bases = (hooks, getattr(importlib.import_module(NEW), base))
-    return type(hooks.__name__, bases, {"__doc__": hooks.__doc__})
 
 
 @contextmanager

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from lightning.pytorch import Callback, LightningModule
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import LambdaLR
+from typing_extensions import override
 
 from textmill.errors import UserError
 from textmill.interop.lightning.data_module import HeldOutBatch, RecipeData
-from textmill.interop.lightning.package import made_from
 from textmill.interop.lightning.prepared import Prepared, refuse_ranks, save_run
 from textmill.runtime.seeds import seed_all
 from textmill.tasks.task import BatchRows, Loss, Metrics, Row, Task, loss_of, outputs_of
@@ -27,17 +28,14 @@ STATE = "textmill"
 """What a checkpoint of Lightning has of textmill's beside the weights."""
 
 
-def as_module(task: Any) -> Any:
+def as_module(task: Any) -> "TaskModule":
     """Makes the LightningModule of a recipe's task.
 
     Args:
-        task: What :func:`~textmill.interop.lightning.data_module.as_datamodule` has made.
-
-    Returns:
-        A :class:`TaskModule` that is a LightningModule, too.
+        task: What :func:`~textmill.interop.lightning.data_module.as_datamodule` returned.
 
     Raises:
-        UserError: A setting has no place in Lightning's loop; what to do there is said.
+        UserError: A setting has no place in Lightning's loop; the error says what to do there.
 
     Example:
         >>> data = as_datamodule("classification/docnn/local")  # doctest: +SKIP
@@ -48,34 +46,30 @@ def as_module(task: Any) -> Any:
     if not isinstance(task, RecipeData):
         found = type(task).__name__
         raise UserError(f"as_module takes what as_datamodule(recipe) has made; found a {found}.")
-    return made_from(TaskModule, "LightningModule")(task.prepared)
+    return TaskModule(task.prepared)
 
 
-class ClosedWhenFailed:
-    """Leaves a step's paths and generators as they were when a fit fails: modules hear of none."""
+class ClosedWhenFailed(Callback):
+    """Restores kernels and generators when a fit fails, of which Lightning tells no module."""
 
     def __init__(self, *opened: ExitStack) -> None:
         super().__init__()
         self._opened = opened
 
+    @override
     def on_exception(self, trainer: Any, module: Any, exception: BaseException) -> None:
         for stack in self._opened:
             stack.close()
 
 
-class TaskModule:
-    """The LightningModule that :func:`as_module` makes.
+class TaskModule(LightningModule):
+    """A task of textmill.
 
-    The loss that it gives Lightning is the sum over the targets; what divides it, all targets of a
-    step, and ``clip_norm`` are applied to the gradient, as in textmill's loop: so it does not
+    The loss that it gives Lightning is a sum over targets. As in textmill's loop, the gradient is
+    divided by the number of all targets of a step, and shortened to ``clip_norm``: so it does not
     matter into how many batches a step is divided (``accumulate_grad_batches``). Values are logged
-    as ``train/loss``, and of evaluations as ``valid/loss``, ``valid/accuracy`` ... and
-    ``test/...``.
+    as ``train/loss``, those of evaluations as ``valid/loss``, ``valid/accuracy``, ``test/loss`` ...
     """
-
-    trainer: Any
-    log_dict: Any
-    clip_gradients: Any
 
     def __init__(self, prepared: Prepared) -> None:
         super().__init__()
@@ -91,6 +85,7 @@ class TaskModule:
         self._metrics: Metrics = {}
         self._fit, self._evaluation = ExitStack(), ExitStack()
 
+    @override
     def configure_optimizers(self) -> Any:
         """The optimizer, and the factor on its rates: a function of the steps taken."""
         optimizer, updates = self.prepared.trainer.optimizer, self.prepared.trainer.updates
@@ -125,6 +120,7 @@ class TaskModule:
         )
         return total_steps(limited, self.prepared.trainer.data.data)
 
+    @override
     def on_fit_start(self) -> None:
         """Refuses what would train otherwise than the recipe says; takes its paths of a step."""
         refuse_ranks(self.trainer.world_size)
@@ -137,12 +133,15 @@ class TaskModule:
             )
         self._fit.enter_context(kernels(self.settings, self.task))
 
+    @override
     def on_fit_end(self) -> None:
         self._fit.close()
 
+    @override
     def configure_callbacks(self) -> list[Any]:
-        return [made_from(ClosedWhenFailed, "Callback")(self._fit, self._evaluation)]
+        return [ClosedWhenFailed(self._fit, self._evaluation)]
 
+    @override
     def training_step(self, batch: Any, batch_idx: int) -> Tensor:
         """The sum of the losses of a batch; dropout is a function of the seed and the step."""
         if batch_idx % self.trainer.accumulate_grad_batches == 0:
@@ -158,6 +157,7 @@ class TaskModule:
             self.log_dict(shown, prog_bar=True, on_step=True, on_epoch=False, batch_size=count)
         return loss.total
 
+    @override
     def configure_gradient_clipping(
         self,
         optimizer: torch.optim.Optimizer,
@@ -186,18 +186,22 @@ class TaskModule:
         if gradient_clip_val is not None:
             self.clip_gradients(optimizer, gradient_clip_val, gradient_clip_algorithm)
 
+    @override
     def on_validation_epoch_start(self) -> None:
         self._evaluation.close()
         step = self.trainer.global_step
         self._evaluation.enter_context(evaluation_rng(seed=self.settings.seed, step=step))
         self._metrics = self.task.metrics()
 
+    @override
     def on_test_epoch_start(self) -> None:
         self.on_validation_epoch_start()
 
+    @override
     def validation_step(self, batch: Any, batch_idx: int) -> None:
         self._measure(batch)
 
+    @override
     def test_step(self, batch: Any, batch_idx: int) -> None:
         self._measure(batch)
 
@@ -210,6 +214,7 @@ class TaskModule:
         outputs = outputs_of(self.task, held_out.batch, held_out.rows)
         self.task.aggregate(self._metrics, outputs, held_out.rows)
 
+    @override
     def on_validation_epoch_end(self) -> None:
         """Logs the metrics, and lets a schedule that follows them have the selected one."""
         values = self._values("valid")
@@ -221,6 +226,7 @@ class TaskModule:
         for group, base in zip(groups, self._rates.base_lrs, strict=True):
             group["lr"] = base * self._factor(self.trainer.global_step)
 
+    @override
     def on_test_epoch_end(self) -> None:
         self._values("test")
 
@@ -230,12 +236,14 @@ class TaskModule:
         self.log_dict({f"{split}/{name}": float(value) for name, value in values.items()})
         return values
 
+    @override
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Adds what a task and the selection keep from step to step."""
         parts = {name: part.state_dict() for name, part in self.task.parts.items()}
         own = {"selection": self.selection.state_dict(), "examples": self.examples}
         checkpoint[STATE] = {"parts": parts, **own}
 
+    @override
     def on_load_checkpoint(self, checkpoint: Mapping[str, Any]) -> None:
         state = checkpoint[STATE]
         for name, part in self.task.parts.items():
@@ -243,10 +251,12 @@ class TaskModule:
         self.selection.load_state_dict(state["selection"])
         self.examples = int(state["examples"])
 
+    @override
     def forward(self, rows: Sequence[Row]) -> list[Any]:
         """Typed answers to rows without targets, in order."""
         return self.task.predict(rows)
 
+    @override
     def predict_step(
         self, batch: Any, batch_idx: int, dataloader_idx: int = 0
     ) -> list[dict[str, Any]]:
@@ -259,11 +269,13 @@ class TaskModule:
         Raises:
             UserError: The folder is there.
         """
-        data, steps = self.trainer.datamodule, self.trainer.global_step
+        data = getattr(self.trainer, "datamodule", None)
         if isinstance(data, RecipeData):
             place = data.training.state_dict()
             self.prepared.trainer.data.first.groups.load_state_dict(place)
-        progress = Progress(steps, self.prepared.trainer.data.epochs, self.examples)
+        progress = Progress(
+            self.trainer.global_step, self.prepared.trainer.data.epochs, self.examples
+        )
         return save_run(self.prepared, Path(folder), progress, selection=self.selection)
 
 

@@ -11,7 +11,7 @@ from textmill.cli.main import main
 from textmill.errors import UserError
 from textmill.metrics.reporters.reporter import RunInfo
 from textmill.run_folder.folder import RunFolder, hardware
-from textmill.runs.html_reporter import Html, write_report
+from textmill.runs.report import Html, write_report
 from textmill.runtime.devices import Experiment
 
 

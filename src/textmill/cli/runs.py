@@ -371,7 +371,7 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
 
 
 def _report(args: argparse.Namespace) -> int:
-    from textmill.runs.html_reporter import write_report
+    from textmill.runs.report import write_report
 
     path = write_report(
         Path(args.run),

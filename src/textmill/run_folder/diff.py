@@ -10,27 +10,27 @@ from textmill.metrics.tables import format_value, is_share
 from textmill.run_folder.record import Record, flat
 
 ABSENT = "-"
-"""What stands where a run does not have something."""
+"""Shown for what a run does not have."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One line: what, and how it is in each of the two runs."""
+    """One line of a comparison."""
 
     kind: str
     """``setting``, ``code``, ``version``, ``data``, ``git`` or ``result``."""
     name: str
-    """What differs, by its dotted name."""
+    """The dotted name."""
     first: str
-    """In the first run; ``-`` where it has none."""
+    """Its value in the first run; ``-`` if it has none."""
     second: str
-    """In the second."""
+    """Its value in the second run."""
     change: str = ""
     """For numbers of the result: the second minus the first."""
 
 
 def compare(first: Record, second: Record) -> list[Difference]:
-    """All that differs between two runs; results are listed although they are equal."""
+    """All that differs between two runs; results are listed even if they are equal."""
     pairs: list[tuple[str, Mapping[str, Any], Mapping[str, Any]]] = [
         ("setting", flat(first.settings), flat(second.settings)),
         ("code", _short(first.code), _short(second.code)),
@@ -70,7 +70,7 @@ def _number(name: str, value: float | None) -> str:
 
 
 def mapping(of: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """The mapping of that name; where something else stands there, an empty one."""
+    """The mapping of that name; an empty one if it is missing or of another type."""
     found = of.get(name)
     return found if isinstance(found, Mapping) else {}
 
@@ -90,10 +90,7 @@ def plain_text(value: object) -> str:
 
 
 def previous_run(path: Path) -> Path | None:
-    """The run of the same recipe beside this one that was written last; None where there is none.
-
-    Damaged folders are passed over.
-    """
+    """The run of the same recipe beside this one that was written last; None if there is none."""
     resolved = path.resolve()
     beside = [p.parent for p in resolved.parent.glob("[!.]*/run.json") if p.parent != resolved]
     dated = sorted(((p / "run.json").stat().st_mtime, p) for p in beside)

@@ -73,7 +73,7 @@ WRITTEN_FOLDERS = {
     PRETRAINED: True,
     "wandb": True,
 }
-"""Folders that textmill writes, each with whether it writes into one that is there already."""
+"""Folders that textmill writes, and whether it writes into one that exists already."""
 
 LOG = logging.getLogger("textmill")
 ROOT = Path("runs")
@@ -85,7 +85,7 @@ LARGEST_INFO = 16 << 20
 """Bytes of ``run.json`` that are read; a run's own has some thousand."""
 
 NEEDED = ("recipe", "key")
-"""What ``run.json`` says of every run."""
+"""Facts that every ``run.json`` has."""
 
 _FACTS: dict[str, type[Any]] = {
     "recipe": str,
@@ -105,7 +105,7 @@ _FACTS: dict[str, type[Any]] = {
     "result.steps": int,
     "result.epochs": int,
 }
-"""What is in ``run.json``, if it is there; ``*`` stands for each of a list or mapping."""
+"""The types of facts in ``run.json``; ``*`` stands for each item of a list or mapping."""
 
 _PACKAGES = ("textmill", "torch", "numpy", "sentencepiece", "safetensors", "sacrebleu")
 
@@ -116,18 +116,18 @@ def is_run_folder(path: Path) -> bool:
 
 
 def wrote_in(folder: Path) -> bool:
-    """Whether a run wrote anything that says what it is, or of its weights, into a folder."""
+    """Whether a run wrote its record or its weights into a folder."""
     return (folder / "run.json").exists() or has_checkpoints(folder)
 
 
 def runs_in(root: Path) -> list[Path]:
-    """The folders of runs below one, or itself; without those that are half-deleted."""
+    """The folders of runs below one, or itself, without those that are half-deleted."""
     found = sorted(file.parent for file in root.glob("**/run.json"))
     return [p for p in found if not any(map(LEFTOVER.fullmatch, p.relative_to(root).parts))]
 
 
 def _facts(info: Any, path: Sequence[str], place: str = "") -> Iterator[tuple[str, Any]]:
-    """What stands at a path of names, where it does, each with its place."""
+    """What ``run.json`` has at a path of names, each with its place."""
     if not path:
         yield place, info
         return
@@ -179,7 +179,7 @@ class RunFolder:
 
     @property
     def info(self) -> dict[str, Any]:
-        """What ``run.json`` says; empty for a folder not yet written."""
+        """The content of ``run.json``; empty for a folder that was not written yet."""
         file = self.path / "run.json"
         if not file.is_file():
             return {}
@@ -200,13 +200,13 @@ class RunFolder:
         return info
 
     def has_other(self, key: str) -> bool:
-        """Whether it holds a run of another key; one that never saved anything gives way."""
+        """Whether it holds a run of another key; a run that saved nothing does not count."""
         info = self.info
         saved = bool(info.get("finished")) or has_checkpoints(self.path)
         return bool(info) and info["key"] != key and saved
 
     def take_over(self, key: str) -> None:
-        """Forgets a run of another key, which gives way; its log stays."""
+        """Removes the record of a run of another key, which saved nothing; its log stays."""
         if self.info and self.info["key"] != key:
             LOG.info("%s: the run that began here saved nothing, and gives way.", self.path)
             for name in ("run.json", "config.yaml"):
@@ -224,8 +224,7 @@ class RunFolder:
     def identity(self) -> str:
         """The run's own name, which its checkpoints have; a new one before the first is saved.
 
-        It stands in ``config.yaml`` and ``run.json``; where one is damaged, or of another run, the
-        checkpoints tell which.
+        It is in ``config.yaml`` and ``run.json``; if they differ, the checkpoints decide.
         """
         names: list[str] = []
         with suppress(CheckpointError):
@@ -270,7 +269,7 @@ class RunFolder:
         write_atomic(self.path / "config.yaml", text)
 
     def write_sources(self, files: Mapping[str, bytes]) -> list[str]:
-        """Keeps the recipe's own code by paths in the folder, which are returned."""
+        """Writes the recipe's own code; returns the paths in the folder."""
         for name, data in files.items():
             target = self.path / name
             refuse_outward_folder(target.parent, self.path)
@@ -279,21 +278,21 @@ class RunFolder:
         return list(files)
 
     def write_info(self, **facts: Any) -> None:
-        """Writes ``run.json``, keeping what it said and is not said anew; None takes a fact out."""
-        said = {VERSION: FORMAT, **self.info, **facts}
-        info = {name: fact for name, fact in said.items() if fact is not None}
+        """Writes facts into ``run.json``, which keeps its others; None removes a fact."""
+        merged = {VERSION: FORMAT, **self.info, **facts}
+        info = {name: fact for name, fact in merged.items() if fact is not None}
         if not all(name in info for name in NEEDED):
             raise StorageError(
                 f"There is no {self.path / 'run.json'} any more: was the run deleted while it was "
                 "at work? Start again with the same command."
             )
         text = json.dumps(info, indent=2, ensure_ascii=False) + "\n"
-        data = text.encode("utf-8", "backslashreplace")  # of a name that is no UTF-8: JSON's escape
+        data = text.encode("utf-8", "backslashreplace")  # a name may not be UTF-8: JSON's escape
         write_atomic(self.path / "run.json", data)
 
 
 def remember_place(folder: Path) -> None:
-    """Keeps where a run is, once; in a directory that cannot be written to, nothing is kept."""
+    """Remembers where a run is, once; not in a directory that cannot be written to."""
     if folder.is_relative_to(ROOT) or folder.absolute() in remembered_places():
         return
     with suppress(OSError):
@@ -303,7 +302,7 @@ def remember_place(folder: Path) -> None:
 
 
 def remembered_places() -> dict[Path, Path]:
-    """The run folders that are still there, as they were named, by their absolute paths."""
+    """The remembered run folders that still exist, as they were named, by absolute path."""
     try:
         lines = PLACES.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""Runs that Lightning trained: read and compared as all, but their model is a project's own."""
+"""Runs that Lightning trained: read and compared as others, but the model is a project's own."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from textmill.run_folder.folder import RunFolder
 
 
 def is_of_lightning(run: Path) -> bool:
-    """Whether ``textmill train --hydra`` made a run; not of a folder that cannot be read."""
+    """Whether ``textmill train --hydra`` made a run; False for a folder that cannot be read."""
     try:
         return RunFolder(run).info.get("trained_by") == "lightning"
     except (OSError, TextmillError):

@@ -14,11 +14,8 @@ from textmill.runtime.pretrained import KEPT, PretrainedFolder, finding, look_up
 class PretrainedOfRun:
     """The models that a run asks for, each looked up once.
 
-    A run that goes on finds in its own folder what it began with; one that was begun and has saved
-    nothing yet finds the same commit of the hub.
-
-    Args:
-        folder: The run's.
+    A run that goes on finds in its own folder what it began with; one that has saved nothing yet
+    finds the same commit of the hub.
     """
 
     def __init__(self, folder: RunFolder) -> None:
@@ -37,7 +34,7 @@ class PretrainedOfRun:
         return self.found[label]
 
     def keep(self) -> dict[str, str | None] | None:
-        """Writes what was found into the run's folder; gives the hub's commit of each, or None."""
+        """Writes the models found into the run's folder; returns the hub's commit of each."""
         for label, folder in self.found.items():
             self.commits[label] = folder.commit
             kept = self._kept(label)
@@ -55,7 +52,7 @@ class PretrainedOfRun:
 
 @contextmanager
 def pretrained_of(folder: RunFolder) -> Iterator[PretrainedOfRun]:
-    """Finds pretrained models as a run does, while it is open."""
+    """Finds pretrained models as the run does while the block runs."""
     models = PretrainedOfRun(folder)
     with finding(models.find):
         yield models

@@ -1,4 +1,4 @@
-"""Making room: which checkpoints and runs can go, and what that frees."""
+"""Making room: which checkpoints and runs can be deleted, and how much that frees."""
 
 import logging
 import os
@@ -26,7 +26,7 @@ _HOURS = {"h": 1, "d": 24, "w": 24 * 7}
 
 @dataclass(frozen=True)
 class Doomed:
-    """A folder that is to go."""
+    """A folder to delete, or a file that was left half-written."""
 
     path: Path
     """A checkpoint, or a whole run folder."""
@@ -34,11 +34,6 @@ class Doomed:
     """The run that it belongs to."""
     size: int
     """Bytes that are freed."""
-
-    @classmethod
-    def of(cls, path: Path, run: Path) -> "Doomed":
-        """A folder, or a file that was left half-written."""
-        return cls(path, run, size_of(path) if path.is_dir() else path.lstat().st_size)
 
 
 @dataclass(frozen=True)
@@ -48,7 +43,7 @@ class Kept:
     run: Path
     """Its folder."""
     why: str
-    """``not finished``, ``younger``, ``in use by host:pid``, or what is wrong with it."""
+    """``not finished``, ``younger``, ``in use by host:pid``, or what is wrong with the run."""
 
 
 @dataclass(frozen=True)
@@ -56,11 +51,11 @@ class PrunePlan:
     """The files to delete, and the runs that are not touched."""
 
     doomed: tuple[Doomed, ...]
-    """What goes."""
+    """What is deleted."""
     kept: tuple[Kept, ...]
-    """Runs of which nothing goes whatever they hold."""
+    """Runs of which nothing is deleted."""
     written: Mapping[Path, tuple[int | None, ...]] = field(default_factory=dict)
-    """For each run of which something goes, when its record and its values were written to last."""
+    """When the record and the values of each run were last written."""
 
     @property
     def size(self) -> int:
@@ -83,20 +78,17 @@ def plan_prune(
     whole_runs: bool = False,
     now: datetime | None = None,
 ) -> PrunePlan:
-    """Finds what can go; nothing is changed.
+    """Finds what can be deleted; nothing is changed.
 
-    Only finished runs are touched, and only those that no process works in. The best checkpoint of
-    a run always stays, unless whole runs are to go.
+    Only finished runs are touched, and only if no process works in them. The best checkpoint of a
+    run always stays, unless whole runs are deleted.
 
     Args:
         root: A folder with runs in it, however deep; or one run.
-        keep: So many of a run's newest checkpoints stay besides the best.
-        older_than: Only runs that were written to last so long ago.
-        whole_runs: Whole run folders go, with their best checkpoint, values and record.
+        keep: How many of a run's newest checkpoints stay besides the best.
+        older_than: Only runs that were last written to so long ago.
+        whole_runs: Delete whole run folders, with their best checkpoint, values and record.
         now: The present moment.
-
-    Raises:
-        UserError: There is no such folder, or a number is negative.
     """
     if not root.is_dir():
         raise UserError(f"There is no folder {root}; wanted the folder that runs are in.")
@@ -111,7 +103,7 @@ def plan_prune(
         why = _why_not(run, older_than, at)
         if why is None and (owner := owner_of(run)):
             why = f"in use by {owner}"
-        # A run that lies beneath a run would go with it, finished or not.
+        # A run inside the folder of another would be deleted with it, finished or not.
         if why is None and whole_runs and any(other != run for other in runs_in(run)):
             why = "another run lies in its folder"
         try:
@@ -120,10 +112,10 @@ def plan_prune(
             why, going = f"its best checkpoint cannot be told: {error}", []
         if why is not None:
             kept.append(Kept(run, why))
-        doomed += [Doomed.of(path, run) for path in going]
-    return PrunePlan(
-        tuple(doomed), tuple(kept), {d.run: written[d.run] for d in doomed if d.run in written}
-    )
+        for path in going:
+            size = size_of(path) if path.is_dir() else path.lstat().st_size
+            doomed.append(Doomed(path, run, size))
+    return PrunePlan(tuple(doomed), tuple(kept), written)
 
 
 def _why_not(run: Path, older_than: timedelta | None, now: datetime) -> str | None:
@@ -142,7 +134,7 @@ def _why_not(run: Path, older_than: timedelta | None, now: datetime) -> str | No
 
 
 def _written(run: Path) -> tuple[int | None, ...]:
-    """When the files that a run at work writes were written, in ns; None where one is not there."""
+    """When a run's record and values were last written, in ns; None for a missing file."""
     return tuple(
         file.stat().st_mtime_ns if file.exists() else None
         for file in (run / "run.json", run / "metrics.jsonl")
@@ -150,12 +142,12 @@ def _written(run: Path) -> tuple[int | None, ...]:
 
 
 def _going(run: Path, *, keep: int) -> list[Path]:
-    """What killed processes left half-written; then checkpoints that go, the oldest first."""
+    """What killed processes left half-written; then checkpoints to delete, the oldest first."""
     saved = SavedCheckpoints.of(run)
     found = [path for path in saved.paths() if path.is_dir() and not path.is_symlink()]
     best = saved.pointer("best")
     named = RunFolder(run).result.get("best")
-    points = not is_of_lightning(run)  # whose best is where a ModelCheckpoint has put it
+    points = not is_of_lightning(run)  # there a ModelCheckpoint decides where the best is
     points = points and isinstance(named, Mapping) and named.get("step") is not None
     if best is None and found and points:
         raise CheckpointError(f"{BEST} is missing, and run.json names a best one")
@@ -177,10 +169,10 @@ def _going(run: Path, *, keep: int) -> list[Path]:
 
 
 def prune(plan: PrunePlan) -> int:
-    """Deletes what a plan says, run by run under its lock; gives the bytes that were freed.
+    """Deletes what a plan says, run by run under its lock; returns the bytes that were freed.
 
-    A run that was gone on with since the plan was made is left alone, even where it has ended
-    again: its best checkpoint may be another now.
+    A run that went on since the plan was made is left alone, even if it has ended again: its best
+    checkpoint may be another now.
     """
     freed = 0
     for run in dict.fromkeys(item.run for item in plan.doomed):

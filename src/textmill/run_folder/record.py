@@ -21,7 +21,7 @@ MOST_LINES = 1 << 20
 
 @dataclass(frozen=True)
 class Record:
-    """One run, as its folder tells it. Whatever is missing or damaged in it is empty."""
+    """One run, as its folder records it; what is missing is empty."""
 
     path: Path
     """The run folder."""
@@ -61,14 +61,14 @@ class Record:
 
     @property
     def start(self) -> Mapping[str, Any]:
-        """How the run was started last: command, versions, git, machine."""
+        """The last start of the run: command, versions, git, machine."""
         starts = self.info.get("starts") or []
         return starts[-1] if starts and isinstance(starts[-1], Mapping) else {}
 
     def kept_values(self) -> dict[str, float]:
         """The values of the kept weights, as ``split.name``; ``best.name`` is the selected one.
 
-        Of training and validation they are the last up to the kept step, of the test data the last.
+        For training and validation, the last ones up to the kept step; for test data, the last.
         """
         last = math.inf if self.kept_step is None else self.kept_step
         found: dict[str, float] = {}
@@ -83,7 +83,7 @@ class Record:
 
 
 def used_step(result: object) -> int | None:
-    """The step of the weights that a result is of; None if none was selected."""
+    """The step of the weights that a result belongs to; None if none was selected."""
     for name in ("weights", "best"):
         facts = result.get(name) if isinstance(result, Mapping) else None
         if isinstance(facts, Mapping) and isinstance(facts.get("step"), int):
@@ -92,11 +92,11 @@ def used_step(result: object) -> int | None:
 
 
 def _best_step(path: Path) -> int | None:
-    """Of a run that is not finished: the step that ``best.json`` names."""
+    """The step that ``best.json`` names, for a run that is not finished."""
+    pointer = None
     with suppress(CheckpointError):
         pointer = SavedCheckpoints.of(path).pointer("best")
-        return None if pointer is None else pointer.step
-    return None
+    return None if pointer is None else pointer.step
 
 
 def saved_settings(path: Path) -> dict[str, Any]:
@@ -107,7 +107,7 @@ def saved_settings(path: Path) -> dict[str, Any]:
 
 
 def state_of(info: Mapping[str, Any]) -> str:
-    """``finished``, ``failed``, ``stopped`` or ``not finished``, by what ``run.json`` says."""
+    """``finished``, ``failed``, ``stopped`` or ``not finished``, from ``run.json``."""
     if info.get("finished"):
         return "finished"
     return next((word for word in ("failed", "stopped") if info.get(word)), "not finished")

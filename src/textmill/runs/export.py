@@ -1,7 +1,7 @@
 """Exporting a run: by command, or as the last thing a training does."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from textmill.runs.load_run import load, recorded_layout
 from textmill.runtime.disk import refuse_outward_links
 from textmill.runtime.files import clean_leftovers
 from textmill.tasks.registries import tasks
+from textmill.tasks.task import Row
 
 LOG = logging.getLogger("textmill")
 
@@ -29,7 +30,7 @@ class Exported:
     """An export that was written."""
 
     folder: Path
-    """Where it is; :func:`textmill.exported.formats.load` takes all but ``huggingface``."""
+    """Its folder; :func:`textmill.exported.formats.load` takes all but ``huggingface``."""
     comparison: Comparison
     """How it differs from the model."""
 
@@ -53,7 +54,7 @@ def export(
             :class:`~textmill.exported.formats.ExportSettings`.
         out: The folder to write; by default ``export/<format>`` in the run folder.
         rows: A text file of rows to compare on, one a line (``.jsonl``: JSON objects). By default
-            the rows of the run's ``valid_data``, ``test_data`` or ``train_data`` where they can be
+            the rows of the run's ``valid_data``, ``test_data`` or ``train_data`` if they can be
             read, else those that the run kept in ``predictions/``.
         greedy: Whether the likeliest tokens are taken where the run draws them.
         checkpoint: As for :func:`textmill.runs.load_run.load`.
@@ -61,13 +62,7 @@ def export(
         allow_code: As for :func:`textmill.runs.load_run.load`.
 
     Raises:
-        UserError: The format, the model or the rows do not allow it.
         ExportError: The export differs from the run, or is worse than it, by more than is allowed.
-
-    Example:
-        >>> made = export("runs/translation-demo/1f0c5a2b7d9e", "ctranslate2")  # doctest: +SKIP
-        >>> made.comparison.same, made.comparison.rows  # doctest: +SKIP
-        (64, 64)
     """
     form = ExportSettings.of(form)
     format_of(form.format).refuse_missing(writes=True)
@@ -77,33 +72,54 @@ def export(
         refuse_outward_links(folder, WRITTEN_FOLDERS)
     clean_leftovers(target.parent, of=target.name)
     refuse_existing(target)
-    given = None if rows is None else list(read_rows(Path(rows)))  # before a model is loaded
+    typed = None if rows is None else list(read_rows(Path(rows)))  # before a model is loaded
     predictor = load(folder, checkpoint=checkpoint, device=device, allow_code=allow_code)
     if greedy:
-        _draw_nothing(predictor.task)
-    if given is None:
-        where, found = rows_of_run(folder, predictor.task)
+        task: Any = predictor.task
+        decoding = getattr(task.config, "decoding", None)
+        if decoding is None or not decoding.sample:
+            raise UserError(
+                f"The run's answers are not drawn: leave {worded('--greedy', 'greedy')} out."
+            )
+        task.config = replace(task.config, decoding=decoding.likeliest())
+    if typed is None:
+        where, compared = rows_of_run(folder, predictor.task)
     else:
-        where, found = str(rows), [predictor.row(row) for row in given]
-    source, metric = _source(folder, predictor), _selected_metric(folder)
-    made = write_export(
-        predictor, form, target, rows=found, where=where, source=source, metric=metric
+        where, compared = str(rows), [predictor.row(row) for row in typed]
+    return Exported(target, _written(folder, predictor, form, target, where, compared))
+
+
+def _written(
+    folder: Path,
+    predictor: Predictor,
+    form: ExportSettings,
+    target: Path,
+    where: str,
+    rows: Sequence[Row],
+    *,
+    replace: bool = False,
+) -> Comparison:
+    """Writes an export of a run, with what its manifest says of the run."""
+    info, data = RunFolder(folder).info, recorded_layout(predictor, folder)
+    source: dict[str, Any] = {name: str(info.get(name, "")) for name in ("recipe", "key")}
+    source["task"] = tasks.name_of(type(predictor.task)) or type(predictor.task).__name__
+    if data:
+        source["data"] = {**data, "path": Path(data["path"]).name}
+    metric = str(mapping(info, "selected_by").get("metric", "loss"))
+    return write_export(
+        predictor,
+        form,
+        target,
+        rows=rows,
+        where=where,
+        source=source,
+        metric=metric,
+        replace=replace,
     )
-    return Exported(target, made)
-
-
-def _draw_nothing(task: Any) -> None:
-    """Lets a task take the likeliest tokens where it draws them."""
-    decoding = getattr(task.config, "decoding", None)
-    if decoding is None or not decoding.sample:
-        raise UserError(
-            f"The run's answers are not drawn: leave {worded('--greedy', 'greedy')} out."
-        )
-    task.config = replace(task.config, decoding=decoding.likeliest())
 
 
 def tell_older_exports(folder: Path, *, but: Iterable[str] = ()) -> None:
-    """Says which exports in a run folder, but those made anew, stay as they are when it goes on."""
+    """Prints which exports in a run folder stay as they are when the run goes on."""
     for target in sorted((folder / "export").iterdir()):
         if target.name in but:
             continue
@@ -125,27 +141,14 @@ def tell_older_exports(folder: Path, *, but: Iterable[str] = ()) -> None:
 def export_trained(
     folder: Path, forms: Iterable[ExportSettings], session: Session
 ) -> dict[str, Any]:
-    """Exports the run that has just been trained, each format to ``export/<format>`` in it.
-
-    Returns:
-        What each comparison found, by the export's folder, as JSON values.
-    """
+    """Exports the run that has just been trained; returns each comparison by its folder's name."""
     found = {}
     for form in forms:
         try:
             predictor = load(folder, device=str(session.get("task").device), allow_code=True)
             where, rows = rows_of_session(session) or rows_of_run(folder, predictor.task)
-            target, source = folder / "export" / form.folder, _source(folder, predictor)
-            made = write_export(
-                predictor,
-                form,
-                target,
-                rows=rows,
-                where=where,
-                source=source,
-                metric=_selected_metric(folder),
-                replace=True,
-            )
+            target = folder / "export" / form.folder
+            made = _written(folder, predictor, form, target, where, rows, replace=True)
         except (ExportError, UserError) as error:
             raise ExportError(
                 f"{error}\nThe training of {folder} itself is over, and its checkpoints are kept. "
@@ -155,16 +158,3 @@ def export_trained(
         LOG.info("Exported to %s. %s", target, made.sentence)
         found[form.folder] = made.to_json()
     return found
-
-
-def _selected_metric(folder: Path) -> str:
-    return str(mapping(RunFolder(folder).info, "selected_by").get("metric", "loss"))
-
-
-def _source(folder: Path, predictor: Predictor) -> dict[str, Any]:
-    info, data = RunFolder(folder).info, recorded_layout(predictor, folder)
-    named = {"recipe": str(info.get("recipe", "")), "key": str(info.get("key", ""))}
-    named["task"] = tasks.name_of(type(predictor.task)) or type(predictor.task).__name__
-    if data:
-        data["path"] = Path(data["path"]).name
-    return {**named, "data": data} if data else named

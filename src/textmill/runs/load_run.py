@@ -9,7 +9,7 @@ from typing import Any
 from textmill.checkpoint.saved import refuse_changed
 from textmill.config.planning.key import plan_parts
 from textmill.config.planning.overrides import Overrides, words_of
-from textmill.config.planning.plan import Plan, make_plan
+from textmill.config.planning.plan import make_plan
 from textmill.config.planning.session import Session
 from textmill.config.recipe import Recipe
 from textmill.config.sources.include import include_of_file
@@ -47,9 +47,9 @@ LOG = logging.getLogger("textmill")
 
 EVALUATED = ("valid_data", "test_data")
 FIRST = ("valid_data", "test_data", "train_data")
-"""Whose settings say how rows to answer are read: the first that a run has."""
+"""The first of these that a run has says how rows to answer are read."""
 EVALUATED_CELLS = 2048
-"""Batches of data whose ``max_tokens`` is ``auto`` only here, in the words of the command."""
+"""``max_tokens`` of data for which only the command says ``auto``."""
 
 
 def load(
@@ -61,19 +61,18 @@ def load(
 ) -> Predictor:
     """Loads a trained run: text in, typed answer out.
 
-    Neither the training files nor the recipe's functions are needed where task and module are
-    components of the library. What is the recipe's own needs ``allow_code``, or that the caller has
-    imported the module that registers it.
+    Neither the training files nor the recipe's functions are needed if task and module are
+    components of the library. Parts of the recipe's own need ``allow_code``, or that the caller has
+    imported the module that registers them.
 
     Args:
         run: The run folder.
-        checkpoint: ``best`` (the default; the last one where nothing was selected), ``last``, or a
+        checkpoint: ``best`` (the default; the last one if nothing was selected), ``last``, or a
             name such as ``step-00001000``.
         device: ``auto``, or a device as torch names it.
         allow_code: Whether the recipe in the run folder may be executed.
 
     Raises:
-        UserError: The folder is no run, or has no such checkpoint.
         CheckpointError: Every checkpoint that could be used is damaged, or fits no model here.
         CodeNotAllowedError: The recipe's own code is needed and not allowed.
 
@@ -102,7 +101,10 @@ def load(
 def load_by_code(
     folder: Path, checkpoint: str, session_with: Callable[[Mapping[str, Any]], Session]
 ) -> Predictor:
-    """A run's predictor, whose task a recipe builds: ``session_with`` what a checkpoint keeps."""
+    """Loads a predictor whose task the recipe builds.
+
+    ``session_with`` starts building with the parts that a checkpoint keeps.
+    """
 
     def by_code(opened: Opened) -> Predictor:
         session = session_with(fitted_parts(folder, opened.text))
@@ -121,13 +123,10 @@ def evaluate(
     device: str = "auto",
     allow_code: bool = False,
 ) -> dict[str, Evaluation]:
-    """Evaluates a run's best checkpoint on its ``valid_data``, and ``test_data`` where it has one.
+    """Evaluates a run's best checkpoint on its ``valid_data`` and ``test_data``.
 
-    Its words are other settings of the data, as ``"valid_data.path=dev.tsv"``, or a dictionary; the
-    other arguments are those of :func:`load`.
-
-    Returns:
-        An evaluation by the name of its data.
+    ``words`` are other settings of the data, as ``"valid_data.path=dev.tsv"``, or a dictionary; the
+    other arguments are those of :func:`load`. Returns the evaluations by the names of their data.
     """
     words = words_of(words)
     predictor = load(run, checkpoint=checkpoint, device=device, allow_code=allow_code)
@@ -166,7 +165,7 @@ def _made(
     device: str,
     allow_code: bool,
 ) -> Any:
-    """Data to evaluate a run on: by its settings, by words alone, or by its recipe."""
+    """Builds data to evaluate a run on: from its settings, from words alone, or by its recipe."""
     by_recipe = partial(_session, folder, [name], device, provided, words=words)
     try:
         plan = saved_plan(
@@ -181,7 +180,14 @@ def _made(
     except NeedsCodeError:
         if name != model:  # the run has no such data to follow: the words name a file of pairs
             pairs = TextPairs.Config(path=Path("pairs.tsv"), shuffle=False)
-            return file_plan(name, pairs, words, tuple(provided)).start(provided).get(name)
+            plan = make_plan(
+                table_of_recipe(Recipe(**{name: pairs}), name="evaluation"),
+                defaults=table_of_recipe(Recipe(), name="nothing"),
+                words=words,
+                targets=[name],
+                always=tuple(provided),
+            )
+            return plan.start(provided).get(name)
         if allow_code and _names_recipe(folder):
             return by_recipe().get(name)
         raise
@@ -196,31 +202,15 @@ def _made(
 
 
 def read_settled(name: str, data: Any, folder: Path, use: RowUse) -> Any:
-    """Data to evaluate a run on: read, and with batches as large as the run's."""
+    """Reads data to evaluate a run on, and makes its batches as large as the run's."""
     load_data(name, data, use)
     if is_auto(data):
         take_max_tokens({name: data}, RunFolder(folder).info.get("max_tokens", EVALUATED_CELLS))
     return data
 
 
-def file_plan(
-    name: str, config: TextPairs.Config, words: Sequence[str], provided: Sequence[str]
-) -> Plan:
-    """A file where the run has no such data to follow: as the words say."""
-    return make_plan(
-        table_of_recipe(Recipe(**{name: config}), name="evaluation"),
-        defaults=table_of_recipe(Recipe(), name="nothing"),
-        words=words,
-        targets=[name],
-        always=provided,
-    )
-
-
 def _evaluated(folder: Path, words: Sequence[str]) -> dict[str, str]:
-    """The data to evaluate on, each with the data whose settings it starts from.
-
-    That is what the words name, else all the run has.
-    """
+    """The data that words name, else all that a run has, each with the data that it follows."""
     settings = saved_nodes(folder, "settings").entries
     known = [name for name in EVALUATED if name in settings and not is_null(settings[name])]
     unknown = [word for word in words if word.partition(".")[0] not in EVALUATED]
@@ -239,7 +229,7 @@ def _evaluated(folder: Path, words: Sequence[str]) -> dict[str, str]:
 
 
 def _names_recipe(folder: Path) -> bool:
-    """Whether a run keeps its recipe, or names it; one that was made of a Recipe does not."""
+    """Whether a run keeps or names its recipe; one that was made of a Recipe does not."""
     return "recipe" in read_yaml(folder / "config.yaml").entries
 
 
@@ -251,7 +241,7 @@ def _session(
     *,
     words: Sequence[str] = (),
 ) -> Session:
-    """Plans the recipe that the run keeps, with its text processor in place of what made it."""
+    """Plans the recipe that a run keeps; its saved text processor replaces what made it."""
     named = read_yaml(folder / "config.yaml").entries.get("recipe")
     if isinstance(named, Scalar) and named.text.endswith(".py") and named.text != SCRIPT:
         raise UserError(
@@ -264,7 +254,7 @@ def _session(
 
 
 def recorded_layout(predictor: Predictor, run: str | Path) -> dict[str, Any]:
-    """How the run's data is read, with its first file; empty if it is of no file of columns."""
+    """How the run's data is read, with its first file; empty if it is not a file of columns."""
     folder = Path(run)
     if not (folder / "config.yaml").is_file():
         return {}
@@ -279,9 +269,6 @@ def recorded_layout(predictor: Predictor, run: str | Path) -> dict[str, Any]:
         return {}
     if not isinstance(config, TextPairs.Config):
         return {}
-    said = {
-        name: plain(getattr(config, name))
-        for name in ("format", *SETTINGS)
-        if hasattr(config, name)
-    }
-    return {"path": str(first_file(config.path)), **said}
+    names = [name for name in ("format", *SETTINGS) if hasattr(config, name)]
+    layout = {name: plain(getattr(config, name)) for name in names}
+    return {"path": str(first_file(config.path)), **layout}

@@ -22,19 +22,19 @@ from textmill.runtime.files import clean_leftovers, replacing
 ROWS, CHARACTERS = 8192, 8_000_000
 """What is written together at most: a row group of Parquet."""
 NUMBERS = 1_000_000
-"""Of vectors that are written together."""
+"""Numbers of vectors that are written together at most."""
 FIRST, LAST = "prediction", "error"
-"""The columns of answers that are always there."""
+"""The columns that answers always have."""
 VECTORS = ".npy"
-"""The suffix of a file that has no columns."""
-TOLD = 20
-"""Errors that are told of a file without a column of them."""
+"""The suffix of a file of vectors alone."""
+MOST_PROBLEMS = 20
+"""Errors that are printed for a file that has no column for them."""
 
 Rows = Sequence[Mapping[str, Any]]
 
 
 def check_suffix(output: Path, *, vectors: bool = False) -> None:
-    """Refuses a file whose suffix is that of no format; vectors may also be a file of their own."""
+    """Refuses a file whose suffix names no format; only vectors may be written as ``.npy``."""
     *others, last = known = [name for name in SUFFIXES if vectors or name != VECTORS]
     if output.suffix.lower() not in known:
         raise UserError(
@@ -44,16 +44,16 @@ def check_suffix(output: Path, *, vectors: bool = False) -> None:
 
 
 class PredictionFile:
-    """Rows and answers on their way to a file, which appears when it is whole.
+    """Rows and their answers on the way to a file, which appears when it is whole.
 
-    Which columns there are, and of which types, is known after the last row. Until then the rows
-    are in a file without a name in the folder of the output; nothing of it is left after a kill.
+    The columns and their types are known after the last row. Until then the rows are in a file
+    without a name in the folder of the output, of which a kill leaves nothing.
 
     Args:
         output: The file; its suffix says the format.
-        batches: Gives the rows' columns as Arrow has them, if they are read from such a file:
-            those of the pairs are empty then.
-        vector_size: How many numbers each answer is, if answers are vectors.
+        batches: Reads the rows' columns again, if they are in a file of Arrow or Parquet; then
+            those that are appended are empty.
+        vector_size: How many numbers each answer has, if answers are vectors.
     """
 
     def __init__(
@@ -67,11 +67,11 @@ class PredictionFile:
         self._kept: dict[str, Any] = {}
         self._answers: dict[str, Any] = {FIRST: None}
         self.rows = self.failed = 0
-        """Rows so far, and those of them that could not be answered."""
+        """Rows so far, and how many of them could not be answered."""
         self.renamed: dict[str, str] = {}
-        """Columns of answers that the rows have, too, and what they are called in the file."""
+        """Columns of answers whose name the rows have, too, and their names in the file."""
         self.problems = list[str]()
-        """What is wrong with the first rows of a file that has no column for it."""
+        """The first errors, for a file that has no column for them."""
         with storing(output):
             self._pairs = TemporaryFile(dir=output.parent)  # noqa: SIM115  # closed on exit
 
@@ -79,11 +79,11 @@ class PredictionFile:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with suppress(OSError):  # of a full disk, which was told
+        with suppress(OSError):  # a full disk, which was reported
             self._pairs.close()
 
     def append(self, block: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> None:
-        """Adds rows: of each its columns, and its answer or ``error``."""
+        """Adds rows, each as its columns and its answer or ``error``."""
         data = f"{json.dumps(block)}\n".encode()
         with storing(self.output, len(data)):
             self._pairs.write(data)
@@ -93,7 +93,7 @@ class PredictionFile:
     def finish(self, names: Sequence[str] = ()) -> None:
         """Writes the file in the format of its suffix, and puts it in its place.
 
-        A column of Parquet has the type of its first rows; it is text if later ones have another.
+        A column of Parquet has one type of Arrow; if its values have several, it is text.
         """
         with storing(self.output):
             self._pairs.flush()
@@ -108,7 +108,9 @@ class PredictionFile:
                 self._kept |= dict.fromkeys(kept.schema.names)
             _note(self._answers, answers, typed=typed and self._size is None)
         if typed and self._size is not None:
-            self._answers[FIRST] = _vectors(self._size)
+            import pyarrow
+
+            self._answers[FIRST] = pyarrow.list_(pyarrow.float32(), self._size)
         self._answers[LAST] = self._answers.pop(LAST, None)
         final = dict[str, str]()
         for name in self._answers:
@@ -118,13 +120,10 @@ class PredictionFile:
         with replacing(self.output) as file:
             write(self, file, final)
 
-    def _blocks(self) -> Iterator[list[Any]]:
-        self._pairs.seek(0)
-        return map(json.loads, self._pairs)
-
     def _groups(self) -> Iterator[tuple[Any, Rows]]:
-        """What is written together: the columns, a list of rows or Arrow's, and the answers."""
-        pairs = chain.from_iterable(self._blocks())
+        """Columns that are written together, as a list of rows or Arrow's, and their answers."""
+        self._pairs.seek(0)
+        pairs = chain.from_iterable(map(json.loads, self._pairs))
         rows = ROWS if self._size is None else max(1, min(ROWS, NUMBERS // self._size))
         if self._batches is None:
             for some in row_chunks(pairs, characters, size=rows, most=CHARACTERS):
@@ -174,7 +173,7 @@ class PredictionFile:
             block = np.full((len(answers), shape[1]), np.nan, "<f4")
             for row, answer in zip(block, answers, strict=True):
                 if LAST in answer:
-                    self.problems += [answer[LAST]] * (len(self.problems) < TOLD)
+                    self.problems += [answer[LAST]] * (len(self.problems) < MOST_PROBLEMS)
                 else:
                     row[:] = answer[FIRST]
             file.write(block.tobytes())
@@ -219,7 +218,7 @@ class _Unclosed:
 
 
 def _note(columns: dict[str, Any], rows: Rows, *, typed: bool) -> None:
-    """Adds the columns of some rows, each with its type where types are wanted; ``str`` is text."""
+    """Adds the columns of some rows, with their types if wanted; ``str`` stands for text."""
     for name in dict.fromkeys(chain.from_iterable(rows)):
         found = _type_of([row.get(name) for row in rows]) if typed else None
         columns[name] = _common(columns.get(name), found)
@@ -229,18 +228,18 @@ def _type_of(values: Sequence[Any]) -> Any:
     import pyarrow
 
     if len(kinds := {type(value) for value in values} - {type(None)}) > 1 and bool in kinds:
-        return str  # no number, as pyarrow has it
+        return str  # pyarrow would take true for a number
     try:
         found = pyarrow.array(values).type
     except (pyarrow.ArrowException, ValueError, OverflowError):  # of several types; too large
         return str
-    return str if "struct<>" in str(found) else found  # which Parquet has not
+    return str if "struct<>" in str(found) else found  # Parquet has no empty structs
 
 
 def _common(one: Any, other: Any) -> Any:
-    """The type of both, text if they differ; of one that is null, or has null in it, the other's.
+    """The common type of two columns, text if they differ; null has the type of the other.
 
-    One that has all numbers of the two need not have their digits: 2**53 + 1 is no float.
+    Integers and floats become text: 2**53 + 1 has no float of its own.
     """
     import pyarrow
 
@@ -254,17 +253,11 @@ def _common(one: Any, other: Any) -> Any:
 
 
 def _type(kind: Any) -> Any:
-    """A type of Arrow; text where nothing is known but nulls."""
+    """A type of Arrow; a column that has only nulls is text."""
     import pyarrow
 
     is_text = kind is None or kind is str or pyarrow.types.is_null(kind)
     return pyarrow.string() if is_text else kind
-
-
-def _vectors(size: int) -> Any:
-    import pyarrow
-
-    return pyarrow.list_(pyarrow.float32(), size)
 
 
 def _arrays(types: Mapping[str, Any], rows: Rows) -> list[Any]:
@@ -286,7 +279,7 @@ def _rows_of(batch: Any) -> list[dict[str, Any]]:
 
 
 def _values(column: Any) -> list[Any]:
-    """The values of a column; those of times and the like as Arrow writes them."""
+    """The values of a column; times and the like as Arrow writes them."""
     import pyarrow
 
     from textmill.data.formats.arrow_files import plain
@@ -297,15 +290,12 @@ def _values(column: Any) -> list[Any]:
             column = column.cast(pyarrow.string())
     try:
         return list(column.to_pylist())
-    except ValueError:  # a text that is no UTF-8
-        return [_value(cell) for cell in column]
-
-
-def _value(cell: Any) -> Any:
-    try:
-        return cell.as_py()
-    except ValueError:
-        return None
+    except ValueError:  # a text that is not UTF-8
+        values = [None] * len(column)
+        for number, cell in enumerate(column):
+            with suppress(ValueError):
+                values[number] = cell.as_py()
+        return values
 
 
 def _text(value: Any) -> str:
@@ -316,7 +306,7 @@ def _text(value: Any) -> str:
 
 
 def _json(value: Any) -> str:
-    """JSON, which has neither NaN nor infinity: null."""
+    """A value as JSON; NaN and infinities, which JSON does not have, are null."""
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_plain)
     except ValueError:
@@ -332,7 +322,7 @@ def _finite(value: Any) -> Any:
 
 
 def _plain(value: Any) -> str:
-    """A value that JSON has not: bytes, a date."""
+    """Text for a value that JSON does not have: bytes, a date."""
     return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
 
 

@@ -41,7 +41,7 @@ class ExperimentRun(Run):
     """A run, with what was measured of its best weights."""
 
     evaluations: Mapping[str, Evaluation] = field(default_factory=dict)
-    """By the name of the data, ``valid_data`` and ``test_data``; none of the mode ``train``."""
+    """By the name of the data, ``valid_data`` and ``test_data``; empty in the mode ``train``."""
 
 
 def run_experiment(
@@ -60,10 +60,6 @@ def run_experiment(
     interrupted, a finished run is not trained again, and an evaluation is of the best weights.
 
     The arguments, but for the mode, are those of :func:`textmill.runs.train.train`.
-
-    Raises:
-        UserError: There is no such mode; or nothing to evaluate: no run, or no data for it.
-        PlanError: Something is wrong with the recipe; it lists everything, and nothing was run.
 
     Example:
         >>> run = run_experiment("classification/docnn", "evaluate", "runs/a")  # doctest: +SKIP
@@ -116,34 +112,17 @@ def train_model(  # PyText's four, beside those of train
     rank: int = 0,
     world_size: int = 1,
 ) -> tuple[Predictor, dict[str, Any]]:
-    """Trains a recipe and gives the model with its best weights, and the value it is the best by.
+    """Trains a recipe; returns a predictor with the best weights, and their value.
 
     The first arguments are those of :func:`textmill.runs.train.train`. The last four are for
-    processes of one's own, each of which calls this with its rank; the first one writes and
-    exports.
-
-    Args:
-        recipe: What is trained.
-        overrides: Settings.
-        configs: YAML files of settings.
-        run_dir: The run folder.
-        allow_code: Whether code that a run folder brings may be executed.
-        device: ``auto``, or a device as torch names it.
-        dist_init_url: How the processes find each other: ``tcp://host:port``, or a file that all
-            see, as ``file:///tmp/ranks``.
-        device_id: Number of the CUDA device, where there are any.
-        rank: Number of this process, from 0.
-        world_size: How many processes train together.
+    processes that a caller starts: each calls this with its ``rank`` of ``world_size`` and the
+    number of its CUDA device, and ``dist_init_url`` says how they find each other:
+    ``tcp://host:port``, or a file that all see, as ``file:///tmp/ranks``. Rank 0 writes.
 
     Returns:
         The predictor, whose ``task.module`` is the trained module; and the best value by its name,
         with its ``step``. Without ``valid_data`` nothing is selected: the dictionary is empty, and
         the weights are the last ones.
-
-    Example:
-        >>> predictor, best = train_model("classification/docnn/local")  # doctest: +SKIP
-        >>> best  # doctest: +SKIP
-        {'step': 30, 'accuracy': 1.0}
     """
     asked: dict[str, Any] = {"configs": configs, "allow_code": allow_code}
     if world_size == 1:
@@ -167,23 +146,14 @@ def create_task(
 ) -> Task:
     """Makes the task of a recipe as training starts with it: data read, text fitted, module built.
 
-    ``model_state`` are weights to take: those of a ``state_dict``, which must be the module's; or
-    of a run, a checkpoint or a run's ``modules``, whatever of them matches. The other arguments are
-    those of :func:`textmill.runs.train.train`.
+    ``model_state`` are weights to load: a ``state_dict``, which must fit the module exactly; or the
+    path of a run, a checkpoint or a run's ``modules``, of which everything that matches is taken.
+    The other arguments are those of :func:`textmill.runs.train.train`. Nothing stays on the disk.
 
     Returns:
-        The task; its ``module`` has the weights of the run's seed, and what the task reads at a
-        fresh start, such as ``embedding.vectors``, and over these ``model_state``;
-        ``trainer.initialize_from`` is not applied. Its ``text`` encodes and decodes. Nothing is
-        kept on the disk.
-
-    Raises:
-        PlanError: Something is wrong with the recipe.
-        UserError: ``model_state`` is not of this module; its tensors are listed.
-
-    Example:
-        >>> task = create_task("classification/docnn/local")  # doctest: +SKIP
-        >>> task.predict([{"text": "see you at home"}])  # doctest: +SKIP
+        The task. Its ``module`` has the weights of the run's seed, then what the task reads at a
+        fresh start, such as ``embedding.vectors``, then ``model_state``;
+        ``trainer.initialize_from`` is not applied. Its ``text`` encodes and decodes.
     """
     planned = plan_recipe(
         recipe, overrides, configs=configs, targets=["task"], allow_code=allow_code
@@ -210,7 +180,7 @@ def create_task(
 
 
 def _trained(planned: Planned, folder: Path, *, device: str) -> Predictor:
-    """The run's best weights: by data alone, or by code that the caller named with the recipe."""
+    """Loads the best weights: by data alone, else by the recipe's code, which the caller named."""
     try:
         return load_run(folder, device=device)
     except NeedsCodeError:

@@ -2,9 +2,16 @@
 
 import dataclasses
 import inspect
+import time as clock
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, final
 
+from typing_extensions import override
+
+from textmill.config.component import Component, setting
+from textmill.config.component import Config as BaseConfig
 from textmill.config.parameters import settings_of
 from textmill.config.registry import for_ingredient
 from textmill.config.values.typed_values import plain
@@ -20,46 +27,19 @@ from textmill.metrics.reporters.html_page import (
     table,
     text,
 )
+from textmill.metrics.reporters.reporter import Progress, Reporter, Row, RunInfo
 from textmill.metrics.tables import by_label, format_duration, format_rate, format_value
-from textmill.run_folder.diff import compare, mapping, plain_text
+from textmill.run_folder.diff import compare, mapping, plain_text, previous_run
+from textmill.run_folder.folder import is_run_folder
 from textmill.run_folder.record import Record, flat, numbers, state_of, used_step
+from textmill.runs import registries
+from textmill.runtime.devices import Experiment
+from textmill.runtime.files import write_atomic
 from textmill.runtime.jsonl_log import read_lines
 
-
-def default_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The default of each of a run's nested settings that has one, by its dotted name.
-
-    Only components that are registered are looked up: no code of a run is imported for it.
-    """
-    found: dict[str, Any] = {}
-    for name, node in settings.items():
-        if isinstance(node, Mapping):
-            found |= {f"{name}.{key}": value for key, value in _of(name, node).items()}
-    return found
-
-
-def _of(ingredient: str, node: Mapping[str, Any]) -> dict[str, Any]:
-    from textmill.recipes import defaults  # it imports all that a recipe may name
-
-    standard = getattr(defaults, ingredient, None)
-    registry = for_ingredient(ingredient)
-    found: dict[str, Any] = {}
-    if inspect.isfunction(standard):
-        given = inspect.signature(standard).parameters.values()
-        return {p.name: plain(p.default) for p in given if p.default is not p.empty}
-    kind: Any = type(standard)
-    try:
-        if registry is not None and "type" in node:
-            kind = getattr(registry.get(str(node["type"])), "Config", None)
-            name = registry.name_of(getattr(standard, "owner", None))
-            found = {} if name is None else {"type": name}
-    except (TextmillError, ImportError):
-        return {}
-    if not (isinstance(kind, type) and dataclasses.is_dataclass(kind)):
-        return found
-    return found | flat({p.name: plain(p.default) for p in settings_of(kind) if not p.required})
-
-
+FILE = "report.html"
+SHARE = 0.01
+"""Share of a run's time that the report may take; the last report is written in any case."""
 SAMPLES = 10
 """Answers that are shown, or up to twice as many: some screens of a phone."""
 MOST_ROWS = 500
@@ -68,14 +48,98 @@ MOST_ITEMS = 4
 """Items of a list that are shown, each on a line."""
 MOST_PARTS = 12
 """Texts of one answer."""
+MOST_CURVES = 24
+"""Drawings; a run has some ten values."""
 
 
-def report_html(run: Record, against: Record | None, facts: Mapping[str, Any]) -> str:
-    """The page of a run, whole: HTML that needs no other file, no network and no script.
+@final
+@registries.reporters.register("html")
+class Html(Component, Reporter):
+    """Writes ``report.html`` in the run folder: after evaluations and at the end.
 
-    It is compared with ``against``. Facts are what is known while it runs and not yet in
-    ``run.json``: ``state``, ``result``, and ``kept_step``, that of the weights that are kept.
+    The page is made from what the other reporters wrote (``metrics.jsonl``, ``predictions/``) and
+    from the run's record, so it needs no state of its own: a resumed run writes the same page. The
+    run is compared with the one of the same recipe before it.
     """
+
+    class Config(BaseConfig):
+        """What the page shows besides the run."""
+
+        against: Path | None = setting(None, in_key=False)
+        """The run to compare with; null: the last one beside it, if there is one."""
+
+    config: Config
+
+    def __init__(self, config: Config, *, xp: Experiment) -> None:
+        self.config = config
+        self._folder = xp.folder
+        self._is_open, self._written, self._cost = False, 0.0, 0.0
+
+    @override
+    def start(self, info: RunInfo) -> None:
+        self._is_open, self._written = True, clock.monotonic()
+
+    @override
+    def report(self, split: str, progress: Progress, values: Mapping[str, float]) -> None:
+        """Values are read from ``metrics.jsonl`` when the page is written."""
+
+    @override
+    def examples(self, split: str, progress: Progress, rows: Iterable[Row]) -> None:
+        """Writes the page after an evaluation: the other reporters have written its files."""
+        if clock.monotonic() - self._written > self._cost / SHARE:
+            kept = progress.get("step") if progress.get("kept") else None
+            self._write({"state": "running", "kept_step": kept})
+
+    @override
+    def end(self, summary: Mapping[str, Any]) -> None:
+        self._is_open = False
+        self._write({"state": "finished", "result": dict(summary)})
+
+    @override
+    def close(self) -> None:
+        """The page must not call a stopped run running; a failure to write it is no error."""
+        if self._is_open:
+            self._is_open = False
+            with suppress(TextmillError, OSError):
+                self._write({"state": "not finished"})
+
+    def _write(self, facts: Mapping[str, Any]) -> None:
+        if not is_run_folder(self._folder):
+            return  # reporters that are used by themselves: there is no record to show
+        began = clock.monotonic()
+        write_report(self._folder, against=self.config.against, facts=facts)
+        self._written = clock.monotonic()
+        self._cost = self._written - began
+
+
+def write_report(
+    folder: Path,
+    *,
+    against: Path | None = None,
+    facts: Mapping[str, Any] | None = None,
+    target: Path | None = None,
+) -> Path:
+    """Writes the report of a run: HTML that needs no other file, no network and no script.
+
+    Args:
+        folder: The run folder.
+        against: The run to compare with; None: the last one beside it that can be read.
+        facts: What is known while the run is on and not yet in ``run.json``: ``state``, ``result``,
+            and ``kept_step``, the step of the weights that are kept.
+        target: The file; by default ``report.html`` in the run folder.
+    """
+    run, other = Record.read(folder), None
+    if against is not None:
+        other = Record.read(against)
+    elif (before := previous_run(folder)) is not None:
+        with suppress(TextmillError, OSError):  # a damaged neighbour is no reason to have no report
+            other = Record.read(before)
+    path = target or folder / FILE
+    write_atomic(path, _page(run, other, facts or {}).encode("utf-8", "backslashreplace"))
+    return path
+
+
+def _page(run: Record, against: Record | None, facts: Mapping[str, Any]) -> str:
     state = str(facts.get("state", state_of(run.info)))
     recorded = run.info if run.info.get("finished") else {}
     result = mapping(facts, "result") or mapping(recorded, "result")
@@ -86,7 +150,7 @@ def report_html(run: Record, against: Record | None, facts: Mapping[str, Any]) -
         str(run.info.get("recipe", run.path.name)),
         state,
         section("Result", _result(run, result)),
-        section("Curves", curves(run.values)),
+        section("Curves", _curves(run.values)),
         section("Labels", *_labels(run)),
         section("Answers", *_answers(run)),
         section("Settings", *_settings(run)),
@@ -115,12 +179,8 @@ def _result(run: Record, result: Mapping[str, Any]) -> Markup:
     return cards(facts)
 
 
-MOST_CURVES = 24
-"""Drawings; a run has some ten values."""
-
-
-def curves(lines: Iterable[Mapping[str, Any]]) -> Markup:
-    """A drawing per value of ``metrics.jsonl``, and of the speed; a line for each split."""
+def _curves(lines: Iterable[Mapping[str, Any]]) -> Markup:
+    """A drawing for each value of ``metrics.jsonl`` and for the speed, with a line per split."""
     drawn: dict[str, dict[str, list[tuple[float, float]]]] = {}
     speed: dict[str, list[tuple[float, float]]] = {}
     for line in lines:
@@ -128,9 +188,7 @@ def curves(lines: Iterable[Mapping[str, Any]]) -> Markup:
         if step is None or not isinstance(split, str):
             continue
         for name, value in numbers(line).items():
-            if split == "test":  # one point, and of the best weights: it is on no curve
-                continue
-            if "/" not in name:
+            if split != "test" and "/" not in name:  # a test is one point, of the best weights
                 drawn.setdefault(name, {}).setdefault(split, []).append((step, value))
         for name, value in numbers(mapping(line, "time"), ()).items():
             if name.endswith("_per_second") and split == "train":
@@ -157,7 +215,7 @@ def curves(lines: Iterable[Mapping[str, Any]]) -> Markup:
 
 
 def _labels(run: Record) -> list[Markup]:
-    """A table of the labels: on the test data, else on the validation data."""
+    """A table of the values of each label: on the test data, else on the validation data."""
     values = run.kept_values()
     of_split = {
         split: by_label({n.removeprefix(f"{split}."): v for n, v in values.items()})
@@ -187,7 +245,7 @@ def _table(
 
 
 def _answers(run: Record) -> list[Markup]:
-    """Some answers of each split, spread over its rows; all of them are in ``predictions/``."""
+    """Some answers of each split, spread over its rows; ``predictions/`` has all of them."""
     latest = {}
     for path in sorted((run.path / "predictions").glob("*-step-*.jsonl")):
         if path.is_file() and not path.is_symlink():
@@ -214,7 +272,7 @@ def _spread(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def _answer(row: Mapping[str, Any]) -> Markup:
-    """Texts one below the other, numbers in a line above them."""
+    """The texts of a row below each other, its numbers in a line above them."""
     parts: list[tuple[str, object]] = []
     for name, value in row.items():
         if name == "references" and value == [row.get("target")]:
@@ -239,14 +297,48 @@ def _answer(row: Mapping[str, Any]) -> Markup:
 
 
 def _is_text_of_words(value: list[object]) -> bool:
-    """Whether a list has more items than are shown, and all are words: they are one text."""
+    """Whether a list has more items than are shown, all of them words: it is shown as a text."""
     return len(value) > MOST_ITEMS and all(isinstance(w, str) and w.split() == [w] for w in value)
 
 
+def _default_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The defaults of a run's nested settings, by their dotted names.
+
+    Only registered components are looked up: no code of a run is imported.
+    """
+    found: dict[str, Any] = {}
+    for name, node in settings.items():
+        if isinstance(node, Mapping):
+            found |= {f"{name}.{key}": value for key, value in _defaults_of(name, node).items()}
+    return found
+
+
+def _defaults_of(ingredient: str, node: Mapping[str, Any]) -> dict[str, Any]:
+    from textmill.recipes import defaults  # it imports all that a recipe may name
+
+    standard = getattr(defaults, ingredient, None)
+    registry = for_ingredient(ingredient)
+    found: dict[str, Any] = {}
+    if inspect.isfunction(standard):
+        given = inspect.signature(standard).parameters.values()
+        return {p.name: plain(p.default) for p in given if p.default is not p.empty}
+    kind: Any = type(standard)
+    try:
+        if registry is not None and "type" in node:
+            kind = getattr(registry.get(str(node["type"])), "Config", None)
+            name = registry.name_of(getattr(standard, "owner", None))
+            found = {} if name is None else {"type": name}
+    except (TextmillError, ImportError):
+        return {}
+    if not (isinstance(kind, type) and dataclasses.is_dataclass(kind)):
+        return found
+    return found | flat({p.name: plain(p.default) for p in settings_of(kind) if not p.required})
+
+
 def _settings(run: Record) -> list[Markup]:
-    """What differs from the defaults first; all of them folded away."""
-    of_lightning = run.info.get("trained_by") == "lightning"  # whose trainer is not textmill's
-    defaults = {} if of_lightning else default_settings(run.settings)
+    """Settings that differ from the defaults; then all of them, folded."""
+    of_lightning = run.info.get("trained_by") == "lightning"  # its trainer is not textmill's
+    defaults = {} if of_lightning else _default_settings(run.settings)
     now = flat(run.settings)
     chosen = [n for n in now if n in defaults and now[n] != defaults[n]]
     given = [n for n in now if n not in defaults and now[n] is not None and not of_lightning]
@@ -260,7 +352,7 @@ def _settings(run: Record) -> list[Markup]:
 
 
 def _data(run: Record) -> list[Markup]:
-    """Rows, lengths and padding of each data set, as the run wrote them down."""
+    """Rows, lengths and padding of each data set, as the run recorded them."""
     known, hashes = mapping(run.info, "data_summary"), mapping(run.info, "data")
     rows, lengths = [], []
     for name in {**known, **hashes}:

@@ -1,4 +1,4 @@
-"""The folder of a run, held by the one process that works in it."""
+"""Holding the folder of a run: only one process works in it."""
 
 import logging
 from collections.abc import Iterator
@@ -23,9 +23,9 @@ LOG = logging.getLogger("textmill")
 
 @contextmanager
 def entered(folder: Path) -> Iterator[None]:
-    """Makes the folder, which no other process may be in, and keeps its log.
+    """Makes and locks the folder, and writes its log.
 
-    Folders that were made here go again where a start fails before anything of a run is written.
+    If a start fails before anything of a run is written, the folders made here are removed.
     """
     fresh = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
@@ -39,10 +39,10 @@ def entered(folder: Path) -> Iterator[None]:
         try:
             yield
         except BaseException:  # an interruption too
-            # A folder that holds nothing of a run; then those around it that hold nothing else.
+            # The folder, if it holds nothing of a run; then its parents, if they are empty.
             ours = {LOG_FILE, LOCK_FILE} if fresh and folder.is_dir() else set()
             if ours and {path.name for path in folder.iterdir()} <= ours:
-                with suppress(OSError):  # such as that another process has just begun in it
+                with suppress(OSError):  # another process may just have begun in it
                     for name in ours:
                         (folder / name).unlink(missing_ok=True)
                     for empty in fresh:
@@ -51,9 +51,9 @@ def entered(folder: Path) -> Iterator[None]:
 
 
 def clean(folder: RunFolder, *, key: str | None) -> None:
-    """Removes what a killed process left half-written, and the record of a run of another key.
+    """Removes what a killed process left half-written.
 
-    Without a ``key`` the run that is there goes on. Another one, that has saved nothing, gives way.
+    A run of another ``key`` that has saved nothing gives way; None: the run that is there goes on.
     """
     for place in (folder.path, folder.path / "predictions", folder.path / "export"):
         clean_leftovers(place)
@@ -63,9 +63,9 @@ def clean(folder: RunFolder, *, key: str | None) -> None:
 
 @contextmanager
 def recorded(folder: RunFolder, *, writes: bool = True) -> Iterator[None]:
-    """Keeps in ``run.json`` how a run that did not finish ended, and in its log who was lost.
+    """Records in ``run.json`` how a run ended that did not finish, and a lost rank in its log.
 
-    A finished one stays so until it really goes on: a continuation may be refused before.
+    A finished run stays finished until it really goes on: that may be refused before.
     """
     try:
         yield

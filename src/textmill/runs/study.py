@@ -1,4 +1,4 @@
-"""An Optuna study in the folder of a search: its journal is all that the search knows."""
+"""An Optuna study in the folder of a search, whose journal is the whole state of the search."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -14,17 +14,17 @@ JOURNAL = "trials.jsonl"
 class Study:
     """The trials of a search, which goes on with those that were interrupted.
 
-    A trial is asked for with a sampler made from the trial's number, so that what is proposed
-    depends on the trials before it and on nothing that a restart loses.
+    Each trial has a sampler made from its number, so that a proposal depends on the trials before
+    it and on nothing that a restart loses.
 
     Args:
         folder: Where the journal is; no other process may use it at the same time.
-        name: That of the study in the journal.
+        name: The study's name in the journal.
         total: Trials in all, those of former starts included.
         spaces: Optuna's distribution of each setting.
         sampler: Makes the sampler of a trial from its number.
-        what: What needs Optuna, for the error if it is not installed.
-        options: Of ``optuna.create_study``, such as ``direction``.
+        what: The command that needs Optuna, for the error if it is not installed.
+        options: Options of ``optuna.create_study``, such as ``direction``.
     """
 
     def __init__(
@@ -47,12 +47,11 @@ class Study:
         self.study = self.optuna.create_study(
             storage=journal.JournalStorage(backend), study_name=name, load_if_exists=True, **options
         )
-        self._open = []
-        for trial in self.trials:
-            if not trial.state.is_finished() and trial.params.keys() == spaces.keys():
-                self._open.append(trial.number)
-            elif not trial.state.is_finished():  # killed while it was proposed
-                self.tell(trial.number, state="FAIL")
+        unfinished = [trial for trial in self.trials if not trial.state.is_finished()]
+        whole = [trial for trial in unfinished if trial.params.keys() == spaces.keys()]
+        self._open = [trial.number for trial in whole]
+        for number in {trial.number for trial in unfinished} - {*self._open}:
+            self.tell(number, state="FAIL")  # killed while it was proposed
 
     @property
     def trials(self) -> list[Any]:
@@ -76,13 +75,13 @@ class Study:
         """Ends a trial with its value, or with a state such as ``FAIL``."""
         try:
             self.study.tell(number, value, state=self.optuna.trial.TrialState[state])
-        except RuntimeError:  # of a sampler that has proposed all there is, and would stop a loop
+        except RuntimeError:  # a sampler that has proposed everything tries to stop a loop
             if not self.trials[number].state.is_finished():
                 raise
 
 
 def import_optuna(what: str) -> Any:
-    """Optuna, which says no more than warnings."""
+    """Imports Optuna, which then logs warnings only."""
     try:
         import optuna
     except ImportError:
@@ -92,7 +91,7 @@ def import_optuna(what: str) -> Any:
 
 
 class _NoLock:
-    """Optuna's lock of the journal: the folder has one already, and a file would be left over."""
+    """No lock of the journal: the folder is locked, and Optuna's would leave a file behind."""
 
     def acquire(self) -> bool:
         return True

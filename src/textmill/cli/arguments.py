@@ -34,7 +34,7 @@ def check_output(
 
 
 def typed_lines(what: str) -> Iterator[bytes]:
-    """The lines that a person types, as bytes, until an empty one; ``what`` is asked for."""
+    """Asks for ``what``, and yields the lines that a person types, as bytes, until an empty one."""
     print(f"Type {what}; an empty line, Ctrl-D or Ctrl-C ends.", file=sys.stderr)
     while True:
         try:
@@ -51,7 +51,7 @@ def add_recipe(
     parser: argparse.ArgumentParser,
     about: str = "a script, an experiment, a YAML file or a run folder",
 ) -> None:
-    """A recipe with its settings and how to read them."""
+    """Adds a recipe, its settings and how to read them."""
     parser.add_argument("recipe", help=about)
     add_words(parser)
     parser.add_argument(
@@ -65,12 +65,12 @@ def add_recipe(
 
 
 def recipe_options(args: argparse.Namespace) -> dict[str, Any]:
-    """How a recipe is read, of arguments of :func:`add_recipe`."""
+    """How a recipe is read, from arguments of :func:`add_recipe`."""
     return {"configs": args.config, "allow_code": args.allow_code, "device": args.device}
 
 
 def add_words(parser: argparse.ArgumentParser, about: str = "settings") -> None:
-    """Settings, as many as one likes."""
+    """Adds settings, any number of them."""
     # With its default a list is optional, and argparse does not ask for it.
     parser.add_argument("words", nargs="*", default=[], metavar="name.setting=value", help=about)
 
@@ -81,7 +81,7 @@ def add_run(
     *,
     nargs: str | None = None,
 ) -> None:
-    """A run folder and the checkpoint to use; ``nargs`` is argparse's."""
+    """Adds a run folder and the checkpoint to use; ``nargs`` is argparse's."""
     parser.add_argument("run", nargs=nargs, help=about)
     parser.add_argument(
         "--checkpoint",
@@ -93,18 +93,15 @@ def add_run(
 
 
 def run_options(args: argparse.Namespace) -> dict[str, Any]:
-    """How a run is loaded, of arguments of :func:`add_run`."""
+    """How a run is loaded, from arguments of :func:`add_run`."""
     return {"checkpoint": args.checkpoint, "device": args.device, "allow_code": args.allow_code}
 
 
 def load_predictor(args: argparse.Namespace) -> Any:
-    """The predictor of the run, or of the export, that arguments of :func:`add_run` name.
-
-    That of an export needs no torch.
-    """
+    """Loads the run or the export that arguments of :func:`add_run` name; exports need no torch."""
     from textmill.exported.manifest import is_export
 
-    if not Path(args.run).exists():  # said before a run's own packages are asked for
+    if not Path(args.run).exists():  # before a run's own packages are imported
         raise UserError(
             f"{args.run}: there is no such folder. {suggest_path(Path(args.run), folders=True)}"
             "Wanted that of a run, as textmill train prints it, or of an export."
@@ -125,7 +122,7 @@ def load_predictor(args: argparse.Namespace) -> Any:
 
 
 def add_include(parser: argparse.ArgumentParser) -> None:
-    """Modules that register what the command is to know."""
+    """Adds modules that register more names."""
     parser.add_argument(
         "--include",
         action="append",
@@ -136,7 +133,7 @@ def add_include(parser: argparse.ArgumentParser) -> None:
 
 
 def add_device_and_code(parser: argparse.ArgumentParser) -> None:
-    """Where a command computes, what it imports first, and whether it may run a folder's code."""
+    """Adds the device, modules to import, and whether a folder's code may be executed."""
     parser.add_argument(
         "--device", default="auto", help="auto (the default), cpu, cuda, cuda:1, mps"
     )

@@ -63,11 +63,11 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "show one component: what it is, its settings, types and defaults",
     ),
 }
-"""Command to its module and its line of help; nothing is imported before a command is chosen."""
+"""The module of each command and its line of help; only the chosen command is imported."""
 
 ALIASES = {"inference": "predict"}
 NEAR = 0.8
-"""How like an option a word is that means it; ``--epochs`` and ``--nproc`` are 0.67."""
+"""Similarity from which an option is suggested; ``--epochs`` and ``--nproc`` have 0.67."""
 
 EPILOG = """\
 A recipe is a script (tatoeba.py), an experiment (translation/tatoeba) or a YAML file that names
@@ -87,7 +87,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         module = importlib.import_module(COMMANDS[name][0]) if name in COMMANDS else None
         args = _parser(name, module).parse_args(words)
         if module is not None:
-            args.debug = debug  # the parser has it for its help: it may stand anywhere
+            args.debug = debug  # it may stand anywhere: the parser has it only for the help
             from textmill.errors import typed_command
 
             with typed_command(), contextlib.ExitStack() as stack:
@@ -97,7 +97,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                     stack.enter_context(including(names))
                 code = int(_function(module, "run", str(name))(args))
         if sys.stdout is not None:  # it is closed: textmill list >&-
-            sys.stdout.flush()  # a reader that has left is met here, not while Python shuts down
+            sys.stdout.flush()  # fails here if the reader has left, not while Python shuts down
         return code
     except SystemExit as error:  # argparse has said why
         return error.code if isinstance(error.code, int) else 1
@@ -117,20 +117,20 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def report(error: Exception) -> int:
-    """Prints what a person sees of an error, without a traceback; the exit code.
+    """Prints an error without a traceback; returns the exit code.
 
-    It is the message of textmill's own errors, and one paragraph of any other.
+    Of textmill's own errors it prints the message, of any other one paragraph.
     """
     from textmill.errors import OtherRankError, TextmillError, raised_at
     from textmill.runtime.logging import printable
 
     if isinstance(error, OtherRankError):
-        return error.exit_code  # the rank that had the error first says it
+        return error.exit_code  # the rank that had the error first prints it
     notes = [f"  {note}" for note in getattr(error, "__notes__", [])]
     if isinstance(error, TextmillError):
         lines = [f"error: {error}", *notes]
     elif isinstance(error, OSError) and isinstance(error.filename, str | bytes):
-        # Of a file or folder of the person's own, which the system does not let textmill use.
+        # About a file or folder of the person's own.
         lines = [f"error: {os.fsdecode(error.filename):.300}: {error.strerror}.", *notes]
     else:
         lines = [f"error: {type(error).__name__}: {error}".rstrip(": "), *notes]
@@ -145,7 +145,7 @@ def report(error: Exception) -> int:
 
 
 def _speak_utf8() -> None:
-    """Text in and out is UTF-8 whatever LANG says; what no encoding can hold is escaped."""
+    """Reads and writes UTF-8 whatever LANG says; what UTF-8 cannot hold is escaped."""
     for stream, errors in (
         (sys.stdin, "surrogateescape"),
         (sys.stdout, "backslashreplace"),
@@ -156,13 +156,13 @@ def _speak_utf8() -> None:
 
 
 def _forget_stdout() -> None:
-    """Sends what is still to be flushed nowhere: at exit Python would complain of it."""
+    """Drops what is not flushed yet, of which Python would complain at its exit."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _function(module: ModuleType, verb: str, command: str) -> Any:
-    """What a module has for one of its commands, or for all of them."""
+    """The function of a module for one of its commands, or for all of them."""
     return getattr(module, f"{verb}_{command.replace('-', '_')}", None) or getattr(module, verb)
 
 
@@ -208,7 +208,7 @@ def _parser(name: str | None, module: ModuleType | None) -> argparse.ArgumentPar
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says where its help cannot be written; argparse itself passes over that."""
+    """Raises if the help cannot be written; argparse itself ignores that."""
 
     @override
     def _print_message(self, message: str, file: Any = None) -> None:
@@ -236,7 +236,7 @@ class _CommandParser(_Parser):
         return found, unknown
 
     def _about(self, word: str, args: list[str]) -> str:
-        """What is wrong with a word that is left over, of all those of the command."""
+        """What is wrong with a word that the command does not take."""
         if not word.startswith("-"):
             return f"one word too many: '{word}'"
         from textmill.config.foreign_names import option_here
@@ -258,7 +258,7 @@ class _CommandParser(_Parser):
 
 
 class _Version(argparse.Action):
-    """Prints the installed version; looked up only when asked for."""
+    """Prints the installed version, which is looked up only then."""
 
     def __init__(self, option_strings: Sequence[str], dest: str, help: str | None = None) -> None:
         super().__init__(option_strings, dest, nargs=0, help=help)
@@ -267,5 +267,5 @@ class _Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         from importlib.metadata import version
 
-        print(f"textmill {version('textmill')}", flush=True)  # a full disk is met here
+        print(f"textmill {version('textmill')}", flush=True)  # a full disk raises here
         parser.exit(0)

@@ -1,11 +1,12 @@
 """Commands of pipelines: files in, one result after the other out."""
 
 import argparse
+import codecs
 import csv
 import json
 import sys
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from typing_extensions import override
 
@@ -14,29 +15,25 @@ from textmill.cli.progress_line import ProgressLine
 from textmill.errors import DataError, UserError
 from textmill.runtime.logging import log_to_stderr, printable
 
-Format = Literal["text", "json", "csv"]
-SUFFIXES: dict[str, Format] = {".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json"}
+SUFFIXES = {".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json"}
 """The format that the name of a file asks for."""
 
 
 class ResultFormat:
-    """Base of the ways to write results; where there are several files, each with its name."""
+    """Base of the ways to write results; with ``several`` files each result has its file's name."""
 
     def __init__(self, file: Any, pipeline: Any, several: bool) -> None:
         self.file, self.pipeline, self.several = file, pipeline, several
 
     def write(self, name: str, result: Any) -> None:
-        """Writes a result for the file of a name."""
+        """Writes a result of the file with a name."""
 
     def write_error(self, name: str, error: str) -> None:
-        """Writes that a file could not be read, where the format has a place for it."""
+        """Writes that a file could not be read, if the format has a place for it."""
 
 
 class ResultLines(ResultFormat):
-    """Lines for a person, each behind its file's name where there are several.
-
-    Of a text that could not be answered an empty line keeps the place.
-    """
+    """Lines for a person; an empty one for a text that could not be answered."""
 
     @override
     def write(self, name: str, result: Any) -> None:
@@ -49,14 +46,12 @@ class ResultJson(ResultFormat):
 
     @override
     def write(self, name: str, result: Any) -> None:
-        self._write({"file": name, **result.row()})
+        row = {"file": name, **result.row()}
+        self.file.write(json.dumps(row, ensure_ascii=False) + "\n")
 
     @override
     def write_error(self, name: str, error: str) -> None:
-        self._write({"file": name, "error": error})
-
-    def _write(self, row: dict[str, Any]) -> None:
-        self.file.write(json.dumps(row, ensure_ascii=False) + "\n")
+        self.file.write(json.dumps({"file": name, "error": error}, ensure_ascii=False) + "\n")
 
 
 class ResultTable(ResultFormat):
@@ -75,7 +70,7 @@ class ResultTable(ResultFormat):
         if result.error:
             self._table.writerow({**place, "text": result.text, "error": result.error})
             return
-        # A document would stand beside each of its rows, whole: a text of a line is no document.
+        # The text of a line stands beside its rows; a whole document would be too long for that.
         text = {"text": result.text} if self.pipeline.by_line else {}
         self._table.writerows({**place, **text, **cells} for cells in result.cells())
 
@@ -84,10 +79,10 @@ class ResultTable(ResultFormat):
         self._table.writerow({"file": name, "error": error})
 
 
-FORMATS: dict[Format, type[ResultFormat]] = {
-    "csv": ResultTable,
-    "json": ResultJson,
+FORMATS: dict[str, type[ResultFormat]] = {
     "text": ResultLines,
+    "json": ResultJson,
+    "csv": ResultTable,
 }
 """How each format is written."""
 
@@ -137,7 +132,7 @@ def add_find_datasets(parser: argparse.ArgumentParser) -> None:
 
 
 def add_command(parser: argparse.ArgumentParser, pipeline: str, about: str) -> None:
-    """Describes the command of a pipeline, with what all have."""
+    """Describes the command of a pipeline, and adds the options that all have."""
     parser.description = (
         f"{about} Several files are answered in their order, each line then with its file's name; "
         "one that cannot be read is told, and the others are answered. The exit code is 1 where "
@@ -153,7 +148,7 @@ def add_command(parser: argparse.ArgumentParser, pipeline: str, about: str) -> N
     )
     parser.add_argument(
         "--format",
-        choices=("text", "json", "csv"),
+        choices=[*FORMATS],
         help="text, a line each (the default); json, JSON lines with all that is known; csv, a "
         "table; an --output of .jsonl, .json or .csv has its own unasked",
     )
@@ -186,13 +181,14 @@ def run(args: argparse.Namespace) -> int:
     elif args.overwrite:
         raise UserError("--overwrite: is about the file of --output; name one.")
     own = {name: getattr(args, name) for name in ("part", "sentences") if hasattr(args, name)}
-    made = pipelines.get(args.pipeline)
-    pipeline = made(args.model, device=args.device, allow_code=args.allow_code, **own)
+    kind = pipelines.get(args.pipeline)
+    pipeline = kind(args.model, device=args.device, allow_code=args.allow_code, **own)
     suffix = "" if args.output is None else args.output.suffix.lower()
     form = FORMATS[args.format or SUFFIXES.get(suffix, "text")]
     if args.output is not None:
         with replacing(args.output) as file:
-            return _answer(pipeline, args, form(_Encoded(file), pipeline, len(args.files) > 1))
+            encoded = codecs.getwriter("utf-8")(file, "backslashreplace")  # type: ignore[arg-type]  # it has no seek
+            return _answer(pipeline, args, form(encoded, pipeline, len(args.files) > 1))
     out = form(sys.stdout, pipeline, len(args.files) > 1)
     if args.files != ["-"] or not sys.stdin.isatty():
         return _answer(pipeline, args, out)
@@ -200,16 +196,6 @@ def run(args: argparse.Namespace) -> int:
         for result in pipeline.predict_bytes("standard input", raw):
             _write(out, "standard input", result)
     return 0
-
-
-class _Encoded:
-    """Text to a file of bytes."""
-
-    def __init__(self, file: Any) -> None:
-        self._file = file
-
-    def write(self, text: str) -> None:
-        self._file.write(text.encode("utf-8", "backslashreplace"))
 
 
 def _answer(pipeline: Any, args: argparse.Namespace, out: ResultFormat) -> int:
@@ -231,7 +217,7 @@ def _answer(pipeline: Any, args: argparse.Namespace, out: ResultFormat) -> int:
                     _write(out, name, result)
                     progress.show(count, 0)
             except (UserError, DataError) as error:
-                if isinstance(error, DocumentError) and error.reason == LOCKED:  # of stdin
+                if isinstance(error, DocumentError) and error.reason == LOCKED:
                     error.args = (f"{error}: give it with --password WORD",)
                 if not out.several and args.output is None:
                     raise

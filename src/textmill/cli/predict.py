@@ -101,14 +101,14 @@ def _setting(word: str) -> str:
 
 
 def run(args: argparse.Namespace, load: Callable[[argparse.Namespace], Any] | None = None) -> int:
-    """Answers rows by what is loaded; exit code 1 if a row could not be answered."""
+    """Answers rows by what ``load`` returns; exit code 1 if a row could not be answered."""
     load = load or _with_options
     if "=" in args.file and not Path(args.file).exists():
         args.file, args.words = "-", [args.file, *args.words]
     typed = args.file == "-" and sys.stdin.isatty()
     _check_words(args, typed=typed)
     if args.file != "-":
-        _check_file(args)  # a wrong name is said before a model is loaded
+        _check_file(args)  # before a model is loaded
     if typed:
         return _interactive(load(args), args)
     if args.output is not None:
@@ -116,7 +116,7 @@ def run(args: argparse.Namespace, load: Callable[[argparse.Namespace], Any] | No
 
         check_suffix(args.output, vectors=args.vectors)
         check_output("--output", args.output, [args.file], overwrite=args.overwrite)
-    with _opened(args.file) as source:
+    with sys.stdin.buffer if args.file == "-" else Path(args.file).open("rb") as source:
         predictor = load(args)
         rows = _rows(predictor, args, source)
         if args.output is not None:
@@ -135,6 +135,7 @@ def run(args: argparse.Namespace, load: Callable[[argparse.Namespace], Any] | No
 
 
 def _with_options(args: argparse.Namespace) -> Any:
+    """The predictor, with the options of how it answers."""
     from textmill.exported.row_predictor import AnswerOptions
 
     options = AnswerOptions(n_best=args.n_best, beam_size=args.beam_size)
@@ -142,7 +143,7 @@ def _with_options(args: argparse.Namespace) -> Any:
 
 
 def _check_words(args: argparse.Namespace, *, typed: bool) -> None:
-    """Refuses words that do not go together, or with rows that are typed."""
+    """Refuses words that contradict each other, or that do not fit rows that are typed."""
     if args.format == TEXT and (words := _columns_words(args)):
         raise UserError(f"--format text: a line is the text of a row. Leave it out, or {words[0]}.")
     if typed and args.words:
@@ -158,15 +159,15 @@ def _check_words(args: argparse.Namespace, *, typed: bool) -> None:
 
 
 def _columns_words(args: argparse.Namespace) -> list[str]:
-    """The settings that say that rows have columns; lines of text have an encoding, too."""
+    """The settings about columns: all but the encoding, which lines of text have, too."""
     return [word for word in args.words if not bare_setting(word).startswith(ENCODING)]
 
 
 def _rows(predictor: Any, args: argparse.Namespace, source: IO[bytes]) -> ColumnRows | LineRows:
-    """The rows of a file or a pipe, by the format that is said, that its name says, or by rule.
+    """The rows of a file or a pipe, in the format of ``--format``, of its suffix, or by rule.
 
-    The rule: each line is a text if that is all the model reads, and no word speaks of columns;
-    else the rows are as those of the run's data.
+    The rule: each line is a text if the model reads nothing else and no setting is about columns;
+    else the rows are read as the run's data is.
     """
     from textmill.data.formats.json_lines import ColumnarFormat
     from textmill.data.input_files import input_format, input_layout
@@ -202,7 +203,7 @@ def _rows(predictor: Any, args: argparse.Namespace, source: IO[bytes]) -> Column
 
 
 def _recorded_layout(predictor: Any, args: argparse.Namespace) -> Mapping[str, Any]:
-    """How the run's data is read; empty if it is read from no file of columns."""
+    """How the run's data is read; empty if it is not read from a file of columns."""
     from textmill.exported.manifest import is_export
 
     if args.model is not None:
@@ -243,15 +244,6 @@ def _check_one_column(predictor: Any) -> None:
     )
 
 
-def _opened(file: str) -> IO[bytes]:
-    if file == "-":
-        return sys.stdin.buffer
-    try:
-        return open(file, "rb")
-    except OSError as error:
-        raise UserError(f"{file} cannot be read: {error.strerror}.") from None
-
-
 def _write(row: Mapping[str, Any], answer: Mapping[str, Any], *, json_lines: bool) -> None:
     if json_lines:
         shown = {**row, **answer}
@@ -260,9 +252,9 @@ def _write(row: Mapping[str, Any], answer: Mapping[str, Any], *, json_lines: boo
         print()  # the row keeps its place: the n-th line answers the n-th row
         print(printable(answer["error"]), file=sys.stderr)
     else:
-        # An empty line is an error's: of a text that has none of the labels there is a dash.
-        said = answer["prediction"]
-        line = printable(" ".join(said.splitlines()) if isinstance(said, str) else str(said))
+        # An empty line stands for an error, and a dash for a text that has none of the labels.
+        text = answer["prediction"]
+        line = printable(" ".join(text.splitlines()) if isinstance(text, str) else str(text))
         print(line or ("-" if "scores" in answer else ""))
 
 
@@ -307,10 +299,10 @@ def _write_file(predictor: Any, rows: ColumnRows | LineRows, args: argparse.Name
 def input_settings(
     data: Mapping[str, Any], columns: Sequence[str], words: Sequence[str]
 ) -> tuple[Any, set[str]]:
-    """How the run's data is read, with what words say; all are checked as a recipe's are.
+    """How the run's data is read, changed by words, all checked as a recipe's settings are.
 
     Returns:
-        The settings, and the names of those that the words say.
+        The settings, and the names of those that the words set.
     """
     from textmill.config.planning.plan import make_plan
     from textmill.config.recipe import Recipe
@@ -320,7 +312,7 @@ def input_settings(
 
     mine = [bare_setting(word) for word in words]
     said = {word.partition("=")[0].partition(".")[0] for word in mine}
-    # Pairs if a source is read, as an evaluation reads them; else the inputs alone.
+    # As an evaluation reads them: pairs if the model reads a source, else the inputs alone.
     plain = {"columns": [*columns], "extra_columns": "error"}
     known = data or ({"columns": ["source", "target"]} if [*columns] == ["source"] else plain)
     given = [
@@ -345,13 +337,13 @@ def input_settings(
 
 
 def bare_setting(word: str) -> str:
-    """A setting without the name of data before it."""
+    """A setting without the name of its data."""
     prefix = next((prefix for prefix in PREFIXES if word.startswith(prefix)), "")
     return word.removeprefix(prefix)
 
 
 def refuse_pdf(head: bytes, name: str, model: str) -> None:
-    """Refuses a PDF, with the commands of the pipelines that are for the model's task."""
+    """Refuses a PDF, and names the commands of the pipelines for the model's task."""
     from textmill.pipelines.given_text import is_pdf
 
     if not is_pdf(head):

@@ -10,35 +10,31 @@ from functools import partial
 from typing import Any
 
 HEAD_LINES, HEAD_BYTES = 20, 1 << 20
-"""What is looked at of a stream: its first row may be a header, and have several lines."""
+"""The part of a stream that is read ahead: its first row may be a header of several lines."""
 OTHER_WIDTH = re.compile(r"wanted .*\bcolumns?, found \d+$")
-"""Why a row was not read that has another number of columns."""
+"""The problem of a row with another number of columns."""
 LONGEST = 100_000_000
-"""Bytes of a line of text that is not held in memory; a text to summarize may be a book."""
+"""Bytes of the longest line of text that is read; a text to summarize may be a book."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A row, or what stands where one could not be read."""
+    """A row to answer, or one that could not be read."""
 
     place: str
     """The line of a stream; file and line."""
     row: Any
-    """The row; the beginning of what was not read."""
+    """The row; the beginning of one that could not be read."""
     problem: str | None = None
-    """Why it was not read."""
+    """Why it could not be read."""
     kept: Mapping[str, Any] = field(default_factory=dict)
-    """All columns that it has, where they are wanted, by the names they are written under."""
+    """All its columns, if they are written, by their names in the output."""
     done: int = 0
-    """How much is read before it: bytes, or rows of Parquet and Arrow."""
+    """How much was read before it: bytes, or rows of Parquet and Arrow."""
 
 
 class Peeked:
-    r"""A stream of which the first lines are known before it is read.
-
-    Args:
-        stream: Open for reading bytes.
-    """
+    """A stream of bytes whose first lines can be looked at before it is read."""
 
     def __init__(self, stream: Any) -> None:
         self._stream, lines, left = stream, list[bytes](), HEAD_BYTES
@@ -56,7 +52,7 @@ class Peeked:
 
 
 def reading_hint(rows: "ColumnRows | LineRows", problems: Iterable[str]) -> str:
-    """What to do about rows that are not UTF-8, or have another number of columns; else empty."""
+    """How to read rows that are not UTF-8 or have another number of columns; else empty."""
     from textmill.data.formats.header import columns_setting
     from textmill.text.encodings import UTF8, WINDOWS, is_undecodable
 
@@ -74,10 +70,10 @@ def reading_hint(rows: "ColumnRows | LineRows", problems: Iterable[str]) -> str:
 def answers(
     predictor: Any, rows: Iterable[Asked]
 ) -> Iterator[list[tuple[Asked, Mapping[str, Any]]]]:
-    """Rows with their answers, in order and as many as are answered together.
+    """Rows with their answers, in order, in chunks that are answered together.
 
-    An answer is plain data, or has ``error``, which names the row's place. Which rows are together
-    depends on the rows before them alone.
+    An answer is plain data, or has ``error``, which names the row's place. The chunks depend only
+    on the rows, so answers are the same each time.
     """
     from textmill.exported.row_predictor import characters, row_chunks
 
@@ -98,15 +94,15 @@ def _answered(predictor: Any, asked: Asked, found: Iterator[Any]) -> tuple[Asked
 
 
 class LineRows:
-    """A row of each line: its text.
+    """Rows of one text each, the lines of a stream.
 
-    A line that training could not read has its problem: bad UTF-8, NUL, or nothing on it.
+    A line that training could not read has a problem: bad UTF-8, NUL, or an empty line.
 
     Args:
-        stream: Open for reading bytes; a DataError where it is no text.
-        name: What errors call it.
-        column: What a line of text is called where all columns are kept.
-        encoding: What the lines are in.
+        stream: Open for reading bytes.
+        name: Its name in errors.
+        column: The name of the lines' column in an output.
+        encoding: The encoding of the lines.
     """
 
     def __init__(self, stream: Any, name: str, *, column: str, encoding: str = "utf-8") -> None:
@@ -114,7 +110,7 @@ class LineRows:
         self.names, self.batches, self.encoding = (column,), None, encoding
 
     def size(self) -> int | None:
-        """All bytes; None where that is not known."""
+        """Number of bytes; None if it is not known."""
         return _bytes_of(self.stream)
 
     def __iter__(self) -> Iterator[Asked]:
@@ -133,14 +129,14 @@ class LineRows:
 
 
 class ColumnRows:
-    """The rows of a file of columns, one that cannot be read in its place.
+    """The rows of a file of columns; a row that cannot be read keeps its place.
 
     Args:
         stream: The file.
-        name: What errors call it.
+        name: Its name in errors.
         layout: A :class:`~textmill.data.formats.row_format.RowFormat`.
-        whole: Whether all that an object of JSON lines has is part of its row.
-        keep: Whether all columns are kept; of Parquet and Arrow ``batches`` has them.
+        whole: Whether a row has all entries of its JSON object.
+        keep: Whether all columns are kept; those of Parquet and Arrow are read by ``batches``.
     """
 
     def __init__(
@@ -165,7 +161,7 @@ class ColumnRows:
         return kept_names(self.layout, header, len(header)) if header else ()
 
     def size(self) -> int | None:
-        """All bytes, or rows of Parquet and Arrow; None where that is not known."""
+        """Number of bytes, or of rows of Parquet and Arrow; None if it is not known."""
         if self.batches is not None:
             from textmill.data.formats.arrow_files import num_rows
 
@@ -185,7 +181,7 @@ class ColumnRows:
             elif isinstance(row, BadRow):
                 yield Asked(place, row.text_excerpt, row.reason, kept, scan.place)
             else:
-                # What is not asked for but said, as a prefix, need not be in each row.
+                # Optional columns, such as a prefix, need not be in each row.
                 named = zip(layout.columns, row, strict=True)
                 read = {k: v for k, v in named if v != "" or k in layout.required}
                 more = found if self._whole and found else {}
@@ -204,7 +200,7 @@ class ColumnRows:
 
 
 def kept_names(layout: Any, header: Sequence[str], count: int) -> list[str]:
-    """What the columns of a row are called: by the header, else as they are read; all differ."""
+    """Names for all columns of a row, each once: those of the header, else as they are read."""
     from textmill.data.formats.header import free_name
 
     places = {at: name for name, at in layout.columns.items() if isinstance(at, int)}

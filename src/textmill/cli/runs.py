@@ -29,11 +29,11 @@ TITLES = {
 }
 
 WRITTEN = ("run.json", "metrics.jsonl")
-"""What a run at work writes again and again."""
+"""Files that a run writes to while it trains."""
 HEADER = ("run", "recipe", "state", "steps", "last written", "MB", "best", "settings")
 SORTED = ("best", "name", "written")
 QUEUE_SECONDS = 5
-"""How long is waited for Slurm's answer."""
+"""Seconds that Slurm has for its answer."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -77,9 +77,9 @@ def _list(args: argparse.Namespace) -> int:
 
 
 def _waiting(roots: Sequence[str]) -> dict[Path, "QueuedJob"]:
-    """The jobs of Slurm that train a run, or are to, by its folder.
+    """Slurm's jobs that train runs or wait to, by the folders of the runs.
 
-    Slurm is asked only if jobs from this directory are on record; the list does not wait long.
+    Slurm is asked only if jobs from this directory are on record.
     """
     from textmill.launch.slurm import queued_jobs, recorded_jobs
 
@@ -104,7 +104,7 @@ def _waiting(roots: Sequence[str]) -> dict[Path, "QueuedJob"]:
 
 
 def _with_jobs(runs: Sequence["Listed"], jobs: Mapping[Path, "QueuedJob"]) -> list["Listed"]:
-    """The runs with those that wait, or whose job has not begun to write."""
+    """The runs, and those that wait or whose job has not written anything yet."""
     listed = {run.path.absolute(): run for run in runs}
     for place, job in jobs.items():
         known = listed.get(place)
@@ -130,16 +130,16 @@ def _found(roots: Sequence[str], *, empty: bool) -> list[Path]:
 
 @dataclass(frozen=True)
 class Listed:
-    """A run in the list; a folder that another program wrote, or that is damaged, is one too."""
+    """A run in the list, also one that cannot be read."""
 
     path: Path
     recipe: str = "-"
     state: str = "unreadable"
     steps: str = "-"
     best: str = ""
-    """The selected value as it is shown; of a folder that cannot be read, why."""
+    """The selected value as it is shown; why a folder cannot be read."""
     loss: float = math.inf
-    """The selected value where lower is better, else negated; infinite where it is not known."""
+    """The selected value, negated if higher is better; infinite if it is not known."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """By their dotted names."""
 
@@ -170,7 +170,7 @@ class Listed:
             return cls(path, best=str(error))
 
     def cells(self, differing: Sequence[str]) -> list[str]:
-        """The run's line, with those of its settings that differ among runs of its recipe."""
+        """The cells of its line, with the settings that differ among the runs of its recipe."""
         from textmill.config.help import written
         from textmill.runtime.files import size_of
 
@@ -187,10 +187,10 @@ class Listed:
 
     @property
     def written(self) -> float:
-        """When it wrote to last, in seconds since 1970; 0 where it cannot be told."""
+        """When it last wrote, in seconds since 1970; 0 if that is not known."""
         last = 0.0
         for name in WRITTEN:
-            with suppress(OSError):  # not there, or gone meanwhile
+            with suppress(OSError):  # it may be missing
                 last = max(last, (self.path / name).lstat().st_mtime)
         return last
 
@@ -203,7 +203,7 @@ _ORDERS: dict[str, Any] = {
 
 
 def _differing(runs: Sequence[Listed]) -> dict[str, list[str]]:
-    """The settings in which the runs of a recipe differ, by the recipe."""
+    """The settings in which runs of the same recipe differ, by recipe."""
     by_recipe: dict[str, list[Mapping[str, Any]]] = {}
     for one in runs:
         if one.settings:
@@ -212,7 +212,7 @@ def _differing(runs: Sequence[Listed]) -> dict[str, list[str]]:
     for recipe, settings in by_recipe.items():
         parts = [{name.partition(".")[0] for name in of_one} for of_one in settings]
         for name in dict.fromkeys(name for of_one in settings for name in of_one):
-            # Of what some runs have not, such as test_data, its place says enough.
+            # If only some runs have an ingredient, such as test_data, its path is enough.
             everywhere = all(name.partition(".")[0] in known for known in parts)
             equal = all(of_one.get(name) == settings[0].get(name) for of_one in settings)
             if not equal and (everywhere or name.endswith(".path")):
@@ -221,15 +221,15 @@ def _differing(runs: Sequence[Listed]) -> dict[str, list[str]]:
 
 
 def _as_loss(best: Mapping[str, float], selected: object) -> float:
-    """The selected value, so that lower is better; infinite where a run does not say which is."""
+    """The selected value, negated if higher is better; infinite if that is not known."""
     better = selected.get("better") if isinstance(selected, Mapping) else None
     value = next(iter(best.values()), math.nan)
-    found = {"higher": -value, "lower": value}.get(str(better), math.nan)
-    return math.inf if math.isnan(found) else found
+    loss = {"higher": -value, "lower": value}.get(str(better), math.nan)
+    return math.inf if math.isnan(loss) else loss
 
 
 def _steps(path: Path, result: Mapping[str, Any]) -> str:
-    """Steps that a finished run took; of another, those that its last checkpoint has."""
+    """Steps of a finished run, else those of its last checkpoint."""
     from textmill.checkpoint.saved import SavedCheckpoints
 
     if "steps" in result:
@@ -251,12 +251,19 @@ def _add_verify(parser: argparse.ArgumentParser) -> None:
 
 
 def _verify(args: argparse.Namespace) -> int:
-    """Prints a line for each checkpoint, and for each other thing that is wrong."""
+    """Prints a line for each checkpoint, and for each other problem."""
     from textmill.checkpoint.saved import SavedCheckpoints
+    from textmill.run_folder.folder import refuse_no_run
 
-    folder = _run_folder(args.run)
+    folder, wrong = Path(args.run), list[str]()
+    refuse_no_run(folder)
     saved = SavedCheckpoints.of(folder)
-    wrong = _seal_problems(saved)
+    try:
+        changed = saved.seal.changed_code() if saved.seal else []
+        wrong += [f"{name}: it is not as the run wrote it" for name in changed]
+    except CheckpointError as error:
+        saved.seal = None  # each checkpoint is still compared with its own manifest
+        wrong.append(str(error))
     paths = saved.paths()
     bad = 0
     for path in paths:
@@ -273,15 +280,6 @@ def _verify(args: argparse.Namespace) -> int:
     return 1 if failed else 0
 
 
-def _seal_problems(saved: Any) -> list[str]:
-    try:
-        seal = saved.seal
-    except CheckpointError as error:
-        saved.seal = None  # each checkpoint is still compared with its own manifest
-        return [str(error)]
-    return [f"{name}: it is not as the run wrote it" for name in seal.changed_code()]
-
-
 def _pointer_problems(saved: Any, folder: Path, *, any_saved: bool) -> list[str]:
     """What is wrong with ``last.json`` and ``best.json``, a line each.
 
@@ -293,10 +291,10 @@ def _pointer_problems(saved: Any, folder: Path, *, any_saved: bool) -> list[str]
 
     try:
         run = RunFolder(folder)
-        of_textmill = not is_of_lightning(folder)  # else a ModelCheckpoint knows the best
+        of_textmill = not is_of_lightning(folder)  # there a ModelCheckpoint knows the best
         best = run.result["best"]["step"] if run.finished and of_textmill else None
     except (TextmillError, ValueError, TypeError, LookupError, AttributeError):
-        best = None  # it does not say what it ended with
+        best = None  # run.json is damaged
     found = []
     for which, name, wanted in (("last", LAST, any_saved), ("best", BEST, best is not None)):
         try:
@@ -316,15 +314,6 @@ def _pointer_problems(saved: Any, folder: Path, *, any_saved: bool) -> list[str]
         except (TextmillError, OSError) as error:
             found.append(str(error) if name in str(error) else f"{name}: {error}")
     return found
-
-
-def _run_folder(name: str) -> Path:
-    from textmill.run_folder.folder import is_run_folder
-
-    folder = Path(name)
-    if not is_run_folder(folder):
-        raise UserError(f"{folder} is not a run folder (no run.json and config.yaml in it).")
-    return folder
 
 
 def _add_diff(parser: argparse.ArgumentParser) -> None:
@@ -456,4 +445,4 @@ ACTIONS = {
     "report": ("write report.html: one file that shows a run in a browser", _add_report, _report),
     "prune": ("delete checkpoints that are not needed, or whole old runs", _add_prune, _prune),
 }
-"""Action to its line of help, what adds its arguments, and what does it."""
+"""The line of help of each action, what adds its arguments, and what performs it."""

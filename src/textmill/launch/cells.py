@@ -30,9 +30,9 @@ _BRACKETS = {"(": ")", "[": "]", "{": "}"}
 
 
 def split_values(text: str) -> list[str]:
-    """The values between commas; one in brackets or quotes is not divided.
+    """The values between commas, except commas in brackets or quotes.
 
-    A quote is one where a value, or an item in brackets, begins with it.
+    A quote counts only at the beginning of a value, or of an item in brackets.
     """
     values, open_, quote, fresh = [""], list[str](), "", True
     for sign in text:
@@ -59,13 +59,13 @@ class Axis:
 
     name: str
     values: tuple[str, ...]
-    """Its values as typed; of a range its ends."""
+    """Its values as typed; the ends of a range."""
     range: Literal["log", "uniform", "int"] | None = None
-    """How a search draws between the ends; None where the values are all there are."""
+    """How a search draws between the ends; None if the values are all there are."""
 
     @property
     def short(self) -> str:
-        """Its last name, or the last two of a setting of a part: what heads a column."""
+        """The head of its column: the last two parts of the name."""
         return ".".join(self.name.split(".")[-2:])
 
     def words(self) -> list[str]:
@@ -91,7 +91,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class GridWords:
-    """The words of ``textmill grid``: those that all cells have, and the axes of what varies."""
+    """The words of ``textmill grid``: those of all cells, and the axes."""
 
     fixed: tuple[str, ...]
     axes: tuple[Axis, ...]
@@ -100,7 +100,7 @@ class GridWords:
     def read(
         cls, words: Sequence[str], seeds: int | None = None, *, search: bool = False
     ) -> "GridWords":
-        """Reads the words; several seeds are one more axis, from 1."""
+        """Reads the words; several seeds are one more axis, which begins at 1."""
         fixed, axes = [], []
         for word in words:
             name, equals, text = word.removeprefix("--").partition("=")
@@ -123,7 +123,7 @@ class GridWords:
         return cls(tuple(fixed), tuple(axes))
 
     def in_full(self, meant: Mapping[str, str]) -> "GridWords":
-        """The same words, with the whole name of each setting; refuses one that is given twice."""
+        """Replaces short names by whole ones; refuses a setting that is given twice."""
         known = {"seed": SEEDS, **meant}
         split = [word.removeprefix("--").partition("=") for word in self.fixed]
         fixed = tuple(f"{known.get(name, name)}{equals}{text}" for name, equals, text in split)
@@ -138,7 +138,7 @@ class GridWords:
         return itertools.product(*(axis.words() for axis in self.axes))
 
     def corners(self) -> list[tuple[str, ...]]:
-        """Cells in which each value, and each end of a range, is met once: a search is tried there.
+        """Cells that contain each value and each end of a range: a search is planned with them.
 
         Example:
             >>> GridWords.read(["lr=log(1e-5,1e-2)", "a=1,2,3"], search=True).corners()
@@ -150,7 +150,7 @@ class GridWords:
 
 
 Digests = dict[str, Mapping[str, str]]
-"""Fingerprints of data that was read, by all that decides what is read."""
+"""Fingerprints of data, by the settings that decide what is read."""
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ class Named:
     debug: bool = False
 
     def plan(self, words: Sequence[str], *, draft: bool = False) -> Planned:
-        """The plan of a run with these settings; that of a draft has its problems."""
+        """The plan of a run with these settings; a draft may have problems."""
         options: dict[str, Any] = {"configs": self.configs, "allow_code": self.allow_code}
         return plan_recipe(self.recipe, words, targets=["trainer"], draft=draft, **options)
 
@@ -176,7 +176,7 @@ class Named:
 
 @dataclass
 class Cell:
-    """One run of a grid: the words of what varies, and where it stands."""
+    """One run of a grid."""
 
     chosen: tuple[str, ...]
     """The words of its values, in the order of the axes."""
@@ -187,19 +187,19 @@ class Cell:
     state: str = "open"
     """``open``, ``at work``, ``finished``, ``failed``, ``stopped``, ``pruned``."""
     reason: str = ""
-    """Of one that is not finished: why."""
+    """Why it is not finished."""
     killed: bool = False
-    """Whether it failed by a signal from outside, so that it can go on."""
+    """Whether a signal from outside ended it, so that it can go on."""
     log: Path | None = None
-    """What its last start printed."""
+    """The output of its last start."""
     length: Mapping[str, Any] = field(default_factory=dict)
-    """How long it is trained, as a run's folder has it."""
+    """The limits of its length, as ``run.json`` has them."""
     job: Job | None = None
     """The job that trains it; None while another process does."""
     since: float = 0.0
     """When it was started."""
     asked: tuple[str, str] | None = None
-    """The state it gets, and why, as it was asked to save and end."""
+    """Its next state, and why, once it was asked to save and end."""
 
     @property
     def label(self) -> str:
@@ -220,10 +220,9 @@ def plan_cells(
     *,
     say: Callable[[str], None] = lambda line: None,
 ) -> list[Cell]:
-    """Plans every cell, and finds its run: begun, finished, or still to be begun or gone on with.
+    """Plans every cell and finds its run.
 
-    Data is read where a run exists, to see that it is still the run's: once for all cells of the
-    same data.
+    If the run exists, its data is read to see whether it changed: once for all cells of that data.
     """
     cells, wanted = list[Cell](), list(asked)
     problems: dict[str, list[str]] = {}
@@ -245,11 +244,11 @@ def plan_cells(
                 problems.setdefault(str(problem), []).append(label)
         say(f"planned {number} of {len(wanted)} cells")
     if problems:
-        raise UserError("\n".join(_told(problems, len(wanted))))
+        raise UserError("\n".join(_listed(problems, len(wanted))))
     return cells
 
 
-def _told(problems: Mapping[str, list[str]], count: int) -> list[str]:
+def _listed(problems: Mapping[str, list[str]], count: int) -> list[str]:
     bad = {label for labels in problems.values() for label in labels}
     lines = [f"{len(bad)} of {count} cells cannot be trained; nothing was started."]
     for text, labels in problems.items():
@@ -281,7 +280,7 @@ def plan_cell(
 
 
 def place_cell(named: Named, fixed: Sequence[str], chosen: tuple[str, ...]) -> Cell:
-    """A single cell; one that cannot be planned has failed, and has no folder."""
+    """Plans one cell; if that fails, the cell has failed and has no folder."""
     try:
         return plan_cell(named, fixed, chosen, Digests())[1]
     except TextmillError as error:
@@ -290,22 +289,18 @@ def place_cell(named: Named, fixed: Sequence[str], chosen: tuple[str, ...]) -> C
 
 
 def _data_settings(plan: Plan) -> str:
-    """All that decides what is read, as text: settings of the data and of what makes it; files."""
+    """The settings that decide what is read, and the files that they name, as text."""
     settings = {name: plan.settings.get(name) for name in sorted(reached(plan.nodes, DATA))}
     return json.dumps([settings, named_paths(plan)], sort_keys=True, default=str)
 
 
 def check_first(named: Named, cells: Sequence[Cell]) -> str:
-    """Checks the first cell that is not begun, by ``textmill check``: data, a batch, memory.
-
-    Returns:
-        What a person should know of it, though it is not wrong.
-    """
+    """Checks the first cell that has not begun, by ``textmill check``; returns its notes."""
     fresh = (c for c in cells if c.state == "open" and not has_checkpoints(c.folder))
     cell = next((cell for cell in fresh if owner_of(cell.folder) is None), None)
     if cell is None:
         return ""
-    # A process of its own: this one is to touch no accelerator, and a check may run out of memory.
+    # In another process: this one must touch no accelerator, and a check may run out of memory.
     words = [*program(), *named.command(cell.words, command="check")]
     options: dict[str, Any] = {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True}
     done = subprocess.run(words, check=False, **options)  # noqa: S603  # this program, no shell

@@ -1,7 +1,6 @@
 """A grid of runs: a pool that calls ``textmill train`` for each cell until none is left.
 
-A search is a grid whose cells Optuna proposes: it sees what they measure, and stops those without
-hope.
+A search is a grid whose cells Optuna proposes; it sees what they measure, and stops hopeless ones.
 """
 
 import hashlib
@@ -50,10 +49,9 @@ LOG = logging.getLogger("textmill")
 PAUSE = 0.05
 """Seconds between two looks at the processes."""
 MOST_REASON = 2_000
-"""Characters of a failure that are told; all of it is in the cell's log."""
+"""Characters of a failure that are printed; the cell's log has all of it."""
 STOPPED = {-signal.SIGTERM, 128 + signal.SIGTERM, -signal.SIGINT, 128 + signal.SIGINT}
 """Exit codes of a run that was asked to save and end."""
-
 FIRST = 5
 """Cells of a search that are trained to their end before any is stopped."""
 FIRST_EVALUATION = 2
@@ -64,11 +62,11 @@ Show = Callable[[str], None]
 
 
 class Cells:
-    """The cells of a grid, in their order. A search is one that finds its cells as it goes."""
+    """The cells of a grid, in order; a search adds cells as it goes."""
 
     def __init__(self, cells: Sequence[Cell]) -> None:
         self.cells = list(cells)
-        """Those that are known so far."""
+        """The cells that are known so far."""
         self.total = len(cells)
         """How many there will be."""
 
@@ -77,11 +75,11 @@ class Cells:
         return next((cell for cell in self.cells if cell.state == "open"), None)
 
     def hopeless(self, cell: Cell) -> str:
-        """Why a cell at work is to be stopped; empty if it is not."""
+        """Why a cell at work should be stopped; empty if it should not."""
         return ""
 
     def ended(self, cell: Cell) -> None:
-        """Takes note of what came of a cell."""
+        """Is called when a cell has ended."""
 
     def those(self, *states: str) -> list[Cell]:
         return [cell for cell in self.cells if cell.state in states]
@@ -91,8 +89,8 @@ class Grid:
     """Trains cells, each by a command of its own, as many at a time as the launcher has places.
 
     ``textmill train`` goes on with a run that was interrupted, and refuses one that another process
-    trains. So nothing is kept of a grid: killed at any moment and started again, it calls the same
-    commands. A cell that another process trains is waited for.
+    trains. So a grid keeps no state: killed at any moment and started again, it calls the same
+    commands, and waits for cells that another process trains.
     """
 
     def __init__(
@@ -115,10 +113,9 @@ class Grid:
     def run(self) -> None:
         """Trains what is not finished."""
         self.logs.mkdir(parents=True, exist_ok=True)
-        told = f"{self.source.total} cells, {self.count} of them ended before"
         jobs, threads = self.launcher.jobs, self.launcher.threads
-        plural = "s" * (threads > 1)
-        LOG.info("%s; %s at a time, %s thread%s each", told, jobs, threads, plural)
+        text = "%s cells, %s of them ended before; %s at a time, %s thread%s each"
+        LOG.info(text, self.source.total, self.count, jobs, threads, "s" * (threads > 1))
         with StopSignals() as stop:
             try:
                 while self.fill():
@@ -162,7 +159,7 @@ class Grid:
         self.at_work.append(cell)
 
     def look(self) -> None:
-        """Takes note of the cells that have ended, and stops those that are hopeless."""
+        """Handles the cells that have ended, and stops the hopeless ones."""
         for cell in list(self.at_work):
             code = cell.job.poll() if cell.job else None
             if code is not None or (cell.job is None and owner_of(cell.folder) is None):
@@ -184,7 +181,7 @@ class Grid:
                 cell.job.stop()
 
     def ended(self, cell: Cell, code: int | None) -> None:
-        """What came of a cell whose process has ended; another one may have it by now."""
+        """Handles a cell whose process has ended; another process may have it by now."""
         took = time.monotonic() - cell.since
         if is_done(cell):
             cell.state, cell.reason = "finished", ""
@@ -208,17 +205,16 @@ class Grid:
             LOG.error("  its log: %s", cell.log)
             return
         self.seconds.append(took)
-        told = f" pruned: {cell.reason}"
-        if cell.state == "finished":
-            told = f": {result_line(cell.folder)}"
-        LOG.info("%s%s (%s)", place, told, format_duration(took))
+        finished = cell.state == "finished"
+        outcome = f": {result_line(cell.folder)}" if finished else f" pruned: {cell.reason}"
+        LOG.info("%s%s (%s)", place, outcome, format_duration(took))
 
     @property
     def count(self) -> int:
         return len(self.source.those("finished", "pruned", "failed"))
 
     def progress(self) -> str:
-        """A line of how far the grid is, with the time that is left by that of its cells so far."""
+        """How far the grid is, with the time left, estimated from the cells so far."""
         if self.stopping:
             return f"waiting for cells to save: {len(self.at_work)}"
         parts = [f"{self.count} of {self.source.total} cells ended"]
@@ -234,7 +230,7 @@ class Grid:
 
 
 def is_done(cell: Cell) -> bool:
-    """Whether a run is finished at the cell's length; one that cannot be read is not."""
+    """Whether the run is finished at the cell's length; False if it cannot be read."""
     with suppress(TextmillError, OSError):
         run = RunFolder(cell.folder)
         return run.finished and run.info.get("length", {}) == cell.length
@@ -250,28 +246,28 @@ def result_line(folder: Path) -> str:
 
 
 def why(log: Path | None, code: int) -> str:
-    """Why a process has ended, by what it printed: its error, or the signal that killed it."""
-    said = ""
+    """Why a process has ended: the error that it printed, or the signal that killed it."""
+    output = ""
     if log is not None:
         with suppress(OSError):
-            said = log.read_text(encoding="utf-8", errors="replace")
-    errors = re.split(r"^error: ", said, flags=re.MULTILINE)
+            output = log.read_text(encoding="utf-8", errors="replace")
+    errors = re.split(r"^error: ", output, flags=re.MULTILINE)
     if len(errors) > 1:
         return errors[-1].strip()[:MOST_REASON]
     number = -code if code < 0 else code - 128
     if number in set(signal.Signals):
         hint = ", by hand or because memory ran out" if number == signal.SIGKILL else ""
         return f"killed by {signal.Signals(number).name}{hint}"
-    last = said.strip().rpartition("\n")[2]
+    last = output.strip().rpartition("\n")[2]
     return f"exit code {code}{': ' * bool(last)}{last}"[:MOST_REASON]
 
 
 class OptunaSearch(Cells):
-    """Cells of which each is a trial of an Optuna study: TPE proposes, the median prunes.
+    """Cells that are trials of an Optuna study: TPE proposes, the median prunes.
 
     A trial whose cell was interrupted stays open in the journal, and the next start of the search
-    goes on with it. A search of one cell at a time proposes the same each time. Values are turned
-    so that lower is better.
+    goes on with it. A search of one cell at a time proposes the same each time. Values are negated
+    if higher is better.
     """
 
     def __init__(
@@ -284,7 +280,7 @@ class OptunaSearch(Cells):
         super().__init__([])
         optuna = import_optuna(COMMAND)
         self.axes, self.place, self.total = axes, place, trials
-        self._trials: dict[Path, dict[int, Any]] = {}  # of a cell: two proposals may be the same
+        self._trials: dict[Path, dict[int, Any]] = {}  # one cell may be proposed several times
         self._sizes: dict[Path, int] = {}
         self._study = Study(
             folder,
@@ -306,7 +302,7 @@ class OptunaSearch(Cells):
                 cell.reason = str(trial.user_attrs.get("reason", ""))
 
     def _cell(self, trial: Any) -> Cell:
-        """The cell of a trial; the one of before if its settings were proposed before."""
+        """The cell of a trial; a known one if its settings were proposed before."""
         words = (f"{axis.name}={_typed(trial.params[axis.name], axis)}" for axis in self.axes)
         placed = self.place(tuple(words))
         cell = next((cell for cell in self.cells if cell.folder == placed.folder), placed)
@@ -327,9 +323,9 @@ class OptunaSearch(Cells):
 
     @override
     def hopeless(self, cell: Cell) -> str:
-        """Tells the study what a cell has measured since, and asks whether it is to be stopped.
+        """Reports new values of a cell to the study, and asks whether to stop the cell.
 
-        Evaluations are compared by their numbers, so that cells with other steps can be.
+        Evaluations are compared by their numbers, so that the steps of cells may differ.
         """
         path = cell.folder / "metrics.jsonl"
         with suppress(OSError):
@@ -364,7 +360,7 @@ class OptunaSearch(Cells):
 
 
 def _measured(folder: Path) -> tuple[str, float, list[tuple[float, float]]]:
-    """What a run at work is selected by, its sign, and its values so far with their steps."""
+    """The value that a run at work is selected by, its sign, and its values and steps so far."""
     with suppress(TextmillError, OSError):
         metric, sign = selected_by(RunFolder(folder).info)
         lines = [*read_lines(folder / "metrics.jsonl")]
@@ -382,7 +378,7 @@ def _space(distributions: Any, axis: Axis) -> Any:
 
 
 def _typed(value: Any, axis: Axis) -> str:
-    """A proposed value as it is typed: numbers to four digits."""
+    """A proposed value as it is typed, with four digits."""
     if not isinstance(value, float):
         return str(value)
     low, high = map(float, axis.values)
@@ -394,7 +390,7 @@ class GridDone:
     """A grid whose cells have ended."""
 
     folder: Path
-    """Where its tables, its page and the logs of its cells are."""
+    """The folder of its tables, its page and the logs of its cells."""
     table: GridTable
 
     @property
@@ -405,9 +401,9 @@ class GridDone:
     def lines(self) -> list[str]:
         lines = [self.table.text(), *self.table.best_lines()]
         if self.failed:
-            said = f"{len(self.failed)} of {len(self.table.outcomes)} cells are not finished"
-            alike = " but those that failed" if (self.folder / JOURNAL).exists() else ""
-            lines.append(f"{said}; the same command goes on with them{alike}")
+            count = f"{len(self.failed)} of {len(self.table.outcomes)} cells are not finished"
+            but = " but those that failed" if (self.folder / JOURNAL).exists() else ""
+            lines.append(f"{count}; the same command goes on with them{but}")
         return [*lines, f"report: {self.folder / 'report.html'}"]
 
 
@@ -428,16 +424,11 @@ def run_grid(
         named: The recipe.
         words: Settings; those with commas between values vary.
         seeds: How many seeds each combination is trained with.
-        trials: How many combinations are proposed by Optuna; None trains all there are.
+        trials: How many combinations Optuna proposes; None trains all there are.
         jobs: Cells at a time.
         fail_fast: Whether the first failure stops all.
-        elsewhere: What starts the cells; None: this machine.
-        show: Is told how far the grid is, again and again.
-
-    Raises:
-        UserError: Something is wrong with a cell; nothing was started.
-        InUseError: Another process trains this grid.
-        RunStoppedError: A signal came; the cells at work have saved.
+        elsewhere: Where the cells run; None: on this machine.
+        show: Called again and again with how far the grid is.
     """
     searches = trials is not None
     asked = read_words(named, words, seeds, search=searches)
@@ -481,7 +472,7 @@ def run_grid(
 
 
 def read_words(named: Named, words: Sequence[str], seeds: int | None, *, search: bool) -> GridWords:
-    """The words with the whole names of the settings, which are said if they were typed short."""
+    """Reads the words; prints and uses the whole names of settings that were typed short."""
     if run_named(named.recipe) is not None:
         raise UserError(
             f"{named.recipe} is a run, which textmill train continues. A grid trains anew: name "
@@ -500,13 +491,13 @@ def read_words(named: Named, words: Sequence[str], seeds: int | None, *, search:
 
 
 def identity(named: Named, asked: GridWords, searches: bool) -> str:
-    """What tells a grid from others: its recipe, what all cells have, and what varies.
+    """A hash of a grid's recipe, of the settings of all cells, and of the names of the axes.
 
-    The values are not in it, nor are how many seeds and how long: they can be raised. Those of a
-    search are: what was seen in one space, or of short runs, says nothing of another.
+    Values, number of seeds and length are not in it, as they can be raised. For a search they are:
+    what it has seen in one space, or of short runs, says nothing about another.
     """
     axes = [(a.name, a.values, a.range) if searches else a.name for a in asked.axes]
     lengths = () if searches else tuple(f"trainer.{name}=" for name in LENGTH)
     fixed = sorted(word for word in asked.fixed if not word.startswith(lengths))
-    said = [named.recipe, named.configs, fixed, sorted(axes)]
-    return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:8]
+    content = [named.recipe, named.configs, fixed, sorted(axes)]
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:8]

@@ -1,4 +1,4 @@
-"""What commands run on: this machine, Slurm or Ray, each by the same three words."""
+"""Where commands run: on this machine, by Slurm or on Ray, through the same interface."""
 
 import os
 import shutil
@@ -24,12 +24,7 @@ def option_words(
     allow_code: bool = False,
     debug: bool = False,
 ) -> list[str]:
-    """The options of a command as they are typed.
-
-    Example:
-        >>> option_words(device="cuda:1", include=["mine"], allow_code=True)
-        ['--device', 'cuda:1', '--include', 'mine', '--allow-code']
-    """
+    """The options of a command as they are typed."""
     words = [] if device == "auto" else ["--device", device]
     words += [part for config in configs for part in ("--config", config)]
     words += [part for module in include for part in ("--include", module)]
@@ -54,26 +49,20 @@ class Job(Protocol):
 
 
 class Launcher(Protocol):
-    """What starts commands."""
+    """Starts commands."""
 
     jobs: int
-    """How many are started at a time."""
+    """How many run at a time."""
     threads: int
-    """Of each command."""
+    """Threads of each command."""
 
     def start(self, words: Sequence[str], log: Path, name: str) -> Job:
-        """Starts ``textmill`` with words; what it prints is all that is in the file ``log``.
-
-        The name says to a person which run it is of.
-        """
+        """Starts ``textmill`` with words; the output goes to ``log``, the job is called ``name``."""
         ...
 
 
 class LocalJob:
-    """A command that was started: one process, with a group of its own for what it starts.
-
-    A terminal's Ctrl-C does not reach it: whoever started it says when it is to stop.
-    """
+    """A process in a group of its own, so that a terminal's Ctrl-C does not reach it."""
 
     def __init__(self, process: subprocess.Popen[bytes], accelerator: str | None = None) -> None:
         self.process, self.accelerator = process, accelerator
@@ -94,13 +83,9 @@ class LocalJob:
 class Local:
     """Starts commands on this machine, at most ``jobs`` at a time.
 
-    By default as many as it has accelerators, each its own; on a machine without, or where
-    ``device`` names one, as many as it has cores, or one. There are no more than ``commands``. Each
-    has its share of the cores as threads, unless ``OMP_NUM_THREADS`` is set.
-
-    Example:
-        >>> Local(2, device="cpu").jobs
-        2
+    By default one for each accelerator, or one if ``device`` names one; without accelerators one
+    for each core. There are no more than ``commands``. Each has its share of the cores as threads,
+    unless ``OMP_NUM_THREADS`` is set.
     """
 
     def __init__(
@@ -125,7 +110,7 @@ class Local:
         environment = {"OMP_NUM_THREADS": str(self.threads), **os.environ}
         if accelerator is not None:
             environment["CUDA_VISIBLE_DEVICES"] = accelerator
-        log.unlink(missing_ok=True)  # a command of before that still runs goes on with the old file
+        log.unlink(missing_ok=True)  # a former command that still runs keeps the old file
         with log.open("wb") as file:
             process = subprocess.Popen(  # noqa: S603  # the program that runs, without a shell
                 [*program(), *words],
@@ -140,7 +125,7 @@ class Local:
 
 
 def program() -> list[str]:
-    """The ``textmill`` that was typed, or that of this Python."""
+    """The ``textmill`` that was typed, else the one of this Python."""
     typed = shutil.which(sys.argv[0]) if Path(sys.argv[0]).name == "textmill" else None
     return [typed] if typed else [sys.executable, "-m", "textmill"]
 
@@ -152,13 +137,13 @@ def launcher_of(
     device: str = "auto",
     commands: int | None = None,
 ) -> Launcher:
-    """What starts the cells of a grid.
+    """Makes the launcher of a grid or a watch.
 
     Args:
         asked: Settings of another launcher; None: this machine.
-        jobs: Cells at a time; None: as many as there is room for.
-        device: Of cells on this machine.
-        commands: How many there are in all, where that is known.
+        jobs: Commands at a time; None: as many as there is room for.
+        device: The device of commands on this machine.
+        commands: How many commands there are in all, if that is known.
     """
     if jobs is not None and jobs < 1:
         raise UserError(f"--jobs is {jobs}; wanted how many run at a time, at least 1.")

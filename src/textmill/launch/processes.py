@@ -16,11 +16,11 @@ from textmill.runtime.ranks import LAST_END
 
 LOG = logging.getLogger("textmill")
 TORCH_LOGS = ("multiprocessing.api", "agent.server.api")
-"""Logs of torch's launcher in words for a developer: which process failed, what signal came."""
+"""Logs of torch's launcher, whose messages are for developers."""
 
 
 class _Restarts(logging.Filter):
-    """Says what torch's launcher logs in words for a developer: which process failed, and why."""
+    """Replaces messages of torch's launcher: names the process that failed, and why."""
 
     def __init__(self, most: int) -> None:
         super().__init__()
@@ -32,7 +32,7 @@ class _Restarts(logging.Filter):
             code, rank, process = record.args[:3]
             self.count += 1
             how = _ended(rank, process, code)
-            killed = isinstance(code, int) and code < 0  # else it has said itself why
+            killed = isinstance(code, int) and code < 0  # else it has printed why itself
             os.environ[LAST_END] = how if killed else ""
             if self.count <= self.most:
                 again = f"restart {self.count} of at most {self.most}"
@@ -46,15 +46,10 @@ def _ended(rank: object, process: object, code: Any) -> str:
 
 
 def launch(words: Sequence[str], *, nproc: int, max_restarts: int = 0) -> int:
-    """Runs ``textmill`` with some words in several processes, each with a rank. The exit code.
+    """Runs ``textmill`` with some words in ``nproc`` processes, each with a rank.
 
-    Where one fails, all are ended, and started again up to ``max_restarts`` times. The cores are
-    divided among them, unless OMP_NUM_THREADS says how many threads each has.
-
-    Args:
-        words: Those of the command line, as ``["train", "tatoeba.py"]``.
-        nproc: How many processes.
-        max_restarts: How often they are started again.
+    If one fails, all are ended, and started again up to ``max_restarts`` times. The cores are
+    divided among them, unless OMP_NUM_THREADS is set. Returns the exit code.
     """
     from torch.distributed.elastic.multiprocessing.api import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
@@ -77,12 +72,12 @@ def launch(words: Sequence[str], *, nproc: int, max_restarts: int = 0) -> int:
         log.addFilter(said)
     try:
         elastic_launch(config, sys.executable)("-P", "-m", "textmill", *words)
-    except SignalException as error:  # the processes were told, too, and have saved
+    except SignalException as error:  # the processes got it, too, and have saved
         return 128 + int(error.sigval)
     except ChildFailedError as error:
         rank, failure = error.get_first_failure()
         if failure.exitcode > 0:
-            return int(failure.exitcode)  # it has said why
+            return int(failure.exitcode)  # it has printed why
         raise RankLostError(
             f"{_ended(rank, failure.pid, failure.exitcode)} The others were ended. The same "
             "command goes on from the last checkpoint; with --max-restarts it does so by itself."

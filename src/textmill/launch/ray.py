@@ -21,12 +21,7 @@ from textmill.runtime.logging import log_to_stderr
 @typed_construction
 @dataclass(frozen=True, kw_only=True)
 class Ray:
-    """What is asked of a Ray cluster; each is a word ``ray.NAME=VALUE``.
-
-    Example:
-        >>> Ray(cpus="4").cpus
-        4
-    """
+    """What is asked of a Ray cluster; each is a word ``ray.NAME=VALUE``."""
 
     address: str | None = None
     """The cluster: ``auto`` finds one that runs; null starts one on this machine."""
@@ -46,12 +41,12 @@ class Ray:
 
     @property
     def resources(self) -> dict[str, int]:
-        """Of a rank, by Ray's names; what is 0 is left out."""
+        """The resources of a rank by Ray's names, without those that are 0."""
         return {name: n for name, n in (("CPU", self.cpus), ("GPU", self.gpus)) if n}
 
 
 def _connected(ray: Ray, count: int) -> Any:
-    """Ray, at a cluster that has room for so many ranks or cells at once."""
+    """Connects to a cluster that has room for ``count`` ranks or cells at once; returns Ray."""
     try:
         engine: Any = import_module("ray")
     except ImportError:
@@ -65,7 +60,7 @@ def _connected(ray: Ray, count: int) -> Any:
         raise UserError(f"ray.address={ray.address}: {error}") from None
     there = engine.cluster_resources()
     for name, each in ray.resources.items():
-        if each * count > there.get(name, 0):  # Ray itself would wait for ever
+        if each * count > there.get(name, 0):  # Ray itself would wait forever
             engine.shutdown()
             raise UserError(
                 f"{count} times {each} {name} were asked for, but the cluster has "
@@ -75,14 +70,14 @@ def _connected(ray: Ray, count: int) -> Any:
 
 
 def train_on_ray(given: Mapping[str, Any], ray: Ray, *, ranks: int, include: Sequence[str]) -> None:
-    """Trains a recipe by so many ranks, and waits for them; all machines must see its files.
+    """Trains by several ranks and waits for them; all machines must see the recipe's files.
 
     A signal ends the ranks; the same command goes on from the last checkpoint.
 
     Args:
-        given: What :func:`textmill.runs.train.train` is called with.
+        given: The arguments of :func:`textmill.runs.train.train`.
         ray: What is asked of Ray.
-        ranks: Processes, over all machines.
+        ranks: Number of processes on all machines.
         include: Modules to import first.
     """
     engine = _connected(ray, ranks)
@@ -108,7 +103,7 @@ def train_on_ray(given: Mapping[str, Any], ray: Ray, *, ranks: int, include: Seq
 
 
 def _rank(asked: Mapping[str, Any]) -> None:
-    """What each worker of Ray Train runs, which has made the group of ranks."""
+    """Runs in each worker of Ray Train, which has made the group of ranks."""
     from textmill.runs.train import train
 
     os.chdir(asked["folder"])
@@ -126,7 +121,7 @@ class RayJob:
         self._stopped = False
 
     def poll(self) -> int | None:
-        """The exit code; 1 where it was lost, 143 where it was stopped; None before its end."""
+        """The exit code; 1 if it was lost, 143 if it was stopped; None before its end."""
         if self._code is None and self._engine.wait([self._task], timeout=0)[0]:
             try:
                 self._code = self._engine.get(self._task)
@@ -139,14 +134,14 @@ class RayJob:
         self._stopped = True
         self._engine.cancel(self._task)
 
-    kill = stop  # what Ray would kill is its own worker, and not the command
+    kill = stop  # Ray would kill its own worker, and not the command
 
 
 class RayJobs:
     """Hands commands to a Ray cluster, which starts as many as it has room for.
 
     Args:
-        ray: What each asks for.
+        ray: What each command asks for.
         jobs: How many may wait and run at a time; None: as many as the cluster has room for.
     """
 
@@ -160,14 +155,14 @@ class RayJobs:
         self.threads = ray.cpus
 
     def start(self, words: Sequence[str], log: Path, name: str) -> RayJob:
-        """Hands over a command; what it prints is all that is in the file ``log``."""
+        """Hands over a command, whose output goes to ``log``."""
         given = [*words], os.getcwd(), str(log.absolute()), self.threads
         return RayJob(self._engine, self._command.options(name=name).remote(*given))
 
 
 def _command(words: list[str], folder: str, log: str, threads: int) -> int:
-    """What a task of Ray runs: a process of its own, which is asked to save when it is stopped."""
-    # Ray interrupts by it, and a driver in the background of a script hands on that it is ignored.
+    """Runs a process as a task of Ray; the process is asked to save when the task is stopped."""
+    # Ray interrupts by SIGINT, which a driver in the background of a script lets tasks ignore.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     process = None
     try:
@@ -181,7 +176,7 @@ def _command(words: list[str], folder: str, log: str, threads: int) -> int:
                 stderr=subprocess.STDOUT,
             )
         while (code := process.poll()) is None:
-            time.sleep(0.1)  # Ray's interruption is heard between steps of Python, not in a wait
+            time.sleep(0.1)  # Ray interrupts between steps of Python, not in a wait
     except KeyboardInterrupt:
         if process is None:
             return 128 + signal.SIGTERM

@@ -20,16 +20,16 @@ from textmill.config.component import typed_construction
 from textmill.errors import UserError
 
 SAVE_SECONDS = 120
-"""Before the end of its time a job is asked to stop, so that it saves and is queued again."""
+"""How long before its time ends a job is asked to save, so that it is queued again."""
 MOST_JOBS = 100
-"""Jobs of a grid that wait or run at a time: clusters allow some hundreds or thousands a person."""
+"""Jobs of a grid that wait or run at a time; clusters allow a person hundreds or thousands."""
 LOG = logging.getLogger("textmill")
 QUEUE_SECONDS = 30
 """Seconds between two looks at the queue."""
 ANSWER_SECONDS = 60
-"""How long is waited for the answer of ``squeue``, which tries for minutes."""
+"""Seconds that ``squeue`` has for its answer; by itself it tries for minutes."""
 RECORD = Path(".textmill") / "slurm_jobs"
-"""A file for each job of this working directory, by its number, with the path of its log; it is
+"""A file for each job of this working directory, named by its number, with the path of its log;
 removed once ``squeue`` no longer has the job.
 """
 PREFIX = "textmill "
@@ -55,12 +55,7 @@ exit "$code"
 @typed_construction
 @dataclass(frozen=True, kw_only=True)
 class Slurm:
-    """What a job asks of Slurm; each is a word ``slurm.NAME=VALUE``.
-
-    Example:
-        >>> Slurm(time="2h", gpus=8).time
-        datetime.timedelta(seconds=7200)
-    """
+    """What a job asks of Slurm; each is a word ``slurm.NAME=VALUE``."""
 
     time: timedelta = timedelta(hours=1)
     """How long it may run. Near its end it saves and is queued again, ``restarts`` times."""
@@ -95,7 +90,7 @@ class Slurm:
             raise UserError(f"slurm.time must be a minute or more, but is {self.time}.")
 
     def script(self, words: Sequence[str], *, ranks: int, name: str, log: Path) -> str:
-        """The script of a job that runs ``textmill`` with words, as so many ranks of each node."""
+        """The script of a job that runs ``textmill`` with words, in ``ranks`` processes a node."""
         given: dict[str, object] = {
             "job-name": f"{PREFIX}{name}", "output": log.absolute(), "open-mode": "append",
             "signal": f"B:USR1@{SAVE_SECONDS}", "requeue": None, "nodes": self.nodes,
@@ -130,19 +125,19 @@ class Slurm:
 
 
 def code_file(log: Path) -> Path:
-    """Where a job leaves its exit code: beside its log."""
+    """The file beside its log in which a job leaves its exit code."""
     return log.with_suffix(".code")
 
 
 @dataclass(frozen=True)
 class QueuedJob:
-    """A job of textmill that Slurm has not ended, handed over from this working directory."""
+    """A job of textmill that waits or runs, handed over from this working directory."""
 
     number: str
     state: str
-    """As ``squeue`` says it: ``PENDING``, ``RUNNING``, ..."""
+    """As ``squeue`` prints it: ``PENDING``, ``RUNNING``, ..."""
     name: str
-    """As it was handed over with: the folder of a run begins it."""
+    """The folder of the run."""
 
     @property
     def log(self) -> str:
@@ -153,20 +148,15 @@ class QueuedJob:
 
 def recorded_jobs() -> set[str]:
     """The numbers of jobs from this working directory that are not known to have ended."""
-    try:
-        return {path.name for path in RECORD.iterdir()}
-    except OSError:
-        return set()
+    return {path.name for path in RECORD.glob("*")}
 
 
-def queued_jobs(*, within: float | None = None) -> list[QueuedJob]:
-    """The jobs of textmill that wait or run, of this person and from this working directory.
+def queued_jobs(*, within: float = ANSWER_SECONDS) -> list[QueuedJob]:
+    """This person's jobs of textmill that wait or run, from this working directory.
 
-    Args:
-        within: Seconds that Slurm has for its answer; None: :data:`ANSWER_SECONDS`.
+    ``within`` is how many seconds Slurm has for its answer.
     """
     recorded = recorded_jobs()
-    within = ANSWER_SECONDS if within is None else within
     if (squeue := shutil.which("squeue")) is None:
         return []
     words = [squeue, "--noheader", f"--user={os.getuid()}", "--format=%i|%T|%Z|%j"]
@@ -204,7 +194,7 @@ class SlurmJob:
             return int(code_file(Path(self.log)).read_text())
         jobs = self._jobs
         if jobs.look() and jobs.answered > self._since and self.id not in jobs.queue:
-            # Its code may be seen later than that it is gone: a second look decides.
+            # The file of its code may appear after it is gone: a second look decides.
             if self._missed or self._stopped:
                 if not self._stopped:
                     LOG.warning("Job %s is gone: cancelled, or its node was lost.", self.id)
@@ -213,7 +203,7 @@ class SlurmJob:
         return None
 
     def stop(self) -> None:
-        """Asks Slurm to end it, which a run hears: it saves first."""
+        """Asks Slurm to end it; a run saves first."""
         self._stopped = True
         with suppress(OSError):
             subprocess.run(["scancel", self.id], check=False)  # noqa: S603, S607
@@ -225,7 +215,7 @@ class SlurmJobs:
     """Hands commands to Slurm.
 
     Args:
-        slurm: What each asks for.
+        slurm: What each job asks for.
         ranks: Processes of a node.
         jobs: How many may wait and run at a time; None: :data:`MOST_JOBS`.
     """
@@ -244,24 +234,24 @@ class SlurmJobs:
         self._before = {job.name: job for job in before}
 
     def look(self) -> bool:
-        """Asks which jobs wait or run, if it is time; whether Slurm has answered now."""
+        """Asks Slurm which jobs wait or run, if it is time; returns whether it answered."""
         if time.monotonic() - self._asked < QUEUE_SECONDS:
             return False
         self._asked = time.monotonic()
         try:
             self.queue = {job.number for job in queued_jobs()}
-        except UserError:  # jobs of ours wait, which an error would end
+        except UserError:  # an error here would end jobs of ours that wait
             return False
         self.answered = self._asked
         return True
 
     def start(self, words: Sequence[str], log: Path | None, name: str) -> SlurmJob:
-        """Hands over a command, or finds the job of that name that waits or runs, which is said.
+        """Hands over a command, unless a job of that name waits or runs already.
 
         Args:
-            words: Of the command line, the command first.
-            log: What it prints goes there; None: to a file in ``slurm.folder``.
-            name: The job's.
+            words: The words of the command line.
+            log: The file for its output; None: one in ``slurm.folder``.
+            name: The job's name.
         """
         if (known := self._before.pop(name, None)) is not None:
             LOG.info("%s was handed over before, and its job has not ended.", name)

@@ -6,7 +6,7 @@ import logging
 import math
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,24 +33,24 @@ from textmill.runtime.signals import StopSignals
 
 LOG = logging.getLogger("textmill")
 EVALUATIONS = "evaluations"
-"""The folder in a run where its evaluations are; its lock is the watcher's, not the run's."""
+"""The folder in a run for its evaluations; the watch locks it, not the run."""
 LINES, BEST = "evaluations.jsonl", "best.json"
 PAUSE = 1.0
 """Seconds between two looks for checkpoints."""
 TICK = 0.05
-"""Seconds between two looks at what is evaluated."""
+"""Seconds between two looks at the evaluations."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A checkpoint that is evaluated with certain words; ``place`` is the stem of its files."""
+    """A checkpoint to evaluate with certain words; ``place`` is the stem of its files."""
 
     run: Path
     path: Path
     place: str
 
     def file(self, suffix: str) -> Path:
-        """What its evaluation printed (``.txt``), or the values it leaves (``.json``)."""
+        """The file of what its evaluation prints (``.txt``) or of its values (``.json``)."""
         return self.run / EVALUATIONS / f"{self.place}{suffix}"
 
     @property
@@ -61,16 +61,16 @@ class Checkpoint:
 class Watch:
     """Evaluates each checkpoint of each run below a folder once, in the order they appeared.
 
-    What was evaluated stands beside the run, a line each. An evaluation that fails is told and
-    left, a folder that vanishes is forgotten. Killed and started again it goes on.
+    A file beside the run has a line for each evaluation. One that fails is reported and left, a
+    folder that vanishes is forgotten. Killed and started again, a watch goes on.
 
     Args:
-        root: Where runs are, or a run.
+        root: A folder of runs, or a run.
         words: Settings of the data, as ``textmill evaluate`` takes them.
-        options: Of ``textmill evaluate``, such as ``--device``.
-        launcher: What starts the evaluations.
-        timeout: Seconds after the last new checkpoint after which it ends.
-        show: Is told what it waits for.
+        launcher: Starts the evaluations.
+        options: Options of ``textmill evaluate``, such as ``--device``.
+        timeout: It ends so many seconds after the last new checkpoint.
+        show: Called with what it waits for.
     """
 
     def __init__(
@@ -90,75 +90,69 @@ class Watch:
         self._locks: dict[Path, Lock] = {}
 
     def run(self) -> list[Path]:
-        """Evaluates until every run is finished, or nothing new has come for the timeout.
-
-        Returns:
-            The runs.
-        """
+        """Evaluates until every run is finished, or nothing new comes; returns the runs."""
         if self.root.is_file():
             raise UserError(f"{self.root} is a file. Name a folder of runs, or a run.")
-        news, said, looked, ended = time.monotonic(), False, -math.inf, False
-        waiting, runs = list[Checkpoint](), list[Path]()
         with StopSignals() as stop:
             try:
-                while True:
-                    for checkpoint, job in list(self.at_work):
-                        if (code := job.poll()) is not None:
-                            self.at_work.remove((checkpoint, job))
-                            self._ended(checkpoint, code)
-                    if (now := time.monotonic()) >= looked + PAUSE:
-                        runs, known = self.runs(), waiting
-                        ended = bool(runs) and all(map(_is_ended, runs))
-                        waiting, looked = self.pending(runs), now
-                        for lost in set(known) - set(waiting):
-                            self._tell_if_deleted(lost)
-                    while waiting and len(self.at_work) < self.launcher.jobs:
-                        self._start(waiting.pop(0))
-                        news = now
-                    if stop.received is not None:
-                        name = signal.Signals(stop.received).name
-                        text = f"Stopped by {name}. The same command goes on from here."
-                        raise RunStoppedError(stop.received, text)
-                    if self.at_work:
-                        news = now
-                    elif ended and not self.pending(runs):
-                        return runs
-                    elif now > news + self.timeout:
-                        open_ = ", ".join(str(run) for run in runs if not _is_ended(run))
-                        left = f"{open_} not finished" if runs else f"no run in {self.root}"
-                        past = format_duration(self.timeout)
-                        LOG.info("No new checkpoint for %s; %s.", past, left)
-                        return runs
-                    else:
-                        plural = "s" * (len(runs) != 1)
-                        what = f"checkpoints of {len(runs)} run{plural}" if runs else "a run"
-                        if not said:
-                            most = format_duration(self.timeout)
-                            LOG.info(
-                                f"Waiting for {what} in {self.root}; it ends after {most} without "
-                                "news (--timeout)."
-                            )
-                        said = True
-                        self.show(f"waiting for {what}")
-                    time.sleep(TICK)
+                return self._evaluate(stop)
             finally:
                 for _, job in self.at_work:
                     job.kill()
                 for lock in self._locks.values():
                     lock.__exit__()
 
+    def _evaluate(self, stop: StopSignals) -> list[Path]:
+        news, looked, has_ended, is_silent = time.monotonic(), -math.inf, False, True
+        waiting, runs = list[Checkpoint](), list[Path]()
+        while True:
+            for checkpoint, job in list(self.at_work):
+                if (code := job.poll()) is not None:
+                    self.at_work.remove((checkpoint, job))
+                    self._ended(checkpoint, code)
+            if (now := time.monotonic()) >= looked + PAUSE:
+                runs, known, looked = self.runs(), waiting, now
+                has_ended = bool(runs) and all(map(_is_ended, runs))
+                waiting = self.pending(runs)
+                for lost in set(known) - set(waiting):
+                    self._report_if_deleted(lost)
+            while waiting and len(self.at_work) < self.launcher.jobs:
+                self._start(waiting.pop(0))
+                news = now
+            if stop.received is not None:
+                name = signal.Signals(stop.received).name
+                text = f"Stopped by {name}. The same command goes on from here."
+                raise RunStoppedError(stop.received, text)
+            limit = format_duration(self.timeout)
+            if self.at_work:
+                news = now
+            elif has_ended and not self.pending(runs):
+                return runs
+            elif now > news + self.timeout:
+                unfinished = ", ".join(str(run) for run in runs if not _is_ended(run))
+                left = f"{unfinished} not finished" if runs else f"no run in {self.root}"
+                LOG.info("No new checkpoint for %s; %s.", limit, left)
+                return runs
+            else:
+                plural = "s" * (len(runs) != 1)
+                what = f"checkpoints of {len(runs)} run{plural}" if runs else "a run"
+                if is_silent:
+                    text = "Waiting for %s in %s; it ends after %s without news (--timeout)."
+                    LOG.info(text, what, self.root, limit)
+                is_silent = False
+                self.show(f"waiting for {what}")
+            time.sleep(TICK)
+
     def runs(self) -> list[Path]:
+        """The runs whose evaluations are this watch's."""
         found = []
         with suppress(OSError):
-            for run in runs_in(self.root):
-                if is_of_lightning(run) or not (run in self._locks or self._entered(run)):
-                    continue
-                found.append(run)
-        return found
+            found = [run for run in runs_in(self.root) if not is_of_lightning(run)]
+        return [run for run in found if run in self._locks or self._entered(run)]
 
     def _entered(self, run: Path) -> bool:
-        """Takes the run's evaluations, unless another watch has them."""
-        with suppress(OSError):  # it vanished meanwhile
+        """Locks the evaluations of a run, unless another watch has; returns whether it did."""
+        with suppress(OSError):  # the run vanished meanwhile
             refuse_outward_folder(run / EVALUATIONS, run)
             (run / EVALUATIONS).mkdir(exist_ok=True)
             lock = Lock(run / EVALUATIONS)
@@ -169,6 +163,7 @@ class Watch:
         return run in self._locks
 
     def pending(self, runs: Sequence[Path]) -> list[Checkpoint]:
+        """Checkpoints that are not evaluated yet, the oldest first."""
         begun = {checkpoint for checkpoint, _ in self.at_work} | self.failed
         found = []
         for run in runs:
@@ -177,7 +172,7 @@ class Watch:
                 known = {line.get("place") for line in lines if "failed" not in line}
                 for path in SavedCheckpoints.of(run).paths():
                     with suppress(OSError, TextmillError):  # rotated away meanwhile
-                        # One of the same step that was saved anew is another one.
+                        # A checkpoint of the same step that was saved anew is another one.
                         asked = json.dumps([digest_of(path), self.words])
                         place = f"{path.name}-{hashlib.sha256(asked.encode()).hexdigest()[:8]}"
                         new = Checkpoint(run, path, place)
@@ -186,7 +181,7 @@ class Watch:
         return [checkpoint for *_, checkpoint in sorted(found, key=lambda each: each[:2])]
 
     def _start(self, checkpoint: Checkpoint) -> None:
-        """Starts an evaluation, unless a watch before this one left its values."""
+        """Starts an evaluation, unless a former watch left its values."""
         values = checkpoint.file(".json")
         if values.is_file():
             self._ended(checkpoint, 0)
@@ -199,9 +194,9 @@ class Watch:
             self.at_work.append((checkpoint, job))
 
     def _ended(self, checkpoint: Checkpoint, code: int) -> None:
-        """Writes what came of an evaluation beside the run, and which checkpoint is the best."""
+        """Records the result of an evaluation beside the run, and which checkpoint is the best."""
         values, folder = checkpoint.file(".json"), checkpoint.run / EVALUATIONS
-        if not folder.is_dir() or self._tell_if_deleted(checkpoint):
+        if not folder.is_dir() or self._report_if_deleted(checkpoint):
             return
         line = {
             "checkpoint": checkpoint.path.name,
@@ -233,10 +228,9 @@ class Watch:
             shown.append(
                 f"{name} " + ", ".join(f"{n} {format_value(n, v)}" for n, v in whole.items())
             )
-        said = "; ".join(shown) + " (the best so far)" * is_best
-        LOG.info("%s: %s", checkpoint.label, said)
+        LOG.info("%s: %s%s", checkpoint.label, "; ".join(shown), " (the best so far)" * is_best)
 
-    def _tell_if_deleted(self, checkpoint: Checkpoint) -> bool:
+    def _report_if_deleted(self, checkpoint: Checkpoint) -> bool:
         gone = not checkpoint.path.is_dir() and not checkpoint.file(".json").is_file()
         if gone and checkpoint.run.is_dir():
             text = "%s: it was deleted before it was evaluated. trainer.keep says how many stay."
@@ -253,35 +247,30 @@ def _is_ended(run: Path) -> bool:
 
 
 def best_of(run: Path) -> list[dict[str, Any]]:
-    """The best of a run's evaluations by what the run selects by, one for each words they had.
+    """The best of a run's evaluations for each list of words, by what the run selects by.
 
-    It is the best value itself, the later of equal ones: standard errors are not kept here. Where
-    the data has no such value, the loss alone decides.
+    It is the best value itself, the later of equal ones: standard errors are not kept here. If the
+    data has no such value, the loss alone decides.
     """
     metric, sign = selected_by(RunFolder(run).info)
-
-    def ranked() -> Iterator[tuple[float, float, dict[str, Any]]]:
-        for line in read_lines(run / EVALUATIONS / LINES):
-            step = numbers(line, ()).get("step", 0.0)
-            facts = {key: line.get(key) for key in ("checkpoint", "step", "words")}
-            values = mapping(line, "values")
-            for name, way in ((metric, sign), ("loss", -1.0)):
-                on = {d: numbers(mapping(values, d), ()).get(name, math.nan) for d in values}
-                known = next((data for data, value in on.items() if not math.isnan(value)), None)
-                if known is not None:
-                    best = {"data": known, "metric": name, "value": on[known]}
-                    yield way * on[known], step, {**facts, **best}
-                    break
-
-    found: dict[str, tuple[float, float, dict[str, Any]]] = {}
-    for each in ranked():
-        words = json.dumps(each[2]["words"])
-        found[words] = max(found.get(words, each), each, key=lambda one: one[:2])
-    return [best for *_, best in found.values()]
+    best: dict[str, tuple[tuple[float, float], dict[str, Any]]] = {}
+    for line in read_lines(run / EVALUATIONS / LINES):
+        step, values = numbers(line, ()).get("step", 0.0), mapping(line, "values")
+        facts = {key: line.get(key) for key in ("checkpoint", "step", "words")}
+        measured = [
+            ((way * value, step), {**facts, "data": data, "metric": name, "value": value})
+            for name, way in ((metric, sign), ("loss", -1.0))
+            for data in values
+            if not math.isnan(value := numbers(mapping(values, data), ()).get(name, math.nan))
+        ]
+        for one in measured[:1]:
+            words = json.dumps(line.get("words"))
+            best[words] = max(best.get(words, one), one, key=lambda each: each[0])
+    return [facts for _, facts in best.values()]
 
 
 def best_table(runs: Sequence[Path], words: Sequence[str]) -> str:
-    """A line for each run that was evaluated with certain words: how often, and its best."""
+    """A table of the runs that were evaluated with certain words: how often, and their best."""
     rows = []
     for run in runs:
         with suppress(OSError, TextmillError):

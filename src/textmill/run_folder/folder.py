@@ -115,6 +115,14 @@ def is_run_folder(path: Path) -> bool:
     return (path / "run.json").is_file() and (path / "config.yaml").is_file()
 
 
+def refuse_no_run(path: Path) -> None:
+    if not is_run_folder(path):
+        raise UserError(
+            f"{path} is not a run folder (no run.json and config.yaml in it). "
+            "'textmill runs list' shows the runs there are."
+        )
+
+
 def wrote_in(folder: Path) -> bool:
     """Whether a run wrote its record or its weights into a folder."""
     return (folder / "run.json").exists() or has_checkpoints(folder)

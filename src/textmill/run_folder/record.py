@@ -11,7 +11,7 @@ from textmill.checkpoint.saved import SavedCheckpoints
 from textmill.config.values.raw_values import untyped
 from textmill.config.values.yaml_files import read_yaml
 from textmill.errors import CheckpointError, UserError
-from textmill.run_folder.folder import RunFolder, is_run_folder
+from textmill.run_folder.folder import RunFolder, refuse_no_run
 from textmill.runtime.files import sha256
 from textmill.runtime.jsonl_log import read_lines
 
@@ -38,11 +38,7 @@ class Record:
 
     @classmethod
     def read(cls, path: Path) -> "Record":
-        if not is_run_folder(path):
-            raise UserError(
-                f"{path} is not a run folder (no run.json and config.yaml in it). "
-                "'textmill runs list' shows the runs there are."
-            )
+        refuse_no_run(path)
         values = tuple(read_lines(path / "metrics.jsonl", MOST_LINES + 1))
         if len(values) > MOST_LINES:
             raise UserError(

@@ -57,7 +57,7 @@ class Launcher(Protocol):
     """Threads of each command."""
 
     def start(self, words: Sequence[str], log: Path, name: str) -> Job:
-        """Starts ``textmill`` with words; the output goes to ``log``, the job is called ``name``."""
+        """Starts ``textmill`` with words; its output goes to ``log``, ``name`` names the job."""
         ...
 
 

@@ -230,4 +230,4 @@ def test_without_lightning_the_extra_is_named(monkeypatch):
     for name in ("lightning", "lightning.pytorch"):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(MissingExtraError, match=r"textmill\[lightning\]"):
-        pass
+        _ = textmill.interop.lightning.as_module

@@ -154,7 +154,9 @@ def until(true, said):
         time.sleep(0.05)
 
 
-@pytest.mark.parametrize("sent", [signal.SIGUSR1, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "sent", [signal.SIGUSR1, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
+)
 def test_a_run_whose_time_is_over_saves_and_is_queued_again(slurm, sent):
     """A job that is cancelled saves as well, and is not queued again."""
     words = ["tiny.py", "trainer.max_steps=100000000", "trainer.save_every=9999", "--run-dir=run"]

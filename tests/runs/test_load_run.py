@@ -161,7 +161,9 @@ task = Mine.Config()
 OWN = {"module": MODULE_CLASS, "module ": MODULE_FUNCTION, "task": OWN_TASK}
 
 
-@pytest.mark.parametrize("part", OWN)
+@pytest.mark.parametrize(
+    "part", ["module", "task", pytest.param("module ", marks=pytest.mark.slow)]
+)
 def test_the_recipes_own_code_needs_to_be_allowed(tmp_path, part):
     run = train_script(tmp_path / "work", OWN[part])
     moved = tmp_path / "moved"

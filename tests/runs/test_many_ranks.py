@@ -37,6 +37,7 @@ OFF = {
 
 
 LONGER = ["trainer.max_steps=20", "--allow-code"]
+SLOW = pytest.mark.slow
 
 
 @pytest.fixture(scope="session")
@@ -98,18 +99,11 @@ def test_a_translator_with_fewer_rows_than_ranks_in_a_step(runs, tmp_path, share
 @pytest.mark.parametrize("shares", ["ddp", "fsdp"])
 @pytest.mark.parametrize("name", OFF)
 def test_values_of_one_two_and_three_ranks(runs, tmp_path, name, shares):
-    same_values(runs, tmp_path, name, sizes=(2, 3), shares=shares)
-
-
-def same_values(runs, tmp_path, name, sizes, shares="ddp"):
     words = [name, "trainer.report_every=1", *OFF[name]]
     wanted = trained(runs, write_data(tmp_path / "1"), *words, size=1)
     words += [f"trainer.data_parallelism={shares}"]
-    for size in sizes:
+    for size in (2, 3):
         same_run(wanted, trained(runs, write_data(tmp_path / str(size)), *words, size=size))
-
-
-SLOW = pytest.mark.slow
 
 
 @pytest.mark.parametrize(("first", "then"), [(2, 3), pytest.param(2, 1, marks=SLOW)])
@@ -159,7 +153,7 @@ def test_an_error_of_all_ranks_is_said_once(runs, tmp_path):
     assert "'modl' is no ingredient of this recipe. Did you mean 'model'?" in "".join(said)
 
 
-@pytest.mark.parametrize("told", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("told", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=SLOW)])
 def test_a_signal_to_one_rank_stops_all_and_is_no_error(runs, tmp_path, told):
     folder = write_recipe(tmp_path)
     words = ["trainer.max_steps=100000", "trainer.evaluate_every=100000"]
@@ -180,13 +174,6 @@ def test_a_signal_to_one_rank_stops_all_and_is_no_error(runs, tmp_path, told):
 
 
 BROKEN = """
-from textmill.training import Callback
-
-
-def callbacks(env):
-    return [Stopping(env)]
-
-
 def module(model, tokenizer, env):
     if env.rank == 1:
         raise ValueError(f"rank {env.rank} of {env.world_size} is broken")
@@ -196,8 +183,7 @@ def module(model, tokenizer, env):
 
 def test_an_error_of_one_rank_ends_all(runs, tmp_path):
     folder = write_recipe(tmp_path)
-    recipe = (folder / "tiny.py").read_text() + BROKEN.replace("[Stopping(env)]", "[]")
-    (folder / "tiny.py").write_text(recipe)
+    (folder / "tiny.py").write_text((folder / "tiny.py").read_text() + BROKEN)
     started = time.monotonic()
     codes, said = runs.run(folder, "train", "tiny.py", size=2)
     assert time.monotonic() - started < 30

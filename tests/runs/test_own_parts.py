@@ -147,7 +147,12 @@ def in_new_process(code: str, *folders: Path, cwd: Path) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("own", OWN)
+QUICK = ("an encoder with settings", "a loss")
+
+
+@pytest.mark.parametrize(
+    "own", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in OWN]
+)
 def test_a_part_of_the_scripts_own_is_found_again(tmp_path, own):
     run = textmill.train(script(tmp_path, *OWN[own]), QUIET, run_dir=tmp_path / "run").folder
     values = textmill.evaluate(run, allow_code=True)["valid_data"].values

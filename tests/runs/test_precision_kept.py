@@ -41,15 +41,14 @@ def info(run) -> dict:
 
 
 def test_it_is_in_the_record_of_the_run():
-    assert info(textmill.train("tiny.py", SHORT))["precision"] == "fp32"
-    assert (
-        info(textmill.train("tiny.py", [*SHORT, "trainer.precision=bf16"]))["precision"] == "bf16"
-    )
+    run = textmill.train("tiny.py", [*SHORT, "trainer.precision=bf16"])
+    assert info(run)["precision"] == "bf16"
 
 
 def test_a_run_that_began_in_bf16_goes_on_in_it_on_a_cpu(kinds, caplog):
     run = textmill.train("tiny.py", SHORT)
     assert not kinds
+    assert info(run)["precision"] == "fp32"
     RunFolder(run.folder).write_info(finished=False, precision="bf16")  # as if begun on a GPU
     with caplog.at_level(logging.INFO, "textmill"):
         textmill.train(run.folder, ["trainer.max_steps=4"], allow_code=True)

@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,21 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.fixture(scope="module")
+def once(tmp_path_factory):
+    """A folder with a finished run of the recipe, and the run."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(write_recipe(tmp_path_factory.mktemp("once")))
+        return Path.cwd(), textmill.train("tiny.py", SHORT)
+
+
+@pytest.fixture
+def trained(once, folder):
+    """A finished run in the folder of the test."""
+    shutil.copytree(once[0], folder, dirs_exist_ok=True)
+    return once[1]
+
+
 def edit(path: Path, old: str, new: str) -> None:
     text = path.read_text(encoding="utf-8")
     assert old in text
@@ -64,9 +80,9 @@ def add(path: Path, line: str) -> None:
 
 
 @pytest.mark.parametrize("by", ["recipe", "folder"])
-def test_another_length_goes_on_and_is_kept(folder, caplog, by):
+def test_another_length_goes_on_and_is_kept(trained, caplog, by):
     caplog.set_level("INFO", logger="textmill")
-    run = textmill.train("tiny.py", SHORT).folder
+    run = trained.folder
     recipe = "tiny.py" if by == "recipe" else run
     longer = textmill.train(recipe, ["trainer.max_steps=3"], allow_code=True)
     assert (longer.folder, longer.result["steps"]) == (run, 3)
@@ -112,16 +128,15 @@ def test_one_interrupted_past_the_length_that_is_asked_for_is_another_run(folder
     assert textmill.train("tiny.py", words).folder == long
 
 
-def test_a_finished_run_has_an_end_whoever_names_it(folder):
-    run = textmill.train("tiny.py", SHORT)
-    assert textmill.train(run.folder) == run
+def test_a_finished_run_has_an_end_whoever_names_it(trained):
+    assert textmill.train(trained.folder) == trained
     with pytest.raises(UserError, match=r"trainer\.save_modules=encoder would save nothing"):
         textmill.train("tiny.py", [*SHORT, "trainer.save_modules=[encoder]"])
 
 
 @pytest.mark.parametrize("refuses", ["data", "trainer"])
-def test_a_finished_run_that_cannot_be_gone_on_with_stays_finished(folder, refuses):
-    run = textmill.train("tiny.py", SHORT).folder
+def test_a_finished_run_that_cannot_be_gone_on_with_stays_finished(trained, folder, refuses):
+    run = trained.folder
     before = (run / "run.json").read_bytes()
     words = ["trainer.max_steps=4"]
     if refuses == "data":
@@ -137,8 +152,8 @@ def test_a_finished_run_that_cannot_be_gone_on_with_stays_finished(folder, refus
 
 
 @pytest.mark.parametrize("name", ["train", "test"])
-def test_edited_data_is_another_run_beside_the_old_one(folder, caplog, name):
-    old = textmill.train("tiny.py", SHORT)
+def test_edited_data_is_another_run_beside_the_old_one(trained, folder, caplog, name):
+    old = trained
     add(folder / f"{name}.tsv", "the cat\tle chat\n")
     kept = {path: path.read_bytes() for path in old.folder.rglob("*") if path.is_file()}
     new = textmill.train("tiny.py", SHORT)
@@ -216,8 +231,8 @@ def test_rows_in_a_list_are_compared_though_no_setting_names_their_file(folder, 
     assert textmill.train("tiny.py", SHORT).folder.name == f"{old.name}-2"
 
 
-def test_a_run_that_was_begun_with_and_went_on_is_other_weights(folder, caplog):
-    first = textmill.train("tiny.py", SHORT).folder
+def test_a_run_that_was_begun_with_and_went_on_is_other_weights(trained, caplog):
+    first = trained.folder
     words = [*SHORT, f"trainer.initialize={first}", "trainer.seed=2"]
     second = textmill.train("tiny.py", words).folder
     assert textmill.train("tiny.py", words).folder == second
@@ -228,15 +243,14 @@ def test_a_run_that_was_begun_with_and_went_on_is_other_weights(folder, caplog):
     assert f"trainer.initialize changed since {second} was finished" in caplog.text
 
 
-def test_data_that_is_gone_is_said_not_to_be_compared(folder, caplog):
-    old = textmill.train("tiny.py", SHORT)
+def test_data_that_is_gone_is_said_not_to_be_compared(trained, folder, caplog):
     (folder / "valid.tsv").unlink()
-    assert textmill.train("tiny.py", SHORT) == old
+    assert textmill.train("tiny.py", SHORT) == trained
     assert "valid_data.path (valid.tsv) is gone, so it is not compared" in caplog.messages[-1]
 
 
-def test_data_that_became_bad_is_refused_and_nothing_is_written(folder):
-    old = textmill.train("tiny.py", SHORT).folder
+def test_data_that_became_bad_is_refused_and_nothing_is_written(trained, folder):
+    old = trained.folder
     add(folder / "train.tsv", "the cat\n")
     with pytest.raises(DataError, match="1 of 27 rows is bad"):
         textmill.train("tiny.py", SHORT)
@@ -244,8 +258,8 @@ def test_data_that_became_bad_is_refused_and_nothing_is_written(folder):
     assert [*old.parent.iterdir()] == [old]
 
 
-def test_an_edited_script_is_another_run_and_says_so(folder, caplog):
-    first = textmill.train("tiny.py", SHORT).folder
+def test_an_edited_script_is_another_run_and_says_so(trained, folder, caplog):
+    first = trained.folder
     add(folder / "tiny.py", "# a comment\n")
     with pytest.raises(UserError, match=f"tiny.py changed since {first} was trained"):
         textmill.train("tiny.py", SHORT, run_dir=first)
@@ -259,8 +273,8 @@ def test_an_edited_script_is_another_run_and_says_so(folder, caplog):
     assert "changed since" not in caplog.text
 
 
-def test_other_settings_are_refused_of_a_run_that_is_named(folder):
-    run = textmill.train("tiny.py", SHORT).folder
+def test_other_settings_are_refused_of_a_run_that_is_named(trained):
+    run = trained.folder
     words = ["optimizer.lr=1", "trainer.seed=3", "trainer.keep=1"]
     with pytest.raises(UserError, match=f"^{run} .* another optimizer.lr and trainer.seed: "):
         textmill.train(run, words, allow_code=True)
@@ -339,8 +353,8 @@ def test_another_tokenizer_is_refused(folder):
         textmill.train("tiny.py", SHORT)
 
 
-def test_a_built_size_that_is_another_is_refused(folder):
-    run = textmill.train("tiny.py", SHORT)
+def test_a_built_size_that_is_another_is_refused(trained):
+    run = trained
     seal, path = RunSeal.read(run.folder), run.folder / "config.yaml"
     assert seal is not None
     config = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -351,8 +365,8 @@ def test_a_built_size_that_is_another_is_refused(folder):
         textmill.train("tiny.py", SHORT)
 
 
-def test_how_a_model_is_run_may_be_another_when_it_is_gone_on_with(folder, caplog):
-    run = textmill.train("tiny.py", SHORT)
+def test_how_a_model_is_run_may_be_another_when_it_is_gone_on_with(trained, caplog):
+    run = trained
     starts = RunFolder(run.folder).info["starts"]
     starts[-1]["versions"]["torch"] = "1.0"
     RunFolder(run.folder).write_info(finished=False, starts=starts, stopped="Stopped by SIGTERM")
@@ -419,6 +433,16 @@ def test_a_local_module_called_recipe_is_refused_before_the_run(folder):
     with pytest.raises(UserError, match=r"tiny\.py imports recipe\.py"):
         textmill.train("tiny.py", SHORT)
     assert not (folder / "runs").exists()
+
+
+@pytest.mark.parametrize("error", ["ValueError('mine')", "KeyboardInterrupt"])
+@pytest.mark.parametrize("run_dir", [None, "some/where/run"])
+def test_an_error_of_the_recipe_leaves_no_folder(folder, error, run_dir):
+    before = {path.name for path in folder.iterdir()}
+    edit(folder / "tiny.py", "\ntask = ", f"\n\ndef callbacks():\n    raise {error}\n\n\ntask = ")
+    with pytest.raises((ValueError, KeyboardInterrupt)):
+        textmill.train("tiny.py", run_dir=run_dir)
+    assert {path.name for path in folder.iterdir()} - {"__pycache__"} == before
 
 
 def test_a_script_called_recipe_is_its_own_copy(folder):

@@ -76,7 +76,9 @@ def test_another_length_goes_on_to_the_same_bits_whoever_names_it(trainings, tmp
     assert unlike(outcome(run), outcome(run_folder(other))) == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
+)
 def test_a_signal_saves_and_the_same_command_goes_on(trainings, undisturbed, tmp_path, number):
     folder = write_recipe(tmp_path)
     ended = trainings.train(folder, when=after(folder, 6), send=number)

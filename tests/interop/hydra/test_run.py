@@ -194,11 +194,8 @@ def test_early_stopping_is_remembered(train):
     [
         ("trainer=cpux", "Could not find 'trainer/cpux'"),
         ("model.lrr=1", "Could not override 'model.lrr'"),
-        ("model.lr", "missing EQUAL at '<EOF>'"),
-        ("model.lr=???", "Missing mandatory value"),
         ("model.lr=${paths.dta}", "Interpolation key 'paths.dta' not found\n  full_key: model.lr"),
         ("model._target_=sre.models.x.Y", "model._target_=sre.models.x.Y: ModuleNotFoundError"),
-        ("model._target_=src.models.toy_module.X", "has no attribute 'X'"),
         ("datamodule._target_=src.models.toy_module.ToyModule", "argument 'train_batch_size'"),
         ("~model", "no section model with a _target_"),
     ],
@@ -215,17 +212,14 @@ def test_a_wrong_word_leaves_nothing(train, project, word, said):
     [
         (["+trainer.fooo=1"], "unexpected keyword argument 'fooo'"),
         (["+ckpt_path=none.ckpt"], "none.ckpt: there is no such checkpoint"),
-        (["trainer.resume_from_checkpoint=configs/train.yaml"], "train.yaml is a file, as"),
-        (["trainer.accelerator=cpux"], "cpux"),
         (["+model.optimizer=1"], "not callable"),
-        (["+trainer.val_check_interval=1000"], "val_check_interval"),
         (["callbacks=default", "callbacks.early_stopping.mode=up"], "EarlyStopping"),
     ],
 )
 def test_a_start_that_fails_does_not_hinder_the_next(train, project, words, said):
     with pytest.raises(Exception, match=said):
         train("trainer.max_epochs=2", *words)
-    built = "model.optimizer" in words[0] or "val_check" in words[0]
+    built = "model.optimizer" in words[0]
     assert bool([*project.glob("runs/toy/*")]) is built, "what cannot be built leaves nothing"
     assert train("trainer.max_epochs=1").result["steps"] == 4
     if built:  # in the same folder, too, with another length

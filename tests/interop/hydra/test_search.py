@@ -77,15 +77,12 @@ def test_each_combination_is_a_run(train, capsys):
     ("words", "said"),
     [
         (["model.lr=interval(0.1,0.2)"], "has no end of values"),
-        (["model.lr=range(5,1)"], "nothing is searched"),
         ([], "nothing is searched"),
         ([*SEARCH, "optimized_metric=null"], "optimized_metric: wanted the value"),
         ([*SEARCH, "hydra.sweeper.n_trials=abc"], "n_trials=abc"),
         ([*SEARCH, "hydra.sweeper.direction=up"], "up"),
-        ([*SEARCH, "hydra.sweeper.n_trials=${trails}"], "'trails' not found"),
         ([*SEARCH, "hydra.sweeper.sampler._target_=optuna.samplers.TPESamplr"], "TPESamplr"),
         ([*SEARCH, "+hydra.sweeper.params.model.lrr='choice(1,2)'"], "lrr"),
-        (["model.lrr=1,2"], "lrr"),
     ],
 )
 def test_a_search_that_cannot_be_leaves_nothing(train, project, words, said):

@@ -286,8 +286,7 @@ def _pointer_problems(saved: Any, folder: Path, *, any_saved: bool) -> list[str]
     ``last.json`` is there once anything was saved; ``best.json`` once something was selected.
     """
     from textmill.checkpoint.layout import BEST, LAST
-    from textmill.run_folder.folder import RunFolder
-    from textmill.run_folder.lightning_run import is_of_lightning
+    from textmill.run_folder.folder import RunFolder, is_of_lightning
 
     try:
         run = RunFolder(folder)

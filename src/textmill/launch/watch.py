@@ -22,8 +22,7 @@ from textmill.launch.launcher import Job, Launcher
 from textmill.metrics.reporters.jsonl import json_value
 from textmill.metrics.tables import format_duration, format_value, is_of_label, text_table
 from textmill.run_folder.diff import mapping
-from textmill.run_folder.folder import RunFolder, runs_in
-from textmill.run_folder.lightning_run import is_of_lightning
+from textmill.run_folder.folder import RunFolder, is_of_lightning, runs_in
 from textmill.run_folder.record import numbers
 from textmill.runtime.disk import refuse_outward_folder
 from textmill.runtime.files import write_atomic

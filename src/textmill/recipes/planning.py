@@ -22,8 +22,7 @@ from textmill.errors import PlanError, Problem, UserError
 from textmill.exported.formats import ExportSettings
 from textmill.recipes import defaults, registries
 from textmill.recipes.holdout import check_held_out, holdout_words, holds_out, with_held_out
-from textmill.run_folder.folder import RunFolder, is_run_folder, wrote_in
-from textmill.run_folder.lightning_run import refuse_lightning
+from textmill.run_folder.folder import RunFolder, is_run_folder, refuse_lightning, wrote_in
 from textmill.runtime.devices import Env, Experiment
 
 BESIDE = ("characters", "affixes", "pieces", "dictionary", "dense", "ngrams")

@@ -23,12 +23,12 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from textmill.checkpoint.layout import CHECKPOINTS, MODULES, has_checkpoints
+from textmill.checkpoint.layout import CHECKPOINTS, MODULES, has_checkpoints, tensor_file
 from textmill.checkpoint.manifest import RUN_NAME, Manifest
 from textmill.checkpoint.run_seal import RunSeal, sealed_config
 from textmill.checkpoint.saved import SavedCheckpoints
 from textmill.config.values.yaml_files import dump_yaml
-from textmill.errors import CheckpointError, StorageError, UserError
+from textmill.errors import CheckpointError, StorageError, TextmillError, UserError
 from textmill.runtime.devices import usable_cores
 from textmill.runtime.disk import refuse_outward_folder
 from textmill.runtime.files import (
@@ -132,6 +132,29 @@ def runs_in(root: Path) -> list[Path]:
     """The folders of runs below one, or itself, without those that are half-deleted."""
     found = sorted(file.parent for file in root.glob("**/run.json"))
     return [p for p in found if not any(map(LEFTOVER.fullmatch, p.relative_to(root).parts))]
+
+
+def is_of_lightning(run: Path) -> bool:
+    """Whether ``textmill train --hydra`` made a run; False for a folder that cannot be read."""
+    try:
+        return RunFolder(run).info.get("trained_by") == "lightning"
+    except (OSError, TextmillError):
+        return False
+
+
+def refuse_lightning(run: Path) -> None:
+    """Refuses to load, or to plan anew, a run that Lightning trained."""
+    if not is_of_lightning(run):
+        return
+    saved = sorted(run.glob(f"{CHECKPOINTS}/*/{tensor_file('model')}"))
+    weights = saved[0] if saved else run / CHECKPOINTS
+    config = RunFolder(run).info.get("config", "its configs")
+    raise UserError(
+        f"{run} is a run of Lightning's: its model is code of the project of {config}, which no run"
+        " folder may execute. Type the command that began it to go on, or to see its result "
+        "(textmill train --hydra …). Another program reads the weights: "
+        f"safetensors.torch.load_file('{weights}')."
+    )
 
 
 def _facts(info: Any, path: Sequence[str], place: str = "") -> Iterator[tuple[str, Any]]:
@@ -297,6 +320,17 @@ class RunFolder:
         text = json.dumps(info, indent=2, ensure_ascii=False) + "\n"
         data = text.encode("utf-8", "backslashreplace")  # a name may not be UTF-8: JSON's escape
         write_atomic(self.path / "run.json", data)
+
+    def write_start(self, code: Path, facts: Mapping[str, Any], **more: Any) -> None:
+        """Writes facts, and a start of the run with ``more``, into ``run.json``.
+
+        ``code`` is the folder whose repository is recorded.
+        """
+        start = {"command": command_line(), "versions": versions(), "git": git_state(code)}
+        start |= {"hardware": hardware(), **more}
+        starts = [*(self.info.get("starts") or []), start]
+        self.write_info(**facts, starts=starts, finished=False, stopped=None, failed=None)
+        remember_place(self.path)
 
 
 def remember_place(folder: Path) -> None:

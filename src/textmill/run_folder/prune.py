@@ -12,8 +12,13 @@ from textmill.checkpoint.layout import BEST, CHECKPOINTS, LAST, MODULES
 from textmill.checkpoint.saved import SavedCheckpoints
 from textmill.checkpoint.store import Checkpoints
 from textmill.errors import CheckpointError, TextmillError, UserError, worded
-from textmill.run_folder.folder import WRITTEN_FOLDERS, RunFolder, is_run_folder, runs_in
-from textmill.run_folder.lightning_run import is_of_lightning
+from textmill.run_folder.folder import (
+    WRITTEN_FOLDERS,
+    RunFolder,
+    is_of_lightning,
+    is_run_folder,
+    runs_in,
+)
 from textmill.runtime.disk import outward_links
 from textmill.runtime.files import LEFTOVER, clean_leftovers, leftovers, remove_folder, size_of
 from textmill.runtime.lock import Lock, owner_of

@@ -36,8 +36,7 @@ from textmill.inference.load import (
 from textmill.preflight.load_data import RowUse, load_data, use_by_task
 from textmill.preflight.max_tokens import is_auto, take_max_tokens
 from textmill.recipes.planning import plan_recipe
-from textmill.run_folder.folder import SCRIPT, RunFolder
-from textmill.run_folder.lightning_run import refuse_lightning
+from textmill.run_folder.folder import SCRIPT, RunFolder, refuse_lightning
 from textmill.run_folder.pretrained import pretrained_of
 from textmill.runtime.devices import Env
 from textmill.tasks.evaluation import Evaluation

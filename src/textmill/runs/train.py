@@ -31,16 +31,7 @@ from textmill.preflight.loadable import built_sizes
 from textmill.preflight.max_tokens import settle_max_tokens
 from textmill.preflight.odd_labels import odd_labels
 from textmill.recipes.planning import Planned, exports_of, plan_recipe, run_named, seed_of
-from textmill.run_folder.folder import (
-    SCRIPT,
-    RunFolder,
-    command_line,
-    git_state,
-    hardware,
-    refuse_collision,
-    remember_place,
-    versions,
-)
+from textmill.run_folder.folder import SCRIPT, RunFolder, refuse_collision
 from textmill.run_folder.pretrained import pretrained_of
 from textmill.runs.fingerprints import read_data
 from textmill.runs.resume import (
@@ -294,26 +285,9 @@ def begin_run(
         include=planned.include,
         code=code,
     )
-    start = {
-        "command": command_line(),
-        "versions": versions(),
-        "git": git_state(itself.parent),
-        "hardware": hardware(),
-        "ranks": session.get("env").world_size,
-    }
-    folder.write_info(
-        recipe=planned.name,
-        key=run_key(plan),
-        settings_key=settings_key(plan),
-        id=run,
-        length=length_of(plan),
-        starts=[*(folder.info.get("starts") or []), start],
-        **facts,
-        finished=False,
-        stopped=None,
-        failed=None,
-    )
-    remember_place(folder.path)
+    known: dict[str, Any] = {"recipe": planned.name, "key": run_key(plan)}
+    known |= {"settings_key": settings_key(plan), "id": run, "length": length_of(plan), **facts}
+    folder.write_start(itself.parent, known, ranks=session.get("env").world_size)
     if (folder.path / "export").is_dir():
         from textmill.runs.export import tell_older_exports
 

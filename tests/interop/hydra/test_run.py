@@ -13,8 +13,7 @@ from tests.interop.project import FILES, write_project
 from tests.warm_textmill import warm_programs
 from textmill.errors import RunStoppedError, UserError
 from textmill.interop.hydra.config import ConfigError
-from textmill.interop.hydra.run import importable
-from textmill.interop.lightning.package import older_name
+from textmill.interop.hydra.run import importable, older_name
 from textmill.run_folder.folder import RunFolder
 from textmill.runtime.jsonl_log import read_lines
 

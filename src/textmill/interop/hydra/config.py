@@ -14,14 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from textmill.config.sources.own_files import files_below, own_files
 from textmill.errors import MissingExtraError, UserError, worded
-from textmill.run_folder.folder import (
-    RunFolder,
-    command_line,
-    git_state,
-    hardware,
-    remember_place,
-    versions,
-)
+from textmill.run_folder.folder import RunFolder
 from textmill.runs.resume import same_again, warn_of_versions
 
 if TYPE_CHECKING:
@@ -228,25 +221,19 @@ class HydraRun:
             {f"{CODE}/{path.relative_to(root).as_posix()}": data for path, data in files.items()}
         )
         folder.write_config(None, settings, {}, swaps={}, run=run, code=code)
-        start: dict[str, Any] = {"command": command_line(), "versions": versions()}
-        start |= {"git": git_state(root), "hardware": hardware()}
         tags = settings.get("tags")
-        folder.write_info(
-            recipe=self.name,
-            key=self.key,
-            id=run,
-            trained_by="lightning",
-            config=str(self.composed.folder / f"{self.composed.name}.yaml"),
-            words=list(self.composed.words),
-            began=began.isoformat(timespec="seconds"),
-            tags=list(map(str, tags)) if isinstance(tags, list) else None,
-            length=self.length,
-            starts=[*(folder.info.get("starts") or []), start],
-            finished=False,
-            stopped=None,
-            failed=None,
-        )
-        remember_place(folder.path)
+        facts = {
+            "recipe": self.name,
+            "key": self.key,
+            "id": run,
+            "trained_by": "lightning",
+            "config": str(self.composed.folder / f"{self.composed.name}.yaml"),
+            "words": list(self.composed.words),
+            "began": began.isoformat(timespec="seconds"),
+            "tags": list(map(str, tags)) if isinstance(tags, list) else None,
+            "length": self.length,
+        }
+        folder.write_start(root, facts)
         LOG.info("Run folder: %s", folder.path)
 
 

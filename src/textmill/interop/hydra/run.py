@@ -13,11 +13,13 @@ from types import ModuleType
 
 from textmill.errors import UserError, worded
 from textmill.interop.hydra.config import ComposedConfig, HydraRun, compose_config
-from textmill.interop.lightning.package import older_name, refuse_no_lightning
+from textmill.interop.lightning import refuse_no_lightning
 from textmill.runs.resume import Run
 from textmill.runs.run_lock import clean, entered, recorded
 
 LOG = logging.getLogger("textmill")
+OLD, NEW = "pytorch_lightning", "lightning.pytorch"
+"""The older name of Lightning that projects import, and the package."""
 
 
 @contextmanager
@@ -44,6 +46,29 @@ def importable(root: Path) -> Iterator[None]:
             del os.environ["PROJECT_ROOT"]
         for name in [n for n in sys.modules.keys() - before if lies_in(sys.modules[n])]:
             del sys.modules[name]
+
+
+@contextmanager
+def older_name() -> Iterator[None]:
+    """Lets ``pytorch_lightning`` be ``lightning.pytorch`` while the block runs.
+
+    They are two packages with the same classes, and a Trainer of one refuses a module of the other.
+    """
+
+    def below(package: str) -> dict[str, ModuleType]:
+        names = [n for n in sys.modules if n == package or n.startswith(f"{package}.")]
+        return {name.removeprefix(package): sys.modules[name] for name in names}
+
+    def put_aside() -> dict[str, ModuleType]:
+        return {OLD + name: sys.modules.pop(OLD + name) for name in below(OLD)}
+
+    aside = put_aside()
+    sys.modules.update({OLD + name: module for name, module in below(NEW).items()})
+    try:
+        yield
+    finally:
+        put_aside()
+        sys.modules.update(aside)
 
 
 def train_hydra(

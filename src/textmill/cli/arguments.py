@@ -69,6 +69,14 @@ def recipe_options(args: argparse.Namespace) -> dict[str, Any]:
     return {"configs": args.config, "allow_code": args.allow_code, "device": args.device}
 
 
+def option_words(args: argparse.Namespace) -> list[str]:
+    """Options of :func:`add_recipe` or :func:`add_device_and_code` as they are typed."""
+    words = [] if args.device == "auto" else ["--device", args.device]
+    words += [part for config in getattr(args, "config", ()) for part in ("--config", config)]
+    words += [part for module in args.include for part in ("--include", module)]
+    return words + ["--allow-code"] * args.allow_code + ["--debug"] * args.debug
+
+
 def add_words(parser: argparse.ArgumentParser, about: str = "settings") -> None:
     """Adds settings, any number of them."""
     # With its default a list is optional, and argparse does not ask for it.

@@ -5,7 +5,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from textmill.cli.arguments import add_device_and_code, add_recipe, add_words, recipe_options
+from textmill.cli.arguments import add_device_and_code, add_recipe, add_words, option_words
 from textmill.cli.progress_line import ProgressLine
 from textmill.config.values.raw_values import untyped
 from textmill.config.values.typed_values import parse_duration
@@ -58,9 +58,8 @@ def named_recipe(args: argparse.Namespace) -> "Named":
     """The recipe of a command that starts others, with the options that they are to have."""
     from textmill.launch.cells import Named
 
-    options = recipe_options(args)
-    configs, include = tuple(options.pop("configs")), tuple(args.include)
-    return Named(args.recipe, configs, include=include, debug=args.debug, **options)
+    options = tuple(option_words(args))
+    return Named(args.recipe, tuple(args.config), args.device, args.allow_code, options)
 
 
 def add_grid(parser: argparse.ArgumentParser) -> None:
@@ -146,7 +145,7 @@ def add_watch(parser: argparse.ArgumentParser) -> None:
 def run_watch(args: argparse.Namespace) -> int:
     """Evaluates, and prints the best checkpoint of each run; 1 where an evaluation failed."""
     log_to_stderr()
-    from textmill.launch.launcher import launcher_of, option_words
+    from textmill.launch.launcher import launcher_of
     from textmill.launch.watch import Watch, best_table
 
     try:
@@ -154,14 +153,13 @@ def run_watch(args: argparse.Namespace) -> int:
     except ValueError as error:
         raise UserError(f"--timeout: {error}") from error
     elsewhere, words = asked_launcher(args)
-    asked = {name: getattr(args, name) for name in ("device", "include", "allow_code", "debug")}
     launcher = launcher_of(elsewhere, jobs=args.jobs, device=args.device)
     with ProgressLine() as line:
         watch = Watch(
             Path(args.workdir),
             words,
             launcher,
-            options=option_words(**asked),
+            options=option_words(args),
             timeout=timeout,
             show=line.say,
         )

@@ -17,7 +17,7 @@ from textmill.config.planning.key import run_key
 from textmill.config.planning.plan import Plan
 from textmill.config.planning.wiring import reached
 from textmill.errors import PlanError, TextmillError, UserError
-from textmill.launch.launcher import Job, option_words, program
+from textmill.launch.launcher import Job, program
 from textmill.preflight.load_data import DATA
 from textmill.recipes.planning import Planned, plan_recipe
 from textmill.runs.fingerprints import named_paths, read_data
@@ -161,8 +161,8 @@ class Named:
     configs: tuple[str, ...] = ()
     device: str = "auto"
     allow_code: bool = False
-    include: tuple[str, ...] = ()
-    debug: bool = False
+    options: tuple[str, ...] = ()
+    """All options as they are typed, for the commands that it starts."""
 
     def plan(self, words: Sequence[str], *, draft: bool = False) -> Planned:
         """The plan of a run with these settings; a draft may have problems."""
@@ -170,8 +170,7 @@ class Named:
         return plan_recipe(self.recipe, words, targets=["trainer"], draft=draft, **options)
 
     def command(self, words: Sequence[str], *, command: str = "train") -> list[str]:
-        options = {name: value for name, value in vars(self).items() if name != "recipe"}
-        return [command, self.recipe, *words, *option_words(**options)]
+        return [command, self.recipe, *words, *self.options]
 
 
 @dataclass

@@ -16,22 +16,6 @@ from textmill.launch.slurm import Slurm, SlurmJobs
 from textmill.runtime.devices import usable_cores
 
 
-def option_words(
-    *,
-    configs: Sequence[str] = (),
-    device: str = "auto",
-    include: Sequence[str] = (),
-    allow_code: bool = False,
-    debug: bool = False,
-) -> list[str]:
-    """The options of a command as they are typed."""
-    words = [] if device == "auto" else ["--device", device]
-    words += [part for config in configs for part in ("--config", config)]
-    words += [part for module in include for part in ("--include", module)]
-    words += ["--allow-code"] if allow_code else []
-    return words + (["--debug"] if debug else [])
-
-
 class Job(Protocol):
     """A command that was started."""
 

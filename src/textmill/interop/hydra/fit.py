@@ -102,14 +102,10 @@ def _warnings_logged() -> Iterator[None]:
             warnings.showwarning = shown
 
 
-def _fitted(
-    run: HydraRun,
-    folder: RunFolder,
-    settings: Mapping[str, Any],
-    going_on: GoingOn,
-    begins: Callable[[], None],
-) -> dict[str, Any]:
-    io = going_on.io
+def _built(
+    run: HydraRun, folder: RunFolder, settings: Mapping[str, Any], going_on: GoingOn
+) -> tuple[LightningModule, LightningDataModule | None, Trainer]:
+    """Builds model, data and trainer as the config describes them."""
 
     def instance(section: Any, **given: Any) -> Any:
         with refusals(run.composed.name):
@@ -135,8 +131,6 @@ def _fitted(
     if run.data:
         data = checked(run.data, instance(settings[run.data]), LightningDataModule)
     model = checked("model", instance(settings["model"]), LightningModule)
-    newest = io.store.newest_good()
-    going_on.resumes = newest is not None
     logger = ReportingLogger(going_on.reporters)
     callbacks: list[Callback] = [going_on, *several(settings.get("callbacks"))]
     options: dict[str, Any] = {"enable_progress_bar": False, "enable_model_summary": False}
@@ -147,11 +141,24 @@ def _fitted(
         {name: value for name, value in options.items() if name not in PASSED},
         callbacks=callbacks,
         logger=[logger, *several(settings.get("logger"))],
-        plugins=[*several(options.get("plugins")), io],
+        plugins=[*several(options.get("plugins")), going_on.io],
         _convert_="partial",
     )
-    checked("trainer", trainer, Trainer)
-    logger.trainer, logger.seconds = trainer, going_on.seconds
+    logger.trainer, logger.seconds = checked("trainer", trainer, Trainer), going_on.seconds
+    return model, data, trainer
+
+
+def _fitted(
+    run: HydraRun,
+    folder: RunFolder,
+    settings: Mapping[str, Any],
+    going_on: GoingOn,
+    begins: Callable[[], None],
+) -> dict[str, Any]:
+    io = going_on.io
+    newest = io.store.newest_good()
+    going_on.resumes = newest is not None
+    model, data, trainer = _built(run, folder, settings, going_on)
     asked = settings.get("ckpt_path") or settings["trainer"].get("resume_from_checkpoint")
     weights: str | None = str(asked) if asked else None
     if weights is not None and newest is None:
@@ -169,20 +176,19 @@ def _fitted(
         weights = None
     result: dict[str, Any] = {"steps": trainer.global_step, "epochs": trainer.current_epoch}
     chosen = next((c for c in trainer.checkpoint_callbacks if getattr(c, "monitor", None)), None)
-    best, name = None, ""
+    best = None
     if isinstance(chosen, ModelCheckpoint):
         name = split_and_name(str(chosen.monitor), "valid")[1]
+        better = "higher" if chosen.mode == "max" else "lower"
+        if io.store.writes:
+            folder.write_info(selected_by={"metric": name, "better": better})
         if chosen.best_model_path and chosen.best_model_score is not None:
             best = Path(chosen.best_model_path)
             step = Manifest.read(best).step if is_checkpoint(best) else step_of(best)
             result["best"] = {"step": step, name: float(chosen.best_model_score)}
-    tested = settings.get("test")
-    if tested is None:  # it is, if there is what it needs
-        tested = is_overridden("test_step", model, LightningModule) and (
-            is_overridden("test_dataloader", model, LightningModule)
-            or (data is not None and is_overridden("test_dataloader", data, LightningDataModule))
-        )
-    if tested:
+    elif io.store.writes:
+        LOG.info("The last weights are used: no ModelCheckpoint in callbacks has a monitor.")
+    if _is_tested(settings, model, data):
         last = io.own_path(trainer.global_step)
         used = best or weights or (last if last.is_dir() else None)
         path = None if used is None else str(used)
@@ -191,10 +197,17 @@ def _fitted(
             split_and_name(n, "test")[1]: float(v) for each in values for n, v in each.items()
         }
     if io.store.writes:
-        if isinstance(chosen, ModelCheckpoint):
-            better = "higher" if chosen.mode == "max" else "lower"
-            folder.write_info(selected_by={"metric": name, "better": better})
-        else:
-            LOG.info("The last weights are used: no ModelCheckpoint in callbacks has a monitor.")
         going_on.reporters.end(result)
     return result
+
+
+def _is_tested(
+    settings: Mapping[str, Any], model: LightningModule, data: LightningDataModule | None
+) -> bool:
+    """What ``test`` of the config says; by default, whether there is what a test needs."""
+    if settings.get("test") is not None:
+        return bool(settings["test"])
+    return is_overridden("test_step", model, LightningModule) and (
+        is_overridden("test_dataloader", model, LightningModule)
+        or (data is not None and is_overridden("test_dataloader", data, LightningDataModule))
+    )

@@ -13,6 +13,8 @@ from safetensors.torch import load_file
 
 import textmill
 from tests.pretrained_checkpoints import ENCODERS, save_encoder
+from tests.runs.pretrained_runs import answers as answers_to
+from tests.runs.pretrained_runs import settings_for
 from textmill.errors import UserError
 from textmill.models.lora import merged, own_weights
 from textmill.preflight.check import check
@@ -51,18 +53,11 @@ QUESTION = ("task.stride=12", "task.max_question_length=8")
 def words_of(task: str, folder: Path, *, steps: int = 2) -> list[str]:
     """The settings of a few steps on rows of a task."""
     suffix = SUFFIXES.get(task, "tsv")
-    file = folder / f"train.{suffix}"
-    file.write_text(ROWS[task] * 8)
     return [
+        *settings_for(folder, ROWS[task] * 8, suffix=suffix, steps=steps),
         f"model.encoder.path={folder / 'encoder'}",
-        f"train_data.path={file}",
-        f"valid_data.path={file}",
         f"task.max_length={18 if task in PAIRS else 24 if task == 'question' else 30}",
         *(QUESTION if task == "question" else ()),
-        f"trainer.max_steps={steps}",
-        "lr_scheduler.type=constant",  # which does not look at the length
-        "reporters.console=false",
-        "reporters.html=false",
     ]
 
 
@@ -76,8 +71,8 @@ def trained(task: str, family: str, folder: Path, *more: str, **steps: int) -> P
 
 
 def answers(run: Path, task: str) -> list[str]:
-    asked = [ASKED.get(task, text) for text in ("the cat sat", "dogs bark at unbelievable mats")]
-    return [repr(answer) for answer in textmill.load(run)(asked)]
+    texts = ("the cat sat", "dogs bark at unbelievable mats")
+    return answers_to(run, [ASKED.get(task, text) for text in texts])
 
 
 def weights_of(run: Path) -> bytes:

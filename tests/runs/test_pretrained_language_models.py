@@ -8,34 +8,17 @@ import pytest
 
 import textmill
 from tests.pretrained_checkpoints import LANGUAGE_MODELS, TEXTS, save_language_model
+from tests.runs.pretrained_runs import answers, train_from
 from textmill.errors import UserError
 from textmill.runs.export import export
 
 ASKED = ["the cat", "dogs bark at", ""]
 
 
-def trained(family: str, folder: Path, *more: str, steps: int = 2) -> Path:
-    model = save_language_model(folder / family, family)
-    texts = folder / "texts.txt"
-    texts.write_text("\n".join(TEXTS * 4) + "\n")
-    words = [
-        f"model.path={model}",
-        f"train_data.path={texts}",
-        f"valid_data.path={texts}",
-        "task.block=16",
-        f"trainer.max_steps={steps}",
-        "lr_scheduler.type=constant",  # which does not look at the length
-        "reporters.console=false",
-        "reporters.html=false",
-        *more,
-    ]
-    run = folder / "run"
-    textmill.run_experiment("language/pretrained", "train", str(run), words)
-    return run
-
-
-def answers(run: Path) -> list[str]:
-    return [repr(answer) for answer in textmill.load(run)(ASKED)]
+def trained(family: str, folder: Path, *more: str) -> Path:
+    words = [f"model.path={save_language_model(folder / family, family)}", "task.block=16", *more]
+    rows = "\n".join(TEXTS * 4) + "\n"
+    return train_from(folder, "language/pretrained", rows, *words, suffix="txt")
 
 
 @pytest.mark.parametrize(
@@ -44,10 +27,10 @@ def answers(run: Path) -> list[str]:
 )
 def test_a_run_answers_without_what_it_began_with(tmp_path: Path, family: str) -> None:
     run = trained(family, tmp_path)
-    before = answers(run)
+    before = answers(run, ASKED)
     assert f"model_type: {family}" in (run / "config.yaml").read_text().partition("built:")[2]
     shutil.rmtree(tmp_path / family)
-    assert answers(Path(shutil.move(run, tmp_path / "moved"))) == before
+    assert answers(Path(shutil.move(run, tmp_path / "moved")), ASKED) == before
 
 
 def test_what_draws_its_answers_is_exported_with_the_likeliest(tmp_path: Path) -> None:

@@ -10,55 +10,34 @@ import transformers
 import textmill
 import textmill.exported
 from tests.pretrained_checkpoints import LANGS, SEQ2SEQ, save_encoder, save_seq2seq
+from tests.runs.pretrained_runs import answers, train_from
 from textmill.errors import UserError
 from textmill.runs.export import export
 
 TASKS = ("parsing", "summarization", "translation")
 ROWS = "the cat sat\tdogs bark\nthe unbelievable moon\tfilms are rare\ndogs bark\tthe cat\n"
 ASKED = ["the cat sat", "dogs bark at the unbelievable moon"]
-SHORT = ("task.decoding.max_length_a=0", "task.decoding.max_length_b=6")
+SHORT = (
+    *("task.decoding.max_length_a=0", "task.decoding.max_length_b=6"),
+    *("trainer.max_epochs=null", "optimizer.lr=1e-3"),
+)
 
 
-def words_of(family: str, folder: Path, *more: str, steps: int = 2) -> list[str]:
-    """The settings of a few steps."""
-    file = folder / "train.tsv"
-    file.write_text(ROWS * 4)
+def trained(task: str, family: str, folder: Path, *more: str) -> Path:
+    path = save_seq2seq(folder / "model", family)
     source, target = LANGS.get(family, ("", ""))
     langs = [f"tokenizer.source_langs=[{source}]", f"tokenizer.target_langs=[{target}]"]
-    return [
-        f"model.path={folder / 'model'}",
-        f"train_data.path={file}",
-        f"valid_data.path={file}",
-        *(langs if source else []),
-        *SHORT,
-        f"trainer.max_steps={steps}",
-        "trainer.max_epochs=null",
-        "lr_scheduler.type=constant",  # which does not look at the length
-        "optimizer.lr=1e-3",
-        "reporters.console=false",
-        "reporters.html=false",
-        *more,
-    ]
-
-
-def trained(task: str, family: str, folder: Path, *more: str, steps: int = 2) -> Path:
-    save_seq2seq(folder / "model", family)
-    run, words = folder / "run", words_of(family, folder, *more, steps=steps)
-    textmill.run_experiment(f"{task}/pretrained", "train", str(run), words)
-    return run
-
-
-def answers(run: Path) -> list[str]:
-    return [repr(answer) for answer in textmill.load(run)(ASKED)]
+    words = [f"model.path={path}", *(langs if source else []), *SHORT, *more]
+    return train_from(folder, f"{task}/pretrained", ROWS * 4, *words)
 
 
 def test_a_run_answers_without_what_it_began_with(tmp_path: Path) -> None:
     run = trained("translation", "bart", tmp_path)
-    before = answers(run)
+    before = answers(run, ASKED)
     assert "model_type: bart" in (run / "config.yaml").read_text().partition("built:")[2]
     shutil.rmtree(tmp_path / "model")
     moved = shutil.move(run, tmp_path / "moved")
-    assert answers(Path(moved)) == before
+    assert answers(Path(moved), ASKED) == before
 
 
 def test_what_is_put_before_sources(tmp_path: Path) -> None:
@@ -79,15 +58,13 @@ def test_what_is_put_before_sources(tmp_path: Path) -> None:
 
 
 def test_a_model_that_is_none_is_refused(tmp_path: Path) -> None:
-    folder = save_seq2seq(tmp_path / "model", "bart")
-    words = [word for word in words_of("bart", tmp_path) if "model.path" not in word]
-    words += [f"tokenizer.path={folder}"]
+    words = [*SHORT, f"tokenizer.path={save_seq2seq(tmp_path / 'model', 'bart')}"]
     with pytest.raises(UserError, match=r"model\.path is not set"):
-        textmill.run_experiment("translation/pretrained", "train", str(tmp_path / "a"), words)
+        train_from(tmp_path, "translation/pretrained", ROWS, *words)
     save_encoder(tmp_path / "bert", "bert")
     words += [f"model.path={tmp_path / 'bert'}"]
     with pytest.raises(UserError, match="which is not an encoder-decoder of"):
-        textmill.run_experiment("translation/pretrained", "train", str(tmp_path / "a"), words)
+        train_from(tmp_path, "translation/pretrained", ROWS, *words)
 
 
 FAMILIES = [f if f == "marian" else pytest.param(f, marks=pytest.mark.slow) for f in SEQ2SEQ]
@@ -121,6 +98,6 @@ def test_an_export_answers_with_ctranslate2(family: str, tmp_path: Path) -> None
 @pytest.mark.parametrize("task", TASKS)
 def test_every_family_under_every_task(task: str, family: str, tmp_path: Path) -> None:
     run = trained(task, family, tmp_path)
-    before = answers(run)
+    before = answers(run, ASKED)
     shutil.rmtree(tmp_path / "model")
-    assert answers(run) == before
+    assert answers(run, ASKED) == before

@@ -10,6 +10,7 @@ from safetensors.torch import load_file, save_file
 
 import textmill
 from tests.pretrained_checkpoints import LANGS, TEXTS, changed, save_language_model, save_seq2seq
+from tests.runs.pretrained_runs import answers, train_from
 from textmill.models.causal_transformer import CausalTransformer
 from textmill.models.transformer import Transformer
 from textmill.runs.export import export
@@ -23,53 +24,33 @@ def checkpoint(folder: Path, family: str) -> Path:
     return save(folder / family, family)
 
 
-def words(folder: Path, family: str, *, steps: int = 2) -> tuple[str, list[str]]:
-    """An experiment, and the settings of a few steps."""
+def trained(folder: Path, family: str, *more: str, steps: int = 2) -> Path:
+    """A run of a few steps that begins with the checkpoint in the folder."""
     language = family in ("gpt2", "llama")
     rows = TEXTS if language else [f"{text}\t{text[::-1]}" for text in TEXTS]
-    file = folder / ("rows.txt" if language else "rows.tsv")
-    file.write_text("\n".join(rows * 4) + "\n")
     own = ["task.block=16", "task.decoding.sample=false"]
     if not language:
         own = ["task.decoding.max_length_a=0"]
     if family in LANGS:
         source, target = LANGS[family]
         own += [f"tokenizer.source_langs=[{source}]", f"tokenizer.target_langs=[{target}]"]
-    return f"{'language' if language else 'translation'}/pretrained", [
-        "model.type=pretrained_transformer",
-        f"model.path={folder / family}",
-        f"train_data.path={file}",
-        f"valid_data.path={file}",
-        f"trainer.max_steps={steps}",
-        "trainer.max_epochs=9",
-        "lr_scheduler.type=constant",  # which does not look at the length
-        "reporters.console=false",
-        "reporters.html=false",
-        *own,
-    ]
-
-
-def trained(folder: Path, family: str, *more: str, steps: int = 2) -> Path:
-    checkpoint(folder, family)
-    name, settings = words(folder, family, steps=steps)
-    run = folder / "run"
-    textmill.run_experiment(name, "train", str(run), [*settings, *more])
-    return run
-
-
-def answers(run: Path) -> list[str]:
-    return [repr(answer) for answer in textmill.load(run)(ASKED)]
+    words = ["model.type=pretrained_transformer", f"model.path={folder / family}"]
+    words += ["trainer.max_epochs=9", *own, *more]
+    text, suffix = "\n".join(rows * 4) + "\n", "txt" if language else "tsv"
+    name = f"{'language' if language else 'translation'}/pretrained"
+    return train_from(folder, name, text, *words, suffix=suffix, steps=steps)
 
 
 @pytest.mark.parametrize(
     "family", [f if f == "marian" else pytest.param(f, marks=pytest.mark.slow) for f in FAMILIES]
 )
 def test_a_run_is_whole_and_exported(family: str, tmp_path: Path) -> None:
+    checkpoint(tmp_path, family)
     run = trained(tmp_path, family)
-    before = answers(run)
+    before = answers(run, ASKED)
     shutil.rmtree(tmp_path / family)
     run = Path(shutil.move(run, tmp_path / "moved"))
-    assert answers(run) == before
+    assert answers(run, ASKED) == before
     module = textmill.load(run).task.module
     assert isinstance(module, Transformer | CausalTransformer)
     for kind in ("huggingface", "ctranslate2"):
@@ -86,10 +67,8 @@ def test_what_a_checkpoint_bans_is_banned_in_exports(model: str, tmp_path: Path)
     weights = load_file(file)
     weights["final_logits_bias"][0, pad] = 1e3
     save_file(weights, file, metadata={"format": "pt"})
-    name, settings = words(tmp_path, "marian")
-    run = tmp_path / "run"
     greedy = ["task.decoding.beam_size=1", "task.decoding.max_length_b=6", "task.label_smoothing=0"]
-    textmill.run_experiment(name, "train", str(run), [*settings, *greedy, f"model.type={model}"])
+    run = trained(tmp_path, "marian", *greedy, f"model.type={model}")
     module = textmill.load(run).task.module
     assert module.banned.tolist() == [pad]
     for kind in ("huggingface", "ctranslate2"):
@@ -100,6 +79,7 @@ def test_what_a_checkpoint_bans_is_banned_in_exports(model: str, tmp_path: Path)
 def test_the_first_loss_is_that_of_transformers(tmp_path: Path) -> None:
     import transformers
 
+    checkpoint(tmp_path, "marian")
     run = trained(tmp_path, "marian", "optimizer.lr=1e-12", "trainer.ema=null", steps=1)
     predictor = textmill.load(run)
     model = transformers.MarianMTModel.from_pretrained(tmp_path / "marian").eval()

@@ -1,7 +1,7 @@
 """A file of rows with their answers beside them: CSV, JSON lines or Parquet, in bounded memory."""
 
+import codecs
 import csv
-import io
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -156,14 +156,11 @@ class PredictionFile:
             file.write(f"{_json(row)}\n".encode("utf-8", "backslashreplace"))
 
     def _csv(self, file: HashingFile, final: Mapping[str, str]) -> None:
-        names, text = [*self._kept, *final.values()], io.StringIO()
+        names = [*self._kept, *final.values()]
+        text: Any = codecs.getwriter("utf-8")(file, "backslashreplace")  # type: ignore[arg-type]  # it has no seek
         writer = csv.writer(text, lineterminator="\n")
-        rows = ([_text(row.get(name)) for name in names] for row in self._rows(final))
-        for cells in chain([names], rows):
-            writer.writerow(cells)
-            file.write(text.getvalue().encode("utf-8", "backslashreplace"))
-            text.seek(0)
-            text.truncate()
+        writer.writerow(names)
+        writer.writerows([_text(row.get(name)) for name in names] for row in self._rows(final))
 
     def _npy(self, file: HashingFile, final: Mapping[str, str]) -> None:
         shape = (self.rows, self._size or 0)

@@ -41,7 +41,7 @@ def as_datamodule(
 
 @dataclass(frozen=True)
 class HeldOutBatch:
-    """A batch to evaluate, with its rows as a person reads them."""
+    """A batch to evaluate, with its rows as people read them."""
 
     batch: Any
     rows: Rows
@@ -53,9 +53,9 @@ class HeldOutBatch:
 class TrainingBatches:
     """Batches of one epoch after the other, as Lightning's loop asks for them.
 
-    It has no length: epochs of batches of so many tokens differ in theirs, and Lightning would cut
-    one that is longer than the first. So Lightning reads a batch ahead; the state is the place
-    after those that :meth:`take` was told of.
+    It has no length: epochs differ in theirs if batches are of so many tokens, and Lightning would
+    cut those that are longer than the first. Without a length Lightning reads a batch ahead, so the
+    state is the place after the batches that were taken by :meth:`take`.
     """
 
     def __init__(self, batches: Batches) -> None:
@@ -81,7 +81,7 @@ class TrainingBatches:
             self._places.popleft()
 
     def state_dict(self) -> dict[str, Any]:
-        """The place after the batches that were taken, as textmill's own loop has it."""
+        """The place after the batches that were taken, in the form of textmill's own loop."""
         return dict(self._places[0])
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

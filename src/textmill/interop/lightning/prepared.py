@@ -1,4 +1,4 @@
-"""A recipe up to where its training begins, and what Lightning made of it as a run."""
+"""Preparing a recipe for Lightning, and writing what Lightning trained as a run."""
 
 import logging
 import shutil
@@ -32,16 +32,16 @@ LOG = logging.getLogger("textmill")
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """What textmill's loop would begin with, for another loop to take."""
+    """What textmill's loop would begin with, for another loop."""
 
     planned: Planned
     session: Session
     trainer: Trainer
-    """textmill's own, which is not called: it has the task, the data and the optimizer, checked."""
+    """textmill's own, which is not called: it has the checked task, data and optimizer."""
     built: Mapping[str, Any]
     """Sizes that came from the data, as a run records them."""
     facts: Mapping[str, Any]
-    """What the data was found to be."""
+    """Facts for ``run.json``."""
     pretrained: PretrainedOfRun
 
 
@@ -53,10 +53,7 @@ def prepare(
     allow_code: bool = False,
     device: str = "auto",
 ) -> Prepared:
-    """Plans a recipe and builds all that training needs, with the weights that it begins with.
-
-    The arguments are those of :func:`textmill.runs.train.train`.
-    """
+    """Plans a recipe and builds all that training needs, with its first weights."""
     run = run_named(recipe)
     if run is not None:
         raise UserError(
@@ -69,7 +66,7 @@ def prepare(
         recipe, overrides, configs=configs, targets=["trainer"], allow_code=allow_code
     )
     refuse_before_start(planned)
-    # What reading writes; of a recipe that is refused its bad rows, which the error names.
+    # Reading writes here: if the data is refused, its bad rows, which the error names.
     folder = RunFolder(Path(tempfile.mkdtemp(prefix="textmill-lightning-")))
     try:
         session = start_session(planned, folder, env=env, overrides=tuple(words_of(overrides)))
@@ -84,7 +81,7 @@ def prepare(
                 LOG.info(line)
         made = Prepared(planned, session, trainer, built, facts, pretrained)
     except BaseException:
-        with suppress(OSError):  # it has something in it
+        with suppress(OSError):  # it is not empty
             folder.path.rmdir()
         raise
     weakref.finalize(made, shutil.rmtree, folder.path, ignore_errors=True)
@@ -92,7 +89,7 @@ def prepare(
 
 
 def refuse_ranks(world_size: int) -> None:
-    """Refuses several processes: our own loop divides a batch among them, Lightning's does not."""
+    """Refuses several processes: Lightning would not divide a batch among them, as we do."""
     if world_size > 1:
         raise UserError(
             f"Lightning trains a task of textmill in one process, and there are {world_size}: "
@@ -102,16 +99,10 @@ def refuse_ranks(world_size: int) -> None:
 
 
 def save_run(prepared: Prepared, place: Path, progress: Progress, *, selection: Selection) -> Path:
-    """Writes a run folder with the weights of a prepared recipe as they are now.
+    """Writes a new run folder with the weights of a prepared recipe as they are now.
 
-    It has the optimizer, the place in the data and the evaluations as well: where the recipe is not
-    at its end, ``textmill train`` goes on with it.
-
-    Args:
-        prepared: Whose task was trained, and whose data is where the training is.
-        place: The new folder.
-        progress: How far.
-        selection: What was measured on the way.
+    It also has the optimizer, the place in the data and the evaluations: if the recipe is not at
+    its end, ``textmill train`` goes on with it.
     """
     if place.exists() and (not place.is_dir() or any(place.iterdir())):
         raise UserError(f"{place} exists already, and nothing is overwritten. Name another folder.")
@@ -136,7 +127,7 @@ def save_run(prepared: Prepared, place: Path, progress: Progress, *, selection: 
         facts = {"data_summary": data_summary(session, trainer), "pretrained": models.keep()}
         facts |= prepared.facts
         begin_run(prepared.planned, folder, session, built=prepared.built, facts=facts)
-        # What torch's schedulers add to the groups: textmill's add nothing.
+        # torch's schedulers add this to the groups, and textmill's do not.
         rates = [group.pop("initial_lr", None) for group in groups]
         try:
             checkpoints.record(trainer.parts, best=selection.is_best(progress.steps))

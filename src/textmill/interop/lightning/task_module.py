@@ -25,7 +25,7 @@ from textmill.training.selection import Selection
 from textmill.training.trainer_config import TrainerConfig
 
 STATE = "textmill"
-"""What a checkpoint of Lightning has of textmill's beside the weights."""
+"""The key of textmill's own state in a checkpoint of Lightning's."""
 
 
 def as_module(task: Any) -> "TaskModule":
@@ -33,9 +33,6 @@ def as_module(task: Any) -> "TaskModule":
 
     Args:
         task: What :func:`~textmill.interop.lightning.data_module.as_datamodule` returned.
-
-    Raises:
-        UserError: A setting has no place in Lightning's loop; the error says what to do there.
 
     Example:
         >>> data = as_datamodule("classification/docnn/local")  # doctest: +SKIP
@@ -99,14 +96,14 @@ class TaskModule(LightningModule):
         }
 
     def _factor(self, taken: int) -> float:
-        """The factor of the step after so many; after the last one, that of the last."""
+        """The factor of the next step; after the last step, the factor of the last."""
         total = self._total
         step = taken + 1 if total is None else min(taken + 1, total)
         return float(self.schedule(step, total, self.selection.losses))
 
     @property
     def _total(self) -> int | None:
-        """Steps of the whole run, as Lightning's Trainer limits it; None where it is not known."""
+        """Steps of the whole run as Lightning's Trainer limits it; None if that is not known."""
         trainer = self.trainer
         if isinstance(trainer.limit_train_batches, int):
             estimated = trainer.estimated_stepping_batches  # -1 or infinite: not known
@@ -122,7 +119,7 @@ class TaskModule(LightningModule):
 
     @override
     def on_fit_start(self) -> None:
-        """Refuses what would train otherwise than the recipe says; takes its paths of a step."""
+        """Refuses what would train otherwise than the recipe says; enters the recipe's kernels."""
         refuse_ranks(self.trainer.world_size)
         wanted, given = self.settings.accumulate, self.trainer.accumulate_grad_batches
         if wanted not in (1, given):
@@ -164,9 +161,9 @@ class TaskModule(LightningModule):
         gradient_clip_val: float | None = None,
         gradient_clip_algorithm: str | None = None,
     ) -> None:
-        """Makes of the gradient of the sum that of the mean, and shortens it to ``clip_norm``.
+        """Divides the gradient by the number of targets, and shortens it to ``clip_norm``.
 
-        A ``gradient_clip_val`` of the Trainer is applied in its place.
+        A ``gradient_clip_val`` of the Trainer replaces ``clip_norm``.
         """
         gradients = [p.grad for g in optimizer.param_groups for p in g["params"]]
         gradients = [gradient for gradient in gradients if gradient is not None]
@@ -175,7 +172,7 @@ class TaskModule(LightningModule):
             total, count = total + loss.total, count + loss.count
         factor = 1 / count * self.trainer.accumulate_grad_batches  # Lightning has divided by it
         norm = nn.utils.get_total_norm(gradients) * factor
-        scaled = self.trainer.precision == "16-mixed"  # whose scaler passes over such a step
+        scaled = self.trainer.precision == "16-mixed"  # its scaler skips a step that overflows
         if not scaled and not (norm + self.nonfinite.bounded(total, count)).isfinite():
             step = self.trainer.global_step + 1
             raise self.nonfinite.broken(step, norm=norm, total=total, count=count, examples=())
@@ -216,7 +213,7 @@ class TaskModule(LightningModule):
 
     @override
     def on_validation_epoch_end(self) -> None:
-        """Logs the metrics, and lets a schedule that follows them have the selected one."""
+        """Logs the metrics, and passes the selected one to a schedule that follows it."""
         values = self._values("valid")
         if self.trainer.sanity_checking or self.trainer.state.fn != "fit":
             return
@@ -238,7 +235,7 @@ class TaskModule(LightningModule):
 
     @override
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Adds what a task and the selection keep from step to step."""
+        """Adds the state of the task and of the selection."""
         parts = {name: part.state_dict() for name, part in self.task.parts.items()}
         own = {"selection": self.selection.state_dict(), "examples": self.examples}
         checkpoint[STATE] = {"parts": parts, **own}
@@ -260,15 +257,11 @@ class TaskModule(LightningModule):
     def predict_step(
         self, batch: Any, batch_idx: int, dataloader_idx: int = 0
     ) -> list[dict[str, Any]]:
-        """Answers to a batch of rows as plain data: what a DataLoader of rows gives the Trainer."""
+        """Answers to a batch of rows from a DataLoader, as plain data."""
         return [self.task.answer_row(answer) for answer in self.task.predict(batch)]
 
     def save_run(self, folder: str | Path) -> Path:
-        """Writes what was trained as a run: to load, evaluate, export, serve, go on with.
-
-        Raises:
-            UserError: The folder is there.
-        """
+        """Writes what was trained as a new run: to load, evaluate, export, serve, go on with."""
         data = getattr(self.trainer, "datamodule", None)
         if isinstance(data, RecipeData):
             place = data.training.state_dict()
@@ -280,7 +273,7 @@ class TaskModule(LightningModule):
 
 
 def _refuse(settings: TrainerConfig) -> None:
-    """Refuses settings that Lightning's loop has no place for."""
+    """Refuses settings that Lightning's loop does not have."""
     ema = "set it to null, and give Lightning's Trainer the callback EMAWeightAveraging"
     for name, value, instead in (
         ("ema", None, ema),

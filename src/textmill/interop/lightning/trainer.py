@@ -8,23 +8,15 @@ from textmill.training.precision import settled
 from textmill.training.trainer_config import TrainerConfig
 
 PRECISIONS = {"fp32": "32-true", "bf16": "bf16-mixed", "fp16": "16-mixed"}
-"""textmill's names of the types of matrix products, and Lightning's."""
+"""Lightning's names of the precisions."""
 
 
 def as_trainer(data: Any, **arguments: Any) -> Any:
-    """Makes Lightning's Trainer as the recipe's settings ``trainer`` have it.
+    """Makes Lightning's Trainer from the recipe's settings ``trainer``.
 
     Args:
-        data: What :func:`~textmill.interop.lightning.data_module.as_datamodule` has made.
-        arguments: The Trainer's own; one that is given is taken in place of the recipe's.
-
-    Raises:
-        UserError: ``trainer.evaluate_every`` is an interval that Lightning does not have; or it was
-            given something else.
-
-    Example:
-        >>> data = as_datamodule("classification/docnn/local")  # doctest: +SKIP
-        >>> as_trainer(data, logger=False).fit(as_module(data), data)  # doctest: +SKIP
+        data: What :func:`~textmill.interop.lightning.data_module.as_datamodule` returned.
+        arguments: Arguments of the Trainer, which replace those from the recipe.
     """
     if not isinstance(data, RecipeData):
         found = type(data).__name__
@@ -50,7 +42,7 @@ def as_trainer(data: Any, **arguments: Any) -> Any:
 def trainer_arguments(
     settings: TrainerConfig, device: str = "cpu", *, given: Any = ()
 ) -> dict[str, Any]:
-    """The arguments of Lightning's Trainer for settings of textmill's, but for those ``given``."""
+    """The arguments of Lightning's Trainer for settings of textmill's, without those ``given``."""
     until, evaluate = settings.until, settings.evaluate_every
     made: dict[str, Any] = {
         "max_steps": until.steps or -1,

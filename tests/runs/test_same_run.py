@@ -442,7 +442,7 @@ def test_an_error_of_the_recipe_leaves_no_folder(folder, error, run_dir):
     edit(folder / "tiny.py", "\ntask = ", f"\n\ndef callbacks():\n    raise {error}\n\n\ntask = ")
     with pytest.raises((ValueError, KeyboardInterrupt)):
         textmill.train("tiny.py", run_dir=run_dir)
-    assert {path.name for path in folder.iterdir()} - {"__pycache__"} == before
+    assert {p.name for p in folder.iterdir()} - {"__pycache__", ".textmill"} == before
 
 
 def test_a_script_called_recipe_is_its_own_copy(folder):

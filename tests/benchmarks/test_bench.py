@@ -39,6 +39,7 @@ def run(script, *words, folder):
     )
 
 
+@pytest.mark.slow
 def test_a_quick_run_prints_a_table_and_keeps_every_measurement(tmp_path):
     out = ["--out", str(tmp_path / "out.jsonl")]
     done = run("run.py", "memory", "--quick", *out, folder=tmp_path)

@@ -116,6 +116,7 @@ def test_values_are_added_to_the_same_grid(copy, capfd):
     assert len(table(copy, "table.tsv")) == 3  # it is the same grid's
 
 
+@pytest.mark.slow
 def test_more_steps_go_on_with_each_cell(copy, capfd):
     longer = [*GRID[:5], "trainer.max_steps=6", *SHORT[1:]]
     assert GRID[5] == "trainer.max_steps=4"
@@ -203,6 +204,7 @@ def test_a_cell_that_fails_is_told_at_once_and_tried_again_by_the_same_command(f
     assert "2 cells, 1 of them ended before" in capfd.readouterr().err
 
 
+@pytest.mark.slow
 def test_of_data_that_changed_all_cells_are_other_runs(copy, capfd):
     one = runs_of(copy)[0]
     info = json.loads((one / "run.json").read_text())
@@ -322,6 +324,7 @@ def test_a_signal_stops_what_is_at_work_and_nothing_else_is_started(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.timeout(120)
+@pytest.mark.slow
 def test_a_driver_that_is_killed_leaves_its_cells_to_the_next(copy, capfd, tmp_path):
     """Those of the killed driver are waited for, and none is trained twice."""
     for run in runs_of(copy)[:1]:

@@ -136,6 +136,7 @@ def test_a_job_that_was_cancelled_while_it_waited_has_ended(slurm, tmp_path):
     assert job.poll() == 128 + signal.SIGTERM
 
 
+@pytest.mark.slow
 def test_a_job_leaves_its_exit_code(slurm, tmp_path):
     jobs = SlurmJobs(Slurm())
     good = jobs.start(["list", "optimizers"], tmp_path / "good.txt", "good")
@@ -173,6 +174,7 @@ def test_a_run_whose_time_is_over_saves_and_is_queued_again(slurm, sent):
     assert not RunFolder(Path("run")).finished
 
 
+@pytest.mark.slow
 def test_a_driver_that_was_killed_finds_its_jobs(slurm, tmp_path, capsys, monkeypatch):
     """Those that it handed over wait or run on, and none is handed over twice."""
     command = ["grid", "tiny.py", "optimizer.lr=1e-2,2e-2", *SHORT, "--launcher", "slurm"]

@@ -200,6 +200,7 @@ def test_a_metric_of_shares_has_the_error_of_its_share():
     assert words.errors()["masked_accuracy"] == pytest.approx(math.sqrt(0.09 / 10))
 
 
+@pytest.mark.slow
 def test_the_error_of_f1_is_that_of_drawn_spans():
     chance, drawn, errors = random.Random(4), [], []
     for _ in range(400):

@@ -248,6 +248,7 @@ def test_a_killed_rank_is_started_again_and_the_run_is_the_undisturbed_one(tmp_p
     assert unlike(whole(run_folder(wanted)), whole(run_folder(folder))) == []
 
 
+@pytest.mark.slow
 def test_ranks_stop_and_save_when_the_process_that_started_them_is_killed(tmp_path):
     folder = write_recipe(tmp_path)
     words = [sys.executable, "-m", "textmill", "train", "tiny.py", "--nproc", "2"]

@@ -62,6 +62,7 @@ def test_the_folder_holds_what_the_run_is(done):
     assert (run / "recipe.py").read_bytes() == (done / "tiny.py").read_bytes()
 
 
+@pytest.mark.slow
 def test_another_length_goes_on_to_the_same_bits_whoever_names_it(trainings, tmp_path):
     folder = write_recipe(tmp_path)
     trainings.train(folder)

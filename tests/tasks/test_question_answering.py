@@ -74,7 +74,12 @@ VARIANTS = {
 }
 
 
-@pytest.fixture(params=VARIANTS)
+QUICK = {"joined windows", "pieces", "windows"}
+
+
+@pytest.fixture(
+    params=[pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in VARIANTS]
+)
 def task(request):
     return make(**VARIANTS[request.param])
 

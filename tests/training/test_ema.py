@@ -130,7 +130,14 @@ def test_the_average_is_what_is_evaluated_selected_and_tested(averaging):
 
 
 @pytest.mark.parametrize(
-    "at", [(1, "step"), (5, "step"), (5, "evaluated"), (6, "saved"), (12, "saved")]
+    "at",
+    [
+        pytest.param((1, "step"), marks=pytest.mark.slow),
+        pytest.param((5, "step"), marks=pytest.mark.slow),
+        (5, "evaluated"),
+        (6, "saved"),
+        pytest.param((12, "saved"), marks=pytest.mark.slow),
+    ],
 )
 def test_a_killed_run_is_resumed_bitwise(averaging, tmp_path, at):
     whole, cut = averaging.but(folder=tmp_path / "whole"), averaging.but(folder=tmp_path / "cut")

@@ -86,7 +86,9 @@ class DrawsInEvaluation(Translation):
         return super().training_step(batch, examples)
 
 
-@pytest.mark.parametrize("at", [1, 2, 4])
+@pytest.mark.parametrize(
+    "at", [pytest.param(1, marks=pytest.mark.slow), 2, pytest.param(4, marks=pytest.mark.slow)]
+)
 def test_a_stop_in_an_evaluation_that_draws_leaves_no_trace(bench, monkeypatch, at):
     def run(folder, at):
         monkeypatch.setattr(DrawsInEvaluation, "at", at)

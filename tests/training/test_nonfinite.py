@@ -89,7 +89,7 @@ def test_a_skipped_step_leaves_its_update_out_and_nothing_else(poisoned):
     assert told == {next(line["step"] for line in lines if line["step"] >= s) for s in steps}
 
 
-@pytest.mark.parametrize("policy", ["skip", "rollback"])
+@pytest.mark.parametrize("policy", [pytest.param("skip", marks=pytest.mark.slow), "rollback"])
 @pytest.mark.parametrize("steps", [(2, 7), pytest.param((1, 4, 11, 12), marks=pytest.mark.slow)])
 def test_killed_at_any_step_it_is_the_undisturbed_run(poisoned, policy, steps):
     here = poisoned.but(trainer={**poisoned.trainer, "on_nonfinite": policy})
@@ -144,6 +144,7 @@ class Drawn:
             yield self.batches[number]
 
 
+@pytest.mark.slow
 def test_a_roll_back_draws_ready_batches_once_and_a_killed_run_as_the_undisturbed(
     bench, monkeypatch
 ):
@@ -163,6 +164,7 @@ def test_a_roll_back_draws_ready_batches_once_and_a_killed_run_as_the_undisturbe
     assert source.begun <= groups.epochs + 2  # a look at the first batch, and one an epoch
 
 
+@pytest.mark.slow
 def test_where_a_roll_back_goes_does_not_depend_on_what_was_saved_when(poisoned):
     """The steps of saves are up to the clock, and rotation deletes all but the last one."""
     policy = {"on_nonfinite": "rollback", "evaluate_every": Every(4)}

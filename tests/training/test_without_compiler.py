@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from textmill.recipes import registries
 
 STEPS = """
@@ -32,6 +34,7 @@ def test_no_optimizer_imports_the_compiler():
     assert done.stdout.split() == sorted(registries.optimizers._modules)
 
 
+@pytest.mark.slow
 def test_torch_still_imports_it_so_the_subclass_is_still_wanted():
     code = "import sys, torch; torch.optim.AdamW([torch.zeros(1)])"
     code += "; sys.exit('torch._dynamo' not in sys.modules)"

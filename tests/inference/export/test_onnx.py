@@ -33,8 +33,14 @@ QUICK = {
     "bert/pretraining", "classification/bilstm", "joint/bilstm-crf", "question/drqa",
     "regression/ngrams", "tagging/transformer",
 }  # fmt: skip
+QUICK_QUANTIZED = {"regression/ngrams/local", "tagging/transformer/local"}
 EXPERIMENTS = [
     pytest.param(name, marks=() if name.removesuffix("/local") in QUICK else pytest.mark.slow)
+    for name in registries.experiments.names()
+    if name.endswith("/local") and not name.startswith(GENERATING)
+]
+QUANTIZED = [
+    pytest.param(name, marks=() if name in QUICK_QUANTIZED else pytest.mark.slow)
     for name in registries.experiments.names()
     if name.endswith("/local") and not name.startswith(GENERATING)
 ]
@@ -124,7 +130,7 @@ def test_it_answers_as_the_run(runs, name):
     assert alike(exported.answer_row(exported(row)), wanted, most=1e-4)
 
 
-@pytest.mark.parametrize("name", EXPERIMENTS)
+@pytest.mark.parametrize("name", QUANTIZED)
 def test_its_quality_is_that_of_the_run_and_it_can_be_quantized(runs, tmp_path, monkeypatch, name):
     folder, _, _ = runs(name)
     monkeypatch.chdir(folder)

@@ -128,7 +128,9 @@ class Stops(Callback):
 WITH_STOP = ["callbacks=default", "+callbacks.stop._target_=src.stops.Stops"]
 
 
-@pytest.mark.parametrize("limit", ["trainer.max_epochs=4", "+trainer.max_steps=14"])
+@pytest.mark.parametrize(
+    "limit", ["trainer.max_epochs=4", pytest.param("+trainer.max_steps=14", marks=pytest.mark.slow)]
+)
 def test_a_run_that_is_stopped_goes_on_from_the_end_of_an_epoch(train, project, limit):
     (project / "src/stops.py").write_text(STOPPING)
     words = [*WITH_STOP, "+callbacks.stop.at=10", limit]

@@ -41,6 +41,7 @@ def test_optuna_proposes_what_the_template_asks_for_and_goes_on(train, project):
     assert all(json.loads(line) for line in text.splitlines())
 
 
+@pytest.mark.slow
 def test_a_trial_that_was_interrupted_goes_on(train, project, monkeypatch):
     from textmill.errors import RunStoppedError
     from textmill.interop.hydra import fit as lightning_fit
@@ -96,6 +97,7 @@ def test_a_value_that_was_not_logged_is_named(train):
         train(*SEARCH, "optimized_metric=val/lss")
 
 
+@pytest.mark.slow
 def test_a_search_by_a_grid_tries_each_combination_once(train):
     grid = ["hydra.sweeper.sampler._target_=optuna.samplers.GridSampler"]
     grid += ["~hydra.sweeper.sampler.n_startup_trials", "hydra.sweeper.n_trials=9"]
@@ -105,6 +107,7 @@ def test_a_search_by_a_grid_tries_each_combination_once(train):
     assert trials(train(*SEARCH, *grid)) == found  # all were tried: nothing is tried again
 
 
+@pytest.mark.slow
 def test_settings_of_the_sweeper_name_others_and_a_study_has_a_place_of_its_own(train, caplog):
     words = [*SEARCH, "+trials=1", "hydra.sweeper.n_trials=${trials}"]
     first, named = train(*words), train(*words, "hydra.sweeper.study_name=mine")
@@ -124,6 +127,7 @@ class Fails(ToyModule):
 """
 
 
+@pytest.mark.slow
 def test_a_trial_that_failed_is_made_again(train, project):
     (project / "src/models/failing.py").write_text(FAILING)
     words = [*SEARCH, "model._target_=src.models.failing.Fails"]

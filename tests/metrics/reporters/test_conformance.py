@@ -77,7 +77,7 @@ def whole(name, folder):
     return written(reporter, folder)
 
 
-@pytest.mark.parametrize("orderly", [True, False])
+@pytest.mark.parametrize("orderly", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_a_resumed_run_writes_what_an_undisturbed_one_writes(name, tmp_path, orderly):
     if name == "wandb" and not orderly:
         pytest.skip("one process cannot open a run twice; test_services.py kills another process")

@@ -61,6 +61,7 @@ time.sleep(60)
 """
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_in_the_same_run(name, tmp_path):
     # Without the service of this process, which other tests may have started: it outlives the kill.
     alone = {name: value for name, value in os.environ.items() if name != "WANDB_SERVICE"}
@@ -136,6 +137,7 @@ def test_mlflow_must_know_where_to(tmp_path, monkeypatch):
         build("mlflow", tmp_path)
 
 
+@pytest.mark.slow
 def test_mlflow_gets_thousands_of_values_and_names_that_it_takes(tmp_path, monkeypatch, caplog):
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"file:{tmp_path / 'mlruns'}")
     mlflow = build("mlflow", tmp_path)

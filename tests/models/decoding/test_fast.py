@@ -117,7 +117,9 @@ def test_it_is_chosen_where_it_knows_every_block(make_model):
     assert fastest(talking, rows=32) is talking
 
 
-@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
+@pytest.mark.parametrize(
+    "kind", [torch.float32, pytest.param(torch.float64, marks=pytest.mark.slow)]
+)
 def test_copies_of_weights_are_kept_until_a_weight_changes_and_go_with_the_model(make_model, kind):
     model = make_model(SIZE).to(kind)
     laid = fastest(model, rows=32).laid

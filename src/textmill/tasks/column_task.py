@@ -6,7 +6,7 @@ Batches, evaluation, prediction and what is refused come from here.
 
 import logging
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
@@ -26,7 +26,7 @@ from textmill.exported.forward import Forward, RowForward
 from textmill.models.encoders.sequence import SequenceEncoder
 from textmill.tasks.batches.row_batches import RowBatches, check_batch, peek_first, rows_of
 from textmill.tasks.batches.user_batches import ready_batches
-from textmill.tasks.evaluation import answer_batches
+from textmill.tasks.evaluation import inference
 from textmill.tasks.label_checks import label_notes, unseen_note, unseen_rows
 from textmill.tasks.pretrained_parts import check_own_ids
 from textmill.tasks.task import AnsweredConfig, Batches, Loss, Outputs, Row, Task
@@ -309,13 +309,14 @@ class ColumnsTask(Task):
             encoded = self.text.cut(encoded)
         batching = Batching(max_tokens=PREDICTION_TOKENS, shuffle=False)
 
-        def answer(batch: ColumnBatch) -> Iterator[tuple[int, Any]]:
-            found = self.answers(self.scores(batch.to(self.device)), batch)
-            assert batch.rows is not None, "batches cut out of rows know their numbers"
-            for i, each in zip(batch.rows.tolist(), found, strict=True):
-                yield i, self.completed(each, rows[i])
-
-        return answer_batches(self.module, self._epochs(encoded, batching, seed=0), answer)
+        found: dict[int, Any] = {}
+        with inference(self.module):
+            for batch in self._epochs(encoded, batching, seed=0):
+                answers = self.answers(self.scores(batch.to(self.device)), batch)
+                assert batch.rows is not None, "batches cut out of rows know their numbers"
+                for i, answer in zip(batch.rows.tolist(), answers, strict=True):
+                    found[i] = self.completed(answer, rows[i])
+        return [found[i] for i in range(len(rows))]
 
     @override
     def check(self, row: Row) -> None:

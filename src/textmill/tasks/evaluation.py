@@ -1,9 +1,9 @@
 """Evaluation and prediction: every batch once, without gradients, by the module as it stands."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import nn
@@ -20,9 +20,6 @@ from textmill.tasks.task import (
     outputs_of,
 )
 from textmill.text.cells import Rows
-
-A = TypeVar("A")
-B = TypeVar("B")
 
 
 @dataclass(frozen=True)
@@ -71,7 +68,7 @@ def evaluate(
     together = ranks is not None and ranks.size > 1
     rows: list[dict[str, Any]] = []
     share: list[tuple[Outputs, Rows] | None] = []
-    with _inference(task.module):
+    with inference(task.module):
         for batch in batches:
             poll()
             measured = None
@@ -143,19 +140,9 @@ def _evaluation(
     return Evaluation(task.reduce(metrics), directions, details, rows, remarks, errors)
 
 
-def answer_batches(
-    module: nn.Module, batches: Iterable[B], answer: Callable[[B], Iterable[tuple[int, A]]]
-) -> list[A]:
-    """Answers to batches of rows, in the order of the rows: what every prediction comes down to."""
-    found: dict[int, A] = {}
-    with _inference(module):
-        for batch in batches:
-            found.update(answer(batch))
-    return [found[row] for row in range(len(found))]
-
-
 @contextmanager
-def _inference(module: nn.Module) -> Iterator[None]:
+def inference(module: nn.Module) -> Iterator[None]:
+    """A module answers without dropout and without gradients while it is open."""
     was_training = module.training
     # To set the mode of every part takes as long as a small model does: only what trains is told.
     if any(part.training for part in module.modules()):

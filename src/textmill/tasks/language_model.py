@@ -2,13 +2,12 @@
 
 import logging
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 from typing_extensions import override
@@ -34,7 +33,7 @@ from textmill.tasks.batches.text_blocks import (
     closed,
     rows_with_text,
 )
-from textmill.tasks.evaluation import answer_batches
+from textmill.tasks.evaluation import inference
 from textmill.tasks.task import AnsweredConfig, Batches, Loss, Metrics, Outputs, Row, Task
 from textmill.text.cells import Rows
 from textmill.text.processors.language_model import Continued, LanguageText, MeasuredText
@@ -274,11 +273,12 @@ class LanguageModeling(Task):
         whole = lengths + np.ceil(decoding.max_length_a * lengths).astype(np.int64)
         batching = Batching(max_tokens=PREDICTION_TOKENS, shuffle=False)
 
-        def answer(batch: NDArray[np.int64]) -> Iterator[tuple[int, Continued]]:
-            yield from zip(batch.tolist(), self._continued([begun[i] for i in batch]), strict=True)
-
-        batches = plan_epoch([whole + decoding.max_length_b], batching, seed=0, epoch=0)
-        return answer_batches(self.module, batches, answer)
+        found: dict[int, Continued] = {}
+        with inference(self.module):
+            for numbers in plan_epoch([whole + decoding.max_length_b], batching, seed=0, epoch=0):
+                answers = self._continued([begun[i] for i in numbers])
+                found.update(zip(numbers.tolist(), answers, strict=True))
+        return [found[i] for i in range(len(rows))]
 
     def _continued(self, begun: Sequence[list[int]]) -> list[Continued]:
         width = max(map(len, begun))

@@ -23,7 +23,7 @@ from textmill.models.masked_language_model import MaskedLanguageModel
 from textmill.tasks import registries
 from textmill.tasks.batches.device import at_places, real_places
 from textmill.tasks.batches.text_blocks import RowSums, blocks_of, closed, rows_with_text
-from textmill.tasks.evaluation import answer_batches
+from textmill.tasks.evaluation import inference
 from textmill.tasks.task import Batches, Loss, Metrics, Outputs, Row, Task
 from textmill.text.cells import Rows
 from textmill.text.processors.language_model import MASK, Filled, FoundTokens, MaskedText
@@ -178,15 +178,14 @@ class MaskedLanguageModeling(Task):
         given = [row[self.config.column] for row in rows]
         ids = self.text.masked(given, longest=self.module.encoder.max_length)
         order = sorted(range(len(ids)), key=lambda row: len(ids[row]))
-        starts = range(0, len(order), PREDICTION_TEXTS)
-
-        def answer(chosen: Sequence[int]) -> Iterator[tuple[int, Filled]]:
-            fills = self.text.decode(self._likeliest([ids[row] for row in chosen]))
-            for row, masks in zip(chosen, fills, strict=True):
-                yield row, self.text.filled(given[row], masks)
-
-        batches = (order[start : start + PREDICTION_TEXTS] for start in starts)
-        return answer_batches(self.module, batches, answer)
+        found: dict[int, Filled] = {}
+        with inference(self.module):
+            for start in range(0, len(order), PREDICTION_TEXTS):
+                chosen = order[start : start + PREDICTION_TEXTS]
+                fills = self.text.decode(self._likeliest([ids[row] for row in chosen]))
+                for row, masks in zip(chosen, fills, strict=True):
+                    found[row] = self.text.filled(given[row], masks)
+        return [found[row] for row in range(len(rows))]
 
     def _likeliest(self, texts: Sequence[Sequence[int]]) -> Iterator[tuple[Any, Any]]:
         """Of each text ids and probabilities of the likeliest tokens at its masks."""

@@ -1,6 +1,6 @@
 """Sequence to sequence: text in, text out, by an encoder-decoder trained with cross-entropy."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, Self, runtime_checkable
 
@@ -28,7 +28,7 @@ from textmill.models.losses import CrossEntropy, cross_entropy, num_correct, pro
 from textmill.tasks.batches.device import at_places, real_places
 from textmill.tasks.batches.row_batches import RowBatches, check_batch, is_row, peek_first, rows_of
 from textmill.tasks.batches.user_batches import ready_batches
-from textmill.tasks.evaluation import answer_batches
+from textmill.tasks.evaluation import inference
 from textmill.tasks.task import AnsweredConfig, Batches, Loss, Metrics, Outputs, Row, Task
 from textmill.text.cells import Rows
 from textmill.text.processors.text_processor import (
@@ -504,15 +504,15 @@ class Seq2Seq(Task):
         batching = Batching(max_tokens=PREDICTION_TOKENS, shuffle=False)
         batches = seq2seq_batches(encoded.columns, batching, pad_idx=self.pad_idx, seed=0)
 
-        def answer(batch: Seq2SeqBatch) -> Iterator[tuple[int, Translated]]:
-            assert batch.rows is not None, "batches cut out of rows know their numbers"
-            numbers = batch.rows.tolist()
-            own = {"prefixes": [prefixes[i] for i in numbers]} if differ else {}
-            yield from zip(
-                numbers, self.generate(batch.source, batch.source_lengths, **own), strict=True
-            )
-
-        return self.complete(answer_batches(self.module, batches, answer), rows)
+        found: dict[int, Translated] = {}
+        with inference(self.module):
+            for batch in batches:
+                assert batch.rows is not None, "batches cut out of rows know their numbers"
+                numbers = batch.rows.tolist()
+                own = {"prefixes": [prefixes[i] for i in numbers]} if differ else {}
+                answers = self.generate(batch.source, batch.source_lengths, **own)
+                found.update(zip(numbers, answers, strict=True))
+        return self.complete([found[i] for i in range(len(rows))], rows)
 
     @override
     def check(self, row: Row) -> None:

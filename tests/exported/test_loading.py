@@ -129,25 +129,6 @@ def resealed(folder, **facts):
     path.write_bytes(body + f',\n "digest": "{digest}"\n}}\n'.encode())
 
 
-ANSWERS = {
-    "a number": (
-        {"answer_prefix": 7},
-        "'answer_prefix' must be a text, and 'copy_unknown' true or",
-    ),
-    "no words": ({"copy_unknown": True}, "'copy_unknown' needs a tokenizer of words"),
-    "a book": ({"answer_prefix": "Va " * 9_000}, "'answer_prefix': The prefix 'Va Va Va "),
-}
-
-
-@pytest.mark.parametrize("name", ANSWERS)
-def test_what_answers_begin_with_is_looked_at_when_it_is_loaded(folder, name):
-    answers, error = ANSWERS[name]
-    resealed(folder, answers=answers)
-    with pytest.raises(ExportError) as caught:
-        load(folder, device="cpu", threads=1)
-    assert str(caught.value).startswith(f"{folder / MANIFEST}: {error}")
-
-
 def replaced(path, make):
     path.unlink()
     make(path)
@@ -188,19 +169,11 @@ def test_what_was_changed_is_refused(folder, name, monkeypatch):
     assert error in str(caught.value)
 
 
-SEARCH = [
-    ("beam_size", 1_001), ("n_best", 2), ("max_length", 2.5), ("max_length_a", 1e300),
-    ("length_penalty", True), ("early_stopping", "soon"), ("code", "x"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("name", "value"), SEARCH)
-def test_settings_no_search_can_have_are_refused(folder, name, value):
-    search = json.loads((folder / MANIFEST).read_bytes())["search"]
-    resealed(folder, search={**search, name: value})
-    with pytest.raises(ExportError, match=rf"{MANIFEST}: .*search.*") as caught:
-        load(folder)
-    assert name in str(caught.value)
+@pytest.mark.parametrize("part", ["search", "answers"])
+def test_a_search_that_is_described_otherwise_is_refused(folder, part):
+    resealed(folder, **{part: {"code": "x"}})
+    with pytest.raises(ExportError, match=rf"{MANIFEST}: .*'code'"):
+        load(folder, device="cpu", threads=1)
 
 
 def test_a_graph_of_another_program_is_refused(folder):

@@ -126,30 +126,22 @@ def load_columns(
         arrays: The file that :func:`save_arrays` wrote.
 
     """
-    settings, kind = answers.get("settings"), FORWARDS.get(str(answers.get("forward")))
-    over_length = answers.get("over_length")
-    if kind is None or not isinstance(settings, dict) or over_length not in ("cut", "error"):
-        raise ExportError(
-            "another version of textmill wrote the export and described its answers otherwise"
-        )
-    if set(settings) != set(text.answer_settings):
-        listed = ", ".join(text.answer_settings) or "none"
-        raise ExportError(f"wanted the settings {listed} of answers, found {[*settings]!r:.80}")
-    for name, value in settings.items():
-        if value not in text.answer_settings[name]:
-            raise ExportError(f"the setting '{name}' cannot be {value!r:.80}")
-        setattr(text, name, value)
     from safetensors import SafetensorError
     from safetensors.numpy import load
 
     try:
+        kind = FORWARDS[answers["forward"]]
+        for name, value in answers["settings"].items():
+            if value not in text.answer_settings[name]:
+                raise ValueError(f"the setting '{name}' cannot be {value!r:.80}")
+            setattr(text, name, value)
         held = dict(answers["numbers"])
         if any(each.type not in NUMBERS for each in dataclasses.fields(kind)):  # type: ignore[arg-type]
             held |= load(read_all(arrays, LARGEST_ARRAYS, ExportError))
-        forward = kind(**held)
+        forward, refuses_long = kind(**held), answers["over_length"] == "error"
     except (*MISFITS, SafetensorError) as error:
-        raise ExportError(f"the settings of '{kind.name}' do not fit: {error}") from None
-    return ExportedColumns(text, graph, forward, refuses_long=over_length == "error")
+        raise ExportError(f"its answers are described in another way: {error}") from None
+    return ExportedColumns(text, graph, forward, refuses_long=refuses_long)
 
 
 def answers_of(text: ColumnsText, forward: Forward, *, refuses_long: bool) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from textmill.errors import DataError, UserError
+from textmill.errors import UserError
 from textmill.exported.language import ExportedLanguageModel
 from textmill.exported.manifest import GRAPH, TEXT, ExportError
 from textmill.exported.row_predictor import ExportedPredictor
@@ -20,7 +20,6 @@ from textmill.runtime.files import parse_json, read_all
 from textmill.text.processors.language_model import LanguageText
 from textmill.text.processors.text_processor import Seq2SeqText, load_text_processor
 from textmill.text.tokenizers.tokenizer import VocabInfo
-from textmill.text.tokenizers.word_tokenizer import WordTokenizer
 
 SHORT = 1 << 16
 """Bytes of a file beside the graph, besides 64 for each word of the vocabulary."""
@@ -29,10 +28,7 @@ LEAST_ROWS = 8
 PATIENCE = 3.0
 """Times ``beam_size`` sequences are finished before a search ends whose own end CTranslate2 does
 not know (``heuristic``, ``never``). With 3, beam 5 gave textmill's own answers to 500 of 500
-sentences
-of Tatoeba; with random weights 3 found textmill's in 480 of 480 searches, 1 in 476."""
-
-
+sentences of Tatoeba; with random weights 3 found textmill's in 480 of 480 searches, 1 in 476."""
 WORST = -1e8
 """No score is worse: CTranslate2 fills up with such where a search finds too few."""
 
@@ -79,26 +75,13 @@ def open_export(
     text, answers = load_text_processor(folder / TEXT), facts["answers"]
     if not isinstance(text, LanguageText | Seq2SeqText):
         raise ExportError(f"a {type(text).__name__} cannot be answered by ctranslate2")
-    search, vocab = Search.from_json(facts["search"]), text.tokenizer.vocab_info
+    search, vocab = Search(**facts["search"]), text.tokenizer.vocab_info
     where: dict[str, Any] = {"vocab": vocab, "device": device, "threads": threads}
     if isinstance(text, LanguageText):
-        until = answers.get("until")
-        if until not in ("row", "length"):
-            raise ExportError("'until' must be row or length")
         generator = CTranslate2Texts(folder / GRAPH, search, begin_idx=text.begin_idx, **where)
-        return ExportedLanguageModel(text, generator, search, by_row=until == "row")
+        return ExportedLanguageModel(text, generator, search, by_row=answers["until"] == "row")
     graph = CTranslate2Graph(folder / GRAPH, prefix=text.target_prefix, **where)
-    prefix, copies = answers.get("answer_prefix", ""), answers.get("copy_unknown", False)
-    if not isinstance(prefix, str) or type(copies) is not bool:
-        raise ExportError("'answer_prefix' must be a text, and 'copy_unknown' true or false")
-    if copies and not isinstance(text.tokenizer, WordTokenizer):
-        raise ExportError("'copy_unknown' needs a tokenizer of words")
-    exported = ExportedSeq2Seq(text, search, graph, answer_prefix=prefix, copy_unknown=copies)
-    try:
-        exported.forced([{}])
-    except DataError as error:
-        raise ExportError(f"'answer_prefix': {error}") from None
-    return exported
+    return ExportedSeq2Seq(text, search, graph, **answers)
 
 
 class CTranslate2Program:

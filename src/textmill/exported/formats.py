@@ -187,9 +187,9 @@ def load(folder: str | Path, *, device: str = "auto", threads: int = 0) -> Expor
     facts = {"search": manifest.search, "answers": manifest.answers}
     try:
         predictor = form.open(path, facts, device=device, threads=threads)
-    except ExportError as error:
+    except (ExportError, TypeError, LookupError) as error:  # not what this textmill writes
         text = str(error).removesuffix(".")
-        raise ExportError(f"{path / MANIFEST}: {text}.") from None
+        raise ExportError(f"{path / MANIFEST}: {text}.") from error
     data = manifest.source.get("data")
     predictor.data = data if isinstance(data, dict) else {}
     return predictor

@@ -13,8 +13,6 @@ from typing_extensions import override
 
 Arrays = Mapping[str, NDArray[Any]]
 Floats = NDArray[np.float32]
-LARGEST = 1 << 20
-"""Of numbers: no model reads as many tokens."""
 WINDOWS = 64
 """Parts of a context that are read together."""
 
@@ -82,17 +80,6 @@ class CrfForward(Forward):
     transitions: NDArray[np.float32]
     """As :func:`decode_with_chances` takes them."""
 
-    def __post_init__(self) -> None:
-        shape = self.transitions.shape
-        square = len(shape) == 2 and shape[0] == shape[1] > 2
-        if not square or self.transitions.dtype != np.float32:
-            kind = self.transitions.dtype
-            message = f"transitions must be a square of float32, not {shape} of {kind}"
-            raise ValueError(message)
-        if not np.isfinite(self.transitions).all():
-            message = "transitions must be finite"
-            raise ValueError(message)
-
     @override
     def __call__(self, graph: ColumnGraph, columns: Arrays, lengths: Arrays) -> Iterable[Any]:
         *others, scores = graph.run(graph_inputs(columns, lengths))
@@ -142,16 +129,6 @@ class WindowForward(Forward):
     """As ``task.no_answer_threshold``."""
     pads: Mapping[str, int]
     """What fills the columns of a context, by role."""
-
-    def __post_init__(self) -> None:
-        sizes = self.stride, self.size, self.longest
-        if min(sizes) < 1 or max(sizes) > LARGEST or self.stride > self.size:
-            message = f"sizes of windows cannot be {sizes}"
-            raise ValueError(message)
-        ids = all(type(pad) is int and 0 <= pad < 1 << 31 for pad in self.pads.values())
-        if not math.isfinite(self.threshold) or not ids:
-            message = "the threshold must be a number, and what pads are ids"
-            raise ValueError(message)
 
     @override
     def __call__(self, graph: ColumnGraph, columns: Arrays, lengths: Arrays) -> Iterable[Any]:

@@ -12,7 +12,6 @@ from textmill.exported.columns import load_columns
 from textmill.exported.language import ExportedMaskedModel
 from textmill.exported.manifest import GRAPH, TEXT, ExportError
 from textmill.exported.row_predictor import ExportedPredictor
-from textmill.exported.seq2seq import LARGEST
 from textmill.runtime.files import read_all
 from textmill.text.processors.column_processor import ColumnsText
 from textmill.text.processors.language_model import MaskedText
@@ -89,11 +88,7 @@ def open_export(
     graph = OnnxGraph(folder / GRAPH / MODEL, device=device, threads=threads)
     if not isinstance(text, MaskedText):
         return load_columns(text, graph, answers, folder / GRAPH / ARRAYS)
-    top_k, longest = answers.get("top_k"), answers.get("longest")
-    numbers = [top_k] if longest is None else [top_k, longest]
-    if not all(type(number) is int and 0 < number <= LARGEST for number in numbers):
-        raise ExportError("'top_k' and 'longest' must be numbers of tokens")
-    return ExportedMaskedModel(text, graph, top_k=top_k, longest=longest)
+    return ExportedMaskedModel(text, graph, **answers)
 
 
 def _providers(device: str, available: list[str]) -> list[Any]:

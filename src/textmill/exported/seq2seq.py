@@ -2,14 +2,13 @@
 
 import copy
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
 from typing_extensions import override
 
 from textmill.errors import DataError, UserError
-from textmill.exported.manifest import ExportError
 from textmill.exported.row_predictor import AnswerOptions, ExportedPredictor, Row
 from textmill.text.answers import Generated
 from textmill.text.cells import Rows, joined_text
@@ -72,8 +71,6 @@ class Found:
 
 Forced = Sequence[Sequence[int]] | None
 """Ids that each row's target begins with; None: it may begin with anything."""
-LARGEST = 1 << 20
-"""Of numbers: no model has as many positions."""
 LARGEST_BEAM = 1_000
 """As in training: more would only take memory."""
 
@@ -101,31 +98,6 @@ class Search:
         """The most ids of the target of a source of this many, those that it begins with on top."""
         factor, most = min(self.max_length_a, float(self.max_length)), self.max_length
         return min(min(int(factor * length) + min(self.max_length_b, most), most) + forced, most)
-
-    @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> "Search":
-        known = {field.name for field in fields(cls)}
-        if set(values) != known:
-            odd = ", ".join(sorted(set(values) ^ known, key=str))
-            raise ExportError(f"the settings of the search are not this textmill's: {odd:.200}")
-        for name, value in values.items():
-            if not _fits(name, value):
-                raise ExportError(f"the setting '{name}' of the search cannot be {value!r:.80}")
-        search = cls(**values)
-        if search.n_best > search.beam_size:
-            raise ExportError(f"the setting 'n_best' of the search cannot be {search.n_best}")
-        return search
-
-
-def _fits(name: str, value: Any) -> bool:
-    if name == "early_stopping":
-        return value in ("first", "heuristic", "never")
-    if name in ("length_penalty", "max_length_a"):
-        least = -LARGEST if name == "length_penalty" else 0
-        # Infinity and NaN are outside, too.
-        return type(value) in (int, float) and least <= value <= LARGEST
-    most = LARGEST_BEAM if name in ("beam_size", "n_best") else LARGEST
-    return type(value) is int and 1 <= value <= most
 
 
 ROWS = 64

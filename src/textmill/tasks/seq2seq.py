@@ -496,23 +496,23 @@ class Seq2Seq(Task):
         encoded = self.text.encode(rows, with_targets=False)
         if len(encoded.over_length):
             row = int(encoded.over_length[0])
-            found = int(encoded.columns["source"].lengths[row])
+            length = int(encoded.columns["source"].lengths[row])
             raise DataError(
-                f"Row {row}, column 'source': has {found} tokens; "
+                f"Row {row}, column 'source': has {length} tokens; "
                 f"the model takes at most {self.text.limits['source']}."
             )
         batching = Batching(max_tokens=PREDICTION_TOKENS, shuffle=False)
         batches = seq2seq_batches(encoded.columns, batching, pad_idx=self.pad_idx, seed=0)
 
-        found: dict[int, Translated] = {}
+        by_row: dict[int, Translated] = {}
         with inference(self.module):
             for batch in batches:
                 assert batch.rows is not None, "batches cut out of rows know their numbers"
                 numbers = batch.rows.tolist()
                 own = {"prefixes": [prefixes[i] for i in numbers]} if differ else {}
                 answers = self.generate(batch.source, batch.source_lengths, **own)
-                found.update(zip(numbers, answers, strict=True))
-        return self.complete([found[i] for i in range(len(rows))], rows)
+                by_row.update(zip(numbers, answers, strict=True))
+        return self.complete([by_row[i] for i in range(len(rows))], rows)
 
     @override
     def check(self, row: Row) -> None:

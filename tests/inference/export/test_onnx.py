@@ -250,12 +250,6 @@ HOSTILE = {
     "another forward": ("classification/bilstm/local", {"forward": "eval"}),
     "numbers it has not": ("classification/bilstm/local", {"numbers": {"size": 3}}),
     "a setting that is none": ("tagging/transformer/local", {"settings": {"scheme": ["bio"]}}),
-    "another end": ("classification/bilstm/local", {"over_length": "hang"}),
-    "a number that is a mapping": (
-        "question/drqa/local",
-        {"numbers": {"size": {}, "stride": 1, "longest": 1, "threshold": 0.0, "pads": {}}},
-    ),
-    "no limit": ("bert/pretraining/local", {"top_k": 0}),
 }
 
 

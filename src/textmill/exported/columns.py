@@ -22,11 +22,11 @@ from textmill.text.processors.texts import EmbeddingText
 TOKENS = 4096
 """Padded tokens answered together, as the trained model does."""
 MISFITS = (ArithmeticError, LookupError, MemoryError, TypeError, ValueError)
-"""What comes of a graph that gives something else than the text processor decodes."""
+"""Errors of a text processor that decodes outputs of another graph."""
 NUMBERS = (int, float, Mapping[str, int])
-"""Types of what a forward holds that are in the manifest; the others are arrays."""
+"""Types of a Forward's fields that are in the manifest; the others are arrays."""
 LARGEST_ARRAYS = 1 << 28
-"""Bytes: transitions between 8,000 labels."""
+"""Bytes, enough for the transitions between 8,000 labels."""
 
 
 class ExportedColumns(ExportedPredictor):
@@ -35,9 +35,9 @@ class ExportedColumns(ExportedPredictor):
     Args:
         text: The saved text processor.
         graph: Computes.
-        forward: From padded columns to what answers are made of.
+        forward: Runs the graph on padded columns and gives what the text processor decodes.
         refuses_long: Whether a row with more tokens than the model takes is an error; else it is
-            cut.
+            truncated.
     """
 
     def __init__(
@@ -145,7 +145,7 @@ def load_columns(
 
 
 def answers_of(text: ColumnsText, forward: Forward, *, refuses_long: bool) -> dict[str, Any]:
-    """What :func:`load_columns` reads, as JSON values."""
+    """The manifest's ``answers``, which :func:`load_columns` reads."""
     return {
         "forward": forward.name,
         "numbers": {k: v for k, v in vars(forward).items() if not isinstance(v, np.ndarray)},

@@ -1,4 +1,4 @@
-"""From padded columns to what answers are made of: a way for each kind of model, without torch."""
+"""How each kind of exported model answers: from padded columns to outputs, without torch."""
 
 import math
 from abc import ABC, abstractmethod
@@ -14,11 +14,11 @@ from typing_extensions import override
 Arrays = Mapping[str, NDArray[Any]]
 Floats = NDArray[np.float32]
 WINDOWS = 64
-"""Parts of a context that are read together."""
+"""Most parts of a context that are read in one batch."""
 
 
 class ColumnGraph(Protocol):
-    """What runs a graph."""
+    """A graph that can be run."""
 
     def run(self, arrays: Arrays, /) -> list[NDArray[Any]]: ...
 
@@ -29,14 +29,14 @@ def graph_inputs(columns: Arrays, lengths: Arrays) -> dict[str, NDArray[Any]]:
 
 
 class Forward(ABC):
-    """One batch through a graph. What a subclass holds are numbers, and arrays apart."""
+    """Runs a batch through a graph. Fields of a subclass are numbers or arrays."""
 
     name: ClassVar[str]
-    """What a manifest calls it."""
+    """Its name in a manifest."""
 
     @abstractmethod
     def __call__(self, graph: ColumnGraph, columns: Arrays, lengths: Arrays) -> Iterable[Any]:
-        """For each row what a text processor's ``decode`` takes.
+        """For each row an input of the text processor's ``decode``.
 
         Args:
             graph: Computes.
@@ -48,7 +48,7 @@ class Forward(ABC):
 @final
 @dataclass(frozen=True)
 class RowForward(Forward):
-    """The graph says something of each row."""
+    """The graph has an output for each row."""
 
     name = "row"
 
@@ -61,7 +61,7 @@ class RowForward(Forward):
 @final
 @dataclass(frozen=True)
 class TagForward(Forward):
-    """Last, it says the number of each word's label, and its probability."""
+    """The last two outputs are each word's label, as a number, and its probability."""
 
     name = "tags"
 
@@ -74,7 +74,7 @@ class TagForward(Forward):
 @final
 @dataclass(frozen=True)
 class CrfForward(Forward):
-    """Last, it scores each word's labels, of which a random field makes sequences."""
+    """The last output scores each word's labels; a random field finds the best sequence."""
 
     name = "crf"
     transitions: NDArray[np.float32]
@@ -112,7 +112,7 @@ def _cut(
 @final
 @dataclass(frozen=True)
 class WindowForward(Forward):
-    """It reads a question with a part of a context, and scores where answers begin and end.
+    """The graph reads a question with a part of a context and scores where answers start and end.
 
     A context is read in parts that overlap, see
     :class:`textmill.models.readers.answer_spans.Windows`.
@@ -128,7 +128,7 @@ class WindowForward(Forward):
     threshold: float
     """As ``task.no_answer_threshold``."""
     pads: Mapping[str, int]
-    """What fills the columns of a context, by role."""
+    """Padding ids of a context's columns, by role."""
 
     @override
     def __call__(self, graph: ColumnGraph, columns: Arrays, lengths: Arrays) -> Iterable[Any]:
@@ -155,10 +155,10 @@ class WindowForward(Forward):
         begins: NDArray[np.int64],
         ends: NDArray[np.int64],
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-        """Scores of some parts of a row: of beginnings, of ends, and of there being no answer.
+        """Scores of starts, of ends, and of having no answer, for some parts of a row.
 
-        The last are minus infinity where the graph always gives one. *Shape:* ``[N, size]`` twice,
-        and ``[N]``.
+        The last are minus infinity if the model always answers. *Shape:* ``[N, size]`` twice, and
+        ``[N]``.
         """
         parts, count = self._parts(columns, begins, ends), len(begins)
         sizes = {
@@ -191,7 +191,7 @@ class WindowForward(Forward):
     def _answer(
         self, start: NDArray[Any], last: NDArray[Any], odds: float
     ) -> tuple[int, int, float, float]:
-        """First and last token of the best answer, its probability, and that of no answer."""
+        """First and last token of the best answer, and the probabilities of it and of none."""
         none = -float(np.logaddexp(0, -odds))
         nothing = -1, -1, math.exp(none), math.exp(none)
         if not len(start):
@@ -208,7 +208,7 @@ class WindowForward(Forward):
 
 
 def _centred(begins: NDArray[np.int64], ends: NDArray[np.int64], length: int) -> NDArray[np.int64]:
-    """Of each place the part in which it is furthest from the edges; of equals, the first."""
+    """The part in which each place is furthest from the edges; the first of equals."""
     best, furthest = np.zeros(length, np.int64), np.full(length, -1)
     for part, (begin, size) in enumerate(zip(begins.tolist(), ends.tolist(), strict=True)):
         place = np.arange(size)
@@ -226,7 +226,7 @@ def _log_softmax(scores: NDArray[Any]) -> NDArray[np.float64]:
 FORWARDS: dict[str, type[Forward]] = {
     kind.name: kind for kind in (RowForward, TagForward, CrfForward, WindowForward)
 }
-"""By what a manifest calls them."""
+"""By their names in a manifest."""
 
 
 def decode_with_chances(
@@ -302,7 +302,7 @@ def _backtrace(best: Sequence[Floats], real: NDArray[np.bool_], moves: _Moves) -
     reaching = np.ascontiguousarray(moves.inner.T)
     label = (best[-1] + moves.end).argmax(axis=1)
     path = [label]
-    # Only on the way back is it asked where the best came from, which is one label a sentence.
+    # The best previous label is found on the way back, for one label per sentence only.
     for t in range(len(best) - 1, 0, -1):
         origin = (best[t - 1] + reaching[label]).argmax(axis=1)
         label = np.where(real[:, t], origin, label)

@@ -17,17 +17,17 @@ from textmill.text.processors.language_model import Continued, Filled, LanguageT
 
 
 class TextGenerator(Protocol):
-    """What goes on with texts."""
+    """A graph that continues texts."""
 
     def find(self, begun: Sequence[Sequence[int]], *, by_row: bool) -> list[list[Found]]:
-        """How texts of one length go on.
+        """Continues texts of one length.
 
         Args:
             begun: Ids of the texts.
             by_row: Whether the end of a row ends an answer; else its length alone does.
 
         Returns:
-            Of each text the answer, with the text before it and a score of the whole.
+            For each text the ids of text and continuation, with a score of the whole.
         """
         ...
 
@@ -37,12 +37,12 @@ class TextGenerator(Protocol):
 
 
 class ExportedLanguageModel(ExportedPredictor):
-    """Goes on with texts.
+    """Continues texts.
 
     Args:
         text: The saved text processor.
-        generator: What computes.
-        searched: How it is gone on.
+        generator: The graph.
+        searched: Settings of the search.
         by_row: Whether the end of a row ends an answer; else its length alone does.
     """
 
@@ -113,7 +113,7 @@ class ExportedMaskedModel(ExportedPredictor):
     def _likeliest(
         self, texts: Sequence[Sequence[int]]
     ) -> list[tuple[NDArray[np.int64], NDArray[np.float64]]]:
-        """Of each text ids and probabilities of the likeliest tokens at its masks."""
+        """Ids and probabilities of the likeliest tokens at the masks of each text."""
         width, pad = max(map(len, texts)), self.text.tokenizer.vocab_info.pad_idx
         read = np.array([[*ids, *[pad] * (width - len(ids))] for ids in texts], np.int64)
         lengths = np.array([len(ids) for ids in texts])

@@ -1,4 +1,4 @@
-"""Rows in, answers out: what every predictor does, whatever computes the answers."""
+"""What every predictor does with rows, whether a run or an export answers them."""
 
 import re
 from abc import ABC, abstractmethod
@@ -18,10 +18,10 @@ Row = Mapping[str, Any]
 T = TypeVar("T")
 
 CHUNK_CHARACTERS = 1_000_000
-"""A stream answers fewer rows together where they are this long: memory stays bounded."""
+"""Rows of a stream are answered once they have so many characters, which bounds memory."""
 
 ITSELF = re.compile(r"Row 0(?:, | )")
-"""How the error of a row begins that was looked at by itself: it is no row 0 of the stream."""
+"""Prefix of errors of rows that were checked one at a time; it is not their number."""
 
 SLICE = 256
 """Rows of a table that become Python objects at once."""
@@ -36,7 +36,7 @@ TO_ROWS: dict[str, dict[str, str]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerOptions:
-    """What a request asks of its answers; None is as the model answers by itself."""
+    """Options of a request; None leaves the model's own setting."""
 
     n_best: int | None = None
     """Answers to a row, the best first: of a text that is generated, or for each mask."""
@@ -55,21 +55,21 @@ class AnswerOptions:
 
 
 PLAIN = AnswerOptions()
-"""Nothing is asked: as the model answers by itself."""
+"""No options: the model's own settings."""
 
 
 class RowPredictor(ABC):
     """Answers strings, lists of words, or rows of columns.
 
-    One thread at a time may ask: a model keeps what it is at while it answers.
+    Only one thread may use it at a time.
 
     Args:
         columns: What each row must have; a string fills the only one, and so does a list.
     """
 
     checks_itself = False
-    """Whether :meth:`answers` refuses each row that :meth:`check` does: then rows are looked at one
-    by one only where they are refused together."""
+    """Whether :meth:`answers` refuses every row that :meth:`check` refuses; then rows are checked
+    one by one only if a batch is refused."""
 
     def __init__(self, columns: Sequence[str], optional: Sequence[str] = ()) -> None:
         self.columns, self.optional_columns = tuple(columns), tuple(optional)
@@ -97,7 +97,7 @@ class RowPredictor(ABC):
         return found
 
     def with_options(self, options: AnswerOptions) -> "RowPredictor":
-        """What answers by the same model as a request asks."""
+        """The same model with the options of a request."""
         if options.given:
             raise UserError(
                 f"This model takes no {' with '.join(options.given)}. Models that generate text "
@@ -145,7 +145,7 @@ class RowPredictor(ABC):
             raise DataError(f"{error}{hint}") from error
 
     def embedder(self) -> "RowPredictor":
-        """What answers texts with their vectors, by the same model."""
+        """A predictor that answers texts with their vectors, by the same model."""
         raise UserError(
             f"{self!r} makes no vectors of texts. Name a run whose model has an encoder, or an "
             "export of a run that was trained to embed."
@@ -264,7 +264,7 @@ class ExportedPredictor(RowPredictor):
 
     checks_itself = True
     data: Mapping[str, Any] = MappingProxyType({})
-    """How the run's data was read, if it was a file."""
+    """Settings by which the run's data was read, if it was a file."""
 
 
 def row_chunks(
@@ -300,7 +300,7 @@ def _refuse_nul(value: object, column: str) -> None:
 
 
 def characters(value: object) -> int:
-    """How long the text of a row is, in lists and columns, too."""
+    """Number of characters in a row, its lists and columns included."""
     if isinstance(value, Mapping | list | tuple):
         return sum(map(characters, value.values() if isinstance(value, Mapping) else value))
     return len(value) if isinstance(value, str | bytes) else 0
@@ -366,7 +366,7 @@ def columns_hint(given: Any, names: Sequence[str]) -> str:
 
 
 def _is_table(given: Any) -> bool:
-    """Whether it has named columns; to iterate over a table may give their names."""
+    """Whether it has named columns; iterating over a table may give their names."""
     return hasattr(given, "columns") and not isinstance(given, Mapping)
 
 

@@ -70,9 +70,9 @@ class Found:
 
 
 Forced = Sequence[Sequence[int]] | None
-"""Ids that each row's target begins with; None: it may begin with anything."""
+"""Ids that each row's target must begin with; None if there are none."""
 LARGEST_BEAM = 1_000
-"""As in training: more would only take memory."""
+"""The limit in training, too: more would only take memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +101,7 @@ class Search:
 
 
 ROWS = 64
-"""Sources searched together."""
+"""Most sources that are searched together."""
 
 
 T = TypeVar("T")
@@ -128,7 +128,7 @@ def by_length(rows: Sequence[Sequence[Any]], answer: Callable[[list[int]], Seque
 
 
 class Graph(Protocol):
-    """What runs a graph."""
+    """A graph with a search."""
 
     def find(
         self, sources: Sequence[Sequence[int]], search: Search, forced: Forced = None
@@ -148,10 +148,10 @@ class ExportedSeq2Seq(ExportedPredictor):
 
     Args:
         text: The saved text processor.
-        search: How answers are searched.
-        graph: What computes them.
-        answer_prefix: Text that each answer begins with whose row has none of its own.
-        copy_unknown: Whether an answer's unknown words are those of its source.
+        search: Settings of the search.
+        graph: The graph.
+        answer_prefix: Text that answers begin with, unless the row has a prefix.
+        copy_unknown: Whether unknown words of an answer are replaced by those of its source.
     """
 
     def __init__(

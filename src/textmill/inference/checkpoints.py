@@ -1,4 +1,4 @@
-"""Which checkpoint of a run is used, and what is read of it: processor and weights, verified."""
+"""Choosing a checkpoint of a run; reading its text processor and weights, verified."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class Opened:
     text: TextProcessor
 
     def weights(self) -> Any:
-        """The model's state, read from verified bytes."""
+        """The model's weights, read from verified bytes."""
         try:
             return read_part(self.path, self.manifest, self.plain, MODEL)
         except CheckpointError as error:
@@ -47,12 +47,12 @@ class Opened:
 def use_checkpoint(run: Path, name: str, use: Callable[[Opened], T]) -> T:
     """Uses the checkpoint that is asked for; for a damaged ``best`` or ``last``, a good one.
 
-    Where that is another than the one asked for, one line of the log says why.
+    If another one is used, the log says why.
 
     Args:
         run: The run folder.
         name: ``best`` (the last one where nothing was selected), ``last``, or a checkpoint's name.
-        use: Called with the checkpoint; what it finds damaged or misfit is passed over.
+        use: Called with the checkpoint; if it finds it damaged, another one is tried.
 
     Returns:
         What ``use`` gives.

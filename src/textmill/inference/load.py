@@ -108,7 +108,7 @@ class NeedsCodeError(CodeNotAllowedError):
 def _needs_code(
     run: Path, part: str, kind: str | None = None, swap: str | None = None
 ) -> NeedsCodeError:
-    """What part is not the library's, and what to do."""
+    """The error that names the part which is not the library's, and what to do."""
     top, script = read_yaml(run / "config.yaml").entries, run / "recipe.py"
     trust = "allow it: --allow-code on the command line, allow_code=True in Python."
     word = "" if kind is None else f"{kind:.80}"
@@ -151,7 +151,7 @@ def load_run(
         checkpoint: ``best`` (else last), ``last``, or a checkpoint's name.
         device: ``auto`` or a device as torch names it.
         allow_code: Whether the modules that its ``config.yaml`` names may be imported.
-        wanted: Whether the caller allows the run's own code, and asks first for what is here.
+        wanted: Whether the caller allows the run's own code and tries this first.
 
     Raises:
         NeedsCodeError: The task or the module, or a part of them, is the recipe's own.
@@ -196,10 +196,7 @@ def text_parts(text: TextProcessor) -> Iterator[Any]:
 
 
 def edited_files(run: Path, files: Iterable[OwnFile]) -> str:
-    """The files whose bytes are none of those that a run was trained with, as a message has them.
-
-    The seal of the run says which these are.
-    """
+    """The files that have changed since a run was trained, by its seal, in words."""
     seal = RunSeal.read(run)
     if seal is None:
         return ""
@@ -219,10 +216,10 @@ def warn_of_edited(run: Path, parts: Iterable[Any]) -> None:
 
 
 def refuse_edited(run: Path, parts: Iterable[Any], *, wanted: bool) -> None:
-    """Refuses what a process has imported, if it is not what a run was trained with.
+    """Refuses imported code that is not the code that a run was trained with.
 
-    It may be of another run whose module has the same name. Where the run keeps no copy of its code
-    and it is not ``wanted``, what is imported is used, and a warning says so.
+    It may belong to another run whose module has the same name. If the run keeps no copy of its
+    code and it is not ``wanted``, the imported code is used with a warning.
     """
     if not (wanted or (run / "recipe.py").is_file()):
         warn_of_edited(run, parts)
@@ -294,9 +291,9 @@ def saved_plan(
         run: The run folder.
         section: ``built``, with the sizes that came from data, or ``settings``, as resolved.
         names: The ingredients.
-        provided: The names that objects will be given for.
-        words: Settings as on the command line, stronger than the saved ones.
-        instead: For an ingredient, the one whose saved settings are taken.
+        provided: Names of the ingredients that are given as objects.
+        words: Settings as on the command line, which override the saved ones.
+        instead: By ingredient, another one whose saved settings are taken.
         allow_code: Whether the modules that the file names may be imported.
 
     """

@@ -1,4 +1,4 @@
-"""What a run takes of another one: its tokenizer, or its whole trained task."""
+"""Ingredients taken from another run: its tokenizer, or its trained task."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from textmill.config.component import Component
 from textmill.config.component import Config as BaseConfig
 from textmill.errors import UserError
 from textmill.inference import registries
-from textmill.inference.checkpoints import Opened, open_checkpoint, use_checkpoint
+from textmill.inference.checkpoints import open_checkpoint, use_checkpoint
 from textmill.inference.load import load_run
 from textmill.runtime.devices import Experiment
 from textmill.tasks.task import Task
@@ -49,13 +49,12 @@ class RunTokenizer(Component):
             if is_checkpoint(self.path):
                 text = open_checkpoint(self.path).text
             else:
-                text = use_checkpoint(self.path, "best", _text)
+                text = use_checkpoint(self.path, "best", lambda opened: opened.text)
             tokenizer = _tokenizer(text)
             if tokenizer is None:
                 raise UserError(
                     f"tokenizer.path is {self.path}, whose text processor, a "
-                    f"{type(text).__name__}, "
-                    "has no tokenizer. Name a run that has one."
+                    f"{type(text).__name__}, has no tokenizer. Name a run that has one."
                 )
             return tokenizer
 
@@ -72,15 +71,11 @@ def trained_task(run: Path, checkpoint: str, device: str) -> Task:
 
 
 def _own_text(run: Path) -> TextProcessor | None:
-    """What a run that has saved anything was trained with; None before that."""
+    """The text processor of a run's last checkpoint; None if it has none yet."""
     try:
-        return use_checkpoint(run, "last", _text)
+        return use_checkpoint(run, "last", lambda opened: opened.text)
     except UserError:  # it has no checkpoint yet
         return None
-
-
-def _text(opened: Opened) -> TextProcessor:
-    return opened.text
 
 
 def _tokenizer(text: TextProcessor) -> Tokenizer | None:

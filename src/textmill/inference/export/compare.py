@@ -12,18 +12,18 @@ from textmill.inference.load import Predictor
 from textmill.tasks.task import Row
 
 LOG_PROBABILITIES = "log-probabilities a token", 1e-3
-"""What is compared, and most by which it may differ: as a mean over the tokens of an answer, in
-nats. Sums in another order differ by some 1e-6; a wrong weight by tenths."""
+"""What is compared and the largest difference allowed: the mean over an answer's tokens, in nats.
+Another order of summation makes 1e-6; a wrong weight makes tenths."""
 NUMBERS = "numbers of answers", 1e-4
-"""Likewise, as a probability; of a number above 1 that share."""
+"""The same for numbers: absolute up to 1, relative above."""
 MOST_DIFFERENT = 0.05
-"""Largest share of rows whose answers may differ: where two tokens or labels are equally likely to
-the last digit, or a beam search ends by another rule."""
+"""Largest share of rows whose answers may differ: two tokens or labels may be equally likely to the
+last digit, and a beam search may end by another rule."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """What the comparison found."""
+    """How the answers of an export and of its run differ."""
 
     rows: int
     """Rows compared."""
@@ -32,9 +32,9 @@ class Comparison:
     largest: float
     """Largest difference of a number; infinite where either is not a finite number."""
     numbers: str = LOG_PROBABILITIES[0]
-    """What numbers those are."""
+    """Which numbers were compared, for messages."""
     tolerance: float = LOG_PROBABILITIES[1]
-    """Most that is allowed."""
+    """Largest difference allowed."""
     where: str = ""
     """Where the rows come from."""
     worst: str = ""
@@ -42,9 +42,9 @@ class Comparison:
     things: str = "answers are the same"
     """What ``same`` counts, in words."""
     note: str = ""
-    """What else a person should know of the export."""
+    """What else a person should know about the export."""
     quality: Quality | None = None
-    """Of a quantized export what was measured; its numbers may differ by anything finite."""
+    """Metrics of a quantized export, which decide instead of the tolerance; else None."""
 
     def check(self) -> None:
         """Refuses an export that differs by more than is allowed."""
@@ -99,7 +99,7 @@ def compare(
         rows: At least one row.
         apart: Of each row whether the answers are the same, and how far their numbers are apart.
         numbers: What the numbers are, and most by which they may differ.
-        things: What is the same, in words.
+        things: What ``same`` counts, in words.
         note: What else a person should know.
     """
     same, largest, worst, other = 0, 0.0, -1, -1

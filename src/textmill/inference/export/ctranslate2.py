@@ -44,7 +44,7 @@ from textmill.tasks.task import Row, Task
 from textmill.text.tokenizers.tokenizer import VocabInfo
 
 NEVER: Final = -1e9
-"""What is added to the score of a token that is never answered."""
+"""Added to the score of a token that must never be generated."""
 OFF: Final = {
     "sample": False,
     "repetition_penalty": 1.0,
@@ -53,7 +53,7 @@ OFF: Final = {
     "min_length": 0,
     "unknown_penalty": 0.0,
 }
-"""Settings of a search that must be off."""
+"""Search settings that CTranslate2 cannot do, with the values that turn them off."""
 
 
 class CTranslate2Writer(ExportWriter):
@@ -115,9 +115,9 @@ WRITER = CTranslate2Writer()
 def _texts_apart(
     predictor: Predictor, exported: ExportedSeq2Seq, rows: Sequence[Row]
 ) -> Iterator[tuple[bool, float]]:
-    """Whether answers are the same, and how far the model's score of the export's is from its own.
+    """Of each row whether both texts are the same, and by how much the scores differ.
 
-    The second is the mean of a token, in nats.
+    The run and the export score the export's answer; the difference is per token, in nats.
     """
     task = predictor.task
     assert isinstance(task, Seq2Seq), "others are refused"
@@ -136,7 +136,7 @@ def _texts_apart(
 def log_probability(
     task: Seq2Seq, source: list[int], ids: list[int], *, limit: int
 ) -> tuple[float, int]:
-    """What the model gives to a whole target, and the number of tokens in that."""
+    """The model's log-probability of a whole target, and the number of its tokens."""
     labels = [*ids, task.eos_idx] if len(ids) < limit else ids
     prefix = task.text.target_prefix
     device = task.device
@@ -153,7 +153,7 @@ def log_probability(
 
 
 def refusals(module: nn.Module) -> list[str]:
-    """What of a module CTranslate2 cannot compute, a line each; empty where it can all."""
+    """Why CTranslate2 cannot compute a module, a line for each reason; empty if it can."""
     if isinstance(module, PretrainedLanguageModel | PretrainedSeq2Seq):
         try:
             _pretrained_spec(module)
@@ -173,7 +173,7 @@ def refusals(module: nn.Module) -> list[str]:
 
 
 def kind_of(config: Any) -> str:
-    """How a recipe names the kind of a component."""
+    """The name of a component's class, from its Config."""
     owner = type(config).__qualname__.removesuffix(".Config")
     return owner or type(config).__name__
 
@@ -205,19 +205,28 @@ def write_graph(
 
 
 def _seq2seq_spec(module: Transformer | PretrainedSeq2Seq, vocab: VocabInfo, start_idx: int) -> Any:
-    """What CTranslate2 is told of an encoder-decoder.
+    """CTranslate2's description of an encoder-decoder.
 
-    The names of the vocabulary are the ids themselves, but for the marks of targets: the text
-    processor that is written beside turns text to ids. A source's end mark is no mark to
-    CTranslate2, which would answer nothing to an empty source.
+    The vocabulary's names are the ids as text, except for the marks of targets: the text processor
+    beside the graph turns text into ids. CTranslate2 is not told of the source's end mark, since it
+    would answer an empty source with nothing.
     """
     if isinstance(module, PretrainedSeq2Seq):
         _, spec = _pretrained_spec(module)
         eps = getattr(module.model.config, "layer_norm_epsilon", 1e-5)
     else:
-        from ctranslate2.specs.transformer_spec import TransformerSpec
+        from ctranslate2.specs.transformer_spec import (
+            TransformerDecoderSpec,
+            TransformerEncoderSpec,
+            TransformerSpec,
+        )
 
-        spec = TransformerSpec(_encoder_spec(module), _decoder_spec(module))
+        config, source = module.config, _shared(module.config, module.source)
+        encoder = TransformerEncoderSpec(config.num_encoder_layers, **source)
+        if "rotary_dim" in source:
+            del encoder.position_encodings  # the class of decoders leaves it out by itself
+        target = _shared(config, module.target)
+        spec = TransformerSpec(encoder, TransformerDecoderSpec(config.num_decoder_layers, **target))
         _fill_front(spec.encoder, spec.encoder.embeddings[0], module.source)
         _fill_front(spec.decoder, spec.decoder.embeddings, module.target)
         _fill_stack(spec.encoder, module.encoder)
@@ -290,25 +299,6 @@ def _shared(config: Any, front: Embedding) -> dict[str, Any]:
     }
 
 
-def _encoder_spec(module: Transformer) -> Any:
-    from ctranslate2.specs.transformer_spec import TransformerEncoderSpec
-
-    config = module.config
-    shared = _shared(config, module.source)
-    spec = TransformerEncoderSpec(config.num_encoder_layers, **shared)
-    if "rotary_dim" in shared:
-        del spec.position_encodings  # the class of decoders leaves it out by itself
-    return spec
-
-
-def _decoder_spec(module: Transformer) -> Any:
-    from ctranslate2.specs.transformer_spec import TransformerDecoderSpec
-
-    config = module.config
-    shared = _shared(config, module.target)
-    return TransformerDecoderSpec(config.num_decoder_layers, **shared)
-
-
 def _fill_front(side: Any, embeddings: Any, front: Embedding) -> None:
     embeddings.weight = _numbers(front.tokens.weight)
     side.scale_embeddings = front.scale != 1.0
@@ -335,7 +325,7 @@ def _fill_stack(side: Any, stack: LayerStack) -> None:
 
 
 def _fill_attention(target: Any, module: nn.Module) -> None:
-    """Both fuse the projections of one input in the same order."""
+    """Copies an attention's projections, which both programs fuse in the same order."""
     assert isinstance(module, SelfAttention | CrossAttention)
     fused = [module.qkv] if isinstance(module, SelfAttention) else [module.q, module.kv]
     for linear, ours in zip(target.linear, [*fused, module.out], strict=True):
@@ -377,7 +367,7 @@ def _numbers(tensor: Tensor) -> NDArray[Any]:
 
 @torch.no_grad()
 def _pretrained_spec(module: PretrainedLanguageModel | PretrainedSeq2Seq) -> tuple[Any, Any]:
-    """What reads the architecture, and what it makes of the model."""
+    """CTranslate2's loader of a pretrained architecture, and its description of the model."""
     from ctranslate2.converters.transformers import _MODEL_LOADERS
 
     whole: Any = merged(module)
@@ -398,7 +388,7 @@ def _pretrained_spec(module: PretrainedLanguageModel | PretrainedSeq2Seq) -> tup
 
 
 def _former(model: Any) -> dict[str, Any]:
-    """Settings of rotary positions by the names that they had when the converter was written."""
+    """Settings of rotary positions by their older names, which the converter reads."""
     found = getattr(model.config, "rope_parameters", None) or {}
     told = {"rope_theta": found.get("rope_theta"), "rotary_pct": found.get("partial_rotary_factor")}
     scaled = found.get("rope_type", "default") != "default"

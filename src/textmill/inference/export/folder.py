@@ -28,20 +28,20 @@ ROWS = 64
 
 
 class ExportWriter(ABC):
-    """The half of a format of exports that writes; ``WRITER`` of the module of its name is one."""
+    """Writes a format of exports; each format's module has one as ``WRITER``."""
 
     @abstractmethod
     def unsupported(self, task: Task) -> list[str]:
-        """Why a task cannot be written, a line each; empty if it can be.
+        """Why a task cannot be written, a line for each reason; empty if it can be.
 
-        The weights are not looked at.
+        The weights are not read.
         """
 
     def try_out(self, task: Task, rows: Sequence[Row]) -> None:  # noqa: B027  # most need none
-        """Refuses a task that only an attempt shows not to be writable; the module stays as it is.
+        """Refuses a task that turns out not to be writable when it is tried.
 
         Args:
-            task: One of which nothing is :meth:`unsupported`.
+            task: A task that is not :meth:`unsupported`; its module does not change.
             rows: Rows as examples; one at least.
 
         """
@@ -51,16 +51,16 @@ class ExportWriter(ABC):
         """Writes all but the manifest into an empty folder.
 
         Args:
-            task: One of which nothing is :meth:`unsupported`; its module has no adapters.
-            folder: Where to.
+            task: A task that is not :meth:`unsupported`; its module has no adapters.
+            folder: An empty folder.
             rows: Rows as examples; one at least.
 
         Returns:
-            What the manifest says of it: ``search`` and ``answers``.
+            Entries of the manifest: ``search`` and ``answers``.
         """
 
     def quantize(self, task: Task, folder: Path) -> None:
-        """Writes the graph anew, with weights of 8 bits."""
+        """Rewrites the graph with weights of 8 bits."""
         raise NotImplementedError
 
     @abstractmethod
@@ -71,7 +71,7 @@ class ExportWriter(ABC):
 
 
 def writer_of(name: str) -> ExportWriter:
-    """The writing half of a format."""
+    """The writer of a format."""
     writer: ExportWriter = importlib.import_module(f"textmill.inference.export.{name}").WRITER
     return writer
 
@@ -103,7 +103,7 @@ def refuse_unsupported(task: Task, name: str) -> None:
 
 
 def own_answers(task: Task) -> list[str]:
-    """What a subclass of a task answers by code of its own, which no export runs; a line each."""
+    """Methods of a task's subclass that exports do not run, a line for each."""
     kind: Any = type(task)
     for library in (LanguageModeling, MaskedLanguageModeling):
         if isinstance(task, library):
@@ -136,15 +136,15 @@ def write_export(
         predictor: The trained model.
         settings: The format.
         out: The folder; it appears when it is whole and was compared.
-        rows: Real rows to compare on; those that the model cannot answer are left out, and
-            :data:`ROWS` of the others, evenly spread, are taken.
+        rows: Real rows to compare on: of those that the model can answer, :data:`ROWS` are taken,
+            evenly spread.
         where: Where the rows come from.
-        source: What the model is, for the manifest.
-        metric: Of a quantized export the value by which it is compared, where rows have it.
-        replace: Whether a folder of that name gives way.
+        source: Recipe and key of the run, for the manifest.
+        metric: The metric that decides whether a quantized export is good enough.
+        replace: Whether a folder of that name is replaced.
 
     Returns:
-        What the comparison found.
+        The comparison with the run.
 
     Raises:
         UserError: The model cannot be exported, the folder is there, or no row can be compared on.

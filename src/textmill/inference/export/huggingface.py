@@ -40,7 +40,7 @@ from textmill.text.processors.text_processor import source_text
 from textmill.text.tokenizers.pretrained import PretrainedSentencePiece, PretrainedTokenizer
 
 GenerativeTask = Seq2Seq | LanguageModeling
-"""The tasks whose models are written."""
+"""Tasks that generate text."""
 CARD = """# {title}, {model_type}
 
 Trained by textmill. {note}
@@ -55,7 +55,7 @@ print(tokenizer.decode(model.generate(**asked)[0], skip_special_tokens=True))
 ```
 """
 STOPPING = {"heuristic": False, "first": True, "never": "never"}
-"""What it calls each ``decoding.early_stopping``."""
+"""The values of ``early_stopping`` there, by textmill's."""
 
 
 class HuggingFaceWriter(ExportWriter):
@@ -191,18 +191,18 @@ def _loader(task: GenerativeTask) -> str:
 
 
 def _before(task: GenerativeTask) -> str:
-    """What the run puts before every source."""
+    """Text that the run puts before every source."""
     return task.text.source_prefix if isinstance(task, Seq2Seq) else ""
 
 
 def _note(task: GenerativeTask) -> str:
-    """What a person who asks the folder must do."""
+    """What a user of the folder must do."""
     before = _before(task)
     return before and f"Put {before!r} before every text: the tokenizer there does not."
 
 
 def _search(decoding: Decoding, prefix: int, longest: int) -> dict[str, Any]:
-    """A search as ``generation_config.json`` has it; new tokens are those behind the start mark."""
+    """A search as ``generation_config.json`` has it; new tokens are those after the start mark."""
     most = longest if decoding.max_length_a else decoding.max_length_b + prefix - 1
     search: dict[str, Any] = {"max_new_tokens": min(most, longest)}
     if decoding.min_length:
@@ -220,13 +220,13 @@ def _search(decoding: Decoding, prefix: int, longest: int) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Asked:
-    """A row, as a model is asked it."""
+    """A row as a model reads it."""
 
     text: str
     source: list[int]
-    """What its tokenizer must give."""
+    """The ids that the tokenizer must give."""
     forced: list[int]
-    """What an answer begins with: the given text, of a language model."""
+    """Ids that the answer begins with: those of a language model's text."""
 
 
 def _compare(task: GenerativeTask, folder: Path, rows: Sequence[Row]) -> Comparison:
@@ -274,10 +274,7 @@ def _asked(task: GenerativeTask, rows: Sequence[Row]) -> list[_Asked]:
 def _answers(
     asked: Sequence[_Asked], task: GenerativeTask, model: Any, decoding: Decoding
 ) -> list[tuple[list[int], list[int]]]:
-    """The ids that the model answers sources of one length, and those of the export.
-
-    They are without prefix and end mark.
-    """
+    """Answers of the model and of the export to sources of one length, without prefix and end."""
     language, prefix = isinstance(task, LanguageModeling), _prefix(task)
     if language:
         decoding = replace(decoding, unknown_penalty=math.inf)
@@ -309,7 +306,7 @@ def _answers(
 
 @torch.inference_mode()
 def _difference(task: GenerativeTask, model: Any, asked: _Asked, ids: list[int]) -> float:
-    """The largest of a log-probability, of any token behind each of an answer."""
+    """Largest difference of the log-probability of any token after each token of an answer."""
     target = [*_prefix(task), *ids][: _module(task).max_length]
     ours: Tensor
     if isinstance(task, LanguageModeling):

@@ -37,9 +37,9 @@ from textmill.text.columns.token_ids import TextColumn
 from textmill.text.tokenizers.pretrained import PretrainedTokenizer
 
 HEAD = "head.safetensors"
-"""The weights behind an encoder, where transformers has no model for them."""
+"""File of the weights after the encoder, if transformers has no model for them."""
 MOST = 512
-"""Tokens of a text that an encoder without positions of its own reads."""
+"""Most tokens of a text for encoders without position embeddings."""
 CARD = """# {title}
 
 Fine-tuned by textmill. {note}
@@ -72,34 +72,34 @@ _TEXT_HEADS: Final = {
     "roberta": _ROBERTAS,
     "xlm-roberta": _ROBERTAS,
 }
-"""What a head of texts calls its layers, and the activation between; empty: a setting says it."""
+"""Names of a classification head's two layers, and its activation; empty if a setting says it."""
 
 Scored: TypeAlias = Classifier | Regressor | PairClassifier | PairRegressor
 
 
 @dataclass(frozen=True)
 class Form:
-    """How transformers reads what was exported."""
+    """How transformers loads an export."""
 
     loader: str = "AutoModel"
-    """The class whose ``from_pretrained`` does."""
+    """The class whose ``from_pretrained`` loads it."""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """What ``config.json`` says besides the architecture."""
+    """Settings in ``config.json`` besides the architecture."""
     head: Mapping[str, Tensor] = field(default_factory=dict)
     """The head's weights, by their names there."""
     why: str = ""
-    """Why no program reads more than the encoder; empty where one does."""
+    """Why only the encoder is loaded; empty if all of the model is."""
     pooling: str = ""
-    """What sentence-transformers calls the pooling of a sentence encoder, which it reads."""
+    """The pooling of a sentence encoder by its name in sentence-transformers."""
 
     @property
     def alone(self) -> bool:
-        """Whether transformers reads the encoder alone."""
+        """Whether transformers loads the encoder only."""
         return self.loader == Form.loader
 
     @property
     def note(self) -> str:
-        """The same for a person."""
+        """Which program loads how much, for a person."""
         if self.pooling:
             return "sentence-transformers reads all of it; transformers its encoder, by AutoModel."
         if not self.why:
@@ -111,7 +111,7 @@ class Form:
 
 
 def refusals(task: ColumnsTask) -> Iterator[str]:
-    """What of a task is read by other means than its encoder's own, a line each."""
+    """Why a task with a pretrained encoder cannot be written; empty if it can be."""
     found = _tokenizer(task)
     if not isinstance(found, PretrainedTokenizer):
         yield f"the tokenizer is a {type(found).__name__}, not the encoder's own (pretrained)"
@@ -202,13 +202,13 @@ def _most(task: ColumnsTask, encoder: PretrainedEncoder) -> int:
 
 
 def _tokenizer(task: ColumnsTask) -> Any:
-    """That of the encoder: of the pieces of words, where it reads such."""
+    """The encoder's tokenizer."""
     pieces = task.text.ingredients.get("pieces")
     return task.text.ingredients["tokenizer"] if pieces is None else pieces.tokenizer
 
 
 def _options(config: Any, form: Form) -> dict[str, Any]:
-    """What a class is called with: an encoder alone has no layer behind its first token."""
+    """Arguments of ``from_pretrained``: an encoder alone has no pooling layer."""
     import transformers
 
     kind: Any = transformers.MODEL_MAPPING[type(config)]
@@ -222,7 +222,7 @@ def _write(path: Path, tensors: dict[str, Tensor]) -> None:
 
 
 def compare_encoder(task: ColumnsTask, folder: Path, rows: Sequence[Row]) -> Comparison:
-    """Loads the folder as a stranger would, and asks it and the run's model the same rows."""
+    """Loads the folder as a user would, and compares its answers with the run's."""
     encoder = _encoder(task)
     form = form_of(task, encoder)
     config = pretrained_config(encoder.config.architecture or {}, "", needed_by=FORMAT)
@@ -238,7 +238,7 @@ def compare_encoder(task: ColumnsTask, folder: Path, rows: Sequence[Row]) -> Com
 
 @dataclass(frozen=True)
 class _Both:
-    """The run's model, and what transformers loads."""
+    """The run's model, and the export as transformers loads it."""
 
     task: ColumnsTask
     encoder: PretrainedEncoder
@@ -247,7 +247,7 @@ class _Both:
 
 
 def _answers_apart(both: _Both, rows: Sequence[Row]) -> Iterator[float | None]:
-    """How far numbers of answers are apart; None: the answers differ in something else."""
+    """Differences of the numbers of answers; None if the answers differ in something else."""
     task = both.task
     text, encoded = task.text, task.text.encode(rows, with_targets=False)
     over, cut = {*encoded.over_length.tolist()}, task.text.cut(encoded)
@@ -291,7 +291,7 @@ def _read(encoder: PretrainedEncoder, batch: ColumnBatch) -> _Read:
 
 
 def _given(both: _Both, row: Row) -> list[int]:
-    """The ids of a row, as a stranger's program makes them."""
+    """The ids of a row by the exported tokenizer."""
     columns, tokenizer = both.task.text.input_columns, both.tokenizer
     if "pieces" in both.task.text.inputs:
         words = words_in(row[columns[0]], columns[0], 0)
@@ -309,21 +309,21 @@ def _refuse_other_ids(found: list[int], wanted: list[int], row: Row) -> None:
 
 @torch.inference_mode()
 def _scores(both: _Both, read: _Read) -> Tensor:
-    """What the task's own module would give of a row, made of what transformers gives."""
+    """Scores of a row in the task's own form, from those of transformers."""
     task = both.task
     given = {} if read.types is None else {"token_type_ids": read.types}
     scores: Tensor = both.model(input_ids=read.ids, **given).logits
     if read.begins is not None:
         return scores.gather(1, read.begins[..., None].expand(-1, -1, scores.shape[-1]))
-    if isinstance(task, DocumentRegression | PairRegression) and task.text.number.span is not None:
-        low, high = task.text.number.span
+    if (span := _span(task)) is not None:
+        low, high = span
         return (scores - low) / (high - low)
     return scores
 
 
 @torch.inference_mode()
 def _vectors_apart(both: _Both, rows: Sequence[Row]) -> Iterator[float | None]:
-    """How far the vectors of rows' first texts are apart; None: by more than is allowed."""
+    """Differences of the vectors of rows' first texts; None if more than is allowed."""
     task = both.task
     name, device, most = task.text.input_columns[0], task.device, _most(task, both.encoder)
     spaced = "pieces" in task.text.inputs
@@ -349,7 +349,7 @@ def encoder_of(module: nn.Module) -> PretrainedEncoder | None:
 
 
 def form_of(task: ColumnsTask, encoder: PretrainedEncoder) -> Form:
-    """The form in which transformers can read a task's model, whole where it can."""
+    """The form in which transformers loads a task's model: whole if it can."""
     module, kind = task.module, str((encoder.config.architecture or {})["model_type"])
     texts = DocumentClassification | DocumentRegression | PairClassification | PairRegression
     if isinstance(module, SentenceEncoder):
@@ -412,7 +412,7 @@ def _reads_texts(task: Any, text: TextVector) -> bool:
 
 
 def _single(scores: nn.Sequential) -> nn.Linear | None:
-    """The only layer that learns; None: there are more."""
+    """The only linear layer; None if there are several."""
     layers = [layer for layer in scores if isinstance(layer, nn.Linear)]
     return layers[0] if len(layers) == 1 else None
 
@@ -423,7 +423,7 @@ def _named(names: Any) -> dict[str, Any]:
 
 
 def _answers(task: Any) -> dict[str, Any] | None:
-    """What says how scores become answers there; None: nothing does."""
+    """Settings by which scores become answers there; None if there are none."""
     if isinstance(task, DocumentRegression | PairRegression):
         return {"num_labels": 1, "problem_type": "regression"}
     labels = task.text.label.labels.names

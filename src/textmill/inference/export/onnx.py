@@ -40,7 +40,7 @@ from textmill.text.columns.column import padded_columns
 from textmill.text.processors.column_processor import PlainColumns
 
 LEAST = 3
-"""Places of each example column at least: of one place torch makes a graph of one place alone."""
+"""Fewest places of each example column: from one place torch makes a graph for one place only."""
 
 
 class OnnxWriter(ExportWriter):
@@ -61,7 +61,7 @@ class OnnxWriter(ExportWriter):
 
     @override
     def try_out(self, task: Task, rows: Sequence[Row]) -> None:
-        """Makes a graph, if there is code of a person's own: the library's parts are known."""
+        """Makes a graph if the task or its module has classes that are not the library's."""
         parts = [*task.module.modules()]
         if not any(map(_is_user_code, [task, *parts])):
             return
@@ -108,7 +108,7 @@ WRITER = OnnxWriter()
 
 
 def _own_columns(task: ColumnsTask) -> list[str]:
-    """What of a task is told in Python alone."""
+    """Methods of a task that a graph does not have, a line for each."""
     kind, order = type(task), type(task).__mro__
     by = {
         name: next(number for number, each in enumerate(order) if name in vars(each))
@@ -238,7 +238,7 @@ def _is_user_code(part: object) -> bool:
 
 
 def _user_line(error: BaseException) -> str:
-    """The innermost line that is neither textmill's nor a library's, in words; empty if none."""
+    """The innermost line of the user's own code, in words; empty if there is none."""
     known, found = ("<", str(Path(__file__).parents[2])), ""
     for frame, line in traceback.walk_tb(error.__traceback__):
         code = frame.f_code
@@ -251,7 +251,7 @@ def _user_line(error: BaseException) -> str:
 
 
 def _by_parameter(module: nn.Module, shapes: Sequence[Any]) -> tuple[Any, ...]:
-    """Shapes by the parameters of forward: all behind a star are one."""
+    """Shapes by the parameters of forward; all positional ones of ``*args`` are one entry."""
     parameters = inspect.signature(module.forward).parameters.values()
     single = sum(each.kind is not each.VAR_POSITIONAL for each in parameters)
     rest = [tuple(shapes[single:])] if single < len(parameters) else []

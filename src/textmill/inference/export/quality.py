@@ -23,14 +23,14 @@ from textmill.tasks.masked_language_model import MaskedLanguageModeling
 from textmill.tasks.task import Row, Task
 
 ROWS = 1_000
-"""Rows that are measured at most: a share of them is known to a hundredth or two."""
+"""Most rows that are measured; they give a share to one or two hundredths."""
 
 Values = tuple[dict[str, float], Mapping[str, Direction]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Quality:
-    """What was measured of a quantized export."""
+    """Metrics of a run and of its quantized export."""
 
     quantize: str
     """Type of its weights."""
@@ -41,19 +41,19 @@ class Quality:
     metric: str
     """The value that decides."""
     better: Direction
-    """Which way it is better."""
+    """Whether higher or lower values are better."""
     run: Mapping[str, float]
     """Values of the run, by name."""
     export: Mapping[str, float]
     """The same of the export."""
     size: float
-    """Bytes of the graph, as a share of those it has with the weights as they were trained."""
+    """Bytes of the graph, as a share of the graph that is not quantized."""
     max_quality_loss: float
-    """Most that may be lost."""
+    """Largest loss allowed, as a share of the run's value."""
 
     @property
     def lost(self) -> float:
-        """By how much the deciding value is worse, as a share of the run's; below 0: better."""
+        """How much worse the export's metric is, as a share of the run's; below 0 if better."""
         ours, found = self.run[self.metric], self.export[self.metric]
         worse = ours - found if self.better == "higher" else found - ours
         return worse / abs(ours) if ours else math.copysign(math.inf, worse) if worse else 0.0
@@ -100,15 +100,15 @@ def measure_quality(
     metric: str,
     size: float,
 ) -> Quality:
-    """Measures what both make of rows with targets.
+    """Measures the metrics of a run and of its export on rows with targets.
 
     Args:
-        predictor: The model.
-        exported: What was made of it.
-        rows: :data:`ROWS` of those with targets that both can answer are taken, evenly spread.
-        where: Where they come from.
-        settings: What was exported.
-        metric: The value that decides, where it is among those that are measured; else the first.
+        predictor: The run's model.
+        exported: The export.
+        rows: Of those that have targets and can be answered, :data:`ROWS` are taken, evenly spread.
+        where: Where the rows come from.
+        settings: The format and the type of the weights.
+        metric: The metric that decides, if it is measured; else the first one does.
         size: As :attr:`Quality.size`.
     """
     assert settings.quantize is not None, "others are compared by their numbers"
@@ -183,12 +183,12 @@ def _evaluated(task: Task, module: nn.Module, rows: Sequence[Row]) -> Values:
 
 
 def _of_all(values: Mapping[str, float]) -> dict[str, float]:
-    """Without those of single labels, of which there can be thousands."""
+    """Values without those of single labels, of which there can be thousands."""
     return {name: value for name, value in values.items() if not is_of_label(name)}
 
 
 class _GraphLanguage(nn.Module):
-    """An exported language model in the place of the module: its states are its scores."""
+    """Puts an exported language model in the module's place; its states are its scores."""
 
     def __init__(self, exported: ExportedLanguageModel) -> None:
         super().__init__()
@@ -202,7 +202,7 @@ class _GraphLanguage(nn.Module):
 
 
 class _GraphMasks(nn.Module):
-    """An exported masked model in the place of the module: its states are the places of tokens."""
+    """Puts an exported masked model in the module's place; its states are places of tokens."""
 
     rows_apart = False
 

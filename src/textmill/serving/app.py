@@ -25,7 +25,7 @@ from textmill.serving.questions import read_body, read_options, read_rows, reque
 from textmill.text.processors.texts import Embedded
 
 OPEN = {"/", "/page.css", "/page.js", "/health", "/ready"}
-"""What needs no token: the page without what the model knows, and what watches the server."""
+"""Paths that need no token: the page, which knows nothing of the model, and checks of health."""
 PAGE = {"/": "text/html", "/page.css": "text/css", "/page.js": "text/javascript"}
 SAFE = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
@@ -34,11 +34,11 @@ SAFE = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-cache",
 }
-"""Headers of the page: nothing of it comes from elsewhere, and no text in it can act."""
+"""Headers of the page: it loads nothing from other sites, and texts in it cannot run as code."""
 KNOWN = {*OPEN, "/predict", "/metrics", "/model", "/openapi.json"}
-"""Paths that are counted by name."""
+"""Paths that have counters of their own."""
 JSON, FILE = "application/json", "application/octet-stream"
-"""What a body is; of neither can a form of another site be."""
+"""Types of a body; a form of another site cannot send either."""
 REFUSED = {
     400: "The body or the query is not what it is said to be.",
     401: "The token is missing or wrong.",
@@ -66,13 +66,13 @@ class Service:
     """A model that is served.
 
     Args:
-        predictor: What answers: a model, or a pipeline as
-            :class:`~textmill.serving.documents.PipelineRows`, which reads files, too.
-        name: What the model is called on its page.
-        limits: What a request may be.
-        token: What a request has to know; None: anyone may ask.
-        hosts: Names that the server may be called by; None: any. A page of another site that a
-            browser here shows can reach this server only by a name of its own.
+        predictor: A model, or a pipeline as :class:`~textmill.serving.documents.PipelineRows`,
+            which reads files, too.
+        name: The model's name on its page.
+        limits: Limits of requests.
+        token: The token that a request must have; None: anyone may ask.
+        hosts: Host names that requests may use; None: any. So a page of another site, open in a
+            browser here, cannot reach this server by a name of its own.
         examples: Rows to try.
     """
 
@@ -83,9 +83,9 @@ class Service:
     hosts: frozenset[str] | None = None
     examples: Sequence[Mapping[str, Any]] = ()
     stopping: bool = False
-    """Whether new questions are refused, since the server is about to end."""
+    """Whether new questions are refused because the server stops."""
     files: int = 0
-    """Files that are read or wait."""
+    """Files that are being read or wait."""
     telemetry: Telemetry = field(default_factory=Telemetry)
 
     def __post_init__(self) -> None:
@@ -95,7 +95,7 @@ class Service:
         self.batcher = Batcher(self.predictor, self.limits, self.telemetry)
 
     def check(self, scope: Scope) -> None:
-        """Refuses a request that is not for this server, or may not ask it."""
+        """Refuses a request with another host or without the token."""
         headers = dict(scope["headers"])
         if self.hosts is not None:
             host = headers.get(b"host", b"").decode("latin-1")
@@ -155,7 +155,7 @@ class Service:
             self.files -= 1
 
     async def body(self, request: Request, most: int) -> bytes:
-        """The whole body, in time: no slow sender keeps a place for a file."""
+        """The whole body; a sender that is too slow is refused, so it blocks no file."""
         try:
             async with asyncio.timeout(self.limits.timeout):
                 return await read_body(request, most)
@@ -186,9 +186,6 @@ class Service:
                 503, "The server is stopping.", where="server", headers={"Retry-After": "5"}
             )
 
-    def count(self, path: str, status: int, seconds: float = 0.0) -> None:
-        self.telemetry.answered(path if path in KNOWN else "other", status, seconds)
-
     async def health(self) -> dict[str, str]:
         return {"status": "ok"}
 
@@ -210,10 +207,10 @@ class Service:
 
 
 def make_app(service: Service) -> ASGIApp:
-    """The application of a service; what it says of itself in ``/openapi.json`` is its model's.
+    """The application of a service; its ``/openapi.json`` describes the model's rows and answers.
 
-    FastAPI describes all of it and does most. A question is answered before FastAPI sees it: its
-    routing and validation, of which nothing would be used, take as long as all that is done here.
+    FastAPI describes every path and handles most. ``POST /predict`` is handled before FastAPI sees
+    it: FastAPI's routing and validation would double the time of a request, and are not needed.
     """
     app = FastAPI(
         title=f"textmill: {service.name}",
@@ -294,11 +291,12 @@ class _Gate:
                 await (await _failed(Request(scope), error))(scope, receive, counted)
             raise  # uvicorn logs it
         finally:
-            self._service.count(scope["path"], status, time.perf_counter() - start)
+            path = scope["path"] if scope["path"] in KNOWN else "other"
+            self._service.telemetry.answered(path, status, time.perf_counter() - start)
 
 
 def _options_of(service: Service) -> Iterator[str]:
-    """What a request may ask of the answers of this model: of few kinds anything."""
+    """Names of the answer options that this model takes; most kinds take none."""
     for name, most in {"n_best": 1, "beam_size": service.limits.beam}.items():
         with suppress(UserError):
             service.predictor.with_options(AnswerOptions(**{name: most}))

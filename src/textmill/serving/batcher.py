@@ -1,7 +1,7 @@
-"""Requests that arrive together, answered together: a queue, and the thread that asks the model.
+"""Answers requests in batches: a queue, and the thread that runs the model.
 
-A batch is what has queued while the last one was computed; where that is less than the last, it
-waits a moment for as many. So a lone question never waits, and a busy server computes full batches.
+A batch is what queued while the last one was computed; if that is less than the last, it waits a
+moment for as many. So a lone question never waits, and a busy server computes full batches.
 """
 
 import logging
@@ -25,7 +25,7 @@ LOG = logging.getLogger("textmill")
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 FEW = 10
-"""Rows that a refusal names, of many that are wrong."""
+"""Most wrong rows that a refusal names."""
 
 
 class Telemetry:
@@ -54,7 +54,7 @@ class Telemetry:
         self.waiting = Gauge(
             "textmill_waiting_rows", "Rows that wait for the model.", registry=registry
         )
-        """Takes the function that knows."""
+        """Its function is set by the batcher."""
         ProcessCollector(registry=registry)
 
     def answered(self, path: str, status: int, seconds: float) -> None:
@@ -137,7 +137,7 @@ class Batcher:
         return question
 
     def leave(self, question: Question, why: Exception) -> None:
-        """Takes a question from the queue; what is computed already is not awaited."""
+        """Takes a question from the queue; one that is being computed is no longer awaited."""
         with self._changed:
             if question in self._waiting:
                 self._waiting.remove(question)
@@ -149,7 +149,7 @@ class Batcher:
         return max(1, math.ceil(self._rows * self._seconds_a_row))
 
     def problem(self) -> str:
-        """Why no question can be answered; empty where one can."""
+        """Why questions cannot be answered; empty if they can."""
         since = self._computing_since
         if not self._thread.is_alive():
             return "the thread that asks the model has ended"
@@ -234,7 +234,7 @@ class Batcher:
         return [answers for question in batch for answers in self._answers([question])]
 
     def _refused(self, question: Question, error: Exception) -> RefusedError:
-        """What is wrong with the rows of a question; else with the model."""
+        """The refusal that names what is wrong with the rows, or else with the model."""
         problems = {}
         for number, row in enumerate(question.rows, start=1):
             try:

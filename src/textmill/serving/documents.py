@@ -15,14 +15,14 @@ from textmill.text.answers import row_type
 TEXT, FILE = "text", "file"
 """The columns of a row: it has one of them."""
 MOST = 10_000
-"""Results of a file: some 50 MB of references, that are held until all are there."""
+"""Most results of a file, which are held in memory until all are there: 50 MB of references."""
 
 
 class PipelineRows(RowPredictor):
     """A pipeline in place of a model: a row is a text, or a file; its answer a list of results.
 
     Args:
-        pipeline: What answers, a ``Pipeline`` of ``textmill.pipelines``.
+        pipeline: A ``Pipeline`` of ``textmill.pipelines``.
         seconds: How long a file may be read; its sender waits no longer, either.
     """
 

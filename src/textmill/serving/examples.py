@@ -12,9 +12,9 @@ from textmill.runtime.files import opened, parse_json, read_all
 RUN = "run.json"
 SHOWN = 6
 LONGEST = 20_000
-"""Characters of an example; a book is none."""
+"""Most characters of an example."""
 LOOKED_AT = 1 << 20
-"""Bytes of a file of predictions that are looked at."""
+"""Bytes that are read of a file of predictions."""
 
 
 def examples_of(served: Path, predictor: RowPredictor) -> list[dict[str, Any]]:
@@ -22,7 +22,7 @@ def examples_of(served: Path, predictor: RowPredictor) -> list[dict[str, Any]]:
 
     Args:
         served: The run folder, or an export: one inside its run has the run's.
-        predictor: What is to answer them: rows that it cannot are no examples.
+        predictor: The model; rows that it cannot answer are left out.
     """
     run = _run_of(served.resolve())
     for path in sorted((run / "predictions").glob("*.jsonl"), reverse=True):
@@ -41,7 +41,7 @@ def examples_of(served: Path, predictor: RowPredictor) -> list[dict[str, Any]]:
 
 
 def _run_of(served: Path) -> Path:
-    """The run folder that an export is inside of, where it is that run's; else what is given."""
+    """The run folder that an export belongs to and lies in; else the folder that is given."""
     if not is_export(served):
         return served
     run = served.parent.parent

@@ -1,4 +1,4 @@
-"""Limits of a server, and the refusal of what is over one."""
+"""Limits of a server, and the error of requests beyond them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -51,7 +51,7 @@ class Limits:
 
 
 class RefusedError(Exception):
-    """A request that is not answered as it asks.
+    """A request that is refused.
 
     Args:
         status: Of HTTP.

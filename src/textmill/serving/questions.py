@@ -1,4 +1,4 @@
-"""The body of a request, read: JSON to rows, each of its parts within the limits."""
+"""Reads a request: its body from JSON to rows, within the limits, and its query."""
 
 from collections.abc import Sequence
 from dataclasses import fields
@@ -35,7 +35,7 @@ def _too_long(found: str, most: int) -> RefusedError:
 
 
 def read_options(asked: QueryParams, limits: Limits) -> AnswerOptions:
-    """What the query of a request asks of its answers, as ``?n_best=3``."""
+    """Answer options from the query of a request, such as ``?n_best=3``."""
     names = [each.name for each in fields(AnswerOptions)]
     for name, value in asked.items():
         if name not in names:
@@ -48,7 +48,7 @@ def read_options(asked: QueryParams, limits: Limits) -> AnswerOptions:
 
 
 def read_rows(body: bytes, columns: Sequence[str], limits: Limits) -> tuple[list[Any], int, bool]:
-    """The rows of a body, the characters of their texts, and whether it is one row alone."""
+    """The rows of a body, their characters, and whether the body is a single row."""
     try:
         given = from_json(body, allow_inf_nan=False)
     except ValueError as error:

@@ -21,11 +21,11 @@ from textmill.serving.app import Service, make_app
 BACKLOG = 2048
 LONGEST, SHORTEST = 4096, 16
 TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")
-"""What a header can carry (RFC 6750)."""
+"""Tokens that fit in a header (RFC 6750)."""
 
 
 def bound(host: str, port: int) -> socket.socket:
-    """A socket that listens; who connects before the model is there waits for it."""
+    """A listening socket; clients that connect before the model is loaded wait for it."""
     try:
         if port not in range(1 << 16):
             raise OSError(errno.ERANGE, "a port is a number up to 65535")
@@ -65,7 +65,7 @@ def serve(service: Service, listener: socket.socket, ready: Callable[[str], None
         limit_concurrency=limits.connections + 1,  # it refuses the one that makes so many
         timeout_graceful_shutdown=max(1, round(limits.timeout)),
     )
-    # All that torch has imported would be looked through now and then, which takes 0.2 s.
+    # Else each full collection would scan all that torch has imported, which takes 0.2 s.
     gc.collect()
     gc.freeze()
     _Server(config, service, ready).run(sockets=[listener])

@@ -142,11 +142,8 @@ def _prefix(task: GenerativeTask) -> list[int]:
 def _write(task: GenerativeTask, folder: Path) -> None:
     from transformers import GenerationConfig
 
-    language, module, tokenizer = (
-        isinstance(task, LanguageModeling),
-        _module(task),
-        task.text.tokenizer,
-    )
+    module, tokenizer = _module(task), task.text.tokenizer
+    language = isinstance(task, LanguageModeling)
     info, start, rows = tokenizer.vocab_info, _prefix(task), len(module.output_weight)
     settings: dict[str, Any] = {
         "model_max_length": module.max_length,

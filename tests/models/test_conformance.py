@@ -77,6 +77,7 @@ def test_every_parameter_learns(model, batch):
     model.train()
     logits = model(*batch).flatten(0, 1)
     loss = cross_entropy(logits, torch.randint(0, SIZE, (24,)), label_smoothing=0.1)
+    assert loss.total / 24 < 1.5 * torch.tensor(float(SIZE)).log()  # starts near uniform
     loss.total.backward()
     for name, parameter in model.named_parameters():
         if not parameter.requires_grad:  # sines, which Marian has among its parameters
@@ -84,20 +85,6 @@ def test_every_parameter_learns(model, batch):
         assert parameter.grad is not None, name
         assert parameter.grad.isfinite().all(), name
         assert parameter.grad.any(), name
-
-
-def test_a_few_steps_fit_a_batch(model, batch):
-    targets = torch.randint(4, SIZE, (24,))
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
-    losses = []
-    for _ in range(15):
-        loss = cross_entropy(model(*batch).flatten(0, 1), targets).total / 24
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-    assert losses[0] < 1.5 * torch.tensor(float(SIZE)).log()  # starts near uniform
-    assert losses[-1] < losses[0] * 0.8
 
 
 def test_state_dict_round_trip(model, batch):

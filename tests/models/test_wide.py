@@ -98,5 +98,5 @@ def test_the_encoder_adds_its_scores_of_intents_to_those_that_are_fitted():
 @pytest.mark.parametrize("make", [classifier, joint])
 def test_what_is_no_ngrams_is_refused(make, monkeypatch):
     monkeypatch.setitem(make.__globals__, "NGRAMS", WORDS)
-    with pytest.raises(UserError, match="ngrams must be of type fitted_ngrams"):
+    with pytest.raises(UserError, match=r"n-grams needs tokenizer\.type=fitted_ngrams"):
         make()

@@ -23,9 +23,10 @@ from textmill.models.encoders.sequence import (
 )
 from textmill.models.layers.dropout import Dropout
 from textmill.models.layers.word_embeddings import DictionaryEmbedding, WordEmbedding
+from textmill.models.ngrams import HasNgrams
 from textmill.models.poolings import Pooling
 from textmill.models.vocabulary import HasDim, HasSize, HasVocabInfo, ModelVocabInfo
-from textmill.models.wide import HasCountedNgrams, WideScores
+from textmill.models.wide import WideScores
 
 C = TypeVar("C", bound="TextVectorConfig")
 
@@ -149,7 +150,7 @@ class TextScores(Component, nn.Module):
         labels: Sized,
         dense: HasDim | None = None,
         dictionary: HasSize | None = None,
-        ngrams: HasCountedNgrams | None = None,
+        ngrams: HasNgrams | None = None,
     ) -> None:
         nn.Module.__init__(self)
         kinds, out = config.dictionary_embedding, len(labels)
@@ -214,7 +215,7 @@ class Regressor(TextScores):
         tokenizer: HasVocabInfo,
         dense: HasDim | None = None,
         dictionary: HasSize | None = None,
-        ngrams: HasCountedNgrams | None = None,
+        ngrams: HasNgrams | None = None,
     ) -> None:
         super().__init__(
             config,

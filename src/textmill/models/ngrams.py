@@ -22,12 +22,23 @@ Values = tuple[Tensor, Tensor, Tensor]
 
 @runtime_checkable
 class HasNgrams(Protocol):
-    """What a linear model reads of a tokenizer of type ``fitted_ngrams``."""
+    """What models read of a tokenizer of type ``fitted_ngrams``."""
 
     weights: NDArray[Any]
-    """How much each id counts, 0 for none. *Shape:* ``[size]``."""
+    """The root of each n-gram's inverse document frequency, 0 for none. *Shape:* ``[size]``."""
     words: int
     """How many n-grams are of words and their shapes; they come first."""
+    rows: int
+    """How many rows the frequencies were taken of."""
+
+
+def check_ngrams(tokenizer: object) -> None:
+    """Refuses tokens that are not n-grams."""
+    if not isinstance(tokenizer, HasNgrams):
+        raise UserError(
+            "A model of n-grams needs tokenizer.type=fitted_ngrams, or ngrams of that type, but "
+            f"what it was given is a {type(tokenizer).__name__}."
+        )
 
 
 class NgramWeights(nn.Module):
@@ -42,11 +53,7 @@ class NgramWeights(nn.Module):
 
     def __init__(self, tokenizer: HasNgrams) -> None:
         super().__init__()
-        if not isinstance(tokenizer, HasNgrams):
-            raise UserError(
-                f"A model of n-grams needs tokenizer.type=fitted_ngrams, but the tokenizer is a "
-                f"{type(tokenizer).__name__}."
-            )
+        check_ngrams(tokenizer)
         weights = torch.from_numpy(tokenizer.weights)
         # The saved text processor has them: a checkpoint need not.
         self.register_buffer("weights", weights, persistent=False)

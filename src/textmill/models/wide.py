@@ -1,17 +1,14 @@
 """The wide part of a model: a weight for each n-gram of a text and each score."""
 
 from collections.abc import Sequence
-from typing import Any, Protocol, runtime_checkable
 
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 from typing_extensions import override
 
-from textmill.errors import UserError
 from textmill.models.linear_solver import LabelSolver
-from textmill.models.ngrams import HasNgrams, NgramWeights
+from textmill.models.ngrams import HasNgrams, NgramWeights, check_ngrams
 
 SCALE = 20.0
 """Length of a text's values. Adam moves every weight by its rate, whatever the gradient: with a
@@ -31,16 +28,6 @@ On three held-out sets, which chose it, the mean probability of answers is withi
 accuracy; without it, it was 1 to 9 points above."""
 
 
-@runtime_checkable
-class HasCountedNgrams(Protocol):
-    """What scores beside an encoder read of a tokenizer of type ``fitted_ngrams``."""
-
-    weights: NDArray[Any]
-    """The root of each one's inverse document frequency, 0 for none. *Shape:* ``[size]``."""
-    rows: int
-    """Of how many rows they were taken."""
-
-
 class WideScores(nn.Module):
     r"""Scores that a text's n-grams add to those of an encoder (wide and deep, Cheng et al. 2016).
 
@@ -50,9 +37,9 @@ class WideScores(nn.Module):
     first scores are the encoder's.
     """
 
-    def __init__(self, ngrams: HasCountedNgrams, out: int) -> None:
+    def __init__(self, ngrams: HasNgrams, out: int) -> None:
         super().__init__()
-        _check(ngrams)
+        check_ngrams(ngrams)
         weights = torch.from_numpy(ngrams.weights)
         seen = (1 + ngrams.rows) / torch.exp(weights.square() - 1) - 1
         # The saved text processor has them: a checkpoint need not.
@@ -77,7 +64,6 @@ class FittedScores(nn.Module):
 
     def __init__(self, ngrams: HasNgrams, out: int) -> None:
         super().__init__()
-        _check(ngrams)
         self.values = NgramWeights(ngrams)
         self.register_buffer("table", torch.zeros(len(self.values), out))
         self.register_buffer("bias", torch.zeros(out))
@@ -129,10 +115,3 @@ def _summed(table: Tensor, ids: Tensor, values: Tensor) -> Tensor:
     if torch.compiler.is_exporting():  # a graph would have a loop over the rows
         return (table[ids] * values[..., None]).sum(dim=1)
     return F.embedding_bag(ids, table, per_sample_weights=values, mode="sum")
-
-
-def _check(ngrams: object) -> None:
-    if not isinstance(ngrams, HasCountedNgrams):
-        raise UserError(
-            f"ngrams must be of type fitted_ngrams, but they are a {type(ngrams).__name__}."
-        )

@@ -37,11 +37,16 @@ def encoder_of(folder, *, reads="texts"):
     return made.eval()
 
 
+def theirs(folder):
+    """The model and the tokenizer of transformers."""
+    library = transformers.PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json"))
+    return transformers.AutoModel.from_pretrained(folder).eval(), library
+
+
 @pytest.mark.parametrize("family", ENCODERS)
 def test_vectors_are_those_of_transformers(saved, family):
     folder = saved(family)
-    oracle = transformers.AutoModel.from_pretrained(folder).eval()
-    library = transformers.PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json"))
+    oracle, library = theirs(folder)
     rows = tokenizer_of(folder).create_encoder().batch(TEXTS)
     assert [row.tolist() for row in rows] == library(TEXTS)["input_ids"]
     pad = oracle.config.pad_token_id
@@ -57,10 +62,8 @@ def test_vectors_are_those_of_transformers(saved, family):
 
 @pytest.mark.parametrize("family", ["bert", "roberta"])
 def test_a_word_has_the_vector_of_its_first_piece(saved, family):
-    folder = saved(family)
-    oracle = transformers.AutoModel.from_pretrained(folder).eval()
-    spaced = family == "roberta"
-    library = transformers.PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json"))
+    folder, spaced = saved(family), family == "roberta"
+    oracle, library = theirs(folder)
     feature = WordPieces(tokenizer_of(folder), length=16)
     texts = [text.split() for text in TEXTS]
     most = max(map(len, texts))
@@ -85,8 +88,7 @@ def test_a_word_has_the_vector_of_its_first_piece(saved, family):
 @pytest.mark.parametrize("family", ["bert", "roberta"])
 def test_a_pair_is_read_as_one(saved, family):
     folder = saved(family)
-    oracle = transformers.AutoModel.from_pretrained(folder).eval()
-    library = transformers.PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json"))
+    oracle, library = theirs(folder)
     encoder = encoder_of(folder, reads="pairs")
     assert encoder.max_length == {"bert": 20, "roberta": 19}[family]
     pairs = [("the cat", "dogs bark"), ("the moon", "the cat sat on the mat")]

@@ -313,8 +313,9 @@ class LayerStack(nn.Module):
         """The layers, first to last."""
         return self.layers
 
-    def run(self, x: Tensor, *rest: Tensor | bool | None) -> Tensor:
-        """All layers, which read ``rest`` too, and the last normalization.
+    @override
+    def forward(self, x: Tensor, *rest: Tensor | bool | None) -> Tensor:
+        """Runs all layers, which read ``rest`` too, and the last normalization.
 
         *Shape:* :math:`(B,T,D)` to :math:`(B,T,D)`.
         """
@@ -326,37 +327,25 @@ class LayerStack(nn.Module):
 
 @final
 class TransformerEncoder(LayerStack):
-    """Layers that read a whole text, from both sides."""
-
-    @override
-    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """*Shape:* :math:`(B,S,D)` to :math:`(B,S,D)`; ``mask`` as in :class:`SelfAttention`."""
-        return self.run(x, mask)
+    """Layers that read a whole text, from both sides, and a mask as :class:`SelfAttention` does."""
 
 
 @final
 class TransformerDecoder(LayerStack):
-    """Layers that read a target up to each position, and a memory."""
+    """Layers that read a target up to each position, a memory, and the memory's mask."""
 
     kind = TransformerDecoderLayer
-
-    @override
-    def forward(self, x: Tensor, memory: Tensor, memory_mask: Tensor | None = None) -> Tensor:
-        """As :class:`TransformerDecoderLayer`."""
-        return self.run(x, memory, memory_mask)
 
 
 @final
 class CausalDecoder(LayerStack):
-    """Layers in which every position sees itself and those before it (GPT)."""
+    """Layers in which every position sees itself and those before it (GPT), or what a mask says."""
 
     @override
-    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """*Shape:* :math:`(B,T,D)` to :math:`(B,T,D)`.
-
-        A ``mask``, as of :meth:`SelfAttention.forward`, has what every position sees instead.
-        """
-        return self.run(x, mask, mask is None)
+    def forward(self, x: Tensor, *rest: Tensor | bool | None) -> Tensor:
+        """*Shape:* :math:`(B,T,D)` to the same; a mask is as for :meth:`SelfAttention.forward`."""
+        mask = rest[0] if rest else None
+        return super().forward(x, mask, mask is None)
 
     def start(self, like: Tensor) -> DecoderState:
         """A state in which nothing was read, with a row for each of ``like``, and no memory."""

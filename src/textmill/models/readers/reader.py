@@ -86,6 +86,11 @@ class Reader(Component, nn.Module):
             )
             self.dim += self.characters.out_dim
         self.dropout = Dropout(config.dropout)
+        self._add_layers(config)
+
+    @abstractmethod
+    def _add_layers(self, config: Any) -> None:
+        """Makes what reads vectors of ``dim`` features."""
 
     @abstractmethod
     def check_lengths(self, question: int, context: int) -> None:
@@ -174,14 +179,8 @@ class JoinedReader(Reader):
 
     config: Config
 
-    def __init__(
-        self,
-        config: Config,
-        *,
-        tokenizer: HasVocabInfo,
-        characters: IdTable | None = None,
-    ) -> None:
-        super().__init__(config, tokenizer=tokenizer, characters=characters)
+    @override
+    def _add_layers(self, config: Config) -> None:
         self.texts = nn.Parameter(torch.randn(2, self.dim) * self.dim**-0.5)
         if config.matches:
             self.matches = nn.Linear(LEVELS - 1, self.dim, bias=False)
@@ -254,14 +253,8 @@ class DrqaReader(Reader):
 
     config: Config
 
-    def __init__(
-        self,
-        config: Config,
-        *,
-        tokenizer: HasVocabInfo,
-        characters: IdTable | None = None,
-    ) -> None:
-        super().__init__(config, tokenizer=tokenizer, characters=characters)
+    @override
+    def _add_layers(self, config: Config) -> None:
         self.align = nn.Linear(self.dim, self.dim)
         more = LEVELS - 1 if config.matches else 0
         _refuse_ids(config.encoder)

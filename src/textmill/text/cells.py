@@ -1,13 +1,15 @@
 """The values of rows: a cell is a text or a list of texts, and an error of one has its place."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from typing_extensions import override
 
 from textmill.errors import DataError
+
+T = TypeVar("T")
 
 
 class ListCell(str):
@@ -78,31 +80,54 @@ def split_answers(value: Mapping[str, Any]) -> tuple[list[str], list[int]] | str
 
 
 def training_cell(
-    values: Mapping[str, Any], column: str, row: int, *, purpose: str, remedy: str
+    values: Mapping[str, Any], column: str, row: int, *, purpose: str, setting: str
 ) -> Any:
-    """The value of a column of a row of training data.
+    """The value of a column of a row of training data, which a setting names.
 
     Example:
-        >>> reading = {"purpose": "to take words from", "remedy": "Name it by tokenizer.columns."}
+        >>> reading = {"purpose": "to take words from", "setting": "tokenizer.columns"}
         >>> training_cell({"text": "wake me up"}, "words", 0, **reading)
         Traceback (most recent call last):
         textmill.errors.DataError: Row 0 of train_data has no column 'words' to take words from; \
-it has: text. Name it by tokenizer.columns.
+it has: text. Name the column by tokenizer.columns.
     """
     if column not in values:
         has = ", ".join(map(str, values))
         raise DataError(
-            f"Row {row} of train_data has no column '{column}' {purpose}; it has: {has}. {remedy}"
+            f"Row {row} of train_data has no column '{column}' {purpose}; it has: {has}. Name the "
+            f"column by {setting}."
         )
     return values[column]
 
 
-def training_cells(
-    rows: Iterable[Mapping[str, Any]], column: str, *, purpose: str, remedy: str
-) -> Iterator[tuple[int, Any]]:
-    """The number of each row and its value of a column; as :func:`training_cell`."""
-    for row, values in enumerate(rows):
-        yield row, training_cell(values, column, row, purpose=purpose, remedy=remedy)
+def text_cell(
+    values: Mapping[str, Any], column: str, row: int, *, purpose: str, setting: str
+) -> str:
+    """The text of a column of a row of training data; of a list of words, the text of them."""
+    text = training_cell(values, column, row, purpose=purpose, setting=setting)
+    if isinstance(text, str):
+        return text
+    if isinstance(text, Sequence) and all(isinstance(word, str) for word in text):
+        return " ".join(text)
+    raise DataError(f"Row {row}, column '{column}': wanted text, found {type(text).__name__}.")
+
+
+def read_training(
+    rows: Iterable[Mapping[str, Any]],
+    columns: Sequence[str],
+    read: Callable[..., Iterable[T]],
+    *,
+    purpose: str,
+    setting: str,
+) -> Iterator[T]:
+    """What ``read(row, *cells)`` gives of each row; an error of a row begins with its place."""
+    with placed_errors(rows):
+        for row, values in enumerate(rows):
+            cells = (
+                training_cell(values, name, row, purpose=purpose, setting=setting)
+                for name in columns
+            )
+            yield from read(row, *cells)
 
 
 def of_one_row(error: DataError) -> str:
@@ -126,19 +151,31 @@ class PlacedRows(Protocol):
         """The place of a row, as ``sms.tsv:2``; None where it has none."""
 
 
-class RowCheck(Protocol):
-    """What a task asks of the cells of a row, as far as its settings say; a frozen dataclass."""
+class RowCheck:
+    """Base of what tasks ask of the cells of a row, which are frozen dataclasses of settings."""
 
-    def __call__(self, row: Mapping[str, Any], /) -> str | None:
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it looks at; a row that lacks one is no matter of this check."""
+        raise NotImplementedError
+
+    def refuse(self, row: Mapping[str, Any]) -> None:
+        """Raises a DataError about row 0 if something is wrong with a row that has the columns."""
+        raise NotImplementedError
+
+    def __call__(self, row: Mapping[str, Any]) -> str | None:
         """What is wrong with a row; None: nothing."""
+        if all(name in row for name in self.columns):
+            try:
+                self.refuse(row)
+            except DataError as error:
+                return of_one_row(error)
+        return None
 
-
-@runtime_checkable
-class ColumnCheck(RowCheck, Protocol):
-    """A check that is fast for many rows at once."""
-
-    def passes(self, columns: Mapping[str, Sequence[Any]], /) -> bool:
+    def passes(self, columns: Mapping[str, Sequence[Any]]) -> bool:
         """Whether nothing is wrong with any of many rows, given by column."""
+        rows = zip(*columns.values(), strict=True)
+        return not any(map(self, (dict(zip(columns, row, strict=True)) for row in rows)))
 
 
 @runtime_checkable

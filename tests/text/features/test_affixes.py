@@ -49,7 +49,7 @@ def test_shapes(word, shape):
     [
         (lambda: fitted(prefixes=(0,)), r"must be at least 1, but are \[0\] and \[1, "),
         (lambda: fitted(suffixes=range(1, 17)), "may have 15 .* but has 19"),
-        (lambda: fitted(min_count=0), "affixes.min_count must be 1 or more"),
+        (lambda: fitted(min_count=0), "affixes.min_count must be at least 1"),
         (lambda: Affixes([["a", "a"]], prefixes=[], suffixes=[]), "must differ, but 'a' is there"),
         (lambda: Affixes([["a"]], prefixes=[1], suffixes=[]), "Affixes of 2 places are wanted"),
     ],

@@ -33,7 +33,11 @@ def fitted(row):
         (lambda: Characters("a", length=3), UserError, "must be 4 or more.*it is 3"),
         (lambda: Characters("a", length=1001), UserError, "must be 1000 or less.*it is 1001"),
         (lambda: FittedCharacters.Config(length=2), UserError, "must be 4 or more"),
-        (lambda: FittedCharacters.Config(min_count=0), UserError, "characters.min_count must be 1"),
+        (
+            lambda: FittedCharacters.Config(min_count=0),
+            UserError,
+            "characters.min_count must be at least 1",
+        ),
         (
             lambda: fitted({"text": "a"}),
             DataError,

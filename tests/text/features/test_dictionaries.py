@@ -178,7 +178,7 @@ def test_kinds_are_those_of_the_training_data():
         FittedKinds.Config(column="found", min_count=3).build(train_data=rows)
     with pytest.raises(DataError, match=r"Row 0 of train_data has no column 'dictionary' to take"):
         FittedKinds.Config().build(train_data=rows)
-    with pytest.raises(UserError, match="min_count must be 1 or more, but is 0"):
+    with pytest.raises(UserError, match="min_count must be at least 1, but is 0"):
         FittedKinds.Config(min_count=0)
 
 

@@ -94,7 +94,7 @@ def test_the_slots_of_the_training_data_in_the_order_of_their_rows():
     assert fitted[:3] == ("O", "B-time", "I-time")
     with pytest.raises(DataError, match="No row of train_data has a slot in its column 'slots'"):
         FittedSlots.Config(format="spans").build(train_data=rows[:1])
-    with pytest.raises(DataError, match=r"Row 0 .* no column 'tags' .* Name the columns by slots"):
+    with pytest.raises(DataError, match=r"Row 0 .* no column 'tags' .* Name the column by slots"):
         FittedSlots.Config(column="tags").build(train_data=rows)
     with pytest.raises(DataError, match="Row 0, column 'slots': has 0 tags, but the text has 2"):
         FittedSlots.Config().build(train_data=rows)

@@ -227,7 +227,7 @@ def test_a_fitted_one_is_kept_and_found(kind, tmp_path, monkeypatch, caplog):
     [
         ({"kind": "bytes", "min_count": 2}, "min_count is not a setting of the kind 'bytes'"),
         ({"kind": "bpe", "model_type": "bpe"}, "model_type is not a setting of the kind 'bpe'"),
-        ({"kind": "words", "min_count": 0}, "min_count must be 1 or more"),
+        ({"kind": "words", "min_count": 0}, "min_count must be at least 1"),
         ({"character_coverage": 1.5}, "character_coverage must be above 0, at most 1"),
     ],
 )

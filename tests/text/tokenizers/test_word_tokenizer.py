@@ -40,7 +40,7 @@ def test_what_has_no_word_is_refused():
         FittedWords.Config(columns=("words",)).build(train_data=ROWS)
     with pytest.raises(DataError, match="Row 0, column 'text': wanted text, found int"):
         FittedWords.Config().build(train_data=[{"text": 3}])
-    with pytest.raises(UserError, match="min_count must be 1 or more"):
+    with pytest.raises(UserError, match="min_count must be at least 1"):
         FittedWords.Config(min_count=0)
     with pytest.raises(UserError, match="vocab_size must be 3 or more"):
         FittedWords.Config(vocab_size=2)

@@ -21,7 +21,7 @@ from textmill.data.line_blocks import (
     excerpt,
 )
 from textmill.errors import UserError
-from textmill.text.cells import ColumnCheck, RowCheck
+from textmill.text.cells import RowCheck
 from textmill.text.encodings import UTF8, checked_encoding, decoded
 
 Row = tuple[str, ...]
@@ -140,9 +140,8 @@ class RowFormat(ABC):
         for name, values in zip(self.columns, columns, strict=True):
             if name in self.required and not all(map(str.strip, values)):
                 return True
-        if isinstance(self.check, ColumnCheck):
-            return not self.check.passes(dict(zip(self.columns, columns, strict=True)))
-        return self.check is not None and any(map(self.problem, zip(*columns, strict=True)))
+        named = dict(zip(self.columns, columns, strict=True))
+        return self.check is not None and not self.check.passes(named)
 
 
 def numbered(

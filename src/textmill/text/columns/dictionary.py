@@ -2,6 +2,7 @@
 
 import json
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,9 +13,10 @@ from typing_extensions import override
 
 from textmill.config.component import Component
 from textmill.config.component import Config as BaseConfig
+from textmill.config.validators import require
 from textmill.errors import DataError, UserError
 from textmill.text import registries
-from textmill.text.cells import training_cells, words_in
+from textmill.text.cells import read_training, words_in
 from textmill.text.columns.column import Column, columns
 from textmill.text.columns.token_ids import IdsColumn
 from textmill.text.columns.words import check_words
@@ -98,23 +100,20 @@ class FittedKinds(Component):
         """How often a kind must occur; a rarer one says nothing."""
 
         def __post_init__(self) -> None:
-            if self.min_count < 1:
-                raise UserError(f"dictionary.min_count must be 1 or more, but is {self.min_count}.")
+            require(self, "dictionary", sizes=["min_count"])
 
         @override
         def build(  # type: ignore[override]  # what is built of is named, for the planner
             self, *, train_data: Iterable[Mapping[str, Any]]
         ) -> GivenKinds:
-            counts: dict[str, int] = {}
-            cells = training_cells(
+            found = read_training(
                 train_data,
-                self.column,
+                [self.column],
+                lambda row, cell: [kind for _, kind, _ in kinds_in(cell, self.column, row)],
                 purpose="to take kinds of words from",
-                remedy="Name the column by dictionary.column.",
+                setting="dictionary.column",
             )
-            for row, cell in cells:
-                for _, kind, _ in kinds_in(cell, self.column, row):
-                    counts[kind] = counts.get(kind, 0) + 1
+            counts = Counter(found)
             kept = [kind for kind, count in counts.items() if count >= self.min_count]
             if not kept:
                 raise DataError(

@@ -14,7 +14,7 @@ from textmill.config.component import Component
 from textmill.config.component import Config as BaseConfig
 from textmill.errors import DataError, UserError
 from textmill.text import registries
-from textmill.text.cells import of_one_row, placed_errors, training_cells, unlisted
+from textmill.text.cells import RowCheck, read_training, unlisted
 from textmill.text.columns.column import Column, columns
 from textmill.text.metadata import Saved
 from textmill.text.ragged import Ragged
@@ -75,21 +75,23 @@ class NumberColumn(Column):
 
 
 @dataclass(frozen=True)
-class NumberCheck:
+class NumberCheck(RowCheck):
     """A cell holds one number."""
 
     column: str
     span: tuple[float, float] | None = None
     """The least and the greatest one."""
 
-    def __call__(self, row: Mapping[str, Any]) -> str | None:
-        if self.column in row:
-            try:
-                self._encoder.encode([row[self.column]])
-            except DataError as error:
-                return of_one_row(error)
-        return None
+    @property
+    @override
+    def columns(self) -> tuple[str, ...]:
+        return (self.column,)
 
+    @override
+    def refuse(self, row: Mapping[str, Any]) -> None:
+        self._encoder.encode([row[self.column]])
+
+    @override
     def passes(self, columns: Mapping[str, Sequence[Any]]) -> bool:
         try:
             self._encoder.encode(columns.get(self.column, ()))
@@ -179,26 +181,22 @@ class FittedNumbers(Component):
         def build(  # type: ignore[override]  # what is built of is named, for the planner
             self, *, train_data: Iterable[Mapping[str, Any]]
         ) -> Numbers:
-            with placed_errors(train_data):
-                return self._fitted(train_data)
-
-        def _fitted(self, train_data: Iterable[Mapping[str, Any]]) -> Numbers:
             count, first, total, squares = 0, np.zeros(0), np.zeros(0), np.zeros(0)
-            cells = training_cells(
-                train_data,
-                self.column,
-                purpose="of numbers",
-                remedy="Name the column by dense.column.",
-            )
-            for row, cell in cells:
+
+            def read(row: int, cell: Any) -> list[NDArray[np.float64]]:
                 numbers = np.array(numbers_in(cell, self.column, row))
-                if not count:
-                    first, total, squares = numbers, 0 * numbers, 0 * numbers
-                if len(numbers) != len(first):
+                if count and len(numbers) != len(first):
                     raise DataError(
                         f"Row {row}, column '{self.column}': wanted {len(first)} numbers as in "
                         f"the first row, found {len(numbers)}."
                     )
+                return [numbers]
+
+            for numbers in read_training(
+                train_data, [self.column], read, purpose="of numbers", setting="dense.column"
+            ):
+                if not count:
+                    first, total, squares = numbers, 0 * numbers, 0 * numbers
                 # Sums about the first row: those about zero lose all digits of a large mean.
                 moved = numbers - first
                 count, total, squares = count + 1, total + moved, squares + moved**2

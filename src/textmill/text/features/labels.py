@@ -11,7 +11,7 @@ from textmill.config.component import Component
 from textmill.config.component import Config as BaseConfig
 from textmill.errors import DataError, UserError
 from textmill.text import registries
-from textmill.text.cells import ListCell, placed_errors, training_cell, unlisted
+from textmill.text.cells import ListCell, read_training, unlisted
 from textmill.text.metadata import Saved
 
 UNSEEN = -2
@@ -125,6 +125,14 @@ def split_labels(value: Any, separator: str | None, *, column: str, row: int) ->
     )
 
 
+def names_in(found: Iterable[str], what: str, column: str) -> list[str]:
+    """The names that occur in a column of ``train_data``, in the order of their first row."""
+    names = [*dict.fromkeys(found)]
+    if not names:
+        raise DataError(f"No row of train_data has a {what} in its column '{column}'.")
+    return names
+
+
 @registries.labels.register("fitted")
 class FittedLabels(Component):
     """The labels that occur in a column of ``train_data``, in the order of their first row."""
@@ -156,27 +164,21 @@ class FittedLabels(Component):
         ) -> Labels:
             if self.names:
                 return self._made(self.names)
-            found: dict[str, None] = {}
-            with placed_errors(train_data):
-                for number, row in enumerate(train_data):
-                    found.update(dict.fromkeys(self._of(row, number)))
-            if not found:
-                raise DataError(f"No row of train_data has a label in its column '{self.column}'.")
-            return self._made(found)
+            found = read_training(
+                train_data,
+                [self.column],
+                self._of,
+                purpose="to take labels from",
+                setting="labels.column, or declare the labels by labels.names",
+            )
+            return self._made(names_in(found, "label", self.column))
 
         def _made(self, names: Iterable[str]) -> Labels:
             return Labels(
                 names, column=self.column, multiple=self.multiple, separator=self.separator
             )
 
-        def _of(self, row: Mapping[str, Any], number: int) -> list[str]:
-            value = training_cell(
-                row,
-                self.column,
-                number,
-                purpose="to take labels from",
-                remedy="Name the column by labels.column, or declare the labels by labels.names.",
-            )
+        def _of(self, number: int, value: Any) -> list[str]:
             if self.multiple:
                 return split_labels(value, self.separator, column=self.column, row=number)
             value = one_label(value, column=self.column, row=number)

@@ -11,8 +11,8 @@ from textmill.config.component import Component
 from textmill.config.component import Config as BaseConfig
 from textmill.errors import DataError, UserError
 from textmill.text import registries
-from textmill.text.cells import ListCell, placed_errors, training_cell, words_in
-from textmill.text.features.labels import SHOWN, shown
+from textmill.text.cells import ListCell, read_training, words_in
+from textmill.text.features.labels import SHOWN, names_in, shown
 from textmill.text.metadata import Saved
 from textmill.text.tokenizers.tokenizer import not_text
 
@@ -201,24 +201,17 @@ class FittedSlots(Component):
         ) -> Slots:
             if self.names is not None:
                 return Slots(self.names, column=self.column, format=self.format)
-            found: dict[str, None] = {}
-            with placed_errors(train_data):
-                for row, values in enumerate(train_data):
-                    found.update(dict.fromkeys(span.label for span in self._spans(values, row)))
-            if not found:
-                raise DataError(f"No row of train_data has a slot in its column '{self.column}'.")
-            return Slots(found, column=self.column, format=self.format)
-
-        def _spans(self, values: Mapping[str, Any], row: int) -> list[SlotSpan]:
-            given, text = (
-                training_cell(
-                    values,
-                    name,
-                    row,
-                    purpose="to take slots from",
-                    remedy="Name the columns by slots.column and slots.text.",
-                )
-                for name in (self.column, self.text)
+            found = read_training(
+                train_data,
+                [self.column, self.text],
+                self._labels,
+                purpose="to take slots from",
+                setting="slots.column or slots.text",
             )
+            names = names_in(found, "slot", self.column)
+            return Slots(names, column=self.column, format=self.format)
+
+        def _labels(self, row: int, cell: Any, text: Any) -> list[str]:
             text = text_of(text, self.text, row)
-            return read_slots(given, text, self.format, column=self.column, row=row)
+            spans = read_slots(cell, text, self.format, column=self.column, row=row)
+            return [span.label for span in spans]

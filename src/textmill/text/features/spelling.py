@@ -12,9 +12,10 @@ from typing_extensions import override
 
 from textmill.config.component import Component
 from textmill.config.component import Config as BaseConfig
+from textmill.config.validators import require
 from textmill.errors import UserError
 from textmill.text import registries
-from textmill.text.cells import training_cells, words_in
+from textmill.text.cells import read_training, words_in
 from textmill.text.metadata import Saved
 from textmill.text.tokenizers.fitted_tokenizer import FittedTokenizer
 from textmill.text.tokenizers.pretrained import PretrainedTokenizer, tokenizer_of
@@ -75,6 +76,19 @@ class Characters(Saved):
         return out
 
 
+def _words(train_data: Iterable[Mapping[str, Any]], column: str, ingredient: str) -> Counter[str]:
+    """How often each word occurs in a column."""
+    return Counter(
+        read_training(
+            train_data,
+            [column],
+            lambda row, cell: words_in(cell, column, row),
+            purpose=f"to take {ingredient} from",
+            setting=f"{ingredient}.column",
+        )
+    )
+
+
 @registries.characters.register("fitted")
 class FittedCharacters(Component):
     """The characters that occur in a column of ``train_data``, in the order of their first row."""
@@ -91,8 +105,7 @@ class FittedCharacters(Component):
         first and its last characters."""
 
         def __post_init__(self) -> None:
-            if self.min_count < 1:
-                raise UserError(f"characters.min_count must be 1 or more, but is {self.min_count}.")
+            require(self, "characters", sizes=["min_count"])
             Characters((), length=self.length)
 
         @override
@@ -100,14 +113,9 @@ class FittedCharacters(Component):
             self, *, train_data: Iterable[Mapping[str, Any]]
         ) -> Characters:
             counts: Counter[str] = Counter()
-            cells = training_cells(
-                train_data,
-                self.column,
-                purpose="to take characters from",
-                remedy="Name the column by characters.column.",
-            )
-            for row, cell in cells:
-                counts.update("".join(words_in(cell, self.column, row)))
+            for word, times in _words(train_data, self.column, "characters").items():
+                for character in word:
+                    counts[character] += times
             known = [c for c, count in counts.items() if count >= self.min_count]
             return Characters(known, length=self.length, column=self.column)
 
@@ -229,8 +237,7 @@ class FittedAffixes(Component):
         """How often one must occur; a rarer one is unknown."""
 
         def __post_init__(self) -> None:
-            if self.min_count < 1:
-                raise UserError(f"affixes.min_count must be 1 or more, but is {self.min_count}.")
+            require(self, "affixes", sizes=["min_count"])
             none: list[list[str]] = [[] for _ in (*self.prefixes, *self.suffixes, "shape")]
             Affixes(none, prefixes=self.prefixes, suffixes=self.suffixes)
 
@@ -238,15 +245,7 @@ class FittedAffixes(Component):
         def build(  # type: ignore[override]  # what is built of is named, for the planner
             self, *, train_data: Iterable[Mapping[str, Any]]
         ) -> Affixes:
-            words: Counter[str] = Counter()
-            cells = training_cells(
-                train_data,
-                self.column,
-                purpose="to take affixes from",
-                remedy="Name the column by affixes.column.",
-            )
-            for row, cell in cells:
-                words.update(words_in(cell, self.column, row))
+            words = _words(train_data, self.column, "affixes")
             counts: list[Counter[str]] = [
                 Counter() for _ in (*self.prefixes, *self.suffixes, "shape")
             ]

@@ -19,8 +19,8 @@ from textmill.config.component import Component
 from textmill.config.component import Config as BaseConfig
 from textmill.errors import DataError, UserError
 from textmill.text import registries
-from textmill.text.cells import placed_errors, training_cell
-from textmill.text.features.labels import Labels
+from textmill.text.cells import read_training
+from textmill.text.features.labels import Labels, names_in
 
 NOTHING = "O"
 """The tag of a word before which nothing opens, and behind which nothing closes."""
@@ -109,23 +109,14 @@ class FittedTreeTags(Component):
         def build(  # type: ignore[override]  # what is built of is named, for the planner
             self, *, train_data: Iterable[Mapping[str, Any]]
         ) -> TreeTags:
-            found: dict[str, None] = {}
-            with placed_errors(train_data):
-                for number, row in enumerate(train_data):
-                    found.update(dict.fromkeys(self._of(row, number)))
-            if not found:
-                raise DataError(f"No row of train_data has a tree in its column '{self.column}'.")
-            return TreeTags(found, column=self.column)
-
-        def _of(self, row: Mapping[str, Any], number: int) -> list[str]:
-            value = training_cell(
-                row,
-                self.column,
-                number,
+            found = read_training(
+                train_data,
+                [self.column],
+                lambda row, cell: read_cell(cell, column=self.column, row=row)[1],
                 purpose="to take trees from",
-                remedy="Name the column by labels.column.",
+                setting="labels.column",
             )
-            return read_cell(value, column=self.column, row=number)[1]
+            return TreeTags(names_in(found, "tree", self.column), column=self.column)
 
 
 def read_cell(value: Any, *, column: str, row: int) -> tuple[list[str], list[str]]:

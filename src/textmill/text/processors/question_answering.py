@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from textmill.errors import DataError, UserError
 from textmill.text.answers import Answer
-from textmill.text.cells import Rows, no_column, of_one_row, split_answers, unlisted
+from textmill.text.cells import RowCheck, Rows, no_column, split_answers, unlisted
 from textmill.text.columns.column import Column, columns
 from textmill.text.columns.token_ids import TextColumn
 from textmill.text.columns.words import CharactersColumn
@@ -161,22 +161,23 @@ class AnswerTokens:
 
 
 @dataclass(frozen=True)
-class GoldAnswers:
+class GoldAnswers(RowCheck):
     """Columns of right answers; as a check: they can be read and are in the context."""
 
     context: str
     answers: str
     starts: str
 
-    def __call__(self, row: Mapping[str, Any]) -> str | None:
-        if self.context in row and self.answers in row:
-            try:
-                self.read(row, number=0)
-            except DataError as error:
-                return of_one_row(error)
-            except KeyError:
-                return None  # of the column of places, which an object of both makes needless
-        return None
+    @property
+    @override
+    def columns(self) -> tuple[str, ...]:
+        return self.context, self.answers
+
+    @override
+    def refuse(self, row: Mapping[str, Any]) -> None:
+        # An object with both lists makes the column of places needless.
+        if self.starts in row or isinstance(row[self.answers], Mapping):
+            self.read(row, number=0)
 
     def read(self, row: Mapping[str, Any], *, number: int) -> list[tuple[str, int]]:
         """The right answers of a row with the characters they begin at."""

@@ -17,10 +17,11 @@ from typing_extensions import override
 
 from textmill.config.component import Component, setting
 from textmill.config.component import Config as BaseConfig
-from textmill.errors import DataError, UserError
+from textmill.config.validators import require
+from textmill.errors import UserError
 from textmill.runtime.files import make_folder, sha256, write_atomic
 from textmill.text import registries
-from textmill.text.cells import Fingerprinted, training_cell
+from textmill.text.cells import Fingerprinted, text_cell
 from textmill.text.tokenizers.character_tokenizers import ByteTokenizer, CharacterTokenizer
 from textmill.text.tokenizers.sentencepiece import (
     ModelType,
@@ -107,8 +108,7 @@ class FittedTokenizer(Component):
                         f"it: {', '.join(kinds)}. Leave it out, or choose one of these."
                     )
             refuse_huge(self.vocab_size)
-            if self.min_count < 1:
-                raise UserError(f"tokenizer.min_count must be 1 or more, but is {self.min_count}.")
+            require(self, "tokenizer", sizes=["min_count"])
             if not 0 < self.character_coverage <= 1:
                 raise UserError(
                     "tokenizer.character_coverage must be above 0, at most 1, but is "
@@ -281,18 +281,6 @@ def _texts(rows: Iterable[Mapping[str, str]], columns: Sequence[str] = ()) -> It
                 f"found {type(row).__name__}. Give 'tokenizer' its own training text instead."
             )
         for name in columns or row:
-            text = training_cell(
-                row,
-                name,
-                number,
-                purpose="to fit the tokenizer on",
-                remedy="Name the columns by tokenizer.columns.",
+            yield text_cell(
+                row, name, number, purpose="to fit the tokenizer on", setting="tokenizer.columns"
             )
-            if isinstance(text, list) and all(isinstance(part, str) for part in text):
-                text = " ".join(text)  # a text that is given as its words, or its sentences
-            if not isinstance(text, str):
-                raise DataError(
-                    f"Row {number}, column '{name}': wanted text to fit the tokenizer on, found "
-                    f"{type(text).__name__}. Name the columns of text by tokenizer.columns."
-                )
-            yield text

@@ -24,7 +24,7 @@ from textmill.config.validators import require
 from textmill.errors import DataError, UserError
 from textmill.runtime.files import write_file
 from textmill.text import registries
-from textmill.text.cells import placed_errors
+from textmill.text.cells import placed_errors, text_cell
 from textmill.text.metadata import SavedTextError, read_bytes, read_settings
 from textmill.text.ragged import Ragged, offsets_of
 from textmill.text.tokenizers.tokenizer import (
@@ -36,13 +36,13 @@ from textmill.text.tokenizers.tokenizer import (
     not_text,
     refuse_huge,
 )
-from textmill.text.tokenizers.word_tokenizer import LARGEST, NONE, PAD, UNK, WORD, fitted_text
+from textmill.text.tokenizers.word_tokenizer import LARGEST, NONE, PAD, UNK, WORD
 
 FIRST = 2
 """The id of the first n-gram."""
 NGRAMS = "ngrams.txt"
 SAVED = ("rows", "words", "longest", "shapes", "least_characters", "most_characters")
-_READ_FOR = {"purpose": "to take n-grams from", "where": ", or by ngrams.columns"}
+_READ_FOR = {"purpose": "to take n-grams from", "setting": "tokenizer.columns or ngrams.columns"}
 ROWS = 10_000
 """Rows whose n-grams are counted together."""
 LOG = logging.getLogger("textmill")
@@ -370,9 +370,7 @@ class FittedNgrams(Component):
                 numbered = enumerate(train_data)
                 while some := list(islice(numbered, ROWS)):
                     for name in self.columns:
-                        texts = [
-                            fitted_text(values, name, row, **_READ_FOR) for row, values in some
-                        ]
+                        texts = [text_cell(values, name, row, **_READ_FOR) for row, values in some]
                         counting.add(texts, self.orders)
                     rows += len(some) * len(self.columns)
             kept = counting.most(self.vocab_size - FIRST, self.min_count)

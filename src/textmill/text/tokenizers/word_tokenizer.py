@@ -17,9 +17,10 @@ from typing_extensions import override
 
 from textmill.config.component import Component
 from textmill.config.component import Config as BaseConfig
+from textmill.config.validators import require
 from textmill.errors import DataError, UserError
 from textmill.text import registries
-from textmill.text.cells import training_cell
+from textmill.text.cells import text_cell
 from textmill.text.metadata import SavedTextError, read_bytes
 from textmill.text.ragged import Ragged
 from textmill.text.tokenizers.tokenizer import (
@@ -45,6 +46,7 @@ NONE = -1
 """In place of the ids of marks, where there are none."""
 LARGEST = 1 << 28
 """Bytes of a saved vocabulary: some 20 million words."""
+_READ_FOR = {"purpose": "to take words from", "setting": "tokenizer.columns"}
 
 
 @registries.tokenizers.register("words")
@@ -201,8 +203,7 @@ class FittedWords(Component):
         """What divides words: white space; or punctuation too, each mark a word of its own."""
 
         def __post_init__(self) -> None:
-            if self.min_count < 1:
-                raise UserError(f"tokenizer.min_count must be 1 or more, but is {self.min_count}.")
+            require(self, "tokenizer", sizes=["min_count"])
             first = _first(marks=self.marks)
             refuse_huge(self.vocab_size or 0)
             if self.vocab_size is not None and self.vocab_size <= first:
@@ -219,7 +220,7 @@ class FittedWords(Component):
             counts: Counter[str] = Counter()
             for row, values in enumerate(train_data):
                 for name in self.columns:
-                    text = fitted_text(values, name, row, purpose="to take words from")
+                    text = text_cell(values, name, row, **_READ_FOR)
                     counts.update(_words(text, self.split, lowercase=self.lowercase))
             kept = [word for word, count in counts.items() if count >= self.min_count]
             first = _first(marks=self.marks)
@@ -232,19 +233,6 @@ class FittedWords(Component):
                 )
             same = {name: getattr(self, name) for name in ("lowercase", "marks", "split")}
             return WordTokenizer(WordTokenizer.Config(words=tuple(kept), **same))
-
-
-def fitted_text(
-    values: Mapping[str, Any], name: str, row: int, *, purpose: str, where: str = ""
-) -> str:
-    """The text of a column of ``train_data``; of a list of words, the text of them."""
-    remedy = f"Name the columns by tokenizer.columns{where}."
-    text = training_cell(values, name, row, purpose=purpose, remedy=remedy)
-    if isinstance(text, str):
-        return text
-    if isinstance(text, Sequence) and all(isinstance(word, str) for word in text):
-        return " ".join(text)
-    raise DataError(f"Row {row}, column '{name}': wanted text, found {type(text).__name__}.")
 
 
 def unknown_words(tokenizer: WordTokenizer, text: str) -> list[str]:

@@ -10,10 +10,6 @@ Place = tuple[int, int]
 
 LONGEST = 64
 """Pieces of a word that are looked for one by one, which takes the square of their number."""
-RECENT = 64
-"""Texts whose places are kept."""
-RECENT_CHARACTERS = 300_000
-"""Characters they have together, at most, where they are several: some 8 MB of places."""
 
 
 class TokenizedPassage(tuple[str, ...]):
@@ -57,30 +53,6 @@ def read_passages(tokenizer: Tokenizer, texts: Sequence[str]) -> list[TokenizedP
         table = _pieces(tokenizer, (text[a:b] for text in distinct for a, b in places[text]))
         found = {text: _joined(text, places[text], table) for text in distinct}
     return [found[text] for text in texts]
-
-
-class RecentPlaces:
-    """The places of the tokens of a text; those of the last few texts are kept.
-
-    Questions about one text come together, and each answer wants the text's places.
-    """
-
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self._tokenizer = tokenizer
-        self._kept: dict[str, Sequence[Place]] = {}
-
-    def __call__(self, text: str) -> Sequence[Place]:
-        places = self._kept.pop(text, None)
-        if places is None:
-            (passage,) = read_passages(self._tokenizer, [text])
-            places = passage.places
-        self._kept[text] = places
-        left = RECENT_CHARACTERS
-        for number, old in enumerate(reversed([*self._kept])):
-            left -= len(old)
-            if number and (number >= RECENT or left < 0):
-                self._kept.pop(old, None)  # another thread may have
-        return places
 
 
 Pieces = tuple[list[int], list[Place]]

@@ -13,6 +13,7 @@ from textmill.errors import DataError, UserError
 from textmill.text import registries
 from textmill.text.cells import ListCell, read_training, words_in
 from textmill.text.features.labels import SHOWN, names_in, shown
+from textmill.text.features.tag_spans import tag_spans
 from textmill.text.metadata import Saved
 from textmill.text.tokenizers.tokenizer import not_text
 
@@ -99,17 +100,10 @@ def tags_of(spans: Sequence[SlotSpan], places: Sequence[tuple[int, int]]) -> lis
 
 def spans_of(tags: Sequence[str], places: Sequence[tuple[int, int]]) -> list[SlotSpan]:
     """The spans that tags mark; ``I-`` without a beginning is one, as for ``conlleval``."""
-    found: list[SlotSpan] = []
-    before = ""
-    for tag, (start, end) in zip(tags, places, strict=True):
-        mark, _, label = tag.partition("-")
-        if tag != OUTSIDE:
-            if mark == "I" and label == before:
-                found[-1] = found[-1]._replace(end=end)
-            else:
-                found.append(SlotSpan(label, start, end))
-        before = label
-    return found
+    return [
+        SlotSpan(label, places[first][0], places[after - 1][1])
+        for label, first, after in tag_spans(tags)
+    ]
 
 
 def text_of(value: Any, column: str, row: int) -> str:

@@ -1,7 +1,7 @@
 """Spans that tags of words mark, such as named entities."""
 
-from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal, NamedTuple
 
 Scheme = Literal["bio", "bilou", "io"]
 """How tags mark spans: ``B-`` begins one and ``I-`` goes on; with ``L-`` for its last token and
@@ -55,13 +55,27 @@ def tag_spans(tags: Sequence[str], scheme: Scheme = "bio") -> list[Span]:
 
 
 def _parts(tag: str, scheme: Scheme) -> tuple[str, str]:
-    mark, _, kind = tag.partition("-")
+    mark, dash, kind = tag.partition("-")
     if tag == "O":
         return "O", ""
-    if mark in MARKS[scheme] and not tag.endswith("-"):
+    if mark in MARKS[scheme] and (kind or not dash):
         return IOBES.get(mark, mark), kind or NO_KIND
     if scheme == "io" and tag:
         return "I", tag
     marks = ", ".join(f"{mark}-KIND" for mark in MARKS[scheme])
     message = f"A tag of the scheme {scheme} is O or {marks}, but there is {tag!r}."
     raise ValueError(message)
+
+
+def marked_parts(
+    text: str,
+    places: Sequence[tuple[int, int]],
+    tags: Sequence[str],
+    scores: Sequence[float],
+    scheme: Scheme = "bio",
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What the tags of a text's words mark: its kind, and its text, characters and least score."""
+    for kind, first, after in tag_spans(tags, scheme):
+        start, end = places[first][0], places[after - 1][1]
+        score = min(scores[first:after])
+        yield kind, {"text": text[start:end], "start": start, "end": end, "score": score}

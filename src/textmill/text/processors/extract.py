@@ -64,12 +64,6 @@ class OverlapsColumn(Column):
 
     @override
     def encode(self, values: Sequence[Any]) -> Ragged:
-        for row, value in enumerate(values):
-            if not isinstance(value, list) or not all(isinstance(part, float) for part in value):
-                raise DataError(
-                    f"Row {row}, column '{self.name}': wanted a list of numbers, one for each "
-                    f"sentence, found {value!r:.80}."
-                )
         numbers = np.array([number for value in values for number in value], dtype=np.float32)
         return Ragged(numbers, offsets_of(np.array([len(value) for value in values], np.int64)))
 

@@ -16,6 +16,7 @@ from textmill.text.columns.inputs import BESIDE_WORDS, WORD_KINDS
 from textmill.text.columns.labels import LabelColumn, LabelsColumn, SlotsColumn
 from textmill.text.columns.words import NgramsColumn
 from textmill.text.features.slots import SlotSpan, places_of, read_slots, spans_of, tags_of, text_of
+from textmill.text.features.tag_spans import marked_parts
 from textmill.text.processors.column_processor import ColumnsText
 from textmill.text.processors.text_processor import Encoded, text_processors
 
@@ -153,10 +154,5 @@ class IntentSlotText(ColumnsText):
     @override
     def completed(self, answer: Frame, row: Mapping[str, Any]) -> Frame:
         text = text_of(row[self.column], self.column, 0)
-        places = places_of(text)[: len(answer.tags)]
-        scored = [*zip(places, answer.tag_scores, strict=True)]
-        slots = []
-        for label, start, end in spans_of(answer.tags, places):
-            score = min(score for (begins, _), score in scored if start <= begins < end)
-            slots.append(FrameSlot(label, text=text[start:end], start=start, end=end, score=score))
-        return replace(answer, text=text, slots=tuple(slots))
+        parts = marked_parts(text, places_of(text), answer.tags, answer.tag_scores)
+        return replace(answer, text=text, slots=tuple(FrameSlot(kind, **p) for kind, p in parts))

@@ -5,6 +5,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain, islice
 from typing import Any, ClassVar, Self
 
@@ -16,7 +17,7 @@ from textmill.text.cells import RowCheck, Rows, no_column, split_answers, unlist
 from textmill.text.columns.column import Column, columns
 from textmill.text.columns.token_ids import TextColumn
 from textmill.text.columns.words import CharactersColumn
-from textmill.text.features.passages import Place, RecentPlaces, TokenizedPassage, read_passages
+from textmill.text.features.passages import Place, TokenizedPassage, read_passages
 from textmill.text.features.slots import text_of
 from textmill.text.features.spelling import Characters
 from textmill.text.processors.column_processor import ColumnsText
@@ -30,20 +31,13 @@ STEM = 5
 
 @columns.register("passage")
 class PassageColumn(TextColumn):
-    """Text as the ids of tokens that know their places. A text can have none."""
+    """Passages, which the text processor reads, as the ids of their tokens. One can have none."""
 
     kind = "passage"
 
     @override
     def encode(self, values: Sequence[Any]) -> Ragged:
-        texts = [
-            value if isinstance(value, TokenizedPassage) else text_of(value, self.name, row)
-            for row, value in enumerate(values)
-        ]
-        read = iter(
-            read_passages(self.tokenizer, [text for text in texts if isinstance(text, str)])
-        )
-        return Ragged.from_lists([(next(read) if isinstance(t, str) else t).ids for t in texts])
+        return Ragged.from_lists([passage.ids for passage in values])
 
 
 @columns.register("matches")
@@ -65,15 +59,7 @@ class MatchesColumn(Column):
 
     @override
     def encode(self, values: Sequence[Any]) -> Ragged:
-        rows = []
-        for row, value in enumerate(values):
-            if not isinstance(value, tuple) or len(value) != 2:
-                raise DataError(
-                    f"Row {row}, column '{self.name}': wanted the tokens of a question and of its "
-                    f"context, found {value!r:.80}."
-                )
-            rows.append(_matches(*value))
-        return Ragged.from_lists(rows)
+        return Ragged.from_lists([_matches(*passages) for passages in values])
 
 
 def _matches(question: Sequence[str], context: Sequence[str]) -> list[int]:
@@ -107,16 +93,11 @@ class AnswersColumn(Column):
 
     @override
     def encode(self, values: Sequence[Any]) -> Ragged:
-        for row, spans in enumerate(values):
-            for first, last in spans:
-                if not 0 <= first <= last:
-                    raise DataError(
-                        f"Row {row}, column '{self.name}': an answer cannot have the first token "
-                        f"{first} and the last {last}."
-                    )
         return Ragged.from_lists([[*chain.from_iterable(spans)] for spans in values])
 
 
+RECENT = 16
+"""Contexts whose places are kept."""
 CHUNK = 4096
 """Rows whose equal contexts are read once in a check, and whose texts it holds."""
 TOGETHER = 32
@@ -248,7 +229,8 @@ class QuestionText(ColumnsText):
         assert isinstance(answers, AnswersColumn)
         self.question, self.context = question.name, self.inputs["context"].name
         self.answers, self.tokenizer = answers, question.tokenizer
-        self._places = RecentPlaces(self.tokenizer)
+        # Questions about one text come together, and each answer wants the text's places.
+        self._places = lru_cache(RECENT)(lambda text: self._read([text])[0].places)
 
     @classmethod
     def of(
@@ -294,7 +276,10 @@ class QuestionText(ColumnsText):
             for name in self.columns if with_targets else self.input_columns:
                 if name not in row and not (nested and name == self.answers.starts):
                     raise no_column(name, row, number)
-        questions, contexts = (self._passages(rows, name) for name in self.input_columns)
+        questions, contexts = (
+            self._read([text_of(row[name], name, number) for number, row in enumerate(rows)])
+            for name in self.input_columns
+        )
         made: list[dict[str, Any]] = [
             {self.question: question, self.context: context, "matches": (question, context)}
             for question, context in zip(questions, contexts, strict=True)
@@ -304,8 +289,7 @@ class QuestionText(ColumnsText):
             made[number][self.answers.name] = sorted({tokens for tokens, _ in spans})
         return super().encode(made, with_targets=with_targets, truncate=truncate)
 
-    def _passages(self, rows: Rows, name: str) -> list[TokenizedPassage]:
-        texts = [text_of(row[name], name, number) for number, row in enumerate(rows)]
+    def _read(self, texts: Sequence[str]) -> list[TokenizedPassage]:
         return read_passages(self.tokenizer, texts)
 
     def _spans(
@@ -345,9 +329,7 @@ class QuestionText(ColumnsText):
                     answers.setdefault(context, []).extend((number, *each) for each in gold)
             contexts = iter(answers)
             while texts := [*islice(contexts, TOGETHER)]:
-                for passage, context in zip(
-                    read_passages(self.tokenizer, texts), texts, strict=True
-                ):
+                for passage, context in zip(self._read(texts), texts, strict=True):
                     for number, text, start in answers[context]:
                         every += 1
                         if not _covered(passage.places, start, start + len(text))[1]:
@@ -369,19 +351,14 @@ class QuestionText(ColumnsText):
         return FoundAnswer(text[start:end], start, end, answer.score, none)
 
 
-def _covering(places: Sequence[Place], start: int, end: int) -> tuple[int, int]:
-    """The first and the last token with a character of a span that is not all white space.
+def _covered(places: Sequence[Place], start: int, end: int) -> tuple[tuple[int, int], bool]:
+    """The first and the last token with a character of a span, and whether they are exactly it.
 
-    >>> _covering([(0, 3), (4, 8), (8, 9)], 1, 6), _covering([(0, 3), (4, 8), (8, 9)], 3, 8)
-    ((0, 1), (1, 1))
+    >>> _covered([(0, 3), (4, 8), (8, 9)], 1, 6), _covered([(0, 3), (4, 8), (8, 9)], 4, 8)
+    (((0, 1), False), ((1, 1), True))
     """
     first = bisect_right(places, start, key=lambda place: place[1])
-    return first, bisect_left(places, end, key=lambda place: place[0]) - 1
-
-
-def _covered(places: Sequence[Place], start: int, end: int) -> tuple[tuple[int, int], bool]:
-    """The tokens that cover a span, and whether they are exactly it."""
-    first, last = _covering(places, start, end)
+    last = bisect_left(places, end, key=lambda place: place[0]) - 1
     return (first, last), places[first][0] == start and places[last][1] == end
 
 

@@ -18,7 +18,7 @@ from textmill.text.columns.inputs import BESIDE_WORDS, WORD_KINDS
 from textmill.text.columns.labels import TagsColumn, TreesColumn
 from textmill.text.features.labels import split_labels
 from textmill.text.features.slots import places_of, text_of
-from textmill.text.features.tag_spans import Scheme, tag_spans
+from textmill.text.features.tag_spans import Scheme, marked_parts
 from textmill.text.features.tree_tags import read_cell, tree_of_tags
 from textmill.text.processors.column_processor import ColumnsText
 from textmill.text.processors.text_processor import Encoded, text_processors
@@ -147,13 +147,11 @@ class TaggingText(TagsText):
         text = text_of(row[column], column, 0)
         places = places_of(text)[: len(answer.tags)]
         words = tuple(text[start:end] for start, end in places)
-        spans = []
-        for kind, first, after in tag_spans(answer.tags, self.scheme) if self.scheme else []:
-            start, end = places[first][0], places[after - 1][1]
-            score = min(answer.scores[first:after])
-            part = text[start:end]
-            spans.append(TaggedSpan(kind=kind, text=part, start=start, end=end, score=score))
-        return Tagged(answer.tags, answer.scores, words, tuple(spans) if self.scheme else None)
+        spans = None
+        if self.scheme:
+            parts = marked_parts(text, places, answer.tags, answer.scores, self.scheme)
+            spans = tuple(TaggedSpan(kind=kind, **part) for kind, part in parts)
+        return Tagged(answer.tags, answer.scores, words, spans)
 
 
 @dataclass(frozen=True)

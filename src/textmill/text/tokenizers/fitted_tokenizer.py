@@ -43,12 +43,8 @@ _BELONGS_TO: dict[str, tuple[str, ...]] = {
     "lowercase": ("bpe", "words"),
 }
 """Settings that not all kinds have, and which have them."""
-_FILES: dict[str, tuple[str, ...]] = {
-    "sentencepiece": (".model", "model_type", "character_coverage", "byte_fallback"),
-    "characters": (".txt", "character_coverage", "min_count"),
-}
-_JSON: tuple[str, ...] = (".json", "character_coverage", "min_count", "lowercase")
-"""The suffix of what is fitted, and the settings that decide it."""
+_SUFFIXES = {"sentencepiece": ".model", "characters": ".txt"}
+"""Of the file that is fitted; of the other kinds a tokenizer.json."""
 _FITTED = 3
 """Counts the changes of how files are fitted, and of which rows are read of the same file (3:
 numbers in JSON lines): a cached one of an older textmill is not taken."""
@@ -142,19 +138,11 @@ class FittedTokenizer(Component):
 
         def _fitted(self, text: "TrainingText") -> Path:
             """The file, made if it is not there: with fewer pieces if the text gives fewer."""
-            suffix, *names = _FILES.get(self.kind, _JSON)
-            settings = {name: getattr(self, name) for name in names}
-            named: dict[str, list[str]] = {
-                "sentencepiece": [self.model_type],
-                "characters": [self.kind],
-            }
-            key = [
-                *named.get(self.kind, [self.kind, self.kind]),
-                self.vocab_size,
-                *settings.values(),
-            ]
-            digest = hashlib.sha256(json.dumps([_FITTED, *key, text.key]).encode()).hexdigest()
-            name = f"{key[0]}-{self.vocab_size}-{digest[:12]}{suffix}"
+            settings = {n: getattr(self, n) for n, of in _BELONGS_TO.items() if self.kind in of}
+            key = json.dumps([_FITTED, self.kind, self.vocab_size, settings, text.key])
+            digest = hashlib.sha256(key.encode()).hexdigest()[:12]
+            suffix = _SUFFIXES.get(self.kind, ".json")
+            name = f"{self.kind}-{self.vocab_size}-{digest}{suffix}"
 
             def fit(path: Path, vocab_size: int) -> None:
                 if self.kind == "sentencepiece":

@@ -1,4 +1,4 @@
-"""Answers: what is found in a row, as typed objects and as plain data."""
+"""Answers of models to rows, as typed objects and as plain data."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,8 +17,8 @@ class Answer:
     """
 
     keys: ClassVar[tuple[str, ...]]
-    """The names of a row's values in order; ``name=attribute`` where an attribute or a method of
-    another name gives the value. A name with ``?`` behind is left out where the value is the
+    """The names of a row's values in order; ``name=attribute`` if an attribute or a method of
+    another name gives the value. A name followed by ``?`` is left out if the value is the
     attribute's default, or None."""
     required: ClassVar[frozenset[str] | None] = None
     """Names that every row has; None: all but those with ``?``."""

@@ -34,7 +34,7 @@ class ListCell(str):
 
 
 def unlisted(value: Any) -> Any:
-    """A cell's parts where it is a list, else the value as it is."""
+    """The parts of a list cell; any other value unchanged."""
     return list(value.parts) if isinstance(value, ListCell) else value
 
 
@@ -60,7 +60,7 @@ Rows = Sequence[Mapping[str, Any]]
 """Rows as they are read: values by the name of their column."""
 
 NESTED = ("text", "answer_start")
-"""The keys of the object; each has a list, which is empty where there is no answer."""
+"""The keys of an object with answers; each has a list, empty if there is no answer."""
 
 
 def split_answers(value: Mapping[str, Any]) -> tuple[list[str], list[int]] | str:
@@ -131,7 +131,7 @@ def read_training(
 
 
 def of_one_row(error: DataError) -> str:
-    """What is wrong with a row that was looked at by itself: it is no row 0 of its file.
+    """The error of a row that was checked by itself, without "Row 0", which is not its number.
 
     >>> of_one_row(DataError("Row 0, column 'score': wanted a number."))
     "column 'score': wanted a number"
@@ -156,7 +156,7 @@ class RowCheck:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that it looks at; a row that lacks one is no matter of this check."""
+        """The columns that it looks at; a row that lacks one of them passes."""
         raise NotImplementedError
 
     def refuse(self, row: Mapping[str, Any]) -> None:
@@ -216,7 +216,7 @@ def no_column(name: str, row: Mapping[str, Any], number: int) -> DataError:
 
 @contextmanager
 def placed_errors(rows: Any) -> Iterator[None]:
-    """Errors of rows begin with their place, where the rows know it by a method ``place_of``.
+    """Puts a row's place before its error, if the rows know places by a method ``place_of``.
 
     Example:
         >>> class Rows(list):

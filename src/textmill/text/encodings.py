@@ -124,11 +124,7 @@ def likely_encoding(head: bytes) -> str | None:
     good, bad = _lines(head)
     if bad <= good:
         return None
-    try:
-        head.decode(WINDOWS)
-    except UnicodeDecodeError:
-        return None
-    return WINDOWS
+    return WINDOWS if head.decode(WINDOWS, "ignore").encode(WINDOWS) == head else None
 
 
 def _lines(head: bytes) -> tuple[int, int]:
@@ -138,13 +134,5 @@ def _lines(head: bytes) -> tuple[int, int]:
     others = [
         line for line in (*lines, *([cut] if len(head) < HEAD_BYTES else [])) if not line.isascii()
     ]
-    good = sum(_is_good(line) for line in others)
+    good = sum(line.decode(UTF8, "ignore").encode() == line for line in others)
     return good, len(others) - good
-
-
-def _is_good(line: bytes) -> bool:
-    try:
-        line.decode(UTF8)
-    except UnicodeDecodeError:
-        return False
-    return True

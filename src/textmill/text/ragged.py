@@ -148,7 +148,7 @@ class Ragged:
 
 
 def offsets_of(lengths: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where rows of these lengths begin, one behind the other, and where the last ends."""
+    """Where rows of these lengths begin, one after the other, and where the last ends."""
     out = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=out[1:])
     return out

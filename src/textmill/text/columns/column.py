@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from textmill.config.registry import Registry
 from textmill.errors import DataError
 from textmill.text.metadata import SavedFolder
-from textmill.text.ragged import Ragged
+from textmill.text.ragged import Ragged, offsets_of
 
 columns = Registry(
     "column",
@@ -64,7 +64,7 @@ class Column(SavedFolder):
     shares: ClassVar[bool] = False
     """Whether it reads a column of the rows that another one may read too."""
     unseen: bool = False
-    """Whether a label that training has not seen is encoded, as ``UNSEEN``, and not refused."""
+    """Whether a label that did not occur in training is encoded as ``UNSEEN``, not refused."""
 
     def __init__(self, name: str, **fitted: Any) -> None:
         self.name, self._fitted = name, fitted
@@ -98,7 +98,7 @@ class Column(SavedFolder):
         return other
 
     def unseen_in(self, value: Any) -> list[str]:
-        """The labels in one cell that training has not seen; empty for columns without labels."""
+        """The labels in one cell that did not occur in training; empty without labels."""
         return []
 
     def check_beside(self, role: str, columns: Mapping[str, "Column"]) -> None:
@@ -121,8 +121,7 @@ class Column(SavedFolder):
         """Encoded rows, each cut after its first ``limit`` places."""
         lengths, most = encoded.lengths, limit * self.width
         position = np.arange(len(encoded.values)) - np.repeat(encoded.offsets[:-1], lengths)
-        offsets = np.concatenate([[0], np.cumsum(np.minimum(lengths, most))]).astype(np.int64)
-        return Ragged(encoded.values[position < most], offsets)
+        return Ragged(encoded.values[position < most], offsets_of(np.minimum(lengths, most)))
 
 
 ColumnKind = type[Column] | UnionType
@@ -156,7 +155,7 @@ def padded_columns(
     Returns:
         Arrays by role: *Shape:* ``[B, L]``, or ``[B]`` where each row has one number, or
         ``[B, L, W]`` where each place of a row has several; int64 or float32. And the places of
-        each row that are no padding, where it has any: *Shape:* ``[B]``.
+        each row that are not padding, if rows have several: *Shape:* ``[B]``.
     """
     rows = np.asarray(indices, dtype=np.int64)
     columns: dict[str, NDArray[Any]] = {}

@@ -1,4 +1,4 @@
-"""Dictionaries: what is known of words from outside the training data, and its columns."""
+"""Dictionaries: knowledge of words from outside the training data, and its columns."""
 
 import json
 from abc import ABC, abstractmethod
@@ -21,7 +21,7 @@ from textmill.text.columns.column import Column, columns
 from textmill.text.columns.token_ids import IdsColumn
 from textmill.text.columns.words import check_words
 from textmill.text.metadata import Saved
-from textmill.text.ragged import Ragged
+from textmill.text.ragged import Ragged, offsets_of
 
 MOST_KINDS = 1 << 20
 """Kinds that a dictionary may have: their vectors take 64 MB. Batches hold a kind's number in a
@@ -182,7 +182,7 @@ def _wanted(wanted: str, found: Any, column: str, row: int) -> DataError:
 
 
 MOST_PHRASE_WORDS = 100
-"""Of a phrase: each word of a text is looked up with as many behind it."""
+"""Words of a phrase: each word of a text is looked up with as many that follow it."""
 
 
 class Phrases(Dictionary):
@@ -330,8 +330,7 @@ class DictionaryColumn(Column):
         rows = [self.dictionary.find(value, row) for row, value in enumerate(values)]
         table = np.array([finding for row in rows for finding in row], dtype=np.float32)
         counts = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
-        offsets = np.concatenate([[0], np.cumsum(counts * self.width)]).astype(np.int64)
-        return Ragged(table.reshape(-1), offsets)
+        return Ragged(table.reshape(-1), offsets_of(counts * self.width))
 
     @override
     def check_beside(self, role: str, columns: Mapping[str, Column]) -> None:
@@ -347,9 +346,9 @@ class DictionaryColumn(Column):
         own = next(role for role, column in kinds.items() if column is self)
         words = encoded[self.text].lengths
         rows, places = self._places(encoded[own])
-        behind = np.flatnonzero(places >= words[rows])
-        if len(behind):
-            row, place = int(rows[behind[0]]), int(places[behind[0]])
+        outside = np.flatnonzero(places >= words[rows])
+        if len(outside):
+            row, place = int(rows[outside[0]]), int(places[outside[0]])
             raise DataError(
                 f"Row {row}, column '{self.name}': has kinds of the word at {place} (from 0), but "
                 f"the text in '{kinds[self.text].name}' has {words[row]} words."

@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from textmill.errors import DataError, UserError
 from textmill.text.columns.column import Column, columns, texts_of
-from textmill.text.ragged import Ragged
+from textmill.text.ragged import Ragged, offsets_of
 from textmill.text.tokenizers.tokenizer import (
     Encoder,
     Tokenizer,
@@ -30,6 +30,8 @@ class IdsColumn(Column):
     ingredient: ClassVar[str] = "tokenizer"
 
     def __init__(self, name: str, tokenizer: Tokenizer, *, limit: int | None = None) -> None:
+        if limit is not None and limit < 1:
+            raise UserError(f"A text keeps at least 1 token, but the limit of '{name}' is {limit}.")
         super().__init__(name, **{self.ingredient: tokenizer})
         self.tokenizer, self.limit, self.pad = tokenizer, limit, tokenizer.vocab_info.pad_idx
         self.sorted = tokenizer.ordered
@@ -47,31 +49,20 @@ class TextColumn(IdsColumn):
 
     kind = "text"
 
-    def __init__(self, name: str, tokenizer: Tokenizer, *, limit: int | None = None) -> None:
-        super().__init__(name, tokenizer, limit=limit)
-        if limit is not None and limit < 1:
-            raise UserError(f"A text keeps at least 1 token, but the limit of '{name}' is {limit}.")
-
     @override
     def encode(self, values: Sequence[Any]) -> Ragged:
         encoded = encode_column(self._encoder, texts_of(values, self.name), self.name)
         empty = np.flatnonzero(encoded.lengths == 0)
         if not len(empty):
             return encoded
-        at = encoded.offsets[empty]
-        ids = np.insert(encoded.values, at, self.tokenizer.vocab_info.unk_idx)
-        lengths = np.maximum(encoded.lengths, 1)
-        return Ragged(ids, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64))
+        at, unknown = encoded.offsets[empty], self.tokenizer.vocab_info.unk_idx
+        ids = np.insert(encoded.values, at, unknown)
+        return Ragged(ids, offsets_of(np.maximum(encoded.lengths, 1)))
 
     @override
     def cut(self, encoded: Ragged, limit: int) -> Ragged:
         """The first ids of each row; of a longer one the last, where the tokenizer ``closes``."""
-        made = super().cut(encoded, limit)
-        if self.tokenizer.closes:
-            shorter = np.flatnonzero(made.lengths < encoded.lengths)
-            ends = [ragged.offsets[shorter + 1] - 1 for ragged in (made, encoded)]
-            made.values[ends[0]] = encoded.values[ends[1]]
-        return made
+        return encoded.clipped(limit) if self.tokenizer.closes else super().cut(encoded, limit)
 
     @override
     def encode_one(self, value: Any) -> NDArray[np.int64] | None:

@@ -55,8 +55,6 @@ class WordsColumn(IdsColumn):
 
     def __init__(self, name: str, tokenizer: Tokenizer, *, limit: int | None = None) -> None:
         check_words(name, tokenizer)
-        if limit is not None and limit < 1:
-            raise UserError(f"A row keeps at least 1 word, but the limit of '{name}' is {limit}.")
         super().__init__(name, tokenizer, limit=limit)
 
     @override
@@ -70,7 +68,7 @@ class WordPartsColumn(Column):
 
     Args:
         feature: Knows the ids of words, and the column.
-        name: The column, where it is another.
+        name: The column, if it is not the feature's.
     """
 
     shares = True
@@ -108,7 +106,7 @@ class WordPartsColumn(Column):
             known, new = {}, [*different]
         if new:
             known.update(zip(new, self.feature.table(new), strict=True))
-            # What many words needed is let go of with them, and so are long ones.
+            # A batch of too many different words, or with a very long one, is not remembered.
             few = len(known) <= KEPT and max(map(len, new)) <= LONGEST_KEPT
             self._known = known if few else {}
         return [known[word] for word in words]

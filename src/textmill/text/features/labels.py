@@ -15,14 +15,14 @@ from textmill.text.cells import ListCell, read_training, unlisted
 from textmill.text.metadata import Saved
 
 UNSEEN = -2
-"""The number of a label that training has not seen, in rows that are evaluated; padding is -1."""
+"""The number of a label that did not occur in training, in evaluated rows; padding is -1."""
 
 SHOWN = 12
 """Names that an error lists."""
 
 
 def shown(names: Sequence[str]) -> str:
-    """The first of some names, with dots behind where there are more."""
+    """The first names, followed by dots if there are more."""
     return ", ".join(map(repr, names[:SHOWN])) + (", ..." if len(names) > SHOWN else "")
 
 
@@ -162,8 +162,7 @@ class FittedLabels(Component):
         def build(  # type: ignore[override]  # what is built of is named, for the planner
             self, *, train_data: Iterable[Mapping[str, Any]]
         ) -> Labels:
-            if self.names:
-                return self._made(self.names)
+            how = {name: getattr(self, name) for name in ("column", "multiple", "separator")}
             found = read_training(
                 train_data,
                 [self.column],
@@ -171,12 +170,7 @@ class FittedLabels(Component):
                 purpose="to take labels from",
                 setting="labels.column, or declare the labels by labels.names",
             )
-            return self._made(names_in(found, "label", self.column))
-
-        def _made(self, names: Iterable[str]) -> Labels:
-            return Labels(
-                names, column=self.column, multiple=self.multiple, separator=self.separator
-            )
+            return Labels(self.names or names_in(found, "label", self.column), **how)
 
         def _of(self, number: int, value: Any) -> list[str]:
             if self.multiple:

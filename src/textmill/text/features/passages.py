@@ -33,10 +33,10 @@ class TokenizedPassage(tuple[str, ...]):
 def read_passages(tokenizer: Tokenizer, texts: Sequence[str]) -> list[TokenizedPassage]:
     """The passages of texts; equal texts, and equal words, are read once.
 
-    A tokenizer of words has its own. Any other is asked for the pieces of each word that white
-    space divides, and where they are is what its decoder says of the first pieces of the word;
-    where that is another text, as of a character that the tokenizer has not, each piece is all of
-    the word. The pieces of a word of more than 64 are equal parts of it.
+    A tokenizer of words knows the places of its tokens. Any other encodes each word, split at white
+    space, by itself; decoding the word's first pieces, one more each time, gives the place of each.
+    If they decode to another text, because the word has an unknown character, every piece has the
+    place of the whole word. A word of more than 64 pieces is divided equally among them.
     """
     distinct = [*dict.fromkeys(texts)]
     if isinstance(tokenizer, WordTokenizer):

@@ -20,9 +20,9 @@ _NO_END = re.compile(
     r"(?:^|[\s(\[])(?:[A-Z]|(?i:e\.g|i\.e|cf|vs|al|etc|approx|resp|figs?|eqs?|secs?|nos|vol|pp?|eds?|"
     r"dr|mrs?|ms|prof|jr|sr|inc|ltd))\.$"
 )
-"""What a text ends with where the full stop behind it ends a word alone."""
+"""The end of a text whose full stop belongs to an abbreviation or an initial."""
 LONGEST_WORD = 9
-"""Of those that do, with what stands before it."""
+"""Characters of the longest abbreviation, with the character before it."""
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -38,19 +38,19 @@ class Sentences(NamedTuple):
 
 
 def sentence_places(text: str) -> list[tuple[int, int]]:
-    """Where each sentence begins, and ends; white space between them is of none.
+    """Where each sentence begins and ends, without the white space between two.
 
-    A sentence ends with a full stop, an exclamation or a question mark before a word that does not
-    begin small, where it is not that of an abbreviation or an initial; and with an empty line.
+    A sentence ends at an empty line, and with a full stop, exclamation or question mark before a
+    word that does not begin with a small letter, unless it ends an abbreviation or an initial.
     """
     found, start = list[tuple[int, int]](), 0
     for match in _END.finditer(text):
         end, opens = match.end(), match[1]
         if opens and (opens.islower() or _NO_END.search(text, max(start, end - LONGEST_WORD), end)):
             continue
-        said = text[start:end]
-        if stripped := said.strip():
-            begin = start + len(said) - len(said.lstrip())
+        sentence = text[start:end]
+        if stripped := sentence.strip():
+            begin = start + len(sentence) - len(sentence.lstrip())
             found.append((begin, begin + len(stripped)))
         start = end
     return found

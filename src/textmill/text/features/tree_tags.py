@@ -1,9 +1,9 @@
 """Trees of intents and slots as a tag for each word, and back.
 
-A word's tag is what opens before it and what closes behind it, as the tree is written: in
+A word's tag is what opens before it and what closes after it, as the tree is written: in
 ``[IN:CALL call [SL:PERSON my mom ] now ]`` the words have ``[IN:CALL``, ``[SL:PERSON``, ``]`` and
-``O``. What closes behind the last word is not told: there all does. So each tree is one sequence of
-tags, and each sequence of tags makes a tree.
+``O``. After the last word everything closes, so its tag does not say so. Each tree is thus one
+sequence of tags, and each sequence of tags makes a tree.
 
 Source: Gomez-Rodriguez and Vilares 2018, "Constituent Parsing as Sequence Labeling", whose tags say
 how many levels two neighbouring words share; with absolute openings a tag is readable by itself.
@@ -23,7 +23,7 @@ from textmill.text.cells import read_training
 from textmill.text.features.labels import Labels, names_in
 
 NOTHING = "O"
-"""The tag of a word before which nothing opens, and behind which nothing closes."""
+"""The tag of a word before which nothing opens and after which nothing closes."""
 DEEPEST = 100
 """Levels of a tree: people's have below ten."""
 MARK = re.compile(r"\[(?:IN|SL):[^\s\[\]]*|\]|[^\s\]]+")
@@ -64,7 +64,7 @@ def tree_of_tags(words: Sequence[str], tags: Sequence[str], *, root: str) -> str
     """The tree that tags make of words.
 
     An intent stands in a slot, and a slot in an intent: what opens elsewhere is left out, with
-    what it holds. The outermost intent closes behind the last word.
+    what it holds. The outermost intent closes after the last word.
     """
     parts, depth = list[str](), 0
     for number, (word, tag) in enumerate(zip(words, tags, strict=True)):

@@ -47,7 +47,7 @@ class ColumnsText(TextProcessor):
     leading: ClassVar[str | None] = None
     """The role whose limit is that of all: what belongs to words over it is cut with them."""
     answer_settings: ClassVar[Mapping[str, Sequence[Any]]] = {}
-    """Attributes that say how answers are told, which its task sets, each with what it can be."""
+    """Attributes that the task sets, on which answers depend, each with its possible values."""
 
     def __init__(self, inputs: Mapping[str, Column], targets: Mapping[str, Column]) -> None:
         self.inputs, self.targets = dict(inputs), dict(targets)
@@ -87,7 +87,7 @@ class ColumnsText(TextProcessor):
 
     @property
     def limits(self) -> dict[str, int]:
-        """Most places of a row, by role, where there is a limit."""
+        """The most places that a row may have, of the roles that have a limit."""
         return {role: c.limit for role, c in self.all.items() if c.limit is not None}
 
     @property
@@ -113,13 +113,13 @@ class ColumnsText(TextProcessor):
         return ""
 
     def with_unseen(self) -> Self:
-        """The same for evaluated rows: labels that training has not seen are ``UNSEEN``."""
+        """A copy for evaluated rows: labels that did not occur in training become ``UNSEEN``."""
         other = copy.copy(self)
         other.targets = {role: column.with_unseen() for role, column in self.targets.items()}
         return other
 
     def unseen_in(self, row: Mapping[str, Any], role: str) -> list[str]:
-        """The labels of a row in a role's column that training has not seen."""
+        """The labels in the column of a role that did not occur in training."""
         column = self.targets[role]
         return column.unseen_in(row[column.name])
 
@@ -202,14 +202,9 @@ class ColumnsText(TextProcessor):
                     f"the {role} of {cls.kind}."
                 )
         texts = {role: c for role in cls.alike if isinstance(c := found.get(role), IdsColumn)}
-        for role, text in texts.items():
+        for role, text in texts.items():  # of one tokenizer: it is held once
             first = next(iter(texts.values()))
-            if (text.tokenizer.vocab_info, text.limit) != (first.tokenizer.vocab_info, first.limit):
-                raise SavedTextError(
-                    f"{folder / 'columns' / role}: has another tokenizer or limit than the column "
-                    f"of the {cls.alike[0]}. Save the text processor again."
-                )
-            found[role] = type(text)(text.name, first.tokenizer, limit=first.limit)
+            found[role] = type(text)(text.name, first.tokenizer, limit=text.limit)
         return cls({r: found[r] for r in inputs}, {r: found[r] for r in targets})
 
 

@@ -125,7 +125,7 @@ class IntentSlotText(ColumnsText):
         return super().encode(rows, with_targets=with_targets, truncate=truncate)
 
     def _tagged(self, row: Mapping[str, Any], number: int) -> Mapping[str, Any]:
-        """The row with tags in its column of slots; as it is, where it lacks what that takes."""
+        """The row with tags in its column of slots; unchanged if it lacks a column."""
         if not all(name in row for name in self.columns):
             return row
         text = text_of(row[self.column], self.column, number)

@@ -74,8 +74,8 @@ class TextOnly(ColumnsText):
 class LanguageText(TextOnly):
     r"""Rows of text, each ended by the tokenizer's mark.
 
-    What a text begins with, ``begin_idx``, is no token of a row but what is read before its first:
-    the end of the row before, or the tokenizer's own mark where its texts have one (Llama's).
+    ``begin_idx`` is read before the first token of a row, and is not one of its tokens: the end of
+    the row before, or the tokenizer's own mark if its texts have one (Llama's).
     """
 
     answer_class = Continued
@@ -164,7 +164,7 @@ class LanguageText(TextOnly):
 
 
 MASK = "[MASK]"
-"""What a text has in place of a token that is to be found, as BERT's texts do."""
+"""Written in place of a token that the model is to fill in, as in BERT's texts."""
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ class Filled(Answer):
     text: str
     """The text with the likeliest token in place of each mask."""
     masks: tuple[tuple[Fill, ...], ...]
-    """Of each mask the likeliest tokens, the best first."""
+    """The likeliest tokens for each mask, best first."""
 
     @property
     def score(self) -> float:
@@ -257,7 +257,7 @@ class MaskedText(TextOnly):
             for number, part in enumerate(each, 1)
         )
         rows = iter(encoder.batch(["", *given]))
-        # What stands before and behind the ids of every text, by those of an empty one.
+        # An empty text has only the marks that begin and end every text.
         empty = next(rows).tolist()
         ends = int(empty[-1:] == [self.tokenizer.vocab_info.eos_idx])
         before, after = empty[: len(empty) - ends], empty[len(empty) - ends :]

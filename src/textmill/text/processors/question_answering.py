@@ -111,10 +111,10 @@ class FoundAnswer(Answer):
     keys = ("prediction=text", "score", "start", "end", "no_answer?")
 
     text: str
-    """As it is in the context; empty where there is no answer."""
+    """As it is in the context; empty if there is no answer."""
     start: int | None
     """The first character, from 0, in the context; in that of a list of words, one space is between
-    two. None where there is no answer."""
+    two. None if there is no answer."""
     end: int | None
     """After the last character."""
     score: float
@@ -132,7 +132,7 @@ class AnswerTokens:
     """An answer by the numbers of its tokens, from 0."""
 
     first: int
-    """-1 where there is no answer."""
+    """The number of its first token; -1 if there is no answer."""
     last: int
     """Its last token."""
     score: float
@@ -220,7 +220,7 @@ class QuestionText(ColumnsText):
     optional = frozenset({"question_characters", "context_characters"})
     answer_settings = {"always_answers": (False, True)}  # noqa: RUF012  # as above
     always_answers: bool = False
-    """Whether the model never says that a question has no answer."""
+    """Whether the model answers every question."""
 
     def __init__(self, inputs: Mapping[str, Column], targets: Mapping[str, Column]) -> None:
         super().__init__(inputs, targets)

@@ -257,7 +257,7 @@ class Seq2SeqText(TextProcessor):
         lang = self.source_lang if side == "source" else self.target_lang
         encoder = self.tokenizer.create_encoder(mode=mode, lang=lang)
         prefix = self.source_prefix if side == "source" else ""
-        # What is no text is left as it is, for the error that names it.
+        # A value that is not text is left for the error that names it.
         given = (
             [prefix + text if type(text) is str else text for text in texts] if prefix else texts
         )

@@ -26,13 +26,13 @@ class Classified(Answer):
     keys = ("prediction=label", "score", "scores")
 
     label: str
-    """The most probable label; several, where a text can have them, with commas between."""
+    """The most probable label; if a text can have several, all of them, separated by commas."""
     score: float
     """Its probability; of several labels, of no label, that of the least certain decision."""
     scores: Mapping[str, float] = field(default_factory=dict)
     """The probability of every label."""
     labels: tuple[str, ...] = ()
-    """The labels, where a text can have several or none."""
+    """The labels, if a text can have several or none."""
 
     @override
     def __str__(self) -> str:
@@ -148,7 +148,7 @@ class Ranked(Answer):
 
 @text_processors.register("ranking")
 class RankingText(ColumnsText):
-    """A query and a document to a score; in training, with a document that is no answer, too.
+    """A query and a document to a score; in training, also with a document that is not an answer.
 
     In prediction the column ``positive`` is of the document that is asked about.
     """
@@ -171,7 +171,7 @@ class RankingText(ColumnsText):
 
 
 DIGITS = 9
-"""Of numbers as data: from so many the same float32 is read back (C's ``FLT_DECIMAL_DIG``)."""
+"""Significant digits from which the same float32 is read back (C's ``FLT_DECIMAL_DIG``)."""
 
 
 @dataclass(frozen=True, eq=False)

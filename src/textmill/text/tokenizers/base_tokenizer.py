@@ -246,7 +246,7 @@ class MarkedEncoder(Encoder):
         return super().__call__(text) if (row := self._one(text)) is None else row
 
     def _one(self, text: str) -> NDArray[np.int32] | None:
-        """A text by itself, faster than a batch of one; None if it is no text."""
+        """The ids of one text, faster than a batch of one; None if it is not text."""
         try:
             ids = self._pieces.encode_one(text) if type(text) is str else None
         except (RuntimeError, TypeError, UnicodeError):

@@ -194,7 +194,7 @@ class _BytePieces(Pieces):
 
     @override
     def decode(self, rows: Sequence[list[int]]) -> list[str]:
-        # What is no UTF-8 was not made from a text; a model can write it.
+        # No text has bytes that are not UTF-8, but a model can write them.
         return [b"".join([_BYTES[i] for i in row]).decode("utf-8", "replace") for row in rows]
 
     @override

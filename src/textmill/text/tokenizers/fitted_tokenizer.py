@@ -205,7 +205,7 @@ class TrainingText:
         return self._texts()
 
     def at_most(self, characters: int) -> Iterable[str]:
-        """The texts themselves, or so many of them as have about that many characters.
+        """The texts themselves, or a sample of them with about that many characters.
 
         What is left out is spread evenly over all of them, and is the same each time.
         """

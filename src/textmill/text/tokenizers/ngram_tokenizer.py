@@ -313,7 +313,7 @@ def _of_word(
 
 
 def _joined(row: Sequence[str], size: int) -> list[str]:
-    """The n-grams of so many words, or shapes, of a text."""
+    """The n-grams of ``size`` words, or shapes, of a text."""
     begun = ["", *row]
     if size == 2:  # by far the most asked for, and twice as fast
         return [f"{a} {b}" for a, b in zip(begun, row, strict=False)]

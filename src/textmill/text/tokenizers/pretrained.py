@@ -124,7 +124,7 @@ class StartedTokenizer(TaggedTokenizer):
 
 
 def _known(languages: LanguageConfig, special: Mapping[str, int]) -> dict[str, int]:
-    """Ids of the languages: of all, or of none."""
+    """Ids of all languages, or of none."""
     langs = dict.fromkeys((*languages.source_langs, *languages.target_langs))
     named = {lang: special.get(f"__{lang}__", special.get(lang)) for lang in langs}
     known = {lang: i for lang, i in named.items() if i is not None}
@@ -173,9 +173,9 @@ class PretrainedTokenizer(StartedTokenizer, HuggingFaceTokenizer):
             path = tokenizer_of(model) if self.path is None else self.path
             if path.is_dir():
                 path = PretrainedFolder(path, str(path)).tokenizer()
-            told = _told(model)
-            start = told.get("decoder_start_token_id") if self.start is None else self.start
-            eos = self.eos or _end(path, told)
+            facts = _facts(model)
+            start = facts.get("decoder_start_token_id") if self.start is None else self.start
+            eos = self.eos or _end(path, facts)
             made: StartedTokenizer
             if path.is_dir():
                 langs = {name: getattr(self, name) for name in vars(LanguageConfig())}
@@ -185,7 +185,7 @@ class PretrainedTokenizer(StartedTokenizer, HuggingFaceTokenizer):
                 made = PretrainedTokenizer(
                     dataclasses.replace(self, path=path, start=start, eos=eos)
                 )
-            if told.get("model_type") in _OF_LANGUAGES and not made.known:
+            if facts.get("model_type") in _OF_LANGUAGES and not made.known:
                 raise UserError(
                     f"{model.path} writes the language before every text. Set "
                     "tokenizer.source_langs and tokenizer.target_langs, as [eng_Latn] and "
@@ -228,33 +228,33 @@ def _named(model: Any) -> tuple[str, Any]:
     return "model.encoder.path", getattr(model, "encoder", None)
 
 
-def _told(model: Any) -> dict[str, Any]:
-    """What the settings of a pretrained decoder say; nothing of an encoder alone."""
+def _facts(model: Any) -> dict[str, Any]:
+    """The config.json of a pretrained decoder; empty for an encoder alone."""
     name, part = _named(model)
     if name != "model.path" or not part.path:
         return {}
-    told = find_pretrained(part.path, revision=getattr(part, "revision", None)).config()
-    if not told.get("is_encoder_decoder"):
-        return {"eos_token_id": told.get("eos_token_id")}
-    if not isinstance(told.get("decoder_start_token_id"), int):
+    facts = find_pretrained(part.path, revision=getattr(part, "revision", None)).config()
+    if not facts.get("is_encoder_decoder"):
+        return {"eos_token_id": facts.get("eos_token_id")}
+    if not isinstance(facts.get("decoder_start_token_id"), int):
         raise UserError(
             f"config.json of {part.path} says no decoder_start_token_id: add it there, the id that "
             "its decoder was trained to start from."
         )
-    return told
+    return facts
 
 
-def _end(path: Path, told: Mapping[str, Any]) -> str | None:
+def _end(path: Path, facts: Mapping[str, Any]) -> str | None:
     """The token by which a decoder was trained to end texts; None: its name tells."""
-    ids = told.get("eos_token_id")
+    ids = facts.get("eos_token_id")
     wanted = ids[0] if isinstance(ids, list) and ids else ids
-    if told.get("is_encoder_decoder") or not isinstance(wanted, int):
+    if facts.get("is_encoder_decoder") or not isinstance(wanted, int):
         return None
     try:
         added = json.loads(read_bytes(path, largest=LARGEST_FILE)).get("added_tokens") or []
         return next((str(t["content"]) for t in added if t.get("id") == wanted), None)
     except (ValueError, RecursionError, AttributeError, LookupError, TypeError):
-        return None  # what is wrong with the file is said where it is read
+        return None  # reading the file raises its error
 
 
 def _template(raw: bytes, path: Path) -> tuple[str | None, str | None]:
@@ -269,7 +269,7 @@ def _template(raw: bytes, path: Path) -> tuple[str | None, str | None]:
             elif each.get("type") == "TemplateProcessing":
                 found = _sides(each["single"])
         if not all(isinstance(mark, str | None) for mark in found):
-            raise TypeError("a mark that is no text")
+            raise TypeError("a mark that is not text")
     except (ValueError, RecursionError, AttributeError, LookupError, TypeError):
         raise UserError(
             f"{path}: its post_processor is not understood. Wanted one that puts at most one token "
@@ -342,18 +342,18 @@ class PretrainedSentencePiece(Component, StartedTokenizer):
             write_file(folder / (f"{side}.spm" if marian else "sentencepiece.bpe.model"), raw)
         kept = ids if marian else {n: i for n, i in ids.items() if not _LANGUAGE.fullmatch(n)}
         write_file(folder / "vocab.json", json.dumps(kept, ensure_ascii=False))
-        told: dict[str, Any] = {"tokenizer_class": "MarianTokenizer"}
+        facts: dict[str, Any] = {"tokenizer_class": "MarianTokenizer"}
         if not marian:
             few = len(ids) - len(kept) == len(_CODES["wmt21"].split())
-            told = {
+            facts = {
                 "tokenizer_class": "M2M100Tokenizer",
                 "language_codes": "wmt21" if few else "m2m100",
                 "src_lang": languages.default_source_lang,
                 "tgt_lang": languages.default_target_lang,
                 "extra_special_tokens": [name for name in ids if _LANGUAGE.fullmatch(name)],
             }
-        told |= {"split_special_tokens": True, **settings}
-        write_file(folder / "tokenizer_config.json", json.dumps(told, indent=2))
+        facts |= {"split_special_tokens": True, **settings}
+        write_file(folder / "tokenizer_config.json", json.dumps(facts, indent=2))
 
 
 class _NumberedPieces(Pieces):

@@ -200,8 +200,8 @@ def pieces_of(tokenizer: Tokenizer) -> PieceKinds:
     alone = decoder.batch([[number] for number in range(info.size)])
     # After an id of letters nothing is normalized away, as a space at a text's beginning may be.
     before = next((i for i, text in enumerate(alone) if text.isalnum()), info.unk_idx)
-    behind = decoder.batch([[before, number] for number in range(info.size)])
-    added = [text[len(alone[before]) :] for text in behind]
+    after = decoder.batch([[before, number] for number in range(info.size)])
+    added = [text[len(alone[before]) :] for text in after]
     plain = np.array([bool(text) for text in added])
     plain[info.unk_idx] = False
     begins = [text[:1].isspace() for text in added]

@@ -43,7 +43,7 @@ WORD: Final[Mapping[Split, re.Pattern[str]]] = {
 """What a word is."""
 PAD, UNK, BOS, EOS = range(4)
 NONE = -1
-"""In place of the ids of marks, where there are none."""
+"""The id of a mark that a tokenizer does not have."""
 LARGEST = 1 << 28
 """Bytes of a saved vocabulary: some 20 million words."""
 _READ_FOR = {"purpose": "to take words from", "setting": "tokenizer.columns"}

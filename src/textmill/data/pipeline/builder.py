@@ -94,9 +94,8 @@ class PipelineBuilder(Generic[T]):
             check_count("bucket_by_length", "longest length", long, least=0)
         ordered = sorted(((int(n), int(long)) for n, long in sizes), key=lambda pair: pair[1])
         how: dict[str, Any] = {"sizes": ordered, "length": length, "skip_long": skip_long}
-        opened = partial(cursors.BucketByLength, self.node, **how)
-        signature = f"{self.node.signature}.bucket_by_length({ordered})"
-        return PipelineBuilder(PipelineNode(signature, opened))
+        fresh = {"number": 0, "given": []}
+        return self._then(f"bucket_by_length({ordered})", cursors.bucket_by_length, fresh, **how)
 
     def pack(
         self, length: int, *, drop_remainder: bool = False

@@ -6,10 +6,10 @@ buffered is read again on resume.
 """
 
 import copy
-import queue
-import threading
-import weakref
+import itertools
+from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -24,7 +24,6 @@ T_co = TypeVar("T_co", covariant=True)
 State = dict[str, Any]  # JSON; nested by verb
 NONE: NDArray[np.int64] = np.zeros(0, np.int64)
 DRAWS = 1024  # random numbers made at once; part of what a seed means, so it stays
-WAIT = 0.1  # seconds until a thread that nobody reads from looks whether it should stop
 
 
 class Cursor:
@@ -89,14 +88,12 @@ class PipelineNode(Generic[T_co]):
 
     Attributes:
         signature: The chain of verbs and what decides their positions, without functions and paths.
-        cursor: Starts an epoch, or goes on from a state that a cursor of the same epoch gave.
+        open: Starts an epoch (its number, None), or goes on from a state that a cursor of this epoch
+            gave.
     """
 
     signature: str
-    cursor: Callable[[int, State | None], Any]
-
-    def open(self, epoch: int, state: State | None = None) -> Any:
-        return self.cursor(epoch, state)
+    open: Callable[[int, State | None], Any]
 
 
 class DataPipeline(Generic[T]):
@@ -128,7 +125,7 @@ class DataPipeline(Generic[T]):
 
     def __iter__(self) -> Iterator[T]:
         if self._cursor is None:
-            self._cursor = self.node.open(self.epoch)
+            self._cursor = self.node.open(self.epoch, None)
         cursor = self._cursor
         while cursor is self._cursor:  # another iteration may end the epoch, or a state be loaded
             try:
@@ -216,7 +213,7 @@ def repeat(c: Cursor, n: int | None, first: int) -> Iterator[Any]:
             raise DataError("repeat: the source has no items, so repeating it would never end.")
         c.own = {"round": c.own["round"] + 1, "empty": True}
         c.source.close()
-        c.sources = [c.nodes[0].open(first + c.own["round"])]
+        c.sources = [c.nodes[0].open(first + c.own["round"], None)]
         c.where = c.source.place
 
 
@@ -269,79 +266,63 @@ def longest(item: Any) -> int:
     return len(item)
 
 
-class BucketByLength(Cursor):
+def bucket_by_length(
+    c: Cursor,
+    sizes: Sequence[tuple[int, int]],
+    length: Callable[[Any], int],
+    *,
+    skip_long: bool,
+) -> Iterator[list[Any]]:
     """Lists of items of like length: ``sizes`` are pairs of (items in a list, longest length).
 
-    The state is the source's before the oldest item held, and which items since were given. On
+    State: the source's before the oldest item held, and which items since then were given. On
     resume all since then are read again, and those that were given are left out.
     """
+    c.where = str
+    buckets = [list[tuple[int, Any]]() for _ in sizes]
+    held = dict[int, State]()  # number of an item held -> the source's state before it
+    number, given = c.own["number"], c.own["given"]
+    given_before = {*given}
 
-    def __init__(
-        self,
-        node: PipelineNode[Any],
-        epoch: int,
-        saved: State | None,
-        *,
-        sizes: Sequence[tuple[int, int]],
-        length: Callable[[Any], int],
-        skip_long: bool,
-    ) -> None:
-        self._sizes, self._length, self._skip_long = sizes, length, skip_long
-        self._buckets: list[list[tuple[int, Any]]] = [[] for _ in sizes]
-        self._held = dict[int, State]()  # number of an item held -> the source before it
-        fresh = {"number": 0, "read": 0, "given": []}
-        super().__init__(lambda _: self._lists(), [node], epoch, saved, fresh)
-        self.where = str
-        self._number = self.own["number"]  # of the next item of the source
-        for _ in range(self.own["read"]):
-            self._take(keep=self._number not in self.own["given"])
+    def full(bucket: list[tuple[int, Any]]) -> list[Any]:
+        items = [item for _, item in bucket]
+        for each, _ in bucket:
+            del held[each]
+            given.append(each)
+        bucket.clear()
+        oldest = next(iter(held), number)  # items come in by number
+        if oldest != c.own["number"]:
+            given[:] = [each for each in given if each >= oldest]
+        c.own["number"], c.pinned = oldest, held.get(oldest)
+        return items
 
-    def _lists(self) -> Iterator[list[Any]]:
-        while True:
-            try:
-                full = self._take()
-            except StopIteration:
+    while True:
+        before = c.source.state()
+        try:
+            item = next(c.source)
+        except StopIteration:
+            break
+        number += 1
+        if number - 1 in given_before:
+            continue
+        size = length(item)
+        for bucket, (most, longest_length) in zip(buckets, sizes, strict=True):
+            if size <= longest_length:
+                held[number - 1] = before
+                bucket.append((number - 1, item))
+                if len(bucket) == most:
+                    yield full(bucket)
                 break
-            if full is not None:
-                yield self._give(full)
-        for index, held in enumerate(self._buckets):
-            if held:
-                yield self._give(index)
-
-    def _take(self, *, keep: bool = True) -> int | None:
-        """Reads one item into its bucket; gives the bucket's index when it is full."""
-        before, item = self.source.state(), next(self.source)
-        number, self._number = self._number, self._number + 1
-        if not keep:
-            return None
-        length = self._length(item)
-        for index, (size, longest_length) in enumerate(self._sizes):
-            if length <= longest_length:
-                self._held[number] = before
-                self._buckets[index].append((number, item))
-                return index if len(self._buckets[index]) == size else None
-        if self._skip_long:
-            return None
-        raise DataError(
-            f"bucket_by_length: item {number + 1}{at_place(self.source)} has length "
-            f"{length}, and the longest bucket takes {self._sizes[-1][1]}. Add a bucket, or "
-            "leave such items out with skip_long=True."
-        )
-
-    def _give(self, index: int) -> list[Any]:
-        given, self._buckets[index] = self._buckets[index], []
-        for number, _ in given:
-            del self._held[number]
-        return [item for _, item in given]
-
-    @override
-    def state(self) -> State:
-        oldest = next(iter(self._held), self._number)  # items come in by number
-        numbers = range(oldest, self._number)
-        given = [number for number in numbers if number not in self._held]
-        self.pinned = self._held.get(oldest)
-        self.own = {"number": oldest, "read": len(numbers), "given": given}
-        return super().state()
+        else:
+            if not skip_long:
+                raise DataError(
+                    f"bucket_by_length: item {number}{at_place(c.source)} has length {size}, and "
+                    f"the longest bucket takes {sizes[-1][1]}. Add a bucket, or leave such items "
+                    "out with skip_long=True."
+                )
+            given.append(number - 1)
+    for bucket in filter(None, buckets):
+        yield full(bucket)
 
 
 def pack(c: Cursor, length: int, *, drop_remainder: bool) -> Iterator[NDArray[np.int64]]:
@@ -464,43 +445,37 @@ class Drawn:
 # -- ahead
 
 
-@dataclass
-class _Made:
-    """One item with the source's state and place after it, or what ended the source."""
-
-    item: Any = None
-    state: State | None = None
-    place: str = ""
-    error: BaseException | None = None
-
-
 class Prefetch(Iterator[Any]):
     """The items of the source, up to ``n`` of them made ahead by a thread."""
 
     def __init__(self, node: PipelineNode[Any], epoch: int, state: State | None, *, n: int) -> None:
-        source = node.open(epoch, state)
+        self._source = source = node.open(epoch, state)
         self._state: State = source.state()
         self._place = ""
-        self._ready: queue.Queue[_Made] = queue.Queue(n)
+
+        def made() -> tuple[list[Any], State, str]:
+            """The next item (in a list; an empty one at the end), the source's state and place."""
+            return [*itertools.islice(source, 1)], source.state(), source.place()
+
+        # Its thread holds no reference to this cursor: a forgotten cursor ends its thread.
+        self._pool = ThreadPoolExecutor(1, "textmill-prefetch")
+        self._made = made
+        self._ahead = deque(self._pool.submit(made) for _ in range(n))
         self._end: BaseException | None = None
-        stop = threading.Event()
-        work = threading.Thread(
-            target=_work, args=(source, self._ready, stop), name="textmill-prefetch", daemon=True
-        )
-        # The thread holds the queue and not this cursor: a forgotten cursor ends its thread.
-        self._close = weakref.finalize(self, _stop, stop, work, source.close)
-        work.start()
 
     @override
     def __next__(self) -> Any:
         if self._end is None:
-            made = self._ready.get()
-            if made.state is not None:
-                self._state, self._place = made.state, made.place
-            if made.error is None:
-                return made.item
-            self._end = made.error
+            try:
+                item, self._state, self._place = self._ahead.popleft().result()
+            except BaseException as error:
+                self._end = error
+            else:
+                if item:
+                    self._ahead.append(self._pool.submit(self._made))
+                    return item[0]
             self.close()
+        assert self._end is not None
         raise self._end
 
     def state(self) -> State:
@@ -510,30 +485,6 @@ class Prefetch(Iterator[Any]):
         return self._place
 
     def close(self) -> None:
-        self._close()
-        if self._end is None:
-            self._end = StopIteration()
-
-
-def _work(source: Any, ready: "queue.Queue[_Made]", stop: threading.Event) -> None:
-    made = _Made()
-    while made.error is None and not stop.is_set():
-        try:
-            made = _Made(next(source), source.state(), source.place())
-        except StopIteration as end:
-            made = _Made(state=source.state(), error=end)
-        except BaseException as error:  # raised again where items are taken
-            made = _Made(error=error)
-        while not stop.is_set():
-            try:
-                ready.put(made, timeout=WAIT)
-            except queue.Full:
-                continue
-            break
-
-
-def _stop(stop: threading.Event, work: threading.Thread, close: Callable[[], None]) -> None:
-    stop.set()
-    if work is not threading.current_thread():
-        work.join()
-    close()
+        self._pool.shutdown(cancel_futures=True)
+        self._source.close()
+        self._end = self._end or StopIteration()

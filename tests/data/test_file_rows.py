@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from textmill.data import readers, text_pairs
-from textmill.data.readers import CachedRows
+from textmill.data.rows import StoredRows
 from textmill.data.store import tokens
 from textmill.data.text_pairs import TextPairs
 from textmill.errors import DataError
@@ -89,7 +89,7 @@ def test_all_rows_are_the_same_however_they_are_asked_for(both, monkeypatch):
     held, config = both
     wanted, data = list(held), config.build()
     rows = data.rows()
-    assert isinstance(rows, CachedRows)
+    assert isinstance(rows, StoredRows)
     assert (len(rows), list(rows), list(data)) == (len(wanted), wanted, wanted)
     assert [rows[i] for i in range(len(rows))] == wanted
     for i in (30, 0, 7, 31, -1, 8, 9, 55):
@@ -161,7 +161,7 @@ def test_a_cache_that_cannot_be_written_costs_memory_only(both, failing_disk, ca
     with failing_disk(1, lasting=True):
         data = config.build()
         assert list(data) == list(held)
-    assert caplog.messages[0].startswith(f"{config.path} is read into memory: ")
+    assert caplog.messages[0].startswith(f"{config.path}: the rows are held in memory: ")
 
 
 def test_neither_text_nor_tokens_are_held(cache, tmp_path, monkeypatch):

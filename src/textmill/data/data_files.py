@@ -14,13 +14,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from typing_extensions import override
 
 from textmill.data.bad_rows import KEPT, BadRow, RowCount
 from textmill.data.formats.row_format import RowFormat
 from textmill.data.line_blocks import FileNotes
 from textmill.data.mixture import Mixture
-from textmill.data.readers import CachedFile, CachedRows, Table, cached_file, read_table
+from textmill.data.readers import CachedFile, Table, cached_file, read_table
 from textmill.data.rows import Rows, StoredRows
 from textmill.errors import StorageError, UserError
 
@@ -112,35 +111,6 @@ def _checked(path: Path) -> Path:
     raise MissingFileError(f"path: there is no file {path}{where}.{gone}{there}")
 
 
-class JoinedRows(StoredRows):
-    """The rows of several files one after the other; they stay where they are."""
-
-    def __init__(self, parts: Sequence[Rows | CachedRows], files: "ReadFiles") -> None:
-        size = sum(path.stat().st_size for path in files.paths)
-        super().__init__(tuple(files.layout.columns), size)
-        self.parts, self.files = parts, files
-        self._ends = [*itertools.accumulate(map(len, parts))]
-
-    @override
-    def __len__(self) -> int:
-        return self._ends[-1]
-
-    @override
-    def read(self, start: int, stop: int) -> Rows:
-        found, number = list[Rows](), bisect_right(self._ends, start)
-        while start < stop:
-            part, begin = self.parts[number], self._ends[number] - len(self.parts[number])
-            found.append(part[start - begin : stop - begin])
-            start, number = self._ends[number], number + 1
-        if len(found) == 1:
-            return found[0]
-        return Rows({n: [v for rows in found for v in rows.column(n)] for n in self.names})
-
-    @override
-    def place_of(self, row: int) -> str:
-        return self.files.place_of(row)
-
-
 @dataclass(frozen=True)
 class ReadFiles:
     """What one pass over the files has found."""
@@ -149,8 +119,8 @@ class ReadFiles:
     """The files."""
     layout: RowFormat
     """How they were read."""
-    tables: Sequence[Table | CachedFile]
-    """Of each file its rows, in memory or in the cache."""
+    tables: Sequence[Table] | Sequence[CachedFile]
+    """The rows of each file: of all in memory, or of all in the cache."""
 
     @cached_property
     def bad_rows(self) -> list[BadRow]:
@@ -193,36 +163,31 @@ class ReadFiles:
     def rows(self) -> Rows | StoredRows:
         if (columns := self._columns) is not None:
             return Rows(columns, place_of=self.place_of)
-        parts = [
-            Rows(table.columns) if isinstance(table, Table) else table.rows for table in self.tables
+        batches = [
+            b for table in self.tables if isinstance(table, CachedFile) for b in table.batches
         ]
-        only = parts[0]
-        return only if len(parts) == 1 and isinstance(only, CachedRows) else JoinedRows(parts, self)
+        size = sum(path.stat().st_size for path in self.paths)
+        names = tuple(self.layout.columns)
+        return StoredRows(names, batches, num_bytes=size, place_of=self.place_of)
 
     @cached_property
     def _columns(self) -> dict[str, list[str]] | None:
-        """All rows of all files; None where they stay in them."""
+        """All rows of all files; None if they are in the cache."""
         held = [table.columns for table in self.tables if isinstance(table, Table)]
-        if len(held) < len(self.tables):
-            return None
-        if len(held) == 1:
-            return held[0]
+        if len(held) < 2:
+            return held[0] if held else None
         return {name: [value for one in held for value in one[name]] for name in held[0]}
 
 
 def read_files(paths: tuple[Path, ...], layout: RowFormat, *, held: int) -> ReadFiles:
-    """Reads files in one pass; over ``held`` bytes together their rows are in the cache."""
-    stays = sum(path.stat().st_size for path in paths) > held
-    return ReadFiles(paths, layout, [_read(path, layout, stays=stays) for path in paths])
-
-
-def _read(path: Path, layout: RowFormat, *, stays: bool) -> Table | CachedFile:
-    if stays:
+    """Reads files in one pass; if they have more than ``held`` bytes, their rows are cached."""
+    if sum(path.stat().st_size for path in paths) > held:
         try:
-            return cached_file(path, layout)
+            return ReadFiles(paths, layout, [cached_file(path, layout) for path in paths])
         except StorageError as error:
-            LOG.warning("%s is read into memory: %s", path, error)
-    return read_table(path, layout)
+            names = ", ".join(map(str, paths[:3])) + ", ..." * (len(paths) > 3)
+            LOG.warning("%s: the rows are held in memory: %s", names, error)
+    return ReadFiles(paths, layout, [read_table(path, layout) for path in paths])
 
 
 def mixture_of(

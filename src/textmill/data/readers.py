@@ -6,17 +6,14 @@ the file's path, size and time, so a later run reads nothing.
 """
 
 import sys
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from itertools import accumulate
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
-from typing_extensions import override
 
 from textmill.data.bad_rows import KEPT, BadRow, RowCount
 from textmill.data.formats.lines import LineFormat as LineFormat
@@ -24,7 +21,6 @@ from textmill.data.formats.lines import text_format as text_format
 from textmill.data.formats.lines import tsv_format as tsv_format
 from textmill.data.formats.row_format import LinesFormat, RowFormat
 from textmill.data.line_blocks import FileNotes
-from textmill.data.rows import Rows, StoredRows
 from textmill.data.store.cache import (
     LOG,
     DamagedStoreError,
@@ -74,9 +70,13 @@ class Table(ReadFile):
 
 @dataclass(frozen=True, kw_only=True)
 class CachedFile(ReadFile):
-    """A file whose rows are in the cache."""
+    """A file whose rows are in the cache.
 
-    rows: "CachedRows"
+    Attributes:
+        batches: Record batches of Arrow, as `StoredRows` reads them.
+    """
+
+    batches: Sequence[Any]
 
 
 def read_rows(
@@ -163,52 +163,10 @@ def _opened(source: Path | str | BinaryIO) -> Iterator[tuple[BinaryIO, str]]:
 # -- rows in the cache
 
 
-class CachedRows(StoredRows):
-    """The good rows of a file, mapped from the cache."""
-
-    def __init__(self, path: Path, folder: Path, layout: RowFormat, lines: NDArray[Any]) -> None:
-        import pyarrow  # takes .1 s
-
-        super().__init__(tuple(layout.columns), path.stat().st_size)
-        self.path, self.lines = path, lines
-        opened = pyarrow.ipc.open_file(pyarrow.memory_map(str(folder / "rows.arrow")))
-        self._batches = [opened.get_batch(n) for n in range(opened.num_record_batches)]
-        self._ends = [*accumulate(batch.num_rows for batch in self._batches)]
-
-    @override
-    def __len__(self) -> int:
-        return len(self.lines)
-
-    @override
-    def place_of(self, row: int) -> str:
-        return f"{self.path}:{self.lines[row]}"
-
-    @override
-    def read(self, start: int, stop: int) -> Rows:
-        found = {name: list[str]() for name in self.names}
-        number = bisect_right(self._ends, start)
-        while start < stop:
-            batch = self._batches[number]
-            part = batch.slice(start - self._ends[number] + batch.num_rows, stop - start)
-            for at, name in enumerate(found):
-                values = part.column(at).to_pylist()  # to_numpy imports pandas
-                if name in self._listed:
-                    for row, parts in enumerate(part.column(self._listed[name]).to_pylist()):
-                        values[row] = values[row] if parts is None else ListCell(parts)
-                found[name] += values
-            start, number = start + part.num_rows, number + 1
-        return Rows(found)
-
-    @property
-    def _listed(self) -> dict[str, int]:
-        """Where the parts of cells that are lists are, by the name of their column."""
-        count = len(self.names)
-        has_lists = bool(self._batches) and self._batches[0].num_columns > count
-        return {name: count + at for at, name in enumerate(self.names)} if has_lists else {}
-
-
 def cached_file(path: Path, layout: RowFormat) -> CachedFile:
-    """The rows of a file in the cache; made in one pass where there are none of it as it is now."""
+    """The rows of a file in the cache; made in one pass if it has none of the file as it is now."""
+    import pyarrow  # takes .1 s
+
     status = path.stat()
     facts = {
         "path": str(path.resolve()),
@@ -242,12 +200,12 @@ def cached_file(path: Path, layout: RowFormat) -> CachedFile:
     assert kept is not None, f"{folder} was just written"
     about, lines = kept.summary, folder / "lines"
     mapped = np.memmap(lines, "<i8", "r") if lines.stat().st_size else np.zeros(0, np.int64)
-    rows = CachedRows(path, folder, layout, np.asarray(mapped))
+    opened = pyarrow.ipc.open_file(pyarrow.memory_map(str(folder / "rows.arrow")))
     return CachedFile(
-        rows=rows,
-        lines=rows.lines,
+        batches=[opened.get_batch(n) for n in range(opened.num_record_batches)],
+        lines=np.asarray(mapped),
         bad_rows=[BadRow(str(path), *row) for row in about["bad_rows"]],
-        count=RowCount(len(rows), about["bad"], about["total"]),
+        count=RowCount(len(mapped), about["bad"], about["total"]),
         notes=FileNotes(**about["notes"]),
         sha256=about["sha256"],
     )

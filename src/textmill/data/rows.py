@@ -1,12 +1,13 @@
 """Rows as dicts: over one list a column in memory, or read when they are asked for."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
+
+from textmill.text.cells import ListCell
 
 NEAR = 4096
 """Rows that are read at once when they are asked for one after the other."""
@@ -66,23 +67,67 @@ class Rows(Sequence[dict[str, str]]):
             yield dict(zip(names, values, strict=True))
 
 
-class StoredRows(Sequence[dict[str, str]], ABC):
-    """Rows that are not in memory: each is read when it is asked for."""
+class StoredRows(Sequence[dict[str, str]]):
+    """Rows that are not in memory: each is read from record batches of Arrow when it is asked for.
 
-    def __init__(self, names: Sequence[str], num_bytes: int) -> None:
+    Args:
+        names: Of the columns, which are the first of each batch. If a batch has more, there is one
+            for each, of what the cell's list has, or null if the cell is none.
+        batches: Mapped from files.
+        numbers: Which of their rows these are, rising; None: all.
+        num_bytes: Of the files that the batches were made of.
+        place_of: The file, and the line in it, of a row by its number in the batches.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        batches: Sequence[Any],
+        *,
+        num_bytes: int,
+        place_of: Callable[[int], str],
+        numbers: NDArray[np.int64] | None = None,
+    ) -> None:
         self.names, self.num_bytes = tuple(names), num_bytes
-        self._near = (0, self.rows_of([]))
+        self._batches, self._place_of, self._numbers = batches, place_of, numbers
+        self._ends = np.cumsum([batch.num_rows for batch in batches], dtype=np.int64)
+        self._near = 0, Rows({name: [] for name in self.names})
 
-    @abstractmethod
+    def chosen(self, numbers: NDArray[np.int64]) -> "StoredRows":
+        """Some of all rows, by their numbers, rising."""
+        num_bytes = self.num_bytes * len(numbers) // max(len(self), 1)
+        how: Any = {"num_bytes": num_bytes, "place_of": self._place_of, "numbers": numbers}
+        return StoredRows(self.names, self._batches, **how)
+
+    @override
+    def __len__(self) -> int:
+        if self._numbers is not None:
+            return len(self._numbers)
+        return int(self._ends[-1]) if len(self._ends) else 0
+
     def read(self, start: int, stop: int) -> Rows:
         """The rows from one number up to another, at once."""
+        wanted = np.arange(start, stop) if self._numbers is None else self._numbers[start:stop]
+        found = {name: list[str]() for name in self.names}
+        batch_of = np.searchsorted(self._ends, wanted, side="right")
+        for number in np.unique(batch_of).tolist():
+            batch = self._batches[number]
+            inside = wanted[batch_of == number] - (self._ends[number] - batch.num_rows)
+            first, count = int(inside[0]), len(inside)
+            is_run = inside[-1] - first + 1 == count
+            part = batch.slice(first, count) if is_run else batch.take(inside)
+            columns = [column.to_pylist() for column in part.columns]  # to_numpy imports pandas
+            for at, cells in enumerate(found.values()):
+                texts = columns[at]
+                if len(columns) > len(found):
+                    lists = zip(texts, columns[at + len(found)], strict=True)
+                    texts = [text if inner is None else ListCell(inner) for text, inner in lists]
+                cells.extend(texts)
+        return Rows(found)
 
-    @abstractmethod
     def place_of(self, row: int) -> str:
         """The file, and a row's line in it."""
-
-    def rows_of(self, rows: Sequence[Mapping[str, str]]) -> Rows:
-        return Rows({name: [row[name] for row in rows] for name in self.names})
+        return self._place_of(row if self._numbers is None else int(self._numbers[row]))
 
     @overload
     def __getitem__(self, index: int) -> dict[str, str]: ...
@@ -94,7 +139,8 @@ class StoredRows(Sequence[dict[str, str]], ABC):
             start, stop, step = index.indices(len(self))
             if step == 1:
                 return self.read(start, max(start, stop))
-            return self.rows_of([self[i] for i in range(start, stop, step)])
+            rows = [self[i] for i in range(start, stop, step)]
+            return Rows({name: [row[name] for row in rows] for name in self.names})
         number = index + len(self) if index < 0 else index
         if not 0 <= number < len(self):
             raise IndexError(f"row {index} of {len(self)}")
@@ -110,28 +156,3 @@ class StoredRows(Sequence[dict[str, str]], ABC):
     def __iter__(self) -> Iterator[dict[str, str]]:
         for first in range(0, len(self), NEAR):
             yield from self.read(first, min(first + NEAR, len(self)))
-
-
-class ChosenRows(StoredRows):
-    """Some of such rows."""
-
-    def __init__(self, rows: StoredRows, numbers: NDArray[np.int64]) -> None:
-        self.all, self.numbers = rows, numbers
-        super().__init__(rows.names, rows.num_bytes * len(numbers) // max(len(rows), 1))
-
-    @override
-    def __len__(self) -> int:
-        return len(self.numbers)
-
-    @override
-    def read(self, start: int, stop: int) -> Rows:
-        found, numbers = list[dict[str, str]](), self.numbers[start:stop]
-        for block in np.split(numbers, np.flatnonzero(np.diff(numbers // NEAR)) + 1):
-            if len(block):  # one block of rows around them is in memory
-                near = self.all.read(int(block[0]), int(block[-1]) + 1)
-                found += [near[int(number - block[0])] for number in block]
-        return self.rows_of(found)
-
-    @override
-    def place_of(self, row: int) -> str:
-        return self.all.place_of(int(self.numbers[row]))

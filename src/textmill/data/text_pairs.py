@@ -49,7 +49,7 @@ from textmill.data.formats.row_format import Row, RowFormat
 from textmill.data.holdout import Holdout, holdout_of
 from textmill.data.line_blocks import MAX_LINE_BYTES, FileNotes
 from textmill.data.mixture import Mixture, is_mixed
-from textmill.data.rows import ChosenRows, Rows, StoredRows
+from textmill.data.rows import Rows, StoredRows
 from textmill.errors import DataError, UserError
 from textmill.text.cells import RowCheck
 
@@ -276,7 +276,7 @@ class TextPairs(Component, Batched):
         if numbers is None:
             return rows
         if not isinstance(rows, Rows):
-            return ChosenRows(rows, numbers)
+            return rows.chosen(numbers)
         columns = {name: rows.column(name) for name in rows.names}
         mine = {name: [values[n] for n in numbers] for name, values in columns.items()}
         return Rows(mine, place_of=self.place_of)

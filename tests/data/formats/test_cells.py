@@ -11,7 +11,8 @@ import pytest
 
 from textmill.data import text_pairs
 from textmill.data.formats.json_lines import arrow_format, parquet_format
-from textmill.data.readers import CachedRows, read_table
+from textmill.data.readers import read_table
+from textmill.data.rows import StoredRows
 from textmill.data.text_rows import TextRows
 from textmill.text.cells import ListCell, unlisted
 
@@ -57,7 +58,7 @@ def test_values_are_their_exact_text_and_lists_keep_their_parts(
     if not held:
         monkeypatch.setattr(text_pairs, "HELD_BYTES", 1)
     rows = written({name: found for name, (found, _) in VALUES.items()}).rows()
-    assert isinstance(rows, CachedRows) is not held
+    assert isinstance(rows, StoredRows) is not held
     for name, (_, wanted) in VALUES.items():
         assert [unlisted(row[name]) for row in rows] == wanted
     assert [row["texts"] for row in rows] == ["a b c", "d"]

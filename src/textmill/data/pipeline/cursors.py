@@ -88,8 +88,7 @@ class PipelineNode(Generic[T_co]):
 
     Attributes:
         signature: The chain of verbs and what decides their positions, without functions and paths.
-        open: Starts an epoch (its number, None), or goes on from a state that a cursor of this epoch
-            gave.
+        open: Starts an epoch, by its number and None; or goes on from a state of this epoch.
     """
 
     signature: str

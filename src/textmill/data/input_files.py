@@ -6,15 +6,17 @@ or the file has nothing but what the model reads: its first row shows which.
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from textmill.data.data_files import first_file
 from textmill.data.first_row import first_cells, utf8_warning
 from textmill.data.formats.by_suffix import (
+    DEFAULTS,
     HAVING,
     SUFFIXES,
+    TABLES,
     FileFormat,
     column_format,
     format_name,
@@ -26,9 +28,6 @@ from textmill.errors import DataError, UserError
 from textmill.text.encodings import HEAD_BYTES, UTF8, checked_encoding, is_utf8
 
 LOG = logging.getLogger("textmill")
-
-TABLES: tuple[FileFormat, ...] = ("tsv", "csv")
-"""Formats that may have a header."""
 
 SETTINGS = ("columns", "optional", *HAVING)
 """The settings of data that say how a file is read, but for its format."""
@@ -146,13 +145,12 @@ class _InputFile:
     def _read(self, places: Places, *, header: bool = False, strict: bool = False) -> RowFormat:
         """The layout, by those settings that go with the format."""
         config, kind = self.config, self.kind
-        defaults = {field.name: field.default for field in fields(TextPairs.Config)}
         less = {*config.columns} > {*self.inputs}  # what is left out is no further column
         how: dict[str, Any] = {}
         for name, kinds in HAVING.items():
             fits = kind in kinds and not (name == "extra_columns" and less)
             fits = fits and (name != "delimiter" or kind == self.trained)
-            how[name] = getattr(config, name) if fits or name in self.said else defaults[name]
+            how[name] = getattr(config, name) if fits or name in self.said else DEFAULTS[name]
         if how["encoding"] != UTF8:
             how["encoding"] = self.encoding
         if "lists" not in self.said:

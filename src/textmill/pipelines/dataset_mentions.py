@@ -71,7 +71,13 @@ class MentionedDatasets(PipelineResult):
     def cells(self) -> list[dict[str, Any]]:
         """A row for each mention, with the page that it is on."""
         return [
-            {"page": span.page, "mention": " ".join(span.text.split()), **_numbers(span)}
+            {
+                "page": span.page,
+                "mention": " ".join(span.text.split()),
+                "start": span.start,
+                "end": span.end,
+                "score": round(span.score, 6),
+            }
             for span in self.spans
         ]
 
@@ -139,20 +145,13 @@ class DatasetMentions(Pipeline[MentionedDatasets]):
 
     @override
     def result(self, given: GivenText, answered: Answered) -> MentionedDatasets:
-        spans = list[PlacedSpan]()
-        for places, (_, answer) in zip(self._sentences(given.text), answered, strict=True):
-            spans += (span for span, _ in placed_spans(given, places, answer, self._scheme))
-        return MentionedDatasets(
-            text=given.text, line=given.line, page=given.page_of(0), spans=tuple(map(_named, spans))
+        spans = tuple(
+            replace(span, kind=DATASET) if span.kind == NO_KIND else span
+            for places, (_, answer) in zip(self._sentences(given.text), answered, strict=True)
+            for span, _ in placed_spans(given, places, answer, self._scheme)
         )
-
-
-def _numbers(span: PlacedSpan) -> dict[str, float]:
-    return {"start": span.start, "end": span.end, "score": round(span.score, 6)}
-
-
-def _named(span: PlacedSpan) -> PlacedSpan:
-    return replace(span, kind=DATASET) if span.kind == NO_KIND else span
+        place: dict[str, Any] = {"line": given.line, "page": given.page_of(0)}
+        return MentionedDatasets(text=given.text, spans=spans, **place)
 
 
 def word_places(text: str, start: int = 0, end: int | None = None) -> list[tuple[int, int]]:

@@ -1,5 +1,6 @@
 """Summaries of texts and papers: their own sentences, or sentences that a model writes."""
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,6 @@ from textmill.pipelines.find_model import ModelWanted
 from textmill.pipelines.given_text import GivenText, PlacedSpan, joined_passages
 from textmill.pipelines.pipeline import Answered, Pipeline, PipelineResult
 from textmill.pipelines.registries import register_pipeline
-from textmill.text.answers import MarkedText
 from textmill.text.features.sentences import sentence_places
 from textmill.text.processors.extract import MOST, Extract, ExtractText
 
@@ -124,12 +124,9 @@ class Summarizer(Pipeline[Summary]):
         from textmill.pipelines.documents import find_abstract, find_body
 
         abstract = find_abstract(document) if self.part != "body" else None
-        found = [] if abstract is None else [abstract]
-        return [
-            joined_passages(
-                [*found, *([] if found and self.part == "abstract" else [find_body(document)])]
-            )
-        ]
+        if abstract is not None and self.part == "abstract":
+            return [joined_passages([abstract])]
+        return [joined_passages([*([abstract] if abstract else []), find_body(document)])]
 
     @override
     def rows(self, given: GivenText) -> Sequence[Any]:
@@ -140,13 +137,10 @@ class Summarizer(Pipeline[Summary]):
         if self._takes(text):
             return [{column: text}]
         places = sentence_places(text)
-        fits, over = 0, len(places)
-        while over - fits > 1:
-            middle = (fits + over) // 2
-            fits, over = (
-                (middle, over) if self._takes(_first(text, places, middle)) else (fits, middle)
-            )
-        return [{column: _first(text, places, max(fits, 1))}]
+        too_many = bisect_left(
+            range(len(places)), True, 1, key=lambda n: not self._takes(_first(text, places, n))
+        )
+        return [{column: _first(text, places, max(too_many - 1, 1))}]
 
     def _takes(self, text: str) -> bool:
         """Whether a text is no longer than the model takes."""
@@ -167,7 +161,17 @@ class Summarizer(Pipeline[Summary]):
         ((row, answer),) = answered
         unread = given.text[len(row[self.predictor.columns[0]]) :]
         sentences = answer.sentences if isinstance(answer, Extract) else ()
-        spans = tuple(_placed(each, given) for each in sentences)
+        spans = tuple(
+            PlacedSpan(
+                kind="sentence",
+                text=each.text,
+                start=each.start,
+                end=each.end,
+                score=each.score,
+                page=given.page_of(each.start),
+            )
+            for each in sentences
+        )
         return Summary(
             text=given.text,
             summary=answer.text,
@@ -181,15 +185,3 @@ class Summarizer(Pipeline[Summary]):
 def _first(text: str, places: Sequence[tuple[int, int]], count: int) -> str:
     """The first sentences of a text."""
     return text[: places[count - 1][1]]
-
-
-def _placed(sentence: MarkedText, given: GivenText) -> PlacedSpan:
-    start, page = sentence.start, given.page_of(sentence.start)
-    return PlacedSpan(
-        kind="sentence",
-        text=sentence.text,
-        start=start,
-        end=sentence.end,
-        score=sentence.score,
-        page=page,
-    )

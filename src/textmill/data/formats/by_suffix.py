@@ -33,18 +33,16 @@ SUFFIXES: dict[str, FileFormat] = {
 }
 
 
+TABLES: tuple[FileFormat, ...] = ("tsv", "csv")
+"""Formats that may have a header."""
 HAVING: dict[str, tuple[FileFormat, ...]] = {
-    "header": ("tsv", "csv"),
-    "delimiter": ("tsv", "csv"),
-    "extra_columns": ("tsv", "csv"),
-    "separator": ("conll",),
-    "comment": ("conll",),
+    **dict.fromkeys(("header", "delimiter", "extra_columns"), TABLES),
+    **dict.fromkeys(("separator", "comment"), ("conll",)),
     "lists": ("jsonl", "parquet", "arrow"),
-    "max_line_bytes": ("tsv", "csv", "conll", "jsonl"),
-    "encoding": ("tsv", "csv", "conll", "jsonl"),
+    **dict.fromkeys(("max_line_bytes", "encoding"), (*TABLES, "conll", "jsonl")),
 }
-"""Settings that not all formats have, and those that have them."""
-UNSAID: dict[str, Any] = {
+"""Settings that not all formats have, and the formats that have them."""
+DEFAULTS: dict[str, Any] = {
     "header": False,
     "delimiter": None,
     "extra_columns": "ignore",
@@ -54,7 +52,7 @@ UNSAID: dict[str, Any] = {
     "max_line_bytes": MAX_LINE_BYTES,
     "encoding": UTF8,
 }
-"""What says nothing of them."""
+"""The values with which such a setting says nothing."""
 
 
 def format_name(path: Path, said: FileFormat = "auto") -> FileFormat:
@@ -62,16 +60,12 @@ def format_name(path: Path, said: FileFormat = "auto") -> FileFormat:
     return SUFFIXES.get(path.suffix.lower(), "tsv") if said == "auto" else said
 
 
-def column_format(
-    name: FileFormat,
-    columns: Columns,
-    **reading: Any,
-) -> RowFormat:
-    """The layout of a file of that format; ``reading`` has some of the settings of `HAVING`."""
-    how: Any = {**UNSAID, **reading, "lists": tuple(reading.get("lists", ()))}
-    _refuse_foreign(name, [setting for setting in how if how[setting] != UNSAID[setting]])
+def column_format(name: FileFormat, columns: Columns, **reading: Any) -> RowFormat:
+    """The layout of a file of a format; ``reading`` has some of the settings of `HAVING`."""
+    how: Any = {**DEFAULTS, **reading, "lists": tuple(reading.get("lists", ()))}
+    _refuse_foreign(name, [setting for setting in how if how[setting] != DEFAULTS[setting]])
     lines: Any = {key: how[key] for key in ("max_line_bytes", "encoding")}
-    if name in ("tsv", "csv"):
+    if name in TABLES:
         make = tsv_format if name == "tsv" else csv_format
         if how["delimiter"] is not None:
             lines["separator"] = _one_character(how["delimiter"])
@@ -89,14 +83,13 @@ def column_format(
 
 
 def _one_character(delimiter: str) -> str:
-    """What a delimiter stands for."""
-    found = {"tab": "\t", "\\t": "\t"}.get(delimiter, delimiter)
-    if len(found) != 1 or not found.isascii() or found in '"\r\n\0':
+    character = {"tab": "\t", "\\t": "\t"}.get(delimiter, delimiter)
+    if len(character) != 1 or not character.isascii() or character in '"\r\n\0':
         raise UserError(
             f"delimiter: wanted one ASCII character, no quote or line end, or tab; found "
             f"{delimiter!r}."
         )
-    return found
+    return character
 
 
 def _refuse_foreign(name: FileFormat, said: Sequence[str]) -> None:
@@ -107,8 +100,8 @@ def _refuse_foreign(name: FileFormat, said: Sequence[str]) -> None:
         *others, last = HAVING[setting]
         only = f"{', '.join(others)} and {last}" if others else last
         # Evaluations follow a run's data, and valid_data follows train_data.
-        unsaid = {False: "false", None: "null", (): "[]"}.get(UNSAID[setting], UNSAID[setting])
+        default = {False: "false", None: "null", (): "[]"}.get(DEFAULTS[setting], DEFAULTS[setting])
         raise UserError(
             f"{setting}: only {only} files have it, and this is {name}; leave {setting} out, or "
-            f"undo what is inherited by {setting}={unsaid}."
+            f"undo what is inherited by {setting}={default}."
         )

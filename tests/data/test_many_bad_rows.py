@@ -7,7 +7,6 @@ import pytest
 from textmill.data.text_pairs import TextPairs
 from textmill.errors import DataError
 
-SPLITS = ("train", "valid", "test")
 MODULES = ("bad_rows", "readers", "data_files")
 
 

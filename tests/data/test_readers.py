@@ -1,4 +1,4 @@
-"""Every fault at the first, middle and last row: nothing is lost, place and reason are exact."""
+"""How lines are read: in blocks, streamed, and as a plain reader would read them."""
 
 import io
 import subprocess
@@ -17,29 +17,6 @@ from textmill.data.readers import read_rows, read_table, text_format, tsv_format
 from textmill.errors import DataError
 
 PAIRS = tsv_format(max_line_bytes=1000)
-GOOD = [b"Hi.\tSalut.", "Où ?\tWhere?".encode(), b'"\t"', b"a\tb", "🙂\té".encode()]
-
-FAULTS = {
-    "bad UTF-8": (
-        b"caf\xe9 au\tlait",
-        "bad UTF-8: 0xe9 at byte 3 of the line (invalid continuation byte)",
-    ),
-    "cut UTF-8": (b"a\tb\xc3", "bad UTF-8: 0xc3 at byte 3 of the line (unexpected end of data)"),
-    "surrogate": (
-        b"a\t\xed\xa0\x80",
-        "bad UTF-8: 0xed at byte 2 of the line (invalid continuation byte)",
-    ),
-    "one column": (b"no tab here", "wanted 2 columns, found 1"),
-    "no column": (b"", "wanted 2 columns, found 1"),
-    "three columns": (b"a\tb\tc", "wanted 2 columns, found 3"),
-    "NUL": (b"a\tb\0c", "NUL at byte 3 of the line"),
-    "empty source": (b"\tb", "column 'source' is empty"),
-    "blank target": ("a\t \u00a0".encode(), "column 'target' is empty"),
-    "long": (
-        b"a\t" + b"x" * 1200,
-        "the line has 1202 bytes, and max_line_bytes is 1000",
-    ),
-}
 
 
 def test_a_lone_carriage_return_is_data():

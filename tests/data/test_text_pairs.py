@@ -52,10 +52,6 @@ def test_columns_can_be_placed(file):
 
 
 BAD = b"a\tb\nbad\nc\td\n\xff\n"
-BAD_TEXT = """2 of 4 rows are bad, and 0 are allowed:
-  {0}:2: wanted 2 columns, found 1
-  {0}:4: bad UTF-8: 0xff at byte 0 of the line (invalid start byte)
-Correct the file, or leave such rows out with train_data.max_bad_rows=2."""
 
 
 def test_allowed_bad_rows_are_left_out_and_counted(file):

@@ -78,12 +78,6 @@ def test_what_is_no_token_of_a_conll_file_is_left_out_and_said(tmp_path, caplog)
     assert caplog.messages == [f"{tmp_path / 'a.conll'}: 2 lines are no tokens: left out."]
 
 
-SUMMARIES = (
-    '{"text": ["One.", "Two.\\n"], "short": ["a", "b \\u00e9"]}\n{"text": "x", "short": "c"}\n'
-)
-FIRST = {"source": "text", "target": "short.0", "references": "short"}
-
-
 NAMED = {"a.tsv": {"header": True}, "a.csv": {"header": True}, "a.jsonl": {}, "a.parquet": {}}
 
 

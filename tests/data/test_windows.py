@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.data.test_batches import make
+from tests.data.test_batches import check_resumes, make
 from textmill.data import mixture as orders
 from textmill.data.batches import EpochBatches
 from textmill.data.batching import Batching
@@ -30,22 +30,9 @@ def test_a_permutation_has_each_number_once_whatever_is_asked_for(count):
 
 @pytest.mark.parametrize("batching", BATCHINGS)
 def test_resumed_at_every_place_it_goes_on_as_undisturbed(batching):
-    undisturbed, places = [], []
-    straight = make(batching)
-    assert straight.num_windows == (3 if batching.batch_size == 20 else 5)
-    for _ in range(2):
-        places.append((len(undisturbed), straight.state_dict()))
-        for batch in straight:
-            undisturbed.append(batch)
-            places.append((len(undisturbed), straight.state_dict()))
-    assert straight.state_dict() == {"epoch": 2, "position": 0, "window": 0, "at": 0}
-    for given, state in places:
-        resumed = make(batching)
-        resumed.load_state_dict(state)
-        rest = []
-        while resumed.epoch < 2:
-            rest += resumed
-        assert rest == undisturbed[given:], state
+    ended = check_resumes(batching, epochs=2)
+    assert ended.num_windows == (3 if batching.batch_size == 20 else 5)
+    assert ended.state_dict() == {"epoch": 2, "position": 0, "window": 0, "at": 0}
 
 
 @pytest.mark.parametrize("batching", BATCHINGS)

@@ -114,9 +114,19 @@ IN_COLUMNS = {
 BAD_BYTES = "bad UTF-8: 0xe9 at byte {} of the line (invalid continuation byte)"
 CASES = {
     "tsv": Case(
-        tsv_format(),
+        tsv_format(max_line_bytes=1000),
         lines_of(lambda row: "\t".join(row).encode()),
-        {"one column": (b"a", "wanted 2 columns, found 1")},
+        {
+            "bad UTF-8": (b"caf\xe9 au\tlait", BAD_BYTES.format(3)),
+            "one column": (b"a", "wanted 2 columns, found 1"),
+            "no column": (b"", "wanted 2 columns, found 1"),
+            "NUL": (b"a\tb\0c", "NUL at byte 3 of the line"),
+            "blank": ("a\t \u00a0".encode(), "column 'target' is empty"),
+            "long": (
+                b"a\t" + b"x" * 1200,
+                "the line has 1202 bytes, and max_line_bytes is 1000",
+            ),
+        },
         st.text("aé🙂 \u2028\x85\"',", max_size=9).filter(str.strip),
     ),
     "csv": Case(

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tests.data.resuming import resumed_everywhere
 from textmill.data.batches import EpochBatches
 from textmill.data.batching import Batching
 from textmill.errors import DataError
@@ -25,38 +26,11 @@ def make(batching, **more):
     )
 
 
-def check_resumes(batching, epochs=3):
-    """Resumed at every position, batches go on as undisturbed ones; gives these when they ended."""
-    undisturbed, places = [], []
-    straight = make(batching)
-    for _ in range(epochs):
-        places.append((len(undisturbed), straight.state_dict()))
-        for batch in straight:
-            undisturbed.append(batch)
-            places.append((len(undisturbed), straight.state_dict()))
-    for given, state in places:
-        resumed = make(batching)
-        resumed.load_state_dict(state)
-        rest = []
-        while resumed.epoch < epochs:
-            rest += resumed
-        assert rest == undisturbed[given:], state
-    return straight
-
-
 @pytest.mark.parametrize("batching", BATCHINGS)
 def test_resumed_at_every_position_it_goes_on_as_undisturbed(batching):
-    assert check_resumes(batching).state_dict() == {"epoch": 3, "position": 0}
-
-
-@pytest.mark.parametrize("batching", BATCHINGS)
-def test_an_epoch_has_every_row_once_and_len_batches(batching):
-    batches = make(batching)
-    for epoch in range(3):
-        assert batches.epoch == epoch
-        expected = len(batches)
-        found = list(batches)
-        assert len(found) == expected
+    batches, epochs = resumed_everywhere(lambda: make(batching), 3)
+    assert batches.state_dict() == {"epoch": 3, "position": 0}
+    for found in epochs:
         assert sorted(i for batch in found for i in batch) == list(range(batches.num_rows))
 
 

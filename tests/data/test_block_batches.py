@@ -8,6 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.data.resuming import resumed_everywhere
 from textmill.data.block_batches import Blocking, TextBlocks
 from textmill.text.ragged import Ragged
 
@@ -105,23 +106,11 @@ def test_a_stride_gives_targets_a_longer_past():
 @pytest.mark.parametrize("shuffle", [True, False])
 def test_it_goes_on_from_every_place(streams, shuffle):
     settings = {"length": 3, "batch_size": 2, "streams": streams, "shuffle": shuffle, "seed": 7}
-    blocks = blocks_of([4, 0, 7, 3], **settings)
-    given_out, places = [], []
-    for _ in range(2):
-        iterator = iter(blocks)
-        while True:
-            places.append(blocks.state_dict())
-            batch = next(iterator, None)
-            if batch is None:
-                break
-            given_out.append(batch)
-    for index, place in enumerate(places[: len(blocks) + 1]):
-        other = blocks_of([4, 0, 7, 3], **settings)
-        other.load_state_dict(place)
-        rest = list(other)
-        for one, two in zip(rest, given_out[index : len(blocks)], strict=True):
-            assert torch.equal(one.inputs, two.inputs)
-            assert one.begins == two.begins
+    resumed_everywhere(
+        lambda: blocks_of([4, 0, 7, 3], **settings),
+        2,
+        plain=lambda batch: (batch.inputs.tolist(), batch.begins),
+    )
 
 
 def test_epochs_are_cut_otherwise_only_when_shuffled():

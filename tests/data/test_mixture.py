@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import textmill
+from tests.data.resuming import resumed_everywhere
 from textmill.data import mixture as orders
 from textmill.data import text_pairs
 from textmill.data.batches import EpochBatches
@@ -98,23 +99,11 @@ def test_batches_have_the_rows_of_the_mixture_and_go_on_from_every_place(monkeyp
     if not whole:
         monkeypatch.setattr(orders, "WHOLE_ROWS", 20)
         monkeypatch.setattr(orders, "WINDOW_ROWS", 12)
-    straight = batches()
+    straight, epochs = resumed_everywhere(batches, 3)
     assert straight.num_windows == (1 if whole else 4)
-    undisturbed, places = [], [(0, straight.state_dict())]
-    for epoch, wanted in enumerate(brute_force(mixture(), 9, 3)):
-        assert (straight.epoch, len(straight)) == (epoch, 7)
-        found = []
-        for batch in straight:
-            found.append(batch)
-            places.append((len(undisturbed) + len(found), straight.state_dict()))
-        undisturbed += found
+    for found, wanted in zip(epochs, brute_force(mixture(), 9, 3), strict=True):
+        assert len(found) == 7
         assert sorted(row for batch in found for row in batch) == sorted(wanted)
-    for given, state in places:
-        resumed, rest = batches(), []
-        resumed.load_state_dict(state)
-        while resumed.epoch < 3:
-            rest += resumed
-        assert rest == undisturbed[given:]
 
 
 @pytest.fixture
@@ -165,31 +154,20 @@ def blocks(**settings):
 
 @pytest.mark.parametrize("streams", [True, False])
 def test_blocks_are_cut_out_of_the_rows_of_the_mixture_and_go_on_from_every_place(streams):
-    rows, straight = blocks(streams=streams)
+    def plain(batch):
+        return _pairs(batch), batch.begins, batch.rows.tolist()
+
+    rows, _ = blocks(streams=streams)
     pairs = [[*zip([END, *row[:-1]], row, strict=True)] for row in rows]
-    undisturbed, places = [], [(0, straight.state_dict())]
+    _, epochs = resumed_everywhere(lambda: blocks(streams=streams)[1], 3, plain=plain)
     orders = set()
-    for epoch, wanted in enumerate(brute_force(mixture(), 9, 3, in_order=True)):
-        found, size = [], len(straight)
-        for batch in straight:
-            assert batch.begins == (not found)
-            found.append(batch)
-            places.append((len(undisturbed) + len(found), straight.state_dict()))
-        assert (straight.epoch, len(found)) == (epoch + 1, size)
-        undisturbed += found
-        read = [pair for batch in found for pair in _pairs(batch)]
+    for found, wanted in zip(epochs, brute_force(mixture(), 9, 3, in_order=True), strict=True):
+        assert [begins for _, begins, _ in found] == [True] + [False] * (len(found) - 1)
+        read = [pair for pairs_read, _, _ in found for pair in pairs_read]
         assert Counter(read) == Counter(pair for row in wanted for pair in pairs[row])
         orders.add(tuple(read))
-        seen = sorted({row for batch in found for row in batch.rows.tolist()})
-        assert seen == sorted(set(wanted))
+        assert {row for _, _, seen in found for row in seen} == {*wanted}
     assert len(orders) == 3
-    for given, state in places:
-        _, resumed = blocks(streams=streams)
-        resumed.load_state_dict(state)
-        rest = []
-        while resumed.epoch < 3:
-            rest += [_pairs(batch) for batch in resumed]
-        assert rest == [_pairs(batch) for batch in undisturbed[given:]]
 
 
 BLOCKS = ["train_data.type=text_rows", "train_data.columns=[label,text]", "valid_data=null"]

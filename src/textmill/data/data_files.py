@@ -1,4 +1,4 @@
-"""The files of some data, one or several: which they are, and their rows one after the other."""
+"""The files of a data set: which they are, and their rows one after the other."""
 
 import difflib
 import glob
@@ -64,7 +64,7 @@ def data_files(path: DataPath) -> tuple[Path, ...]:
 
 
 def first_file(path: DataPath) -> Path:
-    """The first of the files; where there is none, how it is named."""
+    """The first of the files; if there is none, the path as it was written."""
     first = Path(path if isinstance(path, str | Path) else next(iter(path), "."))
     return next(iter(_named_as(first)), first)
 
@@ -193,7 +193,7 @@ def read_files(paths: tuple[Path, ...], layout: RowFormat, *, held: int) -> Read
 def mixture_of(
     config: Any, files: ReadFiles, numbers: NDArray[np.int64] | None, *, ingredient: str
 ) -> Mixture | None:
-    """What the settings of rows of columns say: the entries of ``path`` are the sources."""
+    """The mixture that a data set's settings say; the entries of ``path`` are its sources."""
     setting = "weights" if config.weights is not None else "temperature"
     entries = config.path if isinstance(config.path, tuple | list) else (config.path,)
     if len(entries) == 1 and not config.shuffle:

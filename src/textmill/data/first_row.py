@@ -1,4 +1,4 @@
-"""The top of a file of columns: whether it has a header; and advice on rows of another encoding."""
+"""The first line of a file of columns: whether it is a header; advice on encodings."""
 
 import itertools
 from collections.abc import Collection, Sequence
@@ -29,8 +29,7 @@ USUAL = frozenset(_USUAL.split())
 def first_cells(path: Path, layout: RowFormat) -> Row | None:
     """All cells of the first line, which may be a header; of CoNLL those of the first token.
 
-    None of an empty file, of a line that cannot be read, and of a format that names its columns
-    itself.
+    None if the file is empty, the line cannot be read, or the format names its columns itself.
     """
     if isinstance(layout, LineFormat | CsvFormat):
         layout = replace(layout, columns={"": 0}, required=(), header=False, check=None)
@@ -68,7 +67,7 @@ def has_names(cells: Row, layout: RowFormat) -> bool:
 
 
 def is_header(row: Row, columns: Row) -> bool:
-    """Whether a row is the names of its columns, and so none."""
+    """Whether a row has the names of its columns."""
     return [*map(plain_name, row)] == [*map(plain_name, columns)]
 
 

@@ -103,7 +103,7 @@ class Holdout:
 class PassageHoldout(Holdout):
     """Which lines of a text are held out: those of whole passages, as lines go on from each other.
 
-    A passage ends with a blank line, and those behind it; in a text without one it is a line.
+    A passage ends with one or more blank lines; in a text without any, each line is one.
     """
 
     @property
@@ -121,7 +121,7 @@ class PassageHoldout(Holdout):
 
 
 def _passages(rows: Sequence[Mapping[str, str]]) -> Iterator[list[str]]:
-    """The lines of each passage, with the blank ones behind it."""
+    """The lines of each passage, with the blank lines after it."""
     line_by_line = all(row["text"].strip() for row in rows)
     passage: list[str] = []
     for row in rows:
@@ -135,14 +135,14 @@ def _passages(rows: Sequence[Mapping[str, str]]) -> Iterator[list[str]]:
 
 
 def holdout_of(config: Any) -> Holdout | None:
-    """What the settings of rows of columns hold out; None: nothing."""
+    """The holdout that the settings of a data set say; None if they hold nothing out."""
     if not config.holdout:
         return None
     return Holdout(config.holdout, held_out=config.held_out, label=config.stratify)
 
 
 def _hash(row: Mapping[str, str]) -> float:
-    """A number from 0 to 1 of what a row says, whatever the order of its columns."""
+    """A hash of a row, from 0 to 1, whatever the order of its columns."""
     said = "\x1f".join([HASH, *(f"{name}\x1e{row[name]}" for name in sorted(row))])
     digest = hashlib.blake2b(said.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest) / 2**64

@@ -36,7 +36,7 @@ Places = Mapping[str, int | str]
 
 
 def input_format(path: Path, config: TextPairs.Config) -> FileFormat | None:
-    """The format that a file's name says: that of the training data if the suffix is the same."""
+    """The format by a file's suffix: that of the training data if theirs is the same."""
     if path.suffix.lower() == first_file(config.path).suffix.lower():
         return format_name(path, config.format)
     return SUFFIXES.get(path.suffix.lower())
@@ -121,7 +121,7 @@ class _InputFile:
         return self._by_first_row(places)
 
     def _by_first_row(self, places: Places, names: Mapping[str, str] | None = None) -> RowFormat:
-        """A table without names: its first row is a header that has them, or has a width."""
+        """The layout of a table by its first row: a header with the names, or a row by width."""
         header, cells = self.config.header, first_cells(self.path, self._read(places)) or ()
         found = {plain_name(cell): cell for cell in cells}
         called = names or {name: name for name in places}

@@ -1,4 +1,4 @@
-"""Blocks of whole lines of a stream of bytes, in bounded memory; what is no text is refused.
+"""Blocks of whole lines of a stream of bytes, in bounded memory; binary files are refused.
 
 A line ends at LF or at the end of the stream; one CR directly before that end belongs to the end.
 A CR anywhere else is data. A line longer than the limit is not held: it is counted and skipped
@@ -32,7 +32,7 @@ CONTROLS = bytes({*range(32)} - {*b"\t\n\v\f\r\x1b"})
 
 
 def refuse_binary(head: bytes, name: str) -> None:
-    """Refuses what begins as files do that are no text."""
+    """Refuses a file that begins as known binary formats do, or whose bytes are not text."""
     for beginning, (what, remedy) in BEGINNINGS.items():
         if head.startswith(beginning):
             raise DataError(f"{name}: wanted text, found {what}: {remedy}.")
@@ -60,7 +60,7 @@ EXCERPT_BYTES = 324  # 80 characters of 4 bytes, and one that the cut may split
 
 @dataclass
 class FileNotes:
-    """What was odd about a file and did no harm.
+    """Oddities of a file that cost no row.
 
     Attributes:
         left_out: Lines of a CoNLL file that are no tokens: comments, and marks of documents.
@@ -101,7 +101,7 @@ def excerpt(raw: bytes, encoding: str = UTF8) -> str:
 class LineBlocks:
     """Iterates over the blocks of a stream once; ``sha256`` fills meanwhile.
 
-    What is no text is refused with a DataError before the first block.
+    A binary file is refused with a DataError before the first block.
     """
 
     stream: BinaryIO

@@ -31,7 +31,7 @@ ROUNDS = 6
 
 @dataclass(frozen=True)
 class Mixture:
-    """Sources of rows, one behind the other, and their shares.
+    """Sources of rows, one after the other, and their shares.
 
     Example:
         >>> mixture = Mixture(("news", "talks"), (6, 2), (0.5, 0.5))
@@ -78,7 +78,7 @@ class Mixture:
         return made
 
     def refuse_empty(self) -> None:
-        """Refuses sources of which there is no row, or none is wanted."""
+        """Refuses sources that have no row, or whose share is less than one row."""
         for name, size, quota in zip(self.names, self.sizes, self.quotas, strict=True):
             if not quota or not size:
                 raise UserError(
@@ -104,15 +104,15 @@ class Mixture:
         return {name: round(position * quota / size, 3) for name, quota, size in each}
 
     def of_rows(self, numbers: Numbers) -> "Mixture":
-        """That of some of the rows alone, by their numbers, rising."""
+        """The mixture of some of the rows, by their numbers, rising."""
         cuts = np.searchsorted(numbers, np.cumsum([0, *self.sizes])).tolist()
         sizes = tuple(b - a for a, b in itertools.pairwise(cuts))
         return Mixture(self.names, sizes, self.shares)
 
     def parts(self, epoch: int) -> list[tuple[int, int]]:
-        """The rows of an epoch where each source is read in its order: of each part two numbers.
+        """The parts that an epoch reads if each source is read in order.
 
-        They are those of its first row, and of the one after its last.
+        Each part is the number of its first row, and of the row after its last.
         """
         found, start = [], 0
         for size, quota in zip(self.sizes, self.quotas, strict=True):
@@ -149,10 +149,10 @@ def is_mixed(config: Any) -> bool:
 
 
 def permuted(places: Numbers, count: int, key: Sequence[int]) -> Numbers:
-    """What a random permutation of ``range(count)`` has at some places, in memory for them alone.
+    """The values of a random permutation of ``range(count)`` at some places, without making it.
 
-    Each round is a bijection of the numbers of so many bits; a number of no row goes through all
-    again until it is one's (about once in two).
+    Each round is a bijection of the numbers of so many bits; a number beyond ``count`` goes through
+    all rounds again (about one in two does).
     """
     bits = max(4, (count - 1).bit_length())
     mask, shift = np.uint64((1 << bits) - 1), np.uint64((bits + 1) // 2)

@@ -1,4 +1,4 @@
-"""Files whose columns have positions, and where a header says that they are.
+"""Columns by their positions, and headers that name them.
 
 An error proposes which column of a file may be meant, by the names alone, for a person to judge.
 """
@@ -58,13 +58,13 @@ class DelimitedSettings(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class DelimitedFormat(LinesFormat):
-    """Columns that have a character between them; base of TSV and CSV.
+    """Columns separated by a character; base of TSV and CSV.
 
     Attributes:
         columns: Name to its position (from 0), or to its name in the header.
-        separator: Between columns; None where the whole line is the one column.
+        separator: Between columns; None if the whole line is the only column.
         header: The first line names the columns and is no row.
-        extra_columns: What a column beyond the named ones is: nothing, or a bad row.
+        extra_columns: Whether columns beyond the named ones are ignored, or make a bad row.
     """
 
     separator: str | None = None
@@ -92,7 +92,7 @@ class DelimitedFormat(LinesFormat):
         return self.header
 
     def places(self) -> "Places | None":
-        """Where the columns are; None where the header says it."""
+        """Where the columns are; None if the header says it."""
         if self.header:
             return None
         at = [at for at in self.columns.values() if isinstance(at, int)]
@@ -104,7 +104,7 @@ class DelimitedFormat(LinesFormat):
         return Places(at, least, width)
 
     def read_header(self, scan: Scan, cells: Sequence[str] | str) -> "Places":
-        """Where the columns are by the cells of the first line; or what is wrong with it."""
+        """Where the columns are, by the cells of the first line or what is wrong with it."""
         if isinstance(cells, str):
             raise DataError(f"{scan.name}:1: the header cannot be read: {cells}.")
         scan.names = cells
@@ -136,9 +136,9 @@ def header_places(
 ) -> list[int]:
     """The position of each column of a layout in a file with that header.
 
-    The first columns in their order are those of these names, where the header has the names
-    elsewhere; in a header of other names they are the first ones. ``setting`` is what errors say
-    the columns by.
+    If a layout has only names, and the header has them in another order, the header's order counts;
+    in a header of other names they are the first columns. ``setting`` is the setting that errors
+    name.
     """
     places = layout.columns
     named = {name: at for name, at in places.items() if isinstance(at, str)}
@@ -168,7 +168,7 @@ def header_places(
 def refuse_twice(
     columns: Mapping[str, str], header: Sequence[str], file: str, setting: str = "columns"
 ) -> None:
-    """Refuses a header that has the name of a column twice: it says not which is the column."""
+    """Refuses a header that has the name of a column twice, as either may be meant."""
     for name, wanted in columns.items():
         found = [at for at, cell in enumerate(header) if cell == wanted]
         if len(found) > 1:
@@ -186,7 +186,7 @@ def refuse_twice(
 def misplaced(
     places: Mapping[str, int | str], header: Sequence[str], setting: str = "columns"
 ) -> str | None:
-    """What is wrong where a header has the name of a column at another position; else None."""
+    """What is wrong if a header has the name of a column at another position; else None."""
     names = [plain_name(cell) for cell in header]
     for name, at in places.items():
         there = names[at] if isinstance(at, int) and at < len(names) else None
@@ -202,7 +202,7 @@ def misplaced(
 
 
 def free_name(name: str, taken: Container[str]) -> str:
-    """The name, or with the first number from 2 that makes it another than all there are."""
+    """The name, or if it is taken, with the first number from 2 that is free."""
     numbered = (f"{name}_{number}" for number in itertools.count(2))
     return next(each for each in itertools.chain([name], numbered) if each not in taken)
 
@@ -214,21 +214,21 @@ def columns_setting(places: Mapping[str, int | str], setting: str = "columns") -
 
 
 def _flow(value: int | str) -> str:
-    """A value inside the braces of YAML; quoted where it would be another one without."""
+    """A value inside the braces of YAML; quoted if YAML would read it as something else."""
     if isinstance(value, int) or value == "..." or _PLAIN.fullmatch(value):
         return str(value)
     return json.dumps(value, ensure_ascii=False)
 
 
 def plain_name(name: str) -> str:
-    """A name as it is compared: neither spaces around it nor the case of its letters count."""
+    """A name for comparing: without spaces around it, in lower case."""
     return name.strip().casefold()
 
 
 def proposed(
     columns: Iterable[str] | Mapping[str, int | str], names: Sequence[str]
 ) -> dict[str, int | str]:
-    """What a person may mean by columns, each with a name of the file's or ``...``.
+    """The name in a file that is likely meant by each column, or ``...`` if none is.
 
     Example:
         >>> proposed(["label", "text"], ["ticket_id", "created", "message", "queue"])

@@ -34,7 +34,7 @@ Found = tuple[int, Row | BadRow | list[list[str]]]
 
 
 class Scan:
-    """One pass over one file; what is known of the whole file is so when the pass has ended.
+    """One pass over one file; `total`, `notes` and `sha256` are complete when it has ended.
 
     Iterating gives the line (or number, from 1) where a row begins, and the row or what is wrong.
 
@@ -45,11 +45,9 @@ class Scan:
 
     Attributes:
         notes: Oddities that did no harm.
-        place: How much of the file is before the row given last: bytes, or rows of Parquet and
-            Arrow.
-        record: All that the row given last has, good or bad: its fields in their order, an object
-            by its keys, or the text that a line of JSON is. None where it is none of these, and of
-            Parquet and Arrow.
+        place: How much of the file is before the last row: bytes, or rows of Parquet and Arrow.
+        record: The whole last row, good or bad: its fields in order, an object by its keys, or the
+            text that a line of JSON is. None of anything else, and of Parquet and Arrow.
         names: What a header calls the fields.
         total: Rows, good and bad.
         sha256: Of the file's bytes, hexadecimal.
@@ -81,10 +79,10 @@ class RowFormat(ABC):
 
     Attributes:
         columns: Name to its place in the file: a position (from 0) or a name there.
-        required: Columns that must be there and not be blank; the others are ``""`` where absent.
-        others: What positions that are not read are called, where no header names them.
+        required: Columns that must be there and not be blank; the others are ``""`` if absent.
+        others: Names of positions that are not read, for files without a header.
         present: Columns that the file must have, though a cell of them may be blank.
-        check: Says what else is wrong with a row; None: nothing is asked.
+        check: Says what else is wrong with a row; None: nothing else is checked.
     """
 
     columns: Mapping[str, int | str]
@@ -147,7 +145,7 @@ class RowFormat(ABC):
 def numbered(
     columns: Columns, required: Sequence[str] | None
 ) -> tuple[dict[str, int | str], tuple[str, ...]]:
-    """Each column with its place, which is its number where only names are given."""
+    """The place of each column (its number if there are only names), and the required columns."""
     if not isinstance(columns, Mapping):
         columns = {name: at for at, name in enumerate(columns)}
     return dict(columns), tuple(columns if required is None else required)
@@ -165,13 +163,13 @@ class RawLine(NamedTuple):
     """LF, CR LF, or nothing at the end of the file."""
     encoding: str
     problem: str | None = None
-    """Why it was not read: ``raw`` is its beginning then."""
+    """Why it was not read; ``raw`` is then its beginning."""
 
     def bad(self, file: str, reason: str) -> BadRow:
         return BadRow(file, self.number, reason, excerpt(self.raw, self.encoding))
 
     def text(self) -> tuple[str, str | None]:
-        """Its text, and what is wrong with it; no text of one that was not read."""
+        """Its text, and what is wrong with it; the text is empty if it was not read."""
         if self.problem is not None:
             return "", self.problem
         return decoded(self.raw, self.encoding, first=self.number == 1)
@@ -190,7 +188,7 @@ class LinesFormat(RowFormat):
     encoding: str = field(default=UTF8, kw_only=True)
 
     longest_called: ClassVar[str] = "max_line_bytes"
-    """What errors call the bound of a line."""
+    """Name of the limit of a line's length in errors."""
 
     @override
     def __post_init__(self) -> None:

@@ -41,23 +41,6 @@ class _Stderr(logging.StreamHandler):  # type: ignore[type-arg]  # not generic a
         super().emit(record)
 
 
-class _LastResort(_Stderr):
-    """Shows warnings to a Python caller who has configured no logging.
-
-    Python's own ``logging.lastResort`` does so until a logger has a handler, as textmill's has
-    while it writes a ``log.txt``.
-    """
-
-    @override
-    def emit(self, record: logging.LogRecord) -> None:
-        if not any(_handlers_of_user(logging.getLogger(record.name))):
-            super().emit(record)
-
-
-class _ToFolder(logging.StreamHandler):  # type: ignore[type-arg]  # not generic at run time
-    """Writes a run's ``log.txt``; it does not count as a handler that shows warnings."""
-
-
 class _UserLevel(logging.Filter):
     """Keeps the user's level at a handler while textmill's logger lets more through to a file."""
 
@@ -71,14 +54,10 @@ class _UserLevel(logging.Filter):
 
 
 def _handlers_of_user(logger: logging.Logger) -> Iterator[logging.Handler]:
-    """The handlers that a logger's lines reach, but for those that exist while a run lasts."""
-    while True:
-        for handler in logger.handlers:
-            if not isinstance(handler, _LastResort | _ToFolder):
-                yield handler
-        if not logger.propagate or logger.parent is None:
-            return
-        logger = logger.parent
+    """The handlers that a logger's lines reach."""
+    yield from logger.handlers
+    if logger.propagate and logger.parent is not None:
+        yield from _handlers_of_user(logger.parent)
 
 
 class _Printable(logging.Formatter):
@@ -114,12 +93,13 @@ def log_to_folder(folder: Path, *, rank: int = 0) -> Iterator[Path]:
 
     Other ranks than 0 write ``log-<rank>.txt``. The file has all lines from ``INFO`` on; the
     caller's own handlers keep the level of the logger ``textmill``. If no logging is configured,
-    warnings go to stderr, too; of other ranks errors. Yields the file's path.
+    warnings go to stderr as well (of other ranks errors), as Python shows them where a logger has
+    no handler. Yields the file's path.
     """
     path = folder / (LOG_FILE if rank == 0 else f"log-{rank}.txt")
     descriptor = open_in_place(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
     stream = os.fdopen(descriptor, "a", encoding="utf-8", errors="backslashreplace")
-    handler, shown = _ToFolder(stream), _LastResort()
+    handler, shown = logging.StreamHandler(stream), _Stderr()
     handler.setLevel(logging.INFO)
     handler.setFormatter(_Printable(_FORMAT, datefmt="%Y-%m-%d %H:%M:%S"))
     logger = logging.getLogger("textmill")
@@ -127,8 +107,7 @@ def log_to_folder(folder: Path, *, rank: int = 0) -> Iterator[Path]:
     of_user, filtered = list(_handlers_of_user(logger)), _UserLevel(wanted)
     shown.setLevel(max(wanted, logging.WARNING if rank == 0 else logging.ERROR))
     shown.setFormatter(_Printable("%(message)s"))
-    is_shown = any(isinstance(each, _LastResort) for each in logger.handlers)
-    for each in (handler,) if is_shown else (handler, shown):
+    for each in (handler,) if of_user else (handler, shown):
         logger.addHandler(each)
     for users in of_user:
         users.addFilter(filtered)

@@ -1,7 +1,8 @@
 """The checkpoints of a training run: what it goes on from, goes back to, and is used after it."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
@@ -19,7 +20,7 @@ from textmill.errors import CheckpointError, UserError, refuse_all
 from textmill.runtime.ranks import Ranks
 from textmill.tasks.task import Task
 from textmill.training.gradient_sums import RowsOf, TensorRows
-from textmill.training.nonfinite import NonFinite, Untouched
+from textmill.training.nonfinite import NonFinite
 from textmill.training.progress import Clock, Progress
 from textmill.training.selection import Selection
 
@@ -102,7 +103,8 @@ class RunCheckpoints(Checkpoints):
     def roll_back(self, parts: Mapping[str, Stateful]) -> bool:
         """Goes back to the target, with the data where it is; tells whether it is the best step."""
         seconds = self.clock.seconds
-        left = {name: Untouched() for name in parts if name.partition(".")[0] in GOING_ON}
+        # To load the place of the data would draw its batches again, with other random numbers.
+        left = {name: _StandIn() for name in parts if name.partition(".")[0] in GOING_ON}
         shares = self._shares_of({**parts, **left})
         with self.ranks.main_first():
             step = self.restore(shares, step=self.nonfinite.target)
@@ -111,12 +113,17 @@ class RunCheckpoints(Checkpoints):
         self.clock.spent(seconds)
         self.set_rollback_target()  # another step than before where that checkpoint was damaged
         LOG.warning(f"Back at step {step:,}; the data goes on after what broke.")
-        return self._is_best(step)
+        return self.selection is not None and self.selection.is_best(step)
 
     def use_best(self) -> int:
         """Loads the best weights, or the newest good ones; returns the step they are of."""
+
+        def load(path: Path) -> int:
+            load_into(path, "model", self.task.module)
+            return step_of(path)
+
         try:
-            used = self.use("best", partial(_load_weights, module=self.task.module))
+            used = self.use("best", load)
         except CheckpointError as error:
             LOG.warning("%s\nThe weights of the last step are used.", error)
             used = None
@@ -140,9 +147,6 @@ class RunCheckpoints(Checkpoints):
                 write_text=self.task.text.save,
             )
 
-    def _is_best(self, step: int) -> bool:
-        return self.selection is not None and self.selection.is_best(step)
-
     def _shared(self, parts: Mapping[str, Stateful]) -> dict[str, Shared]:
         """The parts of which each rank has a share."""
         if self.ranks.size == 1:
@@ -155,18 +159,18 @@ class RunCheckpoints(Checkpoints):
         whole = dict(parts)
         for name, part in self._shared(parts).items():
             if states := self.ranks.gather_to_main(part.state_dict()):
-                whole[name] = _Snapshot(part.joined(states))
+                whole[name] = _StandIn(partial(part.joined, states))
         return whole
 
     def _shares_of(self, parts: Mapping[str, Stateful]) -> dict[str, Stateful]:
         """The parts as each rank loads them: of those that are shared, its share."""
-        shared = {name: _Share(part, self.ranks) for name, part in self._shared(parts).items()}
-        return {**parts, **shared}
+        rank, size = self.ranks.env.rank, self.ranks.size
 
+        def load(part: Shared, state: Any) -> None:
+            part.load_state_dict(part.share(state, rank, size))
 
-def _load_weights(path: Path, *, module: nn.Module) -> int:
-    load_into(path, "model", module)
-    return step_of(path)
+        shared = self._shared(parts).items()
+        return {**parts, **{n: _StandIn(p.state_dict, partial(load, p)) for n, p in shared}}
 
 
 def check_modules(module: nn.Module, names: Sequence[str]) -> None:
@@ -192,31 +196,12 @@ def check_modules(module: nn.Module, names: Sequence[str]) -> None:
     refuse_all(refused)
 
 
-class _Snapshot:
-    """A state that stands for its part while it is saved."""
+@dataclass(frozen=True)
+class _StandIn:
+    """Takes the place of a part while it is saved or loaded."""
 
-    def __init__(self, state: Any) -> None:
-        self._state = state
-
-    def state_dict(self) -> Any:
-        return self._state
-
-    def load_state_dict(self, state: Any) -> None:
-        raise NotImplementedError
-
-
-class _Share:
-    """A part that takes its share of a saved state."""
-
-    def __init__(self, part: Shared, ranks: Ranks) -> None:
-        self._part, self._ranks = part, ranks
-
-    def state_dict(self) -> Any:
-        return self._part.state_dict()
-
-    def load_state_dict(self, state: Any) -> None:
-        share = self._part.share(state, self._ranks.env.rank, self._ranks.size)
-        self._part.load_state_dict(share)
+    state_dict: Callable[[], Any] = dict
+    load_state_dict: Callable[[Any], Any] = bool
 
 
 class _Rows:

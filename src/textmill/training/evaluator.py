@@ -42,9 +42,14 @@ class Evaluator:
         """
         made = []
         for name, task, batches in held_out:
-            place = isolated_rng(batches, seed=self.config.seed, step=step)
-            with place, self.served(), eager(use=self.config.compile):
-                found = evaluate(task, batches, poll=self.stops.poll, ranks=self.stops.ranks)
+            place = batches.state_dict()
+            with evaluation_rng(seed=self.config.seed, step=step):
+                try:
+                    with self.served(), eager(use=self.config.compile):
+                        stops = self.stops
+                        found = evaluate(task, batches, poll=stops.poll, ranks=stops.ranks)
+                finally:  # every evaluation has the same batches in the same order
+                    batches.load_state_dict(place)
             made.append(_named(found, name) if name else found)
         first, *others = made
         for other in others:
@@ -67,20 +72,6 @@ def _named(found: Evaluation, source: str) -> Evaluation:
         remarks=tuple(f"{source}: {remark}" for remark in found.remarks),
         errors=named(found.errors),
     )
-
-
-@contextmanager
-def isolated_rng(batches: Batches, *, seed: int, step: int) -> Iterator[None]:
-    """As :func:`evaluation_rng`, and puts the batches' place back, too.
-
-    So every evaluation has the same batches in the same order.
-    """
-    place = batches.state_dict()
-    with evaluation_rng(seed=seed, step=step):
-        try:
-            yield
-        finally:
-            batches.load_state_dict(place)
 
 
 @contextmanager

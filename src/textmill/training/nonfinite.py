@@ -122,16 +122,3 @@ class NonFinite:
         for name in ("unreported", "in_a_row", "furthest"):
             setattr(self, name, int(state[name]))
         self.target = state["target"]
-
-
-class Untouched:
-    """Stands for a part that a rollback leaves where it is: the data, and what it is drawn with.
-
-    To load its place would draw its batches again, with other random numbers.
-    """
-
-    def state_dict(self) -> dict[str, Any]:
-        return {}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Leaves the part as it is."""

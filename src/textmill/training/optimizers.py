@@ -3,7 +3,6 @@
 import inspect
 import logging
 import math
-from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, ClassVar, Self, TypeVar, overload
@@ -39,6 +38,7 @@ class Optimizer(Component):
 
     Parameter groups come from the task (``Task.parameter_groups``: biases and norms are not
     decayed), without a task from the module. The schedule multiplies the rate of each group.
+    A subclass's Config names an ``algorithm``, or overrides ``make``.
     """
 
     class Config(BaseConfig, first=("lr", "freeze")):
@@ -57,7 +57,9 @@ class Optimizer(Component):
         the module's have; null: it is meant for this module."""
 
         limits: ClassVar[Mapping[str, Sequence[str]]] = {}
-        """A subclass's own numbers by what they must be, as ``require`` has it."""
+        """Conditions on a subclass's own numbers, as keywords of ``require``."""
+        algorithm: ClassVar[type[torch.optim.Optimizer]]
+        """The class that is called with the settings; of torch's kind."""
 
         def __post_init__(self) -> None:
             require(self, "optimizer", positive=["lr", "layer_decay"], sizes=["lr_width"])
@@ -100,26 +102,15 @@ class Optimizer(Component):
             )
             return replace(self, lr=lr)
 
-        @abstractmethod
+        def arguments(self) -> dict[str, Any]:
+            """Arguments of the algorithm: all settings but those of the groups."""
+            of_groups = ("freeze", "layer_decay", "lr_width", "rates")
+            names = (field.name for field in fields(self))
+            return {name: getattr(self, name) for name in names if name not in of_groups}
+
         def make(self, groups: list[dict[str, Any]], module: nn.Module) -> torch.optim.Optimizer:
             """Makes the optimizer over groups, each with its own ``lr``."""
-
-
-class AlgorithmConfig(Optimizer.Config):
-    """Base of the settings of an optimizer that is one class, called with the settings."""
-
-    algorithm: ClassVar[type[torch.optim.Optimizer]]
-    """A class of torch's kind of optimizers."""
-
-    def arguments(self) -> dict[str, Any]:
-        """What the algorithm is called with: the settings but those of the groups."""
-        of_groups = ("freeze", "layer_decay", "lr_width", "rates")
-        names = (field.name for field in fields(self))
-        return {name: getattr(self, name) for name in names if name not in of_groups}
-
-    @override
-    def make(self, groups: list[dict[str, Any]], module: nn.Module) -> torch.optim.Optimizer:
-        return without_compiler(self.algorithm)(groups, **self.arguments())
+            return without_compiler(self.algorithm)(groups, **self.arguments())
 
 
 def without_compiler(kind: type[O]) -> type[O]:
@@ -137,19 +128,25 @@ def without_compiler(kind: type[O]) -> type[O]:
     return made
 
 
-class FusedAdam(Optimizer):
-    """Base of optimizers that are one of torch's kinds of Adam, in its fused form."""
+@registries.optimizers.register("adam")
+class Adam(Optimizer):
+    """Adam (Kingma and Ba 2015), in torch's fused form.
 
-    class Config(AlgorithmConfig, first=("weight_decay",)):
-        """Settings of Adam, wherever the weights decay."""
+    A weight decay is added to the gradient, and so divided by its root mean square as well; AdamW
+    decays apart from it and is the better default.
+    """
+
+    class Config(Optimizer.Config, first=("weight_decay",)):
+        """Settings of Adam."""
 
         betas: tuple[float, float] = (0.9, 0.98)
         """Decay of the averages of gradient and squared gradient (0.98: Vaswani et al. 2017)."""
         eps: float = 1e-9
         """Added to the denominator (1e-9 as Vaswani et al. 2017)."""
         weight_decay: float = 0.0
-        """Share of a matrix that decays a step."""
+        """Share of a matrix that is added to its gradient (L2)."""
 
+        algorithm = torch.optim.Adam
         limits: ClassVar = {
             "shares": ["betas"],
             "positive": ["eps"],
@@ -161,32 +158,11 @@ class FusedAdam(Optimizer):
             return {**super().arguments(), "fused": True}
 
 
-@registries.optimizers.register("adam")
-class Adam(FusedAdam):
-    """Adam (Kingma and Ba 2015), in torch's fused form.
-
-    A weight decay is added to the gradient, and so divided by its root mean square as well; AdamW
-    decays apart from it and is the better default.
-    """
-
-    class Config(FusedAdam.Config):
-        """Settings of Adam."""
-
-        weight_decay: float = 0.0
-        """Share of a matrix that is added to its gradient (L2)."""
-
-        algorithm = torch.optim.Adam
-
-
 @registries.optimizers.register("adamw")
-class AdamW(FusedAdam):
-    """Adam with decoupled weight decay (Loshchilov and Hutter 2019), in torch's fused form.
+class AdamW(Optimizer):
+    """Adam with decoupled weight decay (Loshchilov and Hutter 2019), in torch's fused form."""
 
-    Parameter groups come from the task (``Task.parameter_groups``): biases and norms are not
-    decayed.
-    """
-
-    class Config(FusedAdam.Config):
+    class Config(Adam.Config):
         """Settings of AdamW."""
 
         weight_decay: float = 0.0
@@ -203,7 +179,7 @@ class SGD(Optimizer):
     ``w -= r (g + m b)`` (Sutskever et al. 2013). The first b is g.
     """
 
-    class Config(AlgorithmConfig):
+    class Config(Optimizer.Config):
         """Settings of SGD."""
 
         lr: float = 0.1
@@ -258,7 +234,7 @@ class Adafactor(Optimizer):
     relative: a parameter moves by ``max(eps, rms(parameter))`` times ``min(lr, 1 / sqrt(step))``.
     """
 
-    class Config(AlgorithmConfig):
+    class Config(Optimizer.Config):
         """Settings of Adafactor."""
 
         lr: float = 1e-2
@@ -348,7 +324,7 @@ class Muon(Optimizer):
     made orthogonal as one, not each of them by itself.
     """
 
-    class Config(AlgorithmConfig):
+    class Config(Optimizer.Config):
         """Settings of Muon and of the AdamW beside it."""
 
         momentum: float = 0.95

@@ -1,9 +1,9 @@
 """Weights of another run, or of a part of it, to begin with; and what the two have otherwise.
 
-One rule holds for labels, slots, characters, numbers and all else that was fitted with data: where
-what is saved of it differs, no tensor is taken that is below a submodule built with it. Settings
-are compared for what no tensor shows: two encoders of the same shapes may still read text
-otherwise.
+One rule holds for everything that is fitted to data (labels, slots, characters, numbers ...): if
+its saved files differ, no tensor below a submodule that is built with it is taken, and the report
+says so. Settings are compared as well, for no tensor shows them: two encoders of the same shapes
+may still read text differently.
 """
 
 import inspect
@@ -37,66 +37,57 @@ LOG = logging.getLogger("textmill")
 
 SHOWN = 8
 """Names in a line of the report; a foreign model differs in all of them."""
-WHOLE = "model"
-"""The part of a checkpoint that is the module."""
-
-
 WHERE = ("name", "column", "text", "separator", "multiple", "format", "length", "limit")
-"""What is saved of a column and says where its values stand in the rows, or how many are read, and
-not what they are."""
-OUTPUTS = ("output_weight", "output_bias")
-"""Parameters that score each token where no table of tokens does."""
+"""Saved settings of a column that say where its values stand in the rows, or how many are read."""
 FREE = ("dropout", "vectors", "frozen", "max_length")
-"""Parts of names of settings that another run may well have otherwise."""
+"""Parts of the names of settings that may differ without a warning."""
+OtherText = Callable[[], TextProcessor | None]
+"""Reads the text processor of the other run when it is first needed."""
 
 
-class OtherIngredient(NamedTuple):
-    """An ingredient that another run had otherwise: how, and what is not to be taken of it."""
-
-    name: str
-    said: str
-    tensors: tuple[str, ...]
-
-
-class _Found(NamedTuple):
+class _Match(NamedTuple):
     """What another run has, and what of it fits."""
 
     place: Path  # the checkpoint
+    there: dict[str, Tensor]  # all its tensors, by their names there
     pairs: dict[str, str]  # the name there of each name here
-    tensors: dict[str, Tensor]  # all that are there, by their names there
-    fit: dict[str, str]  # the pairs of the same name and shape
-    taken: dict[str, str]  # those of the same meaning, too
-    others: list[OtherIngredient]  # what is not taken, for it was built with something else there
+    fit: dict[str, str]  # the pairs of the same shape
+    others: dict[str, tuple[str, tuple[str, ...]]]  # ingredient: difference, tensors not taken
+
+    @property
+    def taken(self) -> dict[str, str]:
+        left = {key for _, tensors in self.others.values() for key in tensors}
+        return {here: there for here, there in self.fit.items() if here not in left}
 
 
 class Initial:
     """Fills a task's module from another run before the first step, and reports on every tensor.
 
-    A tensor is taken where name and shape are the same, or where only a submodule around it is not
-    (``text.encoder`` here, ``encoder`` there); what is not there, or has another shape, stays as
-    the recipe made it. Numbers are converted to the types here. Vectors of tokens are refused where
-    they were learned for another vocabulary. What is built with labels, characters, numbers or
-    anything else that was fitted otherwise there stays as it was, and is refused if it is named.
+    A tensor is taken if name and shape are the same, or if only a submodule around it differs
+    (``text.encoder`` here, ``encoder`` there). Every other tensor stays as the recipe made it.
+    Numbers are converted to the types here. Vectors of tokens are refused if they were learned for
+    another vocabulary. Tensors built with something that was fitted otherwise there are left out,
+    and are refused if they are named.
 
     Args:
         source: A run folder (its best checkpoint is taken), a checkpoint, or the ``modules`` that a
             run with ``trainer.save_modules`` left; None for a start from nothing.
-        names: What is taken: the name of a submodule here, and its name there; ``""`` is all of
-            it. Empty takes whatever matches.
-        task: Whose module is filled.
+        names: Submodules to take: their names here, and there; ``""`` is all of it. Empty takes
+            whatever matches.
+        task: Its module is filled.
     """
 
     def __init__(self, source: str | None, names: Mapping[str, str], *, task: Task) -> None:
         self.source, self.names, self.task = source, names, task
-        self.found: _Found | None = None
+        self._match: _Match | None = None
 
     def check(self) -> None:
         """Refuses a source that cannot be read or has nothing that fits, before the run starts.
 
-        What was read is kept for :meth:`load`, so that a source is read once.
+        :meth:`load` uses what was read, so that a source is read once.
         """
         if self.source is not None:
-            self.found = self._matched()
+            self._match = self._matched()
 
     def begin(self) -> list[str]:
         """Initializes the task, then takes the weights; returns the lines of both reports."""
@@ -106,106 +97,108 @@ class Initial:
         """Takes the weights; returns the lines of the report."""
         if self.source is None:
             return []
-        place, pairs, found, fit, taken, others = self.found or self._matched()
-        self.found = None
+        match, self._match = self._match or self._matched(), None
+        place, there, taken, fit = match.place, match.there, match.taken, match.fit
         wanted = self.task.module.state_dict(keep_vars=True)
         with torch.no_grad():
-            for here, there in taken.items():
-                wanted[here].detach().copy_(found[there])
+            for key, name in taken.items():
+                wanted[key].detach().copy_(there[name])
         lines = [f"Initialized from {place}: {len(taken)} of {len(wanted)} tensors."]
-        elsewhere = {} if self.names else moved_modules(wanted, found)
-        if said := [f"{h} ({there} there)" for h, there in elsewhere.items() if below(taken, h)]:
-            lines.append(f"Of these, by another name: {_few(said)}.")
-        other = [h for h, there in pairs.items() if there in found and h not in fit]
+        elsewhere = {} if self.names else moved_modules(wanted, there)
+        if moves := [f"{h} ({name} there)" for h, name in elsewhere.items() if below(taken, h)]:
+            lines.append(f"Of these, by another name: {_few(moves)}.")
         if settings := other_settings(Path(self.source), self.task.module, taken):
             LOG.warning(
                 f"Weights are taken from {place} where they were trained with other settings: "
                 f"{_few(settings)}. Set them alike, unless this is meant."
             )
         lines += [
-            f"Of other {one.name} ({one.said}), so left as they were: {_few(one.tensors)}."
-            for one in others
+            f"Of other {name} ({difference}), so left as they were: {_few(tensors)}."
+            for name, (difference, tensors) in match.others.items()
         ]
-        if other:
-            both = ((h, _shape(found[pairs[h]]), _shape(wanted[h])) for h in other)
-            shapes = [f"{h} {there} there, {here} here" for h, there, here in both]
+        reshaped = [h for h, name in match.pairs.items() if name in there and h not in fit]
+        if reshaped:
+            shapes = [
+                f"{h} {_shape(there[match.pairs[h]])} there, {_shape(wanted[h])} here"
+                for h in reshaped
+            ]
             lines.append(f"Of another shape, so left as they were: {_few(shapes)}.")
-        if missing := [h for h in wanted if h not in fit and h not in other]:
+        if missing := [h for h in wanted if h not in fit and h not in reshaped]:
             lines.append(f"Not taken from it, so left as they were: {_few(missing)}.")
-        if unused := sorted(set(found) - {pairs[h] for h in [*fit, *other]}):
+        if unused := sorted(set(there) - {match.pairs[h] for h in [*fit, *reshaped]}):
             lines.append(f"Not used of it: {_few(unused)}.")
         return lines
 
-    def _matched(self) -> _Found:
-        """All that can be wrong is found here; the processor there is read once, where needed."""
+    def _matched(self) -> _Match:
+        """Finds everything that can be wrong; the text processor there is read once, if needed."""
         wanted = self.task.module.state_dict()
-        place, found = _read(Path(str(self.source)))
-        pairs = dict[str, str]()
-        names: Mapping[str, str] = self.names
-        if not names:
-            pairs = {name: name for name in wanted}
-            names = moved_modules(wanted, found)
-        unknown: list[TextmillError] = []
-        for here, there in names.items():
-            inside, outside = below(wanted, here), below(found, there)
-            for name, keys, among, whose in (
-                (here, inside, wanted, "the module here"),
-                (there, outside, found, str(place)),
-            ):
-                if not keys:
-                    text = f"trainer.initialize_from names '{name}', which {whose} does not have."
-                    unknown.append(UserError(f"{text} {_nearest(name, among)}"))
-            pairs |= {key: moved(key, here, there) for key in inside}
-        refuse_all(unknown)
-        pairs = _without_adapters(pairs, found, place)
-        if not any(fits(wanted, found, here, there) for here, there in pairs.items()):
+        place, there = _read(Path(str(self.source)))
+        pairs = _without_adapters(self._pairs(wanted, there, place), there, place)
+        fit = {here: name for here, name in pairs.items() if fits(wanted, there, here, name)}
+        if not fit:
             raise UserError(
                 f"trainer.initialize: nothing in {place} has the name and shape of a tensor here. "
-                f"There: {_few(sorted(found))}. Here: {_few(sorted(pairs))}. "
+                f"There: {_few(sorted(there))}. Here: {_few(sorted(pairs))}. "
                 'Name what is to go where: trainer.initialize_from={"encoder": "encoder"}'
             )
-        other_text = cache(partial(text_of, place))
+        other_text: OtherText = cache(partial(text_of, place))
         self._refuse_vocabulary(
-            place, [h for h, there in pairs.items() if there in found], other_text
+            place, [h for h, name in pairs.items() if name in there], other_text
         )
-        fit = {here: there for here, there in pairs.items() if fits(wanted, found, here, there)}
-        others = self._others(place, list(fit), other_text)
-        left = {key for other in others for key in other.tensors}
-        taken = {here: there for here, there in fit.items() if here not in left}
-        return _Found(place, pairs, found, fit, taken, others)
-
-    def _others(
-        self, place: Path, fit: Sequence[str], other_text: Callable[[], TextProcessor | None]
-    ) -> list[OtherIngredient]:
-        """What cannot be taken, for it was built with something else; refuses to do without."""
         others = other_ingredients(self.task.module, self.task.text, other_text, fit)
-        errors: list[TextmillError] = [
-            UserError(
-                f"trainer.initialize_from names '{here}', but {_few(inside)} would be taken from "
-                f"{place}, which has other {other.name} ({other.said}). Set {other.name} as they "
-                "are there, or name what to take without these."
-            )
-            for other in others
-            for here in self.names
-            if here and (inside := below(other.tensors, here))
-        ]
-        refuse_all(errors)
-        if set(fit) == {key for other in others for key in other.tensors}:
-            said = "; ".join(f"other {other.name} ({other.said})" for other in others)
+        match = _Match(place, there, pairs, fit, others)
+        refuse_all(
+            [
+                UserError(
+                    f"trainer.initialize_from names '{here}', but {_few(inside)} would be taken "
+                    f"from {place}, which has other {name} ({difference}). Set {name} as they are "
+                    "there, or name what to take without these."
+                )
+                for name, (difference, tensors) in others.items()
+                for here in self.names
+                if here and (inside := below(tensors, here))
+            ]
+        )
+        if not match.taken:
+            listed = "; ".join(f"other {name} ({why})" for name, (why, _) in others.items())
             raise UserError(
                 f"trainer.initialize: nothing in {place} can be taken but {_few(fit)}, and it has "
-                f"{said}. Name another run, or set these as they are there."
+                f"{listed}. Name another run, or set these as they are there."
             )
-        return others
+        return match
 
-    def _refuse_vocabulary(
-        self, place: Path, taken: Sequence[str], other_text: Callable[[], TextProcessor | None]
-    ) -> None:
-        """Refuses vectors of tokens that were learned for other pieces."""
+    def _pairs(
+        self, wanted: Mapping[str, Any], there: Mapping[str, Tensor], place: Path
+    ) -> dict[str, str]:
+        """The name there of each tensor here; refuses names of submodules that do not exist."""
+        if not self.names:
+            pairs = {name: name for name in wanted}
+            for here, name in moved_modules(wanted, there).items():
+                pairs |= {key: moved(key, here, name) for key in below(wanted, here)}
+            return pairs
+        unknown: list[TextmillError] = [
+            UserError(
+                f"trainer.initialize_from names '{name}', which {whose} does not have. "
+                f"{_nearest(name, keys)}"
+            )
+            for here, other in self.names.items()
+            for name, keys, whose in (
+                (here, wanted, "the module here"),
+                (other, there, str(place)),
+            )
+            if not below(keys, name)
+        ]
+        refuse_all(unknown)
+        return {
+            key: moved(key, here, other)
+            for here, other in self.names.items()
+            for key in below(wanted, here)
+        }
+
+    def _refuse_vocabulary(self, place: Path, taken: Sequence[str], other_text: OtherText) -> None:
+        """Refuses vectors of tokens that were learned for another vocabulary."""
         table = next((t for t in tables(self.task.module, self.task.text) if t in taken), None)
-        if table is None:
-            return
-        if differs := difference(self.task.text, other_text()):
+        if table and (differs := vocabulary_difference(self.task.text, other_text())):
             what = "number" if table.endswith("bias") else "vector"
             raise UserError(
                 f"trainer.initialize: {table} has a {what} for each token, but {place} has another "
@@ -216,7 +209,7 @@ class Initial:
 
 
 def _read(source: Path) -> tuple[Path, dict[str, Tensor]]:
-    """The checkpoint that is meant, and its tensors by name."""
+    """The checkpoint of a source, and its tensors by name."""
     if has_checkpoints(source):
         used = Checkpoints.of(source).use("best", lambda path: (path, _tensors(path)))
         if used is not None:
@@ -229,28 +222,32 @@ def _read(source: Path) -> tuple[Path, dict[str, Tensor]]:
     )
 
 
-def _without_adapters(pairs: dict[str, str], found: Iterable[str], place: Path) -> dict[str, str]:
-    """Names here and there, where layers have adapters here and none there."""
-    adapted = [name for name in found if ".lora_" in name]
+def _without_adapters(pairs: dict[str, str], there: Iterable[str], place: Path) -> dict[str, str]:
+    """Pairs of names for a model with adapters here and a source that has none."""
+    adapted = [name for name in there if ".lora_" in name]
     if adapted and not any(".lora_" in name for name in pairs):
         raise UserError(
             f"trainer.initialize: in {place} adapters have learned ({_few(adapted)}), which the "
             "model here does not have. Set lora as it is there, or begin with the merged weights: "
             "textmill export RUN --format huggingface."
         )
-    return {h: there if there in found else own_name(there) for h, there in pairs.items()}
+    return {here: name if name in there else own_name(name) for here, name in pairs.items()}
 
 
 def _tensors(path: Path) -> dict[str, Tensor]:
+    """The tensors of the module: of the part ``model``, or of all submodules saved apart."""
     try:
         names = plain_parts(path, Manifest.read(path))
     except CheckpointError as error:
         raise CheckpointError(f"{path}: {error}") from error
-    if WHOLE in names:
-        state = load_part(path, WHOLE)
-    else:
-        state = {f"{n}.{key}": value for n in names for key, value in load_part(path, n).items()}
-    return {key: value for key, value in state.items() if isinstance(value, Tensor)}
+    parts = {"": "model"} if "model" in names else {f"{name}.": name for name in names}
+    states = {start: load_part(path, name) for start, name in parts.items()}
+    return {
+        f"{start}{key}": value
+        for start, state in states.items()
+        for key, value in state.items()
+        if isinstance(value, Tensor)
+    }
 
 
 def _shape(value: Any) -> str:
@@ -271,12 +268,12 @@ def _nearest(name: str, keys: Iterable[str]) -> str:
     return f"Did you mean '{near[0]}'?" if near else f"It has: {_few(tops)}."
 
 
-def moved_modules(wanted: Mapping[str, Any], found: Mapping[str, Tensor]) -> dict[str, str]:
-    """Submodules that the other model has one level further out or further in.
+def moved_modules(wanted: Mapping[str, Any], there: Mapping[str, Tensor]) -> dict[str, str]:
+    """Submodules that the other model has one level further out or in; names there by those here.
 
-    The ``text.encoder`` of a classifier is the ``encoder`` of a tagger. A submodule is looked for
-    elsewhere only where the other model has nothing of its name, and found where one place alone
-    has a tensor of the same name; of several, one of the same shape. Names there by those here.
+    The ``text.encoder`` of a classifier is the ``encoder`` of a tagger. Only a submodule whose name
+    the other model does not have is looked for elsewhere. It is found if one place alone has a
+    tensor of the same name, or else one place alone has one of the same name and shape.
 
     Example:
         >>> import torch
@@ -286,33 +283,28 @@ def moved_modules(wanted: Mapping[str, Any], found: Mapping[str, Tensor]) -> dic
         >>> moved_modules({"encoder.weight": torch.zeros(2)}, here)
         {'encoder': 'text.encoder'}
     """
-    tops = sorted({key.partition(".")[0] for key in found if "." in key})
+    tops = sorted({key.partition(".")[0] for key in there if "." in key})
+    paths = [key.split(".")[:-1] for key in wanted]
+    submodules = dict.fromkeys(".".join(words[:depth]) for depth in (1, 2) for words in paths)
     pairs = dict[str, str]()
-    for here in _submodules(wanted):
-        if below(found, here) or any(here.startswith(f"{name}.") for name in pairs):
+    for here in filter(None, submodules):
+        if below(there, here) or any(here.startswith(f"{name}.") for name in pairs):
             continue
         inner, keys = here.partition(".")[2], below(wanted, here)
-        places = [inner] if inner else [f"{top}.{here}" for top in tops]
-        for like in (_named, fits):
+        places = [
+            place
+            for place in ([inner] if inner else [f"{top}.{here}" for top in tops])
+            if any(moved(key, here, place) in there for key in keys)
+        ]
+        if len(places) > 1:
             places = [
-                there
-                for there in places
-                if any(like(wanted, found, key, moved(key, here, there)) for key in keys)
+                place
+                for place in places
+                if any(fits(wanted, there, key, moved(key, here, place)) for key in keys)
             ]
-            if len(places) == 1:
-                pairs[here] = places[0]
-                break
+        if len(places) == 1:
+            pairs[here] = places[0]
     return pairs
-
-
-def _submodules(keys: Iterable[str]) -> list[str]:
-    parts = [key.split(".")[:-1] for key in keys]
-    names = dict.fromkeys(".".join(words[:depth]) for depth in (1, 2) for words in parts)
-    return [name for name in names if name]
-
-
-def _named(wanted: Mapping[str, Any], found: Mapping[str, Tensor], here: str, there: str) -> bool:
-    return here in wanted and there in found
 
 
 def below(keys: Iterable[str], name: str) -> list[str]:
@@ -332,7 +324,7 @@ def fits(wanted: Mapping[str, Any], found: Mapping[str, Tensor], here: str, ther
 
 
 def text_of(checkpoint: Path) -> TextProcessor | None:
-    """The text processor that a checkpoint was trained with; None where it has none."""
+    """The text processor that a checkpoint was trained with; None if it has none."""
     try:
         if not Manifest.read(checkpoint).verify_text(checkpoint):
             return None
@@ -341,145 +333,135 @@ def text_of(checkpoint: Path) -> TextProcessor | None:
     return load_text_processor(text_folder(checkpoint))
 
 
-def _tokenizer(text: TextProcessor) -> Tokenizer | None:
-    found = text.ingredients.get("tokenizer")
-    return found if isinstance(found, Tokenizer) else None
-
-
-def difference(here: TextProcessor, there: TextProcessor | None) -> str | None:
-    """How the pieces of a text processor differ from another's; None where they do not."""
-    tokenizer, other = _tokenizer(here), None if there is None else _tokenizer(there)
-    if tokenizer is None or other is None:
-        return None
+def vocabulary_difference(here: TextProcessor, there: TextProcessor | None) -> str | None:
+    """How the vocabulary of a text processor differs from another's; None if it does not."""
+    tokenizers = [each and each.ingredients.get("tokenizer") for each in (here, there)]
     pieces = [
         each.create_decoder().batch([[number] for number in range(each.vocab_info.size)])
-        for each in (tokenizer, other)
+        for each in tokenizers
+        if isinstance(each, Tokenizer)
     ]
-    if pieces[0] == pieces[1]:
+    if len(pieces) < 2 or pieces[0] == pieces[1]:
         return None
-    said = f"{len(pieces[0]):,} ids here, {len(pieces[1]):,} there"
     both = enumerate(zip(*pieces, strict=False))
     first = (f"; id {i} is {one!r} here and {two!r} there" for i, (one, two) in both if one != two)
-    return said + next(first, "")
+    return f"{len(pieces[0]):,} ids here, {len(pieces[1]):,} there" + next(first, "")
 
 
 def tables(module: nn.Module, text: TextProcessor) -> list[str]:
     """The names of a module's tensors that have a row for each id of the vocabulary."""
-    tokenizer = _tokenizer(text)
-    if tokenizer is None:
+    tokenizer = text.ingredients.get("tokenizer")
+    if not isinstance(tokenizer, Tokenizer):
         return []
-    size = tokenizer.vocab_info.size
-    layers = [(n, m) for n, m in module.named_modules() if isinstance(m, nn.Embedding)]
-    found = [f"{name}.weight".lstrip(".") for name, m in layers if m.num_embeddings == size]
-    outputs = module.named_parameters(remove_duplicate=False)
-    return found + [n for n, p in outputs if n.split(".")[-1] in OUTPUTS and len(p) == size]
+    size, outputs = tokenizer.vocab_info.size, ("output_weight", "output_bias")
+    named = module.named_parameters(remove_duplicate=False)
+    return [f"{name}.weight".lstrip(".") for name in _embeddings(module, size)] + [
+        name for name, p in named if name.split(".")[-1] in outputs and len(p) == size
+    ]
+
+
+def _embeddings(module: nn.Module, rows: int | None) -> list[str]:
+    """The names of the tables of so many rows."""
+    layers = module.named_modules()
+    return [n for n, m in layers if isinstance(m, nn.Embedding) and m.num_embeddings == rows]
 
 
 def other_ingredients(
-    module: nn.Module,
-    text: TextProcessor,
-    other_text: Callable[[], TextProcessor | None],
-    taken: Collection[str],
-) -> list[OtherIngredient]:
-    """The ingredients of which something else is saved there, with the tensors built with them.
+    module: nn.Module, text: TextProcessor, other_text: OtherText, taken: Collection[str]
+) -> dict[str, tuple[str, tuple[str, ...]]]:
+    """The ingredients whose saved files differ: how, and the tensors built with each.
 
-    A tokenizer is none of them: its vocabulary has to be the same.
+    The tokenizer is not among them: its vocabulary has to be the same.
     """
-    found = []
+    others = {}
     for name, made in sorted(text.ingredients.items()):
         tensors = () if name == "tokenizer" else built_with(module, name, made, taken)
         if tensors and (there := other_text()) is not None:
-            said = _difference(_saved(text, name), _saved(there, name))
-            found += [OtherIngredient(name, said, tensors)] if said else []
-    return found
+            here, saved = _saved(text, name), _saved(there, name)
+            differing = [key for key in {**here, **saved} if here.get(key) != saved.get(key)]
+            if differing:
+                why = f"other {', '.join(differing)}" if saved else "none there"
+                others[name] = why, tensors
+    return others
 
 
 def built_with(module: nn.Module, name: str, made: Any, taken: Collection[str]) -> tuple[str, ...]:
     """The names of the tensors below submodules that are built with an ingredient.
 
-    They are below a submodule of its name; where there is none, outside of the components that do
-    not take it. There those of labels are known by their rows, one for each, or two more in a
-    random field. Of a vocabulary they are also beside a table with a row for each id, whoever has
-    it. A tensor too many begins anew; one too few would begin as something else.
+    These are the submodules of its name. If there are none, they are what lies outside the
+    components that do not take it. There, labels are known by their rows: one for each, or two more
+    in a random field. The tensors beside a table with a row for each id of its vocabulary are built
+    with it as well. One tensor too many begins anew; one too few would be misread.
     """
     if named := [key for key in taken if name in key.split(".")[:-1]]:
         return tuple(named)
     components = ((key, m) for key, m in module.named_modules() if isinstance(m, Component) and key)
     apart = tuple(f"{key}." for key, component in components if not _takes(component, name))
     state = module.state_dict()
-    shapes = {key: state[key].shape for key in taken if not key.startswith(apart)}
     size = len(made) if isinstance(made, Sequence) else getattr(made, "size", None)
     rows = (size, size + 2) if isinstance(size, int) else ()
-    found = [key for key, shape in shapes.items() if shape and (not rows or shape[0] in rows)]
     ids = getattr(getattr(made, "vocab_info", None), "size", None)
-    held = [key for key, m in module.named_modules() if _has_rows(m, ids)]
-    beside = tuple(f"{key.rpartition('.')[0] or key}." for key in held)
-    return tuple(key for key in taken if key in found or key.startswith(beside))
+    beside = tuple(f"{key.rpartition('.')[0] or key}." for key in _embeddings(module, ids))
 
+    def of_it(key: str) -> bool:
+        shape = state[key].shape
+        own = bool(shape) and (not rows or shape[0] in rows)
+        return (own and not key.startswith(apart)) or key.startswith(beside)
 
-def _has_rows(module: nn.Module, count: int | None) -> bool:
-    return isinstance(module, nn.Embedding) and module.num_embeddings == count
+    return tuple(filter(of_it, taken))
 
 
 def _takes(component: Component, name: str) -> bool:
-    given = inspect.signature(type(component).__init__).parameters.values()
-    return any(one.name == name or one.kind is one.VAR_KEYWORD for one in given)
+    parameters = inspect.signature(type(component).__init__).parameters.values()
+    return any(one.name == name or one.kind is one.VAR_KEYWORD for one in parameters)
 
 
 def _saved(text: TextProcessor, name: str) -> dict[str, Any]:
     """What is saved of the columns of an ingredient: settings by their name, files by theirs."""
     columns: dict[str, Any] = text.all if isinstance(text, ColumnsText) else {}
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     with tempfile.TemporaryDirectory(prefix="textmill-columns-") as folder:
         for column in columns.values():
             if name in column.fitted:
-                found |= {
-                    k: v for k, v in column.save_files(Path(folder)).items() if k not in WHERE
-                }
+                settings |= column.save_files(Path(folder))
         files = [path for path in Path(folder).rglob("*") if path.is_file()]
-        return found | {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
-
-
-def _difference(here: Mapping[str, Any], there: Mapping[str, Any]) -> str:
-    if here and not there:
-        return "none there"
-    other = [key for key in {**here, **there} if here.get(key) != there.get(key)]
-    return f"other {', '.join(other)}" if other else ""
+        contents = {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+    return {key: value for key, value in settings.items() if key not in WHERE} | contents
 
 
 def other_settings(source: Path, module: nn.Module, taken: Mapping[str, str]) -> list[str]:
     """Settings of submodules that are others in the run that their weights come from.
 
-    Number of heads, positions, activations: with others, weights of the same shapes mean nothing.
+    With another number of heads, other positions or activations, weights of the same shapes mean
+    something else.
     """
     there = _model_of(source)
-    said = []
+    differing = []
     for name, inner in module.named_modules():
         config, elsewhere = getattr(inner, "config", None), _elsewhere(name, taken)
-        if elsewhere is None:
+        if elsewhere is None or not isinstance(config, Config):
             continue
         saved = there.get(elsewhere.rpartition(".")[2]) if elsewhere else there
-        if not (isinstance(config, Config) and isinstance(saved, Mapping)):
-            continue
-        others = dict(_flat(saved))
-        for setting, value in _flat(plain(config)):
-            free = any(word in setting for word in FREE)
-            if setting in others and others[setting] != value and not free:
-                said.append(f"{name}.{setting} is {value} here and {others[setting]} there")
-    return said
+        others = dict(_flat(saved)) if isinstance(saved, Mapping) else {}
+        differing += [
+            f"{name}.{setting} is {value} here and {others[setting]} there"
+            for setting, value in _flat(plain(config))
+            if others.get(setting, value) != value and not any(word in setting for word in FREE)
+        ]
+    return differing
 
 
 def _elsewhere(name: str, taken: Mapping[str, str]) -> str | None:
+    """The name there of a submodule here, by the tensors that are taken below it."""
     for key, there in taken.items():
-        inside = key[len(name) :]
-        within = name and key.startswith(f"{name}.")
-        if within and f".{there}".endswith(inside):
+        inside = key.removeprefix(name)
+        if name and key.startswith(f"{name}.") and f".{there}".endswith(inside):
             return f".{there}".removesuffix(inside).lstrip(".")
     return None
 
 
 def _model_of(source: Path) -> Mapping[str, Any]:
-    """The saved settings of the model that a source belongs to; empty where there are none."""
+    """The saved settings of the model that a source belongs to; empty if there are none."""
     for folder in (source, source.parent, source.parent.parent):
         if (folder / "config.yaml").is_file():
             try:

@@ -70,27 +70,18 @@ POINTERS: dict[str, Payload] = {
 # -- weights and state
 
 
-def header(content: bytes, data: bytes = b"\0" * 64, size: int | None = None) -> bytes:
-    return struct.pack("<Q", len(content) if size is None else size) + content + data
-
-
 def tensor(**entry: object) -> bytes:
     entry = {"dtype": "F32", "shape": [4], "data_offsets": [0, 16], **entry}
-    return header(json.dumps({"a": entry}).encode())
+    content = json.dumps({"a": entry}).encode()
+    return struct.pack("<Q", len(content)) + content + bytes(64)
 
 
 STATES: dict[str, bytes | Callable[[bytes], bytes]] = {
     "model.safetensors is empty": b"",
-    "model.safetensors has no tensors": header(b"{}", b""),
-    "model.safetensors has a header of 2**63": header(b"{}", size=1 << 63),
-    "model.safetensors has a deep header": header(b'{"a":' * 50_000),
-    "model.safetensors has offsets below 0": tensor(data_offsets=[-16, 0]),
     "model.safetensors has offsets over the end": tensor(data_offsets=[0, 1 << 40]),
     "model.safetensors has an unknown type": tensor(dtype="PICKLE"),
-    "model.safetensors has a shape that overflows": tensor(shape=[1 << 62, 1 << 62]),
     "model.safetensors has another tensor": tensor(),
     "model.safetensors is a pickle": PICKLE,
-    "model.safetensors is cut": lambda data: data[: len(data) // 2],
     "state.json is a list": b"[1]",
     "state.json has an unknown form": lambda data: json.dumps(
         json.loads(data) | {"parts": {"model": {"output_weight": {"$exec": "os.system"}}}}
@@ -109,12 +100,9 @@ CONFIGS = {
     "aliases that grow": BOMB,
     "an alias to itself": "built: &a {module: *a}\n",
     "a call": f'built: !!python/object/apply:builtins.exec ["{CODE}"]\n',
-    "an import path": "built: {module: '@os.system', task: {type: translation}}\n",
-    "a list for a type": "built: {module: {type: [a]}, task: {type: translation}}\n",
     "nested lists": "built: " + "[" * 100_000,
     "more bytes than settings have": "a: " + "x" * 2_000_000,
     "a key twice": "built: {}\nbuilt: {}\n",
-    "nothing": "",
     "NUL": "built: \0\n",
     "what a terminal obeys": 'built: "\\x1b[2J\\r"\n',
 }
@@ -151,26 +139,18 @@ SETTINGS: dict[str, Payload] = {
         f"{room}: {line[:40]}": partial(sets, room=room, line=line)
         for room, line in (
             ("module", "type: '@os.system'"),
-            ("module", "type: os.system"),
-            ("module", "type: translation"),
-            ("module", "type: ../../x.py"),
             ("module", "dim: wide"),
             ("module", "dim: 32"),
-            ("module", "dim: -16"),
             ("module", "dim: " + "9" * 10_000),
-            ("module", "activation: '@os.system'"),
             ("module", "dim: 16\n    __class__: os.system"),
             ("task", "type: '@os.system'"),
-            ("task", "type: transformer"),
             ("task", "length_penalty: .nan"),
-            ("task", "max_source_length: -1"),
         )
     },
     **{
         f"run.json: {name}": lambda run, text=text: (run / "run.json").write_text(text)
         for name, text in {
             "another format": '{"format_version": 99}',
-            "not JSON": "{",
             "deep": '{"format_version": 1, "a": ' + '{"a": ' * 100_000,
             "huge": '{"format_version": 1, "a": "' + "x" * (20 << 20) + '"}',
             "surrogates": '{"format_version": 1, "recipe": "\\ud800"}',
@@ -181,12 +161,10 @@ SETTINGS: dict[str, Payload] = {
 # -- text
 
 DESCRIPTIONS = {
-    "is not JSON": b"{",
     "is deep": b"[" * 200_000,
     "is a list": b"[1]",
     "has millions of lists": LISTS,
     "names code": b'{"format_version": 1,"type":"@os.system","settings":{}}',
-    "names a module": b'{"format_version": 1,"type":"os.system","settings":{}}',
     "has another format": b'{"format_version": 2,"type":"seq2seq","settings":{}}',
     "has keys more": b'{"format_version": 1,"type":"seq2seq","settings":{},"__reduce__":"x"}',
     "has NaN": b'{"format_version":NaN,"type":"seq2seq","settings":{}}',
@@ -211,9 +189,7 @@ TEXTS: dict[str, tuple[str, bytes | Callable[[bytes], bytes]]] = {
     "tokenizer.json sets a path": (TOKENIZER, setting(model="/etc/passwd")),
     "tokenizer.json has no languages": (TOKENIZER, setting(source_langs=[])),
     "sentencepiece.model is empty": (MODEL, b""),
-    "sentencepiece.model is garbage": (MODEL, bytes(range(256)) * 64),
     "sentencepiece.model is a pickle": (MODEL, PICKLE),
-    "sentencepiece.model is cut": (MODEL, lambda data: data[: len(data) // 2]),
 }
 
 
@@ -287,22 +263,17 @@ EXPORTS: dict[str, Payload] = {
         for kind, name in NAMES.items()
     },
     "the manifest has no files": manifest(files={}),
-    "the manifest has files that are a list": manifest(files=[1]),
-    "the manifest has a size without end": manifest(files={"a": {"size": 10**80, "sha256": "0"}}),
-    "the manifest has another format": manifest(format_version=[[]]),
     "the manifest has a graph of code": manifest(graph="@os.system"),
     "the manifest has a graph that is a path": manifest(graph="../../graph"),
     "the manifest has answers of code": manifest(
         answers={"forward": "@os.system", "settings": {}, "numbers": {}}
     ),
-    "the manifest has more keys": manifest(code="import os"),
     "the manifest is deep": deep,
     "the manifest is a pickle": lambda folder: (folder / MANIFEST).write_bytes(PICKLE),
     "the manifest has millions of lists": lambda folder: (folder / MANIFEST).write_bytes(
         seal({}).replace(b"{", LISTS, 1)
     ),
     "the graph is empty": in_file(GRAPH, b""),
-    "the graph is cut": in_file(GRAPH, lambda data: data[: len(data) // 2]),
     "the graph is a pickle": in_file(GRAPH, PICKLE),
     **{f"text.json {name}": in_file("text/text.json", x) for name, x in DESCRIPTIONS.items()},
     "text.json sets what it has not": in_file("text/text.json", setting(path="/etc/passwd")),

@@ -227,16 +227,6 @@ GOING_ON: dict[str, tuple[Damage, str, str]] = {
         f"checkpoint {LAST} skipped: manifest.json: missing",
         "the command that began it",
     ),
-    "newest gone": (
-        lambda run, _: shutil.rmtree(run / "checkpoints" / LAST),
-        f"checkpoint {LAST} skipped: last.json points to it, but it is gone",
-        "the command that began it",
-    ),
-    "newest text damaged": (
-        lambda run, _: (run / "checkpoints" / LAST / "text/text.json").write_text("{}"),
-        f"checkpoint {LAST} skipped: text/text.json: 2 bytes instead of ",
-        "the run",
-    ),
     "another run's newest": (
         lambda run, other: takes(run, other, f"checkpoints/{LAST}"),
         f"checkpoint {LAST} skipped: manifest.json: it is of another run",

@@ -34,15 +34,19 @@ def test_a_folder_that_is_gone_while_it_trains_is_not_made_again(tmp_path, monke
         assert done.result == textmill.train(small_run()).result
 
 
-@pytest.mark.parametrize("step", [1, 4])
+def empty(run):
+    for path in run.iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+@pytest.mark.parametrize("step", [1, pytest.param(4, marks=pytest.mark.slow)])
 def test_a_folder_that_is_emptied_while_it_trains_is_no_run_again(tmp_path, monkeypatch, step):
     run, step_of = tmp_path / "run", Trainer.step
 
     def emptied(self, before):
         now = step_of(self, before)
         if now.steps == step:
-            for path in run.iterdir():
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
+            empty(run)
         return now
 
     with monkeypatch.context() as patched:
@@ -60,8 +64,7 @@ def test_a_folder_that_is_emptied_at_the_last_moment_is_not_called_finished(tmp_
 
     def emptied(self):
         fit(self)
-        for path in run.iterdir():
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        empty(run)
 
     monkeypatch.setattr(Trainer, "fit", emptied)
     with pytest.raises(StorageError, match=f"There is no {run}/run.json any more"):

@@ -68,7 +68,7 @@ def test_what_textmill_does_not_do_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"needs texts in lower case, or with a prompt"):
         sentence_settings(write(tmp_path, mean, do_lower_case=True))
     folder = write(tmp_path, [])
-    with pytest.raises(UserError, match=r"config.json: wanted dict, found \[\]"):
+    with pytest.raises(UserError, match=r"config.json must hold a JSON mapping; it has \[\]"):
         sentence_settings(folder)
     (tmp_path / "modules.json").write_text('{"a')
     with pytest.raises(UserError, match=r"modules.json: not readable as JSON"):

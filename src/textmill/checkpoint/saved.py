@@ -127,11 +127,7 @@ class SavedCheckpoints:
         return self._pointed("last")[0]
 
     def best(self) -> Path | None:
-        """The checkpoint marked as best, not verified; None when none was.
-
-        Raises:
-            CheckpointError: ``best.json`` is damaged, or what it points to is gone.
-        """
+        """The checkpoint marked as best, not verified; None when none was."""
         return self._pointed("best")[0]
 
     def pointer(self, name: Which) -> Pointer | None:
@@ -156,30 +152,26 @@ class SavedCheckpoints:
         *,
         refused: tuple[type[Exception], ...] = (CheckpointError,),
     ) -> T | None:
-        """Uses the best or the last checkpoint; where it is damaged, the newest that is good.
+        """Uses the best or the last checkpoint; if it is damaged, the newest good one.
 
-        Where only ``best.json`` is damaged or missing, the best is known from the evaluations that
-        the newest checkpoint keeps. What another run or step put in its place is damaged, too. One
-        line of the log says why another is used, or how it was found.
+        If only ``best.json`` is damaged or missing, the evaluations in the newest checkpoint say
+        which one is the best. A checkpoint of another run or step is damaged, too. One line of the
+        log says why another is used, or how it was found.
 
         Args:
-            name: ``best`` (the last one where none was marked), or ``last``.
+            name: ``best`` (the last one if none was marked), or ``last``.
             use: Called with a checkpoint's folder; verifies what it reads.
-            refused: What ``use`` raises of a checkpoint that is to be passed over.
+            refused: Errors of ``use`` that pass a checkpoint over.
 
         Returns:
-            What ``use`` gives; None where there is no checkpoint.
-
-        Raises:
-            CheckpointError: there are some, and none can be used; says what is wrong with each.
+            The result of ``use``; None if there is no checkpoint.
         """
         skipped: list[str] = []
         for path, pointer in self._by_preference(name, skipped):
             try:
                 self.manifest(path)
                 if pointer is not None and not pointer.fits(path):
-                    named = pointer.name or "the pointer to it"
-                    raise CheckpointError(f"{MANIFEST}: it is not the one that {named} means")
+                    raise CheckpointError(f"{MANIFEST}: {pointer.name} means another one")
                 used = use(path)
             except refused as error:
                 skipped.append(f"checkpoint {path.name} skipped: {error}")

@@ -149,12 +149,7 @@ class Checkpoints(SavedCheckpoints):
         return FoundCheckpoint(path, manifest, None)
 
     def mark_best(self, step: int) -> None:
-        """Points ``best.json`` to the checkpoint of a step, which then outlives rotation.
-
-        Raises:
-            CheckpointError: there is no checkpoint of that step.
-            StorageError: the pointer cannot be written; the old one is still there.
-        """
+        """Points ``best.json`` to the checkpoint of a step, which then outlives rotation."""
         path = self.folder / folder_name(step)
         if not self.writes:
             return

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from textmill.errors import MissingExtraError, UserError
-from textmill.runtime.files import opened, parse_json, read_all
+from textmill.runtime.files import parse_json, read_all
 
 CONFIG, TOKENIZER = "config.json", "tokenizer.json"
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
@@ -57,13 +57,11 @@ class PretrainedFolder:
     """Whether it is what a run keeps of a model: all but the weights."""
 
     def config(self) -> dict[str, Any]:
-        """What ``config.json`` says of the architecture, with what answers begin with.
+        """The settings in ``config.json``, with those of generation that newer checkpoints moved.
 
-        Raises:
-            UserError: It is missing, no JSON mapping, wants code of its own to be run, or is of
-                quantized weights.
+        Refuses code of the model's own and quantized weights.
         """
-        found = self._json(CONFIG)
+        found: dict[str, Any] = self._read(CONFIG)
         if "auto_map" in found:
             raise UserError(
                 f"{self.path / CONFIG} names code of its own (auto_map), which textmill never "
@@ -72,14 +70,13 @@ class PretrainedFolder:
         if quantized := next((name for name in QUANTIZED if found.get(name)), None):
             raise UserError(
                 f"{self.path / CONFIG} has a {quantized}: its weights are quantized, which "
-                "textmill "
-                "does not read. Save it dequantized, or use the model that it was made of."
+                "textmill does not read. Save it dequantized, or use the model that it was made of."
             )
         if not isinstance(found.get("model_type"), str):
             raise UserError(
                 f"{self.path / CONFIG} has no model_type: it is not the config of a model."
             )
-        generation = self._json(GENERATION) if (self.path / GENERATION).is_file() else {}
+        generation = self._read_or_empty(GENERATION)
         found |= {
             name: generation[name]
             for name in GENERATES
@@ -88,11 +85,7 @@ class PretrainedFolder:
         return found
 
     def tokenizer(self) -> Path:
-        """The file of the tokenizer; the folder itself, where it is SentencePiece models.
-
-        Raises:
-            UserError: There is none; says how to make it.
-        """
+        """The file of the tokenizer; the folder itself if it has SentencePiece models."""
         path = self.path / TOKENIZER
         if not path.is_file():
             if any(all((self.path / name).is_file() for name in names) for names in PIECES):
@@ -103,11 +96,7 @@ class PretrainedFolder:
         return path
 
     def check_weights(self) -> None:
-        """Refuses a folder without safetensors, for pickled weights are not read.
-
-        Raises:
-            UserError: It has none; says how to make them.
-        """
+        """Refuses a folder without safetensors: pickled weights are not read."""
         if not any((self.path / name).is_file() for name in (WEIGHTS, INDEX)):
             raise UserError(
                 f"{self.name} has no {WEIGHTS}, and textmill reads no pickled weights. "
@@ -115,12 +104,12 @@ class PretrainedFolder:
             )
 
     def _made_once(self) -> str:
-        """What makes a folder with all files that are read, of a model that has others."""
-        kind = "AutoModel"  # without a head, but for what generates
-        told = self._json(CONFIG)
-        if told.get("is_encoder_decoder"):
+        """How to make, once, a folder with all files that are read."""
+        kind = "AutoModel"  # without a head, unless it generates
+        settings = self._read(CONFIG)
+        if settings.get("is_encoder_decoder"):
             kind = "AutoModelForSeq2SeqLM"
-        elif any(name in str(told.get("architectures")) for name in _DECODES):
+        elif any(name in str(settings.get("architectures")) for name in _DECODES):
             kind = "AutoModelForCausalLM"
         return (
             "Make a folder of it once, by Python, and name that: import transformers as t; "
@@ -128,18 +117,23 @@ class PretrainedFolder:
             f"t.AutoTokenizer.from_pretrained({self.name!r}).save_pretrained('FOLDER')"
         )
 
-    def _json(self, name: str) -> dict[str, Any]:
+    def _read(self, name: str, kind: type = dict) -> Any:
+        """The content of a file of settings; links are followed, for the hub's cache has some."""
+
+        def refuse(why: str) -> UserError:
+            return UserError(f"{why}.")
+
         path = self.path / name
-        with opened(path, lambda why: UserError(f"{why}."), name=str(path), links=True) as (
-            file,
-            size,
-        ):
-            if size > LARGEST_CONFIG:
-                raise UserError(f"{path} has {size:,} bytes; at most {LARGEST_CONFIG:,} are read.")
-            found = parse_json(file.read(size), str(path), UserError)
-        if not isinstance(found, dict):
-            raise UserError(f"{path} must hold a JSON mapping.")
-        return found
+        data = read_all(path, LARGEST_CONFIG, refuse, name=str(path), links=True)
+        content = parse_json(data, str(path), refuse)
+        if not isinstance(content, kind):
+            wanted = "mapping" if kind is dict else "list"
+            raise UserError(f"{path} must hold a JSON {wanted}; it has {json.dumps(content):.60}.")
+        return content
+
+    def _read_or_empty(self, name: str) -> dict[str, Any]:
+        content: dict[str, Any] = self._read(name) if (self.path / name).is_file() else {}
+        return content
 
 
 Find = Callable[[str, str | None], PretrainedFolder]
@@ -153,10 +147,6 @@ def find_pretrained(name: str, *, revision: str | None = None) -> PretrainedFold
     Args:
         name: A folder, or ``owner/model``.
         revision: A branch, a tag or a commit of the hub; None is the newest.
-
-    Raises:
-        UserError: There is no such folder, and the hub gives none either.
-        MissingExtraError: It is a name, and the package huggingface-hub is not installed.
     """
     return _find.get()(name, revision)
 
@@ -232,31 +222,28 @@ class SentenceSettings:
 def sentence_settings(folder: PretrainedFolder) -> SentenceSettings | None:
     """Reads ``modules.json`` and what it names; None if a folder has none.
 
-    Raises:
-        UserError: It says something that textmill does not do, such as another layer after the
-            pooling.
+    Refuses what textmill does not do, such as another layer after the pooling.
     """
     if not (folder.path / MODULES).is_file():
         return None
-    modules = _read(folder, MODULES, list)
+    modules = folder._read(MODULES, list)
     kinds = [str(each.get("type")).rpartition(".")[2] for each in modules if isinstance(each, dict)]
     if kinds not in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]):
         raise UserError(
             f"{folder.path / MODULES}: wanted a Transformer, a Pooling, and perhaps a Normalize; "
             f"found {', '.join(kinds) or 'none'}. {_SET_BOTH}."
         )
-    if _read(folder, LENGTHS, dict).get("do_lower_case") or _read(folder, PROMPTS, dict).get(
-        "default_prompt_name"
-    ):
+    lower_case = folder._read_or_empty(LENGTHS).get("do_lower_case")
+    if lower_case or folder._read_or_empty(PROMPTS).get("default_prompt_name"):
         raise UserError(
             f"{folder.path} needs texts in lower case, or with a prompt before each, which "
             f"textmill does not do. Write them in that way. {_SET_BOTH}."
         )
-    told = _read(folder, POOLING, dict)
+    settings = folder._read_or_empty(POOLING)
     before = "pooling_mode_"
-    modes = told.get("pooling_mode")
+    modes = settings.get("pooling_mode")
     if modes is None:
-        modes = [name for name, on in told.items() if name.startswith(before) and on is True]
+        modes = [name for name, on in settings.items() if name.startswith(before) and on is True]
     modes = [modes] if isinstance(modes, str) else modes if isinstance(modes, list) else []
     found = [str(mode).removeprefix(before).removesuffix("_tokens") for mode in modes]
     found = ["cls" if name == "cls_token" else name for name in found]
@@ -269,22 +256,9 @@ def sentence_settings(folder: PretrainedFolder) -> SentenceSettings | None:
 
 
 def longest_text(folder: PretrainedFolder) -> int | None:
-    """The most tokens that a folder says a text may have, marks included; None: it says none."""
-    said = (
-        _read(folder, LENGTHS, dict).get("max_seq_length"),
-        _read(folder, "tokenizer_config.json", dict).get("model_max_length"),
+    """The most tokens that a text may have by a folder, marks included; None if it has no limit."""
+    limits = (
+        folder._read_or_empty(LENGTHS).get("max_seq_length"),
+        folder._read_or_empty("tokenizer_config.json").get("model_max_length"),
     )  # a tokenizer without a limit says 10 to the 30th
-    return next((n for n in said if isinstance(n, int) and 0 < n < 1 << 30), None)
-
-
-def _read(folder: PretrainedFolder, name: str, kind: type) -> Any:
-    """A file of settings; empty if it is not there."""
-    path = folder.path / name
-    if not path.is_file():
-        return kind()
-    # the hub's cache has links
-    data = read_all(path, 1 << 20, UserError, name=str(path), links=True)
-    found = parse_json(data, str(path), UserError)
-    if not isinstance(found, kind):
-        raise UserError(f"{path}: wanted {kind.__name__}, found {json.dumps(found):.60}.")
-    return found
+    return next((n for n in limits if isinstance(n, int) and 0 < n < 1 << 30), None)

@@ -56,12 +56,12 @@ class LinearTrainer(Trainer):
         """Settings of the trainer."""
 
         costs: tuple[float, ...] = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
-        """Values tried of C, the cost of an error beside the size of the weights; of Ridge 1/alpha.
-        A higher one fits the training rows more closely."""
+        """Values of C to try: the cost of an error relative to the size of the weights (1/alpha of
+        Ridge). A higher one fits the training rows more closely."""
         folds: int = 5
-        """Parts of ``train_data``: each is answered by a model of the others, to compare costs."""
+        """Parts of ``train_data`` for cross-validation: a model of the others answers each."""
         selection: Selection.Config = Selection.Config()
-        """The value of the evaluation that is told as the run's, and compared between runs."""
+        """The value of the evaluation that stands for the run when runs are compared."""
         export: tuple[Format | ExportSettings, ...] = setting((), in_key=False)
         """Formats in which the model is exported at the end, as ``["onnx"]``, to
         ``export/<format>`` of the run."""
@@ -92,7 +92,7 @@ class LinearTrainer(Trainer):
             what = "Solving a linear model"
             raise MissingExtraError("scikit-learn", extra="train", what=what)
         self.solving = config
-        self.solver_of = _solver_of(task)
+        self.columns, self.ngrams, self.solver_of = _solved(task)
         if env.world_size > 1:
             raise UserError(
                 f"A linear model is solved in one process, and there are {env.world_size}. "
@@ -135,7 +135,7 @@ class LinearTrainer(Trainer):
             groups.load_state_dict(place)  # the same command reads the rows again
             raise
         weights, bias = (torch.from_numpy(part).float() for part in model)
-        self.module.assign(weights, bias)
+        self.ngrams.assign(weights, bias)
         scores = torch.from_numpy(model.decisions(rows)).float()
         values = {"loss": self._loss(scores, batches), "cost": facts["cost"]}
         if "value" in facts:
@@ -144,27 +144,20 @@ class LinearTrainer(Trainer):
         self.audience.report("train", now, values, {})
         return now
 
-    @property
-    def module(self) -> NgramScores:
-        """The model that is solved."""
-        assert isinstance(self.task.module, NgramScores), "others are refused at the beginning"
-        return self.task.module
-
     def _read(self, epochs: int) -> tuple[Any, list[ColumnBatch]]:
         """The numbers of all rows, sparse, and the batches of their targets."""
         from scipy.sparse import coo_matrix, vstack
 
-        task, parts, targets = self.task, list[Any](), list[ColumnBatch]()
-        assert isinstance(task, ColumnsTask), "others are refused at the beginning"
+        task, parts, targets = self.columns, list[Any](), list[ColumnBatch]()
         read = -1
         while read <= epochs:
             group = next(self.data.first.groups)
             read = self.data.epochs
             for batch in group:
                 texts, beside = task.inputs(batch)
-                found = self.module.features(*texts, **beside)
-                at, places, values = (part.cpu().numpy() for part in found)
-                shape = (len(batch), self.module.width)
+                features = self.ngrams.features(*texts, **beside)
+                at, places, values = (part.cpu().numpy() for part in features)
+                shape = (len(batch), self.ngrams.width)
                 numbers = coo_matrix((values.astype(np.float64), (at, places)), shape=shape)
                 parts.append(numbers.tocsr())
                 wanted = {role: batch[role].cpu() for role in task.text.targets}
@@ -184,10 +177,8 @@ class LinearTrainer(Trainer):
         return say
 
     def _loss(self, scores: Tensor, batches: Sequence[ColumnBatch]) -> float:
-        task = self.task
-        assert isinstance(task, ColumnsTask), "others are refused at the beginning"
-        parts = scores.split([len(batch) for batch in batches])
-        losses = [task.loss(part, batch) for part, batch in zip(parts, batches, strict=True)]
+        parts = zip(scores.split([len(batch) for batch in batches]), batches, strict=True)
+        losses = [self.columns.loss(part, batch) for part, batch in parts]
         return float(sum(each.total for each in losses) / sum(each.count for each in losses))
 
 
@@ -211,8 +202,8 @@ SolverOf = Callable[[Sequence[ColumnBatch]], Solver]
 """What makes a solver of the targets of all rows."""
 
 
-def _solver_of(task: Task) -> SolverOf:
-    """The solver for the targets of a task."""
+def _solved(task: Task) -> tuple[ColumnsTask, NgramScores, SolverOf]:
+    """The task, its model and the solver for its targets; refuses any other task."""
     if not (isinstance(task, ColumnsTask) and isinstance(task.module, NgramScores)):
         raise UserError(
             "This trainer solves linear models of n-grams, and the model is a "
@@ -220,8 +211,9 @@ def _solver_of(task: Task) -> SolverOf:
             "n-grams, or take an experiment that trains by steps, such as classification/docnn."
         )
     (role, column), *others = task.text.targets.items()
+    model = task.module
     if isinstance(column, NumberColumn) and not others:
-        return lambda batches: NumberSolver(_joined(batches, role).astype(np.float64))
+        return task, model, lambda b: NumberSolver(_joined(b, role).astype(np.float64))
     if not isinstance(column, LabelColumn | LabelsColumn) or others:
         names = ", ".join(task.text.target_columns)
         raise UserError(
@@ -231,10 +223,13 @@ def _solver_of(task: Task) -> SolverOf:
     weights = _weights(getattr(task, "criterion", None), column.labels)
     size = len(column.labels)
     if isinstance(column, LabelColumn):
-        return lambda batches: LabelSolver(_joined(batches, role), size, weights)
-    return lambda batches: SeveralLabelsSolver(
-        np.concatenate([multi_hot(batch[role], size).numpy() for batch in batches]), weights
-    )
+        return task, model, lambda b: LabelSolver(_joined(b, role), size, weights)
+
+    def of_several(batches: Sequence[ColumnBatch]) -> SeveralLabelsSolver:
+        hot = [multi_hot(batch[role], size).numpy() for batch in batches]
+        return SeveralLabelsSolver(np.concatenate(hot), weights)
+
+    return task, model, of_several
 
 
 def _joined(batches: Sequence[ColumnBatch], role: str) -> Any:

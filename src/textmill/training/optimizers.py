@@ -47,14 +47,15 @@ class Optimizer(Component):
         lr: float = 1e-3
         """Peak learning rate; the schedule multiplies it."""
         freeze: tuple[str, ...] = ()
-        """Names of parameters that are held still, as ``["encoder.*"]``; ``*`` is any text."""
+        """Parameters that are not trained, by name, as ``["encoder.*"]``; ``*`` is any text."""
         layer_decay: float = 1.0
-        """Factor on the rate from one layer to the one below, as 0.8; embeddings are lowest."""
+        """Factor on the rate from each layer to the one below, as 0.8 for fine-tuning; embeddings
+        have the lowest rate."""
         rates: Mapping[str, float] = setting(factory=dict)
         """Factors on the rate by names of parameters, as ``{"decoder.*": 0.5}``."""
         lr_width: int | None = None
-        """Features of the layers that ``lr`` is meant for: it is divided by how many times as many
-        the module's have; null: it is meant for this module."""
+        """Width of the layers that ``lr`` was found for: a module twice as wide learns at half the
+        rate; null if ``lr`` is for this module."""
 
         limits: ClassVar[Mapping[str, Sequence[str]]] = {}
         """Conditions on a subclass's own numbers, as keywords of ``require``."""
@@ -146,7 +147,7 @@ class Adam(Optimizer):
         weight_decay: float = 0.0
         """Share of a matrix that is added to its gradient (L2)."""
 
-        algorithm = torch.optim.Adam
+        algorithm: ClassVar[type[torch.optim.Optimizer]] = torch.optim.Adam
         limits: ClassVar = {
             "shares": ["betas"],
             "positive": ["eps"],
@@ -187,7 +188,7 @@ class SGD(Optimizer):
         momentum: float = 0.0
         """Share of the last step's direction that is kept; 0.9 is usual."""
         nesterov: bool = False
-        """Whether the gradient is taken as if the momentum's step had been made."""
+        """Whether to look ahead: the gradient counts as if the momentum's step were made."""
         weight_decay: float = 0.0
         """Share of a matrix that is added to its gradient (L2)."""
 

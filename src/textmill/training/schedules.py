@@ -30,12 +30,12 @@ class Schedule(Component):
         warmup_steps: int = 0
         """Steps over which the rate grows linearly from near 0 to its peak."""
         warmup_ratio: float = 0.0
-        """The same as a share of the run's steps, in place of ``warmup_steps``, which is 0 then."""
+        """The warm-up as a share of the run's steps, instead of ``warmup_steps``."""
 
         limits: ClassVar[Mapping[str, Sequence[str]]] = {}
-        """A subclass's own numbers by what they must be, as ``require`` has it."""
+        """Conditions on a subclass's own numbers, as keywords of ``require``."""
         factors: ClassVar[Sequence[str]] = ("end",)
-        """Those that must be from 0 to 1."""
+        """Settings that must be from 0 to 1."""
 
         def __post_init__(self) -> None:
             require(self, "lr_scheduler", not_negative=["warmup_steps"], shares=["warmup_ratio"])
@@ -50,7 +50,7 @@ class Schedule(Component):
             require(self, "lr_scheduler", **self.limits)
 
     length_free: ClassVar[str] = "choose lr_scheduler.type=inverse_square_root"
-    """What to do where the schedule needs a length and the run has none."""
+    """Advice for a run whose length is not known."""
 
     config: Config
 
@@ -200,15 +200,15 @@ class Plateau(Schedule):
         """Settings of the plateau schedule."""
 
         decay: float = 0.5
-        """Factor on the rate each time."""
+        """Factor on the rate at each fall."""
         patience: int = 2
         """Evaluations without a better value after which the rate falls."""
         min_delta: float = 0.0
-        """Change smaller than this does not count as better."""
+        """Changes of no more than this do not count as better."""
         cooldown: int = 0
         """Evaluations after a fall that are not counted."""
         end: float = 0.0
-        """Factor below which the rate does not fall."""
+        """Lowest factor on the rate."""
 
         limits: ClassVar = {"sizes": ["patience"], "not_negative": ["min_delta", "cooldown"]}
 

@@ -24,7 +24,7 @@ class TrainerConfig(Config, first=FIRST):
     """Settings of the trainer."""
 
     max_steps: int | None = setting(None, in_key=False)
-    """Optimizer steps after which the run ends; where no limit is set it ends after 10 epochs."""
+    """Optimizer steps after which the run ends; without any limit it ends after 10 epochs."""
     max_epochs: int | None = setting(None, in_key=False)
     """Passes over ``train_data`` after which the run ends."""
     max_time: timedelta | None = setting(None, in_key=False)
@@ -38,22 +38,23 @@ class TrainerConfig(Config, first=FIRST):
     keep: int = setting(2, in_key=False)
     """Checkpoints kept besides the best."""
     accumulate: int = 1
-    """Batches whose gradients make one optimizer step, which are held meanwhile."""
+    """Batches whose gradients are added up for one optimizer step. More of them act as a larger
+    batch in the memory of a small one."""
     clip_norm: float | None = 1.0
-    """Largest norm of a step's gradient; null leaves it as it is."""
+    """Largest norm of a step's gradient: a longer one is scaled down to it; null leaves all."""
     on_nonfinite: Policy = "stop"
-    """What is done where a loss or gradient is not finite: ``stop`` ends the run, ``skip`` leaves
-    the step's update out, ``rollback`` goes back to where ``evaluate_every`` last fell due
-    and on with other data."""
+    """What to do if a loss or gradient is not finite: ``stop`` ends the run, ``skip`` leaves the
+    step's update out, ``rollback`` returns to the step at which ``evaluate_every`` last fell due
+    and goes on with other data."""
     loss_upper_bound: float | None = None
-    """Loss a target of a step above which it counts as not finite: numbers that blow up need many
-    steps to become infinite; null for none."""
+    """A step whose mean loss is above this counts as not finite: a loss that blows up may need many
+    steps to become infinite; null for no bound."""
     max_nonfinite: int = MAX_NONFINITE
-    """Such steps in a row with which ``skip`` and ``rollback`` end the run too."""
+    """So many steps in a row that are not finite end a run of ``skip`` or ``rollback``, too."""
     precision: Precision = "auto"
-    """Type of the matrix products in training steps: ``auto`` is ``bf16`` on CUDA devices that have
-    such products (capability 8), else ``fp32``; ``fp16`` has a scaled loss. A run keeps what it
-    began with; weights, gradients and the optimizer are float32 in any case."""
+    """Type of the matrix products in training steps: ``auto`` is ``bf16`` on CUDA devices that can
+    compute in it (capability 8), else ``fp32``; ``fp16`` scales the loss. A run keeps the type that
+    it began with; weights, gradients and the optimizer are float32 in any case."""
     compile: bool = False
     """Whether torch compiles the blocks of the module for training steps: the first steps take
     minutes, and a resumed run is the undisturbed one to the rounding only."""
@@ -61,17 +62,17 @@ class TrainerConfig(Config, first=FIRST):
     """Whether a training step keeps only the input of each block of the module and computes the
     rest again in the backward pass: less memory for more time, the same gradients (Chen 2016)."""
     data_parallelism: Literal["ddp", "fsdp"] = setting("ddp", in_key=False)
-    """How many ranks share a run: with ``ddp`` each has all weights, with ``fsdp`` a share of each
-    weight, of its gradient and of the optimizer's state, as torch's ``fully_shard`` divides them.
-    One rank has all in any case."""
+    """How several ranks share a run: with ``ddp`` each has all weights; with ``fsdp`` each has a
+    share of every weight, gradient and optimizer state, as torch's ``fully_shard`` divides them,
+    for models that do not fit one device. One rank alone has everything."""
     ema: float | None = None
-    """Decay a step of an average of the weights, as 0.999, that is evaluated and saved as the model
-    in place of the last step's; null for none."""
+    """Decay, such as 0.999, of a moving average of the weights. The average is evaluated and saved
+    as the model instead of the last step's weights; null for no average."""
     initialize: str | None = None
     """A run, a checkpoint or a run's ``modules`` whose weights a fresh run begins with."""
     initialize_from: Mapping[str, str] = setting(factory=dict)
-    """What is taken from there: submodules here by their names there, as
-    ``{"encoder": "encoder"}``; empty takes all that matches."""
+    """Submodules to take, each with its name there, as ``{"encoder": "encoder"}``; empty takes all
+    that matches."""
     save_modules: tuple[str, ...] = setting((), in_key=False)
     """Submodules whose best weights are saved apart at the end, in ``modules`` of the run."""
     export: tuple[Format | ExportSettings, ...] = setting((), in_key=False)
@@ -80,7 +81,7 @@ class TrainerConfig(Config, first=FIRST):
     selection: Selection.Config = Selection.Config()
     """Which checkpoint is the best."""
     fast: Fast = Fast()
-    """Faster paths of a step, each to be switched off for a comparison."""
+    """Faster paths of a step; switch one off to compare."""
     seed: int = 1
     """Seed of all randomness: initial weights, order of the data, dropout."""
 

@@ -8,14 +8,9 @@ import numpy as np
 from textmill.data.batches import EpochBatches
 from textmill.data.batching import Batching, Filler
 from textmill.data.block_batches import Blocking, TextBlocks
-from textmill.runtime.devices import Env
 from textmill.tasks.batches.user_batches import ready_batches
 from textmill.text.ragged import Ragged
 from textmill.training.sources import shared_batches, tell_idle
-
-
-class TwoRanks:
-    env, size = Env(rank=1, world_size=2), 2
 
 
 def test_a_batch_of_one_row_is_filled_with_that_row():
@@ -43,24 +38,13 @@ def test_a_rank_without_a_stream_reads_one_from_its_beginning():
     assert all(filler.batch.begins for filler in share)  # no state of others is put into it
 
 
-class Ready:
-    epoch = 0
-
-    def __iter__(self):
-        return iter("abc")
-
-    def state_dict(self):
-        return {}
+def ranks(rank, size):
+    return SimpleNamespace(size=size, env=SimpleNamespace(rank=rank))
 
 
 def test_ready_batches_are_filled_whole():
-    batches = list(shared_batches(Ready(), TwoRanks(), fill=True))
-    assert batches == [Filler("a"), "b", Filler("c")]
-    assert list(shared_batches(Ready(), TwoRanks())) == [None, "b", None]
-
-
-def ranks(rank, size):
-    return SimpleNamespace(size=size, env=SimpleNamespace(rank=rank))
+    batches = shared_batches(ready_batches(["a", "b", "c"], read=list), ranks(1, 2), fill=True)
+    assert list(batches) == [Filler("a"), "b", Filler("c")]
 
 
 def test_ready_batches_are_shared_whole_and_in_order():

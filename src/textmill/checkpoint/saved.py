@@ -22,11 +22,11 @@ from textmill.checkpoint.run_seal import CONFIG, RunSeal
 from textmill.errors import CheckpointError
 
 PART = "selection"
-"""The part whose state may have ``best``, the step of the best evaluation up to then."""
+"""The part whose state may have ``best``: the step of the best evaluation so far."""
 
 
 def selected_step(path: Path) -> int | None:
-    """The step that was the best when a checkpoint was saved; None where it does not say."""
+    """The best step when a checkpoint was saved; None if the checkpoint does not say."""
     state = plain_parts(path, Manifest.read(path)).get(PART)
     best = state.get("best") if isinstance(state, dict) else None
     return best if type(best) is int and best >= 0 else None
@@ -61,7 +61,7 @@ class SavedCheckpoints:
 
     @classmethod
     def of(cls, run: Path) -> Self:
-        """Those of a run folder."""
+        """The checkpoints of a run folder."""
         return cls(run / CHECKPOINTS)
 
     def paths(self) -> list[Path]:
@@ -73,7 +73,7 @@ class SavedCheckpoints:
 
     @cached_property
     def seal(self) -> RunSeal | None:
-        """What run they are of; None of a folder without a run."""
+        """The seal of their run; None for a folder outside a run."""
         return RunSeal.read(self.folder.parent)
 
     def newest_good(self) -> FoundCheckpoint | None:
@@ -131,7 +131,7 @@ class SavedCheckpoints:
         return self._pointed("best")[0]
 
     def pointer(self, name: Which) -> Pointer | None:
-        """What ``best.json`` or ``last.json`` says; None where there is none."""
+        """The content of ``best.json`` or ``last.json``; None if there is none."""
         return Pointer.read(self.folder / FILES[name])
 
     def _pointed(self, name: Which) -> tuple[Path | None, Pointer | None]:
@@ -187,7 +187,7 @@ class SavedCheckpoints:
     def _by_preference(
         self, name: Which, notes: list[str]
     ) -> Iterator[tuple[Path, Pointer | None]]:
-        """The best where it is asked for, the last, then all from the newest on; each once."""
+        """The best (if asked for), the last, then all from the newest on; each once."""
         seen = set[str]()
         order: tuple[Which, ...] = ("best", "last") if name == "best" else ("last",)
         for which in order:
@@ -207,9 +207,9 @@ class SavedCheckpoints:
         yield from ((path, None) for path in others)
 
     def _selected(self, notes: list[str], problem: str) -> Path | None:
-        """The best by what the newest checkpoint with a good state kept of the evaluations.
+        """The best checkpoint by the evaluations in the newest one with a good state.
 
-        A pointer that is missing is no problem where nothing was selected.
+        A missing pointer is no problem if nothing was selected.
         """
         for newest, _ in self._candidates()[0]:
             try:
@@ -237,7 +237,7 @@ class SavedCheckpoints:
         return sorted(readable, key=lambda pair: -pair[1].serial), unreadable[::-1]
 
     def manifest(self, path: Path) -> Manifest:
-        """The manifest of a checkpoint, of the step that its folder says and of this run."""
+        """The manifest of a checkpoint; refuses one of another step or run than its folder's."""
         if path.is_symlink():
             raise CheckpointError("a symbolic link")
         manifest = Manifest.read(path)

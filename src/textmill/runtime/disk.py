@@ -1,4 +1,4 @@
-"""The few calls that change the disk, behind one seam, and what every safe write is made of.
+"""The few calls that change the disk, in one place, and the parts of every safe write.
 
 Everything that changes the disk goes through :data:`operations`, so that a test can fail the k-th
 call for k = 1, 2, 3 ... until a whole save passes (the method of SQLite's tests).
@@ -109,14 +109,14 @@ def open_in_place(path: Path, flags: int) -> int:
 def outward_links(folder: Path, written: Mapping[str, bool]) -> list[Path]:
     """Links to places outside a folder, in the folders that textmill writes, renames or deletes.
 
-    Files beside them are refused when they are opened, or replaced as a whole; every other link is
+    A file that is a link is refused when it is opened, or replaced as a whole; every other link is
     a person's own, and is not followed.
 
     Args:
         folder: The folder of a run.
-        written: Names of the folders in it that textmill writes, in lower case, each with whether
-            files are written into what is there. The others are replaced as a whole: what is in
-            them is not looked at.
+        written: Names, in lower case, of the folders in it that textmill writes. True: files are
+            written into the folder as it is. False: the folder is replaced as a whole, so its
+            content does not matter.
     """
     found: list[Path] = []
     for top in folder.iterdir() if folder.is_dir() else ():
@@ -136,16 +136,15 @@ def _outward(paths: Iterable[Path], folder: Path) -> list[Path]:
 
 
 def refuse_outward_folder(folder: Path, home: Path) -> None:
-    """Refuses to write in a folder of a run that is elsewhere, by a link on its way."""
+    """Refuses to write in a folder of a run if a link on the way leads out of the run."""
     way = itertools.takewhile(lambda path: path != home, (folder, *folder.parents))
     _refuse(_outward(way, home), home)
 
 
 def refuse_outward_links(folder: Path, written: Mapping[str, bool]) -> None:
-    """Refuses a folder of which a part that is written is elsewhere; see :func:`outward_links`.
+    """Refuses a folder with links of :func:`outward_links`; it may itself be a link.
 
-    The folder itself may be a link. It is looked at when a process enters; afterwards each file is
-    opened so that it is no link itself.
+    A process checks it on entering; from then on, no file is opened through a link.
     """
     _refuse(outward_links(folder, written), folder)
 

@@ -1,4 +1,4 @@
-"""Files and folders that are whole or not there, also after a power cut; and files read as bounded.
+"""Files and folders that are whole or not there, also after a power cut; and bounded reading.
 
 Writing has one order: a temporary name in the same folder, fsync of the file, rename, fsync of the
 folder. The calls on the disk are in :mod:`textmill.runtime.disk`. What is read may come from a
@@ -132,14 +132,14 @@ def new_folder(final: Path, *, replace: bool = False) -> Iterator[Path]:
             sync_folder(Path(root))
         _put_in_place(temporary, final, replace=replace)
     except BaseException as error:
-        told = None
+        plain = None
         if isinstance(error, OSError) and error.errno in _STORAGE_ERRNOS:
-            # A full disk that code met which writes into the folder on its own.
+            # A full disk, met by code that writes into the folder on its own.
             path = Path(os.fsdecode(error.filename)) if error.filename else temporary
-            told = storage_error(path, error)
+            plain = storage_error(path, error)  # it measures what is free: before the deletion
         shutil.rmtree(temporary, ignore_errors=True)
-        if told is not None:
-            raise told from error
+        if plain is not None:
+            raise plain from error
         raise
     finally:
         os.close(held)
@@ -169,17 +169,17 @@ def _put_in_place(temporary: Path, final: Path, *, replace: bool) -> None:
 
 def remove_folder(folder: Path) -> None:
     """Deletes a folder so that no half of it is ever seen under its name."""
-    doomed = folder.with_name(f".{folder.name}.tmp-{os.getpid()}")
+    to_delete = folder.with_name(f".{folder.name}.tmp-{os.getpid()}")
     with storing(folder):
-        operations.rename(folder, doomed)
-    shutil.rmtree(doomed, ignore_errors=True)
+        operations.rename(folder, to_delete)
+    shutil.rmtree(to_delete, ignore_errors=True)
 
 
 def clean_leftovers(folder: Path, *, of: str | None = None) -> list[Path]:
     """Removes what dead processes left half-written in a folder, and returns what it removed.
 
     A folder that was moved aside and not yet replaced is moved back. If others write in the folder,
-    too, ``of`` limits it to what was to be called so.
+    too, ``of`` limits the work to temporary files of that final name.
     """
     removed = []
     for path, final in leftovers(folder).items():
@@ -198,23 +198,23 @@ def clean_leftovers(folder: Path, *, of: str | None = None) -> list[Path]:
 
 
 def size_of(folder: Path) -> int:
-    """Bytes of the files below a folder, without what is gone meanwhile; links are not followed."""
+    """Bytes of the files below a folder; links are not followed."""
     size = 0
     for path in folder.rglob("*"):
-        with suppress(OSError):
+        with suppress(OSError):  # deleted meanwhile
             status = path.lstat()
             size += status.st_size if stat.S_ISREG(status.st_mode) else 0
     return size
 
 
 def leftovers(folder: Path) -> dict[Path, Path]:
-    """What dead processes left half-written or half-deleted, and what each was to be or was."""
-    found = {}
+    """Temporary files and folders of dead processes, each with its final path."""
+    finals = {}
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         match = LEFTOVER.fullmatch(path.name)
         if match and not _is_alive(path, int(match["owner"])):
-            found[path] = path.with_name(match["final"])
-    return found
+            finals[path] = path.with_name(match["final"])
+    return finals
 
 
 def _is_alive(path: Path, process: int) -> bool:
@@ -248,11 +248,11 @@ MOST_DEPTH = 256
 MOST_ITEMS = 1 << 20
 """Lists, mappings and commas of a JSON document: parsed in half a second and 100 MB at most."""
 VERSION = "format_version"
-"""The key of the number that each saved document has: it changes with what the document means."""
+"""The key of a document's version, which changes when the meaning of the document does."""
 _MOST_BITS = 256  # of an integer; a random generator's have 128
 
 Refusal = Callable[[str], Exception]
-"""Makes the caller's own error of a reason, which begins with the file's name."""
+"""Makes the caller's error from a reason, which begins with the file's name."""
 
 
 @contextmanager
@@ -274,12 +274,12 @@ def opened(
         reason = "a symbolic link" if not links and path.is_symlink() else error.strerror
         raise refuse(f"{name}: cannot be read: {reason}") from error
     try:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
             raise refuse(f"{name}: not a regular file")
         with os.fdopen(descriptor, "rb", closefd=False) as file:
-            yield file, found.st_size
-    except OSError as error:  # the disk cannot read back what it took
+            yield file, status.st_size
+    except OSError as error:  # a damaged disk
         raise refuse(f"{name}: cannot be read: {error.strerror}") from error
     finally:
         os.close(descriptor)
@@ -297,9 +297,9 @@ def read_all(
 
 
 def parse_json(data: bytes, name: str, refuse: Refusal, *, nan: bool = False) -> Any:
-    """Reads JSON of bounded depth, number of items and size of numbers; no key stands twice.
+    """Reads JSON of bounded depth, number of items and size of numbers, without duplicate keys.
 
-    With ``nan`` NaN and infinities are numbers.
+    With ``nan``, NaN and infinities are allowed.
     """
 
     def no_number(text: str) -> float:
@@ -322,7 +322,7 @@ def parse_json(data: bytes, name: str, refuse: Refusal, *, nan: bool = False) ->
     if (items := count_items(data)) > MOST_ITEMS:
         raise refuse(f"{name}: {items:,} items are more than the {MOST_ITEMS:,} allowed")
     try:
-        found = json.loads(
+        content = json.loads(
             data,
             parse_constant=float if nan else no_number,
             parse_int=whole,
@@ -333,17 +333,17 @@ def parse_json(data: bytes, name: str, refuse: Refusal, *, nan: bool = False) ->
         raise refuse(f"{name}: nested too deeply") from None
     except ValueError as error:
         raise refuse(f"{name}: not readable as JSON: {error}") from error
-    level = [found] if isinstance(found, dict | list) else []
+    level = [content] if isinstance(content, dict | list) else []
     for _ in range(MOST_DEPTH):
-        held = [v.values() if isinstance(v, dict) else v for v in level]
-        level = [v for values in held for v in values if isinstance(v, dict | list)]
+        children = [v.values() if isinstance(v, dict) else v for v in level]
+        level = [v for values in children for v in values if isinstance(v, dict | list)]
     if level:
         raise refuse(f"{name}: nested too deeply")
-    return found
+    return content
 
 
 def check_version(content: object, version: int, name: str, refuse: Refusal) -> None:
-    """Refuses a document of another format than the one that is read."""
+    """Refuses a document of another format version."""
     found = content.get(VERSION) if isinstance(content, Mapping) else None
     if type(found) is not int or found != version:
         number = "no format_version" if found is None else f"format_version {found!r:.40}"
@@ -351,5 +351,5 @@ def check_version(content: object, version: int, name: str, refuse: Refusal) -> 
 
 
 def count_items(data: bytes) -> int:
-    """At least as many as the values in a JSON document, less one."""
+    """An upper bound, within one, of the number of values in a JSON document."""
     return sum(data.count(sign) for sign in (b"[", b"{", b","))

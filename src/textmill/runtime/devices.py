@@ -50,9 +50,6 @@ class Env:
         Args:
             device: ``auto`` (an accelerator when there is one, else the CPU), ``cpu``, ``cuda``
                 (one per local rank), ``cuda:N`` or ``mps``.
-
-        Raises:
-            UserError: The device is unknown or missing, or a variable is not a number.
         """
         local_rank = _number("LOCAL_RANK", 0)
         return cls(

@@ -58,9 +58,6 @@ def replacing(path: Path, *, needed: int | None = None) -> Iterator[HashingFile]
     Args:
         path: The file.
         needed: Its size if it is known, for the error's text.
-
-    Raises:
-        StorageError: The file cannot be written; the old content is still there.
     """
     temporary = path.with_name(f".{path.name}.tmp-{os.getpid()}")
     try:
@@ -109,9 +106,6 @@ def new_folder(final: Path, *, replace: bool = False) -> Iterator[Path]:
         final: The folder's name; its parent must exist.
         replace: Whether an existing folder gives way. It is moved aside first and deleted last;
             after a crash between the two :func:`clean_leftovers` moves it back.
-
-    Raises:
-        StorageError: Something cannot be written, or ``final`` exists and ``replace`` is false.
     """
     temporary = final.with_name(f".{final.name}.tmp-{os.getpid()}")
     with suppress(FileNotFoundError):

@@ -30,11 +30,7 @@ class Lock:
     for people only; a stale file of a dead process hinders nobody, and a forked child (a data
     worker) does not keep the lock after its parent. None of the folders in it that are ``written``,
     as :func:`~textmill.runtime.disk.outward_links` takes them, may be a link to a place outside.
-
-    Raises:
-        InUseError: Another process holds it; names that process.
-        StorageError: The folder cannot be written, a part of it is a link to a place outside it, or
-            its file system has no locks.
+    If another process holds it, the InUseError names that process.
     """
 
     def __init__(self, folder: Path, written: Mapping[str, bool] | None = None) -> None:

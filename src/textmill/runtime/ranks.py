@@ -38,10 +38,7 @@ class Ranks:
         env: This process's place; ``world_size`` 1 needs no group.
         url: How the ranks find each other, as torch has it: ``tcp://host:port``, or ``env://`` for
             MASTER_ADDR and MASTER_PORT, as torchrun sets them.
-        timeout: After how many seconds an exchange fails that some rank does not take part in.
-
-    Raises:
-        RankLostError: The ranks do not find each other.
+        timeout: Seconds after which an exchange fails if a rank does not take part.
 
     Example:
         >>> import torch
@@ -96,7 +93,7 @@ class Ranks:
 
     @property
     def restart(self) -> str | None:
-        """What ended the attempt before, where a launcher has started the ranks again."""
+        """Why the previous attempt ended, if a launcher has started the ranks again."""
         if self._liveness is None or self._liveness.error_before is None:
             return None
         why = os.environ.get(LAST_END) or self._liveness.error_before
@@ -114,7 +111,7 @@ class Ranks:
         return tensor
 
     def begin_sum_(self, tensor: "Tensor") -> Callable[[], None]:
-        """Begins what :meth:`sum_` does; the call of what it returns waits for the end of it."""
+        """Begins a :meth:`sum_`; calling the result waits until it is done."""
         if self.size == 1:
             return lambda: None
         with self._exchanging():
@@ -164,7 +161,7 @@ class Ranks:
         return [part[:size] for part, size in zip(parts, sizes, strict=True)]
 
     def gather_to_main(self, value: T) -> list[T]:
-        """The values of all ranks, in the order of the ranks, on rank 0; of others nothing."""
+        """The values of all ranks, in order, on rank 0; elsewhere an empty list."""
         if self.size == 1:
             return [value]
         values: list[Any] = [None] * self.size if self.env.is_main else []
@@ -174,7 +171,7 @@ class Ranks:
 
     @contextmanager
     def main_first(self) -> Iterator[None]:
-        """Runs the block on rank 0, then on the others, who so find the files that rank 0 wrote.
+        """Runs the block on rank 0, then on the others, which find the files that rank 0 wrote.
 
         They wait for as long as it takes: reading data may take hours. The block on rank 0 must not
         talk to the others.

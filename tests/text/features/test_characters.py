@@ -2,6 +2,7 @@
 
 import pytest
 
+from textmill.data import TextRows
 from textmill.errors import DataError, UserError
 from textmill.text.features.spelling import Characters, FittedCharacters
 
@@ -53,3 +54,11 @@ def fitted(row):
 def test_what_cannot_be_is_refused(make, error, text):
     with pytest.raises(error, match=text):
         make()
+
+
+def test_a_training_row_that_cannot_be_read_is_named_with_its_file_and_line(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"words": "a b"}\n{"words": " "}\n')
+    rows = TextRows.Config(path=path, columns=("words",)).build()
+    with pytest.raises(DataError, match=r"rows\.jsonl:2: column 'words'"):
+        FittedCharacters.Config().build(train_data=rows)

@@ -12,8 +12,8 @@ from textmill.text.features.slots import FittedSlots, Slots, SlotSpan, places_of
 from textmill.text.metadata import SavedTextError
 
 TEXT = "display Tuesday's  reminders"
-SPANS = Slots(["day", "noun"], format="spans")
-TAGS = Slots(["day", "noun"])
+SPANS = Slots(["day", "noun", "so-"], format="spans")
+TAGS = Slots(["day", "noun", "so-"])
 
 
 def tags(cell, text=TEXT):
@@ -43,7 +43,7 @@ def test_tags_and_spans_say_the_same():
         while at < len(words):
             size = draw.randint(1, 3)
             if draw.random() < 0.5 and at + size <= len(words):
-                label = draw.choice(["day", "noun"])
+                label = draw.choice(["day", "noun", "so-"])
                 spans.append(SlotSpan(label, places[at][0], places[at + size - 1][1]))
             at += size
         marked = tags_of(spans, places)
@@ -70,7 +70,7 @@ def test_tags_are_read_as_conlleval_does():
         (SPANS, "9:9:day", "'9:9:day' holds no word of the text"),
         (SPANS, "17:19:day", "'17:19:day' holds no word"),
         (SPANS, "8:17:day,10:28:noun", "the slots 8:17:day and 10:28:noun overlap"),
-        (SPANS, "8:17:eggs", "'eggs' is no slot. The 2 slots are 'day', 'noun'"),
+        (SPANS, "8:17:eggs", "'eggs' is no slot. The 3 slots are 'day', 'noun', 'so-'"),
         (TAGS, "O B-eggs O", "'eggs' is no slot"),
         (TAGS, "O B-day", "has 2 tags, but the text has 3 words: wanted a tag for each"),
         (TAGS, "O B- O", "wanted O, or B- or I- with a slot, found 'B-' at 1"),

@@ -1,22 +1,26 @@
 """Classification: one label a row or several, by counts that are exact in any order."""
 
 import math
-from abc import abstractmethod
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple, final
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from operator import attrgetter
+from typing import NamedTuple, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from textmill.metrics.metric import MetricError, aligned, distinct_labels, nan_without, share_error
-from textmill.metrics.streaming import Counted
-from textmill.metrics.tables import format_value, text_table
+from textmill.metrics.metric import (
+    HigherIsBetter,
+    MetricError,
+    aligned,
+    distinct_labels,
+    nan_without,
+    share_error,
+)
 from textmill.text.features.tag_spans import MARKS, Scheme, tag_spans
 
-_OTHER = "other"  # the group of gold labels outside of the label set
-_UNSEEN = "unseen"  # how often there was each of these, by its name
+T = TypeVar("T")
 
 
 class ConfusionCounts(NamedTuple):
@@ -102,40 +106,33 @@ def label_values(tallies: Mapping[str, ConfusionCounts]) -> dict[str, float]:
     }
 
 
-def tally_table(tallies: Mapping[str, ConfusionCounts]) -> str:
-    """A line per label; ``-`` where it has no value."""
-    rows = [
-        [label, *(format_value(title, value) for title, value in tally.values().items())]
-        for label, tally in tallies.items()
-    ]
-    return text_table(["label", "precision", "recall", "f1", "support"], rows)
+class LabelCounts:
+    """How often each label was right, was predicted, and was to be found."""
 
+    def __init__(self) -> None:
+        self.right, self.predicted, self.expected = Counter[str](), Counter[str](), Counter[str]()
 
-class LabelCounted(Counted):
-    """Base of metrics that count what was right, predicted and expected of each label."""
+    def add(self, expected: Iterable[T], predicted: Iterable[T], label: Callable[[T], str]) -> None:
+        """Adds things that have labels: those to be found, and those that were predicted.
 
-    @abstractmethod
-    def tallies(self) -> dict[str, ConfusionCounts]:
-        """What was counted of each label: the declared ones first, then those only in gold."""
+        One is right if it is among both; of equal ones, as many as both have.
+        """
+        gold, given = Counter(expected), Counter(predicted)
+        self.expected.update(map(label, gold.elements()))
+        self.predicted.update(map(label, given.elements()))
+        self.right.update(map(label, (gold & given).elements()))
 
-    def table(self) -> str:
-        """Precision, recall, F1 and support by label, as text."""
-        return tally_table(self.tallies())
-
-    def _tallies(self, labels: Mapping[str, str]) -> dict[str, ConfusionCounts]:
-        groups = [self.counts(side) for side in ConfusionCounts._fields]
+    def tallies(self, labels: Iterable[str] = ()) -> dict[str, ConfusionCounts]:
+        """The counts of each label: ``labels`` first, then others in alphabetical order."""
+        others = sorted({*self.predicted, *self.expected})
         return {
-            label: ConfusionCounts(*(group.get(name, 0) for group in groups))
-            for label, name in labels.items()
+            label: ConfusionCounts(self.right[label], self.predicted[label], self.expected[label])
+            for label in (*labels, *others)
         }
-
-    def _unseen(self) -> dict[str, ConfusionCounts]:
-        unseen = sorted(self.counts(_UNSEEN).items())
-        return {label: ConfusionCounts(0, predicted=0, expected=n) for label, n in unseen}
 
 
 @final
-class Classification(LabelCounted):
+class Classification(HigherIsBetter):
     """One label a row, from gold and predicted label names.
 
     Values: ``accuracy``; ``macro_precision``, ``macro_recall`` and ``macro_f1``, the plain means
@@ -160,28 +157,23 @@ class Classification(LabelCounted):
 
     def __init__(self, labels: Sequence[str], *, positive: str | None = None) -> None:
         self.labels, self.positive = distinct_labels(self, labels), positive
-        self._index = {label: str(i) for i, label in enumerate(self.labels)}
-        if positive is not None and positive not in self._index:
+        if positive is not None and positive not in self.labels:
             raise MetricError(
                 f"The positive label must be one of {', '.join(self.labels)}, but is {positive!r}."
             )
-        super().__init__()
+        self._pairs = Counter[tuple[str | None, str]]()
 
     @override
     def update(self, gold: Sequence[str | None], predicted: Sequence[str]) -> None:
         """Adds rows: the right label of each, and the one of ``labels`` that it was given."""
-        counts: dict[str, Counter[str]] = {}
-        for row, (right, given) in enumerate(aligned(self, gold, predicted)):
-            if given not in self._index:
+        pairs, known = list(aligned(self, gold, predicted)), set(self.labels)
+        for row, (_, given) in enumerate(pairs):
+            if given not in known:
                 raise MetricError(
                     f"The label predicted for row {row + 1} of {len(gold)} must be one of the "
                     f"{len(self.labels)} labels of the metric, but is {given!r}."
                 )
-            group = _OTHER if right is None else self._index.get(right, _OTHER)
-            counts.setdefault(group, Counter())[self._index[given]] += 1
-            if right is not None and group == _OTHER:
-                counts.setdefault(_UNSEEN, Counter())[right] += 1
-        self.add(counts)
+        self._pairs.update(pairs)
 
     @override
     def compute(self) -> dict[str, float]:
@@ -208,26 +200,26 @@ class Classification(LabelCounted):
         of_one = {} if self.positive is None else {"f1": tallies[self.positive].f1_error}
         return {"accuracy": error, "micro_f1": error, **of_one}
 
-    @override
     def tallies(self) -> dict[str, ConfusionCounts]:
-        predicted: Counter[str] = Counter()
-        for group in (*self._index.values(), _OTHER):
-            predicted.update(self.counts(group))
-        known = {
-            label: ConfusionCounts(self.counts(i)[i], predicted[i], sum(self.counts(i).values()))
-            for label, i in self._index.items()
-        }
-        return known | self._unseen()
+        """The counts of each label: the declared ones first, then those only in gold."""
+        counts = LabelCounts()
+        for (gold, predicted), n in self._pairs.items():
+            counts.predicted[predicted] += n
+            if gold is not None:
+                counts.expected[gold] += n
+                counts.right[gold] += n * (gold == predicted)
+        return counts.tallies(self.labels)
 
     def confusion(self) -> NDArray[np.int64]:
         """How often each gold label was given each label: ``[len(labels) + 1, len(labels)]``.
 
         The last row holds the gold labels outside of ``labels``.
         """
-        matrix = np.zeros((len(self.labels) + 1, len(self.labels)), np.int64)
-        for i, group in enumerate((*self._index.values(), _OTHER)):
-            for j, n in self.counts(group).items():
-                matrix[i, int(j)] = n
+        places = {label: i for i, label in enumerate(self.labels)}
+        matrix = np.zeros((len(places) + 1, len(places)), np.int64)
+        for (gold, predicted), n in self._pairs.items():
+            row = len(places) if gold is None else places.get(gold, len(places))
+            matrix[row, places[predicted]] += n
         return matrix
 
     def _correlation(self, tallies: Sequence[ConfusionCounts]) -> float:
@@ -242,7 +234,7 @@ class Classification(LabelCounted):
 
 
 @final
-class MultiLabel(LabelCounted):
+class MultiLabel(HigherIsBetter):
     """A set of labels a row, from gold and predicted label names.
 
     Values: ``accuracy``, the share of rows whose set is wholly right; ``micro_precision``,
@@ -262,61 +254,55 @@ class MultiLabel(LabelCounted):
 
     def __init__(self, labels: Sequence[str]) -> None:
         self.labels = distinct_labels(self, labels)
-        self._index = {label: str(i) for i, label in enumerate(self.labels)}
-        super().__init__()
+        self._counts = LabelCounts()
+        self._rows = self._right = 0
 
     @override
     def update(self, gold: Sequence[Collection[str]], predicted: Sequence[Collection[str]]) -> None:
         """Adds rows: the right labels of each, and those of ``labels`` that it was given."""
-        groups = ("right", "predicted", "expected", "rows", _UNSEEN)
-        counts: dict[str, Counter[str]] = {group: Counter() for group in groups}
-        for row, (right, given) in enumerate(aligned(self, gold, predicted)):
+        known, rows = set(self.labels), list(aligned(self, gold, predicted))
+        for row, (right, given) in enumerate(rows):
             if isinstance(right, str) or isinstance(given, str):
                 raise MetricError(
                     f"MultiLabel needs the labels of row {row + 1} of {len(gold)} as a collection, "
                     f"but was given the string {(right if isinstance(right, str) else given)!r}."
                 )
-            unknown = [label for label in given if label not in self._index]
+            unknown = [label for label in given if label not in known]
             if unknown:
                 raise MetricError(
                     f"The labels predicted for row {row + 1} of {len(gold)} must be among the "
                     f"{len(self.labels)} labels of the metric, but there is {unknown[0]!r}."
                 )
-            to_find, found = set(right), set(given)
-            for label in to_find:
-                known = self._index.get(label)
-                counts[_UNSEEN if known is None else "expected"][known or label] += 1
-            counts["predicted"].update(self._index[label] for label in found)
-            counts["right"].update(self._index[label] for label in to_find & found)
-            counts["rows"].update(all=1, right=int(to_find == found))
-        self.add(counts)
+        for right, given in rows:
+            self._counts.add(set(right), set(given), str)
+            self._right += set(right) == set(given)
+        self._rows += len(rows)
 
     @override
     def compute(self) -> dict[str, float]:
-        tallies, rows = self.tallies(), self.counts("rows")
+        tallies = self.tallies()
         values = {
-            "accuracy": rows["right"] / max(rows["all"], 1),
+            "accuracy": self._right / max(self._rows, 1),
             **{f"micro_{name}": share for name, share in micro(tallies.values()).shares().items()},
             **{f"macro_{name}": mean for name, mean in macro(tallies.values()).items()},
             **label_values(tallies),
         }
-        return nan_without(rows["all"], values)
+        return nan_without(self._rows, values)
 
     @override
     def errors(self) -> dict[str, float]:
-        rows = self.counts("rows")
         return {
-            "accuracy": share_error(rows["right"] / max(rows["all"], 1), rows["all"]),
+            "accuracy": share_error(self._right / max(self._rows, 1), self._rows),
             "micro_f1": micro(self.tallies().values()).f1_error,
         }
 
-    @override
     def tallies(self) -> dict[str, ConfusionCounts]:
-        return self._tallies(self._index) | self._unseen()
+        """The counts of each label: the declared ones first, then those only in gold."""
+        return self._counts.tallies(self.labels)
 
 
 @final
-class Spans(LabelCounted):
+class Spans(HigherIsBetter):
     """Spans found in tagged sentences; one is right if its kind and both its ends are.
 
     Values: ``span_precision``, ``span_recall`` and ``span_f1`` over all spans (micro, as
@@ -339,40 +325,37 @@ class Spans(LabelCounted):
             )
         self.scheme, self.kinds = scheme, tuple(dict.fromkeys(kinds or ()))
         self._of_kinds = kinds is not None
-        super().__init__()
+        self._counts, self._equal = LabelCounts(), Counter[str]()
 
     @override
     def update(self, gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> None:
         """Adds sentences: the right tags of each, one a token, and as many that it was given."""
-        counts: dict[str, Counter[str]] = {
-            group: Counter() for group in ("right", "predicted", "expected", "equal")
-        }
-        for row, (right, given) in enumerate(aligned(self, gold, predicted)):
+        rows, spans = list(aligned(self, gold, predicted)), []
+        for row, (right, given) in enumerate(rows):
             if len(right) != len(given):
                 raise MetricError(
                     f"Sentence {row + 1} of {len(gold)} has {len(right)} right tags, "
                     f"but {len(given)} predicted ones."
                 )
             try:
-                to_find, found = (tag_spans(tags, self.scheme) for tags in (right, given))
+                spans.append((tag_spans(right, self.scheme), tag_spans(given, self.scheme)))
             except ValueError as error:
                 raise MetricError(f"{error}") from None
-            counts["expected"].update(span.kind for span in to_find)
-            counts["predicted"].update(span.kind for span in found)
-            counts["right"].update(span.kind for span in set(to_find) & set(found))
+        for expected, found in spans:
+            self._counts.add(expected, found, attrgetter("kind"))
+        for right, given in rows:
             equal = sum(a == b for a, b in zip(right, given, strict=True))
-            counts["equal"].update(
+            self._equal.update(
                 right_tokens=equal,
                 tokens=len(right),
                 right_sentences=int(equal == len(right)),
                 sentences=1,
             )
-        self.add(counts)
 
     @override
     def compute(self) -> dict[str, float]:
         tallies = self.tallies()
-        everything, equal = micro(tallies.values()), self.counts("equal")
+        everything, equal = micro(tallies.values()), self._equal
         values = {
             **{f"span_{name}": share for name, share in everything.shares().items()},
             "span_macro_f1": macro(tallies.values())["f1"],
@@ -388,7 +371,7 @@ class Spans(LabelCounted):
     @override
     def errors(self) -> dict[str, float]:
         """Those of ``span_f1``, ``token_accuracy`` and ``whole_sentence``."""
-        equal = self.counts("equal")
+        equal = self._equal
         tokens, sentences = equal["tokens"], equal["sentences"]
         return {
             "span_f1": micro(self.tallies().values()).f1_error,
@@ -396,8 +379,6 @@ class Spans(LabelCounted):
             "whole_sentence": share_error(equal["right_sentences"] / max(sentences, 1), sentences),
         }
 
-    @override
     def tallies(self) -> dict[str, ConfusionCounts]:
-        """What was counted of each kind, the declared ones first, others in alphabetical order."""
-        others = sorted({*self.counts("predicted"), *self.counts("expected")})
-        return self._tallies({kind: kind for kind in (*self.kinds, *others)})
+        """The counts of each kind: the declared ones first, others in alphabetical order."""
+        return self._counts.tallies(self.kinds)

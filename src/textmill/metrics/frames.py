@@ -2,14 +2,21 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import NamedTuple, final
 
 from typing_extensions import override
 
 from textmill.errors import DataError
-from textmill.metrics.classification import ConfusionCounts, micro, tally_table
-from textmill.metrics.metric import Direction, MetricError, aligned, nan_without, share_error
-from textmill.metrics.streaming import Counted
+from textmill.metrics.classification import ConfusionCounts, LabelCounts, micro
+from textmill.metrics.metric import (
+    Direction,
+    HigherIsBetter,
+    MetricError,
+    aligned,
+    nan_without,
+    share_error,
+)
 from textmill.text.features.tree_tags import MARK, check_mark, not_a_tree
 
 INVALID_TREE = "IN:INVALID_TREE"
@@ -34,15 +41,15 @@ def flat_tree(intent: str, slots: Collection[Slot]) -> Node:
     return Node(intent, 0, 0, tuple(children))  # any span: both sides have the whole text's
 
 
-def nodes(tree: Node, *, whole: bool) -> tuple[Counter[Node], Counter[Node]]:
+def nodes(tree: Node, *, whole: bool) -> tuple[list[Node], list[Node]]:
     """The intents and the slots of a tree, which alternate from the root (an intent) down.
 
-    A ``whole`` node is what it is with everything in it, else by label and span alone.
+    Nodes that are not ``whole`` are without their children: equal if label and span are.
     """
-    levels: tuple[Counter[Node], Counter[Node]] = Counter(), Counter()
+    levels: tuple[list[Node], list[Node]] = [], []
     level, depth = [tree], 0
     while level:
-        levels[depth % 2].update(node if whole else node._replace(children=()) for node in level)
+        levels[depth % 2].extend(node if whole else node._replace(children=()) for node in level)
         level, depth = [child for node in level for child in node.children], depth + 1
     return levels
 
@@ -82,24 +89,27 @@ _PARTS = ("intent", "slot")
 _WAYS = ("bracket", "tree")
 
 
-class FrameCounts(Counted):
+class FrameCounts(HigherIsBetter):
     """Base of metrics of frames; all have the values of PyText's, from 0 to 1.
 
-    ``intent_accuracy``: the share of frames whose (outermost) intent is right; ``frame_accuracy``:
-    of those that are right as a whole. ``slot_precision``, ``slot_recall`` and ``slot_f1`` over all
-    slots, one being right if its label and span are. Then for ``bracket`` and ``tree`` each, of
-    ``intent``, ``slot`` and ``overall`` (both together): ``bracket/intent_precision`` and so on. In
-    the way of brackets an intent or slot is right if the gold frame has one of its label and span,
-    in the way of trees if everything in it is right too. Slots where there are none: NaN.
-    Memory grows with the number of different labels.
+    ``intent_accuracy`` is the share of frames whose (outermost) intent is right;
+    ``frame_accuracy``, the share that is right as a whole; ``slot_precision``, ``slot_recall`` and
+    ``slot_f1`` are over all slots, and a slot is right if its label and span are. Further values
+    are ``bracket/intent_precision`` and so on, for ``bracket`` and ``tree``, and ``intent``,
+    ``slot`` and ``overall`` (both together). By ``bracket`` an intent or slot is right if the gold
+    frame has one of its label and span; by ``tree``, if everything in it is right too. Values of
+    slots are NaN if there are none.
     """
+
+    def __init__(self) -> None:
+        self._frames = Counter[str]()
+        self._counts = {(way, part): LabelCounts() for way in _WAYS for part in _PARTS}
 
     @final
     def add_trees(self, pairs: Iterable[tuple[Node, Node]]) -> None:
-        """Adds frames, each as right and as predicted."""
-        counts: dict[str, Counter[str]] = {"frames": Counter()}
+        """Adds frames, each the right one and the predicted one."""
         for gold, predicted in pairs:
-            counts["frames"].update(
+            self._frames.update(
                 all=1,
                 right=int(gold == predicted),
                 right_intents=int(gold.label == predicted.label),
@@ -108,17 +118,11 @@ class FrameCounts(Counted):
             for way in _WAYS:
                 both = (nodes(tree, whole=way == "tree") for tree in (gold, predicted))
                 for part, expected, found in zip(_PARTS, *both, strict=True):
-                    sides = {"expected": expected, "predicted": found, "right": expected & found}
-                    for side, group in sides.items():
-                        labels = counts.setdefault(f"{way} {part} {side}", Counter())
-                        for node, n in group.items():
-                            labels[node.label] += n
-        self.add(counts)
+                    self._counts[way, part].add(expected, found, attrgetter("label"))
 
-    @final
-    def values(self) -> dict[str, float]:
-        """The values that all metrics of frames have."""
-        frames = self.counts("frames")
+    @override
+    def compute(self) -> dict[str, float]:
+        frames = self._frames
         every = max(frames["all"], 1)
         slots = micro(self.tallies("bracket", "slot").values()).shares()
         values = {
@@ -139,7 +143,7 @@ class FrameCounts(Counted):
     @override
     def errors(self) -> dict[str, float]:
         """Those of ``intent_accuracy``, ``frame_accuracy`` and ``slot_f1``."""
-        frames = self.counts("frames")
+        frames = self._frames
         shares = {"intent_accuracy": frames["right_intents"], "frame_accuracy": frames["right"]}
         every = max(frames["all"], 1)
         return {
@@ -153,28 +157,7 @@ class FrameCounts(Counted):
 
         The way is ``bracket`` or ``tree``, the part ``intent`` or ``slot``.
         """
-        right, predicted, expected = (
-            self.counts(f"{way} {part} {side}") for side in ConfusionCounts._fields
-        )
-        return {
-            label: ConfusionCounts(right[label], predicted[label], expected[label])
-            for label in sorted({*predicted, *expected})
-        }
-
-    @final
-    def table(self, way: str = "bracket") -> str:
-        """Precision, recall, F1 and support of each intent and slot, as text."""
-        return tally_table(
-            {
-                f"{part} {label}": tally
-                for part in _PARTS
-                for label, tally in self.tallies(way, part).items()
-            }
-        )
-
-    @override
-    def compute(self) -> dict[str, float]:
-        return self.values()
+        return self._counts[way, part].tallies()
 
 
 @final
@@ -222,9 +205,9 @@ class Trees(FrameCounts):
 
     @override
     def compute(self) -> dict[str, float]:
-        frames = self.counts("frames")
+        frames = self._frames
         share = {"invalid_trees": frames["invalid"] / max(frames["all"], 1)}
-        return {**self.values(), **nan_without(frames["all"], share)}
+        return {**super().compute(), **nan_without(frames["all"], share)}
 
     @override
     def directions(self) -> Mapping[str, Direction]:

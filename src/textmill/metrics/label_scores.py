@@ -13,6 +13,7 @@ from typing_extensions import override
 
 from textmill.metrics.metric import (
     Direction,
+    HigherIsBetter,
     Metric,
     MetricError,
     aligned,
@@ -34,7 +35,7 @@ class _Kept(NamedTuple):
 
 
 @final
-class LabelScores(Metric):
+class LabelScores(HigherIsBetter):
     """The scores of every label in each row, against the label or labels that are right.
 
     Each label is ranked against all others (one versus rest), as in scikit-learn, equal scores
@@ -102,10 +103,6 @@ class LabelScores(Metric):
             "average_precision": _mean([curve.average_precision() for curve in ranked]),
             **of_labels,
         }
-
-    @override
-    def directions(self) -> Mapping[str, Direction]:
-        return dict.fromkeys(self.compute(), "higher")
 
     @override
     def details(self) -> dict[str, str]:

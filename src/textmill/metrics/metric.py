@@ -79,6 +79,14 @@ class Metric(ABC):
         return {}
 
 
+class HigherIsBetter(Metric):
+    """Base of metrics whose values are all the better the higher they are."""
+
+    @override
+    def directions(self) -> Mapping[str, Direction]:
+        return dict.fromkeys(self.compute(), "higher")
+
+
 class RowMetric(Metric, Component):
     """Base of metrics that a recipe adds to those of its task, by ``task.metrics``.
 

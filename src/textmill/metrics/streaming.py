@@ -9,7 +9,6 @@ batches nor their split over ranks can change a bit, which no floating-point acc
 
 import math
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import final
@@ -216,31 +215,6 @@ class Averaged(Metric):
     @override
     def directions(self) -> Mapping[str, Direction]:
         return dict(self._directions)
-
-
-class Counted(Metric):
-    """Base of metrics that follow from whole numbers, each under a group and a name in it.
-
-    Higher values are the better ones.
-    """
-
-    def __init__(self) -> None:
-        self._counts: dict[str, Counter[str]] = {}
-
-    @final
-    def add(self, counts: Mapping[str, Mapping[str, int]]) -> None:
-        """Adds counts, by group and name."""
-        for group, numbers in counts.items():
-            self._counts.setdefault(group, Counter()).update(numbers)
-
-    @override
-    def directions(self) -> Mapping[str, Direction]:
-        return dict.fromkeys(self.compute(), "higher")
-
-    @final
-    def counts(self, group: str) -> Mapping[str, int]:
-        """The counts of a group by name, a missing one being 0."""
-        return self._counts.get(group, Counter())
 
 
 @final

@@ -3,22 +3,22 @@ import json
 import pytest
 
 from textmill.errors import RunError, StorageError
-from textmill.runtime.jsonl_log import JsonlLog
+from textmill.runtime.jsonl_log import LineLog, json_line
 
 pytestmark = pytest.mark.usefixtures("waiting_for_the_disk")
 
 
 def test_lines_sizes_and_cutting_back(tmp_path):
     path = tmp_path / "metrics.jsonl"
-    with JsonlLog(path) as log:
+    with LineLog(path) as log:
         assert log.size == 0
-        log.append({"step": 1})
+        log.append(json_line({"step": 1}))
         size = log.size
-        log.append({"step": 2, "text": "né \ud800 \n"})
+        log.append(json_line({"step": 2, "text": "né \ud800 \n"}))
         assert log.size == path.stat().st_size
-    with JsonlLog(path) as log:
+    with LineLog(path) as log:
         log.truncate_to(size)
-        log.append({"step": 3})
+        log.append(json_line({"step": 3}))
         log.sync()
     assert [json.loads(line) for line in path.read_text().splitlines()] == [
         {"step": 1},
@@ -30,18 +30,18 @@ def test_lines_sizes_and_cutting_back(tmp_path):
 def test_a_half_line_is_cut_on_opening(tmp_path, half):
     path = tmp_path / "log"
     path.write_text('{"a": 1}\n' + half)
-    with JsonlLog(path) as log:
+    with LineLog(path) as log:
         assert log.size == 9
-        log.append({"b": 2})
+        log.append(json_line({"b": 2}))
     assert path.read_text() == '{"a": 1}\n{"b": 2}\n'
     path.write_text(half)
-    with JsonlLog(path) as log:
+    with LineLog(path) as log:
         assert log.size == 0
 
 
 def test_cutting_where_no_line_ends_is_refused(tmp_path):
-    with JsonlLog(tmp_path / "log") as log:
-        log.append({"a": 1})
+    with LineLog(tmp_path / "log") as log:
+        log.append(json_line({"a": 1}))
         with pytest.raises(RunError) as caught:
             log.truncate_to(10)
         assert str(caught.value) == (
@@ -66,10 +66,10 @@ def test_every_failing_call_leaves_whole_lines(tmp_path, failing_disk, lasting):
         written = ['{"a": 1}']
         with failing_disk(k, lasting=lasting) as state:
             try:
-                with JsonlLog(path) as log:
+                with LineLog(path) as log:
                     for number in range(3):
                         try:
-                            log.append({"n": number})
+                            log.append(json_line({"n": number}))
                         except StorageError as error:
                             texts.append(str(error))
                         else:
@@ -79,7 +79,7 @@ def test_every_failing_call_leaves_whole_lines(tmp_path, failing_disk, lasting):
                 pass
         if state.failed is None:
             break
-        with JsonlLog(path):
+        with LineLog(path):
             pass
         assert path.read_text().splitlines() == written, k
     assert k == 7  # open, truncate, three writes, sync
@@ -89,8 +89,8 @@ def test_every_failing_call_leaves_whole_lines(tmp_path, failing_disk, lasting):
 
 
 def test_an_unserializable_line_changes_nothing(tmp_path):
-    with JsonlLog(tmp_path / "log") as log:
+    with LineLog(tmp_path / "log") as log:
         with pytest.raises(TypeError):
-            log.append({"a": object()})
+            log.append(json_line({"a": object()}))
         assert log.size == 0
     assert (tmp_path / "log").read_bytes() == b""

@@ -26,7 +26,7 @@ from textmill.run_folder.folder import RunFolder, is_of_lightning, runs_in
 from textmill.run_folder.record import numbers
 from textmill.runtime.disk import refuse_outward_folder
 from textmill.runtime.files import write_atomic
-from textmill.runtime.jsonl_log import JsonlLog, read_lines
+from textmill.runtime.jsonl_log import LineLog, json_line, read_lines
 from textmill.runtime.lock import Lock
 from textmill.runtime.signals import StopSignals
 
@@ -211,8 +211,8 @@ class Watch:
             line["failed"] = why(log, code)
             self.failed.add(checkpoint)
             LOG.error("%s failed: %s\n  its log: %s", checkpoint.label, line["failed"], log)
-        with JsonlLog(folder / LINES) as lines:
-            lines.append(json_value(line))
+        with LineLog(folder / LINES) as lines:
+            lines.append(json_line(json_value(line)))
             lines.sync()
         if "failed" in line:
             return

@@ -13,11 +13,11 @@ import numpy as np
 from textmill.config.planning.plan import Plan
 from textmill.config.planning.session import Session
 from textmill.data.batches import EpochBatches
+from textmill.data.mixture import Mixture
 from textmill.data.rows import Rows
 from textmill.data.text_pairs import TextPairs
 from textmill.preflight.load_data import DATA
 from textmill.tasks.batches.row_batches import RowBatches, RowSource, is_row
-from textmill.tasks.task import MixedBatches
 from textmill.text.processors.text_processor import TextProcessor
 from textmill.training.loop import Trainer
 
@@ -46,7 +46,7 @@ def first_row(text: TextProcessor, data: object) -> str:
 
 def mixed_sources(batches: object) -> str:
     """How many rows of each source of ``train_data`` an epoch has; empty where none are mixed."""
-    mixture = batches.mixture if isinstance(batches, MixedBatches) else None
+    mixture: Mixture | None = getattr(batches, "mixture", None)
     if mixture is None:
         return ""
     epochs = mixture.epochs(1)

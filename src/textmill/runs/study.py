@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from textmill.errors import MissingExtraError
-from textmill.runtime.jsonl_log import JsonlLog
+from textmill.runtime.jsonl_log import LineLog
 
 JOURNAL = "trials.jsonl"
 """Optuna's journal: lines of JSON and no pickle."""
@@ -40,7 +40,7 @@ class Study:
     ) -> None:
         self.optuna: Any = import_optuna(what)
         self.total, self.spaces, self.sampler = total, spaces, sampler
-        with JsonlLog(folder / JOURNAL):  # a half line that a kill left is cut off
+        with LineLog(folder / JOURNAL):  # a half line that a kill left is cut off
             pass
         journal = self.optuna.storages.journal
         backend = journal.JournalFileBackend(str(folder / JOURNAL), lock_obj=_NoLock())

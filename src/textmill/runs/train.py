@@ -16,6 +16,7 @@ from textmill.config.planning.plan import Plan
 from textmill.config.planning.session import Session
 from textmill.config.recipe import Recipe, experiments
 from textmill.config.sources.own_files import own_files
+from textmill.data.mixture import Mixture
 from textmill.errors import RunError
 from textmill.exported.formats import format_of
 from textmill.inference.load import text_parts
@@ -55,7 +56,7 @@ from textmill.runs.run_lock import clean, entered, recorded
 from textmill.runtime.devices import Env
 from textmill.runtime.ranks import Ranks
 from textmill.runtime.seeds import fold, seed_everything
-from textmill.tasks.task import MixedBatches, Task
+from textmill.tasks.task import Task
 from textmill.training.loop import Trainer
 from textmill.training.progress import Progress
 from textmill.training.run_setup import check_takes_task, check_trainer
@@ -300,7 +301,7 @@ def _source_epochs(trainer: Trainer) -> dict[str, float]:
     Rows that are too long to train on do not count.
     """
     batches = trainer.data.data
-    mixture = batches.mixture if isinstance(batches, MixedBatches) else None
+    mixture: Mixture | None = getattr(batches, "mixture", None)
     if mixture is None:
         return {}
     epochs = mixture.epochs(trainer.data.position)

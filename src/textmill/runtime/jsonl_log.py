@@ -1,4 +1,4 @@
-"""A log of JSON lines (``metrics.jsonl``) that a resumed run cuts back to its checkpoint."""
+"""A file of lines, such as ``metrics.jsonl``, that a resumed run cuts back to its checkpoint."""
 
 import json
 import logging
@@ -51,12 +51,18 @@ def read_lines(path: Path, most: int | None = None) -> Iterator[dict[str, Any]]:
                     yield found
 
 
-class JsonlLog:
-    """Appends one JSON object per line. The file is whole lines only, whatever happened before.
+def json_line(value: Mapping[str, Any]) -> bytes:
+    """An object as a line of plain JSON, which has no NaN or infinity: these are a ValueError."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    return f"{text}\n".encode("utf-8", "backslashreplace")  # of a lone surrogate: JSON's escape
+
+
+class LineLog:
+    """Appends lines to a file. It is whole lines only, whatever happened before.
 
     A half line that a crash left is cut off on opening. Every line is handed to the system at once;
     call ``sync`` before ``size`` is saved in a checkpoint, so that the lines outlive a power cut as
-    well. A line is plain JSON, which has no NaN or infinity.
+    well.
 
     Raises:
         StorageError: The file cannot be opened or written; no half line stays behind.
@@ -79,17 +85,11 @@ class JsonlLog:
             self.close()
             raise
 
-    def append(self, line: Mapping[str, Any]) -> None:
-        """Adds one line. After an error the file is as before, and the log can still be used.
-
-        Raises:
-            ValueError: A value is NaN or an infinity.
-        """
-        text = json.dumps(line, ensure_ascii=False, allow_nan=False)
-        data = f"{text}\n".encode("utf-8", "backslashreplace")  # of a lone surrogate: JSON's escape
-        with storing(self.path, len(data)):
+    def append(self, line: bytes) -> None:
+        """Adds a line, with its line end. After an error the file is as before, and still open."""
+        with storing(self.path, len(line)):
             try:
-                self.size += write_all(self._descriptor, memoryview(data), self.size)
+                self.size += write_all(self._descriptor, memoryview(line), self.size)
             except OSError:
                 os.ftruncate(self._descriptor, self.size)
                 raise
@@ -127,7 +127,7 @@ class JsonlLog:
             os.close(self._descriptor)
             self._descriptor = -1
 
-    def __enter__(self) -> "JsonlLog":
+    def __enter__(self) -> "LineLog":
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -1,6 +1,6 @@
 """Classification of documents, or pairs: one label, or several, by a loss of one's choice."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
 import torch
@@ -19,14 +19,12 @@ from textmill.tasks.column_task import ColumnsTask, UnseenLabelsConfig
 from textmill.tasks.label_checks import never_predicted
 from textmill.tasks.task import Loss, Metrics
 from textmill.text.cells import Rows
+from textmill.text.columns.column import Column
 from textmill.text.columns.inputs import BesideText, text_columns
 from textmill.text.columns.labels import LabelsColumn, label_column
 from textmill.text.columns.token_ids import one_limit
 from textmill.text.features.labels import Labels
-from textmill.text.processors.texts import (
-    Classified,
-    LabelText,
-)
+from textmill.text.processors.texts import Classified, LabelText
 from textmill.text.tokenizers.tokenizer import Tokenizer
 
 
@@ -58,10 +56,15 @@ class LabelTask(ColumnsTask):
     text: LabelText
 
     def __init__(
-        self, config: Any, text: LabelText, *, module: torch.nn.Module, labels: Labels
+        self,
+        config: Any,
+        inputs: Mapping[str, Column],
+        *,
+        module: torch.nn.Module,
+        labels: Labels,
     ) -> None:
         super().__init__(config, module=module)
-        self.text = text
+        self.text = LabelText(inputs, {"label": label_column(labels)})
         if config.positive is not None and labels.multiple:
             raise UserError(
                 "task.positive is for one label a row, but labels.multiple is true: the values of "
@@ -162,8 +165,7 @@ class DocumentClassification(LabelTask):
         inputs = text_columns(
             tokenizer, column=config.column, max_length=config.max_length, **beside
         )
-        text = LabelText(inputs, {"label": label_column(labels)})
-        super().__init__(config, text, module=module, labels=labels)
+        super().__init__(config, inputs, module=module, labels=labels)
 
 
 @registries.tasks.register("pair_classification")
@@ -184,5 +186,4 @@ class PairClassification(LabelTask):
         self, config: Config, *, module: torch.nn.Module, tokenizer: Tokenizer, labels: Labels
     ) -> None:
         texts = one_limit(("text1", "text2"), config.columns, tokenizer, config.max_length)
-        text = LabelText(texts, {"label": label_column(labels)})
-        super().__init__(config, text, module=module, labels=labels)
+        super().__init__(config, texts, module=module, labels=labels)

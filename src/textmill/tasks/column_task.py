@@ -134,10 +134,6 @@ class ColumnsTask(Task):
     def answers(self, scores: Any, batch: ColumnBatch) -> list[Any]:
         """The typed answer to each row of a batch."""
 
-    def completed(self, answer: Any, row: Mapping[str, Any]) -> Any:
-        """An answer with what it takes from its row, such as words; as the text processor says."""
-        return self.text.completed(answer, row)
-
     # -- what an export computes
 
     @property
@@ -287,7 +283,7 @@ class ColumnsTask(Task):
         batch = batch.to(self.device)
         scores = self.scores(batch)
         answers = zip(self.answers(scores, batch), examples, strict=True)
-        completed = [self.completed(answer, row) for answer, row in answers]
+        completed = [self.text.completed(answer, row) for answer, row in answers]
         return Outputs(self.loss(scores, batch).detach(), dict(enumerate(completed)))
 
     # -- answers
@@ -315,7 +311,7 @@ class ColumnsTask(Task):
                 answers = self.answers(self.scores(batch.to(self.device)), batch)
                 assert batch.rows is not None, "batches cut out of rows know their numbers"
                 for i, answer in zip(batch.rows.tolist(), answers, strict=True):
-                    found[i] = self.completed(answer, rows[i])
+                    found[i] = self.text.completed(answer, rows[i])
         return [found[i] for i in range(len(rows))]
 
     @override
@@ -341,6 +337,26 @@ class UnseenLabelsConfig(ColumnsTask.Config):
     """What becomes of an evaluated row with a label or slot that training has not seen: it counts
     as wrong and is left out of the loss, and a line gives the number of such rows; or it is an
     error, as in training."""
+
+
+def off_notes(
+    what: str, counts: tuple[int, int, int], *, setting: tuple[str, str], widened: str
+) -> dict[str, str]:
+    """A note on spans that do not end where tokens do, by the setting that allows them.
+
+    Args:
+        what: The spans, and what they do not do.
+        counts: The number of such spans and of all, and the first row that has one.
+        setting: The setting's name and value, ``widen`` or ``error``.
+        widened: A sentence on what training and prediction make of them.
+    """
+    (off, every, first), (name, value) = counts, setting
+    if not off:
+        return {}
+    note = f"{off} of {every} {what}, the first in row {first}."
+    if value == "error":
+        raise DataError(f"{note} Correct them, or set task.{name}=widen.")
+    return {name: f"{note} {widened}"}
 
 
 def _varies(kind: Column) -> bool:

@@ -12,7 +12,6 @@ from textmill.metrics.metric import Direction
 from textmill.runtime.ranks import Ranks
 from textmill.tasks.task import (
     Batches,
-    DetailedBatches,
     KnownBatches,
     Metrics,
     Outputs,
@@ -134,7 +133,7 @@ def _evaluation(
         name: way for metric in metrics.values() for name, way in metric.directions().items()
     }
     details = {name: text for metric in metrics.values() for name, text in metric.details().items()}
-    details |= batches.details if isinstance(batches, DetailedBatches) else {}
+    details |= getattr(batches, "details", {})
     remarks = tuple(task.remarks(metrics))
     errors = task.errors(metrics)
     return Evaluation(task.reduce(metrics), directions, details, rows, remarks, errors)

@@ -10,13 +10,12 @@ from typing_extensions import override
 
 from textmill.config.validators import require
 from textmill.data.column_batch import ColumnBatch
-from textmill.errors import DataError
 from textmill.exported.forward import Forward
 from textmill.metrics.frames import Frames
 from textmill.metrics.metric import Metric
 from textmill.models.wide import FittedScores
 from textmill.tasks import registries
-from textmill.tasks.column_task import ColumnsTask, UnseenLabelsConfig
+from textmill.tasks.column_task import ColumnsTask, UnseenLabelsConfig, off_notes
 from textmill.tasks.tagging import TagHead, read_words, scored_words
 from textmill.tasks.task import Batches, Loss, Metrics, Row
 from textmill.text.cells import Rows
@@ -120,17 +119,12 @@ class IntentSlots(ColumnsTask):
 
     @override
     def row_notes(self, rows: Sequence[Row], *, train: bool) -> dict[str, str]:
-        off, every, first = self.text.off_words(rows)
-        if not off:
-            return {}
-        note = (
-            f"{off} of {every} slots in '{self.text.slots.column}' do not begin and end with a "
-            f"word of their own, the first in row {first}."
+        return off_notes(
+            f"slots in '{self.text.slots.column}' do not begin and end with a word of their own",
+            self.text.off_words(rows),
+            setting=("off_words", self.config.off_words),
+            widened="Whole words are trained on; no answer can be such a slot.",
         )
-        if self.config.off_words == "error":
-            raise DataError(f"{note} Correct them, or set task.off_words=widen.")
-        note += " Whole words are trained on; no answer can be such a slot."
-        return {"off_words": note}
 
     @override
     def loss(self, scores: tuple[Tensor, Tensor], batch: ColumnBatch) -> Loss:

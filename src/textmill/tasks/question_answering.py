@@ -1,7 +1,7 @@
 """Extractive question answering: the part of a context that answers a question, or none."""
 
 from collections.abc import Sequence
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -22,7 +22,7 @@ from textmill.models.readers.answer_spans import (
     windows_of,
 )
 from textmill.tasks import registries
-from textmill.tasks.column_task import ColumnsTask
+from textmill.tasks.column_task import ColumnsTask, off_notes
 from textmill.tasks.task import Loss, Metrics, Row
 from textmill.text.cells import Rows
 from textmill.text.features.passages import read_passages
@@ -39,21 +39,6 @@ WINDOWS = 64
 """Windows read together in prediction: memory does not grow with a context."""
 
 
-@runtime_checkable
-class ChecksLengths(Protocol):
-    """A module that says which lengths it takes."""
-
-    def check_lengths(self, question: int, context: int, /) -> None:
-        """Refuses a question, or a window of a context, of as many tokens."""
-
-
-@runtime_checkable
-class SaysNoAnswer(Protocol):
-    """A module that says whether a question can have no answer; any other may say so of each."""
-
-    no_answer: bool
-
-
 @registries.tasks.register("question_answering")
 class QuestionAnswering(ColumnsTask):
     """Finds the answer to a question in a context, or abstains.
@@ -62,9 +47,10 @@ class QuestionAnswering(ColumnsTask):
     in which it has most around it, and the most probable span of the whole context is the answer.
 
     The module is called as ``module(question, lengths, context, lengths, matches)``, with the
-    characters of both texts behind where the recipe has such, and gives
-    :class:`~textmill.models.readers.answer_spans.SpanScores`. Its attribute ``no_answer`` says
-    whether a question can have none.
+    characters of both texts after them if the recipe has such, and gives
+    :class:`~textmill.models.readers.answer_spans.SpanScores`. Its attribute ``no_answer``, if it
+    has one, says whether a question can have none. Its method ``check_lengths(question, context)``,
+    if it has one, refuses numbers of tokens that it does not take.
 
     The loss of a question is the negative log probability that its answer is a right one (Clark and
     Gardner 2018, "Simple and Effective Multi-Paragraph Reading Comprehension", section 3.3: the sum
@@ -139,29 +125,24 @@ class QuestionAnswering(ColumnsTask):
             max_question_length=config.max_question_length,
             characters=characters,
         )
-        self.text.always_answers = isinstance(module, SaysNoAnswer) and not module.no_answer
+        self.text.always_answers = not getattr(module, "no_answer", True)
 
     # -- batches
 
     @override
     def check_lengths(self) -> None:
-        if isinstance(self.module, ChecksLengths):
-            self.module.check_lengths(self.config.max_question_length, self.config.max_length)
+        if check := getattr(self.module, "check_lengths", None):
+            check(self.config.max_question_length, self.config.max_length)
 
     @override
     def row_notes(self, rows: Sequence[Row], *, train: bool) -> dict[str, str]:
         self._check_answers(rows)
-        off, every, first = self.text.off_tokens(rows)
-        if not off:
-            return {}
-        note = (
-            f"{off} of {every} answers in '{self.config.answers}' do not begin and end with a "
-            f"token, the first in row {first}."
+        return off_notes(
+            f"answers in '{self.config.answers}' do not begin and end with a token",
+            self.text.off_tokens(rows),
+            setting=("off_tokens", self.config.off_tokens),
+            widened="Training takes the whole tokens; no prediction is exactly such an answer.",
         )
-        if self.config.off_tokens == "error":
-            raise DataError(f"{note} Correct them, or set task.off_tokens=widen.")
-        note += " Training takes the whole tokens; no prediction is exactly such an answer."
-        return {"off_tokens": note}
 
     def _check_answers(self, rows: Sequence[Row]) -> None:
         if not self.text.always_answers:

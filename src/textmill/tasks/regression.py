@@ -1,6 +1,6 @@
 """Regression of documents, or pairs: one number a row, by the squared error."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
 import torch
@@ -16,13 +16,11 @@ from textmill.tasks import registries
 from textmill.tasks.column_task import ColumnsTask
 from textmill.tasks.task import Loss, Metrics
 from textmill.text.cells import Rows
+from textmill.text.columns.column import Column
 from textmill.text.columns.inputs import BesideText, text_columns
 from textmill.text.columns.numbers import NumberCheck, NumberColumn
 from textmill.text.columns.token_ids import one_limit
-from textmill.text.processors.texts import (
-    Estimated,
-    NumberText,
-)
+from textmill.text.processors.texts import Estimated, NumberText
 from textmill.text.tokenizers.tokenizer import Tokenizer
 
 
@@ -50,9 +48,12 @@ class NumberTask(ColumnsTask):
 
     text: NumberText
 
-    def __init__(self, config: Any, text: NumberText, *, module: torch.nn.Module) -> None:
+    def __init__(
+        self, config: Any, inputs: Mapping[str, Column], *, module: torch.nn.Module
+    ) -> None:
         super().__init__(config, module=module)
-        self.text = text
+        number = NumberColumn(config.number, span=config.span)
+        self.text = NumberText(inputs, {"number": number})
 
     @override
     def loss(self, scores: Tensor, batch: ColumnBatch) -> Loss:
@@ -112,8 +113,7 @@ class DocumentRegression(NumberTask):
         inputs = text_columns(
             tokenizer, column=config.column, max_length=config.max_length, **beside
         )
-        number = NumberColumn(config.number, span=config.span)
-        super().__init__(config, NumberText(inputs, {"number": number}), module=module)
+        super().__init__(config, inputs, module=module)
 
 
 @registries.tasks.register("pair_regression")
@@ -132,5 +132,4 @@ class PairRegression(NumberTask):
 
     def __init__(self, config: Config, *, module: torch.nn.Module, tokenizer: Tokenizer) -> None:
         texts = one_limit(("text1", "text2"), config.columns, tokenizer, config.max_length)
-        number = NumberColumn(config.number, span=config.span)
-        super().__init__(config, NumberText(texts, {"number": number}), module=module)
+        super().__init__(config, texts, module=module)

@@ -1,8 +1,8 @@
 """Sequence to sequence: text in, text out, by an encoder-decoder trained with cross-entropy."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol, Self, runtime_checkable
+from dataclasses import replace
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -45,67 +45,47 @@ from textmill.text.ragged import Ragged
 from textmill.text.tokenizers.tokenizer import Tokenizer
 
 
-@dataclass
-class Fitting:
-    """What is trained on, or evaluated, of encoded rows."""
+def without_too_long(
+    encoded: Encoded, limits: Mapping[str, int | None], *, skip: bool, train: bool, remedy: str
+) -> tuple[dict[str, Ragged], NDArray[np.int64] | None, dict[str, str]]:
+    """Leaves out the rows that are too long, or refuses them.
 
-    columns: dict[str, Ragged]
-    """Sources and targets. *Shape:* ``[n]`` rows each."""
-    rows: NDArray[np.int64] | None = None
-    """The rows that are not too long; None: all of them."""
-    details: dict[str, str] = field(default_factory=dict)
-    """What is to be said of those that are, by the value that it is said of."""
+    An evaluation cuts a target that alone is too long to its start mark, which leaves it without a
+    label: its source is still translated, and compared with its text. ``remedy`` is a sentence that
+    says what to do.
 
-    @classmethod
-    def of(
-        cls,
-        encoded: Encoded,
-        limits: Mapping[str, int | None],
-        *,
-        skip: bool,
-        train: bool,
-        remedy: str,
-    ) -> Self:
-        """Leaves out the rows that are too long, or refuses them.
-
-        An evaluation cuts a target that alone is too long to its start mark, which leaves it
-        without a label: its source is still translated, and compared with its text. ``remedy`` is
-        a sentence that says what to do.
-        """
-        found, over = cls(dict(encoded.columns)), encoded.over_length
-        count = encoded.num_rows
-        most = f"{limits['source']} source or {limits['target']} target tokens"
-        if skip and not train and len(over):
-            over = found._cut_targets(limits)
-            most = f"{limits['source']} source tokens"
-        if len(over) and not skip:
-            listed = ", ".join(map(str, over[:20].tolist())) + (", ..." if len(over) > 20 else "")
-            raise DataError(
-                f"{len(over)} of {count} rows have more than {most}: rows {listed} (from 0); "
-                f"{longest_texts(found.columns, limits)}. {remedy}"
-            )
-        if len(over):
-            found.details["left_out"] = f"{len(over)} of {count} rows left out: more than {most}."
-            found.rows = np.delete(np.arange(count), over)
-        return found
-
-    def _cut_targets(self, limits: Mapping[str, int | None]) -> NDArray[np.int64]:
-        """Cuts targets that are too long; gives the rows with too long a source."""
-        sources, targets = (
-            self.columns[side].lengths > (np.inf if (limit := limits[side]) is None else limit)
-            for side in ("source", "target")
+    Returns:
+        Sources and targets; the rows that are not too long, None for all of them; and notes on
+        those that are, by the value that they concern.
+    """
+    columns, over, count = dict(encoded.columns), encoded.over_length, encoded.num_rows
+    details = dict[str, str]()
+    most = f"{limits['source']} source or {limits['target']} target tokens"
+    if skip and not train and len(over):
+        over, targets = (
+            np.flatnonzero(columns[side].lengths > (np.inf if limit is None else limit))
+            for side, limit in limits.items()
         )
-        targets &= ~sources
-        if targets.any():
-            pairs = zip(self.columns["target"], targets, strict=True)
-            self.columns["target"] = Ragged.from_lists(
-                [ids[: 1 if cut else None].tolist() for ids, cut in pairs]
-            )
-            self.details["loss"] = (
-                f"{int(targets.sum())} of {len(targets)} rows do not count in the loss: more than "
+        most = f"{limits['source']} source tokens"
+        if len(cut := np.setdiff1d(targets, over)):
+            ids = [row.tolist() for row in columns["target"]]
+            for row in cut:
+                del ids[row][1:]
+            columns["target"] = Ragged.from_lists(ids)
+            details["loss"] = (
+                f"{len(cut)} of {count} rows do not count in the loss: more than "
                 f"{limits['target']} target tokens."
             )
-        return np.flatnonzero(sources)
+    if not len(over):
+        return columns, None, details
+    if not skip:
+        listed = ", ".join(map(str, over[:20].tolist())) + (", ..." if len(over) > 20 else "")
+        raise DataError(
+            f"{len(over)} of {count} rows have more than {most}: rows {listed} (from 0); "
+            f"{longest_texts(columns, limits)}. {remedy}"
+        )
+    details["left_out"] = f"{len(over)} of {count} rows left out: more than {most}."
+    return columns, np.delete(np.arange(count), over), details
 
 
 def seq2seq_batches(
@@ -157,13 +137,6 @@ class LinearOutput(HiddenStates, Protocol):
     """*Shape:* :math:`(V)`."""
 
 
-@runtime_checkable
-class HasMaxLength(Protocol):
-    """A module that has positions for so many tokens."""
-
-    max_length: int | None
-
-
 def label_logits(
     module: nn.Module, source: Tensor, source_lengths: Tensor, *, target_in: Tensor, places: Tensor
 ) -> Tensor:
@@ -210,8 +183,8 @@ def generator_of(module: nn.Module) -> Generator:
 
 def longest_input(module: nn.Module) -> int | None:
     """The most tokens the module has positions for; None where it does not say."""
-    found = module.max_length if isinstance(module, HasMaxLength) else None
-    return found if isinstance(found, int) else None
+    longest = getattr(module, "max_length", None)
+    return longest if isinstance(longest, int) else None
 
 
 PREDICTION_TOKENS = 4096
@@ -305,16 +278,17 @@ class Seq2Seq(Task):
             return ready_batches(data, self.read_batch, seed=seed)
         rows, batching = rows_of(data, train=train)
         encoded = encoded_rows(self.text, rows, kept_fingerprint(data, self.text))
-        skip = self.config.over_length == "skip"
-        fitting = Fitting.of(
-            encoded, self.text.limits, skip=skip, train=train, remedy=self._remedy()
+        columns, kept, details = without_too_long(
+            encoded,
+            self.text.limits,
+            skip=self.config.over_length == "skip",
+            train=train,
+            remedy=self._remedy(),
         )
-        for note in fitting.details.values():
+        for note in details.values():
             self.note(note)
-        batches = seq2seq_batches(
-            fitting.columns, batching, pad_idx=self.pad_idx, seed=seed, rows=fitting.rows
-        )
-        return RowBatches(batches, rows, details=fitting.details)
+        batches = seq2seq_batches(columns, batching, pad_idx=self.pad_idx, seed=seed, rows=kept)
+        return RowBatches(batches, rows, details=details)
 
     def _remedy(self) -> str:
         longest, config = longest_input(self.module), getattr(self.module, "config", None)

@@ -18,7 +18,6 @@ from typing_extensions import override
 
 from textmill.config.component import Component
 from textmill.config.component import Config as BaseConfig
-from textmill.data.mixture import Mixture
 from textmill.errors import CheckpointError, TextmillError, UserError
 from textmill.metrics.metric import Direction, Metric, RowMetric
 from textmill.metrics.streaming import Mean
@@ -90,8 +89,9 @@ class Outputs:
 class Batches(Protocol):
     """Batches to train on: one iteration is the rest of one epoch, and the position is state.
 
-    These five members are all that a source of batches needs. What some know beside is asked for by
-    the protocols below, and by ``len``: the batches of an epoch.
+    These five members are all that a source of batches needs. Some have more: ``len`` (the batches
+    of an epoch), ``details`` (notes for an evaluation, by the name of a value: how many rows do not
+    count), and ``mixture`` (how many rows an epoch has of each source of data).
     """
 
     @property
@@ -111,16 +111,7 @@ class Batches(Protocol):
 
 
 @runtime_checkable
-class DetailedBatches(Batches, Protocol):
-    """Batches with notes for an evaluation."""
-
-    @property
-    def details(self) -> Mapping[str, str]:
-        """Notes on values, by name: for example, how many rows do not count."""
-
-
-@runtime_checkable
-class KnownBatches(DetailedBatches, Protocol):
+class KnownBatches(Batches, Protocol):
     """Batches of rows that are all at hand, so that ranks can each have a part of a batch."""
 
     rows: Sequence[Any]
@@ -131,15 +122,6 @@ class KnownBatches(DetailedBatches, Protocol):
 
         With ``fill`` that is a :class:`~textmill.data.batching.Filler`.
         """
-
-
-@runtime_checkable
-class MixedBatches(Batches, Protocol):
-    """Batches of rows that may come from several sources of data."""
-
-    @property
-    def mixture(self) -> Mixture | None:
-        """Which rows an epoch has of each, of those that are trained on; None: each once."""
 
 
 @runtime_checkable

@@ -14,9 +14,12 @@ class TrainedTask(Component):
     """The task of a finished run, for its module and its answers.
 
     A task has it as a setting, ``teacher: TrainedTask.Config``, which a file or the command line
-    names by its path, ``task.teacher.path=RUN``. Build it when the first training step needs it: to
-    predict, a run then needs no other. What is built is no part of the module, so it is neither
+    names by its path, ``task.teacher.path=RUN``. Build it in the first training step: a run that
+    only predicts does not need the other one. It is not part of the module, so it is neither
     trained nor saved.
+
+    ``inference/of_run.py``, a higher room, loads it under the name ``of_run`` in
+    ``tasks/registries.py``. A new use registers nothing.
     """
 
     class Config(BaseConfig):

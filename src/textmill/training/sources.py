@@ -22,11 +22,10 @@ from textmill.metrics.metric import Direction, Metric
 from textmill.runtime.ranks import Ranks
 from textmill.runtime.seeds import fold
 from textmill.tasks.batches.device import Transfer
-from textmill.tasks.batches.row_batches import ComparedRows, ComparesRows
+from textmill.tasks.batches.row_batches import ComparedRows
 from textmill.tasks.task import (
     Batches,
     BatchRows,
-    DetailedBatches,
     KnownBatches,
     Loss,
     Task,
@@ -166,7 +165,7 @@ class OpenSource:
         self, config: TrainerConfig, source: TaskSource, *, ranks: Ranks, together: bool
     ) -> None:
         self.name, self.task, self.weight = source.name, source.task, source.weight
-        compared = self.task.compared_rows if isinstance(self.task, ComparesRows) else None
+        compared: ComparedRows | None = getattr(self.task, "compared_rows", None)
 
         def made(name: str, data: Iterable[Any], *, train: bool) -> Batches:
             name = f"{name} of {self.name}" if self.name else name
@@ -270,7 +269,8 @@ class SharedBatches:
     @property
     def details(self) -> Mapping[str, str]:
         """What an evaluation on the batches says of rows that do not count in a value."""
-        return self.batches.details if isinstance(self.batches, DetailedBatches) else {}
+        details: Mapping[str, str] = getattr(self.batches, "details", {})
+        return details
 
     def __iter__(self) -> Iterator[Any]:
         for batch in self.batches:
@@ -377,6 +377,9 @@ class JointTask:
 
     It is given to a :class:`~textmill.training.loop.Trainer` in place of a task and its data; the
     optimizer has the parameters of its ``module``.
+
+    It is not a ``Task``, and its ``text`` is not a ``TextProcessor`` (it has no columns and no
+    ingredients). So commands that run, load or preview recipes do not take it.
     """
 
     def __init__(self, sources: Sequence[TaskSource]) -> None:

@@ -258,7 +258,7 @@ def _answers_apart(both: _Both, rows: Sequence[Row]) -> Iterator[float | None]:
         if number not in over and read.whole:
             _refuse_other_ids(_given(both, row), read.ids[0].tolist(), row)
         [answer] = task.answers(_scores(both, read), batch)
-        yield difference(ours[number], task.answer_row(task.completed(answer, row)))
+        yield difference(ours[number], task.answer_row(task.text.completed(answer, row)))
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """Files of JSON lines in the run folder: ``metrics.jsonl`` and ``predictions/``."""
 
 import hashlib
-import json
 import logging
 import math
 import re
@@ -21,7 +20,7 @@ from textmill.metrics.tables import is_of_label
 from textmill.runtime.devices import Experiment
 from textmill.runtime.disk import storing
 from textmill.runtime.files import make_folder, opened, replacing
-from textmill.runtime.jsonl_log import JsonlLog, is_read
+from textmill.runtime.jsonl_log import LineLog, is_read, json_line
 from textmill.text.cells import unlisted
 
 _PLACE = ("step", "epoch", "examples")
@@ -78,7 +77,7 @@ class JsonLines(Component, Reporter):
     def __init__(self, config: Config, *, xp: Experiment) -> None:
         self.config = config
         self._path = xp.folder / "metrics.jsonl"
-        self._lines: JsonlLog | None = None
+        self._lines: LineLog | None = None
         self._resumed = False
 
     @override
@@ -97,14 +96,15 @@ class JsonLines(Component, Reporter):
             )
         place = {key: progress[key] for key in _PLACE if key in progress}
         line = {"split": split, **place, **values, "time": dict(progress.get("time", {}))}
-        written = json_value(line, name=f"{split} value")
-        if not is_read(json.dumps(written).encode()):
+        written = json_line(json_value(line, name=f"{split} value"))
+        if not is_read(written):
             logging.getLogger(__name__).warning(
                 "%s: the values of single labels of %s at step %s are left out: a line of so many "
                 "would not be read again.",
                 *(self._path, split, progress.get("step")),
             )
-            written = {name: value for name, value in written.items() if not is_of_label(name)}
+            kept = {name: value for name, value in line.items() if not is_of_label(name)}
+            written = json_line(json_value(kept))
         self._open().append(written)
 
     @override
@@ -140,9 +140,9 @@ class JsonLines(Component, Reporter):
             self._lines.close()
             self._lines = None
 
-    def _open(self) -> JsonlLog:
+    def _open(self) -> LineLog:
         if self._lines is None:  # not before it is needed: a check builds reporters too
-            self._lines = JsonlLog(self._path)
+            self._lines = LineLog(self._path)
         return self._lines
 
 
@@ -199,8 +199,7 @@ class Predictions(Component, Reporter):
         step = int(progress["step"])
         with replacing(self._path(split, step)) as file:
             for i, row in enumerate(chosen):
-                line = json.dumps(json_value(row, name=f"row {i}"), ensure_ascii=False)
-                file.write(f"{line}\n".encode("utf-8", "backslashreplace"))
+                file.write(json_line(json_value(row, name=f"row {i}")))
         self._files[split] = {"step": step, "sha256": file.sha256[:DIGITS]}
 
     @override

@@ -171,7 +171,10 @@ _NOTHING = object()
 
 
 class ComparedRows:
-    """Computes a loss that compares rows: those it is given, or also those of the other ranks."""
+    """Computes a loss that compares rows: those it is given, or also those of the other ranks.
+
+    A task whose loss does so has one as its attribute ``compared_rows``.
+    """
 
     def __init__(self) -> None:
         self._ranks: Ranks | None = None
@@ -211,11 +214,3 @@ class ComparedRows:
             return loss
         unseen = own[stop:].sum() * 0  # a rank without rows takes part in the backward pass
         return Loss(loss.total - loss.total.detach() + unseen, loss.count * 0)
-
-
-@runtime_checkable
-class ComparesRows(Protocol):
-    """A task whose loss may compare the rows of a batch."""
-
-    compared_rows: ComparedRows | None
-    """What does so; None: the loss is a sum over single rows."""

@@ -1,24 +1,42 @@
-"""Exports that CTranslate2 runs: graphs from ids to the ids of answers."""
+"""Exports that CTranslate2 runs: models that translate texts, and that continue them."""
 
+import copy
 import os
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
-from textmill.errors import UserError
-from textmill.exported.language import ExportedLanguageModel
+from textmill.errors import DataError, UserError
 from textmill.exported.manifest import GRAPH, TEXT, ExportError
-from textmill.exported.row_predictor import ExportedPredictor
-from textmill.exported.seq2seq import ROWS, ExportedSeq2Seq, Forced, Found, Search
+from textmill.exported.row_predictor import AnswerOptions, ExportedPredictor, Row
+from textmill.exported.seq2seq import (
+    LARGEST_BEAM,
+    ROWS,
+    Forced,
+    Found,
+    Search,
+    Translated,
+    by_length,
+    translated,
+    with_copied,
+)
 from textmill.runtime.devices import usable_cores
 from textmill.runtime.files import parse_json, read_all
-from textmill.text.processors.language_model import LanguageText
-from textmill.text.processors.text_processor import Seq2SeqText, load_text_processor
+from textmill.text.processors.language_model import Continued, LanguageText
+from textmill.text.processors.text_processor import (
+    CHARACTERS_A_TOKEN,
+    Seq2SeqText,
+    load_text_processor,
+    prefix_ids,
+    prefix_of,
+    source_text,
+)
 from textmill.text.tokenizers.tokenizer import VocabInfo
 
 SHORT = 1 << 16
@@ -66,22 +84,6 @@ def _part(rows: int, threads: int) -> int:
 def _parts(numbers: list[int], threads: int) -> list[list[int]]:
     size = _part(len(numbers), threads)
     return [numbers[i : i + size] for i in range(0, len(numbers), size)]
-
-
-def open_export(
-    folder: Path, facts: Mapping[str, Any], *, device: str, threads: int
-) -> ExportedPredictor:
-    """Opens a folder, as :meth:`textmill.exported.formats.ExportFormat.open` says."""
-    text, answers = load_text_processor(folder / TEXT), facts["answers"]
-    if not isinstance(text, LanguageText | Seq2SeqText):
-        raise ExportError(f"a {type(text).__name__} cannot be answered by ctranslate2")
-    search, vocab = Search(**facts["search"]), text.tokenizer.vocab_info
-    where: dict[str, Any] = {"vocab": vocab, "device": device, "threads": threads}
-    if isinstance(text, LanguageText):
-        generator = CTranslate2Texts(folder / GRAPH, search, begin_idx=text.begin_idx, **where)
-        return ExportedLanguageModel(text, generator, search, by_row=answers["until"] == "row")
-    graph = CTranslate2Graph(folder / GRAPH, prefix=text.target_prefix, **where)
-    return ExportedSeq2Seq(text, search, graph, **answers)
 
 
 class CTranslate2Program:
@@ -144,6 +146,11 @@ class CTranslate2Texts(CTranslate2Program):
         self.search, self.begin_idx, self.eos_idx = search, begin_idx, vocab.eos_idx
 
     def find(self, begun: Sequence[Sequence[int]], *, by_row: bool) -> list[list[Found]]:
+        """Continues texts of one length; an answer ends with its row, or by its length alone.
+
+        Returns:
+            For each text the ids of text and continuation, with a score of the whole.
+        """
         limit = min(self.search.limit(len(begun[0])), self.search.max_length - len(begun[0]))
         try:
             results = self.program.generate_batch(
@@ -172,6 +179,7 @@ class CTranslate2Texts(CTranslate2Program):
         ]
 
     def read(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Logits of the token after each. *Shape:* ``[B, T]`` to ``[B, T, V]``."""
         found = self.program.forward_batch([self._named(row) for row in ids.tolist()])
         return np.array(found, np.float32)
 
@@ -295,3 +303,151 @@ class _Asked:
     """Most ids of its target with the end mark, without the prefix of all targets."""
     score: float = 0.0
     """Log-probability of what its target alone begins with."""
+
+
+class ExportedLanguageModel(ExportedPredictor):
+    """Continues texts.
+
+    Args:
+        text: The saved text processor.
+        generator: The graph.
+        by_row: Whether the end of a row ends an answer; else its length alone does.
+    """
+
+    def __init__(self, text: LanguageText, generator: CTranslate2Texts, *, by_row: bool) -> None:
+        super().__init__(text.input_columns)
+        self.text, self.generator, self.by_row = text, generator, by_row
+
+    @override
+    def answers(self, rows: Sequence[Row]) -> list[Continued]:
+        begun = self._begun(rows)
+        found = by_length(
+            begun,
+            lambda numbers: self.generator.find([begun[i] for i in numbers], by_row=self.by_row),
+        )
+        hypotheses = [[(one.ids, one.score) for one in each] for each in found]
+        return self.text.continued(begun, hypotheses)
+
+    def _begun(self, rows: Sequence[Row]) -> list[list[int]]:
+        texts = [row[self.text.column] for row in rows]
+        return self.text.begun(
+            texts, lines=not self.by_row, longest=self.generator.search.max_length - 1
+        )
+
+    @override
+    def check(self, row: Row) -> None:
+        self._begun([row])
+
+    @property
+    @override
+    def answer_class(self) -> type[Continued]:
+        return Continued
+
+
+class ExportedSeq2Seq(ExportedPredictor):
+    """Answers texts with texts.
+
+    Args:
+        text: The saved text processor.
+        search: Settings of the search.
+        graph: The graph.
+        answer_prefix: Text that answers begin with, unless the row has a prefix.
+        copy_unknown: Whether unknown words of an answer are replaced by those of its source.
+    """
+
+    def __init__(
+        self,
+        text: Seq2SeqText,
+        search: Search,
+        graph: CTranslate2Graph,
+        *,
+        answer_prefix: str = "",
+        copy_unknown: bool = False,
+    ) -> None:
+        super().__init__(text.input_columns, text.optional_columns)
+        self.text, self.search, self.graph = text, search, graph
+        self.answer_prefix, self.copy_unknown = answer_prefix, copy_unknown
+
+    @override
+    def answers(self, rows: Sequence[Row]) -> list[Translated]:
+        if not rows:
+            return []
+        for row in rows:
+            self._refuse(row)
+        found = self.graph.find(self.encoded(rows), self.search, self.forced(rows))
+        return self.answers_of(found, rows)
+
+    @override
+    def with_options(self, options: AnswerOptions) -> "ExportedSeq2Seq":
+        beam = options.beam_size or max(self.search.beam_size, options.n_best or 1)
+        count = options.n_best or min(self.search.n_best, beam)
+        if count > beam or beam > LARGEST_BEAM:
+            raise UserError(
+                f"n_best is {count} and beam_size {beam}: wanted n_best up to beam_size, and that "
+                f"up to {LARGEST_BEAM:,}."
+            )
+        made = copy.copy(self)
+        made.search = replace(self.search, beam_size=beam, n_best=count)
+        return made
+
+    def answers_of(self, found: Sequence[Sequence[Found]], rows: Sequence[Row]) -> list[Translated]:
+        answers = translated(self.text, found)
+        return with_copied(answers, rows, self.text) if self.copy_unknown else answers
+
+    def encoded(self, rows: Sequence[Row]) -> list[list[int]]:
+        encoded = self.text.encode(rows, with_targets=False)
+        if len(encoded.over_length):
+            row = int(encoded.over_length[0])
+            found = int(encoded["source"].lengths[row])
+            raise DataError(
+                f"Row {row}, column 'source': has {found} tokens; "
+                f"the model takes at most {self.text.limits['source']}."
+            )
+        return [ids.tolist() for ids in encoded["source"]]
+
+    def forced(self, rows: Sequence[Row]) -> Forced:
+        forced = prefix_ids(self.text, [prefix_of(row, self.answer_prefix) for row in rows])
+        if forced is not None and (longest := max(map(len, forced))) >= self.search.max_length:
+            raise DataError(
+                f"A prefix has {longest} tokens; an answer can begin with "
+                f"{self.search.max_length - 1} at most."
+            )
+        return forced
+
+    @override
+    def check(self, row: Row) -> None:
+        self._refuse(row)
+        self.forced([row])
+        if len(self.text.encode([row], with_targets=False).over_length):
+            raise self._too_long()
+
+    def _refuse(self, row: Row) -> None:
+        # A text that is much too long need not be encoded to know it.
+        source, limit = source_text(row), self.text.limits["source"]
+        if limit is not None and len(source) > CHARACTERS_A_TOKEN * limit:
+            raise self._too_long()
+
+    def _too_long(self) -> DataError:
+        limit = self.text.limits["source"]
+        return DataError(f"'source' is longer than the {limit} tokens the model takes.")
+
+    @property
+    @override
+    def answer_class(self) -> type[Translated]:
+        return Translated
+
+
+def open_export(
+    folder: Path, facts: Mapping[str, Any], *, device: str, threads: int
+) -> ExportedPredictor:
+    """Opens a folder, as :meth:`textmill.exported.formats.ExportFormat.open` says."""
+    text, answers = load_text_processor(folder / TEXT), facts["answers"]
+    if not isinstance(text, LanguageText | Seq2SeqText):
+        raise ExportError(f"a {type(text).__name__} cannot be answered by ctranslate2")
+    search, vocab = Search(**facts["search"]), text.tokenizer.vocab_info
+    where: dict[str, Any] = {"vocab": vocab, "device": device, "threads": threads}
+    if isinstance(text, LanguageText):
+        generator = CTranslate2Texts(folder / GRAPH, search, begin_idx=text.begin_idx, **where)
+        return ExportedLanguageModel(text, generator, by_row=answers["until"] == "row")
+    graph = CTranslate2Graph(folder / GRAPH, prefix=text.target_prefix, **where)
+    return ExportedSeq2Seq(text, search, graph, **answers)

@@ -1,8 +1,7 @@
-"""Exported models of language: those that go on with a text, and those that fill its masks."""
+"""Exported models that fill the masks of texts."""
 
 import copy
 from collections.abc import Sequence
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,69 +11,8 @@ from textmill.exported.columns import MISFITS
 from textmill.exported.forward import ColumnGraph
 from textmill.exported.manifest import ExportError
 from textmill.exported.row_predictor import AnswerOptions, ExportedPredictor, Row, RowPredictor
-from textmill.exported.seq2seq import ROWS, Found, Search, by_length
-from textmill.text.processors.language_model import Continued, Filled, LanguageText, MaskedText
-
-
-class TextGenerator(Protocol):
-    """A graph that continues texts."""
-
-    def find(self, begun: Sequence[Sequence[int]], *, by_row: bool) -> list[list[Found]]:
-        """Continues texts of one length.
-
-        Args:
-            begun: Ids of the texts.
-            by_row: Whether the end of a row ends an answer; else its length alone does.
-
-        Returns:
-            For each text the ids of text and continuation, with a score of the whole.
-        """
-        ...
-
-    def read(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Logits of the token after each. *Shape:* ``[B, T]`` to ``[B, T, V]``."""
-        ...
-
-
-class ExportedLanguageModel(ExportedPredictor):
-    """Continues texts.
-
-    Args:
-        text: The saved text processor.
-        generator: The graph.
-        searched: Settings of the search.
-        by_row: Whether the end of a row ends an answer; else its length alone does.
-    """
-
-    def __init__(
-        self, text: LanguageText, generator: TextGenerator, searched: Search, *, by_row: bool
-    ) -> None:
-        super().__init__(text.input_columns)
-        self.text, self.by_row = text, by_row
-        self.generator, self.search = generator, searched
-
-    @override
-    def answers(self, rows: Sequence[Row]) -> list[Continued]:
-        begun = self._begun(rows)
-        found = by_length(
-            begun,
-            lambda numbers: self.generator.find([begun[i] for i in numbers], by_row=self.by_row),
-        )
-        hypotheses = [[(one.ids, one.score) for one in each] for each in found]
-        return self.text.continued(begun, hypotheses)
-
-    def _begun(self, rows: Sequence[Row]) -> list[list[int]]:
-        texts = [row[self.text.column] for row in rows]
-        return self.text.begun(texts, lines=not self.by_row, longest=self.search.max_length - 1)
-
-    @override
-    def check(self, row: Row) -> None:
-        self._begun([row])
-
-    @property
-    @override
-    def answer_class(self) -> type[Continued]:
-        return Continued
+from textmill.exported.seq2seq import ROWS
+from textmill.text.processors.language_model import Filled, MaskedText
 
 
 class ExportedMaskedModel(ExportedPredictor):

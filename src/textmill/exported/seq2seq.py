@@ -1,24 +1,13 @@
-"""Exported models that generate text: by the saved text processor, the saved search and a graph."""
+"""Texts that are generated: typed answers, and how an exported model searches them."""
 
-import copy
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
-from typing_extensions import override
-
-from textmill.errors import DataError, UserError
-from textmill.exported.row_predictor import AnswerOptions, ExportedPredictor, Row
 from textmill.text.answers import Generated
 from textmill.text.cells import Rows, joined_text
-from textmill.text.processors.text_processor import (
-    CHARACTERS_A_TOKEN,
-    Seq2SeqText,
-    prefix_ids,
-    prefix_of,
-    source_text,
-)
+from textmill.text.processors.text_processor import Seq2SeqText
 from textmill.text.tokenizers.word_tokenizer import WordTokenizer, unknown_words, with_unknown
 
 
@@ -125,112 +114,3 @@ def by_length(rows: Sequence[Sequence[Any]], answer: Callable[[list[int]], Seque
             some = numbers[start : start + ROWS]
             found.update(zip(some, answer(some), strict=True))
     return [found[number] for number in range(len(rows))]
-
-
-class Graph(Protocol):
-    """A graph with a search."""
-
-    def find(
-        self, sources: Sequence[Sequence[int]], search: Search, forced: Forced = None
-    ) -> list[list[Found]]:
-        """Hypotheses of each source of ids, the best first.
-
-        Args:
-            sources: Ids.
-            search: How.
-            forced: Ids that each target begins with, after the prefix that all have.
-        """
-        ...
-
-
-class ExportedSeq2Seq(ExportedPredictor):
-    """Answers texts with texts.
-
-    Args:
-        text: The saved text processor.
-        search: Settings of the search.
-        graph: The graph.
-        answer_prefix: Text that answers begin with, unless the row has a prefix.
-        copy_unknown: Whether unknown words of an answer are replaced by those of its source.
-    """
-
-    def __init__(
-        self,
-        text: Seq2SeqText,
-        search: Search,
-        graph: Graph,
-        *,
-        answer_prefix: str = "",
-        copy_unknown: bool = False,
-    ) -> None:
-        super().__init__(text.input_columns, text.optional_columns)
-        self.text, self.search, self.graph = text, search, graph
-        self.answer_prefix, self.copy_unknown = answer_prefix, copy_unknown
-
-    @override
-    def answers(self, rows: Sequence[Row]) -> list[Translated]:
-        if not rows:
-            return []
-        for row in rows:
-            self._refuse(row)
-        found = self.graph.find(self.encoded(rows), self.search, self.forced(rows))
-        return self.answers_of(found, rows)
-
-    @override
-    def with_options(self, options: AnswerOptions) -> "ExportedSeq2Seq":
-        beam = options.beam_size or max(self.search.beam_size, options.n_best or 1)
-        count = options.n_best or min(self.search.n_best, beam)
-        if count > beam or beam > LARGEST_BEAM:
-            raise UserError(
-                f"n_best is {count} and beam_size {beam}: wanted n_best up to beam_size, and that "
-                f"up to {LARGEST_BEAM:,}."
-            )
-        made = copy.copy(self)
-        made.search = replace(self.search, beam_size=beam, n_best=count)
-        return made
-
-    def answers_of(self, found: Sequence[Sequence[Found]], rows: Sequence[Row]) -> list[Translated]:
-        answers = translated(self.text, found)
-        return with_copied(answers, rows, self.text) if self.copy_unknown else answers
-
-    def encoded(self, rows: Sequence[Row]) -> list[list[int]]:
-        encoded = self.text.encode(rows, with_targets=False)
-        if len(encoded.over_length):
-            row = int(encoded.over_length[0])
-            found = int(encoded["source"].lengths[row])
-            raise DataError(
-                f"Row {row}, column 'source': has {found} tokens; "
-                f"the model takes at most {self.text.limits['source']}."
-            )
-        return [ids.tolist() for ids in encoded["source"]]
-
-    def forced(self, rows: Sequence[Row]) -> Forced:
-        forced = prefix_ids(self.text, [prefix_of(row, self.answer_prefix) for row in rows])
-        if forced is not None and (longest := max(map(len, forced))) >= self.search.max_length:
-            raise DataError(
-                f"A prefix has {longest} tokens; an answer can begin with "
-                f"{self.search.max_length - 1} at most."
-            )
-        return forced
-
-    @override
-    def check(self, row: Row) -> None:
-        self._refuse(row)
-        self.forced([row])
-        if len(self.text.encode([row], with_targets=False).over_length):
-            raise self._too_long()
-
-    def _refuse(self, row: Row) -> None:
-        # A text that is much too long need not be encoded to know it.
-        source, limit = source_text(row), self.text.limits["source"]
-        if limit is not None and len(source) > CHARACTERS_A_TOKEN * limit:
-            raise self._too_long()
-
-    def _too_long(self) -> DataError:
-        limit = self.text.limits["source"]
-        return DataError(f"'source' is longer than the {limit} tokens the model takes.")
-
-    @property
-    @override
-    def answer_class(self) -> type[Translated]:
-        return Translated

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from typing_extensions import override
 
-from textmill.exported.ctranslate2 import names_of
+from textmill.exported.ctranslate2 import ExportedSeq2Seq, names_of
 from textmill.exported.formats import FORMATS
 from textmill.exported.manifest import GRAPH, TEXT
-from textmill.exported.seq2seq import ExportedSeq2Seq, Search
+from textmill.exported.seq2seq import Search
 from textmill.inference.export.compare import (
     LOG_PROBABILITIES,
     Comparison,

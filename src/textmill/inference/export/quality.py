@@ -10,8 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from textmill.errors import DataError, UserError, worded
+from textmill.exported.ctranslate2 import ExportedLanguageModel
 from textmill.exported.formats import ExportSettings
-from textmill.exported.language import ExportedLanguageModel, ExportedMaskedModel
+from textmill.exported.language import ExportedMaskedModel
 from textmill.exported.manifest import ExportError
 from textmill.exported.row_predictor import RowPredictor
 from textmill.inference.load import Predictor

@@ -186,6 +186,34 @@ def test_an_empty_document_has_nothing() -> None:
     assert (find_references(empty), find_abstract(empty), find_body(empty).text) == ([], None, "")
 
 
+@pytest.mark.parametrize("base", range(200, 280, 10))
+def test_of_numbers_at_both_ends_of_a_line_the_first_counts_first(base: int) -> None:
+    """Not that which a set of them gives first, which is another one in each process."""
+    pages = []
+    for page, word in enumerate(("one", "two", "three", "four", "five", "six"), 1):
+        own, other, third = page + 100, page + base, page + base + 500
+        top, bottom = f"{own} {word} {other}", f"{third} end of {word}"
+        if page == 1:
+            top, bottom = f"{own} {word}", f"{other} end of {word} {third}"
+        texts = [top, *(f"{word} line {word * n}" for n in range(1, 9)), bottom]
+        pages.append([Line(text, page, y=12.0 * n) for n, text in enumerate(texts)])
+    kept = [line.text for line in without_running_heads(pages) if line.text[0].isdigit()]
+    assert kept == [lines[-1].text for lines in pages[1:]]
+
+
+def test_what_stands_beside_any_number_of_a_page_is_a_head() -> None:
+    words = ("one", "two", "three")
+    pages = [
+        [
+            *(Line(str(page), page, y=y) for y in (0, 200)),
+            *(Line(f"{side} {word}", page, y=y + 0.5) for side, y in (("a", 0), ("b", 200))),
+            *(Line(f"Said {word * n}", page, y=12.0 * n) for n in range(3, 12)),
+        ]
+        for page, word in enumerate(words, 1)
+    ]
+    assert {line.text[:5] for line in without_running_heads(pages)} == {"Said "}
+
+
 LONG = 20_000
 """Characters. Of a search that is quadratic in them, tens of seconds."""
 

@@ -8,7 +8,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, pairwise
-from math import inf
 from statistics import median
 from typing import NamedTuple
 
@@ -388,12 +387,18 @@ def _numbered(margins: Sequence[Sequence[Line]]) -> set[Line]:
 
 def _beside(numbered: set[Line], margins: Sequence[Sequence[Line]]) -> set[Line]:
     """What stands in one row with the number of its page: a title that no other page has."""
-    heights = {line.page: line.y for line in numbered}
+    heights = defaultdict[int, list[float]](list)
+    for line in numbered:
+        heights[line.page].append(line.y)
     return {
-        line for line in chain(*margins) if abs(line.y - heights.get(line.page, inf)) <= HEAD_ROW
+        line
+        for line in chain(*margins)
+        if any(abs(line.y - y) <= HEAD_ROW for y in heights[line.page])
     }
 
 
 def _end_numbers(text: str) -> list[int]:
+    """The numbers that begin and end a line, in this order: of equal ones the first is taken."""
     words = re.findall(r"\w+", text)
-    return [int(word) for word in {*words[:1], *words[-1:]} if re.fullmatch(r"\d{1,5}", word)]
+    ends = dict.fromkeys([*words[:1], *words[-1:]])
+    return [int(word) for word in ends if re.fullmatch(r"\d{1,5}", word)]

@@ -2,13 +2,13 @@
 
 import difflib
 import glob
-import itertools
 import logging
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from textmill.data.bad_rows import KEPT, BadRow, RowCount
 from textmill.data.formats.row_format import RowFormat
 from textmill.data.line_blocks import FileNotes
 from textmill.data.mixture import Mixture
-from textmill.data.readers import CachedFile, Table, cached_file, read_table
+from textmill.data.readers import Table, cached_table, read_table
 from textmill.data.rows import Rows, StoredRows
 from textmill.errors import StorageError, UserError
 
@@ -119,8 +119,8 @@ class ReadFiles:
     """The files."""
     layout: RowFormat
     """How they were read."""
-    tables: Sequence[Table] | Sequence[CachedFile]
-    """The rows of each file: of all in memory, or of all in the cache."""
+    tables: Sequence[Table]
+    """What is in each file; the rows of all are in memory, or of all in the cache."""
 
     @cached_property
     def bad_rows(self) -> list[BadRow]:
@@ -158,32 +158,29 @@ class ReadFiles:
     @cached_property
     def _ends(self) -> list[int]:
         """The number of the row behind the last good one of each file."""
-        return [*itertools.accumulate(table.count.good for table in self.tables)]
+        return [*accumulate(table.count.good for table in self.tables)]
 
     def rows(self) -> Rows | StoredRows:
-        if (columns := self._columns) is not None:
-            return Rows(columns, place_of=self.place_of)
-        batches = [
-            b for table in self.tables if isinstance(table, CachedFile) for b in table.batches
-        ]
+        if self.tables[0].batches is None:
+            return Rows(self._columns, place_of=self.place_of)
+        batches = [batch for table in self.tables for batch in table.batches or ()]
         size = sum(path.stat().st_size for path in self.paths)
         names = tuple(self.layout.columns)
         return StoredRows(names, batches, num_bytes=size, place_of=self.place_of)
 
     @cached_property
-    def _columns(self) -> dict[str, list[str]] | None:
-        """All rows of all files; None if they are in the cache."""
-        held = [table.columns for table in self.tables if isinstance(table, Table)]
-        if len(held) < 2:
-            return held[0] if held else None
-        return {name: [value for one in held for value in one[name]] for name in held[0]}
+    def _columns(self) -> dict[str, list[str]]:
+        first, *more = [table.columns for table in self.tables]
+        if not more:
+            return first
+        return {name: [*chain(*(one[name] for one in (first, *more)))] for name in first}
 
 
 def read_files(paths: tuple[Path, ...], layout: RowFormat, *, held: int) -> ReadFiles:
     """Reads files in one pass; if they have more than ``held`` bytes, their rows are cached."""
     if sum(path.stat().st_size for path in paths) > held:
         try:
-            return ReadFiles(paths, layout, [cached_file(path, layout) for path in paths])
+            return ReadFiles(paths, layout, [cached_table(path, layout) for path in paths])
         except StorageError as error:
             names = ", ".join(map(str, paths[:3])) + ", ..." * (len(paths) > 3)
             LOG.warning("%s: the rows are held in memory: %s", names, error)

@@ -39,44 +39,26 @@ BATCH_ROWS, BATCH_CHARACTERS = 4096, 8_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReadFile:
-    """What one pass over a file has found.
+class Table:
+    """A file that was read whole.
 
     Attributes:
+        columns: Name to the values of the good rows, in the file's order; empty if they are cached.
+        batches: Record batches of the cache that have the rows; None if ``columns`` has them.
         lines: The line number of each good row, from 1.
         bad_rows: The others; of a great many the first `KEPT`.
         count: Good, bad and total.
-        notes: Oddities that did no harm.
+        notes: Oddities that cost no row.
         sha256: Of the file's bytes.
     """
 
+    columns: dict[str, list[str]]
+    batches: Sequence[Any] | None = None
     lines: Sequence[int] | NDArray[np.int64]
     bad_rows: Sequence[BadRow]
     count: RowCount
     notes: FileNotes
     sha256: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Table(ReadFile):
-    """A file read whole, one list of strings a column.
-
-    Attributes:
-        columns: Name to the values of the good rows, in the file's order.
-    """
-
-    columns: dict[str, list[str]]
-
-
-@dataclass(frozen=True, kw_only=True)
-class CachedFile(ReadFile):
-    """A file whose rows are in the cache.
-
-    Attributes:
-        batches: Record batches of Arrow, as `StoredRows` reads them.
-    """
-
-    batches: Sequence[Any]
 
 
 def read_rows(
@@ -163,7 +145,7 @@ def _opened(source: Path | str | BinaryIO) -> Iterator[tuple[BinaryIO, str]]:
 # -- rows in the cache
 
 
-def cached_file(path: Path, layout: RowFormat) -> CachedFile:
+def cached_table(path: Path, layout: RowFormat) -> Table:
     """The rows of a file in the cache; made in one pass if it has none of the file as it is now."""
     import pyarrow  # takes .1 s
 
@@ -201,7 +183,8 @@ def cached_file(path: Path, layout: RowFormat) -> CachedFile:
     about, lines = kept.summary, folder / "lines"
     mapped = np.memmap(lines, "<i8", "r") if lines.stat().st_size else np.zeros(0, np.int64)
     opened = pyarrow.ipc.open_file(pyarrow.memory_map(str(folder / "rows.arrow")))
-    return CachedFile(
+    return Table(
+        columns={},
         batches=[opened.get_batch(n) for n in range(opened.num_record_batches)],
         lines=np.asarray(mapped),
         bad_rows=[BadRow(str(path), *row) for row in about["bad_rows"]],

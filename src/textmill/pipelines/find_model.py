@@ -38,9 +38,14 @@ class ModelWanted:
     tasks: Mapping[str, str]
     """The tasks that it may be trained for, each with the kind of its saved text processor."""
     training: str
-    """The words behind ``textmill train`` that make one."""
+    """The words after ``textmill train`` that make one."""
     rows: str = ""
     """What the files in ``training`` have, and where they are from."""
+
+    @property
+    def command(self) -> str:
+        """The command that makes one where it is looked for."""
+        return f"textmill train {self.training} --run-dir {models_home() / self.name}"
 
 
 def find_model(wanted: ModelWanted, model: str | Path | None = None) -> Path:
@@ -53,12 +58,14 @@ def find_model(wanted: ModelWanted, model: str | Path | None = None) -> Path:
     folder = models_home() / wanted.name if model is None else Path(model)
     if not folder.is_dir():
         raise _no_model(wanted, folder, named=model is not None)
+    from textmill.tasks.registries import tasks
+
     task, kind = task_of(folder)
-    known = wanted.tasks.get(str(task))
-    if (known is None and task in _library_tasks()) or (kind and kind not in wanted.tasks.values()):
+    is_other = task in tasks.names() and task not in wanted.tasks
+    if is_other or (kind and kind not in wanted.tasks.values()):
         raise UserError(
             f"{folder} is a model for the task {task or kind}; {wanted.name} needs one for "
-            f"{' or '.join(wanted.tasks)}. Train one: {_command(wanted, models_home())}"
+            f"{' or '.join(wanted.tasks)}. Train one: {wanted.command}"
         )
     return folder
 
@@ -127,19 +134,8 @@ def _kind(text: Path) -> str | None:
         return None
 
 
-def _library_tasks() -> list[str]:
-    from textmill.tasks.registries import tasks
-
-    return tasks.names()
-
-
-def _command(wanted: ModelWanted, home: Path) -> str:
-    return f"textmill train {wanted.training} --run-dir {home / wanted.name}"
-
-
 def _no_model(wanted: ModelWanted, folder: Path, *, named: bool) -> UserError:
     """That there is no model, with the ways to have one."""
-    home = models_home()
     if named:
         return UserError(
             f"{folder}: there is no such folder. {suggest_path(folder, folders=True)}Wanted that "
@@ -149,7 +145,7 @@ def _no_model(wanted: ModelWanted, folder: Path, *, named: bool) -> UserError:
     say = worded("--model FOLDER", "model='FOLDER'")
     return UserError(
         f"There is no model for {wanted.name}: {folder} is not there. Three ways to have one:\n"
-        f"  train it:      {_command(wanted, home)}\n{rows}"
+        f"  train it:      {wanted.command}\n{rows}"
         f"  name it:       {say}, a run or an export that you have or were given\n"
         f"  put it there:  copy such a folder to {folder}, or set {HOME} to where models/ is"
     )

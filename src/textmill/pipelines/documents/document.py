@@ -49,6 +49,11 @@ class Line:
     raised: bool = False
     """Whether the first word is a superscript."""
 
+    @property
+    def where(self) -> tuple[int, int]:
+        """Its page and column."""
+        return self.page, self.column
+
 
 @dataclass(frozen=True)
 class Passage:

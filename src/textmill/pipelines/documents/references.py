@@ -175,7 +175,7 @@ def column_edges(lines: Sequence[Line]) -> list[float]:
     """The left edge of the column of each line; of few lines, that of a column like theirs."""
     columns = dict[tuple[int, int], list[float]]()
     for line in lines:
-        columns.setdefault((line.page, line.column), []).append(line.x0)
+        columns.setdefault(line.where, []).append(line.x0)
     edges = {where: min(begins) for where, begins in columns.items()}
     wide = [where for where, begins in columns.items() if len(begins) >= FEW_LINES]
     of_facing = [sorted({edges[o] for o in wide if o[0] % 2 == side}) for side in (0, 1)]
@@ -186,7 +186,7 @@ def column_edges(lines: Sequence[Line]) -> list[float]:
             if place and edges[where] - like[place - 1] <= FARTHEST:
                 edges[where] = like[place - 1]
                 break
-    return [edges[line.page, line.column] for line in lines]
+    return [edges[line.where] for line in lines]
 
 
 def unlabelled_starts(lines: Sequence[Line], edges: Sequence[float]) -> list[int]:
@@ -235,7 +235,7 @@ def _gaps(lines: Sequence[Line]) -> list[float]:
     steps = {
         n: b.y - a.y
         for n, (a, b) in enumerate(pairwise(lines), 1)
-        if (a.page, a.column) == (b.page, b.column) and b.y > a.y
+        if a.where == b.where and b.y > a.y
     }
     found = [0.0] * len(lines)
     if not steps:

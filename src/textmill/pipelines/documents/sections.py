@@ -255,7 +255,7 @@ def _of_references(lines: Sequence[Line]) -> Iterator[Line]:
         if n in footnotes:
             continue
         if caption and before is not None:
-            caption = _is_near(before, line, WIDER * usual)
+            caption = before.where == line.where and line.y - before.y <= WIDER * usual
         if abs(line.size - size) <= OTHER_SIZE:
             caption = caption or bool(CAPTION.match(line.text))
             if not caption:
@@ -268,7 +268,7 @@ def _footnotes(lines: Sequence[Line], usual: float) -> set[int]:
     found, last = set[int](), len(lines)
     for n in range(len(lines) - 1, 0, -1):
         before, line = lines[n - 1], lines[n]
-        if (line.page, line.column) != (before.page, before.column):
+        if line.where != before.where:
             last = n
         elif line.raised and line.y - before.y > GAP * usual > 0 and last - n <= LONGEST_FOOTNOTE:
             found.update(range(n, last))
@@ -281,18 +281,12 @@ def _usual_step(lines: Sequence[Line]) -> float:
     return steps.most_common(1)[0][0] if steps else 0.0
 
 
-def _is_near(before: Line, line: Line, step: float) -> bool:
-    """Whether a line is in the column of another, and not farther below it."""
-    return (before.page, before.column) == (line.page, line.column) and line.y - before.y <= step
-
-
 def _until_gap(lines: Sequence[Line], start: int) -> Sequence[Line]:
     """The last reference: what stands far below it is of something else."""
     most = 2.5 * _usual_step(lines)
     for stop in range(start + 1, len(lines)):
         before, line = lines[stop - 1], lines[stop]
-        is_same = (before.page, before.column) == (line.page, line.column)
-        if most and is_same and line.y - before.y > most:
+        if most and before.where == line.where and line.y - before.y > most:
             return lines[start:stop]
     return lines[start:]
 
@@ -361,7 +355,7 @@ def _paragraphs(lines: Sequence[Line]) -> Iterator[tuple[int, int]]:
     usual, start = _usual_step(lines), 0
     for n in range(1, len(lines)):
         before, line = lines[n - 1], lines[n]
-        is_same = (before.page, before.column) == (line.page, line.column)
+        is_same = before.where == line.where
         far = is_same and bool(usual) and not 0 <= line.y - before.y <= WIDER * usual
         far = far or _introduces(before)
         other = abs(line.size - before.size) > OTHER_SIZE or line.bold != before.bold

@@ -1,5 +1,6 @@
 """What holds for every task: bad rows have one outcome, named by row and column; counts add up."""
 
+import functools
 import itertools
 import json
 import math
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 import textmill
-from tests.tasks.test_extractive_summarization import folder
+from tests.tasks.test_extractive_summarization import folder as encoder_folder
 from textmill.errors import DataError
 from textmill.inference import Predictor
 from textmill.preflight.load_data import read_all
@@ -213,32 +214,38 @@ CASES = {
 }  # fmt: skip
 
 
-@pytest.fixture(params=CASES)
+@pytest.fixture(params=CASES, scope="module")
 def case(request) -> Case:
     return CASES[request.param]
 
 
+@pytest.fixture(scope="module")
+def task(case, tmp_path_factory):
+    """The task on a file of its good rows, for tests that leave it as it is."""
+    return made(case, tmp_path_factory.mktemp("rows"))
+
+
 @pytest.fixture
 def make(case, tmp_path):
-    """Makes the task on a file of rows; the good ones, if nothing is said."""
+    """Makes the task on a file of rows; the good ones by default."""
+    return functools.partial(made, case, tmp_path)
 
-    def made(*words: str, rows: Any = None):
-        if set(case.columns) == {"text"}:
-            path = tmp_path / "rows.txt"
-            path.write_bytes(b"".join(as_line(row["text"]) for row in rows or case.dicts()))
-        else:
-            path = tmp_path / "rows.jsonl"
-            path.write_text("".join(f"{json.dumps(row)}\n" for row in rows or case.dicts()))
-            columns = f"train_data.columns=[{', '.join(case.columns)}]"
-            words = (columns, *words)
-        paths = [f"{name}_data.path={path}" for name in ("train", "valid")]
-        own = [
-            word.replace("ENCODER", str(folder())) if "ENCODER" in word else word
-            for word in case.words
-        ]
-        return textmill.create_task(case.experiment, [*paths, *own, *words])
 
-    return made
+def made(case, folder, *words: str, rows: Any = None):
+    if set(case.columns) == {"text"}:
+        path = folder / "rows.txt"
+        path.write_bytes(b"".join(as_line(row["text"]) for row in rows or case.dicts()))
+    else:
+        path = folder / "rows.jsonl"
+        path.write_text("".join(f"{json.dumps(row)}\n" for row in rows or case.dicts()))
+        columns = f"train_data.columns=[{', '.join(case.columns)}]"
+        words = (columns, *words)
+    paths = [f"{name}_data.path={path}" for name in ("train", "valid")]
+    own = [
+        word.replace("ENCODER", str(encoder_folder())) if "ENCODER" in word else word
+        for word in case.words
+    ]
+    return textmill.create_task(case.experiment, [*paths, *own, *words])
 
 
 def as_line(text: str | bytes) -> bytes:
@@ -255,16 +262,15 @@ def test_the_suite_has_every_task():
     assert {*CASES} == shipped
 
 
-def test_good_rows_count_all(case, make):
-    task, rows = make(), case.dicts()
+def test_good_rows_count_all(case, task):
+    rows = case.dicts()
     assert {*case.columns[: case.ask]} >= {*task.text.input_columns}
     found = measured(task, rows)
     assert len(found.rows) == len(rows) or not case.every
     assert math.isfinite(found.values["loss"])
 
 
-def test_a_row_without_a_column_is_named_by_row_and_column(case, make):
-    task = make()
+def test_a_row_without_a_column_is_named_by_row_and_column(case, task):
     for name in task.text.columns:
         rows = case.dicts()
         del rows[1][name]
@@ -275,12 +281,12 @@ def test_a_row_without_a_column_is_named_by_row_and_column(case, make):
             task.batches(rows, train=True, seed=1)
 
 
-def test_a_line_without_a_column_is_named_by_file_line_and_column(case, make):
+def test_a_line_without_a_column_is_named_by_file_line_and_column(case, task, make):
     if set(case.columns) == {"text"}:
         pytest.skip("each line of a text file is a row of its one column")
     if not case.fits:
         pytest.skip("nothing is fitted on its rows")
-    for name in {*make().text.columns} - case.optional:
+    for name in {*task.text.columns} - case.optional:
         rows = case.dicts()
         del rows[1][name]
         error = rf"^1 of 3 rows is bad.*\n.*rows.jsonl:2: no key '{name}'; the keys"
@@ -296,9 +302,8 @@ def test_a_file_of_bad_rows_only_ends_it_however_many_are_allowed(case, make):
         make("train_data.max_bad_rows=9", rows=rows)
 
 
-def test_a_target_that_cannot_be_is_named_by_row_and_column(case, make):
-    """Of rows that are evaluated, a label that is none is one where that is set."""
-    task = make()
+def test_a_target_that_cannot_be_is_named_by_row_and_column(case, task, make):
+    """In an evaluation an unseen label is an error only by a setting."""
     task = make("task.unseen_labels=error") if getattr(task, "counts_unseen", False) else task
     for name, (value, error) in case.wrong.items():
         rows = case.dicts()
@@ -309,8 +314,8 @@ def test_a_target_that_cannot_be_is_named_by_row_and_column(case, make):
             task.batches(rows, train=True, seed=1)
 
 
-def test_a_value_that_is_no_text_is_named_by_row_and_column(case, make):
-    predictor, name = Predictor(make()), case.columns[0]
+def test_a_value_that_is_no_text_is_named_by_row_and_column(case, task):
+    predictor, name = Predictor(task), case.columns[0]
     for value in (7, None, b"x", {"a": 1}, "\ud800"):
         rows = [case.asked("a [MASK]"), {**case.asked("a"), name: value}]
         with pytest.raises(DataError, match=rf"Row 1, column '{name}'"):
@@ -341,8 +346,7 @@ def test_an_empty_text_is_a_bad_row_of_a_file(case, make, monkeypatch):
         assert [(count.good, count.bad, count.total) for count in counts] == [(2, 1, 3)]
 
 
-def test_an_empty_text_has_an_answer_or_an_error_in_prediction(case, make):
-    task = make()
+def test_an_empty_text_has_an_answer_or_an_error_in_prediction(case, task):
     predictor = Predictor(task)
     for text, name in itertools.product(("", " \t\n "), case.columns[: case.ask]):
         row = case.asked(text, name)
@@ -410,10 +414,10 @@ def test_the_labels_of_another_task_are_refused_at_the_first_row(case, make):
         task.batches(case.dicts(), train=True, seed=1)
 
 
-def test_a_class_without_an_example_spoils_no_value(case, make):
+def test_a_class_without_an_example_spoils_no_value(case, task, make):
     if not case.elsewhere[0]:
         pytest.skip("a task without labels")
-    labels = list(dict.fromkeys(make().text.ingredients["labels"]))
+    labels = list(dict.fromkeys(task.text.ingredients["labels"]))
     found = measured(make(f"labels.names={json.dumps([*labels, 'B-eggs'])}"), case.dicts())
     assert len(found.rows) == 3
     spoilt = [name for name, value in found.values.items() if not math.isfinite(value)]

@@ -27,6 +27,18 @@ def name(request, tmp_path, monkeypatch):
     return request.param
 
 
+ONE = pytest.mark.parametrize("name", ["tensorboard"], indirect=True)
+"""For what the base of all services does."""
+ONE_QUICKLY = pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name == "tensorboard" else pytest.mark.slow)
+        for name in sorted(READ)
+    ],
+    indirect=True,
+)
+
+
 def build(name, folder):
     xp = Experiment(folder=folder, recipe="tiny.py", key="0123456789ab")
     return registries.reporters.get(name).Config().build(xp=xp)
@@ -62,6 +74,7 @@ time.sleep(60)
 
 
 @pytest.mark.slow
+@ONE_QUICKLY
 def test_a_killed_run_goes_on_in_the_same_run(name, tmp_path):
     # Without the service of this process, which other tests may have started: it outlives the kill.
     alone = {name: value for name, value in os.environ.items() if name != "WANDB_SERVICE"}
@@ -98,6 +111,7 @@ def test_values_that_are_no_numbers_arrive(name, tmp_path):
     assert float(values["valid/c"][0][1]) == pytest.approx(1e30)
 
 
+@ONE
 def test_without_the_package_nothing_starts(name, tmp_path, monkeypatch, capsys):
     found = importlib.util.find_spec
     absent = lambda wanted, *more: None if wanted == name else found(wanted, *more)  # noqa: E731
@@ -112,6 +126,7 @@ def test_without_the_package_nothing_starts(name, tmp_path, monkeypatch, capsys)
     assert not (tmp_path / "run" / "checkpoints").exists()
 
 
+@ONE
 def test_a_service_that_fails_is_warned_of_once_and_left_out(name, tmp_path, monkeypatch, caplog):
     reporter = started(name, tmp_path)
     reporter.report("valid", {"step": 1}, {"loss": 1.0})
@@ -150,6 +165,7 @@ def test_mlflow_gets_thousands_of_values_and_names_that_it_takes(tmp_path, monke
     assert values["valid/label _7_"] == [(1, "0.5")]
 
 
+@ONE_QUICKLY
 def test_a_real_run(name, tmp_path):
     folder = train_script(tmp_path, words=(f"reporters.also=[{name}]",))
     if name == "mlflow":

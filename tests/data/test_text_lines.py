@@ -34,16 +34,6 @@ def test_every_line_is_a_row_blank_ones_too(raw, found, tmp_path):
     assert (data.count.good, data.count.total, len(data)) == (len(found),) * 3
 
 
-def test_a_file_that_stays_on_disk_has_the_same_lines(tmp_path, monkeypatch):
-    path = tmp_path / "play.txt"
-    path.write_text("a\n\n b\n" * 50)
-    held = texts(lines(path))
-    monkeypatch.setattr("textmill.data.text_pairs.HELD_BYTES", 10)
-    kept = lines(path).rows()
-    assert [row["text"] for row in kept] == held == ["a", "", " b"] * 50
-    assert kept[4]["text"] == ""
-
-
 def test_a_line_that_cannot_be_read_is_a_bad_row(tmp_path):
     path = tmp_path / "play.txt"
     path.write_bytes(b"a\n\xff\n\nb\n")

@@ -29,16 +29,16 @@ MAGIC, MAGIC_WITHIN = b"%PDF-", 1024
 
 @dataclass(frozen=True)
 class GivenText:
-    """A text to answer, or what stands where one could not be read."""
+    """A text to answer, or the place of one that could not be read."""
 
     text: str
-    """The text; the beginning of what was not read."""
+    """The text; its beginning if it was not read."""
     line: int | None = None
     """The line of the file that it is, from 1."""
     problem: str | None = None
     """Why it was not read."""
     label: str | None = None
-    """What it is called where it stands, as ``[12]``."""
+    """The label before it in its document, as ``[12]``."""
     pages: Callable[[int], int] | None = None
     """Gives the page of a character, from 1."""
 
@@ -124,11 +124,11 @@ class PlacedSpan(TaggedSpan):
 def placed_spans(
     given: GivenText, places: Sequence[tuple[int, int]], answer: Tagged, scheme: Scheme
 ) -> list[tuple[PlacedSpan, range]]:
-    """What labels of words mark in a text, each with the numbers of its words.
+    """The spans that labels of words mark in a text, each with the numbers of its words.
 
     Args:
         given: The text.
-        places: Where each word begins and ends; those behind the last label have none.
+        places: Where each word begins and ends; words after the last label have none.
         answer: The labels.
         scheme: How they mark spans.
     """
@@ -148,7 +148,7 @@ def placed_spans(
 
 
 def marked_kinds(text: TaggingText) -> list[str]:
-    """What the labels of a model mark, sorted; labels that mark no spans name a kind each."""
+    """The kinds that a model's labels mark, sorted; if they mark no spans, each is a kind."""
     names = text.tags.labels.names
     scheme = text.scheme or "io"
     return sorted({span.kind for name in names for span in tag_spans([name], scheme)})

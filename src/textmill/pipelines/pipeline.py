@@ -1,4 +1,4 @@
-"""What all pipelines do: find their model, read what they are given, answer it in order."""
+"""What all pipelines do: find their model, read their input, answer it in order."""
 
 import re
 from abc import ABC, abstractmethod
@@ -48,7 +48,7 @@ _FILE_NAME = re.compile(r"\S+\.(?:pdf|txt)", re.IGNORECASE)
 
 @dataclass(frozen=True, kw_only=True)
 class PipelineResult(Answer):
-    """Base of what a pipeline answers to one text; a subclass has what was found in it."""
+    """The answer of a pipeline to one text; base class, whose subclasses add what they find."""
 
     keys: ClassVar[tuple[str, ...]] = ("text", "line?", "page?", "error?")
     required = frozenset({"text"})
@@ -60,11 +60,11 @@ class PipelineResult(Answer):
     page: int | None = None
     """Where it begins in a PDF, from 1."""
     error: str | None = None
-    """Why the text could not be answered; None where it was, and nothing else holds then."""
+    """Why the text could not be answered; the other values say nothing then. None: it was."""
 
     @override
     def row(self) -> dict[str, Any]:
-        """The result as plain data, which a JSON file has; of an error nothing but its place."""
+        """The result as plain data, as JSON has it; of an error only its text and place."""
         found = super().row()
         if self.error is not None:
             return {
@@ -77,7 +77,7 @@ class PipelineResult(Answer):
         return str(self).splitlines()
 
     def cells(self) -> list[dict[str, Any]]:
-        """The rows of a table that it makes, by the columns that the pipeline names."""
+        """Its rows in a table, with the pipeline's :attr:`columns`."""
         return [{}]
 
 
@@ -109,7 +109,7 @@ class Pipeline(ABC, Generic[R]):
     result_class: ClassVar[type[PipelineResult]]
     """What it answers with."""
     extensions: ClassVar[tuple[str, ...]] = (".pdf", ".txt")
-    """Of the files that it reads."""
+    """Extensions of the files that it reads."""
     by_line: ClassVar[bool] = False
     """Whether each line of a text file is a text; else the file is one."""
 
@@ -156,7 +156,7 @@ class Pipeline(ABC, Generic[R]):
         """
 
     def rows(self, given: GivenText) -> Sequence[Any]:
-        """What is asked of the model for a text: rows as a predictor takes them; one, the text."""
+        """The rows that the model answers for a text, as a predictor takes them; one by default."""
         return [given.text]
 
     @abstractmethod
@@ -169,7 +169,7 @@ class Pipeline(ABC, Generic[R]):
         return ()
 
     def texts(self, document: "Document") -> Iterable[GivenText]:
-        """What of a PDF is answered; one text, abstract and body, by default."""
+        """The texts of a PDF that are answered; by default one, of abstract and body."""
         from textmill.pipelines.documents import find_abstract, find_body
 
         abstract = find_abstract(document)

@@ -72,8 +72,7 @@ class ParsedReference(PipelineResult):
     spans: tuple[PlacedSpan, ...] = ()
     """The fields in their order, as they are in the string."""
     label: str | None = None
-    """What stands before it in its list, as ``[12]``; no word of the text's that is a label is in
-    ``tokens``."""
+    """The label before it in its list, as ``[12]``; it is not in ``tokens``."""
 
     @property
     def score(self) -> float:
@@ -84,7 +83,7 @@ class ParsedReference(PipelineResult):
     def fields(self) -> dict[str, str]:
         """The text of each field, without the punctuation that divides it from the next.
 
-        What stands in several places is joined by a space; ``spans`` has each.
+        A field in several places is joined by a space; ``spans`` has each part.
         """
         found: dict[str, str] = {}
         for span in self.spans:
@@ -188,12 +187,12 @@ class ReferenceParser(Pipeline[ParsedReference]):
 
 
 def _label(given: GivenText) -> tuple[str | None, int]:
-    """A reference's label, and where the text behind it begins; that of a document has its own."""
+    """A reference's label, and where the text after it begins; a document's has it already."""
     return leading_label(given.text) if given.label is None else (given.label, 0)
 
 
 def field_text(kind: str, text: str) -> str:
-    """The text of a field without what divides it from others, announces it, or stands around it.
+    """The text of a field without punctuation at its ends, words before it, and what encloses it.
 
     A name keeps its last full stop, which is that of an initial.
 

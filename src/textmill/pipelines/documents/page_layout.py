@@ -320,7 +320,7 @@ NUMBER = re.compile(
 
 
 def without_running_heads(pages: Sequence[Sequence[Line]]) -> list[Line]:
-    """The lines of all pages, without what stands at one height of several and differs in digits.
+    """The lines of all pages, without running heads: at one height, the same but for digits.
 
     Args:
         pages: The lines of each page.
@@ -340,7 +340,7 @@ def _margins(lines: Sequence[Line]) -> list[Line]:
 
 
 def _repeated(margins: Sequence[Sequence[Line]]) -> set[Line]:
-    """What is the same on two pages but for its digits."""
+    """Lines that are the same on two pages but for their digits."""
     groups = defaultdict[str, list[Line]](list)
     for line in chain(*margins):
         key = re.sub(r"\d+", "#", line.text.casefold())
@@ -363,7 +363,7 @@ def _repeated(margins: Sequence[Sequence[Line]]) -> set[Line]:
 
 
 def _numbered(margins: Sequence[Sequence[Line]]) -> set[Line]:
-    """What is the number of its page, alone or beside a title that changes."""
+    """Lines with the number of their page, alone or beside a title that changes."""
     alone, beside = list[tuple[int, Line]](), list[tuple[int, Line]]()
     for lines in margins:
         for place, line in enumerate(lines):
@@ -386,7 +386,7 @@ def _numbered(margins: Sequence[Sequence[Line]]) -> set[Line]:
 
 
 def _beside(numbered: set[Line], margins: Sequence[Sequence[Line]]) -> set[Line]:
-    """What stands in one row with the number of its page: a title that no other page has."""
+    """Lines in one row with the number of their page: titles that no other page has."""
     heights = defaultdict[int, list[float]](list)
     for line in numbered:
         heights[line.page].append(line.y)

@@ -29,7 +29,7 @@ LOCKED = "is encrypted and needs a password"
 
 @dataclass(frozen=True, kw_only=True)
 class PdfLimits:
-    """What reading a PDF may take; beyond it is an error, whatever the file holds."""
+    """Limits of reading a PDF; beyond one is an error, whatever the file holds."""
 
     bytes: int = 256 * MIB
     """Of the file."""
@@ -167,7 +167,7 @@ def _piped(secret: bytes | None) -> Iterator[list[int]]:
 def _told(
     process: subprocess.Popen[bytes], name: str, late: threading.Event, limits: PdfLimits
 ) -> Document:
-    """The document that the process tells; its end before that is an error of the file."""
+    """The document that the process writes; if it ends before that, the file is at fault."""
     assert process.stdout is not None
     lines, page = list[Line](), None
     passages: dict[str, list[Passage]] = {"reference": [], "abstract": [], "body": []}

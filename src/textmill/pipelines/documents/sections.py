@@ -219,7 +219,7 @@ def _are_references(lines: Sequence[Line]) -> bool:
 
 
 def _labelled_at_the_end(lines: Sequence[Line]) -> list[tuple[int, int]]:
-    """References below no heading: the last ``[1]`` that others follow on lines of their own."""
+    """References without a heading: from the last ``[1]`` that other labelled lines follow."""
     first = [n for n, line in enumerate(lines) if re.match(r"\[ ?1 ?\]\s", line.text)]
     for n in first[: -MOST_LISTS - 1 : -1]:
         rest = lines[n : n + MOST_LINES]
@@ -264,7 +264,7 @@ def _of_references(lines: Sequence[Line]) -> Iterator[Line]:
 
 
 def _footnotes(lines: Sequence[Line], usual: float) -> set[int]:
-    """What stands below a gap, begins with a raised mark, and ends its column."""
+    """Lines below a gap that begin with a raised mark and end their column."""
     found, last = set[int](), len(lines)
     for n in range(len(lines) - 1, 0, -1):
         before, line = lines[n - 1], lines[n]
@@ -282,7 +282,7 @@ def _usual_step(lines: Sequence[Line]) -> float:
 
 
 def _until_gap(lines: Sequence[Line], start: int) -> Sequence[Line]:
-    """The last reference: what stands far below it is of something else."""
+    """The lines of the last reference, up to a wide gap."""
     most = 2.5 * _usual_step(lines)
     for stop in range(start + 1, len(lines)):
         before, line = lines[stop - 1], lines[stop]

@@ -76,7 +76,7 @@ def recipe_help(
         closed=closed,
     )
     name = recipe or (str(table.path) if table.path else table.name)
-    lines = [table.doc.strip() or table.name, ""]
+    lines = [without_markup(table.doc.strip()) or table.name, ""]
     width = max((len(command) for command in usage), default=0)
     lines += [
         f"  textmill {command.ljust(width)} {name} [name.setting=value ...]  {line}"

@@ -5,6 +5,7 @@ target to the letter.
 """
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +31,13 @@ from textmill.training import Adam, AdamW, Every, Linear, Selection, Trainer
 
 
 def translation_local(recipe: Recipe) -> Recipe:
-    """The recipe with a tiny model over characters and a few steps: whether all fits together."""
+    """The recipe with a tiny model over characters."""
     made = dict(recipe.ingredients)
     made.pop("test_data", None)
     # Untrained, it would fill every answer up to a multiple of its source.
     short = Decoding(max_length_a=0.0, max_length_b=10)
     return tiny(
-        Recipe(recipe.doc, **made),
+        Recipe(**made),
         tokenizer=replace(made["tokenizer"], kind="characters", vocab_size=5000),
         model=Transformer.Config(
             dim=16, num_heads=2, num_encoder_layers=1, num_decoder_layers=1, ffn_dim=32
@@ -49,7 +50,6 @@ def translation_local(recipe: Recipe) -> Recipe:
 def translation_tatoeba() -> Recipe:
     """English to French on Tatoeba; set ``train_data.path`` and ``valid_data.path``."""
     return Recipe(
-        doc="Train an English-French translator on the Tatoeba sentence pairs.",
         train_data=TextPairs.Config(path=Path("data/tatoeba/train.tsv"), max_tokens=2048),
         valid_data=like("train_data", path=Path("data/tatoeba/dev.tsv"), shuffle=False),
         tokenizer=FittedTokenizer.Config(
@@ -72,7 +72,6 @@ def translation_tatoeba() -> Recipe:
 def translation_demo() -> Recipe:
     """English to French on the corpus that textmill generates: minutes on a laptop, no download."""
     return Recipe(
-        doc="Train an English-French translator on the built-in corpus.",
         train_data=CorpusPairs.Config(part="train", max_tokens=2048),
         valid_data=like("train_data", part="valid", shuffle=False),
         test_data=like("train_data", part="test", shuffle=False),
@@ -96,7 +95,7 @@ of pieces of two characters, are left out and counted."""
 
 
 def summarization_local(recipe: Recipe) -> Recipe:
-    """The recipe with a tiny model and few pieces: whether all fits together, in seconds."""
+    """The recipe with a tiny model and few pieces."""
     made = recipe.ingredients
     sizes = {"dim": 32, "num_heads": 2, "ffn_dim": 64}
     return tiny(
@@ -110,7 +109,6 @@ def summarization_local(recipe: Recipe) -> Recipe:
 def summarization_scitldr() -> Recipe:
     """Abstracts to one sentence (SciTLDR, Cachola et al. 2020), each with several references."""
     return Recipe(
-        doc="Train a Transformer that gives the abstract of a paper one sentence.",
         train_data=TextPairs.Config(
             path=Path("data/scitldr/train.jsonl"),
             columns={"source": "source", "target": "target.0", "references": "target"},
@@ -140,7 +138,7 @@ def summarization_scitldr() -> Recipe:
 
 
 def extractive_local(recipe: Recipe) -> Recipe:
-    """The recipe with a tiny model: whether all fits together, in seconds."""
+    """The recipe with a tiny model."""
     cnn = CharacterCnn.Config(dim=8, filters=4, widths=(1, 2))
     model = SentenceScorer.Config(encoder=LstmEncoder.Config(hidden_dim=8), sentence_cnn=cnn)
     made = recipe.ingredients
@@ -157,7 +155,6 @@ def summarization_extractive_lstm() -> Recipe:
     """
     made = summarization_scitldr().ingredients
     return Recipe(
-        doc="Train an LSTM over sentences that finds those which sum up a text.",
         train_data=replace(made["train_data"], max_tokens=None, batch_size=16),
         valid_data=made["valid_data"],
         pieces=FittedPieces.Config(column="source"),
@@ -171,16 +168,15 @@ def summarization_extractive_lstm() -> Recipe:
     )
 
 
-def parsing_local(recipe: Recipe) -> Recipe:
-    """The same recipe with a tiny model and a few steps: seconds on a laptop, to see it run."""
-    model = Transformer.Config(
+parsing_local = partial(
+    tiny,
+    model=Transformer.Config(
         dim=32, num_encoder_layers=1, num_decoder_layers=1, num_heads=2, ffn_dim=64
-    )
-    return tiny(recipe, model=model)
+    ),
+)
 
 
 def parsing(
-    doc: str,
     folder: str,
     task: SemanticParsing.Config,
     *,
@@ -191,7 +187,6 @@ def parsing(
 ) -> Recipe:
     """A recipe that trains a Transformer of words on sentences and their forms."""
     return Recipe(
-        doc=doc,
         train_data=TextPairs.Config(path=Path("data") / folder / "train.tsv", **data),
         valid_data=like("train_data", path=Path("data") / folder / "dev.tsv", shuffle=False),
         tokenizer=FittedWords.Config(
@@ -215,7 +210,6 @@ def parsing(
 def parsing_cogs() -> Recipe:
     """Sentences to logical forms (COGS, Kim and Linzen 2020): sentence, form, then anything."""
     return parsing(
-        "Train a Transformer that gives sentences their logical form.",
         "cogs",
         SemanticParsing.Config(),
         max_steps=4000,  # twelve epochs: a quarter of an hour on one core
@@ -228,7 +222,6 @@ def parsing_cogs() -> Recipe:
 def parsing_top() -> Recipe:
     """Sentences to trees of intents and slots (TOP, Gupta et al. 2018): domain, sentence, tree."""
     return parsing(
-        "Train a Transformer that gives sentences their tree of intents and slots.",
         "top",
         SemanticParsing.Config(trees=True, copy_unknown=True),
         min_count=3,  # rarer words train the unknown word's way from the sentence into its tree

@@ -4,10 +4,12 @@ The models of ``bert`` are those of ``classification/transformer``, whole and ti
 with what was learned here by ``trainer.initialize``.
 """
 
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from textmill.config.recipe import Recipe, like, register_experiment
+from textmill.config.recipe import Recipe, like
 from textmill.data.text_lines import TextLines
 from textmill.models.causal_transformer import CausalTransformer
 from textmill.models.encoders.self_attention import SelfAttentionEncoder
@@ -15,6 +17,7 @@ from textmill.models.encoders.sequence import SequenceEncoder
 from textmill.models.language_model import LstmLanguageModel
 from textmill.models.layers.word_embeddings import WordEmbedding
 from textmill.models.masked_language_model import MaskedLanguageModel
+from textmill.recipes.experiments.variants import register_with_local
 from textmill.tasks.language_model import LanguageModeling
 from textmill.tasks.masked_language_model import MaskedLanguageModeling
 from textmill.text.tokenizers.fitted_tokenizer import FittedTokenizer
@@ -24,21 +27,41 @@ from textmill.training import Adam, AdamW, Constant, Cosine, Every, Linear, Sele
 PERPLEXITY = Selection.Config(metric="perplexity")
 
 
-def lines(doc: str, valid: str, batch_size: int, **ingredients: Any) -> Recipe:
+def lines(valid: str, batch_size: int, **ingredients: Any) -> Recipe:
     """A recipe that trains on lines of a text."""
     return Recipe(
-        doc=doc,
         train_data=TextLines.Config(path=Path("data/train.txt"), batch_size=batch_size),
         valid_data=like("train_data", path=Path("data") / valid, shuffle=False),
         **ingredients,
     )
 
 
-@register_experiment("language/lstm")
+def local(recipe: Recipe, *, batch_size: int, lr: float, steps: int, **changed: Any) -> Recipe:
+    """The recipe with a tiny model and a few steps."""
+    made = recipe.ingredients
+    made["train_data"] = replace(made["train_data"], batch_size=batch_size)
+    made["optimizer"] = replace(made["optimizer"], lr=lr)
+    made["trainer"] = Trainer.Config(
+        max_steps=steps, evaluate_every=Every(steps // 3, "steps"), selection=PERPLEXITY
+    )
+    return Recipe(**{**made, **changed})
+
+
+@register_with_local(
+    "language/lstm",
+    partial(
+        local,
+        batch_size=5,
+        lr=5e-3,
+        steps=150,
+        tokenizer=FittedWords.Config(marks=True),
+        model=LstmLanguageModel.Config(dim=10, hidden_dim=32, num_layers=1, dropout=0.0),
+        lr_scheduler=Constant.Config(),
+    ),
+)
 def language_lstm() -> Recipe:
-    """An LSTM over words, its state carried through the text; as large as suits WikiText-2."""
+    """A stateful LSTM language model of words; as large as suits WikiText-2."""
     return lines(
-        "Train a stateful LSTM language model of words.",
         "valid.txt",
         20,
         tokenizer=FittedWords.Config(marks=True, lowercase=False),
@@ -55,29 +78,21 @@ def language_lstm() -> Recipe:
     )
 
 
-@register_experiment("language/lstm/local")
-def language_lstm_local() -> Recipe:
-    """The same, tiny, on a few lines: seconds on a laptop."""
-    return lines(
-        "Train a tiny LSTM language model of words.",
-        "valid.txt",
-        5,
-        tokenizer=FittedWords.Config(marks=True),
-        model=LstmLanguageModel.Config(dim=10, hidden_dim=32, num_layers=1, dropout=0.0),
-        task=LanguageModeling.Config(block=35),
-        optimizer=Adam.Config(lr=5e-3),
+@register_with_local(
+    "language/transformer",
+    partial(
+        local,
+        batch_size=8,
+        lr=3e-3,
+        steps=60,
+        model=CausalTransformer.Config(dim=32, num_layers=2, ffn_dim=64, dropout=0.0),
+        task=LanguageModeling.Config(block=32, until="length"),
         lr_scheduler=Constant.Config(),
-        trainer=Trainer.Config(
-            max_steps=150, evaluate_every=Every(50, "steps"), selection=PERPLEXITY
-        ),
-    )
-
-
-@register_experiment("language/transformer")
+    ),
+)
 def language_transformer() -> Recipe:
     """A decoder-only Transformer over characters, as large as suits Tiny Shakespeare."""
     return lines(
-        "Train a decoder-only Transformer on the characters of a text.",
         "dev.txt",
         32,
         tokenizer=FittedTokenizer.Config(kind="characters"),
@@ -93,33 +108,31 @@ def language_transformer() -> Recipe:
     )
 
 
-@register_experiment("language/transformer/local")
-def language_transformer_local() -> Recipe:
-    """The same, tiny: seconds on a laptop."""
-    return lines(
-        "Train a tiny Transformer on the characters of a text.",
-        "dev.txt",
-        8,
-        tokenizer=FittedTokenizer.Config(kind="characters"),
-        model=CausalTransformer.Config(dim=32, num_layers=2, ffn_dim=64, dropout=0.0),
-        task=LanguageModeling.Config(block=32, until="length"),
-        optimizer=AdamW.Config(lr=3e-3),
-        lr_scheduler=Constant.Config(),
-        trainer=Trainer.Config(
-            max_steps=60, evaluate_every=Every(20, "steps"), selection=PERPLEXITY
-        ),
-    )
-
-
 ENCODER: SequenceEncoder.Config = SelfAttentionEncoder.Config(activation="gelu", positions="rotary")
 """Rotary positions: with sinusoids the loss stays that of single tokens for hundreds of steps."""
+TINY_ENCODER: SequenceEncoder.Config = SelfAttentionEncoder.Config(
+    num_layers=1, num_heads=2, ffn_dim=32, positions="rotary"
+)
 
 
-@register_experiment("bert/pretraining")
+@register_with_local(
+    "bert/pretraining",
+    partial(
+        local,
+        batch_size=32,
+        lr=5e-3,
+        steps=60,
+        tokenizer=FittedWords.Config(),
+        model=MaskedLanguageModel.Config(
+            embedding=WordEmbedding.Config(dim=16), encoder=TINY_ENCODER
+        ),
+        task=MaskedLanguageModeling.Config(block=32),
+        lr_scheduler=Linear.Config(warmup_steps=5),
+    ),
+)
 def bert_pretraining() -> Recipe:
     """A Transformer encoder that finds masked pieces of words (Devlin et al. 2019)."""
     return lines(
-        "Train a Transformer encoder on masked text, as BERT was.",
         "valid.txt",
         32,
         tokenizer=FittedTokenizer.Config(
@@ -131,26 +144,5 @@ def bert_pretraining() -> Recipe:
         lr_scheduler=Linear.Config(warmup_steps=200),
         trainer=Trainer.Config(
             max_steps=4000, evaluate_every=Every(500, "steps"), selection=PERPLEXITY
-        ),
-    )
-
-
-@register_experiment("bert/pretraining/local")
-def bert_pretraining_local() -> Recipe:
-    """The same, tiny: seconds on a laptop."""
-    encoder: SequenceEncoder.Config = SelfAttentionEncoder.Config(
-        num_layers=1, num_heads=2, ffn_dim=32, positions="rotary"
-    )
-    return lines(
-        "Train a tiny Transformer encoder on masked text.",
-        "valid.txt",
-        32,
-        tokenizer=FittedWords.Config(),
-        model=MaskedLanguageModel.Config(embedding=WordEmbedding.Config(dim=16), encoder=encoder),
-        task=MaskedLanguageModeling.Config(block=32),
-        optimizer=AdamW.Config(lr=5e-3),
-        lr_scheduler=Linear.Config(warmup_steps=5),
-        trainer=Trainer.Config(
-            max_steps=60, evaluate_every=Every(20, "steps"), selection=PERPLEXITY
         ),
     )

@@ -38,11 +38,10 @@ TINY_CNN: SequenceEncoder.Config = CnnEncoder.Config(filters=4)
 
 
 def pairs(
-    doc: str, columns: tuple[str, ...], metric: str, *, batch_size: int = 32, **ingredients: Any
+    columns: tuple[str, ...], metric: str, *, batch_size: int = 32, **ingredients: Any
 ) -> Recipe:
     """A recipe that trains on rows of two texts or more."""
     return Recipe(
-        doc=doc,
         train_data=TextRows.Config(
             path=Path("data/train.tsv"), columns=columns, batch_size=batch_size
         ),
@@ -64,12 +63,11 @@ def local(recipe: Recipe, model: Config) -> Recipe:
     partial(local, model=PairClassifier.Config(embedding=TINY, encoder=TINY_LSTM)),
 )
 def pairs_classification() -> Recipe:
-    """A BiLSTM for both texts (Conneau et al. 2017); rows of label, text1, text2."""
+    """A classifier of pairs, a BiLSTM (Conneau et al. 2017); rows of label, text1, text2."""
     encoder: SequenceEncoder.Config = LstmEncoder.Config(hidden_dim=64)
     pooling: Pooling.Config = MaxPooling.Config()
     model = PairClassifier.Config(encoder=encoder, pooling=pooling, hidden=(128,))
     return pairs(
-        "Train a classifier of pairs of texts.",
         ("label", "text1", "text2"),
         "accuracy",
         tokenizer=FittedWords.Config(columns=("text1", "text2"), min_count=2),
@@ -86,7 +84,6 @@ def pairs_classification() -> Recipe:
 def pairs_regression() -> Recipe:
     """A BiLSTM for both texts, to a number such as their likeness; rows of text1, text2, score."""
     return pairs(
-        "Train a model that gives pairs of texts a number, as how alike they are.",
         ("text1", "text2", "score"),
         "pearson",
         tokenizer=FittedWords.Config(columns=("text1", "text2")),
@@ -102,7 +99,6 @@ def pairs_ranking() -> Recipe:
     """Documents for queries by the cosine of two towers; rows of query, positive, negative."""
     columns = ("query", "positive", "negative")
     return pairs(
-        "Train a model that scores documents for a query.",
         columns,
         "ranking_accuracy",
         tokenizer=FittedWords.Config(columns=columns),
@@ -115,7 +111,6 @@ def pairs_ranking() -> Recipe:
 def pairs_ngrams() -> Recipe:
     """A linear classifier over the n-grams of two texts; rows of label, text1, text2."""
     return ngrams(
-        "Train a linear classifier of pairs of texts over their n-grams.",
         ("label", "text1", "text2"),
         "accuracy",
         labels=FittedLabels.Config(),
@@ -132,7 +127,6 @@ def embedding_pairs() -> Recipe:
     """The mean of word vectors, learnt from texts that belong together; rows of text1, text2."""
     columns = ("text1", "text2")
     return pairs(
-        "Train vectors of texts that are near where texts belong together.",
         columns,
         "mrr",
         batch_size=64,  # whose second texts are the negatives
@@ -147,7 +141,6 @@ def embedding_similarity() -> Recipe:
     """The mean of word vectors, as alike as scores say; rows of text1, text2, score."""
     loss: EmbeddingLoss.Config = CoSent.Config()
     return pairs(
-        "Train vectors of texts that are as alike as scores say.",
         ("text1", "text2", "score"),
         "spearman",
         tokenizer=FittedWords.Config(columns=("text1", "text2")),
@@ -158,9 +151,8 @@ def embedding_similarity() -> Recipe:
 
 @register_with_local("similarity/ngrams", local_ngrams)
 def similarity_ngrams() -> Recipe:
-    """A ridge regression over the n-grams that two texts share, and those of each."""
+    """A ridge regression of the n-grams of two texts that says how alike they are."""
     return ngrams(
-        "Train a linear model over the n-grams of two texts that says how alike they are.",
         ("text1", "text2", "score"),
         "pearson",
         model=NgramPairRegressor.Config(),

@@ -55,9 +55,7 @@ EPOCHS = 5
 """Passes over a few thousand rows; a hundred rows want 25."""
 
 
-def fine_tuned(
-    recipe: Recipe, doc: str, *, model: Any, fast: Sequence[str] = (), **changed: Any
-) -> Recipe:
+def fine_tuned(recipe: Recipe, *, model: Any, fast: Sequence[str] = (), **changed: Any) -> Recipe:
     """A recipe with a pretrained encoder and its tokenizer in place of its own.
 
     Parameters whose names match ``fast`` begin from nothing, and learn ten times as fast.
@@ -73,7 +71,7 @@ def fine_tuned(
         lr=2e-4, lr_width=384, weight_decay=0.01, layer_decay=0.9, rates=rates
     )
     made["lr_scheduler"] = Linear.Config(warmup_ratio=0.1)
-    return Recipe(doc, **made)
+    return Recipe(**made)
 
 
 @register_experiment("classification/pretrained")
@@ -81,7 +79,6 @@ def classification_pretrained() -> Recipe:
     """A pretrained encoder (BERT, RoBERTa, MiniLM, ...), fine-tuned on rows of label, text."""
     return fine_tuned(
         classification_transformer(),
-        "Fine-tune a pretrained encoder that classifies documents.",
         tokenizer=PretrainedTokenizer.Config(),
         model=Classifier.Config(encoder=ENCODER, dropout=0.1),
     )
@@ -92,17 +89,15 @@ def embedding_pretrained() -> Recipe:
     """A pretrained encoder, fine-tuned to make near vectors of text1 and text2."""
     return fine_tuned(
         embedding_pairs(),
-        "Fine-tune a pretrained encoder that makes vectors of texts.",
         tokenizer=PretrainedTokenizer.Config(),
         model=SentenceEncoder.Config(encoder=ENCODER),
     )
 
 
-def tagged(recipe: Recipe, doc: str, *, column: str = "words", **changed: Any) -> Recipe:
+def tagged(recipe: Recipe, *, column: str = "words", **changed: Any) -> Recipe:
     """The same of a recipe whose labels are of words."""
     return fine_tuned(
         recipe,
-        doc,
         tokenizer=FittedWords.Config(columns=(column,)),
         pieces=PretrainedPieces.Config(column=column),
         **changed,
@@ -114,7 +109,6 @@ def tagging_pretrained() -> Recipe:
     """A pretrained encoder (BERT, RoBERTa, MiniLM, ...), fine-tuned to give each word a label."""
     return tagged(
         tagging_transformer(),
-        "Fine-tune a pretrained encoder that gives each word a label.",
         task=WordTagging.Config(max_length=256),
         model=Tagger.Config(encoder=ENCODER, dropout=0.1),
     )
@@ -125,7 +119,6 @@ def ner_pretrained() -> Recipe:
     """A pretrained encoder, fine-tuned to find names in BIO or BILOU tags."""
     return tagged(
         tagging_ner(),
-        "Fine-tune a pretrained encoder that finds names and other spans.",
         task=WordTagging.Config(max_length=256),
         model=Tagger.Config(encoder=ENCODER, dropout=0.1, crf=True),
     )
@@ -137,7 +130,6 @@ def joint_pretrained() -> Recipe:
     pooling: Pooling.Config = MeanPooling.Config()
     return tagged(
         joint_transformer(),
-        "Fine-tune a pretrained encoder that finds intents and slots.",
         column="text",
         task=IntentSlots.Config(max_length=256),
         model=IntentSlotModel.Config(encoder=ENCODER, pooling=pooling, dropout=0.1, crf=True),
@@ -151,7 +143,6 @@ def pairs_pretrained() -> Recipe:
     """A pretrained encoder that reads two texts as one; rows of label, text1, text2."""
     return fine_tuned(
         pairs_classification(),
-        "Fine-tune a pretrained encoder that classifies pairs of texts.",
         tokenizer=PretrainedTokenizer.Config(),
         task=PairClassification.Config(max_length=128),
         model=PairClassifier.Config(encoder=ENCODER, dropout=0.1),
@@ -163,7 +154,6 @@ def similarity_pretrained() -> Recipe:
     """A pretrained encoder that reads two texts as one, for how alike they are."""
     return fine_tuned(
         pairs_regression(),
-        "Fine-tune a pretrained encoder that says how alike two texts are.",
         tokenizer=PretrainedTokenizer.Config(),
         task=PairRegression.Config(max_length=128),
         model=PairRegressor.Config(encoder=ENCODER, dropout=0.1),
@@ -175,7 +165,6 @@ def regression_pretrained() -> Recipe:
     """A pretrained encoder, fine-tuned to give texts a number; rows of score, text."""
     return fine_tuned(
         regression_docnn(),
-        "Fine-tune a pretrained encoder that gives texts a number.",
         tokenizer=PretrainedTokenizer.Config(),
         model=Regressor.Config(encoder=ENCODER, dropout=0.1),
     )
@@ -186,7 +175,6 @@ def trees_pretrained() -> Recipe:
     """A pretrained encoder, fine-tuned to parse sentences into trees of intents and slots."""
     return tagged(
         trees_bilstm(),
-        "Fine-tune a pretrained encoder that parses sentences into trees.",
         column="source",
         model=Tagger.Config(encoder=ENCODER, dropout=0.1),
         trainer=Trainer.Config(max_epochs=10, selection=Selection.Config(metric="exact_match")),
@@ -198,13 +186,11 @@ def summarization_extractive() -> Recipe:
     """A pretrained encoder, fine-tuned to find the sentences that sum up a text."""
     made = summarization_scitldr().ingredients
     recipe = Recipe(
-        "",
         train_data=replace(made["train_data"], max_tokens=None, batch_size=8),
         valid_data=made["valid_data"],
     )
     return fine_tuned(
         recipe,
-        "Fine-tune a pretrained encoder that finds the sentences which sum up a text.",
         pieces=PretrainedPieces.Config(column="source", length=64),
         task=ExtractiveSummarization.Config(),
         model=SentenceScorer.Config(),
@@ -217,7 +203,6 @@ def ranking_pretrained() -> Recipe:
     """A pretrained encoder of queries and documents; rows of query, positive, negative."""
     return fine_tuned(
         pairs_ranking(),
-        "Fine-tune a pretrained encoder that scores documents for a query.",
         tokenizer=PretrainedTokenizer.Config(),
         model=Ranker.Config(encoder=ENCODER, dim=None, dropout=0.1),
     )
@@ -231,7 +216,6 @@ def question_pretrained() -> Recipe:
     rows = replace(made.ingredients["train_data"], batch_size=None, max_tokens=4096)
     return fine_tuned(
         made,
-        "Fine-tune a pretrained encoder that finds answers in texts.",
         train_data=rows,
         tokenizer=PretrainedTokenizer.Config(),
         model=PretrainedReader.Config(),
@@ -243,7 +227,6 @@ def question_pretrained() -> Recipe:
 def language_pretrained() -> Recipe:
     """A pretrained decoder (GPT-2, Llama, Qwen, ...), fine-tuned on texts; set ``model.path``."""
     return lines(
-        "Fine-tune a pretrained decoder on texts, one a line.",
         "dev.txt",
         8,
         tokenizer=PretrainedTokenizer.Config(),
@@ -255,10 +238,9 @@ def language_pretrained() -> Recipe:
     )
 
 
-def text_to_text(doc: str, task: Seq2Seq.Config, *, metric: str) -> Recipe:
+def text_to_text(task: Seq2Seq.Config, *, metric: str) -> Recipe:
     """A recipe that fine-tunes a pretrained encoder-decoder on pairs of source and target."""
     return Recipe(
-        doc,
         train_data=TextPairs.Config(path=Path("data/train.tsv"), max_tokens=4096),
         valid_data=like("train_data", path=Path("data/dev.tsv"), shuffle=False),
         tokenizer=PretrainedTokenizer.Config(),
@@ -274,7 +256,6 @@ def text_to_text(doc: str, task: Seq2Seq.Config, *, metric: str) -> Recipe:
 def translation_pretrained() -> Recipe:
     """A pretrained encoder-decoder (Marian, NLLB, mT5, ...), fine-tuned to translate."""
     return text_to_text(
-        "Fine-tune a pretrained encoder-decoder that translates.",
         Translation.Config(),
         metric="bleu",
     )
@@ -284,7 +265,6 @@ def translation_pretrained() -> Recipe:
 def summarization_pretrained() -> Recipe:
     """A pretrained encoder-decoder (BART, T5, ...), fine-tuned to summarize texts."""
     return text_to_text(
-        "Fine-tune a pretrained encoder-decoder that summarizes texts.",
         Summarization.Config(max_source_length=1024, over_length="skip"),
         metric="rouge1",
     )
@@ -294,7 +274,6 @@ def summarization_pretrained() -> Recipe:
 def parsing_pretrained() -> Recipe:
     """A pretrained encoder-decoder (BART, T5, ...), fine-tuned to give texts their logical form."""
     return text_to_text(
-        "Fine-tune a pretrained encoder-decoder that gives sentences their logical form.",
         SemanticParsing.Config(),
         metric="exact_match",
     )

@@ -43,7 +43,6 @@ SMALL_ATTENTION: SequenceEncoder.Config = SelfAttentionEncoder.Config(
 
 
 def tagging(
-    doc: str,
     encoder: SequenceEncoder.Config,
     *,
     crf: bool,
@@ -52,7 +51,6 @@ def tagging(
 ) -> Recipe:
     """A recipe that trains a tagger on sentences of words and tags."""
     return Recipe(
-        doc=doc,
         train_data=TextRows.Config(
             path=Path("data/train.conll"), columns={"words": 0, "tags": -1}, batch_size=16
         ),
@@ -80,7 +78,7 @@ def tagging(
 
 
 def local(recipe: Recipe, encoder: SequenceEncoder.Config) -> Recipe:
-    """The same recipe with a tiny model and a few steps: seconds on a laptop, to see it run."""
+    """The recipe with a tiny model."""
     made = recipe.ingredients
     model = replace(
         made["model"],
@@ -94,30 +92,29 @@ def local(recipe: Recipe, encoder: SequenceEncoder.Config) -> Recipe:
 
 @register_with_local("tagging/bilstm", partial(local, encoder=SMALL_LSTM))
 def tagging_bilstm() -> Recipe:
-    """A BiLSTM over words and their characters; each word's label is chosen for itself.
+    """A BiLSTM over words and their characters that gives each word a label on its own.
 
     Its ten epochs are for treebanks, of ten thousand sentences and more.
     """
-    return tagging("Train a BiLSTM that gives each word a label.", LSTM, crf=False, epochs=10)
+    return tagging(LSTM, crf=False, epochs=10)
 
 
 @register_with_local("tagging/bilstm-crf", partial(local, encoder=SMALL_LSTM))
 def tagging_bilstm_crf() -> Recipe:
     """A BiLSTM with a conditional random field over sequences of labels (Ma and Hovy 2016)."""
-    return tagging("Train a BiLSTM-CRF that gives each word a label.", LSTM, crf=True)
+    return tagging(LSTM, crf=True)
 
 
 @register_with_local("tagging/transformer", partial(local, encoder=SMALL_ATTENTION))
 def tagging_transformer() -> Recipe:
-    """A Transformer encoder over words and their characters."""
-    return tagging("Train a Transformer that gives each word a label.", ATTENTION, crf=False)
+    """A Transformer encoder over words and their characters that gives each word a label."""
+    return tagging(ATTENTION, crf=False)
 
 
 @register_with_local("tagging/ner", partial(local, encoder=SMALL_LSTM))
 def tagging_ner() -> Recipe:
     """A BiLSTM-CRF for names in BIO or BILOU tags, selected by the F1 of its spans."""
-    doc = "Train a BiLSTM-CRF that finds names and other spans."
-    return tagging(doc, LSTM, crf=True, metric="span_f1")
+    return tagging(LSTM, crf=True, metric="span_f1")
 
 
 @register_with_local("tagging/references", partial(local, encoder=SMALL_LSTM))
@@ -139,7 +136,7 @@ def tagging_references() -> Recipe:
     # As many for 300 references as for 2,000: with 20 epochs of 300 a linear model is as good.
     best = Selection.Config(metric="token_accuracy")
     made["trainer"] = replace(made["trainer"], max_epochs=None, max_steps=2500, selection=best)
-    return Recipe("Train a tagger that finds the fields of references.", **made)
+    return Recipe(**made)
 
 
 JOINT_ATTENTION: SequenceEncoder.Config = SelfAttentionEncoder.Config(
@@ -147,10 +144,9 @@ JOINT_ATTENTION: SequenceEncoder.Config = SelfAttentionEncoder.Config(
 )
 
 
-def joint(doc: str, encoder: SequenceEncoder.Config, *, crf: bool, lr: float = 2e-3) -> Recipe:
+def joint(encoder: SequenceEncoder.Config, *, crf: bool, lr: float = 2e-3) -> Recipe:
     """A recipe that trains on rows of an intent, a text and its slots."""
     return Recipe(
-        doc=doc,
         train_data=TextRows.Config(
             path=Path("data/train.tsv"),
             columns=("label", "text", "slots"),
@@ -185,25 +181,24 @@ def joint(doc: str, encoder: SequenceEncoder.Config, *, crf: bool, lr: float = 2
 @register_with_local("joint/bilstm", partial(local, encoder=SMALL_LSTM))
 def joint_bilstm() -> Recipe:
     """One BiLSTM for the intent and the slots of a text (Liu and Lane 2016)."""
-    return joint("Train a BiLSTM that finds intents and slots.", LSTM, crf=False)
+    return joint(LSTM, crf=False)
 
 
 @register_with_local("joint/bilstm-crf", partial(local, encoder=SMALL_LSTM))
 def joint_bilstm_crf() -> Recipe:
-    """The same with a conditional random field over sequences of tags."""
-    return joint("Train a BiLSTM-CRF that finds intents and slots.", LSTM, crf=True)
+    """A BiLSTM for the intent and, with a conditional random field, the slots of a text."""
+    return joint(LSTM, crf=True)
 
 
 @register_with_local("joint/transformer", partial(local, encoder=SMALL_ATTENTION))
 def joint_transformer() -> Recipe:
     """A Transformer encoder for the intent and the slots of a text."""
-    doc = "Train a Transformer that finds intents and slots."
-    return joint(doc, JOINT_ATTENTION, crf=True, lr=1e-3)
+    return joint(JOINT_ATTENTION, crf=True, lr=1e-3)
 
 
 @register_with_local("trees/bilstm", partial(local, encoder=SMALL_LSTM))
 def trees_bilstm() -> Recipe:
-    """A BiLSTM over words and their characters; what opens and closes at a word is its label."""
+    """A BiLSTM that parses sentences into trees: a word's label is what opens and closes at it."""
     made = tagging_bilstm().ingredients
     column = {"column": "source"}
     changed = {
@@ -220,4 +215,4 @@ def trees_bilstm() -> Recipe:
             made["trainer"], max_epochs=20, selection=Selection.Config(metric="exact_match")
         ),
     }
-    return Recipe("Train a BiLSTM that parses sentences into trees.", **{**made, **changed})
+    return Recipe(**{**made, **changed})

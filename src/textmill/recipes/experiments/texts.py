@@ -3,7 +3,7 @@
 from functools import partial
 from pathlib import Path
 
-from textmill.config.recipe import Recipe, like, register_experiment
+from textmill.config.recipe import Recipe, like
 from textmill.data.text_rows import TextRows
 from textmill.models.classifier import Classifier, Regressor
 from textmill.models.encoders.lstm import LstmEncoder
@@ -28,18 +28,16 @@ from textmill.training import Adam, Linear, Selection, Trainer
 
 EMBEDDING = WordEmbedding.Config(dropout=0.3)
 LOCAL = WordEmbedding.Config(dim=16)
+TINY_CNN: SequenceEncoder.Config = CnnEncoder.Config(filters=8)
 
 
-def classification(
-    doc: str, model: Classifier.Config, *, lr: float = 2e-3, max_epochs: int = 20
-) -> Recipe:
+def classification(model: Classifier.Config, *, lr: float = 2e-3, max_epochs: int = 20) -> Recipe:
     """A recipe that trains a classifier on rows of a label and a text.
 
     Its tokens are pieces of words: numbers, names and misspelt words that training did not have
     still have known parts. The n-grams beside them are what few rows are enough for.
     """
     return Recipe(
-        doc=doc,
         train_data=TextRows.Config(path=Path("data/train.tsv")),
         valid_data=like("train_data", path=Path("data/dev.tsv"), shuffle=False),
         tokenizer=FittedTokenizer.Config(kind="bpe", vocab_size=2000, columns=("text",)),
@@ -56,7 +54,7 @@ def classification(
 
 
 def local(recipe: Recipe, encoder: SequenceEncoder.Config) -> Recipe:
-    """The recipe with a tiny model of words: whether all fits together, in seconds."""
+    """The recipe with a tiny model of words."""
     return tiny(
         recipe,
         tokenizer=FittedWords.Config(),  # few rows give hardly any pieces
@@ -66,12 +64,11 @@ def local(recipe: Recipe, encoder: SequenceEncoder.Config) -> Recipe:
     )
 
 
-@register_with_local("classification/docnn", partial(local, encoder=CnnEncoder.Config(filters=8)))
+@register_with_local("classification/docnn", partial(local, encoder=TINY_CNN))
 def classification_docnn() -> Recipe:
-    """A convolutional network (Kim 2014) over pieces of words."""
+    """A classifier of texts: a convolutional network (Kim 2014) over pieces of words."""
     encoder: SequenceEncoder.Config = CnnEncoder.Config(widths=(2, 3, 4, 5))
     return classification(
-        "Train a convolutional classifier of documents (Kim 2014).",
         Classifier.Config(embedding=EMBEDDING, encoder=encoder),
     )
 
@@ -80,20 +77,18 @@ def classification_docnn() -> Recipe:
     "classification/bilstm", partial(local, encoder=LstmEncoder.Config(hidden_dim=8))
 )
 def classification_bilstm() -> Recipe:
-    """A bidirectional LSTM with self-attention (Lin et al. 2017)."""
+    """A classifier of texts: a bidirectional LSTM with self-attention (Lin et al. 2017)."""
     encoder: SequenceEncoder.Config = LstmEncoder.Config()
     return classification(
-        "Train a BiLSTM with self-attention that classifies documents (Lin et al. 2017).",
         Classifier.Config(embedding=EMBEDDING, encoder=encoder),
     )
 
 
 @register_with_local("classification/averaging", partial(local, encoder=AveragingEncoder.Config()))
 def classification_averaging() -> Recipe:
-    """A deep averaging network (Iyyer et al. 2015)."""
+    """A classifier of texts: a deep averaging network (Iyyer et al. 2015)."""
     encoder: SequenceEncoder.Config = AveragingEncoder.Config()
     return classification(
-        "Train a deep averaging network that classifies documents (Iyyer et al. 2015).",
         Classifier.Config(embedding=EMBEDDING, encoder=encoder, hidden=(100,)),
     )
 
@@ -103,10 +98,9 @@ def classification_averaging() -> Recipe:
     partial(local, encoder=SelfAttentionEncoder.Config(num_layers=1, num_heads=2, ffn_dim=32)),
 )
 def classification_transformer() -> Recipe:
-    """A Transformer encoder whose vectors are averaged."""
+    """A classifier of texts: a Transformer encoder whose vectors are averaged."""
     encoder: SequenceEncoder.Config = SelfAttentionEncoder.Config()
     return classification(
-        "Train a Transformer encoder that classifies documents.",
         Classifier.Config(embedding=WordEmbedding.Config(dim=128), encoder=encoder),
         lr=5e-4,
     )
@@ -114,9 +108,11 @@ def classification_transformer() -> Recipe:
 
 @register_with_local("classification/ngrams", local_ngrams)
 def classification_ngrams() -> Recipe:
-    """A linear classifier over n-grams of words and characters; rows of label, text."""
+    """A linear classifier over n-grams of words and characters; rows of label, text.
+
+    Thousands of rows take seconds.
+    """
     return ngrams(
-        "Train a linear classifier of documents over n-grams: seconds for thousands of rows.",
         ("label", "text"),
         "accuracy",
         labels=FittedLabels.Config(),
@@ -125,41 +121,32 @@ def classification_ngrams() -> Recipe:
     )
 
 
-def regression(model: Regressor.Config, trainer: Trainer.Config) -> Recipe:
-    """A recipe that trains a regressor on rows of a number and a text."""
+TINY_REGRESSOR = Regressor.Config(embedding=LOCAL, encoder=TINY_CNN)
+WARMUP = Linear.Config(warmup_steps=100)
+
+
+@register_with_local(
+    "regression/docnn",
+    partial(tiny, model=TINY_REGRESSOR, lr_scheduler=WARMUP, trainer=Trainer.Config()),
+)
+def regression_docnn() -> Recipe:
+    """A convolutional network over words (Kim 2014) that gives texts a number."""
     return Recipe(
-        doc="Train a convolutional network (Kim 2014) that gives texts a number.",
         train_data=TextRows.Config(path=Path("data/train.tsv"), columns=("score", "text")),
         valid_data=like("train_data", path=Path("data/dev.tsv"), shuffle=False),
         tokenizer=FittedWords.Config(),
-        model=model,
+        model=Regressor.Config(),
         task=DocumentRegression.Config(),
         optimizer=Adam.Config(lr=2e-3),
-        lr_scheduler=Linear.Config(warmup_steps=100),
-        trainer=trainer,
+        lr_scheduler=WARMUP,
+        trainer=Trainer.Config(max_epochs=10, selection=Selection.Config(metric="pearson")),
     )
-
-
-@register_experiment("regression/docnn")
-def regression_docnn() -> Recipe:
-    """A convolutional network over words (Kim 2014)."""
-    best = Selection.Config(metric="pearson")
-    return regression(Regressor.Config(), Trainer.Config(max_epochs=10, selection=best))
-
-
-@register_experiment("regression/docnn/local")
-def regression_docnn_local() -> Recipe:
-    """The same, tiny: twenty steps."""
-    encoder: SequenceEncoder.Config = CnnEncoder.Config(filters=8)
-    model = Regressor.Config(embedding=WordEmbedding.Config(dim=16), encoder=encoder)
-    return regression(model, Trainer.Config(max_steps=20))
 
 
 @register_with_local("regression/ngrams", local_ngrams)
 def regression_ngrams() -> Recipe:
-    """A ridge regression over n-grams of words and characters; rows of score, text."""
+    """A ridge regression of n-grams, which gives texts a number; rows of score, text."""
     return ngrams(
-        "Train a linear model over n-grams that gives texts a number.",
         ("score", "text"),
         "pearson",
         model=NgramRegressor.Config(),

@@ -1,8 +1,6 @@
 """What experiments share: their variants ``/local``, and linear models of n-grams.
 
-A variant ``/local`` takes seconds on a laptop, to see that all fits together. Those of ``bert``,
-``language``, ``question`` and ``regression/docnn`` are experiments of their own: their trainers are
-others, of more steps, or with another warm-up and other evaluations.
+A variant ``/local`` takes seconds on a laptop, to see that all fits together.
 """
 
 from collections.abc import Callable
@@ -21,28 +19,26 @@ Make: TypeAlias = Callable[[], Recipe]
 
 
 def tiny(recipe: Recipe, **changed: Any) -> Recipe:
-    """The recipe of 20 steps, with some ingredients in place of its own, such as a small model."""
+    """The recipe with 20 steps, and with a tiny model or other ingredients in place of its own."""
     made = {**recipe.ingredients, "lr_scheduler": Linear.Config(warmup_steps=2), **changed}
     trainer = replace(made["trainer"], max_steps=STEPS, max_epochs=None)
     if trainer.evaluate_every.unit == "steps":
         trainer = replace(trainer, evaluate_every=Every(STEPS, "steps"))
     made["trainer"] = trainer
-    return Recipe(
-        doc=f"{recipe.doc} A tiny model and {STEPS} steps, to see that all works.", **made
-    )
+    return Recipe(**made)
 
 
 def register_with_local(
     name: str, small: Callable[[Recipe], Recipe] = tiny
 ) -> Callable[[Make], Make]:
-    """Files an experiment, and as ``name/local`` what ``small`` makes of its recipe."""
+    """Registers an experiment, and what ``small`` makes of its recipe as ``name/local``."""
 
     def register(experiment: Make) -> Make:
         @wraps(experiment)
         def local() -> Recipe:
             return small(experiment())
 
-        local.__doc__ = f"``{name}`` in seconds."
+        local.__doc__ = f"``{name}`` in seconds.\n\nIt shows whether all fits together."
         local.__qualname__ = f"{experiment.__qualname__}_local"
         register_experiment(f"{name}/local")(local)
         register_experiment(name)(experiment)
@@ -55,11 +51,10 @@ MOST = 8192
 """N-grams of a text: those of a thousand words. A longer one loses its rarest."""
 
 
-def ngrams(doc: str, columns: tuple[str, ...], metric: str, **ingredients: Any) -> Recipe:
+def ngrams(columns: tuple[str, ...], metric: str, **ingredients: Any) -> Recipe:
     """A recipe that solves a linear model of n-grams."""
     texts = tuple(name for name in columns if name.startswith("text"))
     return Recipe(
-        doc=doc,
         train_data=TextRows.Config(
             path=Path("data/train.tsv"), columns=columns, batch_size=1024, shuffle=False
         ),
@@ -73,5 +68,4 @@ def ngrams(doc: str, columns: tuple[str, ...], metric: str, **ingredients: Any) 
 def local_ngrams(recipe: Recipe) -> Recipe:
     """The recipe with one cost and two folds."""
     trainer = replace(recipe.ingredients["trainer"], costs=(1.0,), folds=2)
-    made = {**recipe.ingredients, "trainer": trainer}
-    return Recipe(doc=f"{recipe.doc} One cost is tried, to see that all works.", **made)
+    return Recipe(**{**recipe.ingredients, "trainer": trainer})

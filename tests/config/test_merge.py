@@ -7,8 +7,10 @@ from hypothesis import strategies as st
 
 from textmill.config.merge import Settings
 from textmill.config.parameters import Parameter
+from textmill.config.values.raw_values import Entries, Node
 from textmill.config.values.typed_values import plain
 from textmill.config.values.yaml_files import dump_yaml, parse_word, yaml_nodes
+from textmill.errors import Place
 from textmill.metrics.metric import RowMetric
 from textmill.metrics.translation import Bleu, ChrF
 from textmill.recipes.planning import plan_recipe
@@ -45,11 +47,17 @@ def joined(first: dict, second: dict) -> dict:
     return both
 
 
+def read_layers(settings: Settings, parameter: Parameter, nodes: list[Node]) -> object:
+    """The value of one setting of ``task``, of which each layer says a node."""
+    layers = [Entries({parameter.name: node}, Place("x.yaml")) for node in nodes]
+    return settings.fields([parameter], layers, "task")[parameter.name]
+
+
 @given(st.lists(LAYER, max_size=4))
 def test_layers_are_a_merge_of_nested_mappings(layers):
     nodes = [yaml_nodes(dump_yaml(layer), source="x.yaml") for layer in layers]
     settings = Settings()
-    found = settings.resolve(Parameter("outer", Outer, Outer()), nodes, "outer")
+    found = read_layers(settings, Parameter("outer", Outer, Outer()), nodes)
     assert settings.problems == []
     wanted = plain(Outer())
     for layer in layers:
@@ -61,17 +69,17 @@ def test_dotted_words_add_to_a_dict_and_a_whole_one_replaces_it():
     parameter = Parameter("columns", dict[str, int], {"source": 0, "target": 1})
     settings = Settings()
     dotted = parse_word("columns.target=2").tree().entries["columns"]
-    assert settings.resolve(parameter, [dotted], "columns") == {"source": 0, "target": 2}
+    assert read_layers(settings, parameter, [dotted]) == {"source": 0, "target": 2}
     whole = parse_word("columns={text: 3}").node
-    assert settings.resolve(parameter, [whole], "columns") == {"text": 3}
-    assert settings.resolve(parameter, [whole, dotted], "columns") == {"text": 3, "target": 2}
+    assert read_layers(settings, parameter, [whole]) == {"text": 3}
+    assert read_layers(settings, parameter, [whole, dotted]) == {"text": 3, "target": 2}
 
 
 def read_metrics(word: str) -> tuple[Settings, object]:
     """What ``task.metrics=WORD`` sets."""
     settings = Settings()
     parameter = Parameter("metrics", tuple[RowMetric.Config, ...], ())
-    return settings, settings.resolve(parameter, [parse_word(f"metrics={word}").node], "metrics")
+    return settings, read_layers(settings, parameter, [parse_word(f"task.metrics={word}").node])
 
 
 def test_an_item_of_a_list_of_components_may_be_its_type_alone():

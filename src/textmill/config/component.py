@@ -250,13 +250,14 @@ def _typed(kind: type[Any], settings: Mapping[str, Any], *, given: int) -> Mappi
     reader.refuse_unknown([p.name for p in known], [_entries(other)], name)
     for parameter in known:
         if parameter.name in absent:
-            reader.required(f"{name}.{parameter.name}", known, parameter.name, None)
+            reader.required(parameter, name, None)
         elif parameter.name in other:
-            value = other[parameter.name]
+            entries = _entries({parameter.name: other[parameter.name]})
             structure = structure_of(parameter.annotation, MISSING)
-            if is_settable(parameter.annotation) or (structure and type(value) is dict):
-                dotted = f"{name}.{parameter.name}"  # of other classes any object is taken
-                other[parameter.name] = reader.resolve(parameter, [Value(value, _CODE)], dotted)
+            if is_settable(parameter.annotation) or (
+                structure and type(other[parameter.name]) is dict
+            ):  # of other classes any object is taken
+                other |= reader.fields([parameter], [entries], name)
     _refuse(reader)
     return {**settings, **other}
 

@@ -60,20 +60,25 @@ class Settings(Values):
     def fields(
         self, parameters: Sequence[Parameter], layers: Sequence[Entries], name: str
     ) -> dict[str, Any]:
-        """One value for each parameter: its default, changed by the layers in order."""
+        """One value for each parameter: its default, changed by the layers in order.
+
+        Without either it is MISSING, what cannot be read is INVALID; both are problems.
+        """
         self.refuse_unknown([parameter.name for parameter in parameters], layers, name)
-        return {
-            parameter.name: self.resolve(
-                parameter,
-                [
-                    layer.entries[parameter.name]
-                    for layer in layers
-                    if parameter.name in layer.entries
-                ],
-                f"{name}.{parameter.name}",
-            )
-            for parameter in parameters
-        }
+        values = {}
+        for parameter in parameters:
+            key, dotted = parameter.name, f"{name}.{parameter.name}"
+            nodes = [layer.entries[key] for layer in layers if key in layer.entries]
+            kind = structure_of(parameter.annotation, parameter.default)
+            if kind is not None:
+                values[key] = self.layered(kind, parameter, nodes, dotted)
+            elif nodes:
+                values[key] = self.read(_joined(nodes, parameter), _type_of(parameter), dotted)
+            else:
+                values[key] = self._checked(parameter, dotted)
+            if values[key] is MISSING:
+                self.required(parameter, name, layers[-1].place if layers else self.code)
+        return values
 
     def refuse_unknown(self, known: Sequence[str], layers: Sequence[Entries], name: str) -> None:
         for layer in layers:
@@ -86,24 +91,6 @@ class Settings(Values):
                     guess = guess or suggest(key, known)
                     text = f"{name} has no setting '{key}'. {guess}{listed}"
                     self.problem(text, layer.place_of(key))
-
-    def resolve(self, parameter: Parameter, nodes: Sequence[Node], name: str) -> Any:
-        """The value of one setting; MISSING when nobody gives one."""
-        kind = structure_of(parameter.annotation, parameter.default)
-        if kind is not None:
-            return self.layered(kind, parameter, nodes, name)
-        if not nodes:
-            return self._checked(parameter, name)
-        node: Node | None = None
-        for item in nodes:
-            if node is None and isinstance(item, Entries) and item.dotted:
-                node = as_entries(Value(parameter.default, item.place))
-            node = merged(node, item)
-        assert node is not None
-        annotation = parameter.annotation
-        if annotation in (inspect.Parameter.empty, Any) and parameter.default is not None:
-            annotation = type(parameter.default)
-        return self.read(node, annotation, name)
 
     def _checked(self, parameter: Parameter, name: str) -> Any:
         """A default from code is taken as it is, but for what is plainly of another type."""
@@ -145,21 +132,16 @@ class Settings(Values):
         """An instance of the dataclass with every field resolved, or INVALID."""
         same = dataclasses.is_dataclass(base) and type(base) is kind
         values = self.fields(settings_of(base if same else kind), layers, name)
-        place = layers[-1].place if layers else None
-        for field, value in values.items():
-            if value is MISSING:
-                self.required(f"{name}.{field}", settings_of(kind), field, place)
         if any(value is INVALID or value is MISSING for value in values.values()):
             return INVALID
         try:
             return kind(**values)
         except (ValueError, TypeError, UserError) as error:
-            return self.problem(f"{name}: {error}", place)
+            return self.problem(f"{name}: {error}", layers[-1].place if layers else None)
 
-    def required(
-        self, name: str, parameters: Sequence[Parameter], field: str, place: Place | None
-    ) -> None:
-        wanted = next(type_name(p.annotation) for p in parameters if p.name == field)
+    def required(self, parameter: Parameter, owner: str, place: Place | None) -> None:
+        """Notes a setting that has no default and that nobody gives."""
+        name, wanted = f"{owner}.{parameter.name}", type_name(parameter.annotation)
         self.problem(f"{name}: wanted {wanted}, and no value is given. Set {name}=...", place)
 
     @override
@@ -289,6 +271,24 @@ def leaves(node: Node, name: str) -> Iterator[tuple[str, Place | None]]:
             yield from leaves(item, f"{name}.{key}")
     else:
         yield name, node.place
+
+
+def _joined(nodes: Sequence[Node], parameter: Parameter) -> Node:
+    """One node of those of all layers; dotted words change entries of a default."""
+    node: Node | None = None
+    for item in nodes:
+        if node is None and isinstance(item, Entries) and item.dotted:
+            node = as_entries(Value(parameter.default, item.place))
+        node = merged(node, item)
+    assert node is not None
+    return node
+
+
+def _type_of(parameter: Parameter) -> Any:
+    """The annotation, or the type of the default if there is none."""
+    untyped_parameter = parameter.annotation in (inspect.Parameter.empty, Any)
+    has_type = untyped_parameter and parameter.default is not None
+    return type(parameter.default) if has_type else parameter.annotation
 
 
 def structure_of(annotation: Any, default: Any) -> Any:

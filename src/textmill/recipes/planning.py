@@ -125,14 +125,16 @@ def plan_recipe(
         closed=source.closed,
     )
     said = words_of(words)
-    plan, implied = make(source.table, words=said), list[str]()
-    if rate := rate_of_adapters(plan, source.table):
+    plan, table, implied = make(source.table, words=said), source.table, list[str]()
+    rate = rate_of_adapters(plan, source.table)
+    if rate:
         implied.append(f"optimizer.lr={rate:.15g}")
-        plan = make(source.table, words=[*implied, *said])
     if holds_out(plan):
         table = with_held_out(source.table, plan, source.layers, said)
-        plan = make(table, words=[*holdout_words(plan, said), *implied, *said])
-    if implied:
+        implied += holdout_words(plan, said)
+    if implied or table is not source.table:
+        plan = make(table, words=[*implied, *said])
+    if rate:
         plan.notes.append(f"Adapters (lora) learn faster than all weights: {implied[0]}.")
     if not draft:
         check_held_out(plan)

@@ -1,11 +1,13 @@
 """Planning and building: wiring by name, layers of settings, types, like, given, bare names."""
 
+import inspect
 from pathlib import Path
 
 import pytest
 
 from textmill.config.ingredient import IngredientTable
 from textmill.config.planning.plan import make_plan
+from textmill.config.values import typed_values
 from textmill.config.values.yaml_files import dump_yaml
 from textmill.errors import PlanError
 
@@ -308,3 +310,18 @@ def test_data_that_no_recipe_names_are_read_as_those_it_has(kitchen, name):
     saved = kitchen.plan(script=DATA, yaml=[dump_yaml(plan.settings)], targets=["work"])
     assert saved.settings == plan.settings
     assert name not in kitchen.plan(script=DATA, targets=["work"]).settings
+
+
+def test_a_recipe_is_planned_once_and_its_settings_are_read_near_the_command(kitchen, monkeypatch):
+    depths = []
+
+    def number(node, kind):
+        if node.text == "3.5e-3":
+            depths.append(len(inspect.stack()) - before)
+        return float(node.text)
+
+    monkeypatch.setattr(typed_values, "SCALARS", ((int | float, number), *typed_values.SCALARS))
+    before = len(inspect.stack())
+    plan = kitchen.plan("lr=3.5e-3")
+    assert plan.settings["optimizer"]["lr"] == 3.5e-3
+    assert depths == [5]  # kitchen.plan, make_plan, fields, read, number

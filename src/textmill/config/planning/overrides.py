@@ -1,7 +1,7 @@
 """The names of a recipe and the words of a command line: settings, bare names, swaps."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from textmill.config.code_names import UnknownCodeError, import_named
@@ -15,7 +15,7 @@ from textmill.config.ingredient import (
     is_ingredient,
 )
 from textmill.config.registry import suggest
-from textmill.config.values.raw_values import Entries, Scalar, is_null, merged
+from textmill.config.values.raw_values import Entries, Node, Scalar, is_null, merged
 from textmill.config.values.typed_values import plain
 from textmill.config.values.yaml_files import Word, parse_word, typed_place
 from textmill.errors import Place, Problem, UserError
@@ -146,15 +146,16 @@ class Names:
 
     def place_bare_words(
         self, bare: Sequence[Word], dotted: Sequence[str], further: Sequence[str] = ()
-    ) -> None:
-        """Finds the one setting that each bare word means, of what is planned or ``further``."""
+    ) -> Iterator[tuple[str, Node]]:
+        """Finds the setting that each bare word means; its ingredient, and the word as settings."""
         for word in bare:
-            ends = _outermost(name for name in dotted if name.endswith(f".{word.dotted}"))
-            ends = ends or _outermost(name for name in further if name.endswith(f".{word.dotted}"))
+            ends = outermost(dotted, word) or outermost(further, word)
             if len(ends) == 1:
                 self.notes.append(f"{word.place.source.partition(': ')[2]} sets {ends[0]}")
                 self.meant[word.dotted] = ends[0]
-                self.type_word(word.tree(tuple(ends[0].split("."))))
+                tree = word.tree(tuple(ends[0].split(".")))
+                self.type_word(tree)
+                yield from tree.entries.items()
             elif ends:
                 listed = ", ".join(ends)
                 text = (
@@ -188,12 +189,12 @@ class Names:
         return suits or suggest(name, self.all())
 
 
-def _outermost(names: Iterable[str]) -> list[str]:
-    """Without the settings of a part where the whole has one of the same name."""
-    found = list(names)
-    owners = {name: f"{name.rpartition('.')[0]}." for name in found}
+def outermost(names: Iterable[str], word: Word) -> list[str]:
+    """The names that end in the word, without those of parts whose whole has such a one, too."""
+    ends = [name for name in names if name.endswith(f".{word.dotted}")]
+    owners = {name: f"{name.rpartition('.')[0]}." for name in ends}
     return [
         name
-        for name in found
-        if not any(name.startswith(owners[other]) for other in found if other != name)
+        for name in ends
+        if not any(name.startswith(owners[other]) for other in ends if other != name)
     ]

@@ -1,14 +1,11 @@
 """The plan: what will be built, from what, with which settings; every problem beforehand."""
 
-import dataclasses
-import enum
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
-from pathlib import PurePath
+from functools import partial
 from typing import Any
 
-from textmill.config.code_names import CodeNames, UnknownCodeError, is_code, type_word
+from textmill.config.code_names import CodeNames, UnknownCodeError, type_word
 from textmill.config.component import Config, Given
 from textmill.config.foreign_names import class_here, setting_here
 from textmill.config.ingredient import (
@@ -22,26 +19,29 @@ from textmill.config.ingredient import (
 )
 from textmill.config.merge import Settings, leaves, without_type
 from textmill.config.parameters import MISSING, Parameter, settings_of
-from textmill.config.planning.overrides import Names
+from textmill.config.planning.overrides import Names, outermost
+from textmill.config.planning.read_back import why_lost
 from textmill.config.planning.session import Session
 from textmill.config.planning.wiring import (
     IngredientNode,
     Wiring,
     add_dependencies,
+    dotted_settings,
+    is_same,
+    owner_of,
     produced,
-    reached,
+    setting_names,
     wire,
 )
 from textmill.config.registry import find_name, for_ingredient, suggest
-from textmill.config.values.annotations import fits, has_word, hints, type_name
-from textmill.config.values.raw_values import Entries, Scalar, Value, is_null, shown
+from textmill.config.values.annotations import fits, hints, type_name
+from textmill.config.values.raw_values import Entries, Scalar, Value, is_null, merged, shown
 from textmill.config.values.raw_values import Node as Written
 from textmill.config.values.typed_values import INVALID, plain
-from textmill.config.values.yaml_files import dump_yaml, typed_place, yaml_nodes
+from textmill.config.values.yaml_files import Word, typed_place
 from textmill.errors import Place, PlanError, Problem, SeveralError, UserError, worded
 
 ALWAYS = ("env", "xp", "entry_point")
-_LEAVES = (bool, int, float, str, enum.Enum, timedelta, PurePath, type(None))
 
 
 @dataclass
@@ -99,20 +99,32 @@ def make_plan(
     bare = names.read_words(words)
     if "trainer" in targets:  # a run is evaluated on data that its trainer may not take
         targets = [*targets, *filter(names.defined, EVALUATION_DATA)]
-    if bare:
-        whole = _Planner(names, closed)  # a word may mean what these targets do not reach
-        defined = [name for name in STANDARD if name in names.known and names.defined(name)]
-        for name in (*(target for target in targets if names.defined(target)), *defined):
-            whole.visit(name, ())
-        near = reached(whole.nodes, targets)
-        first = [name for name in whole.order if name in near]
-        names.place_bare_words(bare, whole.dotted(first), whole.dotted(whole.order))
     planner = _Planner(names, closed)
     for target in targets:
         if names.defined(target):
             planner.visit(target, ())
         else:
             planner.missing.setdefault(target, [])
+    known = [name for name in STANDARD if name in names.known and names.defined(name)]
+    whole = partial(  # a bare word may mean what these targets do not reach
+        make_plan,
+        table,
+        defaults=defaults,
+        layers=layers,
+        words=[word for word in words if word not in {each.text for each in bare}],
+        targets=[*targets, *known],
+        always=names.always,
+        draft=True,
+        closed=closed,
+    )
+    waiting = list(planner.resolved.values())
+    while waiting or bare:
+        for node in waiting:
+            reader = planner.reader_of(node)
+            values = reader.fields(node.wiring.settings, node.layers, node.name)
+            planner.complete(node, values)
+
+        waiting, bare = planner.place(bare, whole), []
     plan = planner.finished(targets)
     if plan.problems and not draft:
         raise PlanError(plan.problems)
@@ -120,34 +132,29 @@ def make_plan(
 
 
 class _Planner:
-    """Walks from the targets to everything they need, and notes what is wrong on the way."""
+    """Walks from the targets to everything they need, and notes what is wrong on the way.
+
+    First each ingredient gets its type and what it is built from, then its settings are read.
+    """
 
     def __init__(self, names: Names, closed: Collection[str]) -> None:
         self.names = names
-        self.settings = Settings(CodeNames(names.table.module, closed))
-        self.problems: list[Problem] = self.settings.problems
-        self.notes: list[str] = self.settings.notes
-        self.resolved: dict[str, IngredientNode] = {}
+        self.code = CodeNames(names.table.module, closed)
+        self.resolved: dict[str, IngredientNode] = {}  # what another is like comes before it
         self.changed: set[str] = set()  # ingredients that are of another type than the recipe says
         self.nodes: dict[str, IngredientNode] = {}
         self.order: list[str] = []
         self.missing: dict[str, list[str]] = {}
-
-    def dotted(self, names: Iterable[str]) -> list[str]:
-        found: list[str] = []
-        for node in (self.nodes[name] for name in names):
-            for key, value in node.settings.items():
-                known = value is not MISSING and value is not INVALID
-                found += _dotted(plain(value) if known else None, f"{node.name}.{key}")
-        return found
+        self.problems: list[Problem] = []
+        self.notes: list[str] = []
 
     def visit(self, name: str, path: tuple[str, ...]) -> None:
+        """Plans an ingredient and what it is built from; ``path`` are those that led to it."""
         if name in path:
             circle = " -> ".join([*path[path.index(name) :], name])
             place = self.nodes[name].ingredient.place
-            self.problems.append(
-                Problem(f"ingredients need each other in a circle: {circle}.", place)
-            )
+            text = f"ingredients need each other in a circle: {circle}."
+            self.problems.append(Problem(text, place))
             return
         if name in self.nodes or name not in self.names.known:
             return
@@ -177,165 +184,175 @@ class _Planner:
             self.problems.append(Problem(text.rstrip(), node.ingredient.place))
 
     def node(self, name: str) -> IngredientNode:
-        """The ingredient with its settings: followed by like(), typed, filled; each once."""
+        """The ingredient after ``like`` and every layer's ``type``, and what it is built from."""
         if name in self.resolved:
             return self.resolved[name]
         ingredient = self.names.known[name]
-        self.resolved[name] = IngredientNode(ingredient, MISSING)  # like() of itself stops here
         value, place = ingredient.value, ingredient.place
-        base: dict[str, Any] = {}
-        own: list[Entries] = []
+        node = self.resolved[name] = IngredientNode(ingredient, MISSING)  # stops like() of itself
+        node.wires = self.fresh_reader(node)
         if isinstance(value, Like):
-            model = self.like(name, value, place)
-            if model is None:
-                return self.resolved[name]
-            base = dict(model.settings)
-            if value.of_other_rows:
-                base |= {"path": MISSING} if "path" in base else {}
-                value = replace(value, settings={"shuffle": False} if "shuffle" in base else {})
-            own = self.own_settings(name, value, model, place)
+            node.like = self.like(node, value)
+            if node.like is None:
+                return self.resolved.setdefault(name, self.resolved.pop(name))  # after its like
+            if value.of_other_rows and any(p.name == "shuffle" for p in node.like.wiring.settings):
+                value = replace(value, settings={"shuffle": False})
+            node.layers = self.own_settings(node, value, node.like)
             if value.name in self.changed:
                 self.changed.add(name)
-            value = model.value
-        value, layers, changed = self.typed_value(name, value, [*own, *self.layers_of(name)])
-        if changed or name in self.names.swaps:
+            value = node.like.value
+        node.layers += self.layers_of(node)
+        if self.take_type(node, value):
+            node.like = None  # what the other has as settings are not its own any more
             self.changed.add(name)
-        node = self.resolved[name] = IngredientNode(ingredient, value)
-        if isinstance(value, BuiltFrom):
-            node.wiring = self.built_from(name, value)
+        elif name in self.names.swaps:
+            self.changed.add(name)
+        if isinstance(node.value, BuiltFrom):
+            node.wiring = self.built_from(name, node.value)
         else:
-            node.wiring = wire(name, value, self.names.defined)
-        self.problems += [Problem(text, place) for text in node.wiring.problems]
-        defaults = {} if changed else base
-        parameters = node.wiring.settings = [
-            replace(p, default=defaults.get(p.name, p.default)) for p in node.wiring.settings
-        ]
-        self.refuse_dependencies(node, layers)
-        self.settings.code = place
-        self.settings.refuse_unknown([p.name for p in parameters], layers, name)
-        where = layers[-1].place if layers else place
-        for p in parameters:
-            said = [layer.entries[p.name] for layer in layers if p.name in layer.entries]
-            node.settings[p.name] = self.settings.resolve(p, said, f"{name}.{p.name}")
-        for p in parameters:
-            if node.settings[p.name] is MISSING:
-                self.settings.required(f"{name}.{p.name}", parameters, p.name, where)
-        config = as_config(value)
+            node.wiring = wire(name, node.value, self.names.defined)
+        node.wires.problems += [Problem(text, place) for text in node.wiring.problems]
+        self.refuse_dependencies(node)
+        return self.resolved.setdefault(name, self.resolved.pop(name))
+
+    def fresh_reader(self, node: IngredientNode) -> Settings:
+        reader = Settings(self.code)
+        reader.code = node.ingredient.place
+        return reader
+
+    def reader_of(self, node: IngredientNode) -> Settings:
+        """What reads an ingredient's settings; their defaults are those of what it is like."""
+        node.reader = self.fresh_reader(node)
+        if node.like is not None:
+            value, usual = node.ingredient.value, dict(node.like.settings)
+            if value.of_other_rows and "path" in usual:
+                usual["path"] = MISSING
+            node.wiring.settings = [
+                replace(p, default=usual.get(p.name, p.default)) for p in node.wiring.settings
+            ]
+        return node.reader
+
+    def complete(self, node: IngredientNode, values: dict[str, Any]) -> None:
+        """Takes the settings, and makes the Config of them if there is one."""
+        node.settings, name, place = values, node.name, node.ingredient.place
+        config = as_config(node.value)
         # A script is executed again where its run is loaded, and makes what it made; else only
         # what the file says is there.
         again = self.names.table.source or config is None or isinstance(config, type)
-        for p in parameters if again else settings_of(type(config)):
-            found = node.settings.get(p.name, MISSING)
-            if (text := _lost(found, p, f"{name}.{p.name}", self.settings.names)) is not None:
-                self.problems.append(Problem(text, place))
+        for p in node.wiring.settings if again else settings_of(type(config)):
+            lost = why_lost(values.get(p.name, MISSING), p, name, self.code)
+            if lost is not None:
+                node.reader.problem(lost, place)
         if config is None:
-            return node
+            return
         node.kind = config if isinstance(config, type) else type(config)
         node.type_name = type_word(node.kind.owner)
-        if not any(found is MISSING or found is INVALID for found in node.settings.values()):
-            try:
-                node.config = node.kind(**node.settings)
-            except (ValueError, TypeError, UserError) as error:
-                for each in error.errors if isinstance(error, SeveralError) else (error,):
-                    text = str(each)
-                    named = text.startswith(f"{name}.")
-                    self.problems.append(Problem(text if named else f"{name}: {text}", where))
-        return node
+        if any(value is MISSING or value is INVALID for value in values.values()):
+            return
+        try:
+            node.config = node.kind(**values)
+        except (ValueError, TypeError, UserError) as error:
+            for each in error.errors if isinstance(error, SeveralError) else (error,):
+                text = str(each) if str(each).startswith(f"{name}.") else f"{name}: {each}"
+                node.reader.problem(text, node.layers[-1].place if node.layers else place)
 
-    def like(self, name: str, value: Like, place: Place | None) -> IngredientNode | None:
-        if value.name not in self.names.known or value.name in self.names.off:
+    def place(self, bare: Sequence[Word], whole: Callable[[], Plan]) -> list[IngredientNode]:
+        """Gives bare words to the settings they mean; the ingredients to be read again."""
+        near, further = dotted_settings(self.nodes[name] for name in self.order), list[str]()
+        if not all(outermost(near, word) for word in bare):
+            further = dotted_settings(whole().nodes.values())
+        again: dict[str, IngredientNode] = {}
+        for name, entries in self.names.place_bare_words(bare, near, further):
+            if name in self.resolved:
+                node = again[name] = self.resolved[name]
+                last = node.layers[-1:]
+                is_typed = bool(last) and str(last[0].place).startswith(typed_place())
+                joined = merged(node.layers.pop() if is_typed else None, entries)
+                assert isinstance(joined, Entries)
+                node.layers.append(joined)
+        return list(again.values())  # none is like another: the word would mean both
+
+    def like(self, node: IngredientNode, value: Like) -> IngredientNode | None:
+        """What the ingredient is like; None with the problem noted if there is nothing."""
+        name = node.name
+        if value.name in self.names.off:
+            text = f"is like '{value.name}', which is switched off: {name}=null too."
+        elif value.name not in self.names.known:
             guess = suggest(value.name, self.names.known)
-            text = f"{name} is like '{value.name}', which is no ingredient. {guess}"
-            if value.name in self.names.off:
-                text = f"{name} is like '{value.name}', which is switched off: {name}=null too."
-            self.problems.append(Problem(text.strip(), place))
-            return None
-        model = self.node(value.name)
-        if model.value is MISSING:
-            text = f"{name} is like '{value.name}', which follows it in a circle or is not known."
-            self.problems.append(Problem(text, place))
-            return None
-        return model
+            text = f"is like '{value.name}', which is no ingredient. {guess}".strip()
+        elif (model := self.node(value.name)).value is MISSING:
+            text = f"is like '{value.name}', which follows it in a circle or is not known."
+        else:
+            return model
+        node.wires.problem(f"{name} {text}", node.ingredient.place)
+        return None
 
     def own_settings(
-        self, name: str, value: Like, model: IngredientNode, place: Place | None
+        self, node: IngredientNode, value: Like, model: IngredientNode
     ) -> list[Entries]:
         """What like(...) sets; of a model that a layer made another type, only what that has."""
-        items = dict(value.settings)
+        items, name, place = dict(value.settings), node.name, node.ingredient.place
         if value.name in self.changed:
-            known = _setting_names(name, model.value)
+            known = setting_names(name, model.value)
             for key in [key for key in items if key not in known]:
                 where = f" ({place})" if place else ""
-                self.notes.append(
+                node.wires.notes.append(
                     f"{name}.{key}={items.pop(key)}{where} is discarded: {name} is like "
                     f"{value.name}, which is of another type now and has no '{key}'."
                 )
         values = {key: Value(item, place) for key, item in items.items()}
         return [Entries(values, place or Place(name))] if values else []
 
-    def layers_of(self, name: str) -> list[Entries]:
+    def layers_of(self, node: IngredientNode) -> list[Entries]:
         """What files and the command line say of the ingredient, the weakest first."""
-        found: list[Entries] = []
-        swapped = self.names.swaps.get(name)
+        layers: list[Entries] = []
+        name, swapped = node.name, self.names.swaps.get(node.name)
         from_files = [layer.entries[name] for layer in self.names.layers if name in layer.entries]
         if swapped is not None and from_files and str(swapped[1]).startswith(typed_place()):
-            set_there = (leaf for node in from_files for leaf in leaves(node, name))
+            set_there = (leaf for each in from_files for leaf in leaves(each, name))
             dropped = [f"{path} ({place})" for path, place in set_there]
-            self.notes.append(f"{name}={swapped[0]} ({swapped[1]}) discards {', '.join(dropped)}.")
+            text = f"{name}={swapped[0]} ({swapped[1]}) discards {', '.join(dropped)}."
+            node.wires.notes.append(text)
             from_files = []
         typed = [self.names.typed.entries[name]] if name in self.names.typed.entries else []
-        for node in [*from_files, *typed]:
-            if isinstance(node, Entries):
-                found.append(node)
-            elif not is_null(node):
-                self.refuse_word(name, node)
-        return found
+        for each in [*from_files, *typed]:
+            if isinstance(each, Entries):
+                layers.append(each)
+            elif not is_null(each):
+                node.wires.problem(_not_settings(name, each), each.place)
+        return layers
 
-    def refuse_word(self, name: str, node: Written) -> None:
-        if isinstance(node, Scalar) and node.text.startswith("@"):
-            text = (
-                f"{name}: the import path '{node.text}' is not read from a file. "
-                f"{worded('Type it on the command line', 'Give it in the overrides')}, or write it "
-                f"in the recipe: {name}={node.text}"
-            )
-        else:
-            word = node.text if isinstance(node, Scalar) else "..."
-            text = (
-                f"{name} is an ingredient: wanted its settings, found {shown(node)}. "
-                f"Another one is chosen with {name}.type={word}."
-            )
-        self.problems.append(Problem(text, node.place))
-
-    def typed_value(
-        self, name: str, value: Any, layers: list[Entries]
-    ) -> tuple[Any, list[Entries], bool]:
-        """The value after every layer's ``type``, the layers that count, and whether it changed."""
+    def take_type(self, node: IngredientNode, value: Any) -> bool:
+        """Gives the node the value after every layer's ``type``; whether that is another type."""
+        node.value = value
+        if isinstance(value, BuiltFrom) or "type" in setting_names(node.name, value):
+            return False
         kept: list[Entries] = []
-        changed = False
-        if isinstance(value, BuiltFrom) or "type" in _setting_names(name, value):
-            return value, layers, False
-        for layer in layers:
+        for layer in node.layers:
             if "type" not in layer.entries:
                 kept.append(layer)
                 continue
-            entry = self.entry(name, value, layer.entries["type"])
-            if entry is not None and not _same(entry, value):
-                kinds = as_config(value), as_config(entry)
-                kept = self.settings.retyped(kinds, kept, name, layer)
-                value, changed = entry, True
+            entry = self.entry(node, layer.entries["type"])
+            if entry is not None and not is_same(entry, node.value):
+                kinds = as_config(node.value), as_config(entry)
+                kept = node.wires.retyped(kinds, kept, node.name, layer)
+                node.value = entry
             kept.append(without_type(layer))
-        return value, kept, changed
+        node.layers = kept
+        return node.value is not value
 
-    def entry(self, name: str, value: Any, node: Written) -> Any:
+    def entry(self, node: IngredientNode, written: Written) -> Any:
         """The registered object that ``type`` names, or None with the problem noted."""
-        filed = find_name(_owner(value))
+        name, value, place = node.name, node.value, written.place
+        filed = find_name(owner_of(value))
         registry = for_ingredient(name) or (filed[0] if filed else None)
-        word = node.text if isinstance(node, Scalar) else str(getattr(node, "value", shown(node)))
-        if word == type_word(_owner(value)):
+        word = str(getattr(written, "value", shown(written)))
+        word = written.text if isinstance(written, Scalar) else word
+        if word == type_word(owner_of(value)):
             return value
         try:
             if word.startswith("@"):
-                found = self.settings.names.find(word, node.place)
+                found = self.code.find(word, place)
                 if isinstance(found, type) and as_config(found) is not None:
                     return found
                 raise UnknownCodeError(f"'{word}' is no component; wanted a class with a Config.")
@@ -344,9 +361,9 @@ class _Planner:
             text = f"nothing is registered that could be '{name}'; remove the type."
         except UserError as error:
             text = str(error)
-            if self.settings.names.is_closed(node.place):
-                self.settings.unknown.append((name, word))
-        self.problems.append(Problem(f"{name}.type: {text}", node.place))
+            if self.code.is_closed(place):
+                node.wires.unknown.append((name, word))
+        node.wires.problem(f"{name}.type: {text}", place)
         return None
 
     def built_from(self, name: str, value: BuiltFrom) -> Wiring:
@@ -357,30 +374,29 @@ class _Planner:
         config = as_config(source.value)
         if config is None and callable(source.value):
             config = as_config(hints(source.value).get("return"))
-        if config is None and source.value is not MISSING:
+        if config is not None:
+            renamed = source.value.names if isinstance(source.value, Given) else {}
+            add_dependencies(wiring, dependencies_of(config), renamed, self.names.defined)
+        elif source.value is not MISSING:
             wiring.problems.append(
                 f"{name} is built from {value.name}, whose type is not known: annotate what "
                 f"{value.name} returns with a component's Config, or define {name}."
             )
-            return wiring
-        if config is not None:
-            renamed = source.value.names if isinstance(source.value, Given) else {}
-            add_dependencies(wiring, dependencies_of(config), renamed, self.names.defined)
         return wiring
 
-    def refuse_dependencies(self, node: IngredientNode, layers: list[Entries]) -> None:
+    def refuse_dependencies(self, node: IngredientNode) -> None:
         """Notes settings under the name of a dependency: they belong to that ingredient."""
-        for index, layer in enumerate(layers):
+        for index, layer in enumerate(node.layers):
             given = [key for key in layer.entries if key in node.wiring.dependencies]
             for key in given:
                 text = (
                     f"{node.name}.{key} is the ingredient '{key}', no setting of {node.name}; "
                     f"its settings are written {key}.name=value."
                 )
-                self.problems.append(Problem(text, layer.place_of(key)))
+                node.wires.problem(text, layer.place_of(key))
             if given:
                 rest = {key: item for key, item in layer.entries.items() if key not in given}
-                layers[index] = Entries(rest, layer.place, key_places=layer.key_places)
+                node.layers[index] = replace(layer, entries=rest)
 
     def tree(self) -> dict[str, Any]:
         """The resolved settings of all reached ingredients as plain data, ``type`` first."""
@@ -413,7 +429,7 @@ class _Planner:
                     )
                 else:
                     keys = node.entries if isinstance(node, Entries) else ()
-                    guess = self.names.nearest(name, keys, self.dotted(self.order))
+                    guess = self.names.nearest(name, keys, dotted_settings(self.nodes.values()))
                     guess = setting_here(name) or guess
                     listed = "" if guess else f"Known: {', '.join(sorted(self.names.all()))}."
                     text = f"'{name}' is no ingredient of this recipe. {guess}{listed}".strip()
@@ -462,16 +478,17 @@ class _Planner:
         if "trainer" in targets:
             self.note_unused()
         swaps = {name: path for name, (path, _) in self.names.swaps.items() if name in self.nodes}
-        problems = [*self.names.problems, *self.problems]
-        notes = [*self.names.notes, *self.notes]
+        readers = [each for node in self.resolved.values() for each in (node.wires, node.reader)]
+        problems = [problem for each in readers for problem in each.problems]
+        notes = [note for each in readers for note in each.notes]
         return Plan(
             table=self.names.table,
             targets=tuple(targets),
             order=tuple(self.order),
             settings=self.tree(),
-            notes=list(dict.fromkeys(notes)),
+            notes=list(dict.fromkeys([*self.names.notes, *notes, *self.notes])),
             nodes={name: self.nodes[name] for name in self.order},
-            problems=list(dict.fromkeys(problems)),
+            problems=list(dict.fromkeys([*self.names.problems, *problems, *self.problems])),
             missing=list(self.missing),
             swaps=swaps,
             meant=dict(self.names.meant),
@@ -480,90 +497,20 @@ class _Planner:
                 for layer in (*self.names.layers, self.names.typed)
                 for name, _ in leaves(layer, "")
             ),
-            unknown=self.settings.unknown,
+            unknown=[found for each in readers for found in each.unknown],
         )
 
 
-def _dotted(tree: Any, name: str) -> list[str]:
-    if isinstance(tree, dict) and tree:
-        return [found for key, item in tree.items() for found in _dotted(item, f"{name}.{key}")]
-    return [] if name.endswith(".type") else [name]
-
-
-def _setting_names(name: str, value: Any) -> list[str]:
+def _not_settings(name: str, node: Written) -> str:
+    """Why a word cannot stand for an ingredient, and what to write."""
+    if isinstance(node, Scalar) and node.text.startswith("@"):
+        return (
+            f"{name}: the import path '{node.text}' is not read from a file. "
+            f"{worded('Type it on the command line', 'Give it in the overrides')}, or write it "
+            f"in the recipe: {name}={node.text}"
+        )
+    word = node.text if isinstance(node, Scalar) else "..."
     return (
-        [p.name for p in wire(name, value, lambda _: True).settings] if value is not MISSING else []
+        f"{name} is an ingredient: wanted its settings, found {shown(node)}. "
+        f"Another one is chosen with {name}.type={word}."
     )
-
-
-def _owner(value: Any) -> Any:
-    """The component that an ingredient's value stands for, else the value."""
-    config = as_config(value)
-    return getattr(config, "owner", None) if config is not None else value
-
-
-def _same(entry: Any, value: Any) -> bool:
-    first, second = as_config(entry), as_config(value)
-    if first is None or second is None:
-        return entry is value
-    return getattr(first, "owner", first) is getattr(second, "owner", second)
-
-
-def _lost(value: Any, parameter: Parameter, name: str, names: CodeNames) -> str | None:
-    """Why a value of a person's own would be another in the run that is loaded.
-
-    What has no part of a person's own is not looked at: the library's own reads back. The text
-    says what is wrong and what to do; it is None where nothing is.
-    """
-    if value is MISSING or value is INVALID or not _is_own(value):
-        return None
-    written = plain(value)
-    top = yaml_nodes(dump_yaml({"it": written}), source=name)
-    assert isinstance(top, Entries)
-    reader = Settings(names)
-    back = reader.resolve(parameter, [top.entries["it"]], name)
-    if not reader.problems and _reads_back(back, value):
-        return None
-    kinds = f"is a {type(value).__name__} and would be read as a {type(back).__name__}"
-    why = f"{name}: {shown(Value(written))} {kinds}."
-    if reader.problems:
-        why = reader.problems[0].message
-    return (
-        f"{why} A run with it could not be loaded: define what is your own at the top of a module, "
-        "and annotate the setting with what it takes."
-    )
-
-
-def _is_own(value: Any) -> bool:
-    """Whether the value, or one in it, is code, a class of a person's own, or no plain data."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = (getattr(value, entry.name) for entry in dataclasses.fields(value) if entry.init)
-        return type(value).__module__.partition(".")[0] != "textmill" or any(map(_is_own, fields))
-    if isinstance(value, Mapping):
-        return any(map(_is_own, value.values()))
-    if isinstance(value, Sequence | Set) and not isinstance(value, str):
-        return any(map(_is_own, value))
-    return not _is_leaf(value)
-
-
-def _is_leaf(value: Any) -> bool:
-    return isinstance(value, _LEAVES) or has_word(type(value)) or type(value).__module__ == "torch"
-
-
-def _reads_back(first: Any, second: Any) -> bool:
-    """Whether two values are the same, of the same classes; a list may be a tuple."""
-    if is_code(first):
-        return first is second
-    if dataclasses.is_dataclass(first):
-        names = [entry.name for entry in dataclasses.fields(first) if entry.init]
-        return type(first) is type(second) and all(
-            _reads_back(getattr(first, name), getattr(second, name)) for name in names
-        )
-    if isinstance(first, Mapping) and isinstance(second, Mapping):
-        return first.keys() == second.keys() and all(
-            _reads_back(first[k], second[k]) for k in first
-        )
-    if isinstance(first, list | tuple) and isinstance(second, list | tuple):
-        return len(first) == len(second) and all(map(_reads_back, first, second))
-    leaves = _is_leaf(first) and _is_leaf(second)
-    return (leaves or type(first) is type(second)) and plain(first) == plain(second)

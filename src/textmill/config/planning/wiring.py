@@ -15,8 +15,11 @@ from textmill.config.ingredient import (
     dependencies_of,
     parameters_of,
 )
+from textmill.config.merge import Settings
 from textmill.config.parameters import MISSING, Parameter, settings_of
 from textmill.config.values.annotations import PLAIN, hints, is_settable, is_value_type, unwrapped
+from textmill.config.values.raw_values import Entries
+from textmill.config.values.typed_values import INVALID, plain
 
 _EMPTY = inspect.Parameter.empty
 
@@ -43,6 +46,14 @@ class IngredientNode:
     wiring: Wiring = field(default_factory=Wiring)
     kind: Any = None
     type_name: str | None = None
+    layers: list[Entries] = field(default_factory=list)
+    """What files and words set of it, the weakest first, without ``type``."""
+    like: "IngredientNode | None" = None
+    """The ingredient whose settings are its defaults."""
+    wires: Settings = field(default_factory=Settings)
+    """What read its type, with the problems and notes of that."""
+    reader: Settings = field(default_factory=Settings)
+    """What read its settings, with the problems and notes of that."""
 
     @property
     def name(self) -> str:
@@ -171,3 +182,41 @@ def produced(node: IngredientNode, nodes: Mapping[str, IngredientNode]) -> Any:
     if isinstance(value, Like) or value is MISSING:
         return Any
     return hints(value).get("return", Any)
+
+
+def dotted_settings(nodes: Iterable[IngredientNode]) -> list[str]:
+    """The dotted names of all settings, those of structures by their fields."""
+    return [
+        name
+        for node in nodes
+        for key, value in node.settings.items()
+        for name in _dotted(
+            None if value is MISSING or value is INVALID else plain(value), f"{node.name}.{key}"
+        )
+    ]
+
+
+def _dotted(tree: Any, name: str) -> list[str]:
+    if isinstance(tree, dict) and tree:
+        return [found for key, item in tree.items() for found in _dotted(item, f"{name}.{key}")]
+    return [] if name.endswith(".type") else [name]
+
+
+def setting_names(name: str, value: Any) -> list[str]:
+    """The settings of an ingredient's value, whatever it is built from."""
+    settings = [] if value is MISSING else wire(name, value, lambda _: True).settings
+    return [parameter.name for parameter in settings]
+
+
+def owner_of(value: Any) -> Any:
+    """The component that an ingredient's value stands for, else the value."""
+    config = as_config(value)
+    return getattr(config, "owner", None) if config is not None else value
+
+
+def is_same(entry: Any, value: Any) -> bool:
+    """Whether both stand for the same component."""
+    first, second = as_config(entry), as_config(value)
+    if first is None or second is None:
+        return entry is value
+    return getattr(first, "owner", first) is getattr(second, "owner", second)

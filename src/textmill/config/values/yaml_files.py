@@ -25,10 +25,10 @@ _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the C parser is 
 
 
 class Word:
-    """One ``a.b=c`` of a command line: the dotted path and the value as written."""
+    """One ``a.b=c`` of a command line: the whole text, the dotted path, the value as written."""
 
-    def __init__(self, path: tuple[str, ...], node: Node, place: Place) -> None:
-        self.path, self.node, self.place = path, node, place
+    def __init__(self, text: str, path: tuple[str, ...], node: Node, place: Place) -> None:
+        self.text, self.path, self.node, self.place = text, path, node, place
 
     @property
     def dotted(self) -> str:
@@ -153,7 +153,7 @@ def parse_word(word: str) -> Word:
     path = tuple(part.strip() for part in name.removeprefix("--").split("."))
     if not equals or not all(path):
         raise UserError(f"{place}: wanted name.setting=value.")
-    return Word(path, _word_value(text, place), place)
+    return Word(word, path, _word_value(text, place), place)
 
 
 def typed_place(word: str = "") -> str:

@@ -312,16 +312,16 @@ def test_data_that_no_recipe_names_are_read_as_those_it_has(kitchen, name):
     assert name not in kitchen.plan(script=DATA, targets=["work"]).settings
 
 
-def test_a_recipe_is_planned_once_and_its_settings_are_read_near_the_command(kitchen, monkeypatch):
-    depths = []
+def test_a_bare_word_is_read_once_and_near_the_command(kitchen, monkeypatch):
+    frames = []
 
-    def number(node, kind):
-        if node.text == "3.5e-3":
-            depths.append(len(inspect.stack()) - before)
-        return float(node.text)
+    def read(node, kind):
+        if getattr(node, "text", "") == "3.5e-3":
+            frames.append([frame.function for frame in inspect.stack()[1:4]])
+        return original(node, kind)
 
-    monkeypatch.setattr(typed_values, "SCALARS", ((int | float, number), *typed_values.SCALARS))
-    before = len(inspect.stack())
+    original = typed_values._number
+    monkeypatch.setattr(typed_values, "SCALARS", ((float, read), *typed_values.SCALARS))
     plan = kitchen.plan("lr=3.5e-3")
     assert plan.settings["optimizer"]["lr"] == 3.5e-3
-    assert depths == [5]  # kitchen.plan, make_plan, fields, read, number
+    assert frames == [["read", "fields", "make_plan"]]

@@ -103,7 +103,8 @@ class TextPairs(Component, Batched):
         """Delimiter of the columns of a TSV or CSV file, if it is neither a tab nor a comma: one
         character, as ";", or tab. In a TSV file there are no quotes."""
         extra_columns: Literal["ignore", "error"] = "ignore"
-        """Whether more columns are ignored (Tatoeba has its attribution there) or are an error."""
+        """What happens to further columns of a row: they are ignored (Tatoeba has its attribution
+        there), or are an error."""
         separator: TokenSeparator = "any"
         """Delimiter of the columns of a CoNLL file: any white space, one tab, or one space.
         Other formats have their own."""
@@ -111,32 +112,34 @@ class TextPairs(Component, Batched):
         """Prefix of a CoNLL file's comment lines, which stand before a sentence. null: "# ", if
         such a line does not have the columns of the sentence; "": there are no comments."""
         lists: tuple[str, ...] = ()
-        """Columns of JSON lines, Parquet and Arrow where a text is a list of one, as several right
-        answers may be one alone; what is a list is one anyway."""
+        """Columns of JSON lines, Parquet and Arrow that hold lists, such as right answers: a single
+        text there is read as a list of one."""
         max_tokens: MaxTokens = 2048
-        """Padded source and target cells of one optimizer step, over all ranks; not used where
-        batch_size is set. auto: what fits and pays, found when a run starts."""
+        """Tokens of one optimizer step over all ranks, padding counted, of source and target; not
+        used if batch_size is set. auto: a number that suits the device, found when a run starts."""
         batch_size: int | None = None
         """Rows of one optimizer step, over all ranks."""
         shuffle: bool = True
-        """Another order in each epoch, a pure function of the run's seed and the epoch."""
+        """Whether each epoch has another order of the rows, which follows from the run's seed and
+        the epoch."""
         weights: tuple[float, ...] | None = None
         """Share of each entry of path (a file, folder or pattern) in the rows of an epoch, which
         has as many as all entries; one that has ended begins again. null: every row once, as in
         data of one entry that follows train_data."""
         temperature: float | None = None
-        """Shares by the number of rows of each entry to the power of 1 / temperature: 1 as many as
-        there are, 5 usual where the small ones are to be seen more often."""
+        """Shares by size: the number of rows of each entry to the power of 1 / temperature. 1 keeps
+        the proportions, 5 is usual if small entries are to be seen more often."""
         keep_tokens: bool = setting(default=True, in_key=False)
         """Whether the token store keeps the ids of much text for later runs; else each run encodes
         all rows anew, by several processes, and holds the ids in memory."""
         max_bad_rows: int = 0
-        """How many rows may be left out because they cannot be read; decided before step 1."""
+        """How many unreadable rows may be left out; with more, the run ends before step 1."""
         holdout: float = 0.0
         """Share of the rows held out for valid_data, if that has no file of its own: chosen by a
         hash of each row, so that rows keep their side as others are added."""
         held_out: bool = False
-        """Whether these are the rows that holdout leaves to valid_data, and not all others."""
+        """Whether this is the data that holdout leaves to valid_data, and not the rest. textmill
+        sets it for valid_data itself."""
         stratify: str | None = None
         """Column whose every value keeps a row for training, whatever holdout takes; null: the
         column of the labels, if a row has one label."""

@@ -44,7 +44,7 @@ class TextRows(TextPairs):
         that they are in: as {tags: words}. They are read as tags: O, B-time and I-time, one for
         each word; an empty cell has none."""
         batch_size: int | None = 32
-        """Rows of one optimizer step, over all ranks; null where max_tokens decides."""
+        """Rows of one optimizer step, over all ranks; null: max_tokens decides."""
 
     config: Config
 

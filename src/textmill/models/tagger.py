@@ -52,7 +52,7 @@ class WordEncoder(Component, nn.Module):
         dictionary_embedding: DictionaryEmbedding.Config = DictionaryEmbedding.Config()
         """The vectors of words' kinds, in a recipe that has an ingredient ``dictionary``."""
         encoder: SequenceEncoder.Config = LstmEncoder.Config()
-        """What makes each word's vector know its text."""
+        """The network that puts the context of each word into its vector."""
         dropout: float = 0.4
         """Probability of dropping a feature before and after the encoder, in training."""
         word_dropout: float = 0.0
@@ -61,8 +61,8 @@ class WordEncoder(Component, nn.Module):
         crf: bool = False
         """Whether a conditional random field scores whole sequences of labels."""
         constrained: bool = True
-        """Whether the random field's answers keep to the scheme of labels that mark spans: none
-        begins in its middle. Training does not look at it."""
+        """Whether the random field answers valid sequences of span labels alone, in which no span
+        begins in its middle. It does not change training."""
 
         def __post_init__(self) -> None:
             require(self, "model", shares=["dropout", "word_dropout"])

@@ -35,10 +35,10 @@ class Transformer(Component, nn.Module):
         """Settings of the Transformer; the defaults suit 100,000 sentence pairs on a laptop."""
 
         vocabulary_size: int | None = None
-        """Number of token ids; None takes the tokenizer's. More are rows that no id stands for, as
+        """Number of token ids; null: the tokenizer's. A larger number adds rows that no id uses, as
         published models have."""
         pad_idx: int | None = None
-        """Id of the padding token; None takes the tokenizer's."""
+        """Id of the padding token; null: the tokenizer's."""
         dim: int = 128
         """Features of a token's representation."""
         num_encoder_layers: int = 4

@@ -32,7 +32,7 @@ class LabelConfig(UnseenLabelsConfig):
     """Settings of tasks whose answer is a label, or several."""
 
     max_length: int = 512
-    """Most tokens of a text."""
+    """Longest text, in tokens; over_length says what happens to longer ones."""
     loss: AutoLoss.Config | LabelLoss.Config | None = None
     """The loss; null and auto are cross_entropy, and binary_cross_entropy with
     ``labels.multiple``."""

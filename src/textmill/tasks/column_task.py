@@ -57,8 +57,9 @@ class ColumnsTask(Task):
         """Settings of the task."""
 
         over_length: Literal["truncate", "skip", "error"] = "truncate"
-        """What becomes of a row with more tokens than the model takes: it is cut, in prediction
-        too; or left out of training and evaluation, and counted; or an error."""
+        """What happens to a row with more tokens than the model takes: truncate cuts it, in
+        prediction too; skip leaves it out of training and evaluation, and counts it; error refuses
+        it."""
 
         def row_check(self, labels: Any = None) -> RowCheck | None:
             """The check that a row must pass, or it counts as a bad row; None for no check.
@@ -334,9 +335,9 @@ class UnseenLabelsConfig(ColumnsTask.Config):
     """Settings of tasks whose answers are labels."""
 
     unseen_labels: Literal["wrong", "error"] = setting("wrong", in_key=False)
-    """What becomes of an evaluated row with a label or slot that training has not seen: it counts
-    as wrong and is left out of the loss, and a line gives the number of such rows; or it is an
-    error, as in training."""
+    """What happens to an evaluated row with a label or slot that training has not seen: wrong
+    counts it as answered wrongly, leaves it out of the loss, and prints how many there are; error
+    refuses it, as in training."""
 
 
 def off_notes(

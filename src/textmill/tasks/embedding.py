@@ -65,7 +65,7 @@ class TextEmbedding(ColumnsTask):
         """The least and the greatest score there may be, which are learnt as 0 and 1; null: scores
         are learnt as they are."""
         max_length: int = 128
-        """Most tokens of a text."""
+        """Longest text, in tokens; over_length says what happens to longer ones."""
         loss: EmbeddingLoss.Config = MultipleNegativesRanking.Config()
         """What vectors are learnt by."""
 

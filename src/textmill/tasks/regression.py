@@ -33,7 +33,7 @@ class NumberConfig(ColumnsTask.Config):
     """The least and the greatest number there may be: the module learns them as 0 and 1; null:
     it learns numbers as they are."""
     max_length: int = 512
-    """Most tokens of a text."""
+    """Longest text, in tokens; over_length says what happens to longer ones."""
 
     def __post_init__(self) -> None:
         require(self, "task", sizes=["max_length"])

@@ -207,10 +207,9 @@ class Seq2Seq(Task):
         max_target_length: int = 512
         """Longest target, in tokens with its start and end marks."""
         over_length: Literal["error", "skip"] = "error"
-        """What a longer row is in training and validation: an error, or left out and counted.
-
-        In validation a row whose target alone is too long is left out of the loss only.
-        """
+        """What happens to a longer row in training and validation: error refuses it, skip leaves it
+        out and counts it. In validation a row whose target alone is too long is left out of the
+        loss only."""
         source_prefix: str = ""
         """Text that is put before every source, as ``"summarize: "``, which says to a T5 what is to
         be done."""

@@ -209,11 +209,11 @@ class WordTagging(TagTask):
         column: str = "words"
         """The column of the words: text, split at white space, or a list."""
         max_length: int = 512
-        """Most words of a text."""
+        """Longest text, in words; over_length says what happens to longer ones."""
         over_length: Literal["truncate", "skip", "error"] = "error"
-        """What becomes of a text with more words than that: it is an error; or left out of training
-        and evaluation, and counted; or cut, and then the words after the limit get no label and
-        count in no metric."""
+        """What happens to a text with more words than that: error refuses it; skip leaves it out of
+        training and evaluation, and counts it; truncate cuts it, and the words after the limit get
+        no label and count in no metric."""
         scheme: Literal["auto", "bio", "bilou", "io", "none"] = "auto"
         """How labels mark spans. auto: bio or bilou, where all labels are such, else none; io:
         neighbouring words with one label are a span, but for the label O. The answers of a random

@@ -136,8 +136,9 @@ class AnsweredConfig(BaseConfig):
     """Settings of tasks whose evaluation answers rows."""
 
     metrics: tuple[RowMetric.Config, ...] = ()
-    """Metrics beside the task's own, as ``[rouge, {type: bleu, tokenize: char}]``; a value of a
-    name that the task has takes its place. ``textmill list metrics``, or a class of one's own."""
+    """Metrics beside the task's own, as ``[rouge, {type: bleu, tokenize: char}]``: names that
+    ``textmill list metrics`` shows, or a class of your own. A value with the name of one of the
+    task's replaces it."""
 
 
 class Task(Component):

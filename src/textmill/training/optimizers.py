@@ -45,7 +45,8 @@ class Optimizer(Component):
         """Settings every optimizer has."""
 
         lr: float = 1e-3
-        """Peak learning rate; the schedule multiplies it."""
+        """Peak learning rate, which the schedule scales. Lower it if the loss diverges, raise it if
+        it falls slowly."""
         freeze: tuple[str, ...] = ()
         """Parameters that are not trained, by name, as ``["encoder.*"]``; ``*`` is any text."""
         layer_decay: float = 1.0
@@ -141,11 +142,13 @@ class Adam(Optimizer):
         """Settings of Adam."""
 
         betas: tuple[float, float] = (0.9, 0.98)
-        """Decay of the averages of gradient and squared gradient (0.98: Vaswani et al. 2017)."""
+        """Decay rates of the running averages of the gradient and of its square (0.98: Vaswani et
+        al. 2017)."""
         eps: float = 1e-9
-        """Added to the denominator (1e-9 as Vaswani et al. 2017)."""
+        """Added to the denominator of a step, for stability (1e-9: Vaswani et al. 2017)."""
         weight_decay: float = 0.0
-        """Share of a matrix that is added to its gradient (L2)."""
+        """Share of each weight matrix that is added to its gradient (L2). Raise it against
+        overfitting."""
 
         algorithm: ClassVar[type[torch.optim.Optimizer]] = torch.optim.Adam
         limits: ClassVar = {
@@ -167,7 +170,8 @@ class AdamW(Optimizer):
         """Settings of AdamW."""
 
         weight_decay: float = 0.0
-        """Decoupled decay of matrices a step, as a share of the rate."""
+        """Share of each weight matrix, times the rate, that a step takes away. Raise it against
+        overfitting."""
 
         algorithm = torch.optim.AdamW
 
@@ -184,13 +188,15 @@ class SGD(Optimizer):
         """Settings of SGD."""
 
         lr: float = 0.1
-        """Peak learning rate; the schedule multiplies it."""
+        """Peak learning rate, which the schedule scales. Lower it if the loss diverges, raise it if
+        it falls slowly."""
         momentum: float = 0.0
         """Share of the last step's direction that is kept; 0.9 is usual."""
         nesterov: bool = False
         """Whether to look ahead: the gradient counts as if the momentum's step were made."""
         weight_decay: float = 0.0
-        """Share of a matrix that is added to its gradient (L2)."""
+        """Share of each weight matrix that is added to its gradient (L2). Raise it against
+        overfitting."""
 
         algorithm = torch.optim.SGD
         limits: ClassVar = {"shares": ["momentum"], "not_negative": ["weight_decay"]}
@@ -248,7 +254,8 @@ class Adafactor(Optimizer):
         clip: float = 1.0
         """Root mean square above which an update is scaled down to it (the paper's d)."""
         weight_decay: float = 0.0
-        """Decoupled decay of matrices a step, as a share of the rate."""
+        """Share of each weight matrix, times the rate, that a step takes away. Raise it against
+        overfitting."""
 
         algorithm = torch.optim.Adafactor
         limits: ClassVar = {
@@ -337,7 +344,8 @@ class Muon(Optimizer):
         eps: float = 1e-9
         """AdamW's, for all but the layers' matrices."""
         weight_decay: float = 0.0
-        """Decoupled decay of matrices a step, as a share of the rate."""
+        """Share of each weight matrix, times the rate, that a step takes away. Raise it against
+        overfitting."""
 
         limits: ClassVar = {
             "shares": ["momentum", "betas"],

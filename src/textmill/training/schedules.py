@@ -127,7 +127,7 @@ class Linear(Schedule):
         """Settings of the linear schedule."""
 
         end: float = 0.0
-        """Factor that the line reaches after the last step."""
+        """Factor on the rate that the line reaches after the last step."""
 
     config: Config
 

@@ -36,7 +36,7 @@ class TrainerConfig(Config, first=FIRST):
     report_every: Every = setting(Every(100, "steps"), in_key=False)
     """How often training values are reported; also with every evaluation."""
     keep: int = setting(2, in_key=False)
-    """Checkpoints kept besides the best."""
+    """How many of the newest checkpoints are kept besides the best."""
     accumulate: int = 1
     """Batches whose gradients are added up for one optimizer step. More of them act as a larger
     batch in the memory of a small one."""
@@ -57,7 +57,7 @@ class TrainerConfig(Config, first=FIRST):
     it began with; weights, gradients and the optimizer are float32 in any case."""
     compile: bool = False
     """Whether torch compiles the blocks of the module for training steps: the first steps take
-    minutes, and a resumed run is the undisturbed one to the rounding only."""
+    minutes, and a resumed run equals the undisturbed one only to rounding."""
     activation_checkpointing: bool = setting(False, in_key=False)
     """Whether a training step keeps only the input of each block of the module and computes the
     rest again in the backward pass: less memory for more time, the same gradients (Chen 2016)."""
@@ -74,7 +74,8 @@ class TrainerConfig(Config, first=FIRST):
     """Submodules to take, each with its name there, as ``{"encoder": "encoder"}``; empty takes all
     that matches."""
     save_modules: tuple[str, ...] = setting((), in_key=False)
-    """Submodules whose best weights are saved apart at the end, in ``modules`` of the run."""
+    """Submodules whose best weights are also saved alone at the end, in ``modules`` of the run, for
+    other runs to begin with."""
     export: tuple[Format | ExportSettings, ...] = setting((), in_key=False)
     """Formats in which the best checkpoint is exported at the end, as ``["onnx"]`` or
     ``[{format: onnx, quantize: int8}]``, to ``export/<format>`` of the run."""

@@ -53,7 +53,7 @@ class Decoding:
     sample: bool = False
     """Whether tokens are drawn by their probability instead of searched for."""
     seed: int = 0
-    """Of the draws. A source gets the same draws in any batch, on any day."""
+    """Seed of the draws of sample: a source gets the same ones in any batch, on any day."""
     temperature: float = 1.0
     """What scores are divided by before a draw: under 1 likely tokens become likelier."""
     top_k: int = 0

@@ -64,7 +64,7 @@ class LstmEncoder(SequenceEncoder):
         num_layers: int = 1
         """Layers, one over the other."""
         bidirectional: bool = True
-        """Whether a token's vector knows what comes after it, too."""
+        """Whether a token's vector depends on the tokens after it, too."""
         dropout: float = 0.0
         """Probability of dropping a feature between layers, in training."""
 

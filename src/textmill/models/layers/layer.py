@@ -93,7 +93,7 @@ class LayerConfig(BaseConfig):
     attention_dropout: float = 0.0
     """Probability of dropping an attention weight in training; over 0 is slower on CPU."""
     attention: Attention.Config = MultiHead.Config()
-    """What the heads do."""
+    """Kind of attention."""
     feed_forward: Literal["mlp", "gated"] = "mlp"
     """Feed-forward block: two projections around the activation (``mlp``), or one gated by the
     activation of another (``gated``; Shazeer 2020), which is half as large again."""

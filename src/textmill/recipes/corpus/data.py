@@ -24,12 +24,13 @@ class CorpusPairs(Component, Batched):
         corpus_seed: int = 0
         """Which of the sentences are held out: 0 as they are shipped, another deals them anew."""
         max_tokens: MaxTokens = 2048
-        """Padded source and target cells of one optimizer step, over all ranks; not used where
-        batch_size is set. auto: what fits and pays, found when a run starts."""
+        """Tokens of one optimizer step over all ranks, padding counted, of source and target; not
+        used if batch_size is set. auto: a number that suits the device, found when a run starts."""
         batch_size: int | None = None
         """Rows of one optimizer step, over all ranks."""
         shuffle: bool = True
-        """Another order in each epoch, a pure function of the run's seed and the epoch."""
+        """Whether each epoch has another order of the rows, which follows from the run's seed and
+        the epoch."""
 
     def __init__(self, config: "CorpusPairs.Config") -> None:
         self.config = config

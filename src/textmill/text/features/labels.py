@@ -145,9 +145,9 @@ class FittedLabels(Component):
         names: tuple[str, ...] = ()
         """The labels, where they are known; a row of ``train_data`` may then have no other."""
         multiple: bool = False
-        """Whether a row has several labels, or none."""
+        """Whether a row may have several labels, or none."""
         separator: str | None = None
-        """Between two labels of a row (``multiple``); null: any white space."""
+        """What stands between two labels of a row (if ``multiple``); null: any white space."""
 
         def __post_init__(self) -> None:
             if self.separator is not None and not self.multiple:

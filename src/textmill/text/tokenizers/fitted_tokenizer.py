@@ -86,7 +86,7 @@ class FittedTokenizer(Component):
         """How often a word or character must occur to be known, a pair of pieces to be one (not
         for sentencepiece)."""
         lowercase: bool = False
-        """Whether texts are written small first (bpe, words)."""
+        """Whether texts are lower-cased first (bpe, words)."""
         columns: tuple[str, ...] = ()
         """The columns of the rows whose text it is fitted on; empty: all of them."""
         source_langs: tuple[str, ...] = ("source",)

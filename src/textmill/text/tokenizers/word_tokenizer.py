@@ -71,7 +71,7 @@ class WordTokenizer(Component, Tokenizer):
         words: tuple[str, ...]
         """Each word once, in the order of their ids."""
         lowercase: bool = True
-        """Whether texts are written small first."""
+        """Whether texts are lower-cased first."""
         marks: bool = False
         """Whether there are marks of a text's beginning and end, and encoded texts end with it."""
         split: Split = "space"
@@ -191,14 +191,15 @@ class FittedWords(Component):
         columns: tuple[str, ...] = ("text",)
         """The columns of the rows whose words are taken."""
         min_count: int = 1
-        """How often a word must occur; a higher one trains the vector of the unknown word too."""
+        """How often a word must occur to be known. Above 1, rare words train the vector of the
+        unknown word."""
         vocab_size: int | None = None
         """Most ids, with those of padding and the unknown word: the most frequent words; null for
         no limit."""
         lowercase: bool = True
-        """Whether texts are written small first."""
+        """Whether texts are lower-cased first."""
         marks: bool = False
-        """Whether there are marks of a text's beginning and end: a language model needs them."""
+        """Whether each text gets a mark at its beginning and its end, as a language model needs."""
         split: Split = "space"
         """What divides words: white space; or punctuation too, each mark a word of its own."""
 

@@ -36,14 +36,11 @@ def asked(tmp_path, monkeypatch):
     return str(path)
 
 
-def test_without_json_a_model_of_several_columns_names_it(asked, capsys):
+def test_a_model_of_several_columns_names_them_and_answers_with_their_format(asked, capsys):
     assert main(["predict", "run", asked]) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith("error: This model reads the columns question, context; a line of text")
-
-
-def test_with_their_format_it_answers(asked, capsys):
     assert main(["predict", "run", asked, "--json", "--format", "jsonl"]) == 0
     assert json.loads(capsys.readouterr().out) == {
         "question": "Who?", "context": "Rollo.", "prediction": "Who?",

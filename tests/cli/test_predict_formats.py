@@ -135,14 +135,6 @@ def test_all_columns_of_every_format_are_kept_and_answers_stand_beside_them(answ
     assert all(row["prediction"] and row["score"] < 0 and row["error"] is None for row in found)
 
 
-def test_a_pipe_may_have_columns_or_json(answered):
-    code, found, *_ = answered("-", table(ROWS), "--format", "csv", to="o.csv")
-    assert (code, [row["note"] for row in found]) == (0, [row["note"] for row in ROWS])
-    content = "".join(json.dumps(row) + "\n" for row in [*ROWS, GO])
-    code, found, *_ = answered("-", content, "--format", "jsonl", to="o.csv")
-    assert [(row["id"], row["source"]) for row in found] == [("1", GO), ("2", CAT), ("", GO)]
-
-
 @pytest.mark.parametrize("to", ["out.csv", "out.jsonl", "out.ndjson", "out.parquet"])
 def test_a_row_that_is_bad_is_an_error_row_in_its_place(answered, to):
     long = "The cat sleeps. " * 50

@@ -66,9 +66,8 @@ def add_grid(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Trains a recipe with each combination of values: name.setting=VALUE,VALUE. Every cell is "
         "a usual run, named by its key. All are planned, and the first is checked, before any "
-        "starts. The same command "
-        "goes on with a grid that was interrupted, values can be added to it, and of one that is "
-        "finished it prints the table. Exit code 1 where a cell failed."
+        "starts. The same command goes on with a grid that was interrupted, also with more "
+        "values, and prints the table of one that is finished. Exit code 1 if a cell failed."
     )
     add_recipe(parser, "a script, an experiment or a YAML file")
     parser.add_argument(
@@ -86,7 +85,7 @@ def add_grid(parser: argparse.ArgumentParser) -> None:
         type=int,
         metavar="N",
         help="cells at a time, each with its share of the cores (default: one for each GPU, or "
-        "for each core where there is none)",
+        "for each core if there is none)",
     )
     parser.add_argument(
         "--fail-fast", action="store_true", help="stop all cells as soon as one has failed"
@@ -143,7 +142,7 @@ def add_watch(parser: argparse.ArgumentParser) -> None:
 
 
 def run_watch(args: argparse.Namespace) -> int:
-    """Evaluates, and prints the best checkpoint of each run; 1 where an evaluation failed."""
+    """Evaluates, and prints the best checkpoint of each run; 1 if an evaluation failed."""
     log_to_stderr()
     from textmill.launch.launcher import launcher_of
     from textmill.launch.watch import Watch, best_table

@@ -99,7 +99,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if sys.stdout is not None:  # it is closed: textmill list >&-
             sys.stdout.flush()  # fails here if the reader has left, not while Python shuts down
         return code
-    except SystemExit as error:  # argparse has said why
+    except SystemExit as error:  # argparse has printed why
         return error.code if isinstance(error.code, int) else 1
     except KeyboardInterrupt:
         print(file=sys.stderr)  # the prompt of the shell starts on a line of its own

@@ -94,7 +94,7 @@ def add_parse_references(parser: argparse.ArgumentParser) -> None:
         "Finds author, title, date and the other fields of references: those that a PDF lists; of "
         "a text file, or of what is piped in, each line is one. Each is written with its fields "
         "marked, as ParsCit does: <author>A. Author.</author> <title>...</title>; or as JSON, with "
-        "tokens, tags, fields and where each stands.",
+        "tokens, tags, fields and their places.",
     )
 
 
@@ -104,7 +104,7 @@ def add_summarize(parser: argparse.ArgumentParser) -> None:
         "summarizer",
         "Summarizes texts, each on a line: by their own sentences or in words of the model's, as "
         "it was trained. A text file is one text, and so is what is piped in; of a PDF the "
-        "abstract is summarized, or where there is none the body. As JSON with the place of each "
+        "abstract is summarized, or the body if there is none. As JSON with the place of each "
         "sentence.",
     )
     parser.add_argument(
@@ -135,8 +135,8 @@ def add_command(parser: argparse.ArgumentParser, pipeline: str, about: str) -> N
     """Describes the command of a pipeline, and adds the options that all have."""
     parser.description = (
         f"{about} Several files are answered in their order, each line then with its file's name; "
-        "one that cannot be read is told, and the others are answered. The exit code is 1 where "
-        "something could not be."
+        "one that cannot be read is reported, and the others are answered. The exit code is 1 if "
+        "something could not be answered."
     )
     parser.add_argument(
         "files", nargs="*", default=["-"], metavar="FILE", help="PDFs and text files; - is stdin"
@@ -150,7 +150,7 @@ def add_command(parser: argparse.ArgumentParser, pipeline: str, about: str) -> N
         "--format",
         choices=[*FORMATS],
         help="text, a line each (the default); json, JSON lines with all that is known; csv, a "
-        "table; an --output of .jsonl, .json or .csv has its own unasked",
+        "table; by default the format of the suffix of --output, .jsonl, .json or .csv",
     )
     parser.add_argument(
         "--output", type=Path, metavar="FILE", help="write to a file, there when it is whole"
@@ -240,5 +240,5 @@ def _write(out: ResultFormat, name: str, result: Any) -> None:
 
 
 def _say(where: str, problem: str) -> None:
-    said = problem if problem.startswith(where.split(":")[0]) else f"{where}{problem}"
-    print(printable(said), file=sys.stderr)
+    text = problem if problem.startswith(where.split(":")[0]) else f"{where}{problem}"
+    print(printable(text), file=sys.stderr)

@@ -129,8 +129,8 @@ def run(args: argparse.Namespace, load: Callable[[argparse.Namespace], Any] | No
             hint = hint or reading_hint(rows, [found["error"]] if "error" in found else [])
             _write(asked.row, found, json_lines=args.json or args.vectors)
         if failed:
-            said = f"{failed:,} of {count:,} rows could not be answered. {hint}"
-            print(said.rstrip(), file=sys.stderr)
+            text = f"{failed:,} of {count:,} rows could not be answered. {hint}"
+            print(text.rstrip(), file=sys.stderr)
         return 1 if failed else 0
 
 
@@ -178,7 +178,7 @@ def _rows(predictor: Any, args: argparse.Namespace, source: IO[bytes]) -> Column
     if pipe is not None and args.model is None:
         refuse_pdf(pipe.lines[:HEAD], args.file, args.run)
     data = {} if form == TEXT else _recorded_layout(predictor, args)
-    config, said = input_settings(data, predictor.columns, [] if form == TEXT else args.words)
+    config, typed = input_settings(data, predictor.columns, [] if form == TEXT else args.words)
     if pipe is None:
         form = form or input_format(path, config)
     if form is None and not _columns_words(args) and (len(predictor.columns) == 1 or not data):
@@ -194,7 +194,7 @@ def _rows(predictor: Any, args: argparse.Namespace, source: IO[bytes]) -> Column
         if pipe is not None:
             path = Path(folder, "head")
             path.write_bytes(pipe.lines)
-        how = {"form": form, "said": said, "name": name}
+        how = {"form": form, "said": typed, "name": name}
         layout = input_layout(path, config, predictor.columns, **how)
     if pipe is not None and isinstance(layout, ColumnarFormat):
         raise UserError(f"{name}: {layout.kind} is read from a file, not from a pipe. Name a file.")
@@ -283,16 +283,16 @@ def _write_file(predictor: Any, rows: ColumnRows | LineRows, args: argparse.Name
         progress.say(f"writing {args.output.name}")
         file.finish(rows.names)
     for name, called in file.renamed.items():
-        said = f"The rows have a column '{name}' of their own: the answers' is '{called}'."
-        print(printable(said), file=sys.stderr)
+        text = f"The rows have a column '{name}' of their own: the answers' is '{called}'."
+        print(printable(text), file=sys.stderr)
     for problem in file.problems:
         print(printable(problem), file=sys.stderr)
     print(f"{file.output}: {file.rows:,} row{'s' * (file.rows != 1)}")
     if file.failed:
         where = f"the column '{file.renamed.get('error', 'error')}' says why"
         where = "its vector is NaN" if file.output.suffix.lower() == ".npy" else where
-        said = f"{file.failed:,} of {file.rows:,} rows could not be answered: {where}. {hint}"
-        print(said.rstrip(), file=sys.stderr)
+        text = f"{file.failed:,} of {file.rows:,} rows could not be answered: {where}. {hint}"
+        print(text.rstrip(), file=sys.stderr)
     return 1 if file.failed else 0
 
 
@@ -311,7 +311,7 @@ def input_settings(
     from textmill.data.text_rows import TextRows
 
     mine = [bare_setting(word) for word in words]
-    said = {word.partition("=")[0].partition(".")[0] for word in mine}
+    typed = {word.partition("=")[0].partition(".")[0] for word in mine}
     # As an evaluation reads them: pairs if the model reads a source, else the inputs alone.
     plain = {"columns": [*columns], "extra_columns": "error"}
     known = data or ({"columns": ["source", "target"]} if [*columns] == ["source"] else plain)
@@ -326,14 +326,14 @@ def input_settings(
         words=[f"{DATA}.{word}" for word in (*given, *mine)],
         targets=[DATA],
     )
-    if "format" in said:
+    if "format" in typed:
         raise UserError("format: is an option here, as --format csv.")
-    if unread := [name for name in said if name not in SETTINGS]:
+    if unread := [name for name in typed if name not in SETTINGS]:
         raise UserError(
             f"{min(unread)}: says nothing of how a file is read; textmill predict takes "
             f"{', '.join(SETTINGS)}."
         )
-    return plan.nodes[DATA].config, said
+    return plan.nodes[DATA].config, typed
 
 
 def bare_setting(word: str) -> str:
@@ -358,8 +358,8 @@ def refuse_pdf(head: bytes, name: str, model: str) -> None:
         tasks = pipelines.get(pipeline).wanted.tasks
         if task in tasks or (task is None and kind in tasks.values()):
             fitting.append(f"textmill {command} {name} --model {model}")
-    said = "standard input" if name == "-" else name
+    source = "standard input" if name == "-" else name
     if fitting:
         ways = ", or ".join(fitting)
-        raise UserError(f"{said}: wanted rows of text, found a PDF. A pipeline reads it: {ways}")
-    refuse_binary(head, said)
+        raise UserError(f"{source}: wanted rows of text, found a PDF. A pipeline reads it: {ways}")
+    refuse_binary(head, source)

@@ -19,7 +19,7 @@ def add_help(parser: argparse.ArgumentParser) -> None:
 
 
 def run_help(args: argparse.Namespace) -> int:
-    """Prints the help of the recipe; exit code 2 where it is wrong, not only incomplete."""
+    """Prints the help of the recipe; exit code 2 if it is wrong, not only incomplete."""
     from textmill.cli.main import COMMANDS
     from textmill.config.help import recipe_help
     from textmill.recipes.planning import library_defaults, open_named
@@ -139,8 +139,8 @@ def run_test(args: argparse.Namespace) -> int:
 def add_prepare(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Reads every row, says which are bad, and keeps the tokens where training "
-        "finds them: in $TEXTMILL_CACHE, by default ~/.cache/textmill. Training does it by itself "
-        "where it was not done. A preparation that was stopped begins anew."
+        "finds them: in $TEXTMILL_CACHE, by default ~/.cache/textmill. Otherwise training does it "
+        "by itself. A preparation that was stopped begins anew."
     )
     add_recipe(parser)
     parser.add_argument(

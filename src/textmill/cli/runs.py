@@ -110,8 +110,8 @@ def _with_jobs(runs: Sequence["Listed"], jobs: Mapping[Path, "QueuedJob"]) -> li
         known = listed.get(place)
         if known is None or job.state == "PENDING":
             state = "waits" if job.state == "PENDING" else "starts"
-            said = replace(known or Listed(Path(job.name)), state=f"{state}: job {job.number}")
-            listed[place] = said if said.best else replace(said, best=f"log: {job.log}")
+            one = replace(known or Listed(Path(job.name)), state=f"{state}: job {job.number}")
+            listed[place] = one if one.best else replace(one, best=f"log: {job.log}")
     return list(listed.values())
 
 
@@ -176,9 +176,11 @@ class Listed:
 
         set_here = {n: self.settings[n] for n in differing if self.settings.get(n) is not None}
         shown = [f"{name}={written(value)}" for name, value in set_here.items()]
-        said = [str(self.path), self.recipe, self.state, self.steps]
         return [
-            *said,
+            str(self.path),
+            self.recipe,
+            self.state,
+            self.steps,
             _time(self.written),
             f"{size_of(self.path) / 1e6:,.1f}",
             self.best,

@@ -22,7 +22,7 @@ PACKAGES = ("fastapi", "uvicorn", "httptools", "prometheus_client")
 def add(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Answers JSON at /predict and shows a page at /, until Ctrl-C or SIGTERM; "
-        "questions that were taken are answered first. Only this machine can ask, unless --host "
+        "accepted requests are answered first. Only this machine can ask, unless --host "
         "says otherwise."
     )
     about = "the folder of a run, as textmill train prints it, or of an export"
@@ -120,5 +120,5 @@ def _pipeline(
 
 
 def _name(run: Path) -> str:
-    """What the model is called on its page: the folder as it was typed, without where it is."""
+    """The name of the model on its page: the folder as it was typed, without its parents."""
     return run.resolve().name if run.is_absolute() or not run.name else str(run)

@@ -145,7 +145,7 @@ def _launched(args: argparse.Namespace, elsewhere: Slurm | Ray | None) -> int:
 
         words += ["--again"] if args.again else []
         return launch(words, nproc=args.nproc, max_restarts=args.max_restarts)
-    planned = named.plan(args.words)  # what is wrong with the recipe is said here, not by a job
+    planned = named.plan(args.words)  # what is wrong with the recipe is reported here, not by a job
     ranks = args.nproc or 1
     if isinstance(elsewhere, Slurm):
         from textmill.runs.resume import choose_folder

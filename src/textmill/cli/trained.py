@@ -77,7 +77,7 @@ def add_export(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--greedy",
         action="store_true",
-        help="take the likeliest tokens where the run draws them (task.decoding.sample)",
+        help="take the likeliest tokens if the run draws them (task.decoding.sample)",
     )
     parser.add_argument(
         "--out",

@@ -266,11 +266,11 @@ def plan_cell(
     folder = choose_folder(planned, run_dir=None, again=False)
 
     def read() -> Mapping[str, str]:
-        said = _data_settings(planned.plan)
-        if said not in digests:
+        settings = _data_settings(planned.plan)
+        if settings not in digests:
             session = planned.start(Path(), "train", named.device)
-            digests[said] = read_data(session, planned.plan, None)
-        return digests[said]
+            digests[settings] = read_data(session, planned.plan, None)
+        return digests[settings]
 
     folder = run_of_data(folder, planned, named=False, read=read)
     state = "finished" if is_finished(folder, planned) else "open"
@@ -304,8 +304,8 @@ def check_first(named: Named, cells: Sequence[Cell]) -> str:
     options: dict[str, Any] = {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True}
     done = subprocess.run(words, check=False, **options)  # noqa: S603  # this program, no shell
     if done.returncode:
-        said = re.split(r"^(?:\d+ problems?:\n  |error: )", done.stderr, flags=re.MULTILINE)
-        why = said[-1].rstrip() if len(said) > 1 else f"it ended with {done.returncode}"
+        parts = re.split(r"^(?:\d+ problems?:\n  |error: )", done.stderr, flags=re.MULTILINE)
+        why = parts[-1].rstrip() if len(parts) > 1 else f"it ended with {done.returncode}"
         alone = cell.typed(named, command="check")
         raise UserError(
             f"{cell.label} cannot be trained; nothing was started.\n  {why}\n  its check: {alone}"

@@ -179,8 +179,8 @@ class GridTable:
         chosen = " ".join(self.best.cell.chosen[: len(self.axes)])
         lines = []
         if self.seeded and len(line.finished) > 1:
-            said = f"{self.metric} {mean} ± {deviation} over {len(line.finished)} seeds"
-            lines = [f"best settings: {chosen or 'those of the recipe'}: {said}"]
+            value = f"{self.metric} {mean} ± {deviation} over {len(line.finished)} seeds"
+            lines = [f"best settings: {chosen or 'those of the recipe'}: {value}"]
         value = format_value(self.metric, self.best.best)
         at = "" if self.best.step is None else f" at step {self.best.step:,}"
         best = f"best: {self.best.cell.label}: {self.metric} {value}{at}"

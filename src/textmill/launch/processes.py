@@ -66,10 +66,10 @@ def launch(words: Sequence[str], *, nproc: int, max_restarts: int = 0) -> int:
         local_addr="localhost",
         max_restarts=max_restarts,
     )
-    said = _Restarts(max_restarts)
+    restarts = _Restarts(max_restarts)
     torch_logs = [logging.getLogger(f"torch.distributed.elastic.{name}") for name in TORCH_LOGS]
     for log in torch_logs:
-        log.addFilter(said)
+        log.addFilter(restarts)
     try:
         elastic_launch(config, sys.executable)("-P", "-m", "textmill", *words)
     except SignalException as error:  # the processes got it, too, and have saved
@@ -84,5 +84,5 @@ def launch(words: Sequence[str], *, nproc: int, max_restarts: int = 0) -> int:
         ) from None
     finally:
         for log in torch_logs:
-            log.removeFilter(said)
+            log.removeFilter(restarts)
     return 0

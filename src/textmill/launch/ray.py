@@ -97,7 +97,7 @@ def train_on_ray(given: Mapping[str, Any], ray: Ray, *, ranks: int, include: Seq
         trainer.fit()
     except train.TrainingFailedError as error:
         last = str(error).strip().splitlines()[-1]
-        raise RunError(f"The ranks failed, as is said above: {last}") from None
+        raise RunError(f"The ranks failed, see above: {last}") from None
     finally:
         engine.shutdown()
 

@@ -165,9 +165,9 @@ def queued_jobs(*, within: float = ANSWER_SECONDS) -> list[QueuedJob]:
         asked = subprocess.run(words, check=True, **options)  # noqa: S603
     except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
         late = f"nothing within {within} s"
-        said = late if isinstance(error, subprocess.TimeoutExpired) else error.stderr.strip()
+        why = late if isinstance(error, subprocess.TimeoutExpired) else error.stderr.strip()
         raise UserError(
-            f"squeue does not say which jobs wait: {said}. Try again when Slurm answers."
+            f"squeue does not say which jobs wait: {why}. Try again when Slurm answers."
         ) from None
     here, found = Path.cwd().resolve(), []
     for line in asked.stdout.splitlines():

@@ -277,6 +277,6 @@ def best_table(runs: Sequence[Path], words: Sequence[str]) -> str:
             count = sum(line.get("words") == list(words) for line in lines)
             for best in (each for each in best_of(run) if each["words"] == list(words)):
                 value = format_value(best["metric"], best["value"])
-                told = f"{best['data']} {best['metric']} {value}"
-                rows.append([str(run), str(count), str(best["checkpoint"]), told])
+                text = f"{best['data']} {best['metric']} {value}"
+                rows.append([str(run), str(count), str(best["checkpoint"]), text])
     return text_table(["run", "evaluated", "best", "value"], rows) if rows else ""

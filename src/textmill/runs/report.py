@@ -229,8 +229,8 @@ def _labels(run: Record) -> list[Markup]:
         for label, row in rows.items()
     ]
     found = _table(["label", *titles], cells, numeric=range(1, len(titles) + 1))
-    said = text(f"{split}_data, {_weights(run)}")
-    return [Markup(f"<p class=note>{said}</p>"), *found] if found else []
+    note = text(f"{split}_data, {_weights(run)}")
+    return [Markup(f"<p class=note>{note}</p>"), *found] if found else []
 
 
 def _weights(run: Record) -> str:

@@ -88,8 +88,8 @@ def _warnings_logged() -> Iterator[None]:
         message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: Any
     ) -> None:
         old = issubclass(category, DeprecationWarning | FutureWarning | PendingDeprecationWarning)
-        said = str(message).partition("\n")[0] or category.__name__
-        LOG.warning("%s", said, extra={"to_file": old or "lightning" in Path(filename).parts})
+        text = str(message).partition("\n")[0] or category.__name__
+        LOG.warning("%s", text, extra={"to_file": old or "lightning" in Path(filename).parts})
 
     with warnings.catch_warnings():
         warnings.simplefilter("default")

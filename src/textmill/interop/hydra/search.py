@@ -90,8 +90,8 @@ def search(
     composed([f"{name}={_first(sweep)}" for name, sweep in sweeps.items()]).resolved("RUN")
     of_optuna = "optuna" in str(settings.get("_target_", ""))
     deciding = [settings.get(name) for name in ("direction", "sampler", "study_name")]
-    said = [run.key, {name: str(sweep) for name, sweep in sweeps.items()}, deciding]
-    digest = hashlib.sha256(json.dumps(said, default=str).encode()).hexdigest()[:12]
+    content = [run.key, {name: str(sweep) for name, sweep in sweeps.items()}, deciding]
+    digest = hashlib.sha256(json.dumps(content, default=str).encode()).hexdigest()[:12]
     if run_dir is None:
         folder = RunFolder.place(run.name, f"search-{digest}", again=again)
     else:

@@ -33,7 +33,7 @@ from textmill.inference.load import (
     saved_plan,
     warn_of_edited,
 )
-from textmill.preflight.load_data import RowUse, load_data, use_by_task
+from textmill.preflight.load_data import load_data, use_by_task
 from textmill.preflight.max_tokens import is_auto, take_max_tokens
 from textmill.recipes.planning import plan_recipe
 from textmill.run_folder.folder import SCRIPT, RunFolder, refuse_lightning
@@ -41,6 +41,7 @@ from textmill.run_folder.pretrained import pretrained_of
 from textmill.runtime.devices import Env
 from textmill.tasks.evaluation import Evaluation
 from textmill.tasks.evaluation import evaluate as evaluate_task
+from textmill.tasks.task import Task
 
 LOG = logging.getLogger("textmill")
 
@@ -138,19 +139,18 @@ def evaluate(
         made = partial(
             _made, folder, name, model, provided=provided, device=device, allow_code=allow_code
         )
-        data, use = made(mine), use_by_task(task)
+        data = made(mine)
         named = any(word.startswith(f"{name}.path=") for word in mine)
         if named and isinstance(data, TextPairs) and data.holdout is not None:
             whole = made([f"{name}.holdout=0", *mine])
-            load_data(name, whole, use)
+            load_data(name, whole, use_by_task(task))
             if whole.side_fingerprint(data.holdout) == recorded.get(model):
                 LOG.info("%s is this run's own file: its held-out rows are measured.", name)
             else:
                 data = whole
                 if whole.holdout is None:
                     LOG.info("%s is not this run's file: all of its rows are measured.", name)
-        data = read_settled(name, data, folder, use)
-        found[name] = evaluate_task(task, task.batches_of(name, data, train=False, seed=0))
+        found[name] = evaluate_on(name, data, task, folder)
     return found
 
 
@@ -200,12 +200,12 @@ def _made(
     return plan.start(provided).get(name)
 
 
-def read_settled(name: str, data: Any, folder: Path, use: RowUse) -> Any:
-    """Reads data to evaluate a run on, and makes its batches as large as the run's."""
-    load_data(name, data, use)
+def evaluate_on(name: str, data: Any, task: Task, folder: Path) -> Evaluation:
+    """Reads data and evaluates a run's task on it, in batches as large as the run's."""
+    load_data(name, data, use_by_task(task))
     if is_auto(data):
         take_max_tokens({name: data}, RunFolder(folder).info.get("max_tokens", EVALUATED_CELLS))
-    return data
+    return evaluate_task(task, task.batches_of(name, data, train=False, seed=0))
 
 
 def _evaluated(folder: Path, words: Sequence[str]) -> dict[str, str]:

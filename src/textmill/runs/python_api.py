@@ -17,17 +17,16 @@ from textmill.config.recipe import Recipe
 from textmill.config.registry import suggest
 from textmill.errors import UserError
 from textmill.inference.load import NeedsCodeError, Predictor, load_run
-from textmill.preflight.load_data import read_all, use_by_task
+from textmill.preflight.load_data import read_all
 from textmill.recipes.planning import Planned, plan_recipe, run_named, seed_of
 from textmill.run_folder.folder import RunFolder
-from textmill.runs.load_run import EVALUATED, evaluate, load_by_code, read_settled
+from textmill.runs.load_run import EVALUATED, evaluate, evaluate_on, load_by_code
 from textmill.runs.resume import Run, choose_folder, refuse_other
 from textmill.runs.train import train
 from textmill.runtime.devices import Env
 from textmill.runtime.ranks import Ranks
 from textmill.runtime.seeds import fold, seed_everything
 from textmill.tasks.evaluation import Evaluation
-from textmill.tasks.evaluation import evaluate as evaluate_task
 from textmill.tasks.task import Task
 from textmill.training.initial_weights import Initial
 
@@ -193,8 +192,7 @@ def _evaluated(planned: Planned, predictor: Predictor, folder: Path) -> dict[str
     found = {}
     for name in EVALUATED:
         if session.has(name) and (data := session.get(name)) is not None:
-            data = read_settled(name, data, folder, use_by_task(task))
-            found[name] = evaluate_task(task, task.batches_of(name, data, train=False, seed=0))
+            found[name] = evaluate_on(name, data, task, folder)
     if not found:
         raise UserError(
             f"{planned.name} has neither valid_data nor test_data, so nothing can be evaluated. "

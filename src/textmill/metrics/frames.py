@@ -20,10 +20,10 @@ from textmill.metrics.metric import (
 from textmill.text.features.tree_tags import MARK, check_mark, not_a_tree
 
 INVALID_TREE = "IN:INVALID_TREE"
-"""The intent that stands for a prediction that is no tree, as in PyText."""
+"""The intent of a prediction that is not a tree, as in PyText."""
 
 Slot = tuple[str, int, int]
-"""A slot's label, its start and the end before which it ends, in whatever unit gold has too."""
+"""(label, start, end), end exclusive, in the same unit as gold."""
 
 
 class Node(NamedTuple):

@@ -28,7 +28,7 @@ Floats = NDArray[np.float64]
 
 
 class _Kept(NamedTuple):
-    """The scores that one label got, of the rows that have it and of those that have it not."""
+    """The scores of one label: in rows that have it, and in rows that do not."""
 
     positive: "array[float]"
     negative: "array[float]"
@@ -139,7 +139,7 @@ def _matrix(scores: Sequence[Sequence[float]] | NDArray[Any], width: int) -> Flo
 
 
 class _Curve:
-    """Of one label: the sorted scores of the rows that have it, and of those that have it not."""
+    """The sorted scores of one label: in rows that have it, and in rows that do not."""
 
     def __init__(self, positive: Floats, negative: Floats) -> None:
         self.positive, self.negative = positive, negative
@@ -215,7 +215,7 @@ class Ranking(Averaged):
 BLOCK = 1024
 """Questions that are compared with all texts at a time."""
 Kept = tuple[tuple[str, ...], bytes]
-"""The texts that a row may be answered by, the right one first, and all its vectors."""
+"""The candidate answers of a row, the right one first, and all its vectors."""
 
 
 @final

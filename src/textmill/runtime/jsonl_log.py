@@ -58,7 +58,7 @@ def json_line(value: Mapping[str, Any]) -> bytes:
 
 
 class LineLog:
-    """Appends lines to a file. It is whole lines only, whatever happened before.
+    """Appends lines to a file, which only ever has whole lines.
 
     A half line that a crash left is cut off on opening. Every line is handed to the system at once;
     call ``sync`` before ``size`` is saved in a checkpoint, so that the lines outlive a power cut as

@@ -41,13 +41,13 @@ class Evaluation:
 
 @runtime_checkable
 class PartsOfRows(Protocol):
-    """A task of whose rows several ranks may each have a part, which is told to the others."""
+    """A task whose rows may be spread over several ranks, which exchange their parts."""
 
     def unfinished(self) -> Any:
-        """What this rank has of rows not whole on it at an evaluation's end, which it forgets."""
+        """The parts of rows that this rank has at an evaluation's end; it forgets them."""
 
     def finished(self, parts: Sequence[Any]) -> Mapping[int, Any]:
-        """The answers by the row's number, of what the ranks have."""
+        """The answers by the row's number, joined from the parts of all ranks."""
 
 
 def evaluate(

@@ -30,9 +30,9 @@ LOG = logging.getLogger("textmill")
 
 Row = Mapping[str, str]
 Metrics = Mapping[str, Metric]
-"""Those of an evaluation, by name."""
+"""The metrics of an evaluation, by name."""
 ADDED = "task.metrics"
-"""What the names of metrics that a recipe adds begin with."""
+"""Prefix of the names of metrics that a recipe adds."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Loss:
 
 @dataclass(frozen=True)
 class Outputs:
-    """What a task makes of one validation batch."""
+    """The loss of one validation batch, and the answers to it."""
 
     loss: Loss
     answers: Mapping[int, Any] = field(default_factory=dict)
@@ -101,10 +101,10 @@ class Batches(Protocol):
     def __iter__(self) -> Iterator[Any]: ...
 
     def state_dict(self) -> dict[str, Any]:
-        """The place."""
+        """The position."""
 
     def load_state_dict(self, state: Mapping[str, Any], /) -> None:
-        """Goes to a place."""
+        """Goes to a position."""
 
     def examples(self, batch: Any, /) -> Rows:
         """The rows of a batch as a person reads them, with their ``row`` number where known."""
@@ -148,7 +148,7 @@ class Task(Component):
     module: nn.Module
     text: TextProcessor
     notes: Sequence[str] = ()
-    """What was to be said of the data that was read."""
+    """Notes on the data that was read."""
     _reading: str = ""
     _reused: tuple[type[Any], dict[tuple[int, bool, int], tuple[Batches, Any]]] | None = None
 
@@ -160,14 +160,14 @@ class Task(Component):
 
     @property
     def parts(self) -> dict[str, Any]:
-        """What a task keeps from step to step, by the name it is saved under.
+        """State that a task keeps from step to step, by the name it is saved under.
 
         Each has ``state_dict`` and ``load_state_dict``. The module is not among them.
         """
         return {}
 
     def rolled_back(self) -> None:
-        """Called after a rollback: the parts are those of before, but the data goes on after."""
+        """Called after a rollback: the parts are restored, but the data goes on where it was."""
         return
 
     def initialize(self) -> list[str]:
@@ -267,7 +267,7 @@ class Task(Component):
             self.add_answers(metrics, list(outputs.answers.values()), rows)
 
     def measured(self, answer: Callable[[Rows], Sequence[Any]], rows: Rows) -> Metrics:
-        """Fresh metrics of what a program answers to rows with targets, but those of losses."""
+        """Fresh metrics (without those of losses) of a program's answers to rows with targets."""
         metrics: Metrics = {**self.answer_metrics(), **self.added_metrics()}
         self.add_answers(metrics, answer(rows), rows)
         return metrics
@@ -330,7 +330,7 @@ class Task(Component):
         """Typed answers to rows without targets, in order."""
 
     def asked(self, row: Row) -> Row:
-        """What a row of training data is as a row to predict: by default its input columns."""
+        """A row to predict, made of a row of training data: by default its input columns."""
         return {name: row[name] for name in self.text.input_columns}
 
     def check(self, row: Row) -> None:
@@ -339,12 +339,12 @@ class Task(Component):
 
     @property
     def predict_checks(self) -> bool:
-        """Whether :meth:`predict` refuses each row that :meth:`check` does: none is asked twice."""
+        """Whether :meth:`predict` refuses all that :meth:`check` does, which then is not called."""
         return type(self).check is Task.check
 
     @property
     def answer_class(self) -> type[HasRow] | None:
-        """What it answers with: how ``row`` of it is annotated is what a server says it answers."""
+        """The class of answers; a server describes answers by the annotations of its ``row``."""
         return self.text.answer_class
 
     def answer_row(self, answer: Any) -> dict[str, Any]:
@@ -419,7 +419,7 @@ class BatchRows(Sequence[Mapping[str, Any]]):
 
 
 def loss_of(task: Task, batch: Any, examples: Rows = ()) -> Loss:
-    """What :meth:`Task.training_step` gives."""
+    """The result of :meth:`Task.training_step`, checked."""
     loss = task.training_step(batch, examples)
     wanted = (
         "a textmill.tasks.Loss(total, count): the loss summed over its targets, and their number."
@@ -428,7 +428,7 @@ def loss_of(task: Task, batch: Any, examples: Rows = ()) -> Loss:
 
 
 def outputs_of(task: Task, batch: Any, examples: Rows) -> Outputs:
-    """What :meth:`Task.validation_step` gives."""
+    """The result of :meth:`Task.validation_step`, checked."""
     outputs = task.validation_step(batch, examples)
     wanted = (
         "textmill.tasks.Outputs(loss, answers): the Loss of the batch, and its answers by position."

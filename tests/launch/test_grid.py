@@ -324,7 +324,6 @@ def test_a_signal_stops_what_is_at_work_and_nothing_else_is_started(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.timeout(120)
-@pytest.mark.slow
 def test_a_driver_that_is_killed_leaves_its_cells_to_the_next(copy, capfd, tmp_path):
     """Those of the killed driver are waited for, and none is trained twice."""
     for run in runs_of(copy)[:1]:

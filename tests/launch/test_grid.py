@@ -322,7 +322,6 @@ def test_a_signal_stops_what_is_at_work_and_nothing_else_is_started(tmp_path):
     assert "1 of 4 cells ended · 1 failed · 2 at work" in shown
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_a_driver_that_is_killed_leaves_its_cells_to_the_next(copy, capfd, tmp_path):
     """Those of the killed driver are waited for, and none is trained twice."""

@@ -56,8 +56,8 @@ def test_all_methods_that_are_missing_are_named():
     lacking = [str(error).partition("(")[0] for error in caught.value.errors]
     names = ["compute", "directions", "measure"]
     assert lacking == [f"Mine has no {name}" for name in names]
-    with pytest.raises(UserError, match=r"^Config has no make\(self, groups: .* has: Makes the"):
-        own(Optimizer).Config()
+    with pytest.raises(UserError, match=r"^Config has no algorithm: name one"):
+        own(Optimizer).Config().make([], torch.nn.Identity())
 
 
 def test_a_method_that_only_overridden_ones_call_is_not_needed():

@@ -112,6 +112,10 @@ class Optimizer(Component):
 
         def make(self, groups: list[dict[str, Any]], module: nn.Module) -> torch.optim.Optimizer:
             """Makes the optimizer over groups, each with its own ``lr``."""
+            if not hasattr(self, "algorithm"):
+                raise UserError(
+                    f"{type(self).__qualname__} has no algorithm: name one, or add make."
+                )
             return without_compiler(self.algorithm)(groups, **self.arguments())
 
 

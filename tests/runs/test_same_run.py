@@ -128,6 +128,16 @@ def test_one_interrupted_past_the_length_that_is_asked_for_is_another_run(folder
     assert textmill.train("tiny.py", words).folder == long
 
 
+def test_a_finished_run_whose_last_checkpoint_was_pruned_is_as_long_as_it_was(folder):
+    run = textmill.train("tiny.py", ["trainer.max_steps=6", "trainer.save_every=2 steps"])
+    newest = RunFolder(run.folder).newest
+    shutil.rmtree(run.folder / "checkpoints" / f"step-{newest.step:08}")
+    for limit, has in {"steps=4": "6 steps", "epochs=1": "2 epochs"}.items():
+        with pytest.raises(UserError, match=rf"longer already: it has {has}"):
+            textmill.train(run.folder, [f"trainer.max_{limit}"], allow_code=True)
+    assert RunFolder(run.folder).result["steps"] == 6
+
+
 def test_a_finished_run_has_an_end_whoever_names_it(trained):
     assert textmill.train(trained.folder) == trained
     with pytest.raises(UserError, match=r"trainer\.save_modules=encoder would save nothing"):

@@ -22,6 +22,7 @@ class ProgressLine:
     def __init__(self, size: Callable[[], int | None] = lambda: None) -> None:
         self._size = size
         self._bar: Any = None
+        self._said: tuple[str, dict[str, Any]] | None = None
         self._drawn = 0.0
         self._first: tuple[float, int, int] | None = None
 
@@ -64,7 +65,8 @@ class ProgressLine:
         self.say(" · ".join(parts), completed=done)
 
     def say(self, text: str, **fields: Any) -> None:
-        """Draws a text in its place."""
-        if self._bar is not None:
+        """Draws a text in its place, if it is another."""
+        if self._bar is not None and (text, fields) != self._said:
+            self._said = (text, fields)
             self._bar.update(0, text=printable(text), **fields)
             self._bar.refresh()

@@ -182,8 +182,8 @@ def read_files(paths: tuple[Path, ...], layout: RowFormat, *, held: int) -> Read
         try:
             return ReadFiles(paths, layout, [cached_table(path, layout) for path in paths])
         except StorageError as error:
-            names = ", ".join(map(str, paths[:3])) + ", ..." * (len(paths) > 3)
-            LOG.warning("%s: the rows are held in memory: %s", names, error)
+            of = f"{paths[0]}, {len(paths)} files" if len(paths) > 1 else paths[0]
+            LOG.warning("%s: the rows are held in memory: %s", of, error)
     return ReadFiles(paths, layout, [read_table(path, layout) for path in paths])
 
 

@@ -259,7 +259,12 @@ class TextPairs(Component, Batched):
             self._layout = replace(self._layout, required=kept, present=self._required)
 
     def check_rows(self, check: RowCheck) -> None:
-        """Counts rows that do not pass as bad ones; of no effect where they were read."""
+        """Counts rows that do not pass as bad ones; has no effect on rows that were read."""
+        if not isinstance(check, RowCheck):
+            raise UserError(
+                f"row_check of the task's Config returned {check!r}: wanted an instance of a "
+                "subclass of textmill.text.cells.RowCheck, or None."
+            )
         if self._table is None and not getattr(self.config, "spans", None):  # they are no tags yet
             self._layout = replace(self._layout, check=check)
 

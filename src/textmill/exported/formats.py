@@ -187,8 +187,10 @@ def load(folder: str | Path, *, device: str = "auto", threads: int = 0) -> Expor
     facts = {"search": manifest.search, "answers": manifest.answers}
     try:
         predictor = form.open(path, facts, device=device, threads=threads)
-    except (ExportError, TypeError, LookupError) as error:  # not what this textmill writes
-        text = str(error).removesuffix(".")
+    except (ExportError, TypeError, LookupError, AttributeError) as error:
+        # Not what this textmill writes.
+        text = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        text = text.removesuffix(".")
         raise ExportError(f"{path / MANIFEST}: {text}.") from error
     data = manifest.source.get("data")
     predictor.data = data if isinstance(data, dict) else {}

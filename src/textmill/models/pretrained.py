@@ -240,8 +240,17 @@ def load_pretrained(
         f"{name} is {list(found)}, not {list(wanted)}"
         for name, found, wanted in sorted(info["mismatched_keys"])
     ]
-    refuse_misfits(misfits, path, config.model_type)
     base = f"{model.base_model_prefix}."  # which names in a file may begin with, or not
+
+    def place(name: str) -> str:
+        """The place of a weight in any layer of a stack."""
+        return re.sub(r"\.\d+(?=\.)", ".N", name.removeprefix(base))
+
+    places = {place(name) for name in model.state_dict()}
+    misfits += [
+        f"{name} has no place" for name in sorted(info["unexpected_keys"]) if place(name) in places
+    ]
+    refuse_misfits(misfits, path, config.model_type)
     unused = [n for n in sorted(info["unexpected_keys"]) if not _HEADS.match(n.removeprefix(base))]
     listed = f" Without a place in it: {', '.join(unused[:5])}, {len(unused)} in all."
     return model, set(info["missing_keys"]), listed if unused else ""

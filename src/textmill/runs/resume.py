@@ -6,6 +6,7 @@ is printed; if a person named the folder, it is refused.
 """
 
 import logging
+import math
 import tempfile
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
@@ -160,6 +161,11 @@ def _longer(run: RunFolder, plan: Plan) -> str:
     epochs = place.get("epochs", run.result.get("epochs", 0))
     epochs += bool(mapping(parts, "data").get("taken"))  # one that has begun counts
     reached = {"steps": newest.step, "epochs": epochs, "seconds": place.get("seconds", 0)}
+    if newest.step < run.result.get("steps", 0):  # its last checkpoint was pruned, or is damaged
+        begun = run.result.get("epochs", epochs) + 1  # whether the next had begun is not known
+        reached |= {"steps": run.result["steps"], "epochs": begun}
+        spent = changes.get("trainer.max_time", {}).get("before")
+        reached["seconds"] = _in_units(spent) if spent is not None else math.inf
     for name, unit in LENGTH.items():
         limit = changes.get(f"trainer.{name}", {}).get("now")
         if limit is not None and reached[unit] > _in_units(limit):

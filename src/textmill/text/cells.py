@@ -109,7 +109,10 @@ def text_cell(
         return text
     if isinstance(text, Sequence) and all(isinstance(word, str) for word in text):
         return " ".join(text)
-    raise DataError(f"Row {row}, column '{column}': wanted text, found {type(text).__name__}.")
+    raise DataError(
+        f"Row {row}, column '{column}': wanted text {purpose}, found {type(text).__name__}. Name "
+        f"the columns of text by {setting}."
+    )
 
 
 def read_training(

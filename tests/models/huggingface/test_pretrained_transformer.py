@@ -246,6 +246,7 @@ def test_another_tokenizer_is_refused(tmp_path):
         ({"transformer.ln_f.bias": None}, "transformer.ln_f.bias is missing"),
         ({"transformer.ln_f.bias": torch.zeros(9)}, r"ln_f.bias is \[9\], not \[16\]"),
         ({"transformer.wpe.weight": torch.zeros(41, 16)}, r"wpe.weight is \[41, 16\]"),
+        ({"transformer.h.9.ln_1.bias": torch.zeros(16)}, "h.9.ln_1.bias has no place"),
         ({"transformer.wte.weight": torch.zeros(16)}, r"wte.weight is \[16\]"),
     ],
 )

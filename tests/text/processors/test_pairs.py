@@ -1,5 +1,7 @@
 """Saved text processors of several texts: a changed one is refused."""
 
+import shutil
+
 import pytest
 
 from tests.text.saved import change
@@ -40,6 +42,20 @@ def test_saved_and_loaded_it_has_the_same_columns_and_limits(path, tmp_path):
     assert type(loaded) is type(path)
     assert (loaded.columns, loaded.limits) == (path.columns, path.limits)
     assert set(loaded.limits.values()) == {4}
+
+
+def test_texts_of_two_tokenizers_or_limits_are_refused(path, tmp_path):
+    path.save(tmp_path)
+    _, second = list(path.all)[:2]
+    other = WordTokenizer.Config(words=("wake", "me", "up", "now")).build()
+    shutil.rmtree(tmp_path / "columns" / second / "tokenizer")
+    other.save(tmp_path / "columns" / second / "tokenizer")
+    with pytest.raises(SavedTextError, match=f"{second}: has another tokenizer or limit than .*"):
+        load_text_processor(tmp_path)
+    path.save(tmp_path)
+    change(tmp_path / "columns" / second / "column.json", limit=5)
+    with pytest.raises(SavedTextError, match=f"{second}: has another tokenizer or limit"):
+        load_text_processor(tmp_path)
 
 
 def test_a_role_that_is_missing_is_refused(path, tmp_path):

@@ -140,7 +140,7 @@ def test_only_the_named_columns_are_taken():
     with fitted.training_text(rows, ["text"]) as text:
         assert list(text) == ["a", "b"]
     with (
-        pytest.raises(DataError, match=r"Row 0, column 'n': wanted text, found int"),
+        pytest.raises(DataError, match=r"Row 0, column 'n': wanted text to .*, found int"),
         fitted.training_text(rows) as text,
     ):
         list(text)

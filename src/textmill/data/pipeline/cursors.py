@@ -6,10 +6,10 @@ buffered is read again on resume.
 """
 
 import copy
-import itertools
-from collections import deque
+import queue
+import threading
+import weakref
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -24,6 +24,7 @@ T_co = TypeVar("T_co", covariant=True)
 State = dict[str, Any]  # JSON; nested by verb
 NONE: NDArray[np.int64] = np.zeros(0, np.int64)
 DRAWS = 1024  # random numbers made at once; part of what a seed means, so it stays
+WAIT = 0.1  # seconds until a thread that nobody reads from looks whether it should stop
 
 
 class Cursor:
@@ -444,37 +445,43 @@ class Drawn:
 # -- ahead
 
 
+@dataclass
+class _Made:
+    """One item with the source's state and place after it, or what ended the source."""
+
+    item: Any = None
+    state: State | None = None
+    place: str = ""
+    error: BaseException | None = None
+
+
 class Prefetch(Iterator[Any]):
     """The items of the source, up to ``n`` of them made ahead by a thread."""
 
     def __init__(self, node: PipelineNode[Any], epoch: int, state: State | None, *, n: int) -> None:
-        self._source = source = node.open(epoch, state)
+        source = node.open(epoch, state)
         self._state: State = source.state()
         self._place = ""
-
-        def made() -> tuple[list[Any], State, str]:
-            """The next item (in a list; an empty one at the end), the source's state and place."""
-            return [*itertools.islice(source, 1)], source.state(), source.place()
-
-        # Its thread holds no reference to this cursor: a forgotten cursor ends its thread.
-        self._pool = ThreadPoolExecutor(1, "textmill-prefetch")
-        self._made = made
-        self._ahead = deque(self._pool.submit(made) for _ in range(n))
+        self._ready: queue.Queue[_Made] = queue.Queue(n)
         self._end: BaseException | None = None
+        stop = threading.Event()
+        work = threading.Thread(
+            target=_work, args=(source, self._ready, stop), name="textmill-prefetch", daemon=True
+        )
+        # The thread holds the queue and not this cursor: a forgotten cursor ends its thread.
+        self._close = weakref.finalize(self, _stop, stop, work, source.close)
+        work.start()
 
     @override
     def __next__(self) -> Any:
         if self._end is None:
-            try:
-                item, self._state, self._place = self._ahead.popleft().result()
-            except BaseException as error:
-                self._end = error
-            else:
-                if item:
-                    self._ahead.append(self._pool.submit(self._made))
-                    return item[0]
+            made = self._ready.get()
+            if made.state is not None:
+                self._state, self._place = made.state, made.place
+            if made.error is None:
+                return made.item
+            self._end = made.error
             self.close()
-        assert self._end is not None
         raise self._end
 
     def state(self) -> State:
@@ -484,6 +491,30 @@ class Prefetch(Iterator[Any]):
         return self._place
 
     def close(self) -> None:
-        self._pool.shutdown(cancel_futures=True)
-        self._source.close()
-        self._end = self._end or StopIteration()
+        self._close()
+        if self._end is None:
+            self._end = StopIteration()
+
+
+def _work(source: Any, ready: "queue.Queue[_Made]", stop: threading.Event) -> None:
+    made = _Made()
+    while made.error is None and not stop.is_set():
+        try:
+            made = _Made(next(source), source.state(), source.place())
+        except StopIteration as end:
+            made = _Made(state=source.state(), error=end)
+        except BaseException as error:  # raised again where items are taken
+            made = _Made(error=error)
+        while not stop.is_set():
+            try:
+                ready.put(made, timeout=WAIT)
+            except queue.Full:
+                continue
+            break
+
+
+def _stop(stop: threading.Event, work: threading.Thread, close: Callable[[], None]) -> None:
+    stop.set()
+    if work is not threading.current_thread():
+        work.join()
+    close()

@@ -112,10 +112,10 @@ def _own_columns(task: ColumnsTask) -> list[str]:
     kind, order = type(task), type(task).__mro__
     by = {
         name: next(number for number, each in enumerate(order) if name in vars(each))
-        for name in ("answers", "exported_outputs", "completed", "answer_row", "predict")
+        for name in ("answers", "exported_outputs", "answer_row", "predict")
     }
     base = order.index(ColumnsTask)
-    own = [name for name in ("completed", "answer_row", "predict") if by[name] < base]
+    own = [name for name in ("answer_row", "predict") if by[name] < base]
     if by["exported_outputs"] == base or by["answers"] < by["exported_outputs"]:
         own.append("answers")
     told = [f"{kind.__name__} has a method of its own, {name}" for name in sorted(own)]

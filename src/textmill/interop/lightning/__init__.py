@@ -24,3 +24,7 @@ def __getattr__(name: str) -> Any:
     if name in public_names(__name__):
         refuse_no_lightning(f"{__name__}.{name}")
     return public_name(__name__, name)
+
+
+def __dir__() -> list[str]:
+    return [*public_names(__name__)]

@@ -36,7 +36,8 @@ def is_bert(told: Mapping[str, Any]) -> bool:
     needed = [*_SETTINGS, "embedding_size"] if kind == "electra" else _SETTINGS
     return (
         kind in _PREFIXES
-        and all(told.get(name) is not None for name in needed)
+        and all(isinstance(told.get(name), int | float) for name in needed)
+        and told["num_attention_heads"] > 0
         and told.get("hidden_act") in ACTIVATIONS
         and told["hidden_size"] % told["num_attention_heads"] == 0
         and told.get("position_embedding_type", "absolute") == "absolute"

@@ -204,7 +204,12 @@ class ColumnsText(TextProcessor):
         texts = {role: c for role in cls.alike if isinstance(c := found.get(role), IdsColumn)}
         for role, text in texts.items():  # of one tokenizer: it is held once
             first = next(iter(texts.values()))
-            found[role] = type(text)(text.name, first.tokenizer, limit=text.limit)
+            if (text.tokenizer.vocab_info, text.limit) != (first.tokenizer.vocab_info, first.limit):
+                raise SavedTextError(
+                    f"{folder / 'columns' / role}: has another tokenizer or limit than the column "
+                    f"of the {cls.alike[0]}. Save the text processor again."
+                )
+            found[role] = type(text)(text.name, first.tokenizer, limit=first.limit)
         return cls({r: found[r] for r in inputs}, {r: found[r] for r in targets})
 
 

@@ -5,7 +5,6 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import chain, islice
 from typing import Any, ClassVar, Self
 
@@ -96,8 +95,8 @@ class AnswersColumn(Column):
         return Ragged.from_lists([[*chain.from_iterable(spans)] for spans in values])
 
 
-RECENT = 16
-"""Contexts whose places are kept."""
+RECENT, RECENT_CHARACTERS = 16, 300_000
+"""Contexts whose places are kept, and characters of all of them: some 8 MB of places."""
 CHUNK = 4096
 """Rows whose equal contexts are read once in a check, and whose texts it holds."""
 TOGETHER = 32
@@ -159,6 +158,8 @@ class GoldAnswers(RowCheck):
         # An object with both lists makes the column of places needless.
         if self.starts in row or isinstance(row[self.answers], Mapping):
             self.read(row, number=0)
+        else:
+            _listed(row, self.answers, str, number=0)
 
     def read(self, row: Mapping[str, Any], *, number: int) -> list[tuple[str, int]]:
         """The right answers of a row with the characters they begin at."""
@@ -229,8 +230,7 @@ class QuestionText(ColumnsText):
         assert isinstance(answers, AnswersColumn)
         self.question, self.context = question.name, self.inputs["context"].name
         self.answers, self.tokenizer = answers, question.tokenizer
-        # Questions about one text come together, and each answer wants the text's places.
-        self._places = lru_cache(RECENT)(lambda text: self._read([text])[0].places)
+        self._recent: dict[str, Sequence[Place]] = {}
 
     @classmethod
     def of(
@@ -291,6 +291,16 @@ class QuestionText(ColumnsText):
 
     def _read(self, texts: Sequence[str]) -> list[TokenizedPassage]:
         return read_passages(self.tokenizer, texts)
+
+    def _places(self, text: str) -> Sequence[Place]:
+        """The places of a context's tokens: questions about one context come together."""
+        places = self._recent.pop(text, None) or self._read([text])[0].places
+        self._recent[text] = places
+        while len(self._recent) > RECENT or (
+            len(self._recent) > 1 and sum(map(len, self._recent)) > RECENT_CHARACTERS
+        ):
+            del self._recent[next(iter(self._recent))]
+        return places
 
     def _spans(
         self, context: TokenizedPassage, row: Mapping[str, Any], number: int

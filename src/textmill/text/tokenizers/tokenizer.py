@@ -13,7 +13,7 @@ from typing_extensions import override
 from textmill.errors import DataError, UserError
 from textmill.runtime.files import write_file
 from textmill.text import registries
-from textmill.text.metadata import SavedFolder, arguments_of, made_of
+from textmill.text.metadata import SavedFolder, SavedTextError, arguments_of, made_of
 from textmill.text.ragged import Ragged
 
 Mode = Literal["source", "target"]
@@ -124,7 +124,14 @@ class Tokenizer(SavedFolder):
         if cls.saved_file is not None:
             setting, name = cls.saved_file
             known[setting] = cls.read_file(folder / name)
-        made: Self = made_of(cls.Config, folder, settings, **known).build()
+        config = made_of(cls.Config, folder, settings, **known)
+        try:
+            made: Self = config.build()
+        except UserError as error:
+            if cls.saved_file is None:
+                raise
+            place = folder / cls.saved_file[1]
+            raise SavedTextError(f"{place}: {error} Save the text processor again.") from None
         return made
 
 

@@ -117,7 +117,7 @@ def test_what_has_no_ngram_is_refused():
         fit(min_count=9)
     with pytest.raises(DataError, match=r"has no column 'title' to take n-grams from; it has: te"):
         fit(columns=("title",))
-    with pytest.raises(DataError, match="Row 1, column 'text': wanted text to .*, found int"):
+    with pytest.raises(DataError, match=r"Row 1, column 'text': wanted text to .*, found int"):
         fit([{"text": "a"}, {"text": 3}])
     with pytest.raises(DataError, match="half of a surrogate pair"):
         fit([{"text": "\ud800"}])

@@ -38,7 +38,7 @@ def test_what_has_no_word_is_refused():
         FittedWords.Config(min_count=9).build(train_data=ROWS)
     with pytest.raises(DataError, match=r"Row 1 of train_data has no column 'words' .* has: text"):
         FittedWords.Config(columns=("words",)).build(train_data=ROWS)
-    with pytest.raises(DataError, match="Row 0, column 'text': wanted text to .*, found int"):
+    with pytest.raises(DataError, match=r"Row 0, column 'text': wanted text to .*, found int"):
         FittedWords.Config().build(train_data=[{"text": 3}])
     with pytest.raises(UserError, match="min_count must be at least 1"):
         FittedWords.Config(min_count=0)

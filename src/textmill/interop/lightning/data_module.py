@@ -122,10 +122,12 @@ class RecipeData(LightningDataModule):
 
     @override
     def train_dataloader(self) -> TrainingBatches:
+        """The batches to train on."""
         return self.training
 
     @override
     def val_dataloader(self) -> Any:
+        """The batches of ``valid_data``."""
         valid = self.prepared.trainer.valid
         return [] if valid is None else _HeldOutBatches(valid)
 
@@ -153,4 +155,5 @@ class TestedRecipeData(RecipeData):
 
     @override
     def test_dataloader(self) -> Any:
+        """The batches of ``test_data``."""
         return _HeldOutBatches(self.prepared.trainer.test)

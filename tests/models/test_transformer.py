@@ -20,7 +20,8 @@ def read(text):
     settings = Settings()
     nodes = [yaml_nodes(text, source="model.yaml")] if text else []
     default = Parameter("model", Transformer.Config, Transformer.Config())
-    return settings.resolve(default, nodes, "model"), [p.message for p in settings.problems]
+    model = settings.layered(Transformer.Config, default, nodes, "model")
+    return model, [p.message for p in settings.problems]
 
 
 def test_sizes_are_filled_from_the_tokenizer(build):

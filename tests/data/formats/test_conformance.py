@@ -315,7 +315,9 @@ def test_a_lone_quote_before_many_lines_takes_linear_time(line, monkeypatch):
     data = b'"a\n' + line % (b"y" * 26) * 3_200
     split, read = CsvFormat._split, []
     monkeypatch.setattr(
-        CsvFormat, "_split", lambda layout, record: read.append(len(record)) or split(layout, record)
+        CsvFormat,
+        "_split",
+        lambda layout, record: read.append(len(record)) or split(layout, record),
     )
     table = read_table(io.BytesIO(data), csv_format(max_line_bytes=1 << 21))
     assert sum(read) < 3 * len(data)  # 1,500 times as many where the record is joined at each line

@@ -108,8 +108,9 @@ def test_each_file_has_its_header(folder):
     with pytest.raises(DataError) as caught:
         TextRows.Config(path="?.csv", header=True, columns=placed).build().read()
     assert str(caught.value) == (
-        "b.csv:1: wanted the header of a.csv, 'kind', 'sms'; found 'spam', 'two'. With header=true "
-        "each of several files has it."
+        "b.csv:1: wanted the header of a.csv, 'kind', 'sms'; found 'spam', 'two'. If that is a "
+        "row: train_data.header=false. If it is a header of other names, say which: "
+        "'train_data.columns={label: ..., text: ...}'"
     )
 
 

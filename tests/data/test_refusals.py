@@ -154,7 +154,7 @@ FILES = {
         {"header": True, "columns": {"source": 1, "target": 0}},
         "{source: source, target: target}",
     ),
-    "twice": ("a.tsv", "source\ttarget\tTarget\n", {"header": True}, "1, 2 (from 0)"),
+    "twice": ("a.tsv", "source\tTarget\ttarget \n", {"header": True}, "1, 2 (from 0)"),
     # most rows are bad: another delimiter, other keys, another format
     "a delimiter": ("a.csv", "a;b\nc;d\n", {}, "'a;b'"),
     "keys": ("a.jsonl", '{"source": "a", "fr": "b"}\n', {}, "{source: source, target: fr}"),

@@ -6,15 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from textmill.data.bad_rows import BadRow
-from textmill.data.formats.comma_separated import CsvFormat
 from textmill.data.formats.conll import ConllFormat
-from textmill.data.formats.header import plain_name
-from textmill.data.formats.lines import LineFormat
-from textmill.data.formats.row_format import LinesFormat, Row, RowFormat
-from textmill.text.encodings import HEAD_BYTES, UTF8, is_undecodable, is_utf8, likely_encoding
+from textmill.data.formats.header import DelimitedFormat, plain_name
+from textmill.data.formats.row_format import LinesFormat, Row, RowFormat, encoding_advice
+from textmill.text.encodings import HEAD_BYTES, UTF8, is_undecodable, is_utf8
 
-SHOWN = 30
-"""Characters before what is not UTF-8, and after it, that are shown."""
 _USUAL = (
     "answer author body category class comment content context date document en fr form gold_label "
     "hypothesis id idx index input intent label labels language lemma message ner ner_tag ner_tags "
@@ -29,9 +25,10 @@ USUAL = frozenset(_USUAL.split())
 def first_cells(path: Path, layout: RowFormat) -> Row | None:
     """All cells of the first line, which may be a header; of CoNLL those of the first token.
 
-    None if the file is empty, the line cannot be read, or the format names its columns itself.
+    None if the file is empty, the line cannot be read, or the format names its columns itself or
+    has none.
     """
-    if isinstance(layout, LineFormat | CsvFormat):
+    if isinstance(layout, DelimitedFormat) and layout.separator is not None:
         layout = replace(layout, columns={"": 0}, required=(), header=False, check=None)
         layout = replace(layout, extra_columns="ignore")
     elif not isinstance(layout, ConllFormat):
@@ -71,49 +68,26 @@ def is_header(row: Row, columns: Row) -> bool:
     return [*map(plain_name, row)] == [*map(plain_name, columns)]
 
 
-def advice_on(
-    bad_rows: Sequence[BadRow], layout: RowFormat, ingredient: str, may_lack: Collection[str] = ()
-) -> str:
+def advice_on(bad_rows: Sequence[BadRow], layout: RowFormat, may_lack: Collection[str] = ()) -> str:
     """The setting with which most of the bad rows can be read; empty if there is none.
 
     It is known of rows that are not UTF-8, and of empty cells in columns that ``may_lack`` them.
     """
     undecodable = [row for row in bad_rows if is_undecodable(row.reason)]
     if 2 * len(undecodable) > len(bad_rows):
-        return encoding_advice(Path(undecodable[0].file), layout, f"{ingredient}.")
+        return encoding_advice(undecodable[0].file, layout)
     reasons = {f"column {name!r} is empty": name for name in may_lack}
     empty = {reasons[row.reason] for row in bad_rows if row.reason in reasons}
     if not empty or any(row.reason not in reasons for row in bad_rows):
         return ""
     before = [name for name in layout.columns if name not in layout.must_exist]
     names = ",".join([*before, *sorted(empty)])
-    return f"If an empty cell is a row that has none of the labels: {ingredient}.optional=[{names}]"
-
-
-def encoding_advice(path: Path, layout: RowFormat, prefix: str = "") -> str:
-    """How a file that is not UTF-8 reads in its likely encoding, and the setting; else empty."""
-    if not isinstance(layout, LinesFormat) or layout.encoding != UTF8 or not path.is_file():
-        return ""
-    with path.open("rb") as file:
-        head = file.read(HEAD_BYTES)
-    if (likely := likely_encoding(head)) is None:
-        return ""
-    try:
-        head.decode(UTF8)
-        at = 0
-    except UnicodeDecodeError as error:
-        at = error.start
-    begin, end = head.rfind(b"\n", 0, at) + 1, head.find(b"\n", at)
-    before, after = head[begin:at].decode(likely), head[at : max(end, at + 1)].decode(likely)
-    shown = f"{before[-SHOWN:]}{after[:SHOWN].rstrip()}"
-    number = head.count(b"\n", 0, at) + 1
     return (
-        f"{path} is not UTF-8: 0x{head[at]:02x} is at byte {at}. In {likely}, as Windows and Excel "
-        f"save it, line {number} has {shown!r}. If that is right: {prefix}encoding={likely}"
+        f"If an empty cell is a row that has none of the labels: {layout.prefix}optional=[{names}]"
     )
 
 
-def utf8_warning(path: Path, layout: RowFormat, prefix: str = "") -> str:
+def utf8_warning(path: Path, layout: RowFormat) -> str:
     """A warning of a file that is UTF-8 and is read in another encoding; else empty.
 
     Each character beyond ASCII would be read as two or three others.
@@ -125,5 +99,5 @@ def utf8_warning(path: Path, layout: RowFormat, prefix: str = "") -> str:
             return ""
     return (
         f"{path} is read in {layout.encoding}, but seems to be UTF-8. If it is: "
-        f"{prefix}encoding=utf-8"
+        f"{layout.prefix}encoding=utf-8"
     )

@@ -2,7 +2,6 @@
 
 import logging
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from typing_extensions import override
@@ -96,18 +95,6 @@ class TextLines(TextPairs):
     def _format(self) -> LineFormat:
         how = {name: getattr(self.config, name) for name in ("max_line_bytes", "encoding")}
         return _Lines({COLUMN: 0}, (), separator=None, **how)
-
-    @override
-    def _header_places(self, path: Path) -> None:
-        """None: a line is text, whatever it says."""
-
-    @override
-    def _check_header(self, path: Path, ingredient: str) -> None:
-        pass
-
-    @override
-    def _other_format(self, path: Path, ingredient: str) -> str:
-        return ""
 
     @property
     @override

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Literal
@@ -20,7 +20,6 @@ from textmill.data.batching import Batched, Batching, MaxTokens
 from textmill.data.data_files import DataPath, ReadFiles, data_files, mixture_of, read_files
 from textmill.data.first_row import (
     advice_on,
-    encoding_advice,
     first_cells,
     has_names,
     is_header,
@@ -36,16 +35,15 @@ from textmill.data.formats.by_suffix import (
 )
 from textmill.data.formats.conll import ConllFormat
 from textmill.data.formats.header import (
+    UNKNOWN,
     columns_setting,
-    header_places,
-    misplaced,
     plain_name,
     proposed,
-    refuse_twice,
+    shown_cells,
 )
 from textmill.data.formats.json_lines import ColumnarFormat, JsonLinesFormat, first_keys
 from textmill.data.formats.lines import LineFormat
-from textmill.data.formats.row_format import Row, RowFormat
+from textmill.data.formats.row_format import RowFormat
 from textmill.data.holdout import Holdout, holdout_of
 from textmill.data.line_blocks import MAX_LINE_BYTES, FileNotes
 from textmill.data.mixture import Mixture, is_mixed
@@ -57,7 +55,6 @@ LOG = logging.getLogger("textmill")
 
 HELD_BYTES = 64 << 20
 """A larger file is not held in memory, where its rows would take three times as much."""
-SHOWN_HEADER = 300  # characters of a first line
 
 
 @registries.datasets.register("text_pairs")
@@ -183,10 +180,12 @@ class TextPairs(Component, Batched):
             DataError: There is no good row at all.
         """
         owner = "train_data" if self.is_held_out else ingredient  # whose files they are
+        self._layout = replace(self._layout, prefix=f"{owner}.")
         for file in self.files:
-            if self._table is None and (warning := utf8_warning(file, self._layout, f"{owner}.")):
+            if self._table is None and (warning := utf8_warning(file, self._layout)):
                 LOG.warning("%s", warning)
-            self._check_header(file, owner)
+            self._refuse_names(file)
+        refuse_other_header(owner, self, self)
         table = self._table or read_files(self.files, self._whole_format(), held=HELD_BYTES)
         bad_in = Path(table.bad_rows[0].file) if table.bad_rows else None
         check_bad_rows(
@@ -195,7 +194,7 @@ class TextPairs(Component, Batched):
             allowed=self.config.max_bad_rows,
             # Of one file the bad rows are those of its training side.
             setting=f"{owner}.max_bad_rows",
-            advice=advice_on(table.bad_rows, self._layout, owner, self._may_lack),
+            advice=advice_on(table.bad_rows, self._layout, self._may_lack),
             hint=self._other_format(bad_in, ingredient) if bad_in else "",
         )
         if not table.count.good:
@@ -204,7 +203,7 @@ class TextPairs(Component, Batched):
             wanted = ", ".join(self._layout.columns)
             raise DataError(f"{self.name}: wanted rows of {wanted}, found {found}.")
         if self._table is None:
-            self._refuse_absent(table, ingredient)
+            self._refuse_absent(table)
             setting = f"{ingredient}.max_bad_rows"
             tell_left_out(table.bad_rows, table.count, setting=setting, name=self.name)
             if table.notes.left_out:
@@ -222,7 +221,7 @@ class TextPairs(Component, Batched):
             self._mixture = mixture_of(self.config, table, self._numbers, ingredient=ingredient)
         return self
 
-    def _refuse_absent(self, table: ReadFiles, ingredient: str) -> None:
+    def _refuse_absent(self, table: ReadFiles) -> None:
         """Refuses a column that is empty in every row; warns of one that may be so (``optional``).
 
         The name or the position of such a column is a wrong one, most likely. A column that the
@@ -237,10 +236,10 @@ class TextPairs(Component, Batched):
                 continue
             place = f"position {at} (from 0)" if isinstance(at, int) else repr(at)
             empty = f"{self.name}: column {name!r}, at {place}, is empty in all rows."
-            setting = f"{'train_data' if self.is_held_out else ingredient}.columns"
+            setting = f"{layout.prefix}columns"
             if name in layout.present:
                 keys = first_keys(self.files[0]) if isinstance(layout, JsonLinesFormat) else []
-                guess = columns_setting(proposed(layout.columns, keys), setting)
+                guess = columns_setting(proposed(layout.columns, keys), layout.prefix)
                 raise DataError(
                     f"{empty} Correct it{f': {guess}' if keys else f' in {setting}'}, or leave it "
                     "out there: the task does not read it."
@@ -337,10 +336,6 @@ class TextPairs(Component, Batched):
             facts["spans"] = spans
         if holdout is not None:
             facts["holdout"] = asdict(holdout)
-        headers = [self._header_places(file) for file in self.files]
-        places = [None if header is None else header[1] for header in headers]
-        if any(found not in (None, [*self._layout.columns.values()]) for found in places):
-            facts["places"] = places[0] if len(places) == 1 else places  # others than the layout's
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
     @property
@@ -361,79 +356,38 @@ class TextPairs(Component, Batched):
         found = self._read().sha256
         return {} if isinstance(found, str) else dict(zip(map(str, self.files), found, strict=True))
 
-    @property
-    def header(self) -> tuple[str, ...] | None:
-        """The names over the columns; None where there is none, or columns are found by names."""
-        return self._header_of(self.files[0])
-
-    def _header_of(self, file: Path) -> tuple[str, ...] | None:
-        found = self._header_places(file)
-        if found is None:
+    def header(self, file: Path) -> tuple[str, ...] | None:
+        """The names over the columns of a file; None without a header, or of columns by names."""
+        cells = first_cells(file, self._layout) if self._layout.has_header else None
+        places = [at for at in self._layout.columns.values() if isinstance(at, int)]
+        if cells is None or not places:
             return None
-        cells, places = found
         return tuple(cells[at] if at < len(cells) else "" for at in places)
 
-    def _header_places(self, path: Path) -> tuple[Row, list[int]] | None:
-        """All cells of a header, and the position of each column; None where ``header`` is."""
-        by_name = any(isinstance(at, str) for at in self._layout.columns.values())
-        if by_name or not self.config.header or (cells := first_cells(path, self._layout)) is None:
-            return None
-        return cells, header_places(self._layout, cells, str(path))
-
-    def _check_header(self, path: Path, ingredient: str) -> None:
-        """Refuses a header that no setting names: it would be a row, and its label a label.
-
-        A header that contradicts the given positions would swap columns.
-        """
-        cells, layout = first_cells(path, self._layout), self._layout
-        setting, columns = f"{ingredient}.columns", self._layout.columns
-        if cells is None:
-            advice = encoding_advice(path, layout, f"{ingredient}.")
-            if self.config.header and advice:
-                raise DataError(f"{path}:1: the header cannot be read. {advice}")
+    def _refuse_names(self, path: Path) -> None:
+        """Refuses a header that no setting names: it would be a row, and its label a label."""
+        layout, prefix = self._layout, self._layout.prefix
+        cells = None if layout.has_header else first_cells(path, layout)
+        if cells is None or not has_names(cells, layout):
             return
-        if not self.config.header:
-            if not has_names(cells, layout):
-                return
-            told = "If that is a header, take it out: a conll file has none."
-            if not isinstance(layout, ConllFormat):
-                words = f"{ingredient}.header=true"
-                if not {*map(plain_name, layout.required)} <= {*map(plain_name, cells)}:
-                    words += f" {columns_setting(proposed(columns, cells), setting)}"
-                told = (
-                    f"If that is a header: {words}. If it is a row, let another one be the first."
-                )
-            raise DataError(
-                f"{path}:1: wanted a row, found names of columns, {_shown(cells)}. {told}"
-            )
-        header_places(layout, cells, str(path), setting)
-        if isinstance(self.config.columns, Mapping):
-            if wrong := misplaced(columns, cells, setting):
-                raise DataError(f"{path}:1: {wrong}")
-            wanted, found = self._header_of(self.files[0]), self._header_of(path)
-            if wanted is not None and found is not None and not is_header(found, wanted):
-                raise DataError(
-                    f"{path}:1: wanted the header of {self.files[0]}, {_shown(wanted)}; found "
-                    f"{_shown(found)}. With header=true each of several files has it."
-                )
-            return
-        names = [plain_name(cell) for cell in cells]
-        refuse_twice({name: plain_name(name) for name in columns}, names, str(path), setting)
-        if any(plain_name(name) not in names for name in layout.required):
-            raise DataError(
-                f"{path}:1: wanted a header with {', '.join(map(repr, layout.required))}, "
-                f"found {_shown(cells)}. If that is a row: {ingredient}.header=false. If it is a "
-                f"header of other names: {columns_setting(proposed(columns, cells), setting)}"
-            )
+        advice = "If that is a header, take it out: a conll file has none."
+        if not isinstance(layout, ConllFormat):
+            words = f"{prefix}header=true"
+            if not {*map(plain_name, layout.required)} <= {*map(plain_name, cells)}:
+                words += f" {columns_setting(proposed(layout.columns, cells), prefix)}"
+            advice = f"If that is a header: {words}. If it is a row, let another one be the first."
+        raise DataError(
+            f"{path}:1: wanted a row, found names of columns, {shown_cells(cells)}. {advice}"
+        )
 
     def _other_format(self, path: Path, ingredient: str) -> str:
         """What may be wrong with bad rows: other keys, or a format that its name does not have."""
         if isinstance(self._layout, JsonLinesFormat) and (keys := first_keys(path)):
             names = proposed(self._layout.columns, keys)
             if not {*self._layout.columns.values()} <= {*keys} and "..." not in names.values():
-                setting = columns_setting(names, f"{ingredient}.columns")
+                setting = columns_setting(names, f"{ingredient}.")
                 return f"If they have them by other keys: {setting}"
-        said, named = self.config.format, SUFFIXES.get(path.suffix.lower())
+        said, named = getattr(self.config, "format", "auto"), SUFFIXES.get(path.suffix.lower())
         if said == "auto" or named in (None, said):
             return ""
         return (
@@ -448,6 +402,22 @@ class TextPairs(Component, Batched):
         return self._table
 
 
-def _shown(cells: Row) -> str:
-    """A header in an error."""
-    return ", ".join(map(repr, cells))[:SHOWN_HEADER]
+def refuse_other_header(name: str, data: object, first: object) -> None:
+    """Rejects files whose header does not match that of the first file of the training data.
+
+    Data that follows ``train_data`` has its ``header=true``: of a file without one a row would be
+    lost.
+    """
+    if not (isinstance(first, TextPairs) and isinstance(data, TextPairs)):
+        return
+    if (wanted := first.header(first.files[0])) is None:
+        return
+    for file in data.files:
+        found = data.header(file)
+        if found is not None and not is_header(found, wanted):
+            setting = columns_setting(dict.fromkeys(data.config.columns, UNKNOWN), f"{name}.")
+            raise DataError(
+                f"{file}:1: wanted the header of {first.files[0]}, {shown_cells(wanted)}; found "
+                f"{shown_cells(found)}. If that is a row: {name}.header=false. If it is a header "
+                f"of other names, say which: {setting}"
+            )

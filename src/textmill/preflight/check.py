@@ -19,6 +19,7 @@ from textmill.checkpoint.store import Checkpoints
 from textmill.config.planning.overrides import Overrides
 from textmill.config.recipe import Recipe
 from textmill.data.seq2seq_batch import Seq2SeqBatch
+from textmill.data.text_pairs import refuse_other_header
 from textmill.errors import PlanError, SeveralError, TextmillError, UserError, raised_at
 from textmill.inference.load import Predictor
 from textmill.metrics.tables import format_value, is_of_label
@@ -34,7 +35,6 @@ from textmill.preflight.load_data import (
     DATA,
     load_data,
     offered_holdout,
-    refuse_other_header,
     use_by_plan,
 )
 from textmill.preflight.loadable import refuse_unloadable

@@ -18,9 +18,9 @@ from textmill.data.bad_rows import (
     write_bad_rows,
 )
 from textmill.data.data_files import MissingFileError
-from textmill.data.first_row import first_cells, is_header
+from textmill.data.first_row import first_cells
 from textmill.data.formats.header import columns_setting, proposed
-from textmill.data.text_pairs import TextPairs
+from textmill.data.text_pairs import TextPairs, refuse_other_header
 from textmill.errors import DataError, UserError
 from textmill.tasks.column_task import ColumnsTask
 from textmill.tasks.task import Task
@@ -105,25 +105,6 @@ def _texts(value: Any) -> Iterator[str]:
     elif isinstance(value, Mapping | list):
         for item in value.values() if isinstance(value, Mapping) else value:
             yield from _texts(item)
-
-
-def refuse_other_header(name: str, data: object, first: object) -> None:
-    """Rejects data whose header does not match the training data's.
-
-    Data that follows ``train_data`` has its ``header=true``: of a file without one a row is lost.
-    """
-    if not (isinstance(first, TextPairs) and isinstance(data, TextPairs)):
-        return
-    wanted, found = first.header, data.header
-    if wanted is None or found is None or is_header(found, wanted):
-        return
-    places = ", ".join(f"{column}: ..." for column in data.config.columns)
-    raise DataError(
-        f"{data.files[0]}:1: wanted the header of {first.files[0]}, "
-        f"{', '.join(map(repr, wanted))}; found {', '.join(map(repr, found))}. If that is a row: "
-        f"{name}.header=false. If it is a header of other names, say which: {name}.columns="
-        f"{{{places}}}"
-    )
 
 
 def fingerprint_of(data: object) -> str | None:
@@ -225,5 +206,5 @@ def _refuse_other_columns(
     has = f" The file has {', '.join(map(repr, cells))}." if cells else ""
     raise DataError(
         f"columns: the task reads {' and '.join(wanted)}; found {', '.join(said)}.{has} Say where "
-        f"each is, as {columns_setting(every, f'{owner}.columns')}"
+        f"each is, as {columns_setting(every, f'{owner}.')}"
     )

@@ -334,7 +334,7 @@ def test_csv_has_headers_and_other_separators():
     with pytest.raises(DataError) as error:
         read_table(io.BytesIO(b"id;fr\n"), layout)
     assert str(error.value) == (
-        "<stream>:1: wanted the column 'en', found the header 'id', 'fr'. If it has them by other "
+        "<stream>:1: wanted a header with 'en', found 'id', 'fr'. If it is a header of other "
         "names: 'columns={source: ..., target: fr}'"
     )
 

@@ -80,7 +80,7 @@ def test_an_error_names_the_byte_and_the_encoding_and_shows_the_text(rows, tmp_p
     assert text.endswith("If that is right: train_data.encoding=cp1252")
     assert "max_bad_rows" not in text
     assert text.count("bad UTF-8") == 3  # all have one cause: a few of them say it
-    with pytest.raises(DataError, match=r"header cannot be read\. .*valid_data\.encoding=cp1252"):
+    with pytest.raises(DataError, match=r"header cannot be read: .*valid_data\.encoding=cp1252"):
         rows("b.csv", "Größe,text\nham,Hi.\n", header=True).read(ingredient="valid_data")
 
 

@@ -64,7 +64,7 @@ def _column(batch: Any, key: str, name: str, layout: Any) -> Sequence[_Value]:
         if wanted.isdisjoint(names):
             return [None] * int(batch.num_rows)
         known = ", ".join(map(repr, batch.schema.names)) or "none"
-        setting = columns_setting(proposed(layout.columns, batch.schema.names))
+        setting = columns_setting(proposed(layout.columns, batch.schema.names), layout.prefix)
         raise DataError(
             f"{name}: wanted the column {key!r}, found {known}. If it has it by another "
             f"name: {setting}"

@@ -122,4 +122,5 @@ def csv_format(
     Raises:
         UserError: The settings contradict each other.
     """
-    return CsvFormat(*numbered(columns, required), **settings)
+    header = settings.get("header", False)
+    return CsvFormat(*numbered(columns, required, header=header), **settings)

@@ -15,7 +15,13 @@ from typing import Literal, NamedTuple, TypedDict
 
 from typing_extensions import override
 
-from textmill.data.formats.row_format import LinesFormat, Row, RowFormat, Scan
+from textmill.data.formats.row_format import (
+    LinesFormat,
+    Row,
+    RowFormat,
+    Scan,
+    encoding_advice,
+)
 from textmill.errors import DataError, UserError
 
 ABSENT = sys.maxsize
@@ -43,6 +49,7 @@ _KEY = re.compile(
     r"created|updated|modified)(?:$|[\W_])"
 )
 """A number, a date or an identifier of rows is never proposed: it would seem to work."""
+SHOWN_HEADER = 300  # characters of a first line
 NEAR = 0.7  # a mistyped name: ``stras`` is 0.8 of ``stars``, ``text`` 0.6 of ``target``
 
 
@@ -106,7 +113,9 @@ class DelimitedFormat(LinesFormat):
     def read_header(self, scan: Scan, cells: Sequence[str] | str) -> "Places":
         """Where the columns are, by the cells of the first line or what is wrong with it."""
         if isinstance(cells, str):
-            raise DataError(f"{scan.name}:1: the header cannot be read: {cells}.")
+            advice = encoding_advice(scan.name, self)
+            problem = f"{scan.name}:1: the header cannot be read: {cells}."
+            raise DataError(f"{problem} {advice}".strip())
         scan.names = cells
         return self._places(header_places(self, cells, scan.name), len(cells))
 
@@ -131,74 +140,50 @@ class Places(NamedTuple):
     """How many it has with those that may be missing."""
 
 
-def header_places(
-    layout: RowFormat, header: Sequence[str], file: str, setting: str = "columns"
-) -> list[int]:
-    """The position of each column of a layout in a file with that header.
+def header_places(layout: RowFormat, header: Sequence[str], file: str) -> list[int]:
+    """The position of each column of a layout in a file with that header; errors name both.
 
-    If a layout has only names, and the header has them in another order, the header's order counts;
-    in a header of other names they are the first columns. ``setting`` is the setting that errors
-    name.
+    A name is compared as it is written, else without its spaces and case.
     """
-    places = layout.columns
-    named = {name: at for name, at in places.items() if isinstance(at, str)}
-    refuse_twice(named, header, file, setting)
-    missing = [at for name, at in named.items() if at not in header and name in layout.must_exist]
+    columns = dict(layout.columns)
+    named = {name: at for name, at in columns.items() if isinstance(at, str)}
+    places = {name: _places_of(at, header) for name, at in named.items()}
+    missing = [named[name] for name in named if name in layout.must_exist and not places[name]]
     if missing:
+        are_listed = all(name == at for name, at in columns.items())
+        is_row = f" If that is a row: {layout.prefix}header=false." if are_listed else ""
         raise DataError(
-            f"{file}:1: wanted the column{'s' if len(missing) > 1 else ''} "
-            f"{', '.join(map(repr, missing))}, found the header {', '.join(map(repr, header))}. "
-            f"If it has them by other names: {columns_setting(proposed(named, header), setting)}"
+            f"{file}:1: wanted a header with {', '.join(map(repr, missing))}, found "
+            f"{shown_cells(header)}.{is_row} If it is a header of other names: "
+            f"{columns_setting(proposed(named, header), layout.prefix)}"
         )
-    found = {
-        name: at if isinstance(at, int) else header.index(at) if at in header else ABSENT
-        for name, at in places.items()
-    }
-    if named or (wrong := misplaced(places, header, setting)) is None:
-        return [*found.values()]
-    names = [plain_name(cell) for cell in header]
-    is_first = [*places.values()] == [*range(len(places))]
-    if not is_first or any(plain_name(name) not in names for name in layout.must_exist):
-        raise DataError(f"{file}:1: {wrong}")
-    refuse_twice({name: plain_name(name) for name in places}, names, file, setting)
-    by_name = (plain_name(name) for name in places)
-    return [names.index(name) if name in names else ABSENT for name in by_name]
-
-
-def refuse_twice(
-    columns: Mapping[str, str], header: Sequence[str], file: str, setting: str = "columns"
-) -> None:
-    """Refuses a header that has the name of a column twice, as either may be meant."""
-    for name, wanted in columns.items():
-        found = [at for at, cell in enumerate(header) if cell == wanted]
-        if len(found) > 1:
-            places = ", ".join(map(str, found))
-            others = proposed([c for c in columns if c != name], header)
-            at = {cell: place for place, cell in enumerate(header)}
-            every = {c: found[0] if c == name else at.get(str(others[c]), "...") for c in columns}
+    for name, several in places.items():
+        if len(several) > 1:
+            first: dict[str, int | str] = {n: p[0] if p else UNKNOWN for n, p in places.items()}
             raise DataError(
-                f"{file}:1: wanted one column {wanted!r}, found {len(found)}, at the positions "
-                f"{places} (from 0). Say by positions which it is, as "
-                f"{columns_setting(every, setting)}"
+                f"{file}:1: wanted one column {named[name]!r}, found {len(several)}, at the "
+                f"positions {', '.join(map(str, several))} (from 0). Say by positions which it is, "
+                f"as {columns_setting(columns | first, layout.prefix)}"
             )
-
-
-def misplaced(
-    places: Mapping[str, int | str], header: Sequence[str], setting: str = "columns"
-) -> str | None:
-    """What is wrong if a header has the name of a column at another position; else None."""
-    names = [plain_name(cell) for cell in header]
-    for name, at in places.items():
-        there = names[at] if isinstance(at, int) and at < len(names) else None
-        if isinstance(at, int) and plain_name(name) in names and there != plain_name(name):
+    plain = [*map(plain_name, header)]
+    for name, at in columns.items():
+        there = plain[at] if isinstance(at, int) and at < len(plain) else None
+        if isinstance(at, int) and plain_name(name) in plain and there != plain_name(name):
             found = "nothing" if there is None else repr(header[at])
-            elsewhere = names.index(plain_name(name))
-            return (
-                f"wanted {name!r} at position {at} (from 0), found {found} there, and "
+            elsewhere = plain.index(plain_name(name))
+            raise DataError(
+                f"{file}:1: wanted {name!r} at position {at} (from 0), found {found} there, and "
                 f"{header[elsewhere]!r} at {elsewhere}. Say where each column is by its name in "
-                f"the header, as {columns_setting(proposed(places, header), setting)}"
+                f"the header, as {columns_setting(proposed(columns, header), layout.prefix)}"
             )
-    return None
+    return [
+        at if isinstance(at, int) else (places[name] or [ABSENT])[0] for name, at in columns.items()
+    ]
+
+
+def _places_of(name: str, header: Sequence[str]) -> list[int]:
+    exact = [at for at, cell in enumerate(header) if cell == name]
+    return exact or [at for at, cell in enumerate(header) if plain_name(cell) == plain_name(name)]
 
 
 def free_name(name: str, taken: Container[str]) -> str:
@@ -207,10 +192,15 @@ def free_name(name: str, taken: Container[str]) -> str:
     return next(each for each in itertools.chain([name], numbered) if each not in taken)
 
 
-def columns_setting(places: Mapping[str, int | str], setting: str = "columns") -> str:
+def columns_setting(places: Mapping[str, int | str], prefix: str = "") -> str:
     """The setting that says where columns are, as a word for a shell."""
     inner = ", ".join(f"{_flow(name)}: {_flow(at)}" for name, at in places.items())
-    return shlex.quote(f"{setting}={{{inner}}}")
+    return shlex.quote(f"{prefix}columns={{{inner}}}")
+
+
+def shown_cells(cells: Sequence[str]) -> str:
+    """A header in an error."""
+    return ", ".join(map(repr, cells))[:SHOWN_HEADER]
 
 
 def _flow(value: int | str) -> str:

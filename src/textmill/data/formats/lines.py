@@ -83,8 +83,8 @@ def tsv_format(
     """Tab-separated columns without quoting.
 
     Args:
-        columns: Names for the first columns in their order, which a header that has these names
-            may have in another; or each name's position (from 0) or its name in the header.
+        columns: Names of the first columns in their order, or of those in the header in any order;
+            or each name with its position (from 0) or its name in the header.
         required: The columns that a row cannot be without; all by default. ``("source",)`` reads
             for prediction.
         settings: Of :class:`~textmill.data.formats.header.DelimitedFormat`: ``separator``,
@@ -93,7 +93,8 @@ def tsv_format(
     Raises:
         UserError: The settings contradict each other.
     """
-    return LineFormat(*numbered(columns, required), **settings)
+    header = settings.get("header", False)
+    return LineFormat(*numbered(columns, required, header=header), **settings)
 
 
 def text_format(

@@ -7,6 +7,7 @@ the row or what is wrong with it.
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, NamedTuple
 
 from typing_extensions import override
@@ -22,13 +23,15 @@ from textmill.data.line_blocks import (
 )
 from textmill.errors import UserError
 from textmill.text.cells import RowCheck
-from textmill.text.encodings import UTF8, checked_encoding, decoded
+from textmill.text.encodings import HEAD_BYTES, UTF8, checked_encoding, decoded, likely_encoding
 
 Row = tuple[str, ...]
 """The cells of a row, in the order of its format's columns."""
 Columns = Sequence[str] | Mapping[str, int | str]
 """Names, or each name with its place in the file: a position (from 0) or a name there."""
 PAIR = ("source", "target")
+SHOWN = 30
+"""Characters before what is not UTF-8, and after it, that are shown."""
 Found = tuple[int, Row | BadRow | list[list[str]]]
 """A line, and the row that begins there or what is wrong with it; or the columns of many rows."""
 
@@ -83,6 +86,7 @@ class RowFormat(ABC):
         others: Names of positions that are not read, for files without a header.
         present: Columns that the file must have, though a cell of them may be blank.
         check: Says what else is wrong with a row; None: nothing else is checked.
+        prefix: Put before the names of settings in errors, such as ``train_data.``.
     """
 
     columns: Mapping[str, int | str]
@@ -90,6 +94,7 @@ class RowFormat(ABC):
     others: Mapping[int, str] = field(default_factory=dict, kw_only=True)
     present: tuple[str, ...] = field(default=(), kw_only=True)
     check: RowCheck | None = field(default=None, kw_only=True)
+    prefix: str = field(default="", kw_only=True)
 
     def __post_init__(self) -> None:
         known = ", ".join(self.columns)
@@ -111,8 +116,8 @@ class RowFormat(ABC):
         """All that decides what the rows are, as JSON: fingerprints and caches are named by it."""
         found = asdict(self)
         for layout in (found, found.get("inner", {})):
-            layout.pop("others", None)
-            layout.pop("present", None)
+            for name in ("others", "present", "prefix"):
+                layout.pop(name, None)
             if layout.get("check", None) is None:
                 layout.pop("check", None)
         return found
@@ -143,11 +148,14 @@ class RowFormat(ABC):
 
 
 def numbered(
-    columns: Columns, required: Sequence[str] | None
+    columns: Columns, required: Sequence[str] | None, *, header: bool = False
 ) -> tuple[dict[str, int | str], tuple[str, ...]]:
-    """The place of each column (its number if there are only names), and the required columns."""
+    """The place of each column, and the required columns.
+
+    The place of one of a list of names is its number, or its name if there is a ``header``.
+    """
     if not isinstance(columns, Mapping):
-        columns = {name: at for at, name in enumerate(columns)}
+        columns = {name: name if header else at for at, name in enumerate(columns)}
     return dict(columns), tuple(columns if required is None else required)
 
 
@@ -222,3 +230,27 @@ class LinesFormat(RowFormat):
             wrong = too_long.format(len(raw)) if len(raw) > longest else None
             yield RawLine(raw, block.line + at, place, end, encoding, wrong)
             place += len(raw) + len(end)
+
+
+def encoding_advice(file_name: str, layout: RowFormat) -> str:
+    """How a file that is not UTF-8 reads in its likely encoding, and the setting; else empty."""
+    path = Path(file_name)
+    if not isinstance(layout, LinesFormat) or layout.encoding != UTF8 or not path.is_file():
+        return ""
+    with path.open("rb") as file:
+        head = file.read(HEAD_BYTES)
+    if (likely := likely_encoding(head)) is None:
+        return ""
+    try:
+        head.decode(UTF8)
+        at = 0
+    except UnicodeDecodeError as error:
+        at = error.start
+    begin, end = head.rfind(b"\n", 0, at) + 1, head.find(b"\n", at)
+    before, after = head[begin:at].decode(likely), head[at : max(end, at + 1)].decode(likely)
+    shown = f"{before[-SHOWN:]}{after[:SHOWN].rstrip()}"
+    number = head.count(b"\n", 0, at) + 1
+    return (
+        f"{path} is not UTF-8: 0x{head[at]:02x} is at byte {at}. In {likely}, as Windows and Excel "
+        f"save it, line {number} has {shown!r}. If that is right: {layout.prefix}encoding={likely}"
+    )

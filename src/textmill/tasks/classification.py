@@ -127,17 +127,6 @@ class LabelTask(ColumnsTask):
         known = {name: tally for name, tally in found.tallies().items() if name in found.labels}
         return never_predicted(known)
 
-    @override
-    def read_batch(self, batch: ColumnBatch) -> list[dict[str, Any]]:
-        """The labels of a ready batch, where it has such; its texts are not read back."""
-        column = self.text.label
-        if "label" not in batch:
-            return [{} for _ in range(len(batch))]
-        names, found = column.labels.names, batch["label"].tolist()
-        if isinstance(column, LabelsColumn):
-            return [{column.name: [names[i] for i in row if i >= 0]} for row in found]
-        return [{column.name: names[number]} for number in found]
-
 
 @registries.tasks.register("document_classification")
 class DocumentClassification(LabelTask):

@@ -168,8 +168,22 @@ class ColumnsTask(Task):
         return ready_batches(data, self.read_batch, seed=seed)
 
     def read_batch(self, batch: Any) -> list[dict[str, Any]]:
-        """The rows of a ready batch, with what can be read back of them; nothing, by default."""
-        return [{} for _ in range(self.batch_size(batch))]
+        """The rows of a ready batch, with the cells that its columns can be read back to."""
+        rows: list[dict[str, Any]] = [{} for _ in range(self.batch_size(batch))]
+        texts: Sequence[Any] = ()
+        for role, column in self.text.all.items():
+            if not (isinstance(batch, ColumnBatch) and role in batch):
+                continue
+            encoded: Any = batch[role].cpu().numpy()
+            if role in batch.lengths:
+                ends = batch.lengths[role].tolist()
+                encoded = [row[:end] for row, end in zip(encoded, ends, strict=True)]
+            cells = column.cells(encoded, texts)
+            texts = texts or cells
+            if len(cells):
+                for row, cell in zip(rows, cells, strict=True):
+                    row[column.name] = cell
+        return rows
 
     def row_notes(self, rows: Sequence[Row], *, train: bool) -> dict[str, str]:
         """Notes on the rows that are trained on or evaluated, by a name for each.

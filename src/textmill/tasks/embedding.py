@@ -24,7 +24,6 @@ from textmill.tasks.batches.row_batches import ComparedRows
 from textmill.tasks.column_task import ColumnsTask
 from textmill.tasks.task import Loss, Metrics, Task
 from textmill.text.cells import Rows
-from textmill.text.columns.column import Column
 from textmill.text.columns.inputs import BESIDE_WORDS
 from textmill.text.columns.numbers import NumberCheck, NumberColumn
 from textmill.text.columns.token_ids import IdsColumn, TextColumn, one_limit
@@ -150,12 +149,6 @@ class TextEmbedding(ColumnsTask):
         texts = [[str(row[name]) for name in names] for row in rows]
         metrics["retrieval"].update(texts, np.stack([answer.vectors for answer in answers]))
 
-    @override
-    def read_batch(self, batch: ColumnBatch) -> list[dict[str, Any]]:
-        columns = {role: column for role, column in self.text.all.items() if role in batch}
-        found = {column.name: _read(column, role, batch) for role, column in columns.items()}
-        return [{name: cells[i] for name, cells in found.items()} for i in range(len(batch))]
-
 
 def text_vectors(task: Task) -> TextEmbedding:
     """A task that answers texts with the vectors that a trained task's encoder makes of them.
@@ -204,16 +197,6 @@ class _Pooled(nn.Module):
             states = self.part.states(text, lengths, **beside)
             vector = self.pooling(states, real_tokens(states, lengths.clamp(min=1)))
         return vector[:, None]
-
-
-def _read(column: Column, role: str, batch: ColumnBatch) -> list[Any]:
-    """The cells of a column that a batch says."""
-    if isinstance(column, NumberColumn):
-        return [column.restored(number) for number in batch[role].tolist()]
-    assert isinstance(column, IdsColumn)
-    ends = batch.lengths[role].tolist()
-    ids = [row[:end] for row, end in zip(batch[role].tolist(), ends, strict=True)]
-    return column.tokenizer.create_decoder().batch(ids)
 
 
 def _hashed(ids: Tensor, lengths: Tensor) -> Tensor:

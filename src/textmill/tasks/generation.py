@@ -194,10 +194,6 @@ class Summarization(Seq2Seq):
         metrics["rouge"].update(texts, references)
 
 
-NOTHING = "-"
-"""The summary of a text without a sentence, where it has to be read back."""
-
-
 @registries.tasks.register("extractive_summarization")
 class ExtractiveSummarization(ColumnsTask):
     """Summarizes texts by their own sentences; evaluated by ROUGE as ``Summarization`` is.
@@ -270,21 +266,6 @@ class ExtractiveSummarization(ColumnsTask):
     def measure(self, metrics: Metrics, answers: Sequence[Extract], rows: Rows) -> None:
         references = [self.text.references(row) for row in rows]
         metrics["rouge"].update([answer.text for answer in answers], references)
-
-    @override
-    def read_batch(self, batch: ColumnBatch) -> list[dict[str, Any]]:
-        column = self.text.inputs["sentences"]
-        assert isinstance(column, SentencesColumn)
-        decoder = column.feature.tokenizer.create_decoder()
-        rows: list[dict[str, Any]] = []
-        for number, count in enumerate(batch.lengths["sentences"].tolist()):
-            ids = batch["sentences"][number, :count].cpu().numpy()
-            texts = decoder.batch([places[places != column.pad] for places in ids])
-            rows.append({self.config.column: texts})
-            if "overlaps" in batch:
-                best = batch["overlaps"][number, :count].tolist()
-                rows[-1][self.config.target] = texts[best.index(max(best))] if best else NOTHING
-        return rows
 
 
 def _rouge_of_summaries() -> Rouge:

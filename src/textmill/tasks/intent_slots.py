@@ -16,7 +16,7 @@ from textmill.metrics.metric import Metric
 from textmill.models.wide import FittedScores
 from textmill.tasks import registries
 from textmill.tasks.column_task import ColumnsTask, UnseenLabelsConfig, off_notes
-from textmill.tasks.tagging import TagHead, read_words, scored_words
+from textmill.tasks.tagging import TagHead, scored_words
 from textmill.tasks.task import Batches, Loss, Metrics, Row
 from textmill.text.cells import Rows
 from textmill.text.columns.inputs import BesideWords, word_columns
@@ -171,16 +171,3 @@ class IntentSlots(ColumnsTask):
         gold = [self.text.gold(row) for row in rows]
         found = [(a.intent, [(s.label, s.start, s.end) for s in a.slots]) for a in answers]
         metrics["frames"].update(gold, found)
-
-    @override
-    def read_batch(self, batch: ColumnBatch) -> list[dict[str, Any]]:
-        lengths, text = batch.lengths["words"].tolist(), self.text
-        rows = read_words(text, batch)
-        if "label" in batch and "slots" in batch:
-            both = zip(batch["label"].tolist(), batch["slots"].tolist(), strict=True)
-            for row, n, (label, tags) in zip(rows, lengths, both, strict=True):
-                row[text.labels.column] = text.labels[label]
-                row[text.slots.column] = text.slots.cell(
-                    [text.slots[tag] for tag in tags[:n]], row[text.column]
-                )
-        return rows

@@ -246,13 +246,7 @@ class QuestionAnswering(ColumnsTask):
 
     @override
     def read_batch(self, batch: ColumnBatch) -> list[dict[str, Any]]:
-        decoder = self.text.tokenizer.create_decoder()
-        rows: list[dict[str, Any]] = [{} for _ in range(len(batch))]
-        for role in ("question", "context"):
-            lengths, ids = batch.lengths[role].tolist(), batch[role].cpu().numpy()
-            texts = decoder.batch([row[:n] for n, row in zip(lengths, ids, strict=True)])
-            for row, text in zip(rows, texts, strict=True):
-                row[self.text.inputs[role].name] = text
+        rows = super().read_batch(batch)
         if "answers" in batch:
             for row, n, spans in zip(
                 rows, batch.lengths["answers"].tolist(), batch["answers"].tolist(), strict=True

@@ -79,14 +79,6 @@ class NumberTask(ColumnsTask):
         gold = [float(row[self.text.number.name]) for row in rows]
         metrics["numbers"].update(gold, [answer.number for answer in answers])
 
-    @override
-    def read_batch(self, batch: ColumnBatch) -> list[dict[str, Any]]:
-        """The numbers of a ready batch, where it has such; its texts are not read back."""
-        column = self.text.number
-        if "number" not in batch:
-            return [{} for _ in range(len(batch))]
-        return [{column.name: column.restored(number)} for number in batch["number"].tolist()]
-
 
 @registries.tasks.register("document_regression")
 class DocumentRegression(NumberTask):

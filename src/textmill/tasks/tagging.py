@@ -127,14 +127,6 @@ def scored_words(
     return at_places(scores, places), at_places(tags, places)
 
 
-def read_words(text: ColumnsText, batch: ColumnBatch) -> list[dict[str, Any]]:
-    """The known words of a ready batch, as rows of text."""
-    decoder = text.ingredients["tokenizer"].create_decoder()
-    ids, lengths = batch["words"].cpu().numpy(), batch.lengths["words"].tolist()
-    texts = decoder.batch([row[:n] for n, row in zip(lengths, ids, strict=True)])
-    return [{text.inputs["words"].name: each} for each in texts]
-
-
 class TagTask(ColumnsTask):
     """Base of tasks whose answer is a label for each word.
 
@@ -165,10 +157,6 @@ class TagTask(ColumnsTask):
     def text_of(self, words: dict[str, Column], labels: Any) -> ColumnsText:
         """The text processor of the columns of words, with the target ``tags``."""
 
-    @abstractmethod
-    def cell(self, words: str, tags: list[str]) -> Any:
-        """What a row has in its column of labels, for these words and tags."""
-
     @override
     def loss(self, scores: Tensor, batch: ColumnBatch) -> Loss:
         count = batch.count("words") if self.module.training else None
@@ -187,16 +175,6 @@ class TagTask(ColumnsTask):
     @override
     def exported_outputs(self, batch: ColumnBatch) -> tuple[Tensor, ...]:
         return self.head.outputs(self.scores(batch))
-
-    @override
-    def read_batch(self, batch: ColumnBatch) -> list[dict[str, Any]]:
-        rows, column = read_words(self.text, batch), self.text.tags
-        if "tags" in batch:
-            lengths = batch.lengths["words"].tolist()
-            for row, n, tags in zip(rows, lengths, batch["tags"].tolist(), strict=True):
-                names = [column.labels[number] for number in tags[:n]]
-                row[column.name] = self.cell(row[self.config.column], names)
-        return rows
 
 
 @registries.tasks.register("word_tagging")
@@ -239,10 +217,6 @@ class WordTagging(TagTask):
         if self.head.crf is not None:
             self.head.crf.keep_to(None if self.scheme == "io" else self.scheme)
         return text
-
-    @override
-    def cell(self, words: str, tags: list[str]) -> list[str]:
-        return tags  # a list: what divides the labels of a text is the recipe's to say
 
     @override
     def row_notes(self, rows: Sequence[Row], *, train: bool) -> dict[str, str]:
@@ -363,10 +337,6 @@ class TreeTagging(TagTask):
                 "The labels of words must be what opens and closes at them: set labels.type=trees."
             )
         return TreesText(words, {"tags": TreesColumn(labels)})
-
-    @override
-    def cell(self, words: str, tags: list[str]) -> str:
-        return tree_of_tags(words.split(), tags, root=self.text.tags.labels.root)
 
     @override
     def answer_metrics(self) -> dict[str, Metric]:

@@ -91,6 +91,15 @@ class Column(SavedFolder):
         """What :meth:`encode` gives of a single row, faster; None: it is to be asked."""
         return None
 
+    def cells(self, encoded: Sequence[NDArray[Any]], texts: Sequence[Any]) -> Sequence[Any]:
+        """Cells with these numbers; empty if they cannot be read back.
+
+        Args:
+            encoded: The numbers of each row of a batch, without padding.
+            texts: The cell of each row in the first input column, which was read back before.
+        """
+        return ()
+
     def with_unseen(self) -> Self:
         """The same column for evaluated rows, whose labels training may not have seen."""
         other = copy.copy(self)

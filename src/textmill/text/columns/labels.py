@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from typing_extensions import override
 
 from textmill.errors import DataError, UserError
@@ -12,7 +13,7 @@ from textmill.text.cells import unlisted, words_in
 from textmill.text.columns.column import Column, columns
 from textmill.text.features.labels import UNSEEN, Labels, one_label, split_labels
 from textmill.text.features.slots import Slots
-from textmill.text.features.tree_tags import TreeTags, read_cell
+from textmill.text.features.tree_tags import TreeTags, read_cell, tree_of_tags
 from textmill.text.ragged import Ragged
 
 
@@ -48,6 +49,10 @@ class LabelColumn(NamedLabels):
         return [one_label(value, column=self.name, row=row)]
 
     @override
+    def cells(self, encoded: Sequence[NDArray[Any]], texts: Sequence[Any]) -> Sequence[Any]:
+        return [self.labels[int(number)] for number in encoded]
+
+    @override
     def encode(self, values: Sequence[Any]) -> Ragged:
         names = [name for row, value in enumerate(values) for name in self.names(value, row=row)]
         numbers = self.labels.numbers(names, unseen=self.unseen)
@@ -63,6 +68,10 @@ class SeveralLabels(NamedLabels):
     @override
     def names(self, value: Any, *, row: int = 0) -> list[str]:
         return split_labels(value, self.labels.separator, column=self.name, row=row)
+
+    @override
+    def cells(self, encoded: Sequence[NDArray[Any]], texts: Sequence[Any]) -> Sequence[Any]:
+        return [[self.labels[number] for number in row.tolist() if number >= 0] for row in encoded]
 
     def numbers(self, value: Any, row: int) -> list[int]:
         names = self.names(value, row=row)
@@ -126,6 +135,11 @@ class SlotsColumn(Column):
         self.slots = slots
 
     @override
+    def cells(self, encoded: Sequence[NDArray[Any]], texts: Sequence[Any]) -> Sequence[Any]:
+        tags = [[self.slots[number] for number in row.tolist() if number >= 0] for row in encoded]
+        return [self.slots.cell(*pair) for pair in zip(tags, texts, strict=True)]
+
+    @override
     def encode(self, values: Sequence[Any]) -> Ragged:
         known = {tag: number for number, tag in enumerate(self.slots)}
         rows: list[list[int]] = []
@@ -158,6 +172,11 @@ class TreesColumn(TagsColumn):
     @override
     def names(self, value: Any, *, row: int = 0) -> list[str]:
         return self.parts(value, row=row)[1]
+
+    @override
+    def cells(self, encoded: Sequence[NDArray[Any]], texts: Sequence[Any]) -> Sequence[Any]:
+        pairs = zip(texts, super().cells(encoded, texts), strict=True)
+        return [tree_of_tags(text.split(), tags, root=self.labels.root) for text, tags in pairs]
 
     def parts(self, value: Any, *, row: int = 0) -> tuple[list[str], list[str]]:
         return read_cell(unlisted(value), column=self.name, row=row)

@@ -48,6 +48,10 @@ class NumberColumn(Column):
                 f"{span[0]!r:.40} to {span[1]!r:.40}; a float32 holds {LARGEST:.2g}."
             )
 
+    @override
+    def cells(self, encoded: Sequence[NDArray[Any]], texts: Sequence[Any]) -> Sequence[Any]:
+        return [self.restored(float(number)) for number in encoded]
+
     def restored(self, number: float) -> float:
         if self.span is None:
             return float(number)

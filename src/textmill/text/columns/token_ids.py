@@ -37,6 +37,10 @@ class IdsColumn(Column):
         self.sorted = tokenizer.ordered
         self._encoder = tokenizer.create_encoder()
 
+    @override
+    def cells(self, encoded: Sequence[NDArray[Any]], texts: Sequence[Any]) -> Sequence[Any]:
+        return () if self.shares else self.tokenizer.create_decoder().batch(encoded)
+
     @property
     @override
     def kept_as(self) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from typing_extensions import override
 
 from textmill.errors import DataError, UserError
@@ -54,6 +54,11 @@ class SentencesColumn(PiecesColumn):
         found = self.feature.table([sentence for row in rows for sentence in row])
         return Ragged(found.reshape(-1), offsets_of(lengths))
 
+    @override
+    def cells(self, encoded: Sequence[NDArray[Any]], texts: Sequence[Any]) -> Sequence[Any]:
+        decoder, pad = self.feature.tokenizer.create_decoder(), self.pad
+        return [decoder.batch([ids[ids != pad] for ids in row]) for row in encoded]
+
 
 @columns.register("overlaps")
 class OverlapsColumn(Column):
@@ -66,6 +71,11 @@ class OverlapsColumn(Column):
     def encode(self, values: Sequence[Any]) -> Ragged:
         numbers = np.array([number for value in values for number in value], dtype=np.float32)
         return Ragged(numbers, offsets_of(np.array([len(value) for value in values], np.int64)))
+
+    @override
+    def cells(self, encoded: Sequence[NDArray[Any]], texts: Sequence[Any]) -> Sequence[Any]:
+        rows = zip(encoded, texts, strict=True)
+        return [row[int(shares.argmax())] if row else "-" for shares, row in rows]
 
 
 MOST = 20

@@ -106,13 +106,8 @@ def spread(transitions: Tensor) -> Tensor:
     """How far apart scores of transitions are that stand for one another in a sequence.
 
     Those are from the start, between words, or to the end; each of the three is looked at alone.
-    What stands at the others, to the start and from the end, has no part in it.
-
-    Args:
-        transitions: As :func:`log_partition` takes them.
-
-    Returns:
-        The greatest difference within one of the three. *Shape:* :math:`()`.
+    What stands at the others, to the start and from the end, has no part in it. *Shape:* those of
+    :func:`log_partition` to :math:`()`.
     """
     inner, start, end = _parts(transitions)
     widths = [torch.stack(part.aminmax()) for part in (inner, start, end)]
@@ -191,10 +186,8 @@ def _turned(real: Tensor, last: Tensor) -> Tensor:
 def _walked(scores: Tensor, first: Tensor, steps: Tensor) -> tuple[Tensor, Tensor]:
     """Walks along sentences, some ways at once.
 
-    Args:
-        scores: *Shape:* :math:`(W,B,T,L)`.
-        first: Scores of transitions to the first word. *Shape:* :math:`(W,L)`.
-        steps: Factors of the others. *Shape:* :math:`(W,L,L)`.
+    *Shape:* scores :math:`(W,B,T,L)`; of transitions to the first word, scores, :math:`(W,L)`, of
+    the others, factors, :math:`(W,L,L)`.
 
     Returns:
         What each label of a word has of the sum over the sequences up to there, :math:`(W,B,T,L)`;
@@ -277,10 +270,9 @@ class LinearChainCrf(nn.Module):
         return torch.where(real[:, 0], found, 0.0)
 
     def decode(self, scores: Tensor, real: Tensor) -> Tensor:
-        """The most probable sequence of labels of each sentence, by Viterbi's algorithm.
+        """The most probable labels of each sentence, -1 at padding, by Viterbi's algorithm.
 
-        Returns:
-            Numbers of labels, -1 at padding. *Shape:* :math:`(B,T)`.
+        *Shape:* :math:`(B,T)`.
         """
         size, length = self.num_labels, real.shape[1]
         if not length:
@@ -303,10 +295,7 @@ class LinearChainCrf(nn.Module):
     def marginals(self, scores: Tensor, real: Tensor) -> Tensor:
         """Probability of each label at each word, over the sequences that an answer can be.
 
-        By the forward-backward algorithm.
-
-        Returns:
-            Rows that sum to 1; 0 at padding. *Shape:* :math:`(B,T,L)`.
+        By the forward-backward algorithm. *Shape:* :math:`(B,T,L)`; rows sum to 1, at padding to 0.
         """
         scores, size, length = scores.float(), self.num_labels, real.shape[1]
         if not length:
@@ -324,11 +313,7 @@ class LinearChainCrf(nn.Module):
         return together.softmax(dim=-1) * real[..., None]
 
     def decode_with_chances(self, scores: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
-        """The best sequences, and the probability that each of their labels is right.
-
-        Returns:
-            What :meth:`decode` gives, and :meth:`marginals` at it. *Shape:* :math:`(B,T)` each.
-        """
+        """What :meth:`decode` gives, and its :meth:`marginals`, how sure each label is."""
         labels = self.decode(scores, real)
         chances = self.marginals(scores, real).gather(2, labels.clamp(min=0)[..., None])
         return labels, chances[..., 0]

@@ -30,8 +30,8 @@ class DecoderState:
     Args:
         memory_keys_values: The memory, projected by each layer. *Shape:* each :math:`(2,B,H,S,K)`.
         memory_mask: As in :class:`DecoderMemory`.
-        heads: Heads of the keys and values of self-attention; None: as many as the memory's.
-        head_dim: Features of each; None: as many as the memory's.
+        heads: Heads of the keys and values of self-attention, each of ``head_dim`` features; None:
+            as the memory's.
     """
 
     def __init__(

@@ -33,16 +33,13 @@ class EmbeddingLoss(Component, nn.Module):
     @abstractmethod
     @override
     def forward(self, vectors: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-        """Sums the loss.
+        """The differentiable sum of the loss, and what it is divided by, the rows.
 
         Args:
             vectors: Those of each row's texts. *Shape:* :math:`(B,K,H)`, K being 2, or with wrong
                 texts more where rows have no scores.
             targets: The scores of rows, float :math:`(B)`. Of rows without such, which text is
                 which, int64 :math:`(B,K)`: equal ones have one number.
-
-        Returns:
-            The differentiable sum, and what it is divided by, the rows. *Shape:* :math:`()` each.
         """
 
 

@@ -52,16 +52,11 @@ class LabelLoss(Component, nn.Module):
 
     @override
     def forward(self, scores: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-        """Sums the loss.
+        """The differentiable sum of the loss, and what it is divided by.
 
-        Args:
-            scores: Unnormalized scores. *Shape:* :math:`(B,L)`.
-            targets: The label of each row, int64 :math:`(B)`; or, of several, 1 at those that are
-                right, float :math:`(B,L)`.
-
-        Returns:
-            The differentiable sum, and what it is divided by: rows, each counted by the weight of
-            its label, where a row has one label. *Shape:* :math:`()` each.
+        That are rows, each counted by the weight of its label, where a row has one label.
+        ``scores`` are unnormalized, :math:`(B,L)`; ``targets`` the label of each row, int64
+        :math:`(B)`, or, of several, 1 at those that are right, float :math:`(B,L)`.
         """
         weights = self.weights.to(scores.device)
         losses = self.each(scores.float(), targets)
@@ -174,14 +169,9 @@ def _hot(scores: Tensor, targets: Tensor) -> Tensor:
 
 
 def multi_hot(numbers: Tensor, size: int) -> Tensor:
-    """1 at the labels of each row, 0 elsewhere.
+    """1 at the labels of each row, 0 elsewhere, of their numbers, :math:`(B,K)`: :math:`(B,L)`.
 
-    Args:
-        numbers: Labels, below 0 at padding and of unseen ones. *Shape:* :math:`(B,K)`.
-        size: Number of labels, :math:`L`.
-
-    Returns:
-        *Shape:* :math:`(B,L)`.
+    Numbers are below 0 at padding and of unseen labels.
 
     Example:
         >>> multi_hot(torch.tensor([[0, 2], [1, -1]]), 3).tolist()

@@ -64,10 +64,8 @@ class Solver(ABC):
 class LabelSolver(Solver):
     """``LinearSVC`` for one label a row: each label against the rest, by the squared hinge.
 
-    Args:
-        targets: The number of each row's label. *Shape:* ``[N]``.
-        size: Number of labels.
-        weights: How much rows of a label count, by its number; 1 where it is not there.
+    Targets are the numbers of labels, :math:`(N)`, of which there are ``size``; ``weights`` say how
+    much rows of a label count, by its number, 1 where it is not there.
     """
 
     model = "LinearSVC"
@@ -129,9 +127,8 @@ class LabelSolver(Solver):
 class SeveralLabelsSolver(Solver):
     """``LinearSVC`` of each label, for any number of labels a row.
 
-    Args:
-        targets: 1 at the labels of a row, 0 elsewhere. *Shape:* ``[N, L]``.
-        weights: How much the rows that have a label count in its model, by its number.
+    Targets are 1 at the labels of a row, :math:`(N,L)`; ``weights`` say how much the rows that have
+    a label count in its model, by its number.
     """
 
     model = "LinearSVC"
@@ -174,11 +171,7 @@ class SeveralLabelsSolver(Solver):
 
 
 class NumberSolver(Solver):
-    """``Ridge`` for a number a row, with an ``alpha`` of one over the cost.
-
-    Args:
-        targets: The numbers. *Shape:* ``[N]``.
-    """
+    """``Ridge`` for a number a row, :math:`(N)`, with an ``alpha`` of one over the cost."""
 
     model = "Ridge"
     measure = "r2"
@@ -206,17 +199,10 @@ def solve(
     seed: int,
     tried: Callable[[float, float], object] = lambda cost, value: None,
 ) -> tuple[Solution, dict[str, float]]:
-    """Fits all rows with the cost that is best in folds of them; of equals, with the lowest.
+    """Fits all rows, :math:`(N,F)` sparse, with the cost that is best in ``folds`` of them.
 
-    Where there are too few rows for folds it is the cost next to 1.
-
-    Args:
-        rows: The numbers of each row, sparse. *Shape:* ``[N, F]``.
-        solver: Their targets.
-        costs: Which are tried.
-        folds: Parts of the rows; each is answered by a model of the others.
-        seed: Of the division into folds, and of the solver.
-        tried: Called with each cost and its value, once that is known.
+    Each fold is answered by a model of the others; of equals it is the lowest cost, and where there
+    are too few rows the one next to 1. ``tried`` is called with each cost and its value.
 
     Returns:
         The model, whose scores are log odds where there are labels; and ``cost``, ``factor`` (from

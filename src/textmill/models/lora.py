@@ -45,9 +45,7 @@ class Lora(BaseConfig):
 def add_adapters(model: nn.Module, lora: Lora) -> None:
     """Puts adapters into a model of transformers, by the package peft; all else learns no more.
 
-    Args:
-        model: Is changed: a layer with adapters has its own weight under ``base_layer``.
-        lora: The settings.
+    A layer with adapters has its own weight under ``base_layer``.
     """
     try:
         import peft

@@ -134,14 +134,8 @@ def projected_cross_entropy(
 
     All its scores are never held (of 1,000 labels over 5,000 tokens 20 MB): taken a few hundred
     labels at a time they stay in the cache. The gradient is made together with the value, part by
-    part (as Liger Kernel does, Hsu et al. 2024), and only multiplied in the backward pass.
-
-    Args:
-        hidden: States of the labels. *Shape:* :math:`(N,D)`.
-        weight: The projection. *Shape:* :math:`(V,D)`.
-        bias: Its bias. *Shape:* :math:`(V)`.
-        targets: Class ids. *Shape:* :math:`(N)`.
-        label_smoothing: Share of the probability spread over all classes.
+    part (as Liger Kernel does, Hsu et al. 2024), and only multiplied in the backward pass. *Shape:*
+    :math:`(N,D)`, :math:`(V,D)`, :math:`(V)` and class ids :math:`(N)`.
     """
     total, nll = _ProjectedCrossEntropy.apply(  # type: ignore[no-untyped-call]
         hidden, weight, bias, targets, label_smoothing

@@ -25,11 +25,9 @@ from textmill.models.vocabulary import HasVocabInfo
 class LstmDecoderState:
     """What the decoder keeps of the tokens it read, and the memory it attends to.
 
-    Args:
-        memory: The encoder's states. *Shape:* :math:`(B,S,H)`.
-        mask: True at real ones; None if all are. *Shape:* :math:`(B,1,1,S)`.
-        carried: The layers' states. *Shape:* :math:`(2,L,B,H)`.
-        fed: What was last attended; zeros at the start. *Shape:* :math:`(B,1,D)`.
+    *Shape:* the encoder's states :math:`(B,S,H)`; a mask, True at real ones, None if all are,
+    :math:`(B,1,1,S)`; the layers' states, ``carried``, :math:`(2,L,B,H)`; and what was last
+    attended, ``fed``, zeros at the start, :math:`(B,1,D)`.
     """
 
     def __init__(

@@ -127,21 +127,16 @@ class NgramScores(Component, nn.Module):
     def padded(self, *texts: Tensor) -> tuple[Tensor, Tensor]:
         """The same, row by row, with zeros: what a graph that is exported can compute.
 
-        Returns:
-            Places in the table, and their numbers. *Shape:* :math:`(B,N)` each.
+        Places in the table, and their numbers. *Shape:* :math:`(B,N)` each.
         """
 
     @override
     def forward(self, *texts: Tensor, dense: Tensor | None = None) -> Tensor:
-        """Scores texts, or pairs.
+        """Unnormalized scores, :math:`(B,L)`, of texts, or pairs.
 
-        Args:
-            texts: Ids of n-grams of a text, :math:`(B,T)`, and its lengths, :math:`(B)`, which are
-                not looked at, since padding has no weight; of a pair, those of the other behind.
-            dense: Numbers of each row, where the model was made for such. *Shape:* :math:`(B,N)`.
-
-        Returns:
-            Unnormalized scores. *Shape:* :math:`(B,L)`.
+        ``texts`` are ids of n-grams of a text, :math:`(B,T)`, and its lengths, :math:`(B)`, which
+        are not looked at, since padding has no weight; of a pair, those of the other after them.
+        ``dense`` are numbers of each row, where the model was made for such, :math:`(B,N)`.
         """
         if torch.compiler.is_exporting():
             ids, values = self.padded(*texts[::2])
@@ -184,12 +179,7 @@ class NgramScores(Component, nn.Module):
 
     @torch.no_grad()
     def assign(self, weights: Tensor, bias: Tensor) -> None:
-        """Takes weights by the places of :meth:`features`, and a bias, of a model that was solved.
-
-        Args:
-            weights: *Shape:* :math:`(V,L)`.
-            bias: *Shape:* :math:`(L)`.
-        """
+        """Takes weights by the places of :meth:`features`, :math:`(V,L)`; biases :math:`(L)`."""
         self.table.copy_(weights[: self.size])
         self.bias.copy_(bias)
         if self.dense is not None:

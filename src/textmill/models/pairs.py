@@ -60,16 +60,10 @@ class PairScores(Component, nn.Module):
 
     @override
     def forward(self, text1: Tensor, lengths1: Tensor, text2: Tensor, lengths2: Tensor) -> Tensor:
-        """Scores pairs.
+        """Unnormalized scores of pairs, :math:`(B,L)`.
 
-        Args:
-            text1: Token ids. *Shape:* :math:`(B,T)`.
-            lengths1: Real tokens of each row, 1 or more. *Shape:* :math:`(B)`.
-            text2: Token ids. *Shape:* :math:`(B,U)`.
-            lengths2: Real tokens of each row, 1 or more. *Shape:* :math:`(B)`.
-
-        Returns:
-            Unnormalized scores. *Shape:* :math:`(B,L)`.
+        *Shape:* ids of the first texts :math:`(B,T)`, of the second :math:`(B,U)`, and the number
+        of real tokens of each, 1 or more, :math:`(B)`.
         """
         if self.together:
             one: Tensor = self.scores(self.text.read_pairs(text1, lengths1, text2, lengths2))
@@ -133,16 +127,11 @@ class Ranker(Component, nn.Module):
 
     @override
     def forward(self, query: Tensor, lengths: Tensor, *documents: Tensor) -> Tensor:
-        """Scores documents.
+        """The cosines, :math:`(B,K)`, of documents with their query.
 
-        Args:
-            query: Token ids. *Shape:* :math:`(B,T)`.
-            lengths: Real tokens of each query, 1 or more. *Shape:* :math:`(B)`.
-            documents: Token ids :math:`(B,U)` and lengths :math:`(B)` of each row's first document,
-                then of its second one, and so on: :math:`K` of them.
-
-        Returns:
-            Cosines, from -1 to 1. *Shape:* :math:`(B,K)`.
+        ``documents`` are ids :math:`(B,U)` and lengths :math:`(B)` of each row's first document,
+        then of its second one, and so on: :math:`K` of them. *Shape* of queries: :math:`(B,T)`,
+        their lengths, 1 or more, :math:`(B)`.
         """
         asked = self.query(self.text(query, lengths))
         # In one batch, so that equal documents have equal scores: a tie is no right answer.
@@ -154,18 +143,10 @@ class Ranker(Component, nn.Module):
 
 
 def ranking_hinge(positive: Tensor, negative: Tensor, *, margin: float) -> Tensor:
-    r"""What the right one's score lacks of being above the wrong one's by a margin.
+    r"""What a right score lacks of being above a wrong one by a margin. *Shape:* :math:`(B)`.
 
     .. math::
         \ell = \max(0, m - (s^+ - s^-))
-
-    Args:
-        positive: Scores of right ones. *Shape:* :math:`(B)`.
-        negative: Scores of wrong ones. *Shape:* :math:`(B)`.
-        margin: By how much.
-
-    Returns:
-        *Shape:* :math:`(B)`.
 
     Example:
         >>> ranking_hinge(torch.tensor([0.5, 1.0]), torch.tensor([0.25, -0.5]), margin=1.0).tolist()
@@ -204,14 +185,10 @@ class SentenceEncoder(Component, nn.Module):
 
     @override
     def forward(self, *texts: Tensor) -> Tensor:
-        """Makes vectors.
+        """A vector of each text, :math:`(B,K,H)`.
 
-        Args:
-            texts: Token ids :math:`(B,T)` and lengths :math:`(B)`, 1 or more, of each row's first
-                text, then of its second one, and so on: :math:`K` of them.
-
-        Returns:
-            *Shape:* :math:`(B,K,H)`.
+        ``texts`` are ids :math:`(B,T)` and lengths :math:`(B)`, 1 or more, of each row's first
+        text, then of its second one, and so on: :math:`K` of them.
         """
         pairs = zip(texts[::2], texts[1::2], strict=True)
         vectors = torch.stack([self.text(*pair) for pair in pairs], dim=1)

@@ -91,9 +91,7 @@ class PretrainedConfig(CheckpointConfig):
     def set_dropout(self, told: dict[str, Any], made: Any) -> None:
         """Puts ``dropout``, where it is set, into an architecture.
 
-        Args:
-            told: What ``config.json`` says.
-            made: Its settings; what ``config.json`` leaves out has the values of transformers.
+        That is what ``config.json`` says (``told``), and its settings in transformers (``made``).
         """
         if self.dropout is None:
             return
@@ -114,12 +112,10 @@ def plain_architecture(told: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def pretrained_config(told: Mapping[str, Any], path: str, *, needed_by: str) -> Any:
-    """The settings that transformers makes of an architecture.
+    """The settings that transformers makes of a plain architecture, with its ``model_type``.
 
-    Args:
-        told: A plain one, with its ``model_type``.
-        path: Where it is from, for messages; empty is the run.
-        needed_by: What needs the package transformers.
+    ``path`` is where it is from, for messages (empty: the run), and ``needed_by`` what needs the
+    package.
     """
     try:
         import transformers
@@ -274,12 +270,9 @@ def copy_weights(
 ) -> str:
     """Takes the weights of ``path`` into a model; returns a line that says so.
 
-    Args:
-        model: One of transformers, or with its names; its table of tokens may have more rows, which
-            stay at random.
-        path: A folder, or a name on the hub.
-        revision: Of the hub.
-        beside: Layers by the names that they may have there; one that is not there stays as it is.
+    The model is one of transformers, or has its names; its table of tokens may have more rows,
+    which stay at random. Layers ``beside`` it are named as they may be there; one that is not
+    there stays.
     """
     found, missing, note = load_pretrained(type(model), path, revision=revision)
     given, wanted = found.state_dict(), own_weights(model)

@@ -199,14 +199,8 @@ class Tagger(WordEncoder):
     def forward(self, words: Tensor, lengths: Tensor, **beside: Tensor) -> Tensor:
         """Scores the labels of each word by itself; ``crf`` makes sequences of them.
 
-        Args:
-            words: Ids. *Shape:* :math:`(B,T)`.
-            lengths: Real words of each row, 0 or more. *Shape:* :math:`(B)`.
-            beside: What stands beside words, where the model was made for such, as
-                :meth:`states` takes it.
-
-        Returns:
-            Unnormalized scores, anything at padding. *Shape:* :math:`(B,T,L)`.
+        The arguments are those of :meth:`states`. *Shape:* :math:`(B,T,L)`, unnormalized, anything
+        at padding.
         """
         states = self.states(words, lengths, **beside)
         out: Tensor = self.scores(self.dropout(states))[:, : words.shape[1]]
@@ -268,13 +262,8 @@ class IntentSlotModel(WordEncoder):
     ) -> tuple[Tensor, Tensor]:
         """Scores intents, and the tags of each word by itself; ``crf`` makes sequences of them.
 
-        Args:
-            words: Ids. *Shape:* :math:`(B,T)`.
-            lengths: Real words of each row, 0 or more. *Shape:* :math:`(B)`.
-            ngrams: Ids of the text's n-grams, where the model was made for such: they add to the
-                scores of intents. *Shape:* :math:`(B,G)`.
-            beside: What stands beside words, where the model was made for such, as
-                :meth:`states` takes it.
+        The arguments are those of :meth:`states`, and ids of the text's ``ngrams``, :math:`(B,G)`,
+        where the model was made for such: they add to the scores of intents.
 
         Returns:
             Unnormalized scores of intents :math:`(B,I)` and, anything at padding, of tags

@@ -71,12 +71,10 @@ class FittedScores(nn.Module):
         self.bias: Tensor
 
     def fit(self, ids: Sequence[Tensor], labels: Sequence[Tensor]) -> None:
-        """Fits the classifier.
+        """Fits the classifier to batches of ids of n-grams, :math:`(B,N)`, and labels, :math:`(B)`.
 
-        Args:
-            ids: Of batches, ids of n-grams. *Shape:* :math:`(B,N)` each.
-            labels: Numbers of their labels; a label that has no row is never the answer. Of rows
-                that all have one label nothing is learned. *Shape:* :math:`(B)` each.
+        A label that has no row is never the answer. Of rows that all have one label nothing is
+        learned.
         """
         import numpy as np
         from scipy.sparse import csr_matrix

@@ -84,11 +84,7 @@ class ColumnsTask(Task):
         self.check_lengths()
 
     def check_lengths(self) -> None:
-        """Refuses texts that may be longer than the module takes: it would fail at the first such.
-
-        Raises:
-            UserError: It takes fewer tokens than a column may have.
-        """
+        """Refuses texts longer than the module takes: training would fail at the first of them."""
         encoders = [m for m in self.module.modules() if isinstance(m, SequenceEncoder)]
         most = min((m.max_length for m in encoders if m.max_length is not None), default=None)
         raised = any(hasattr(m.config, "max_length") for m in encoders)
@@ -112,11 +108,9 @@ class ColumnsTask(Task):
         return self.module(*texts, **beside)
 
     def inputs(self, batch: ColumnBatch) -> tuple[list[Tensor], dict[str, Tensor]]:
-        """What the module is called with.
+        """What the module is called with: texts by position, what stands beside them by name.
 
-        Returns:
-            The ids and the lengths of each text, in the order of their roles; and by name what
-            stands beside.
+        Of each text these are the ids and the lengths, in the order of the roles.
         """
         texts, beside = list[Tensor](), dict[str, Tensor]()
         for role, column in self.text.all.items():
@@ -143,11 +137,7 @@ class ColumnsTask(Task):
         return RowForward()
 
     def exported_outputs(self, batch: ColumnBatch) -> tuple[Tensor, ...]:
-        """What an exported graph of the task gives of a batch.
-
-        Raises:
-            UserError: The task does not say it.
-        """
+        """What an exported graph of the task gives of a batch; without it there is no export."""
         raise UserError(
             f"A {type(self).__name__} cannot be exported: it has no method "
             "exported_outputs(batch), which says what its text processor decodes."
@@ -186,10 +176,9 @@ class ColumnsTask(Task):
         return rows
 
     def row_notes(self, rows: Sequence[Row], *, train: bool) -> dict[str, str]:
-        """Notes on the rows that are trained on or evaluated, by a name for each.
+        """Notes on the rows to train on or to evaluate, by a name for each.
 
-        Raises:
-            DataError: They cannot be used.
+        Rows that cannot be used are refused with a DataError.
         """
         return {}
 
@@ -305,11 +294,7 @@ class ColumnsTask(Task):
 
     @override
     def predict(self, rows: Sequence[Row]) -> list[Any]:
-        """Answers to rows without targets, in order; batches are sorted by length inside.
-
-        Raises:
-            DataError: Rows have more tokens than the model takes, and ``over_length`` is error.
-        """
+        """Answers to rows without targets, in order; batches are sorted by length inside."""
         if not rows:
             return []
         encoded = self.text.encode(rows, with_targets=False)
@@ -359,11 +344,8 @@ def off_notes(
 ) -> dict[str, str]:
     """A note on spans that do not end where tokens do, by the setting that allows them.
 
-    Args:
-        what: The spans, and what they do not do.
-        counts: The number of such spans and of all, and the first row that has one.
-        setting: The setting's name and value, ``widen`` or ``error``.
-        widened: A sentence on what training and prediction make of them.
+    ``counts`` are those spans, all spans, and the first row that has one; the setting is a name
+    with its value, ``widen`` or ``error``; ``widened`` says what becomes of these spans.
     """
     (off, every, first), (name, value) = counts, setting
     if not off:

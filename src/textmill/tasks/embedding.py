@@ -200,11 +200,9 @@ class _Pooled(nn.Module):
 
 
 def _hashed(ids: Tensor, lengths: Tensor) -> Tensor:
-    """A hash of 64 bits of each row's first ids, whatever stands behind them.
+    """A hash of 64 bits of each row's ids up to its length, whatever stands after them.
 
-    Args:
-        ids: int64. *Shape:* :math:`(B,T)`.
-        lengths: How many ids a row has. *Shape:* :math:`(B)`.
+    *Shape:* :math:`(B,T)` and :math:`(B)` to :math:`(B)`, int64.
     """
     places = torch.arange(ids.shape[1], device=ids.device)
     powers = torch.full_like(places, FACTOR).cumprod(0)

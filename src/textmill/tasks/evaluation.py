@@ -59,9 +59,8 @@ def evaluate(
 ) -> Evaluation:
     """Evaluates the task's module as it stands.
 
-    Returns:
-        The values by name, of all ranks, with the answered rows in the order of the data; of many
-        ranks the first has the rows.
+    The values are those of all ranks; the answered rows, in the order of the data, are on the
+    first alone.
     """
     metrics = task.metrics()
     together = ranks is not None and ranks.size > 1

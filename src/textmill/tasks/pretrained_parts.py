@@ -37,8 +37,7 @@ def check_own_ids(module: nn.Module, text: TextProcessor) -> None:
 def begin_pretrained(module: nn.Module, text: TextProcessor) -> list[str]:
     """Reads the weights of pretrained models, and the word vectors that embeddings name.
 
-    Returns:
-        A line for each, with how many parameters, or words, it gives.
+    Returns a line for each, with how many parameters, or words, it gives.
     """
     check_adapters_learn(module)
     lines, tokenizer = list[str](), text.ingredients.get("tokenizer")

@@ -140,18 +140,11 @@ class LinearOutput(HiddenStates, Protocol):
 def label_logits(
     module: nn.Module, source: Tensor, source_lengths: Tensor, *, target_in: Tensor, places: Tensor
 ) -> Tensor:
-    """Scores of the next token at the positions that are not padding.
+    """Logits of the next token, :math:`(N,V)`, at ``places``, as ``real_places`` gives them.
 
-    Args:
-        module: One with ``hidden`` and ``project``, or any that
-            ``module(source, source_lengths, target_in)`` scores all positions, :math:`(B,T,V)`.
-        source: Token ids. *Shape:* :math:`(B,S)`.
-        source_lengths: Real tokens of each row. *Shape:* :math:`(B)`.
-        target_in: What the decoder reads. *Shape:* :math:`(B,T)`.
-        places: Those whose label is not padding, as ``real_places`` gives them.
-
-    Returns:
-        Logits. *Shape:* :math:`(N,V)`.
+    A module has ``hidden`` and ``project``, or ``module(source, source_lengths, target_in)`` scores
+    all positions, :math:`(B,T,V)`. *Shape:* sources :math:`(B,S)`, their lengths :math:`(B)`,
+    ``target_in``, which the decoder reads, :math:`(B,T)`.
     """
     if isinstance(module, HiddenStates):
         states = module.hidden(source, source_lengths, target_in)
@@ -339,12 +332,7 @@ class Seq2Seq(Task):
         return _loss_of(sums, len(states))
 
     def logits(self, batch: Seq2SeqBatch) -> tuple[Tensor, Tensor]:
-        """Scores and labels of the real label positions.
-
-        Returns:
-            Logits, shape ``[N, V]``, and labels, shape ``[N]``, where N counts the labels without
-            padding.
-        """
+        """Logits, :math:`(N,V)`, and labels, :math:`(N)`, of all labels that are not padding."""
         target_in, labels, places = _shifted(batch)
         source, lengths = batch.source, batch.source_lengths
         logits = label_logits(self.module, source, lengths, target_in=target_in, places=places)
@@ -353,9 +341,8 @@ class Seq2Seq(Task):
     def loss(self, logits: Tensor, targets: Tensor) -> Loss:
         """The loss of labels; the one method to override for another loss.
 
-        Returns:
-            The label-smoothed cross-entropy summed over the labels, with their count; ``nll`` is
-            the sum without smoothing.
+        By default the label-smoothed cross-entropy summed over the labels, with their count;
+        ``nll`` is the sum without smoothing.
         """
         sums = cross_entropy(logits, targets, label_smoothing=self.config.label_smoothing)
         return _loss_of(sums, len(targets))

@@ -48,15 +48,8 @@ class TagHead:
     """The labels of words: loss, answers and exported outputs of their scores.
 
     Where the module has a conditional random field, its submodule ``crf``, loss and answers are of
-    whole sequences; else each word is for itself.
-
-    Args:
-        module: Gives the scores.
-        names: The labels.
-        loss: The loss of each word; None is the cross entropy.
-
-    Raises:
-        UserError: A loss is set, and there is a random field.
+    whole sequences; else each word is for itself, with ``loss`` (None: the cross entropy), which a
+    field refuses.
     """
 
     def __init__(

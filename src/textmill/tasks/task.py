@@ -209,11 +209,7 @@ class Task(Component):
         self._reused = (kind, {})
 
     def batch_size(self, batch: Any) -> int:
-        """Rows of a batch: its ``len``; of a dictionary or tuple, that of its first tensor.
-
-        Raises:
-            UserError: It has neither.
-        """
+        """Rows of a batch: its ``len``; of a dictionary or tuple, that of its first tensor."""
         if isinstance(batch, Sized) and not isinstance(batch, Mapping | tuple):
             return len(batch)
         parts = batch.values() if isinstance(batch, Mapping) else batch
@@ -285,8 +281,7 @@ class Task(Component):
     def measure(self, metrics: Metrics, answers: Sequence[Any], rows: Rows) -> None:
         """Adds answers, and the rows that they answer, to :meth:`answer_metrics`.
 
-        Raises:
-            UserError: The task names metrics of answers, and does not say how answers enter them.
+        A task that names such metrics must have this method.
         """
         if names := ", ".join(self.answer_metrics()):
             raise UserError(
@@ -348,11 +343,7 @@ class Task(Component):
         return self.text.answer_class
 
     def answer_row(self, answer: Any) -> dict[str, Any]:
-        """An answer as plain data, for a predictions file: what its method ``row`` gives.
-
-        Raises:
-            UserError: It has no such method.
-        """
+        """An answer as plain data, for a predictions file: what its method ``row`` gives."""
         if not isinstance(answer, HasRow):
             raise UserError(
                 f"{type(self).__name__} answers with a {type(answer).__name__}, which has no "
@@ -363,8 +354,7 @@ class Task(Component):
     def use_text(self, text: TextProcessor) -> None:
         """Takes the text processor that a checkpoint holds in place of its own.
 
-        Raises:
-            CheckpointError: It is of another kind, or of other columns.
+        One of another kind, or of other columns, is refused with a CheckpointError.
         """
         if type(text) is not type(self.text):
             raise CheckpointError(
@@ -394,12 +384,7 @@ class Task(Component):
 
 
 class BatchRows(Sequence[Mapping[str, Any]]):
-    """The rows of one batch, read when they are first looked at.
-
-    Args:
-        batches: Where the batch comes from.
-        batch: The batch.
-    """
+    """The rows of one batch, read when they are first looked at."""
 
     def __init__(self, batches: Batches, batch: Any) -> None:
         self.batches, self.batch = batches, batch

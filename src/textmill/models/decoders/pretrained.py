@@ -32,11 +32,7 @@ _ALIKE = 1e-3
 
 @final
 class PretrainedState:
-    """Keys and values of the tokens read, for a search.
-
-    Args:
-        cache: A cache of transformers, of which nothing was read.
-    """
+    """Keys and values of the tokens read, in a cache of transformers, for a search."""
 
     def __init__(self, cache: Any) -> None:
         self.cache = cache

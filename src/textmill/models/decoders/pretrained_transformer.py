@@ -96,15 +96,10 @@ Tensors = Iterator[tuple[str, Tensor]]
 
 
 def named_tensors(module: Transformer | CausalTransformer, name: str) -> Tensors:
-    """The parameters of a module as an architecture of transformers has them.
+    """Views of a module's parameters by their names in an architecture of transformers.
 
-    Args:
-        module: One that the architecture can be.
-        name: Its ``model_type``: ``marian``, ``m2m_100``, ``pegasus``, ``blenderbot``, ``gpt2`` or
-            ``llama``.
-
-    Returns:
-        Names, and views of the weights.
+    The architecture, by its ``model_type``, is one that the module can be: ``marian``, ``m2m_100``,
+    ``pegasus``, ``blenderbot``, ``gpt2`` or ``llama``.
     """
     if isinstance(module, Transformer):
         return _seq2seq_tensors(module, name)
@@ -258,9 +253,7 @@ class PretrainedTransformer(Component):
 def own_config(told: Mapping[str, Any], path: str) -> OwnConfig:
     """The settings of textmill's own Transformer that compute what an architecture does.
 
-    Args:
-        told: What ``config.json`` says; what it leaves out is as transformers has it.
-        path: Where it is from, for messages.
+    What ``config.json`` leaves out is as transformers has it; ``path`` is for messages.
     """
     kind = str(told.get("model_type"))
     if kind not in (*SEQ2SEQ, "gpt2", "llama"):

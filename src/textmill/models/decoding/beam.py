@@ -22,11 +22,9 @@ def beam_search(model: Generator, request: Request) -> list[list[Hypothesis]]:
 
     A finished sequence :math:`y` scores :math:`\log p(y) / |y|^\alpha` with :math:`\alpha` the
     length penalty and :math:`|y|` its ids, the end mark included and the prefix not. A sequence at
-    its length limit counts as finished. The search is that of ``transformers``, step for step.
-
-    Returns:
-        For each row of the source, in order, ``n_best`` hypotheses, the best first; fewer where the
-        vocabulary and the length limit allow no more.
+    its length limit counts as finished. The search is that of ``transformers``, step for step. A
+    row has fewer hypotheses than ``n_best`` where the vocabulary and the length limit allow no
+    more.
     """
     begun = request.begin(model)
     logits = begun.logits

@@ -24,11 +24,9 @@ def decode(
 ) -> list[list[Hypothesis]]:
     """Searches targets for sources: draws with ``sample``, else greedy or beam search.
 
-    A model in training mode is put in evaluation mode meanwhile. What is asked are the fields of a
+    Each row has ``n_best`` hypotheses, the best first. A model in training mode is put in
+    evaluation mode meanwhile. What is asked are the fields of a
     :class:`~textmill.models.decoding.search_state.Request`.
-
-    Returns:
-        For each row of ``source``, in order, ``n_best`` hypotheses, the best first.
     """
     request = Request(
         source=source,

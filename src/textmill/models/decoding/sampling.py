@@ -66,11 +66,7 @@ def grow(model: Generator, request: Request, begun: Begun, choose: Choose) -> li
 
 @torch.inference_mode()
 def greedy(model: Generator, request: Request) -> list[list[Hypothesis]]:
-    """Takes the likeliest next token until it is the end mark.
-
-    Returns:
-        One hypothesis a row, in a list, in the order of the sources.
-    """
+    """Takes the likeliest next token until it is the end mark: one hypothesis a row."""
     found = grow(model, request, request.begin(model), lambda scores, rows, length: argmax(scores))
     return [[hypothesis] for hypothesis in found]
 
@@ -146,12 +142,10 @@ def uniforms(keys: Tensor, number: Tensor | int) -> Tensor:
 
 @torch.inference_mode()
 def sample(model: Generator, request: Request) -> list[list[Hypothesis]]:
-    """Draws ``n_best`` targets for each source, see :func:`draw` and :func:`uniforms`.
+    """Draws ``n_best`` targets for each source, the best score first; the same may come twice.
 
-    The draws of a source depend on the seed and its ids alone, not on the batch it is in.
-
-    Returns:
-        For each row ``n_best`` hypotheses, the best score first; the same one may come twice.
+    The draws of a source depend on the seed and its ids alone, not on the batch it is in: see
+    :func:`draw` and :func:`uniforms`.
     """
     decoding, draws = request.decoding, request.decoding.n_best
     begun = request.begin(model)

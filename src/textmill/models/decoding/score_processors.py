@@ -91,17 +91,11 @@ class Scores:
         return bool(not self.only_ban or self.decoding.no_repeat_ngram or self.decoding.min_length)
 
     def __call__(self, scores: Tensor, ids: Tensor, start: int, *, rows: Tensor) -> Tensor:
-        """Changes scores in place.
+        """Changes scores, :math:`(N,V)`, of next tokens in place, and gives them back.
 
-        Args:
-            scores: Of the next token: logits, or log-probabilities in beam search. *Shape:*
-                :math:`(N,V)`.
-            ids: What was generated of each row, the prefix first. *Shape:* :math:`(N,T)`.
-            start: How many ids are the prefix.
-            rows: Each row's number among the sources. *Shape:* :math:`(N)`.
-
-        Returns:
-            The scores.
+        They are logits, or log-probabilities in beam search. ``ids`` are what was generated of
+        each row, :math:`(N,T)`, whose first ``start`` are the prefix; ``rows`` are the rows'
+        numbers among the sources, :math:`(N)`.
         """
         length = ids.shape[1] - start
         if self.forced is None or length >= self.forced.shape[1]:

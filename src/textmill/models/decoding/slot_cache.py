@@ -25,11 +25,9 @@ FIRST_STEPS: Final = 32
 class SlotCache:
     """Keys and values of a decoder's self-attention and of the memory, with their masks.
 
-    Args:
-        memory: Keys and values of the memory for each layer. *Shape:* each :math:`(2,G,H,S,K)`.
-        memory_mask: True at real positions; None if all are. *Shape:* :math:`(G,1,1,S)`.
-        heads: Heads of the keys of self-attention.
-        features: Features of each.
+    The memory's are given for each layer, :math:`(2,G,H,S,K)`, and a mask that is True at its real
+    positions, :math:`(G,1,1,S)`, None if all are; ``heads`` of so many ``features`` are those of
+    self-attention.
     """
 
     def __init__(
@@ -77,8 +75,7 @@ class SlotCache:
     def open_slots(self) -> Tensor | None:
         """Makes room for a position of each beam, and lets beams look at their own.
 
-        Returns:
-            What to add to the scores of a beam's slots; None if nothing. *Shape:* :math:`(G,K,T)`.
+        Returns what to add to the scores of a beam's slots, :math:`(G,K,T)`; None if nothing.
         """
         new = self.slots + self.beams
         if new > self._mask.shape[2]:
@@ -91,9 +88,8 @@ class SlotCache:
     def write(self, layer: int, keys_values: Tensor) -> tuple[Tensor, Tensor]:
         """Writes a position of each beam, :math:`(GK,2HF)`, to the slots that are open.
 
-        Returns:
-            Keys :math:`(GH,F,T)` and values :math:`(GH,T,F)` written so far, with at least
-            ``LEAST_SLOTS`` slots.
+        Returns the keys :math:`(GH,F,T)` and values :math:`(GH,T,F)` written so far, with at least
+        ``LEAST_SLOTS`` slots.
         """
         new = keys_values.view(self.groups, self.beams, 2, self.heads, self.features)
         place = self._written[layer].narrow(3, self.slots, self.beams)

@@ -58,13 +58,11 @@ def argmax(scores: Tensor) -> Tensor:
 def best_successors(scores: Tensor, offsets: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
     """The best next tokens of groups of beams.
 
-    Args:
-        scores: Of the next token of each beam. *Shape:* :math:`(GK,V)`.
-        offsets: What is added to all scores of a beam. *Shape:* :math:`(G,K)`.
-        count: Successors of a group, at most twice its beams and all there are.
+    From scores, :math:`(GK,V)`, and what is added to all of a beam, :math:`(G,K)`: ``count``
+    successors of a group, at most twice its beams and all there are, the best first.
 
     Returns:
-        Sums of score and offset, the best first; beams; tokens. *Shape:* each :math:`(G,N)`.
+        Sums of score and offset; beams; tokens. *Shape:* each :math:`(G,N)`.
     """
     groups, beams = offsets.shape
     size = scores.shape[1]

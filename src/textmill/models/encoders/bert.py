@@ -92,15 +92,10 @@ class BertModel(nn.Module):
 
     @override
     def forward(self, ids: Tensor, lengths: Tensor, types: Tensor | None = None) -> Tensor:
-        """Reads texts.
+        """Vectors of tokens, :math:`(B,S,H)`, that know their text; zeros, or anything, at padding.
 
-        Args:
-            ids: Of tokens. *Shape:* :math:`(B,S)`.
-            lengths: Real ones of each row. *Shape:* :math:`(B)`.
-            types: Of which text each token is; None: all of the first. *Shape:* :math:`(B,S)`.
-
-        Returns:
-            Vectors that know their text; zeros, or anything, at padding. *Shape:* :math:`(B,S,H)`.
+        *Shape:* ids :math:`(B,S)`; how many are real, :math:`(B)`; ``types``, the number of the
+        text that each token is of, :math:`(B,S)`, None: all of the first.
         """
         rows = _rows(ids, lengths)
         x: Tensor = self.embeddings(ids, types, rows.places)

@@ -30,12 +30,10 @@ def lstm_layers(
 def run_layers(
     layers: Iterable[nn.Module], x: Tensor, carried: Tensor | None, dropout: Dropout
 ) -> tuple[Tensor, Tensor]:
-    """Runs :math:`L` layers, each with dropout behind it, over tokens, :math:`(B,T,D)`.
+    """Runs :math:`L` layers, each with dropout after it, over tokens, :math:`(B,T,D)`.
 
     What is carried is the state after the tokens before, :math:`(2,L,B,H)`; None: there are none.
-
-    Returns:
-        The last layer's output, :math:`(B,T,H)`, and the state after the last token.
+    It gives the last layer's output, :math:`(B,T,H)`, and the state after the last token.
     """
     after = []
     for number, layer in enumerate(layers):

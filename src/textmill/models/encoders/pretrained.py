@@ -90,13 +90,9 @@ class PretrainedEncoder(SequenceEncoder):
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
         """Makes of each token's id, or of each word's pieces, a vector that knows its text.
 
-        Args:
-            x: Ids of framed texts, :math:`(B,T)`, or of the pieces of words, :math:`(B,T,P)`.
-            lengths: Real tokens, or words, of each row. *Shape:* :math:`(B)`.
-
-        Returns:
-            A word's vector is that of its first piece (Devlin et al. 2019, section 5.3). *Shape:*
-            :math:`(B,T,H)`.
+        *Shape:* ids of framed texts, :math:`(B,T)`, or of the pieces of words, :math:`(B,T,P)`,
+        and the real tokens, or words, of each row, :math:`(B)`, to :math:`(B,T,H)`. A word's
+        vector is that of its first piece (Devlin et al. 2019, section 5.3).
         """
         if x.ndim == 2:
             return self._read(x, lengths)
@@ -107,13 +103,7 @@ class PretrainedEncoder(SequenceEncoder):
     def pairs(
         self, text1: Tensor, lengths1: Tensor, text2: Tensor, lengths2: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Reads two framed texts as one.
-
-        Args:
-            text1: Ids. *Shape:* :math:`(B,T)`.
-            lengths1: Real ones of each row. *Shape:* :math:`(B)`.
-            text2: Ids. *Shape:* :math:`(B,U)`.
-            lengths2: Real ones of each row. *Shape:* :math:`(B)`.
+        """Reads two framed texts, :math:`(B,T)` and :math:`(B,U)`, as one.
 
         Returns:
             Vectors of both texts' tokens, :math:`(B,S,H)`, and real ones of each row, :math:`(B)`.
@@ -135,8 +125,7 @@ class PretrainedEncoder(SequenceEncoder):
     def begin(self, pooling: Pooling | None = None) -> str:
         """Takes the weights of ``path``; returns a line that says so.
 
-        Args:
-            pooling: What is behind it: that by the first token has weights there, too, of BERT's.
+        The pooling after it has weights there, too, if it is BERT's, by the first token.
         """
         beside = {"pooler.dense": pooling.dense} if isinstance(pooling, Pooler) else {}
         config = self.config
@@ -172,16 +161,10 @@ def _counts_from_padding(model: nn.Module) -> bool:
 def framed_words(
     pieces: Tensor, lengths: Tensor, info: ModelVocabInfo, *, most: int | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The pieces of each text's words behind each other, between the marks of a text.
+    """The pieces of each text's words, :math:`(B,T,P)`, in a row, between the marks of a text.
 
-    Of a text with more pieces than ``most``, each word keeps as many of its first ones as fit; the
-    words are as many as fit with one.
-
-    Args:
-        pieces: Ids. *Shape:* :math:`(B,T,P)`.
-        lengths: Real words of each row. *Shape:* :math:`(B)`.
-        info: Knows the ids of marks and of padding.
-        most: Pieces of a text, marks not counted.
+    Of a text with more pieces than ``most``, marks not counted, each word keeps as many of its
+    first ones as fit; the words are as many as fit with one.
 
     Returns:
         Ids, :math:`(B,S)`, real ones of each row, :math:`(B)`, and where each word begins in its
@@ -218,13 +201,7 @@ def framed_pairs(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Two framed texts as one row: ``[CLS] a [SEP] b [SEP]``, or ``<s> a </s></s> b </s>``.
 
-    Args:
-        text1: Ids. *Shape:* :math:`(B,T)`.
-        lengths1: Real ones of each row. *Shape:* :math:`(B)`.
-        text2: Ids. *Shape:* :math:`(B,U)`.
-        lengths2: Real ones of each row. *Shape:* :math:`(B)`.
-        info: Knows the ids of marks and of padding.
-        two_marks: Whether two marks are between the texts.
+    Arguments as of :meth:`PretrainedEncoder.pairs`; with ``two_marks`` it is the second.
 
     Returns:
         Ids, :math:`(B,S)`, real ones of each row, :math:`(B)`, and 1 at those of the second text,

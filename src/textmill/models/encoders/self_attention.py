@@ -58,11 +58,8 @@ class SelfAttentionEncoder(SequenceEncoder):
     def forward(self, x: Tensor, lengths: Tensor, parts: Tensor | None = None) -> Tensor:
         """As of an encoder; several texts may stand in a row, and know nothing of each other.
 
-        Args:
-            x: Vectors of tokens. *Shape:* :math:`(B,T,D)`.
-            lengths: Real tokens of each row. *Shape:* :math:`(B)`.
-            parts: The number, from 0 and rising, of the text that each token is of; positions begin
-                anew in each. None: a row is one. *Shape:* :math:`(B,T)`.
+        ``parts`` are the numbers, from 0 and rising, of the text that each token is of,
+        :math:`(B,T)`; positions begin anew in each. None: a row is one text.
         """
         # Vectors of a table have length 1 (Vaswani et al. 2017, 3.4).
         x = self.widen(x * x.shape[-1] ** 0.5)

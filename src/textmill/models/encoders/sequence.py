@@ -59,9 +59,7 @@ def real_tokens(x: Tensor, lengths: Tensor) -> Tensor:
 def refuse_vectors(embedding: WordEmbedding.Config, *, beside: Iterable[object]) -> None:
     """Refuses vectors of tokens for an encoder that has its own (``reads_ids``).
 
-    Args:
-        embedding: Those of the model's settings, which must be left out.
-        beside: What the model was given to stand beside tokens, each of which must be None.
+    The model's settings must leave them out, and what may stand ``beside`` tokens must be None.
     """
     if embedding != WordEmbedding.Config():
         raise UserError(

@@ -88,17 +88,9 @@ class PretrainedReader(Component, nn.Module):
         context_lengths: Tensor,
         matches: Tensor | None = None,
     ) -> SpanScores:
-        """Scores the tokens of contexts as beginnings and ends of the answers to questions.
+        """As :meth:`~textmill.models.readers.reader.Reader.forward`, of ids without marks.
 
-        Args:
-            question: Ids, without marks. *Shape:* :math:`(B,Q)`.
-            question_lengths: Real tokens of each question, 0 or more. *Shape:* :math:`(B)`.
-            context: Ids, likewise. *Shape:* :math:`(B,T)`.
-            context_lengths: Real tokens of each context, 0 or more. *Shape:* :math:`(B)`.
-            matches: Not looked at: the encoder sees which tokens of both texts are alike.
-
-        Returns:
-            Scores of :math:`(B,T)` tokens, one at least.
+        It does not look at ``matches``: the encoder sees which tokens of both texts are alike.
         """
         asked = self._framed(question, question_lengths)
         given = self._framed(context, context_lengths)

@@ -94,10 +94,7 @@ class Reader(Component, nn.Module):
 
     @abstractmethod
     def check_lengths(self, question: int, context: int) -> None:
-        """Refuses texts that may be longer than the encoders take: the first such would fail.
-
-        A question, or a window of a context, has so many tokens at most.
-        """
+        """Refuses a question, or a window of a context, that may be too long for the encoders."""
 
     def _refuse_longer(self, length: int, what: str, lower: str, *, of: str) -> None:
         most = getattr(self, of).max_length

@@ -66,14 +66,10 @@ class SentenceScorer(Component, nn.Module):
 
     @override
     def forward(self, sentences: Tensor, lengths: Tensor) -> Tensor:
-        """Scores sentences.
+        """Unnormalized scores of sentences, :math:`(B,N)`, anything at padding.
 
-        Args:
-            sentences: Ids of their pieces. *Shape:* :math:`(B,N,P)`.
-            lengths: Sentences of each text, 0 or more. *Shape:* :math:`(B)`.
-
-        Returns:
-            Unnormalized scores, anything at padding. *Shape:* :math:`(B,N)`.
+        *Shape:* ids of their pieces, :math:`(B,N,P)`, and sentences of each text, 0 or more,
+        :math:`(B)`.
         """
         if not sentences.shape[1]:
             sentences = F.pad(sentences, (0, 0, 0, 1), value=self.pad_idx)

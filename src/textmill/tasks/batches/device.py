@@ -13,17 +13,11 @@ from textmill.data.seq2seq_batch import Seq2SeqBatch
 
 
 def real_places(real: Tensor, count: int) -> Tensor:
-    """What :func:`at_places` takes for a mask of which the host knows how many are true.
+    """What :func:`at_places` takes for a mask, :math:`(B,T)`, of which ``count`` places are true.
 
-    On a CPU that is the mask. Elsewhere an index by a mask would wait until the device has found
-    their number, in the forward pass and once more in the backward pass.
-
-    Args:
-        real: True at what is taken. *Shape:* :math:`(B,T)`.
-        count: How many are true, :math:`N`.
-
-    Returns:
-        The mask; or the numbers of its places in the order of reading. *Shape:* :math:`(N)`.
+    On a CPU that is the mask; elsewhere the numbers of its places in the order of reading,
+    :math:`(N)`, since an index by a mask would wait until the device has found their number, in the
+    forward pass and once more in the backward pass.
     """
     if real.device.type == "cpu":
         return real
@@ -38,10 +32,8 @@ def at_places(x: Tensor, places: Tensor) -> Tensor:
 class Transfer:
     """Copies batches from pinned memory on a stream of its own; the host waits for none of it.
 
-    Batches of the recipe's own are given back as they are: the task that takes them moves them.
-
-    Args:
-        device: A CUDA device; on any other nothing is copied ahead.
+    On any device but CUDA nothing is copied ahead. Batches of the recipe's own are given back as
+    they are: the task that takes them moves them.
     """
 
     def __init__(self, device: str | torch.device) -> None:

@@ -190,16 +190,11 @@ class ComparedRows:
             self._ranks, self._counted = None, True
 
     def loss(self, compare: Callable[..., Any], vectors: Tensor, targets: Tensor) -> Loss:
-        """The loss that ``compare(vectors, targets)`` gives of all rows.
+        """The loss that ``compare(vectors, targets)`` gives of all rows: a sum and its divisor.
 
         Each rank computes all of it from the vectors of all ranks. Only its own have a graph: the
-        sum of the ranks' gradients is that of the whole. The value and the count are those of
-        the first rank that has rows, and 0 on the others.
-
-        Args:
-            compare: Gives the sum and what it is divided by.
-            vectors: *Shape:* :math:`(B,...)`.
-            targets: *Shape:* :math:`(B,...)`.
+        sum of the ranks' gradients is that of the whole. The value and the count are those of the
+        first rank that has rows, and 0 on the others. *Shape:* :math:`(B,...)` both.
         """
         if self._ranks is None:
             return Loss.of(compare(vectors, targets), compare)

@@ -98,14 +98,10 @@ class RowSums:
         self._open: dict[int, tuple[float, int]] = {}
 
     def add(self, batch: BlockBatch, values: NDArray[np.floating]) -> dict[int, tuple[float, int]]:
-        """Adds a batch's values of its counted targets.
-
-        Args:
-            batch: The batch.
-            values: In the order of reading it. *Shape:* ``[N]``.
+        """Adds a batch's values of its counted targets, :math:`(N)`, in the order of reading.
 
         Returns:
-            Of the rows that are whole now, by their place in ``batch.rows``: sum and count.
+            Sum and count of the rows that are whole now, by their place in ``batch.rows``.
         """
         if batch.begins:
             self._open = {}

@@ -91,7 +91,7 @@ class Column(SavedFolder):
         """What :meth:`encode` gives of a single row, faster; None: it is to be asked."""
         return None
 
-    def cells(self, encoded: Sequence[NDArray[Any]], texts: Sequence[Any]) -> Sequence[Any]:
+    def cells(self, encoded: Sequence[Any], texts: Sequence[Any]) -> Sequence[Any]:
         """Cells with these numbers; empty if they cannot be read back.
 
         Args:

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from typing_extensions import override
 
 from textmill.errors import DataError, UserError
@@ -49,7 +48,7 @@ class LabelColumn(NamedLabels):
         return [one_label(value, column=self.name, row=row)]
 
     @override
-    def cells(self, encoded: Sequence[NDArray[Any]], texts: Sequence[Any]) -> Sequence[Any]:
+    def cells(self, encoded: Sequence[Any], texts: Sequence[Any]) -> Sequence[Any]:
         return [self.labels[int(number)] for number in encoded]
 
     @override
@@ -70,7 +69,7 @@ class SeveralLabels(NamedLabels):
         return split_labels(value, self.labels.separator, column=self.name, row=row)
 
     @override
-    def cells(self, encoded: Sequence[NDArray[Any]], texts: Sequence[Any]) -> Sequence[Any]:
+    def cells(self, encoded: Sequence[Any], texts: Sequence[Any]) -> Sequence[Any]:
         return [[self.labels[number] for number in row.tolist() if number >= 0] for row in encoded]
 
     def numbers(self, value: Any, row: int) -> list[int]:
@@ -135,7 +134,7 @@ class SlotsColumn(Column):
         self.slots = slots
 
     @override
-    def cells(self, encoded: Sequence[NDArray[Any]], texts: Sequence[Any]) -> Sequence[Any]:
+    def cells(self, encoded: Sequence[Any], texts: Sequence[Any]) -> Sequence[Any]:
         tags = [[self.slots[number] for number in row.tolist() if number >= 0] for row in encoded]
         return [self.slots.cell(*pair) for pair in zip(tags, texts, strict=True)]
 
@@ -174,7 +173,7 @@ class TreesColumn(TagsColumn):
         return self.parts(value, row=row)[1]
 
     @override
-    def cells(self, encoded: Sequence[NDArray[Any]], texts: Sequence[Any]) -> Sequence[Any]:
+    def cells(self, encoded: Sequence[Any], texts: Sequence[Any]) -> Sequence[Any]:
         pairs = zip(texts, super().cells(encoded, texts), strict=True)
         return [tree_of_tags(text.split(), tags, root=self.labels.root) for text, tags in pairs]
 

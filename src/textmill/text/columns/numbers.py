@@ -49,7 +49,7 @@ class NumberColumn(Column):
             )
 
     @override
-    def cells(self, encoded: Sequence[NDArray[Any]], texts: Sequence[Any]) -> Sequence[Any]:
+    def cells(self, encoded: Sequence[Any], texts: Sequence[Any]) -> Sequence[Any]:
         return [self.restored(float(number)) for number in encoded]
 
     def restored(self, number: float) -> float:

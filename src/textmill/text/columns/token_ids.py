@@ -38,7 +38,7 @@ class IdsColumn(Column):
         self._encoder = tokenizer.create_encoder()
 
     @override
-    def cells(self, encoded: Sequence[NDArray[Any]], texts: Sequence[Any]) -> Sequence[Any]:
+    def cells(self, encoded: Sequence[Any], texts: Sequence[Any]) -> Sequence[Any]:
         return () if self.shares else self.tokenizer.create_decoder().batch(encoded)
 
     @property

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from typing_extensions import override
 
 from textmill.errors import DataError, UserError
@@ -55,7 +55,7 @@ class SentencesColumn(PiecesColumn):
         return Ragged(found.reshape(-1), offsets_of(lengths))
 
     @override
-    def cells(self, encoded: Sequence[NDArray[Any]], texts: Sequence[Any]) -> Sequence[Any]:
+    def cells(self, encoded: Sequence[Any], texts: Sequence[Any]) -> Sequence[Any]:
         decoder, pad = self.feature.tokenizer.create_decoder(), self.pad
         return [decoder.batch([ids[ids != pad] for ids in row]) for row in encoded]
 
@@ -73,7 +73,7 @@ class OverlapsColumn(Column):
         return Ragged(numbers, offsets_of(np.array([len(value) for value in values], np.int64)))
 
     @override
-    def cells(self, encoded: Sequence[NDArray[Any]], texts: Sequence[Any]) -> Sequence[Any]:
+    def cells(self, encoded: Sequence[Any], texts: Sequence[Any]) -> Sequence[Any]:
         rows = zip(encoded, texts, strict=True)
         return [row[int(shares.argmax())] if row else "-" for shares, row in rows]
 

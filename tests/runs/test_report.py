@@ -135,13 +135,16 @@ def started(run, **config):
     return reporter
 
 
-def test_the_reporter_says_how_the_run_stands(tmp_path):
+def test_the_reporter_says_how_the_run_stands(tmp_path, monkeypatch):
     run = made_run(tmp_path / "run", finished=False)
     reporter = started(run)
     assert not (run / "report.html").exists()
     reporter.report("train", {"step": 10}, {"loss": 1.0})
     assert not (run / "report.html").exists()
     reporter.report("valid", {"step": 10}, {"loss": 1.0})
+    reporter.examples("valid", {"step": 10}, [])
+    assert not (run / "report.html").exists()  # it would take too much of so short a run
+    monkeypatch.setattr("textmill.runs.report.SHARE", 1e9)
     reporter.examples("valid", {"step": 10}, [])
     assert "running" in Page((run / "report.html").read_text()).texts
     reporter.close()

@@ -19,6 +19,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -355,13 +356,16 @@ def remembered_places() -> dict[Path, Path]:
 
 def versions() -> dict[str, str]:
     """Versions of Python and of the packages whose numbers a run depends on."""
-    found = {"python": platform.python_version(), "platform": platform.platform()}
-    for package in _PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = "unknown"
-    return found
+    installed = {package: _version(package) for package in _PACKAGES}
+    return {"python": platform.python_version(), "platform": platform.platform(), **installed}
+
+
+@cache
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "unknown"
 
 
 def git_state(folder: Path) -> dict[str, Any] | None:

@@ -73,7 +73,8 @@ class Html(Component, Reporter):
     def __init__(self, config: Config, *, xp: Experiment) -> None:
         self.config = config
         self._folder = xp.folder
-        self._is_open, self._written, self._cost = False, 0.0, 0.0
+        self._is_open, self._written = False, 0.0
+        self._cost = 0.1  # seconds to write the page, until one was written
 
     @override
     def start(self, info: RunInfo) -> None:

@@ -11,6 +11,7 @@ import sysconfig
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Any
@@ -146,6 +147,7 @@ def _is_own(value: Any) -> bool:
     return file is None or _is_own_file(Path(file))
 
 
+@lru_cache(maxsize=4096)
 def _is_own_file(file: Path) -> bool:
     resolved = file.resolve()
     return (

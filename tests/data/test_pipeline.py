@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from textmill.data import (
+    concat_pipelines,
     from_sequence,
     read_text,
     round_robin_pipelines,
@@ -38,8 +39,8 @@ def test_simple_verbs_do_what_plain_python_does():
     assert given(TEN.bucket(4)) == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
     assert given(TEN.bucket(4, drop_remainder=True)) == [[0, 1, 2, 3], [4, 5, 6, 7]]
     assert given(TEN.prefetch(2)) == list(range(10))
-    assert given(TEN.concat(from_sequence("ab"))) == [*range(10), "a", "b"]
-    assert given(TEN.zip(TEN)) == list(zip(range(10), range(10), strict=True))
+    assert given(concat_pipelines([TEN, from_sequence("ab")])) == [*range(10), "a", "b"]
+    assert given(zip_pipelines([TEN, TEN])) == list(zip(range(10), range(10), strict=True))
     robin = round_robin_pipelines([from_sequence("abc"), from_sequence("x"), from_sequence("12")])
     assert given(robin) == ["a", "x", "1", "b", "2", "c"]
 
@@ -97,7 +98,7 @@ def test_zip_of_unequal_lengths_is_an_error():
         "zip: pipeline 2 ended after 4 items, and pipeline 1 has more. Make them equally long, or "
         "zip with shortest=True."
     )
-    assert len(given(TEN.zip(TEN.take(4), shortest=True))) == 4
+    assert len(given(zip_pipelines([TEN, TEN.take(4)], shortest=True))) == 4
 
 
 def test_read_text_strips_what_it_says(tmp_path):
@@ -141,7 +142,7 @@ def test_an_error_names_its_line_through_shuffle_zip_and_prefetch(tmp_path):
     path.write_text("1\nx\n3\n")
     lines = read_text(path).shuffle(3).prefetch(2)
     with pytest.raises(DataError, match=rf"\({path}:2\): ZeroDivisionError: "):
-        given(lines.zip(lines).filter(lambda pair: 1 / (pair[0] != "x")))
+        given(zip_pipelines([lines, lines]).filter(lambda pair: 1 / (pair[0] != "x")))
 
 
 def test_a_stop_iteration_in_map_does_not_end_the_epoch_quietly():

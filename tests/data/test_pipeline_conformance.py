@@ -94,7 +94,7 @@ BUILDS: dict[str, Callable[[], PipelineBuilder]] = {
     "pack and batch": lambda: from_sequence([[], [1], [], [2, 3, 4]]).pack(1).batch(3, pad_idx=0),
     "batch": lambda: ids().batch(3, pad_idx=0),
     "zip": lambda: zip_pipelines([numbers(7), ids()]),
-    "zip shortest": lambda: numbers(9).zip(ids(), shortest=True),
+    "zip shortest": lambda: zip_pipelines([numbers(9), ids()], shortest=True),
     "concat": lambda: concat_pipelines([numbers(3), numbers(0), numbers(4)]),
     "round_robin": lambda: round_robin_pipelines([numbers(3), numbers(0), numbers(6)]),
     "sample": lambda: sample_pipelines([numbers(9), lines()], weights=[3, 1], seed=5),

@@ -15,7 +15,7 @@ from textmill.data.formats.by_suffix import column_format
 from textmill.data.holdout import Holdout
 from textmill.data.masking import Masking
 from textmill.data.mixture import Mixture
-from textmill.data.pipeline import collate, from_sequence, read_text
+from textmill.data.pipeline import collate, from_sequence, read_text, sample_pipelines
 from textmill.data.readers import read_table
 from textmill.data.text_lines import TextLines
 from textmill.data.text_rows import TextRows, spans_format
@@ -73,7 +73,10 @@ SETTINGS = {
     "a shard of another": (lambda: from_sequence("ab").shard(2, 2), "index"),
     "no bucket": (lambda: from_sequence("ab").bucket_by_length([]), "bucket_by_length"),
     "half an item": (lambda: from_sequence("ab").take(1.5), "1.5"),
-    "weights of others": (lambda: from_sequence("ab").sample(weights=[1, 2]), "1 positive"),
+    "weights of others": (
+        lambda: sample_pipelines([from_sequence("ab")], weights=[1, 2]),
+        "1 positive",
+    ),
     "no file": (lambda: list(read_text("none.txt").and_return()), "none.txt"),
 }
 

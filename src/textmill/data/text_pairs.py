@@ -57,6 +57,37 @@ HELD_BYTES = 64 << 20
 """A larger file is not held in memory, where its rows would take three times as much."""
 
 
+class FilesConfig(BaseConfig, first=()):
+    """Where rows are, and which of them are taken."""
+
+    path: DataPath
+    """The file. Several: a list, read in its order; a folder, or a pattern such as
+    ``data/*.csv``, read in the order of the names."""
+    encoding: str = "utf-8"
+    """Encoding of a text file that is not UTF-8: cp1252 as Windows and Excel save it in western
+    Europe, latin-1, shift_jis, ...; not UTF-16."""
+    weights: tuple[float, ...] | None = None
+    """Share of each entry of path (a file, folder or pattern) in the rows of an epoch, which
+    has as many as all entries; one that has ended begins again. null: every row once, as in
+    data of one entry that follows train_data."""
+    temperature: float | None = None
+    """Shares by size: the number of rows of each entry to the power of 1 / temperature. 1 keeps
+    the proportions, 5 is usual if small entries are to be seen more often."""
+    keep_tokens: bool = setting(default=True, in_key=False)
+    """Whether the token store keeps the ids of much text for later runs; else each run encodes
+    all rows anew, by several processes, and holds the ids in memory."""
+    max_bad_rows: int = 0
+    """How many unreadable rows may be left out; with more, the run ends before step 1."""
+    holdout: float = 0.0
+    """Share of the rows held out for valid_data, if that has no file of its own: chosen by a
+    hash of each row, so that rows keep their side as others are added."""
+    held_out: bool = False
+    """Whether this is the data that holdout leaves to valid_data, and not the rest. textmill
+    sets it for valid_data itself."""
+    max_line_bytes: int = MAX_LINE_BYTES
+    """Longest line, in bytes; a longer one is a bad row (a lost line end, most likely)."""
+
+
 @registries.datasets.register("text_pairs")
 class TextPairs(Component, Batched):
     r"""Rows of a file (TSV, CSV, JSON lines, ...), usually a sentence and its translation.
@@ -73,18 +104,15 @@ class TextPairs(Component, Batched):
     """
 
     class Config(
-        BaseConfig,
+        FilesConfig,
         first=("path", "format", "columns", "header", "max_tokens", "batch_size", "holdout"),
     ):
         """Where the pairs are, how they are read, and how they are batched."""
 
-        path: DataPath
-        """The file: text, a row a line, columns separated by tabs, no quoting; or of another
-        format. Several: a list, read in its order; a folder, or a pattern as ``data/*.csv``, read
-        in the order of the names."""
         format: FileFormat = "auto"
         """The file's format. auto: by its suffix (.csv, .jsonl, .ndjson, .conll, .parquet, .arrow,
-        .feather; .json is SQuAD's), else TSV."""
+        .feather; .json is SQuAD's), else TSV: a row a line, columns separated by tabs, without
+        quotes."""
         columns: tuple[str, ...] | dict[str, int | str] = ("source", "target")
         """TSV and CSV: names of the first columns in their order, or in that of a header with these
         names; or each name with its position (from 0) or its name in the header. CoNLL: likewise,
@@ -93,9 +121,6 @@ class TextPairs(Component, Batched):
         JSON a.0 the first of the list a."""
         header: bool = False
         """The first line of a TSV or CSV file names the columns and is no row."""
-        encoding: str = "utf-8"
-        """What a text file is in, where it is not UTF-8: cp1252 as Windows and Excel save it in
-        western Europe, latin-1, shift_jis, ...; not UTF-16."""
         delimiter: str | None = None
         """Delimiter of the columns of a TSV or CSV file, if it is neither a tab nor a comma: one
         character, as ";", or tab. In a TSV file there are no quotes."""
@@ -119,29 +144,9 @@ class TextPairs(Component, Batched):
         shuffle: bool = True
         """Whether each epoch has another order of the rows, which follows from the run's seed and
         the epoch."""
-        weights: tuple[float, ...] | None = None
-        """Share of each entry of path (a file, folder or pattern) in the rows of an epoch, which
-        has as many as all entries; one that has ended begins again. null: every row once, as in
-        data of one entry that follows train_data."""
-        temperature: float | None = None
-        """Shares by size: the number of rows of each entry to the power of 1 / temperature. 1 keeps
-        the proportions, 5 is usual if small entries are to be seen more often."""
-        keep_tokens: bool = setting(default=True, in_key=False)
-        """Whether the token store keeps the ids of much text for later runs; else each run encodes
-        all rows anew, by several processes, and holds the ids in memory."""
-        max_bad_rows: int = 0
-        """How many unreadable rows may be left out; with more, the run ends before step 1."""
-        holdout: float = 0.0
-        """Share of the rows held out for valid_data, if that has no file of its own: chosen by a
-        hash of each row, so that rows keep their side as others are added."""
-        held_out: bool = False
-        """Whether this is the data that holdout leaves to valid_data, and not the rest. textmill
-        sets it for valid_data itself."""
         stratify: str | None = None
         """Column whose every value keeps a row for training, whatever holdout takes; null: the
         column of the labels, if a row has one label."""
-        max_line_bytes: int = MAX_LINE_BYTES
-        """Longest line, in bytes; a longer one is a bad row (a lost line end, most likely)."""
 
     def __init__(self, config: "TextPairs.Config") -> None:
         self.config = config

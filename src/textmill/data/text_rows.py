@@ -32,11 +32,6 @@ class TextRows(TextPairs):
         """Where the rows are, how they are read, and how they are batched."""
 
         columns: tuple[str, ...] | dict[str, int | str] = ("label", "text")
-        """TSV and CSV: names of the first columns in their order, or in that of a header with these
-        names; or each name with its position (from 0) or its name in the header. CoNLL: likewise,
-        without a header; a position below 0 is from the end. Other formats: names of keys or
-        columns; or each name with the file's name for it, where a.b is the field b of a, and in
-        JSON a.0 the first of the list a."""
         optional: tuple[str, ...] = ()
         """Columns that a row may have empty; a row with any other one empty is bad."""
         spans: dict[str, str] | None = None

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 from typing_extensions import override
 
@@ -157,10 +157,8 @@ class PlacedRows(Protocol):
 class RowCheck:
     """Base of what tasks ask of the cells of a row, which are frozen dataclasses of settings."""
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns that it looks at; a row that lacks one of them passes."""
-        raise NotImplementedError
+    reads: ClassVar[tuple[str, ...]]
+    """The settings that name the columns it looks at; a row that lacks one of these passes."""
 
     def refuse(self, row: Mapping[str, Any]) -> None:
         """Raises a DataError about row 0 if something is wrong with a row that has the columns."""
@@ -168,7 +166,7 @@ class RowCheck:
 
     def __call__(self, row: Mapping[str, Any]) -> str | None:
         """What is wrong with a row; None: nothing."""
-        if all(name in row for name in self.columns):
+        if all(getattr(self, name) in row for name in self.reads):
             try:
                 self.refuse(row)
             except DataError as error:

@@ -6,6 +6,7 @@ It names a registered kind and no file: a stranger's can choose among what is in
 import inspect
 import json
 from abc import ABC
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -26,6 +27,12 @@ T = TypeVar("T")
 
 class SavedTextError(UserError):
     """A saved tokenizer or text processor that cannot be read."""
+
+
+def refuse_twice(names: Sequence[str], what: str) -> None:
+    if len({*names}) < len(names):
+        twice = Counter(names).most_common(1)[0][0]
+        raise UserError(f"{what} must differ, but {twice!r} is there twice.")
 
 
 class Saved:

@@ -41,12 +41,8 @@ class Scan:
 
     Iterating gives the line (or number, from 1) where a row begins, and the row or what is wrong.
 
-    Args:
-        stream: Open for reading bytes.
-        name: What errors call the file.
-        layout: How it is read.
-
     Attributes:
+        name: What errors call the file.
         notes: Oddities that did no harm.
         place: How much of the file is before the last row: bytes, or rows of Parquet and Arrow.
         record: The whole last row, good or bad: its fields in order, an object by its keys, or the

@@ -30,10 +30,10 @@ class PipelineBuilder(Generic[T]):
         self.node = node
 
     def _then(
-        self, said: str, verb: Callable[..., Any], fresh: State, **settings: Any
+        self, words: str, verb: Callable[..., Any], fresh: State, **settings: Any
     ) -> "PipelineBuilder[Any]":
-        """The chain with one more verb, as ``said`` in its signature."""
-        return _chain(f"{self.node.signature}.{said}", [self.node], verb, fresh, **settings)
+        """The chain with one more verb, called ``words`` in its signature."""
+        return _chain(f"{self.node.signature}.{words}", [self.node], verb, fresh, **settings)
 
     def map(self, function: Callable[[T], U]) -> "PipelineBuilder[U]":
         """``function(item)`` of each item; an error names the item and, of read_text, the line."""
@@ -47,14 +47,14 @@ class PipelineBuilder(Generic[T]):
         """Shuffles each window of items; the order is a pure function of (seed, epoch, window).
 
         Args:
-            window: Items held at once; what is at least the length of the data shuffles it whole.
-            seed: Another seed, another order.
+            window: Items held at once; the length of the data or more shuffles it whole.
+            seed: Another seed gives another order.
         """
         check_count("shuffle", "window", window)
         check_count("shuffle", "seed", seed, least=0)
         fresh = {"window": 0, "given": 0}
-        said = f"shuffle({window}, seed={seed})"
-        return self._then(said, cursors.shuffle, fresh, window=window, seed=seed)
+        words = f"shuffle({window}, seed={seed})"
+        return self._then(words, cursors.shuffle, fresh, window=window, seed=seed)
 
     def shard(self, index: int, count: int) -> "PipelineBuilder[T]":
         """Every ``count``-th item from number ``index`` on; all indices together give all items."""
@@ -68,8 +68,8 @@ class PipelineBuilder(Generic[T]):
         """Lists of ``n`` items; the last is shorter, or dropped."""
         check_count("bucket", "n", n)
         drop = ", drop_remainder" if drop_remainder else ""
-        said = f"bucket({n}{drop})"
-        return self._then(said, cursors.bucket, {}, n=n, drop_remainder=drop_remainder)
+        words = f"bucket({n}{drop})"
+        return self._then(words, cursors.bucket, {}, n=n, drop_remainder=drop_remainder)
 
     def bucket_by_length(
         self,
@@ -124,36 +124,13 @@ class PipelineBuilder(Generic[T]):
     ) -> "PipelineBuilder[Any]":
         """Batches of ``n`` examples: int64[n, longest] of sequences of ids, a tuple of tuples.
 
-        Args:
-            n: Examples in a batch.
-            pad_idx: Fills short sequences up.
-            drop_remainder: Leave out a last batch of fewer.
+        ``pad_idx`` fills short sequences up; the last batch is smaller, or dropped.
         """
         return self.bucket(n, drop_remainder=drop_remainder).collate(pad_idx=pad_idx)
 
     def collate(self, *, pad_idx: int | None = None) -> "PipelineBuilder[Any]":
         """Makes each list of examples (of bucket, bucket_by_length) a batch, as ``batch`` does."""
         return self.map(partial(collate, pad_idx=pad_idx))
-
-    def zip(
-        self, *others: "Pipelines", shortest: bool = False
-    ) -> "PipelineBuilder[tuple[Any, ...]]":
-        """Tuples of one item of this chain and of each of the others."""
-        return zip_pipelines([self, *others], shortest=shortest)
-
-    def concat(self, *others: "Pipelines") -> "PipelineBuilder[Any]":
-        """The items of this chain, then those of the others."""
-        return concat_pipelines([self, *others])
-
-    def round_robin(self, *others: "Pipelines") -> "PipelineBuilder[Any]":
-        """One item of each chain in turn, until all have ended."""
-        return round_robin_pipelines([self, *others])
-
-    def sample(
-        self, *others: "Pipelines", weights: Sequence[float] | None = None, seed: int = 0
-    ) -> "PipelineBuilder[Any]":
-        """Each item from a chain drawn by weight, until all have ended."""
-        return sample_pipelines([self, *others], weights=weights, seed=seed)
 
     def repeat(self, n: int | None = None) -> "PipelineBuilder[T]":
         """``n`` epochs as one (each with an order of its own), or all of them without end."""
@@ -180,10 +157,10 @@ class PipelineBuilder(Generic[T]):
         return self._part(f"skip({n})", start=n)
 
     def _part(
-        self, said: str, *, start: int = 0, stop: int | None = None, step: int = 1
+        self, words: str, *, start: int = 0, stop: int | None = None, step: int = 1
     ) -> "PipelineBuilder[T]":
         how = {"start": start, "stop": stop, "step": step}
-        return self._then(said, cursors.part, {"count": 0}, **how)
+        return self._then(words, cursors.part, {"count": 0}, **how)
 
     def prefetch(self, n: int) -> "PipelineBuilder[T]":
         """A thread makes up to ``n`` items ahead; the state is that of the last item handed out."""
@@ -205,9 +182,7 @@ def zip_pipelines(
 ) -> PipelineBuilder[tuple[Any, ...]]:
     """Tuples of one item of each pipeline, which are read anew: their own positions do not matter.
 
-    Args:
-        pipelines: Pipelines or chains.
-        shortest: End with the first that ends; by default unequal lengths are an error.
+    It ends with the ``shortest``; by default unequal lengths are an error.
     """
     extra = ", shortest" if shortest else ""
     return _several("zip", pipelines, cursors.zipped, extra, shortest=shortest)
@@ -215,18 +190,12 @@ def zip_pipelines(
 
 def concat_pipelines(pipelines: Sequence[Pipelines]) -> PipelineBuilder[Any]:
     """The items of the first pipeline, then those of the second, and so on."""
-    verb = partial(cursors.concat, choose=cursors.in_order, after=_counted)
-    return _several("concat", pipelines, verb)
+    return _several("concat", pipelines, cursors.mixed, choose=cursors.in_order)
 
 
 def round_robin_pipelines(pipelines: Sequence[Pipelines]) -> PipelineBuilder[Any]:
     """One item of each pipeline in turn; those that have ended are left out."""
-
-    def following(c: Cursor) -> int:
-        return int(c.own["turn"] + 1) % len(c.sources)
-
-    verb = partial(cursors.concat, choose=cursors.in_turn, after=following)
-    return _several("round_robin", pipelines, verb)
+    return _several("round_robin", pipelines, cursors.mixed, choose=cursors.in_turn)
 
 
 def sample_pipelines(
@@ -234,26 +203,16 @@ def sample_pipelines(
 ) -> PipelineBuilder[Any]:
     """Each item from a pipeline drawn by weight, until all have ended.
 
-    Args:
-        pipelines: Pipelines or chains.
-        weights: One positive number each, of any sum; equal by default.
-        seed: The draws are a pure function of (seed, epoch, number of the item).
+    ``weights`` are one positive number each, of any sum; equal by default. The draws are a pure
+    function of (seed, epoch, number of the item).
     """
     weights = [1.0] * len(pipelines) if weights is None else weights
     if len(weights) != len(pipelines) or not all(weight > 0 for weight in weights):
         raise UserError(f"sample: wanted {len(pipelines)} positive weights, found {list(weights)}.")
     check_count("sample", "seed", seed, least=0)
     weights = [float(weight) for weight in weights]
-    said = f", {weights}, seed={seed}"
-
-    def drawn(c: Cursor) -> Any:
-        return cursors.concat(c, cursors.Drawn(weights, seed), _counted)
-
-    return _several("sample", pipelines, drawn, said)
-
-
-def _counted(c: Cursor) -> int:
-    return int(c.own["turn"]) + 1
+    extra = f", {weights}, seed={seed}"
+    return _several("sample", pipelines, cursors.sample, extra, weights=weights, seed=seed)
 
 
 def _several(

@@ -106,16 +106,6 @@ class DataPipeline(Generic[T]):
     Attributes:
         epoch: The epoch under way, from 0.
 
-    Example:
-        >>> from textmill.data import from_sequence
-        >>> chain = from_sequence("abcdef").shuffle(4, seed=1)
-        >>> first, second = chain.and_return(), chain.and_return()
-        >>> given = [item for _, item in zip(range(4), first)]
-        >>> second.load_state_dict(first.state_dict())
-        >>> sorted(given + list(second)), list(first) == list(chain.and_return())[4:]
-        (['a', 'b', 'c', 'd', 'e', 'f'], True)
-        >>> list(first) == list(second), first.epoch
-        (True, 2)
     """
 
     def __init__(self, node: PipelineNode[T]) -> None:
@@ -259,11 +249,16 @@ def bucket(c: Cursor, n: int, *, drop_remainder: bool) -> Iterator[list[Any]]:
 
 def longest(item: Any) -> int:
     """The length of a sequence; of a tuple or dict of sequences, that of the longest."""
-    if isinstance(item, tuple):
-        return max(map(len, item))
-    if isinstance(item, dict):
-        return max(map(len, item.values()))
-    return len(item)
+    parts = item.values() if isinstance(item, dict) else item
+    return max(map(len, parts)) if isinstance(item, tuple | dict) else len(item)
+
+
+def _after_states(source: Cursor) -> Iterator[tuple[State, Any]]:
+    """Each item with the state that the source has before it."""
+    before = source.state()
+    for item in source:
+        yield before, item
+        before = source.state()
 
 
 def bucket_by_length(
@@ -296,12 +291,7 @@ def bucket_by_length(
         c.own["number"], c.pinned = oldest, held.get(oldest)
         return items
 
-    while True:
-        before = c.source.state()
-        try:
-            item = next(c.source)
-        except StopIteration:
-            break
+    for before, item in _after_states(c.source):
         number += 1
         if number - 1 in given_before:
             continue
@@ -333,12 +323,7 @@ def pack(c: Cursor, length: int, *, drop_remainder: bool) -> Iterator[NDArray[np
     place, used, ids = "", c.own["used"], NONE
     c.where = lambda: f"from {place}" if place else ""
     parts, missing = list[NDArray[np.int64]](), length
-    while True:
-        before = c.source.state()
-        try:
-            item = next(c.source)
-        except StopIteration:
-            break
+    for before, item in _after_states(c.source):
         try:
             found = np.asarray(item)
         except (ValueError, TypeError):  # lists of several lengths
@@ -371,10 +356,10 @@ def pack(c: Cursor, length: int, *, drop_remainder: bool) -> Iterator[NDArray[np
 # -- several sources
 
 
-def concat(c: Cursor, choose: Callable[[Cursor], int], after: Callable[[Cursor], int]) -> Any:
-    """Items of several sources: ``choose`` says of which, ``after`` what ``turn`` is then."""
+def mixed(c: Cursor, choose: Callable[[Cursor], tuple[int, int]]) -> Iterator[Any]:
+    """Items of several sources: ``choose`` gives which is next, and the ``turn`` after it."""
     while not all(c.own["done"]):
-        index = choose(c)
+        index, turn = choose(c)
         source = c.sources[index]
         c.where = source.place
         try:
@@ -382,7 +367,7 @@ def concat(c: Cursor, choose: Callable[[Cursor], int], after: Callable[[Cursor],
         except StopIteration:
             c.own["done"][index] = True
             continue
-        c.own["turn"] = after(c)
+        c.own["turn"] = turn
         yield item
 
 
@@ -409,37 +394,33 @@ def zipped(c: Cursor, *, shortest: bool) -> Iterator[tuple[Any, ...]]:
             )
 
 
-def in_order(c: Cursor) -> int:
+def in_order(c: Cursor) -> tuple[int, int]:
     """The first source that has not ended."""
-    return int(c.own["done"].index(False))
+    return c.own["done"].index(False), 0
 
 
-def in_turn(c: Cursor) -> int:
+def in_turn(c: Cursor) -> tuple[int, int]:
     """The next source in turn that has not ended."""
-    while c.own["done"][c.own["turn"]]:
-        c.own["turn"] = (c.own["turn"] + 1) % len(c.sources)
-    return int(c.own["turn"])
+    count, index = len(c.sources), c.own["turn"]
+    while c.own["done"][index]:
+        index = (index + 1) % count
+    return index, (index + 1) % count
 
 
-class Drawn:
-    """A source drawn by weight among those that have not ended.
+def sample(c: Cursor, weights: Sequence[float], seed: int) -> Iterator[Any]:
+    """Sources drawn by weight: the draw of item ``turn`` is a function of (seed, epoch, turn)."""
+    known, draws = -1, np.zeros(0)
 
-    The draw of item number ``turn`` is a function of (seed, epoch, turn).
-    """
-
-    def __init__(self, weights: Sequence[float], seed: int) -> None:
-        self._weights, self._seed = weights, seed
-        self._key: tuple[int, ...] = ()
-        self._draws: NDArray[np.float64] = np.zeros(0)
-
-    def __call__(self, c: Cursor) -> int:
+    def drawn(c: Cursor) -> tuple[int, int]:
+        nonlocal known, draws
         page, at = divmod(c.own["turn"], DRAWS)
-        key = (self._seed, c.epoch, page)
-        if key != self._key:
-            self._key, self._draws = key, np.random.default_rng(key).random(DRAWS)
-        left = np.cumsum(np.where(c.own["done"], 0.0, self._weights))
+        if page != known:
+            known, draws = page, np.random.default_rng((seed, c.epoch, page)).random(DRAWS)
+        left = np.cumsum(np.where(c.own["done"], 0.0, weights))
         # The draw lies below the whole sum: the first sum above it is of a source with weight.
-        return int(np.searchsorted(left, self._draws[at] * left[-1], side="right"))
+        return int(np.searchsorted(left, draws[at] * left[-1], side="right")), c.own["turn"] + 1
+
+    return mixed(c, drawn)
 
 
 # -- ahead

@@ -55,8 +55,8 @@ def read_text(
         return row[0].rstrip() if rtrim else row[0]
 
     layout = bare_lines(longest=MAX_LINE_BYTES)
-    said = f"read_text(skip_header={skip_header})"
-    return _begin("read_text", said, path, layout, text, skip=skip_header)
+    words = f"read_text(skip_header={skip_header})"
+    return _begin("read_text", words, path, layout, text, skip=skip_header)
 
 
 def _read(verb: str, path: Path | str, layout: RowFormat) -> PipelineBuilder[dict[str, str]]:
@@ -70,7 +70,7 @@ def _read(verb: str, path: Path | str, layout: RowFormat) -> PipelineBuilder[dic
 
 def _begin(
     verb: str,
-    said: str,
+    words: str,
     path: Path | str,
     layout: RowFormat,
     item: Callable[[Row], T],
@@ -106,7 +106,7 @@ def _begin(
             )
         return Cursor(given, [], epoch, saved, {"row": 0, "size": size})
 
-    return PipelineBuilder(PipelineNode(said, opened))
+    return PipelineBuilder(PipelineNode(words, opened))
 
 
 def read_tsv(
@@ -117,11 +117,7 @@ def read_tsv(
     As of every reader here: the file is opened when the first row is asked for, and a resumed
     pipeline reads past the rows that it gave.
 
-    Args:
-        path: The file.
-        columns: As for ``tsv_format``.
-        header: The first line names the columns.
-        encoding: What the file is in, as ``"cp1252"``.
+    The arguments are those of ``tsv_format``.
 
     Raises:
         UserError: When iterated: the file cannot be read.
@@ -165,13 +161,6 @@ def read_conll(
     separator: str | None = None,
     comment: str | None = None,
 ) -> PipelineBuilder[dict[str, str]]:
-    """The sentences of a CoNLL file, as dicts of words with spaces between; see ``conll_format``.
-
-    Args:
-        path: The file.
-        columns: Position of each column; ``{"words": 0, "tags": -1}`` by default.
-        separator: Between columns; None: any white space.
-        comment: How lines before a sentence begin that are no tokens; None: as there.
-    """
+    """The sentences of a CoNLL file, as dicts of words with spaces; see ``conll_format``."""
     layout = conll_format(columns, separator=separator, comment=comment)
     return _read("read_conll", path, layout)

@@ -70,32 +70,6 @@ def is_reference_heading(line: Line) -> bool:
     return len(line.text) <= LONGEST and _is_name(heading_key(line.text))
 
 
-class HeadingStyle:
-    """How one heading is set, by which others of its level are known.
-
-    Args:
-        heading: The one.
-        size: Of most of the text below it.
-        bold: Whether most of that is.
-    """
-
-    def __init__(self, heading: Line, *, size: float, bold: bool) -> None:
-        self._heading, self._size = heading, size
-        larger = heading.size > size + SAME_SIZE
-        self._is_told_apart = larger or (heading.bold and not bold)
-
-    def ends_section(self, line: Line) -> bool:
-        """Whether another section begins here, by its name or by how it is set."""
-        if len(line.text) > LONGEST:
-            return False
-        key = heading_key(line.text)
-        heading = self._heading
-        is_same = line.bold == heading.bold and abs(line.size - heading.size) <= SAME_SIZE
-        if AFTER.fullmatch(key) and line.size >= self._size - SAME_SIZE:
-            return is_same or not self._is_told_apart or line.bold or line.size > self._size
-        return self._is_told_apart and is_same
-
-
 def dominant_size(lines: Sequence[Line]) -> float:
     """The size of most characters; 0 of no lines."""
     sizes = Counter[float]()
@@ -202,10 +176,22 @@ def _reference_sections(lines: Sequence[Line]) -> list[tuple[int, int]]:
 
 
 def _section_end(lines: Sequence[Line], heading: int, limit: int) -> int:
-    below = lines[heading + 1 : heading + 1 + LOOKED_AT]
-    bold = Counter(line.bold for line in below).most_common(1)
-    style = HeadingStyle(lines[heading], size=dominant_size(below), bold=bool(bold) and bold[0][0])
-    return next((n for n in range(heading + 1, limit) if style.ends_section(lines[n])), limit)
+    """The line at which another section begins, by its name or because it is set as the heading."""
+    first, below = lines[heading], lines[heading + 1 : heading + 1 + LOOKED_AT]
+    size, bold = dominant_size(below), Counter(line.bold for line in below).most_common(1)
+    stands_out = first.size > size + SAME_SIZE or (first.bold and not (bold and bold[0][0]))
+    for n in range(heading + 1, limit):
+        line = lines[n]
+        if len(line.text) > LONGEST:
+            continue
+        is_same = line.bold == first.bold and abs(line.size - first.size) <= SAME_SIZE
+        if AFTER.fullmatch(heading_key(line.text)) and line.size >= size - SAME_SIZE:
+            ends = is_same or not stands_out or line.bold or line.size > size
+        else:
+            ends = stands_out and is_same
+        if ends:
+            return n
+    return limit
 
 
 def _are_references(lines: Sequence[Line]) -> bool:

@@ -4,12 +4,13 @@ import json
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from typing_extensions import override
+from typing_extensions import TypedDict, override
 
 from textmill.config.component import Component
 from textmill.config.component import Config as BaseConfig
@@ -20,7 +21,7 @@ from textmill.text.cells import read_training, words_in
 from textmill.text.columns.column import Column, columns
 from textmill.text.columns.token_ids import IdsColumn
 from textmill.text.columns.words import check_words
-from textmill.text.metadata import Saved
+from textmill.text.metadata import Saved, refuse_twice
 from textmill.text.ragged import Ragged, offsets_of
 
 MOST_KINDS = 1 << 20
@@ -50,9 +51,7 @@ class Dictionary(Saved, ABC):
             raise UserError(
                 f"A dictionary must have from 1 to {MOST_KINDS:,} kinds, but has {len(self.kinds)}."
             )
-        if len(self.numbers) < len(self.kinds):
-            twice = next(n for i, n in enumerate(self.kinds) if self.numbers[n] != 1 + i)
-            raise UserError(f"The kinds of a dictionary must differ, but {twice!r} is there twice.")
+        refuse_twice(self.kinds, "The kinds of a dictionary")
 
     @property
     def size(self) -> int:
@@ -134,51 +133,39 @@ def kinds_in(value: Any, column: str, row: int) -> list[tuple[int, str, float]]:
         >>> kinds_in("", "found", 0)
         []
     """
-    items = _parsed(value, column, row)
-    by_place: dict[int, Mapping[str, Any]] = {}
-    for item in items:
-        if not isinstance(item, Mapping) or set(item) != {"tokenIdx", "features"}:
-            raise _wanted(f"the keys tokenIdx and features, as in {EXAMPLE}", item, column, row)
-        place, features = item["tokenIdx"], item["features"]
-        if type(place) is not int or not 0 <= place < MOST_WORDS:
-            raise _wanted("the place of a word from 0 as tokenIdx", place, column, row)
-        if not isinstance(features, Mapping):
-            raise _wanted("kinds with their weights as features", features, column, row)
-        if place in by_place:
-            raise _wanted("each word once", f"tokenIdx {place} again", column, row)
-        by_place[place] = features
+    items = value
+    try:
+        if isinstance(value, str):
+            items = json.loads(value) if value.strip() else []
+        if isinstance(items, Mapping) and set(items) == {"tokenFeatList"}:
+            items = items["tokenFeatList"]
+        items = _items().validate_python(items)
+    except (ValueError, RecursionError) as error:
+        listed: list[Any] = getattr(error, "errors", list)()
+        what = "".join(f" At {'.'.join(map(str, e['loc']))}: {e['msg']}." for e in listed[:1])
+        raise DataError(
+            f"Row {row}, column '{column}': wanted a list as {EXAMPLE}, found {value!r:.80}.{what}"
+        ) from None
+    places = [item["tokenIdx"] for item in items]
+    if len({*places}) < len(places):
+        raise DataError(f"Row {row}, column '{column}': a tokenIdx is there twice: {value!r:.80}.")
     return [
-        (place, kind, _weight(weight, kind, column, row))
-        for place in sorted(by_place)
-        for kind, weight in by_place[place].items()
+        (item["tokenIdx"], kind, float(weight))
+        for item in sorted(items, key=lambda item: int(item["tokenIdx"]))
+        for kind, weight in item["features"].items()
     ]
 
 
-def _parsed(value: Any, column: str, row: int) -> list[Any]:
-    found = value
-    if isinstance(value, str):
-        try:
-            found = json.loads(value) if value.strip() else []
-        except (ValueError, RecursionError):
-            raise _wanted(f"JSON as {EXAMPLE}", value, column, row) from None
-    if isinstance(found, Mapping) and set(found) == {"tokenFeatList"}:
-        found = found["tokenFeatList"]
-    if not isinstance(found, list):
-        raise _wanted(f"a list as {EXAMPLE}", value, column, row)
-    return found
+@cache
+def _items() -> Any:
+    from pydantic import ConfigDict, Field, TypeAdapter, with_config  # it takes .1 s
 
+    @with_config(ConfigDict(extra="forbid", strict=True))
+    class Item(TypedDict):
+        tokenIdx: Annotated[int, Field(ge=0, lt=MOST_WORDS)]
+        features: dict[str, Annotated[float, Field(ge=-LARGEST, le=LARGEST)]]
 
-def _weight(value: Any, kind: Any, column: str, row: int) -> float:
-    if not isinstance(kind, str) or not kind.strip():
-        raise _wanted("a kind's name", kind, column, row)
-    fits = isinstance(value, int | float) and not isinstance(value, bool)
-    if not fits or not abs(value) <= LARGEST:
-        raise _wanted(f"a number as the weight of {kind!r:.80}", value, column, row)
-    return float(value)
-
-
-def _wanted(wanted: str, found: Any, column: str, row: int) -> DataError:
-    return DataError(f"Row {row}, column '{column}': wanted {wanted}, found {found!r:.80}.")
+    return TypeAdapter(list[Item])
 
 
 MOST_PHRASE_WORDS = 100

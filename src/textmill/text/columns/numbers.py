@@ -85,11 +85,7 @@ class NumberCheck(RowCheck):
     column: str
     span: tuple[float, float] | None = None
     """The least and the greatest one."""
-
-    @property
-    @override
-    def columns(self) -> tuple[str, ...]:
-        return (self.column,)
+    reads = ("column",)
 
     @override
     def refuse(self, row: Mapping[str, Any]) -> None:

@@ -12,7 +12,7 @@ from textmill.config.component import Config as BaseConfig
 from textmill.errors import DataError, UserError
 from textmill.text import registries
 from textmill.text.cells import ListCell, read_training, unlisted
-from textmill.text.metadata import Saved
+from textmill.text.metadata import Saved, refuse_twice
 
 UNSEEN = -2
 """The number of a label that did not occur in training, in evaluated rows; padding is -1."""
@@ -49,9 +49,7 @@ class Labels(Saved, Sequence[str]):
         if not self.names:
             raise UserError("There must be one label at least, but there is none.")
         self._numbers = {name: number for number, name in enumerate(self.names)}
-        if len(self._numbers) < len(self.names):
-            twice = next(n for i, n in enumerate(self.names) if self._numbers[n] != i)
-            raise UserError(f"Labels must differ, but {twice!r} is there twice.")
+        refuse_twice(self.names, "Labels")
 
     def numbers(self, names: Sequence[Any], *, unseen: bool = False) -> NDArray[np.int32]:
         known = self._numbers

@@ -14,7 +14,7 @@ from textmill.text import registries
 from textmill.text.cells import ListCell, read_training, words_in
 from textmill.text.features.labels import SHOWN, names_in, shown
 from textmill.text.features.tag_spans import tag_spans
-from textmill.text.metadata import Saved
+from textmill.text.metadata import Saved, refuse_twice
 from textmill.text.tokenizers.tokenizer import not_text
 
 Format = Literal["tags", "spans"]
@@ -41,15 +41,12 @@ class Slots(Saved, Sequence[str]):
         self.names, self.column, self.format = tuple(names), column, format
         if not self.names:
             raise UserError("There must be one slot at least, but there is none.")
-        seen: set[str] = set()
+        refuse_twice(self.names, "Slots")
         for name in self.names:
             if name.split() != [name] or "," in name:
                 raise UserError(
                     f"A slot's name must be text without white space and commas, but is {name!r}."
                 )
-            if name in seen:
-                raise UserError(f"Slots must differ, but {name!r} is there twice.")
-            seen.add(name)
         marks = (f"{mark}-{name}" for name in self.names for mark in "BI")
         self._tags = (OUTSIDE, *marks)
 

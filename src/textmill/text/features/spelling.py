@@ -16,7 +16,7 @@ from textmill.config.validators import require
 from textmill.errors import UserError
 from textmill.text import registries
 from textmill.text.cells import read_training, words_in
-from textmill.text.metadata import Saved
+from textmill.text.metadata import Saved, refuse_twice
 from textmill.text.tokenizers.fitted_tokenizer import FittedTokenizer
 from textmill.text.tokenizers.pretrained import PretrainedTokenizer, tokenizer_of
 from textmill.text.tokenizers.tokenizer import Tokenizer, VocabInfo
@@ -48,9 +48,7 @@ class Characters(Saved):
         wrong = next((c for c in self.known if len(c) != 1), None)
         if wrong is not None:
             raise UserError(f"A known character must be one character, but one is {wrong!r:.80}.")
-        if len(self._ids) < len(self.known):
-            twice = Counter(self.known).most_common(1)[0][0]
-            raise UserError(f"Known characters must differ, but {twice!r} is there twice.")
+        refuse_twice(self.known, "Known characters")
         if length < LEAST:
             raise UserError(
                 f"characters.length must be {LEAST} or more: a word has two marks; it is {length}."
@@ -192,9 +190,7 @@ class Affixes(Saved):
         """Number of ids."""
         for names in self.known:
             ids = {name: self.size + i for i, name in enumerate(names)}
-            if len(ids) < len(names):
-                twice = Counter(names).most_common(1)[0][0]
-                raise UserError(f"Affixes of a place must differ, but {twice!r} is there twice.")
+            refuse_twice(names, "Affixes of a place")
             self._ids.append(ids)
             self.size += len(ids)
 

@@ -147,11 +147,7 @@ class GoldAnswers(RowCheck):
     context: str
     answers: str
     starts: str
-
-    @property
-    @override
-    def columns(self) -> tuple[str, ...]:
-        return self.context, self.answers
+    reads = ("context", "answers")
 
     @override
     def refuse(self, row: Mapping[str, Any]) -> None:

@@ -63,11 +63,7 @@ class TagsCheck(RowCheck):
     tags: str
     separator: str | None = None
     """Between two tags; None: white space."""
-
-    @property
-    @override
-    def columns(self) -> tuple[str, ...]:
-        return self.words, self.tags
+    reads = ("words", "tags")
 
     @override
     def refuse(self, row: Mapping[str, Any]) -> None:
@@ -175,11 +171,7 @@ class TreeCheck(RowCheck):
     words: str
     """The column of the sentence."""
     tree: str
-
-    @property
-    @override
-    def columns(self) -> tuple[str, ...]:
-        return self.words, self.tree
+    reads = ("words", "tree")
 
     @override
     def refuse(self, row: Mapping[str, Any], number: int = 0) -> None:

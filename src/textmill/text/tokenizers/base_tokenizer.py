@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Literal, Self, TypedDict
+from typing import Any, Literal, Self, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -173,6 +173,14 @@ class TaggedTokenizer(Tokenizer):
             known[f"{name}_idx"] = index
         self._first_tag = size
         self._vocab_info = VocabInfo(size=size + len(languages.tagged), **known)
+
+    @classmethod
+    def from_file(cls, path: Path | str, **languages: Unpack[LanguageSettings]) -> Self:
+        """Loads the file of the pieces; of languages in a set the order is sorted."""
+        assert cls.saved_file is not None
+        make: Any = cls
+        made: Self = make(cls.Config(**{cls.saved_file[0]: Path(path)}, **in_order(languages)))
+        return made
 
     @property
     @override

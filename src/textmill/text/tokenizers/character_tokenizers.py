@@ -4,9 +4,8 @@ Ids are pad 0, unk 1, bos 2, eos 3, then the characters or the 256 bytes, then l
 encode by one look-up in an array, without a Python step per text.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import ClassVar, Unpack
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,14 +14,13 @@ from typing_extensions import override
 from textmill.config import Component
 from textmill.errors import UserError
 from textmill.text import registries
+from textmill.text.metadata import refuse_twice
 from textmill.text.ragged import Ragged, offsets_of
 from textmill.text.tokenizers.base_tokenizer import (
     LanguageConfig,
-    LanguageSettings,
     Marks,
     Pieces,
     TaggedTokenizer,
-    in_order,
 )
 from textmill.text.tokenizers.tokenizer import UNKNOWN
 
@@ -93,12 +91,11 @@ class CharacterTokenizer(Component, TaggedTokenizer):
         vocab_size: int | None = None,
         character_coverage: float = 1.0,
         min_count: int = 1,
-        **languages: Unpack[LanguageSettings],
     ) -> "CharacterTokenizer":
         """The alphabet of texts, most frequent characters first.
 
         There are ``vocab_size`` ids at most, the four marks included, for a share of the texts'
-        characters, ``character_coverage``; of languages in a set the order is sorted.
+        characters, ``character_coverage``.
         """
         found = covering(texts, character_coverage, min_count)
         if vocab_size is not None:
@@ -108,7 +105,7 @@ class CharacterTokenizer(Component, TaggedTokenizer):
                 "A tokenizer of characters needs one character at least: the training text is "
                 f"empty, or vocab_size={vocab_size} or min_count={min_count} leave none."
             )
-        return cls(cls.Config(characters="".join(found), **in_order(languages)))
+        return cls(cls.Config(characters="".join(found)))
 
 
 @registries.tokenizers.register("bytes")
@@ -144,9 +141,7 @@ class _CharacterPieces(Pieces):
             raise UserError("'characters' holds half of a surrogate pair.") from None
         if not characters:
             raise UserError("'characters' must hold one character at least.")
-        if len(set(characters)) < len(characters):
-            twice = max(characters, key=Counter(characters).__getitem__)
-            raise UserError(f"'characters' must hold each character once, but has {twice!r} twice.")
+        refuse_twice(characters, "The 'characters'")
         self._characters = characters
         self.size = FIRST + len(characters)
         # One place more than the highest code point: all that lie beyond are looked up there.

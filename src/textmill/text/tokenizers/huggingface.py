@@ -10,7 +10,7 @@ import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Unpack
+from typing import Any, ClassVar, Literal
 
 # Unset, the package starts threads at the first batch, which take CPU time that training would use,
 # and prints a warning at each fork after that.
@@ -26,11 +26,9 @@ from textmill.text.metadata import SavedTextError, read_bytes
 from textmill.text.ragged import Ragged
 from textmill.text.tokenizers.base_tokenizer import (
     LanguageConfig,
-    LanguageSettings,
     Marks,
     Pieces,
     TaggedTokenizer,
-    in_order,
 )
 from textmill.text.tokenizers.character_tokenizers import covering
 from textmill.text.tokenizers.tokenizer import (
@@ -199,13 +197,6 @@ class HuggingFaceTokenizer(Component, TaggedTokenizer):
         """The file, as it is read."""
         self.frame(pieces, config)
 
-    @classmethod
-    def from_file(
-        cls, path: Path | str, **languages: Unpack[LanguageSettings]
-    ) -> "HuggingFaceTokenizer":
-        """Loads a file tokenizer.json; of languages in a set the order is sorted."""
-        return cls(cls.Config(path=Path(path), **in_order(languages)))
-
 
 class _JsonPieces(Pieces):
     def __init__(self, raw: bytes, path: Path, names: dict[str, str | None]) -> None:
@@ -357,16 +348,10 @@ def fit_tokenizer_json(
 ) -> bytes:
     """Fits a vocabulary to texts; the same texts and settings give the same bytes.
 
-    Args:
-        texts: The training texts; they are read up to three times, and not held.
-        kind: ``bpe``: byte pair encoding of characters (Sennrich et al. 2016,
-            https://arxiv.org/abs/1508.07909); ``byte_bpe``: of UTF-8 bytes, so that nothing is
-            unknown and every text comes back exactly (GPT-2); ``words``: whole words and
-            punctuation marks, the most frequent ones.
-        vocab_size: Number of pieces, the four special ones included; of words: at most.
-        character_coverage: Share of the text's characters that get a piece (``bpe``).
-        min_count: How often a pair of pieces must occur to become one; a word, to be known.
-        lowercase: Whether texts are written small first (``bpe``, ``words``).
+    The texts are read up to three times, and not held. ``bpe`` is byte pair encoding of characters
+    (Sennrich et al. 2016, https://arxiv.org/abs/1508.07909), ``byte_bpe`` that of UTF-8 bytes, so
+    that nothing is unknown and every text comes back exactly (GPT-2); ``words`` are the most
+    frequent words and marks of punctuation. The settings are those of ``FittedTokenizer``.
 
     Raises:
         UserError: The text is empty, or no vocabulary of this size can be made; names the nearest.

@@ -8,7 +8,7 @@ import logging
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import ClassVar, Literal, Unpack
+from typing import ClassVar, Literal
 
 import sentencepiece
 from typing_extensions import override
@@ -21,11 +21,9 @@ from textmill.text.metadata import SavedTextError, read_bytes
 from textmill.text.ragged import Ragged
 from textmill.text.tokenizers.base_tokenizer import (
     LanguageConfig,
-    LanguageSettings,
     Marks,
     Pieces,
     TaggedTokenizer,
-    in_order,
 )
 from textmill.text.tokenizers.tokenizer import TooLargeVocabularyError, refuse_huge
 
@@ -52,17 +50,16 @@ def train_sentencepiece(
 ) -> None:
     """Trains a model on texts and writes it to ``path``, whole or not at all.
 
-    The same texts and settings give the same bytes.
+    The same texts and settings, which are those of ``FittedTokenizer``, give the same bytes. Each
+    line of a text is one sentence; long ones are cut between words.
 
     Args:
-        texts: Each line of a text is one sentence, long ones are cut between words.
+        texts: What it is trained on.
         path: The model file to write; its folder is made.
         vocab_size: Number of pieces, the four special ones included.
         model_type: How pieces are found.
-        character_coverage: Share of the text's characters that get a piece; 0.9995 for Chinese or
-            Japanese, where the rest would take up the vocabulary.
-        byte_fallback: Writes characters without a piece as their UTF-8 bytes, so that nothing is
-            unknown; takes 256 pieces.
+        character_coverage: Share of the text's characters that get a piece.
+        byte_fallback: Whether characters without a piece are written as their bytes.
         pieces: Strings that are always one piece.
 
     Raises:
@@ -180,13 +177,6 @@ class MultilingualTokenizer(Component, TaggedTokenizer):
         self.config = config.filled()
         self.pieces = load_sentencepiece(config.model)
         self.frame(_SentencePieces(self.pieces), self.config)
-
-    @classmethod
-    def from_file(
-        cls, path: Path | str, **languages: Unpack[LanguageSettings]
-    ) -> "MultilingualTokenizer":
-        """Loads a trained model file; of languages in a set the order is sorted."""
-        return cls(cls.Config(model=Path(path), **in_order(languages)))
 
 
 class _SentencePieces(Pieces):

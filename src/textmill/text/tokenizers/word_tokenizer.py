@@ -21,7 +21,7 @@ from textmill.config.validators import require
 from textmill.errors import DataError, UserError
 from textmill.text import registries
 from textmill.text.cells import text_cell
-from textmill.text.metadata import SavedTextError, read_bytes
+from textmill.text.metadata import SavedTextError, read_bytes, refuse_twice
 from textmill.text.ragged import Ragged
 from textmill.text.tokenizers.tokenizer import (
     UNKNOWN,
@@ -86,9 +86,7 @@ class WordTokenizer(Component, Tokenizer):
                 )
         self.numbers = {word: i for i, word in enumerate(config.words, self._first)}
         """The id of each word."""
-        if len(self.numbers) < len(config.words):
-            twice = Counter(config.words).most_common(1)[0][0]
-            raise UserError(f"Words must differ, but {twice!r} is there twice.")
+        refuse_twice(config.words, "Words")
 
     @property
     @override

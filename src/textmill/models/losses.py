@@ -33,9 +33,8 @@ def cross_entropy(
     targets: Tensor,
     *,
     label_smoothing: float = 0.0,
-    ignore_index: int | None = None,
 ) -> CrossEntropy:
-    r"""Cross entropy between unnormalized scores and class ids, with label smoothing.
+    r"""Cross entropy of unnormalized scores, :math:`(N,V)`, and class ids, :math:`(N)`, int64.
 
     With smoothing :math:`\epsilon` over :math:`V` classes the target distribution puts
     :math:`1 - \epsilon + \epsilon/V` on the target and :math:`\epsilon/V` on every other class:
@@ -45,34 +44,16 @@ def cross_entropy(
 
     The same as ``torch.nn.functional.cross_entropy(..., reduction="sum")``. Source: Szegedy et al.
     2016, "Rethinking the Inception Architecture for Computer Vision", section 7.
-
-    Args:
-        logits: Unnormalized scores. *Shape:* :math:`(N,V)`.
-        targets: Class ids, int64. *Shape:* :math:`(N)`.
-        label_smoothing: :math:`\epsilon`, from 0 to below 1.
-        ignore_index: A target id that is neither summed nor counted; None counts all. It is cheaper
-            not to compute the logits of such positions at all.
     """
     if logits.ndim != 2 or targets.shape != logits.shape[:1]:
         raise UserError(
             f"cross_entropy wants logits of shape (N, V) and targets of shape (N), but they are "
             f"{tuple(logits.shape)} and {tuple(targets.shape)}. Flatten batch and time first."
         )
-    if ignore_index is not None:
-        kept = targets != ignore_index
-        logits, targets = logits[kept], targets[kept]
     total, nll = _SmoothedCrossEntropy.apply(  # type: ignore[no-untyped-call]
         logits, targets, label_smoothing
     )
     return CrossEntropy(total, nll, targets.new_tensor(targets.numel()))
-
-
-def num_correct(logits: Tensor, targets: Tensor) -> Tensor:
-    """How many targets have the highest score, int64: the numerator of accuracy.
-
-    *Shape:* :math:`(N,V)` and :math:`(N)` to :math:`()`.
-    """
-    return (logits.detach().argmax(dim=-1) == targets).sum()
 
 
 class _SmoothedCrossEntropy(torch.autograd.Function):

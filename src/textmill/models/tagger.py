@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence, Sized
 from dataclasses import replace
+from typing import TypedDict, Unpack
 
 import torch
 from torch import Tensor, nn
@@ -29,6 +30,15 @@ from textmill.models.ngrams import HasNgrams
 from textmill.models.poolings import MaxPooling, Pooling
 from textmill.models.vocabulary import HasSize, HasVocabInfo, IdTable
 from textmill.models.wide import FittedScores
+
+
+class WordFeatures(TypedDict, total=False):
+    """What a recipe may have beside the words."""
+
+    characters: IdTable | None
+    affixes: AffixInfo | None
+    pieces: HasVocabInfo | None
+    dictionary: HasSize | None
 
 
 class WordEncoder(Component, nn.Module):
@@ -179,19 +189,9 @@ class Tagger(WordEncoder):
         *,
         tokenizer: HasVocabInfo,
         labels: Sequence[str],
-        characters: IdTable | None = None,
-        affixes: AffixInfo | None = None,
-        pieces: HasVocabInfo | None = None,
-        dictionary: HasSize | None = None,
+        **beside: Unpack[WordFeatures],
     ) -> None:
-        super().__init__(
-            config,
-            tokenizer=tokenizer,
-            characters=characters,
-            affixes=affixes,
-            pieces=pieces,
-            dictionary=dictionary,
-        )
+        super().__init__(config, tokenizer=tokenizer, **beside)
         self.scores = nn.Linear(self.encoder.out_dim, len(labels))
         self.crf = LinearChainCrf(labels, constrained=config.constrained) if config.crf else None
 
@@ -236,20 +236,10 @@ class IntentSlotModel(WordEncoder):
         tokenizer: HasVocabInfo,
         labels: Sized,
         slots: Sequence[str],
-        characters: IdTable | None = None,
-        affixes: AffixInfo | None = None,
-        pieces: HasVocabInfo | None = None,
-        dictionary: HasSize | None = None,
         ngrams: HasNgrams | None = None,
+        **beside: Unpack[WordFeatures],
     ) -> None:
-        super().__init__(
-            config,
-            tokenizer=tokenizer,
-            characters=characters,
-            affixes=affixes,
-            pieces=pieces,
-            dictionary=dictionary,
-        )
+        super().__init__(config, tokenizer=tokenizer, **beside)
         self.pooling: Pooling = config.pooling.build(dim=self.encoder.out_dim)
         self.intents = nn.Linear(self.pooling.out_dim, len(labels))
         self.wide = None if ngrams is None else FittedScores(ngrams, len(labels))

@@ -29,6 +29,7 @@ from textmill.tasks.batches.device import at_places, real_places
 from textmill.tasks.batches.text_blocks import (
     Carried,
     RowSums,
+    Sums,
     blocks_of,
     closed,
     rows_with_text,
@@ -232,17 +233,17 @@ class LanguageModeling(Task):
             [F.cross_entropy(self.module.project(s).float(), t, reduction="none") for s, t in parts]
         )
         whole = self.row_sums.add(batch, nats.double().cpu().numpy())
-        answers = {place: MeasuredText(*found) for place, found in whole.items()}
+        answers = {place: MeasuredText(*sums) for place, sums in whole.items()}
         loss = Loss(nats.double().sum(), torch.tensor(float(len(targets))))
         return Outputs(loss, answers)
 
-    def unfinished(self) -> dict[int, tuple[float, int]]:
+    def unfinished(self) -> dict[int, Sums]:
         """What this rank has of rows whose blocks others have, too."""
         return self.row_sums.take_open()
 
-    def finished(self, parts: Sequence[Mapping[int, tuple[float, int]]]) -> Mapping[int, Any]:
+    def finished(self, parts: Sequence[Mapping[int, Sums]]) -> Mapping[int, Any]:
         """How well each row was expected whose parts the ranks have."""
-        return {row: MeasuredText(*found) for row, found in closed(parts).items()}
+        return {row: MeasuredText(*sums) for row, sums in closed(parts).items()}
 
     @override
     def loss_metrics(self) -> dict[str, Metric]:

@@ -22,7 +22,7 @@ from textmill.models.losses import cross_entropy, projected_cross_entropy
 from textmill.models.masked_language_model import MaskedLanguageModel
 from textmill.tasks import registries
 from textmill.tasks.batches.device import at_places, real_places
-from textmill.tasks.batches.text_blocks import RowSums, blocks_of, closed, rows_with_text
+from textmill.tasks.batches.text_blocks import RowSums, Sums, blocks_of, closed, rows_with_text
 from textmill.tasks.evaluation import inference
 from textmill.tasks.task import Batches, Loss, Metrics, Outputs, Row, Task
 from textmill.text.cells import Rows
@@ -82,7 +82,7 @@ class MaskedLanguageModeling(Task):
                 "Raise model.encoder.max_length, or lower task.block."
             )
         self.text = MaskedText.of(tokenizer, column=config.column)
-        self.nats, self.right = RowSums(), RowSums()
+        self.row_sums = RowSums()
 
     # -- batches
 
@@ -139,25 +139,18 @@ class MaskedLanguageModeling(Task):
             logits = self.module.project(states[part]).float()
             nats[part] = F.cross_entropy(logits, targets[part], reduction="none").double().cpu()
             right[part] = (logits.argmax(-1) == targets[part]).double().cpu()
-        found, hits = self.nats.add(batch, nats.numpy()), self.right.add(batch, right.numpy())
-        answers = {
-            place: FoundTokens(nats=total, tokens=tokens, found=round(hits[place][0]))
-            for place, (total, tokens) in found.items()
-        }
+        whole = self.row_sums.add(batch, nats.numpy(), right.numpy())
+        answers = {place: _found_tokens(*sums) for place, sums in whole.items()}
         loss = Loss(nats.sum(), torch.tensor(float(len(targets))), {"right": right.sum()})
         return Outputs(loss, answers)
 
-    def unfinished(self) -> tuple[Mapping[int, Any], Mapping[int, Any]]:
+    def unfinished(self) -> dict[int, Sums]:
         """What this rank has of rows whose blocks others have, too."""
-        return self.nats.take_open(), self.right.take_open()
+        return self.row_sums.take_open()
 
-    def finished(self, parts: Sequence[Any]) -> Mapping[int, Any]:
+    def finished(self, parts: Sequence[Mapping[int, Sums]]) -> Mapping[int, Any]:
         """What was found of each row whose parts the ranks have."""
-        nats, right = (closed(part[which] for part in parts) for which in range(2))
-        return {
-            row: FoundTokens(nats=total, tokens=tokens, found=round(right[row][0]))
-            for row, (total, tokens) in nats.items()
-        }
+        return {row: _found_tokens(*sums) for row, sums in closed(parts).items()}
 
     @override
     def loss_metrics(self) -> dict[str, Metric]:
@@ -213,6 +206,10 @@ class MaskedLanguageModeling(Task):
     @override
     def check(self, row: Row) -> None:
         self.text.masked([row[self.config.column]], longest=self.module.encoder.max_length)
+
+
+def _found_tokens(nats: float, right: float, tokens: float) -> FoundTokens:
+    return FoundTokens(nats=nats, tokens=int(tokens), found=round(right))
 
 
 def _parts(count: int) -> Iterator[slice]:

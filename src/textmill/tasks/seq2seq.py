@@ -24,7 +24,7 @@ from textmill.metrics.streaming import Accuracy, Perplexity
 from textmill.models import fast
 from textmill.models.decoding import Decoding, decode
 from textmill.models.decoding.search_state import Generator
-from textmill.models.losses import CrossEntropy, cross_entropy, num_correct, projected_cross_entropy
+from textmill.models.losses import CrossEntropy, cross_entropy, projected_cross_entropy
 from textmill.tasks.batches.device import at_places, real_places
 from textmill.tasks.batches.row_batches import RowBatches, check_batch, is_row, peek_first, rows_of
 from textmill.tasks.batches.user_batches import ready_batches
@@ -353,7 +353,7 @@ class Seq2Seq(Task):
     def validation_step(self, batch: Seq2SeqBatch, examples: Rows) -> Outputs:
         logits, targets = self.logits(batch.to(self.device))
         loss = self.loss(logits, targets).detach()
-        correct = num_correct(logits, targets)
+        correct = (logits.argmax(dim=-1) == targets).sum()
         loss = Loss(loss.total, loss.count, {**loss.sums, "correct": correct})
         answered = [i for i, example in enumerate(examples) if self.is_answered(example)]
         if not (self.generates and answered):
@@ -452,7 +452,6 @@ class Seq2Seq(Task):
         if not rows:
             return []
         prefixes = [prefix_of(row, self.config.answer_prefix) for row in rows]
-        differ = any(prefix != self.config.answer_prefix for prefix in prefixes)
         encoded = self.text.encode(rows, with_targets=False)
         if len(encoded.over_length):
             row = int(encoded.over_length[0])
@@ -469,8 +468,8 @@ class Seq2Seq(Task):
             for batch in batches:
                 assert batch.rows is not None, "batches cut out of rows know their numbers"
                 numbers = batch.rows.tolist()
-                own = {"prefixes": [prefixes[i] for i in numbers]} if differ else {}
-                answers = self.generate(batch.source, batch.source_lengths, **own)
+                own = [prefixes[i] for i in numbers]
+                answers = self.generate(batch.source, batch.source_lengths, prefixes=own)
                 by_row.update(zip(numbers, answers, strict=True))
         return self.complete([by_row[i] for i in range(len(rows))], rows)
 

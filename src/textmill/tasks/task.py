@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -25,7 +25,6 @@ from textmill.tasks.pretrained_parts import begin_pretrained
 from textmill.text.cells import Rows
 from textmill.text.processors.text_processor import TextProcessor
 
-T = TypeVar("T")
 LOG = logging.getLogger("textmill")
 
 Row = Mapping[str, str]
@@ -405,23 +404,22 @@ class BatchRows(Sequence[Mapping[str, Any]]):
 
 def loss_of(task: Task, batch: Any, examples: Rows = ()) -> Loss:
     """The result of :meth:`Task.training_step`, checked."""
-    loss = task.training_step(batch, examples)
-    wanted = (
-        "a textmill.tasks.Loss(total, count): the loss summed over its targets, and their number."
-    )
-    return _given(loss, Loss, f"{type(task).__name__}.training_step", wanted)
+    loss: Any = task.training_step(batch, examples)
+    if not isinstance(loss, Loss):
+        raise UserError(
+            f"{type(task).__name__}.training_step returned a {type(loss).__name__}; wanted a "
+            "textmill.tasks.Loss(total, count): the loss summed over its targets, and their number."
+        )
+    return loss
 
 
 def outputs_of(task: Task, batch: Any, examples: Rows) -> Outputs:
     """The result of :meth:`Task.validation_step`, checked."""
-    outputs = task.validation_step(batch, examples)
-    wanted = (
-        "textmill.tasks.Outputs(loss, answers): the Loss of the batch, and its answers by position."
-    )
-    return _given(outputs, Outputs, f"{type(task).__name__}.validation_step", wanted)
-
-
-def _given(found: Any, kind: type[T], step: str, wanted: str) -> T:
-    if isinstance(found, kind):
-        return found
-    raise UserError(f"{step} returned a {type(found).__name__}; wanted {wanted}")
+    outputs: Any = task.validation_step(batch, examples)
+    if not isinstance(outputs, Outputs):
+        raise UserError(
+            f"{type(task).__name__}.validation_step returned a {type(outputs).__name__}; wanted "
+            "textmill.tasks.Outputs(loss, answers): the Loss of the batch, and its answers by "
+            "position."
+        )
+    return outputs

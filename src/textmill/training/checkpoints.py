@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -16,6 +15,7 @@ from textmill.checkpoint.parts import Stateful, load_into
 from textmill.checkpoint.state import join_state, split_state
 from textmill.checkpoint.store import Checkpoints
 from textmill.checkpoint.writing import PART_NAME, split_parts, write_checkpoint
+from textmill.config.registry import suggest
 from textmill.errors import CheckpointError, UserError, refuse_all
 from textmill.runtime.ranks import Ranks
 from textmill.tasks.task import Task
@@ -186,9 +186,8 @@ def check_modules(module: nn.Module, names: Sequence[str]) -> None:
                 "and not 'model', which is the whole module."
             )
         elif name not in known:
-            near = get_close_matches(name, known, n=1)
-            tops = [each for each in known if "." not in each]
-            hint = f"Did you mean '{near[0]}'?" if near else f"It has: {', '.join(tops)}."
+            tops = ", ".join(each for each in known if "." not in each)
+            hint = suggest(name, known).rstrip() or f"It has: {tops}."
             why = f"the module does not have. {hint}"
         else:
             continue

@@ -5,7 +5,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -93,10 +92,6 @@ class Shards(nn.Module):
                 place.add_module(step, nn.Module())
             place = place.get_submodule(step)
         return place, leaf
-
-    @override
-    def forward(self, *_: Any) -> Any:
-        raise NotImplementedError("shares compute nothing")
 
 
 def _rows_of(name: str, parameter: nn.Parameter, ranks: Ranks) -> TensorRows:
@@ -259,7 +254,10 @@ class FullySharded:
 
         Returns the whole of each sharded parameter, and what undoes it.
         """
-        full = {p: _whole_of(p) for p in self.shards.of}
+        full = {
+            p: nn.Parameter(p.detach().full_tensor(), requires_grad=p.requires_grad)  # type: ignore[attr-defined]
+            for p in self.shards.of
+        }
         places = [
             (place, name, p)
             for place in self.module.modules()
@@ -273,7 +271,10 @@ class FullySharded:
             if part in self._parts:
                 part.__class__ = kind.__bases__[1]  # torch makes it of (FSDPModule, the class)
             for name, known in hooks.items():
-                own = {number: hook for number, hook in known.items() if not _is_torchs(hook)}
+                torchs = "torch.distributed.fsdp"
+                own = {
+                    n: hook for n, hook in known.items() if not hook.__module__.startswith(torchs)
+                }
                 setattr(part, name, OrderedDict(own))
 
         def undo() -> None:
@@ -284,14 +285,6 @@ class FullySharded:
                 vars(part).update(hooks)
 
         return full, undo
-
-
-def _whole_of(parameter: Any) -> nn.Parameter:
-    return nn.Parameter(parameter.detach().full_tensor(), requires_grad=parameter.requires_grad)
-
-
-def _is_torchs(hook: Callable[..., Any]) -> bool:
-    return hook.__module__.startswith("torch.distributed.fsdp")
 
 
 def _known(names: Mapping[nn.Parameter, str], parameter: nn.Parameter) -> str:

@@ -10,7 +10,6 @@ import inspect
 import logging
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,6 +22,7 @@ from textmill.checkpoint.manifest import Manifest
 from textmill.checkpoint.parts import load_part, plain_parts
 from textmill.checkpoint.store import Checkpoints
 from textmill.config.component import Component, Config
+from textmill.config.registry import suggest
 from textmill.config.values.raw_values import untyped
 from textmill.config.values.typed_values import plain
 from textmill.config.values.yaml_files import read_yaml
@@ -263,9 +263,8 @@ def _few(names: Iterable[str]) -> str:
 def _nearest(name: str, keys: Iterable[str]) -> str:
     parts = [key.split(".")[:-1] for key in keys]
     known = {".".join(words[:count]) for words in parts for count in range(1, len(words) + 1)}
-    near = get_close_matches(name, sorted(known), n=1)
     tops = sorted({key for key in known if "." not in key})
-    return f"Did you mean '{near[0]}'?" if near else f"It has: {_few(tops)}."
+    return suggest(name, sorted(known)).rstrip() or f"It has: {_few(tops)}."
 
 
 def moved_modules(wanted: Mapping[str, Any], there: Mapping[str, Tensor]) -> dict[str, str]:

@@ -5,7 +5,7 @@ import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
-from typing import Any, ClassVar, Self, TypeVar, overload
+from typing import Any, ClassVar, Self, TypeVar
 
 import torch
 from torch import nn
@@ -120,11 +120,7 @@ class Optimizer(Component):
 
 
 def without_compiler(kind: type[O]) -> type[O]:
-    """A subclass that does the same, of the same name, and leaves ``torch._dynamo`` alone.
-
-    Args:
-        kind: A class of optimizers; without effect where torch has no such decorators.
-    """
+    """A subclass that does the same, of the same name, and leaves ``torch._dynamo`` alone."""
     if kind not in _MADE:
         plain: dict[str, Any] = {name: inspect.unwrap(getattr(kind, name)) for name in HIDDEN}
         plain["step"] = torch.no_grad()(inspect.unwrap(kind.step))
@@ -302,15 +298,9 @@ class MuonAndAdamW(torch.optim.Optimizer):
             self._parts["adamw"] = without_compiler(torch.optim.AdamW)(own["adamw"], **adamw)
         super().__init__(groups, {})
 
-    @overload
-    def step(self, closure: None = None) -> None: ...
-
-    @overload
-    def step(self, closure: Callable[[], float]) -> float: ...
-
     @torch.no_grad()
     @override
-    def step(self, closure: Callable[[], float] | None = None) -> float | None:
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
         """Takes one step with each, after the closure if one computes the gradients anew."""
         loss = None
         if closure is not None:

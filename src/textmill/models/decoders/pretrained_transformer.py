@@ -101,12 +101,13 @@ def named_tensors(module: Transformer | CausalTransformer, name: str) -> Tensors
     The architecture, by its ``model_type``, is one that the module can be: ``marian``, ``m2m_100``,
     ``pegasus``, ``blenderbot``, ``gpt2`` or ``llama``.
     """
-    if isinstance(module, Transformer):
-        return _seq2seq_tensors(module, name)
-    return _decoder_tensors(module, name)
-
-
-def _seq2seq_tensors(module: Transformer, name: str) -> Tensors:
+    if isinstance(module, CausalTransformer):
+        names, front = DECODERS[name], module.text
+        yield f"{names.prefix}{names.tokens}.weight", front.tokens.weight
+        yield from _position_tensors(names, front)
+        yield from _stack_tensors(names, module.decoder)
+        yield "lm_head.weight", module.output_weight
+        return
     yield "model.shared.weight", module.source.tokens.weight
     for side, front, stack in (
         ("encoder", module.source, module.encoder),
@@ -118,14 +119,6 @@ def _seq2seq_tensors(module: Transformer, name: str) -> Tensors:
         yield from _stack_tensors(names, stack)
     if isinstance(module.output_bias, Tensor):
         yield "final_logits_bias", module.output_bias[None]
-
-
-def _decoder_tensors(module: CausalTransformer, name: str) -> Tensors:
-    names, front = DECODERS[name], module.text
-    yield f"{names.prefix}{names.tokens}.weight", front.tokens.weight
-    yield from _position_tensors(names, front)
-    yield from _stack_tensors(names, module.decoder)
-    yield "lm_head.weight", module.output_weight
 
 
 def _position_tensors(names: _Names, front: Embedding) -> Tensors:

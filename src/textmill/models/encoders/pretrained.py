@@ -2,7 +2,6 @@
 
 import dataclasses
 import inspect
-from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any, ClassVar, Literal, TypeAlias, final
 
@@ -67,7 +66,12 @@ class PretrainedEncoder(SequenceEncoder):
         told["pad_token_id"] = vocab_info.pad_idx
         with building(told, config):
             own = config.layers is None and is_bert(told)  # which needs no package
-            settings: Any = SimpleNamespace(**told) if own else _settings(told, config.path)
+            needed = "model.encoder.type=pretrained"
+            settings: Any = (
+                SimpleNamespace(**told)
+                if own
+                else pretrained_config(told, config.path, needed_by=needed)
+            )
             config.set_dropout(told, settings)
             self.model: Any = BertModel(told) if own else _encoder(settings, config.path)
             self.out_dim = int(settings.hidden_size)
@@ -130,10 +134,6 @@ class PretrainedEncoder(SequenceEncoder):
         beside = {"pooler.dense": pooling.dense} if isinstance(pooling, Pooler) else {}
         config = self.config
         return copy_weights(self.model, config.path, revision=config.revision, beside=beside)
-
-
-def _settings(told: Mapping[str, Any], path: str) -> Any:
-    return pretrained_config(told, path, needed_by="model.encoder.type=pretrained")
 
 
 def _encoder(made: Any, path: str) -> Any:

@@ -91,43 +91,49 @@ class Carried:
         return {"state": share if share is not None and share.shape[-2] else None}
 
 
+Sums = tuple[float, ...]
+"""Sums of a row's values, and last how many targets they are of."""
+
+
 class RowSums:
     """Sums over the targets of rows, until each row is whole."""
 
     def __init__(self) -> None:
-        self._open: dict[int, tuple[float, int]] = {}
+        self._open: dict[int, Sums] = {}
 
-    def add(self, batch: BlockBatch, values: NDArray[np.floating]) -> dict[int, tuple[float, int]]:
-        """Adds a batch's values of its counted targets, :math:`(N)`, in the order of reading.
+    def add(self, batch: BlockBatch, *values: NDArray[np.floating]) -> dict[int, Sums]:
+        """Adds a batch's values of its counted targets, :math:`(N)` each, in the order of reading.
 
         Returns:
-            Sum and count of the rows that are whole now, by their place in ``batch.rows``.
+            The sums of the rows that are whole now, by their place in ``batch.rows``.
         """
         if batch.begins:
             self._open = {}
-        sums = np.bincount(batch.row_of, weights=values, minlength=len(batch.rows))
-        counts = np.bincount(batch.row_of, minlength=len(batch.rows))
-        whole = {}
-        for place, row in enumerate(batch.rows.tolist()):
-            total, count = self._open.pop(row, (0.0, 0))
-            found = total + float(sums[place]), count + int(counts[place])
-            if found[1] == batch.row_lengths[place]:
-                whole[place] = found
+        size, whole = len(batch.rows), dict[int, Sums]()
+        columns = [np.bincount(batch.row_of, weights=each, minlength=size) for each in values]
+        columns.append(np.bincount(batch.row_of, minlength=size))
+        found = zip(batch.rows.tolist(), *(column.tolist() for column in columns), strict=True)
+        for place, (row, *sums) in enumerate(found):
+            both = _added(self._open.pop(row, None), tuple(sums))
+            if both[-1] == batch.row_lengths[place]:
+                whole[place] = both
             else:
-                self._open[row] = found
+                self._open[row] = both
         return whole
 
-    def take_open(self) -> dict[int, tuple[float, int]]:
-        """The sums and counts of rows that are not whole here, which are forgotten."""
-        found, self._open = self._open, {}
-        return found
+    def take_open(self) -> dict[int, Sums]:
+        """The sums of rows that are not whole here, which are forgotten."""
+        sums, self._open = self._open, {}
+        return sums
 
 
-def closed(opened: Iterable[Mapping[int, tuple[float, int]]]) -> dict[int, tuple[float, int]]:
-    """The sums and counts of rows, of the parts that several ranks have."""
-    whole: dict[int, tuple[float, int]] = {}
+def closed(opened: Iterable[Mapping[int, Sums]]) -> dict[int, Sums]:
+    """The sums of rows, of the parts that several ranks have."""
+    whole = dict[int, Sums]()
     for rows in opened:
-        for row, (total, count) in rows.items():
-            before = whole.get(row, (0.0, 0))
-            whole[row] = before[0] + total, before[1] + count
+        whole |= {row: _added(whole.get(row), sums) for row, sums in rows.items()}
     return whole
+
+
+def _added(before: Sums | None, sums: Sums) -> Sums:
+    return sums if before is None else tuple(a + b for a, b in zip(before, sums, strict=True))

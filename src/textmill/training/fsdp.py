@@ -272,9 +272,7 @@ class FullySharded:
                 part.__class__ = kind.__bases__[1]  # torch makes it of (FSDPModule, the class)
             for name, known in hooks.items():
                 torchs = "torch.distributed.fsdp"
-                own = {
-                    n: hook for n, hook in known.items() if not hook.__module__.startswith(torchs)
-                }
+                own = {n: h for n, h in known.items() if not h.__module__.startswith(torchs)}
                 setattr(part, name, OrderedDict(own))
 
         def undo() -> None:

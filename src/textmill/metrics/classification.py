@@ -142,17 +142,11 @@ class Classification(HigherIsBetter):
     ``label/<name>/precision``, ``/recall``, ``/f1`` and ``/support``, NaN (support: 0) for a label
     that occurs neither in gold nor in prediction. All are those of scikit-learn.
 
-    A gold label outside of ``labels``, such as one that training has not seen, is a row that no
-    prediction gets right: it counts in accuracy and ``mcc``, against the precision of what was
-    predicted, and as a label of its own, whose precision, recall and F1 are 0. None is a row
-    without a label, which is wrong, too, and the label of no mean.
-
-    Args:
-        labels: Every label that can be predicted.
-        positive: One of them, for which ``precision``, ``recall`` and ``f1`` are given as well.
-
-    Raises:
-        MetricError: No label, one twice, or a ``positive`` that is none of them.
+    Only ``labels`` can be predicted. A gold label outside of them, such as one that training has
+    not seen, is a row that no prediction gets right: it counts in accuracy and ``mcc``, against
+    the precision of what was predicted, and as a label of its own, whose precision, recall and F1
+    are 0. None is a row without a label, which is wrong, too, and the label of no mean.
+    ``precision``, ``recall`` and ``f1`` are those of the ``positive`` label.
     """
 
     def __init__(self, labels: Sequence[str], *, positive: str | None = None) -> None:
@@ -240,16 +234,9 @@ class MultiLabel(HigherIsBetter):
     Values: ``accuracy``, the share of rows whose set is wholly right; ``micro_precision``,
     ``micro_recall`` and ``micro_f1`` over all labels of all rows; ``macro_precision``,
     ``macro_recall`` and ``macro_f1``, the plain means over the labels that occur; and for each
-    label ``label/<name>/precision``, ``/recall``, ``/f1`` and ``/support``, NaN (support: 0) for a
-    label that occurs neither in gold nor in prediction. A gold label outside of ``labels``, such as
-    one that training has not seen, is one that is not found: its row is wrong, it counts against
-    the micro recall, and as a label of its own, whose precision, recall and F1 are 0.
-
-    Args:
-        labels: Every label that can be predicted.
-
-    Raises:
-        MetricError: No label, or one twice.
+    label the values that :class:`Classification` has. Only ``labels`` can be predicted. A gold
+    label outside of them is one that is not found: its row is wrong, it counts against the micro
+    recall, and as a label of its own, whose precision, recall and F1 are 0.
     """
 
     def __init__(self, labels: Sequence[str]) -> None:
@@ -308,14 +295,9 @@ class Spans(HigherIsBetter):
     Values: ``span_precision``, ``span_recall`` and ``span_f1`` over all spans (micro, as
     ``conlleval`` and seqeval print); ``span_macro_f1``, the mean over the kinds that occur;
     ``token_accuracy``, the share of equal tags; ``whole_sentence``, the share of sentences with all
-    tags equal; and with ``kinds`` for each kind ``label/<kind>/precision``, ``/recall``, ``/f1``,
-    ``/support``, NaN (support: 0) for a declared one that occurs nowhere. If no sentence has a
-    span, the values of spans are NaN. Sentences stay apart.
-
-    Args:
-        scheme: How tags mark spans.
-        kinds: The kinds that have values of their own before any sentence; others have them once
-            they occur. None: no kind has.
+    tags equal; and, unless ``kinds`` is None, for each of them and each other kind that occurs
+    ``label/<kind>/precision``, ``/recall``, ``/f1``, ``/support``, NaN (support: 0) for one that
+    occurs nowhere. If no sentence has a span, the values of spans are NaN. Sentences stay apart.
     """
 
     def __init__(self, scheme: Scheme = "bio", *, kinds: Sequence[str] | None = None) -> None:

@@ -46,15 +46,8 @@ class LabelScores(HigherIsBetter):
     that, 0 where none has it. A gold label outside of ``labels``, or None, is a row that has none
     of them.
 
-    Ranks need the scores: up to ``limit`` of them are kept (8 bytes each); with more, all values
-    are NaN and ``details`` say so, as they do where a score is not a number.
-
-    Args:
-        labels: The label of each column of scores.
-        limit: Most scores kept: rows times labels.
-
-    Raises:
-        MetricError: No label, or one twice.
+    Ranks need the scores: up to ``limit`` of them, rows times labels, are kept (8 bytes each); with
+    more, all values are NaN and ``details`` say so, as they do where a score is not a number.
     """
 
     def __init__(self, labels: Sequence[str], *, limit: int = 1_000_000) -> None:
@@ -227,12 +220,9 @@ class Retrieval(Metric):
     wrong ones that rows bring. A text that is in several rows is one text, and rows that are equal
     are one row; another text that is as near as the right one stands before it.
 
-    All rows are compared with all, so they are kept: up to ``limit`` of them. Of more, those are
-    measured whose texts have the least hashes, the same ones in every order; ``details`` say so. A
-    vector that is not finite makes all values NaN.
-
-    Args:
-        limit: Most rows that are kept, of 8 kB each where vectors have 1,000 features.
+    All rows are compared with all, so they are kept: up to ``limit`` of them, of 8 kB each where
+    vectors have 1,000 features. Of more, those are measured whose texts have the least hashes, the
+    same ones in every order; ``details`` say so. A vector that is not finite makes all values NaN.
     """
 
     def __init__(self, *, limit: int = 10_000) -> None:
@@ -242,11 +232,9 @@ class Retrieval(Metric):
 
     @override
     def update(self, texts: Sequence[Sequence[str]], vectors: NDArray[Any]) -> None:
-        """Adds rows.
+        """Adds rows: what is asked, its right text, and perhaps wrong ones; with their vectors.
 
-        Args:
-            texts: Of each row what is asked, its right text, and perhaps wrong ones.
-            vectors: Those of its texts. *Shape:* ``[N, K, D]``.
+        *Shape* of the vectors: ``[N, K, D]``.
         """
         if len(texts) != len(vectors) or any(len(t) != vectors.shape[1] for t in texts):
             raise MetricError(

@@ -23,13 +23,11 @@ class Regression(Metric):
     Values: ``mse`` and ``mae``, the means of the squared and of the absolute error; ``r2``, one
     minus the squared error over that of the mean; ``pearson``, the correlation; ``spearman``, the
     correlation of the ranks, equal numbers sharing the mean of theirs, as in SciPy. Correlations of
-    fewer than two distinct numbers, and ``r2`` where all right ones are equal, are NaN.
+    fewer than two distinct numbers, and ``r2`` where all right ones are equal, are NaN. ``only``
+    names the values that mean something where predictions are in other units.
 
     Sums are exact: the result is the same in every order, and rounded once. A prediction that is no
     finite number makes all values NaN, and ``details`` say so.
-
-    Args:
-        only: The values that are wanted, where numbers are of other units; None: all.
     """
 
     def __init__(self, *, only: Collection[str] | None = None) -> None:

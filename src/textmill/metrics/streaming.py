@@ -85,12 +85,7 @@ class ExactSum:
 
 
 class SumCount(Metric):
-    """Base of metrics that are one value, which follows from one sum and one count. Empty: NaN.
-
-    Args:
-        name: The name of the value.
-        better: Which values are better.
-    """
+    """Base of metrics that are one value, which follows from one sum and one count. Empty: NaN."""
 
     def __init__(self, name: str, *, better: Direction) -> None:
         self.name, self.better = name, better
@@ -188,11 +183,7 @@ class Accuracy(SumCount):
 
 
 class Averaged(Metric):
-    """Base of metrics that are means of one number a row; without a row: NaN.
-
-    Args:
-        directions: The names of the values, and which are better.
-    """
+    """Base of metrics that are means of one number a row, by their names; without a row: NaN."""
 
     def __init__(self, directions: Mapping[str, Direction]) -> None:
         self._directions = dict(directions)

@@ -69,12 +69,10 @@ class Initial:
     another vocabulary. Tensors built with something that was fitted otherwise there are left out,
     and are refused if they are named.
 
-    Args:
-        source: A run folder (its best checkpoint is taken), a checkpoint, or the ``modules`` that a
-            run with ``trainer.save_modules`` left; None for a start from nothing.
-        names: Submodules to take: their names here, and there; ``""`` is all of it. Empty takes
-            whatever matches.
-        task: Its module is filled.
+    The source is a run folder (its best checkpoint is taken), a checkpoint, or the ``modules``
+    that a run with ``trainer.save_modules`` left; None for a start from nothing. ``names`` are
+    submodules to take, their names here and there, ``""`` being all of it; empty takes whatever
+    matches.
     """
 
     def __init__(self, source: str | None, names: Mapping[str, str], *, task: Task) -> None:

@@ -21,20 +21,16 @@ REPORTED = {"skip": "skipped_steps", "rollback": "rollbacks"}
 
 
 class NonFinite:
-    """Counts the steps that broke, and ends the run after too many in a row.
+    """Counts the steps that broke, and ends the run after ``limit`` in a row.
 
     ``skip`` leaves the update of a broken step out. ``rollback`` goes back to where
-    ``trainer.evaluate_every`` last fell due and on with the data after what broke the step, as PaLM
-    was trained (Chowdhery et al. 2022, section 5.1): the batches since then are not seen again,
-    since the same batches from the same weights would break again. It does not go to the newest
-    checkpoint: when those are saved is up to the clock, to signals and to settings that are not in
-    the key of a run.
+    ``trainer.evaluate_every`` last fell due and on with the data after what broke the step, as
+    PaLM was trained (Chowdhery et al. 2022, section 5.1): the batches since then are not seen
+    again, since the same batches from the same weights would break again, and the count ends when
+    the run gets further. It does not go to the newest checkpoint: when those are saved is up to
+    the clock, to signals and to settings that are not in the key of a run.
 
-    Args:
-        policy: What is done.
-        loss_bound: A loss a target above which a step is broken, too; null: none is.
-        limit: Broken steps in a row (of ``rollback``: that came before the run got further) with
-            which the run ends.
+    A step is broken, too, if its loss a target is above ``loss_bound``.
     """
 
     def __init__(self, policy: Policy, *, limit: int, loss_bound: float | None = None) -> None:

@@ -58,16 +58,11 @@ class Schedule(Component):
         self.config = config
 
     def __call__(self, step: int, total: int | None, history: Sequence[float] = ()) -> float:
-        """The factor for one step.
+        """The factor, from 0 to 1, for the step about to be taken, from 1.
 
-        Args:
-            step: The step about to be taken, from 1.
-            total: Steps of the whole run; None where its length is not known in steps.
-            history: Values of the selected metric so far, oldest first; negated where higher is
-                better, so lower is better for any.
-
-        Returns:
-            The factor, in [0, 1].
+        ``total`` are the steps of the whole run, None where its length is not known in steps;
+        ``history`` the values of the selected metric so far, oldest first, negated where higher is
+        better, so lower is better for any.
         """
         if step <= (warmup := self.warmup(total)):
             return step / warmup

@@ -279,11 +279,7 @@ class Updates:
             self.divide()
 
     def compute_in(self, recorded: Numbers | None = None) -> Numbers:
-        """Chooses the arithmetic by ``trainer.precision``; ``auto`` is what a run began with.
-
-        Args:
-            recorded: What it began with, where it has begun.
-        """
+        """Chooses the arithmetic by ``trainer.precision``; ``auto`` is what a run began with."""
         numbers = settled(self.config.precision, self.device, recorded=recorded)
         self.arithmetic = Arithmetic(numbers, self.device)
         return numbers

@@ -105,11 +105,7 @@ def named_values(values: Mapping[str, object]) -> list[str]:
 
 @final
 class BarDisplay(Display):
-    """A bar drawn by whoever reports: no thread of its own takes time from training.
-
-    Args:
-        stream: A terminal.
-    """
+    """A bar on a terminal, drawn by whoever reports: no thread takes time from training."""
 
     def __init__(self, stream: TextIO) -> None:
         self._terminal = Terminal(file=stream, highlight=False, soft_wrap=True)
@@ -184,11 +180,8 @@ class ValuesTable:
     """A table that grows by a row per evaluation; its header is repeated where the columns change.
 
     Where the header is wider than the terminal its words stand one above the other. Values that do
-    not fit even then are left out, the last first, and named below the header.
-
-    Args:
-        directions: For each value, which values are better; the best so far are bold.
-        selected: The value by which the best weights are chosen: it is not left out.
+    not fit even then are left out, the last first, but for the one by which the best weights are
+    ``selected``, and named below the header. The best so far are bold.
     """
 
     def __init__(self, directions: Mapping[str, Direction], *, selected: str = "") -> None:

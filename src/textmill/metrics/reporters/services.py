@@ -27,7 +27,7 @@ LOG = logging.getLogger("textmill")
 
 
 class ServiceReporter(Component, Reporter):
-    """Base of the reporters that hand values to a service.
+    """Base of the reporters that hand values to a service, by a package that must be installed.
 
     Checkpoints keep the name by which the service knows the run, so a resumed run goes on in the
     same run there. A service that fails never ends a training: a warning says so once, and the
@@ -35,9 +35,6 @@ class ServiceReporter(Component, Reporter):
 
     A subclass says how to open the run (:meth:`resume`), how to hand values over (:meth:`log`) and
     how to close the run (:meth:`finish`); each may raise anything.
-
-    Raises:
-        MissingExtraError: The package is not installed.
     """
 
     service: ClassVar[str]
@@ -178,9 +175,6 @@ class Mlflow(ServiceReporter):
     """Hands the values to MLflow; the settings are its artifact ``settings.json``.
 
     Values of steps that a resumed run takes again are there twice, at the same step.
-
-    Raises:
-        UserError: Neither the settings nor the environment say where to.
     """
 
     class Config(BaseConfig):

@@ -6,11 +6,8 @@ from typing import TypedDict, Unpack
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 from typing_extensions import override
 
-from textmill.config.component import Component
-from textmill.config.component import Config as BaseConfig
 from textmill.config.validators import require
 from textmill.errors import UserError
 from textmill.models import registries
@@ -21,10 +18,9 @@ from textmill.models.layers.dropout import Dropout
 from textmill.models.layers.word_embeddings import (
     AffixEmbedding,
     AffixInfo,
-    CharacterCnn,
     DictionaryEmbedding,
-    WordEmbedding,
-    hide_words,
+    WordReader,
+    one_word,
 )
 from textmill.models.ngrams import HasNgrams
 from textmill.models.poolings import MaxPooling, Pooling
@@ -41,21 +37,16 @@ class WordFeatures(TypedDict, total=False):
     dictionary: HasSize | None
 
 
-class WordEncoder(Component, nn.Module):
+class WordEncoder(WordReader):
     """Base of models that say something of each word.
 
     From words, and from what is known of them beside their ids, it makes a vector of each that
     knows its text; a subclass scores what it likes with them.
     """
 
-    class Config(BaseConfig):
+    class Config(WordReader.Config):
         """Settings that such models have in common."""
 
-        embedding: WordEmbedding.Config = WordEmbedding.Config()
-        """The words' vectors."""
-        character_cnn: CharacterCnn.Config = CharacterCnn.Config()
-        """The vectors made of their characters, in a recipe that has an ingredient
-        ``characters``."""
         affix_embedding: AffixEmbedding.Config = AffixEmbedding.Config()
         """The vectors of their beginnings, endings and shapes, in a recipe that has an ingredient
         ``affixes``."""
@@ -88,11 +79,10 @@ class WordEncoder(Component, nn.Module):
         dictionary: HasSize | None = None,
     ) -> None:
         nn.Module.__init__(self)
-        self.config, info = config, tokenizer.vocab_info
-        self.pad_idx, self.unk_idx = info.pad_idx, info.unk_idx
+        self.config = config
         self.dropout = Dropout(config.dropout)
         self.encoder: SequenceEncoder
-        self.embedding: WordEmbedding | None = None
+        self.embedding = None
         if config.encoder.reads_ids:
             if pieces is None:
                 raise UserError(
@@ -100,16 +90,12 @@ class WordEncoder(Component, nn.Module):
                     "pieces. Add pieces = PretrainedPieces.Config(), or start from "
                     "tagging/pretrained or joint/pretrained."
                 )
+            self.pad_idx = tokenizer.vocab_info.pad_idx
             refuse_vectors(config.embedding, beside=(characters, affixes, dictionary))
             self.encoder = config.encoder.build(vocab_info=pieces.vocab_info, reads="words")
             self.config = replace(config, encoder=self.encoder.config)
             return
-        self.embedding = config.embedding.build(vocabulary_size=info.size, pad_idx=self.pad_idx)
-        self.characters: CharacterCnn | None = None
-        if characters is not None:
-            self.characters = config.character_cnn.build(
-                size=characters.size, pad_idx=characters.pad_idx
-            )
+        dim = self.make_vectors(config, tokenizer.vocab_info, characters)
         self.affixes: AffixEmbedding | None = None
         if affixes is not None:
             self.affixes = config.affix_embedding.build(
@@ -118,8 +104,7 @@ class WordEncoder(Component, nn.Module):
         self.dictionary: DictionaryEmbedding | None = None
         if dictionary is not None:
             self.dictionary = config.dictionary_embedding.build(size=dictionary.size)
-        layers = (self.characters, self.affixes, self.dictionary)
-        dim = config.embedding.dim + sum(0 if layer is None else layer.out_dim for layer in layers)
+        dim += sum(each.out_dim for each in (self.affixes, self.dictionary) if each is not None)
         self.encoder = config.encoder.build(dim=dim)
 
     def states(
@@ -148,22 +133,15 @@ class WordEncoder(Component, nn.Module):
             Anything at padding. Texts without any word are read as one that is padding.
             *Shape:* :math:`(B,T,H)`, :math:`(B,1,H)` of such texts.
         """
-        empty = not words.shape[1]
         if self.embedding is None:
             assert pieces is not None
-            pieces = F.pad(pieces, (0, 0, 0, 1), value=self.pad_idx) if empty else pieces
-            read: Tensor = self.encoder(pieces, lengths)
+            read: Tensor = self.encoder(one_word(pieces, self.pad_idx), lengths)
             return read
-        words = F.pad(words, (0, 1), value=self.pad_idx) if empty else words
-        if self.training and (share := self.config.word_dropout):
-            words = hide_words(words, share, pad_idx=self.pad_idx, unk_idx=self.unk_idx)
-        x = [self.embedding(words)]
-        for layer, given in ((self.characters, characters), (self.affixes, affixes)):
-            if layer is not None and given is not None:
-                pad = layer.pad_idx
-                x.append(layer(F.pad(given, (0, 0, 0, 1), value=pad) if empty else given))
+        x = self.vectors(words, characters)
+        if self.affixes is not None and affixes is not None:
+            x.append(self.affixes(one_word(affixes, self.affixes.pad_idx)))
         if self.dictionary is not None and dictionary is not None:
-            x.append(self.dictionary(dictionary, words.shape[1]))
+            x.append(self.dictionary(dictionary, x[0].shape[1]))
         # No encoder takes a text without a word: what it says of one is at padding.
         states: Tensor = self.encoder(self.dropout(torch.cat(x, dim=-1)), lengths.clamp(min=1))
         return states

@@ -233,7 +233,7 @@ class LanguageModeling(Task):
             [F.cross_entropy(self.module.project(s).float(), t, reduction="none") for s, t in parts]
         )
         whole = self.row_sums.add(batch, nats.double().cpu().numpy())
-        answers = {place: MeasuredText(*sums) for place, sums in whole.items()}
+        answers = {n: MeasuredText(nats, int(tokens)) for n, (nats, tokens) in whole.items()}
         loss = Loss(nats.double().sum(), torch.tensor(float(len(targets))))
         return Outputs(loss, answers)
 
@@ -243,7 +243,7 @@ class LanguageModeling(Task):
 
     def finished(self, parts: Sequence[Mapping[int, Sums]]) -> Mapping[int, Any]:
         """How well each row was expected whose parts the ranks have."""
-        return {row: MeasuredText(*sums) for row, sums in closed(parts).items()}
+        return {n: MeasuredText(nats, int(tokens)) for n, (nats, tokens) in closed(parts).items()}
 
     @override
     def loss_metrics(self) -> dict[str, Metric]:

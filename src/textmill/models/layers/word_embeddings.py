@@ -1,7 +1,7 @@
 """Vectors of tokens with positions, and of words: of their characters, affixes, dictionary."""
 
 from pathlib import Path
-from typing import Literal, Protocol, final
+from typing import Any, Literal, Protocol, final
 
 import torch
 from torch import Tensor, nn
@@ -14,7 +14,7 @@ from textmill.config.validators import require
 from textmill.errors import UserError
 from textmill.models.layers.dropout import Dropout
 from textmill.models.layers.positions import PositionEncoding
-from textmill.models.vocabulary import IdTable
+from textmill.models.vocabulary import IdTable, ModelVocabInfo
 
 
 def token_table(vocabulary_size: int, dim: int, *, pad_idx: int | None) -> nn.Embedding:
@@ -103,21 +103,6 @@ class WordEmbedding(Component, nn.Module):
         return out
 
 
-def hide_words(words: Tensor, share: float, *, pad_idx: int, unk_idx: int) -> Tensor:
-    """Ids of which a share, drawn at random, is the unknown word's; padding stays.
-
-    What is left of a hidden word is what is known beside its id, and its neighbours, as of a word
-    that training never saw.
-
-    Example:
-        >>> hidden = hide_words(torch.tensor([[5, 6, 0]]), 0.999, pad_idx=0, unk_idx=1)
-        >>> hidden.shape, hidden[0, 2].item()
-        (torch.Size([1, 3]), 0)
-    """
-    dropped = torch.rand(words.shape, device=words.device) < share
-    return words.masked_fill(dropped & (words != pad_idx), unk_idx)
-
-
 @final
 class CharacterCnn(Component, nn.Module):
     """A vector of each word: the maximum over its characters of filters over neighbouring ones.
@@ -185,6 +170,57 @@ class CharacterCnn(Component, nn.Module):
             each = conv(F.pad(x, (before, width - 1 - before)))
             found.append(each.masked_fill(~own[:, None], -torch.inf).amax(dim=-1))
         return torch.cat(found, dim=1)
+
+
+class WordReader(Component, nn.Module):
+    """Base of models that read words: a vector of each by its id and, if given, its characters."""
+
+    class Config(BaseConfig):
+        """Settings of the vectors."""
+
+        embedding: WordEmbedding.Config = WordEmbedding.Config()
+        """The words' vectors."""
+        character_cnn: CharacterCnn.Config = CharacterCnn.Config()
+        """The vectors made of their characters, in a recipe that has an ingredient
+        ``characters``."""
+
+    config: Any
+    embedding: WordEmbedding | None
+    characters: CharacterCnn | None
+
+    def make_vectors(self, config: Config, info: ModelVocabInfo, characters: IdTable | None) -> int:
+        """Makes the tables; returns how many features :meth:`vectors` have."""
+        self.pad_idx, self.unk_idx = info.pad_idx, info.unk_idx
+        self.embedding = config.embedding.build(vocabulary_size=info.size, pad_idx=info.pad_idx)
+        self.characters = None
+        if characters is None:
+            return config.embedding.dim
+        size, pad_idx = characters.size, characters.pad_idx
+        made: CharacterCnn = config.character_cnn.build(size=size, pad_idx=pad_idx)
+        self.characters = made
+        return config.embedding.dim + made.out_dim
+
+    def vectors(self, words: Tensor, characters: Tensor | None) -> list[Tensor]:
+        """What is concatenated of each word; texts without any word have one that is padding.
+
+        In training the setting ``word_dropout`` hides words: what is left of one is what is known
+        beside its id, and its neighbours, as of a word that training never saw. *Shape:*
+        :math:`(B,T)` and :math:`(B,T,C)` to :math:`(B,T,*)` each.
+        """
+        assert self.embedding is not None
+        words = one_word(words[..., None], self.pad_idx)[..., 0]
+        if self.training and (share := self.config.word_dropout):
+            dropped = torch.rand(words.shape, device=words.device) < share
+            words = words.masked_fill(dropped & (words != self.pad_idx), self.unk_idx)
+        x = [self.embedding(words)]
+        if self.characters is not None and characters is not None:
+            x.append(self.characters(one_word(characters, self.characters.pad_idx)))
+        return x
+
+
+def one_word(parts: Tensor, pad_idx: int) -> Tensor:
+    """Parts of words, :math:`(B,T,P)`; of texts without any word those of one that is padding."""
+    return parts if parts.shape[1] else F.pad(parts, (0, 0, 0, 1), value=pad_idx)
 
 
 class AffixInfo(IdTable, Protocol):

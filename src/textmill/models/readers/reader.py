@@ -8,8 +8,6 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from typing_extensions import override
 
-from textmill.config.component import Component
-from textmill.config.component import Config as BaseConfig
 from textmill.config.validators import require
 from textmill.errors import UserError
 from textmill.models import registries
@@ -17,7 +15,7 @@ from textmill.models.encoders.lstm import LstmEncoder
 from textmill.models.encoders.self_attention import SelfAttentionEncoder
 from textmill.models.encoders.sequence import SequenceEncoder, real_tokens
 from textmill.models.layers.dropout import Dropout
-from textmill.models.layers.word_embeddings import CharacterCnn, WordEmbedding, hide_words
+from textmill.models.layers.word_embeddings import WordReader
 from textmill.models.poolings import AttentionPooling, MeanPooling
 from textmill.models.readers.answer_spans import SpanScores
 from textmill.models.vocabulary import HasVocabInfo, IdTable
@@ -35,17 +33,12 @@ class Texts(NamedTuple):
     """Real words of each row; 1 of an empty text, a word that is padding. *Shape:* :math:`(B)`."""
 
 
-class Reader(Component, nn.Module):
+class Reader(WordReader):
     """Base of readers: where in a context the answer to a question begins, and where it ends."""
 
-    class Config(BaseConfig):
+    class Config(WordReader.Config):
         """Settings that all readers have."""
 
-        embedding: WordEmbedding.Config = WordEmbedding.Config()
-        """The words' vectors."""
-        character_cnn: CharacterCnn.Config = CharacterCnn.Config()
-        """The vectors made of their characters, in a recipe that has an ingredient
-        ``characters``."""
         dropout: float = 0.4
         """Probability of dropping a feature of a word's vector, before and after the encoders, in
         training."""
@@ -61,8 +54,6 @@ class Reader(Component, nn.Module):
         def __post_init__(self) -> None:
             require(self, "model", shares=["dropout", "word_dropout"])
 
-    config: Any
-
     def __init__(
         self,
         config: Config,
@@ -71,20 +62,10 @@ class Reader(Component, nn.Module):
         characters: IdTable | None = None,
     ) -> None:
         nn.Module.__init__(self)
-        self.config, info = config, tokenizer.vocab_info
+        self.config = config
         self.no_answer = config.no_answer
         """Whether it also says how likely there is none."""
-        self.pad_idx, self.unk_idx = info.pad_idx, info.unk_idx
-        self.embedding: WordEmbedding = config.embedding.build(
-            vocabulary_size=info.size, pad_idx=info.pad_idx
-        )
-        self.dim = config.embedding.dim
-        self.characters: CharacterCnn | None = None
-        if characters is not None:
-            self.characters = config.character_cnn.build(
-                size=characters.size, pad_idx=characters.pad_idx
-            )
-            self.dim += self.characters.out_dim
+        self.dim = self.make_vectors(config, tokenizer.vocab_info, characters)
         self.dropout = Dropout(config.dropout)
         self._add_layers(config)
 
@@ -144,14 +125,7 @@ class Reader(Component, nn.Module):
         return self.read(asked, given, features)
 
     def _texts(self, ids: Tensor, lengths: Tensor, characters: Tensor | None) -> Texts:
-        more = int(not ids.shape[1])
-        ids = F.pad(ids, (0, more), value=self.pad_idx)
-        if self.training and (share := self.config.word_dropout):
-            ids = hide_words(ids, share, pad_idx=self.pad_idx, unk_idx=self.unk_idx)
-        x = self.embedding(ids)
-        if self.characters is not None and characters is not None:
-            spelled = F.pad(characters, (0, 0, 0, more), value=self.characters.pad_idx)
-            x = torch.cat([x, self.characters(spelled)], dim=-1)
+        x = torch.cat(self.vectors(ids, characters), dim=-1)
         return Texts(self.dropout(x), lengths.clamp(min=1))
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from textmill.data.batches import EpochBatches
 from textmill.data.batching import Batching, Filler
 from textmill.data.block_batches import Blocking, TextBlocks
-from textmill.tasks.batches.user_batches import ready_batches
+from textmill.tasks.batches.user_batches import ReadyBatches
 from textmill.text.ragged import Ragged
 from textmill.training.sources import shared_batches, tell_idle
 
@@ -43,25 +43,25 @@ def ranks(rank, size):
 
 
 def test_ready_batches_are_filled_whole():
-    batches = shared_batches(ready_batches(["a", "b", "c"], read=list), ranks(1, 2), fill=True)
+    batches = shared_batches(ReadyBatches(["a", "b", "c"], read=list), ranks(1, 2), fill=True)
     assert list(batches) == [Filler("a"), "b", Filler("c")]
 
 
 def test_ready_batches_are_shared_whole_and_in_order():
-    batches = [shared_batches(ready_batches([1, 2, 3], read=list), ranks(r, 2)) for r in (0, 1)]
+    batches = [shared_batches(ReadyBatches([1, 2, 3], read=list), ranks(r, 2)) for r in (0, 1)]
     assert [list(each) for each in batches] == [[1, None, 3], [None, 2, None]]
     assert [len(each) for each in batches] == [3, 3]
     iterator = iter(batches[1])
     next(iterator)
     place = batches[1].state_dict()
-    again = shared_batches(ready_batches([1, 2, 3], read=list), ranks(1, 2))
+    again = shared_batches(ReadyBatches([1, 2, 3], read=list), ranks(1, 2))
     again.load_state_dict(place)
     assert place == batches[0].state_dict() | {"position": 1, "epoch": 1}
     assert list(again) == [2, None]
 
 
 def test_ranks_without_a_batch_in_a_step_are_told(caplog):
-    batches = shared_batches(ready_batches([1, 2, 3], read=list), ranks(0, 2))
+    batches = shared_batches(ReadyBatches([1, 2, 3], read=list), ranks(0, 2))
     with caplog.at_level(logging.WARNING, "textmill"):
         tell_idle(batches, 2, ranks(0, 2))
         assert caplog.text == ""

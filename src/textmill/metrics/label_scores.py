@@ -5,7 +5,7 @@ import json
 import math
 from array import array
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple, final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,13 +25,6 @@ from textmill.metrics.streaming import Averaged
 _PRECISIONS = (0.2, 0.4, 0.6, 0.8, 0.9)
 
 Floats = NDArray[np.float64]
-
-
-class _Kept(NamedTuple):
-    """The scores of one label: in rows that have it, and in rows that do not."""
-
-    positive: "array[float]"
-    negative: "array[float]"
 
 
 @final
@@ -74,15 +67,15 @@ class LabelScores(HigherIsBetter):
             has = np.array([[label in found for label in self.labels] for found in right], bool)
             has = has.reshape(matrix.shape)
             for j, kept in enumerate(self._kept.values()):
-                kept.positive.frombytes(matrix[has[:, j], j].tobytes())
-                kept.negative.frombytes(matrix[~has[:, j], j].tobytes())
+                for scores_kept, chosen in zip(kept, (has[:, j], ~has[:, j]), strict=True):
+                    scores_kept.frombytes(matrix[chosen, j].tobytes())
         else:
             self._kept = self._nothing()
 
     @override
     def compute(self) -> dict[str, float]:
         curves = {
-            label: _Curve(np.sort(np.array(kept.positive)), np.sort(np.array(kept.negative)))
+            label: _Curve(*(np.sort(np.array(scores)) for scores in kept))
             for label, kept in self._kept.items()
         }
         ranked = [curve for curve in curves.values() if len(curve.negative)]
@@ -111,8 +104,9 @@ class LabelScores(HigherIsBetter):
     def _is_measured(self) -> bool:
         return self._rows * len(self.labels) <= self.limit and not self._not_numbers
 
-    def _nothing(self) -> dict[str, _Kept]:
-        return {label: _Kept(array("d"), array("d")) for label in self.labels}
+    def _nothing(self) -> "dict[str, tuple[array[float], array[float]]]":
+        """The scores of each label: in rows that have it, and in rows that do not."""
+        return {label: (array("d"), array("d")) for label in self.labels}
 
 
 def _matrix(scores: Sequence[Sequence[float]] | NDArray[Any], width: int) -> Floats:

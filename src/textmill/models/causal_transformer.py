@@ -15,7 +15,7 @@ from textmill.models.language_model import LanguageModel
 from textmill.models.layers.layer import Activation, CausalDecoder, LayerConfig
 from textmill.models.layers.positions import PositionName
 from textmill.models.layers.word_embeddings import Embedding, token_table
-from textmill.models.pretrained import PretrainedSource
+from textmill.models.pretrained import CheckpointConfig
 from textmill.models.vocabulary import HasVocabInfo
 
 
@@ -28,7 +28,7 @@ class CausalTransformer(LanguageModel):
     """
 
     carries_state = False
-    pretrained: PretrainedSource | None = None
+    pretrained: CheckpointConfig | None = None
     """Whose weights a fresh run begins with."""
 
     class Config(LayerConfig):
@@ -78,7 +78,7 @@ class CausalTransformer(LanguageModel):
         self.decoder = CausalDecoder(config, dim, num_layers=config.num_layers, positions=positions)
         self.rows_apart = config.rows_apart
         self._row_end = vocab.eos_idx if config.rows_apart else -1
-        self._make_output(tokens, dim, tie=config.tie, bias=False)
+        self.make_output(tokens, dim, tie=config.tie, bias=False)
 
     @property
     @override

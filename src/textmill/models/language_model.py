@@ -3,23 +3,21 @@
 from abc import abstractmethod
 from typing import ClassVar, final
 
-import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
-from textmill.config.component import Component
 from textmill.config.component import Config as BaseConfig
 from textmill.config.validators import require
 from textmill.models import registries
 from textmill.models.decoder_state import DecoderMemory
 from textmill.models.encoders.lstm import lstm_layers, run_layers
 from textmill.models.layers.dropout import Dropout
-from textmill.models.layers.linear import LinearLayer, linear
+from textmill.models.layers.linear import LinearLayer, TokenScores
 from textmill.models.layers.word_embeddings import token_table
 from textmill.models.vocabulary import HasVocabInfo
 
 
-class LanguageModel(Component, nn.Module):
+class LanguageModel(TokenScores):
     """Base of models that score the next token of a text from those before it.
 
     It is a :class:`~textmill.models.decoding.search_state.Generator`: a search goes on with a text
@@ -30,12 +28,6 @@ class LanguageModel(Component, nn.Module):
     """Whether what was read in one block is known in the next."""
     rows_apart: bool = False
     """Whether a block's tokens know of nothing before their own row."""
-    affine: bool = True
-    """Whether scores are the product of the two below, and nothing more."""
-    output_weight: Tensor
-    """*Shape:* :math:`(V,D)`."""
-    output_bias: Tensor | None
-    """*Shape:* :math:`(V)`."""
 
     @property
     @abstractmethod
@@ -68,22 +60,10 @@ class LanguageModel(Component, nn.Module):
         """Scores the next token everywhere. *Shape:* :math:`(B,T)` to :math:`(B,T,V)`."""
         return self.project(self.hidden(ids)[0])
 
-    def project(self, hidden: Tensor) -> Tensor:
-        """Logits of states. *Shape:* :math:`(*,D)` to :math:`(*,V)`."""
-        return linear(hidden, self.output_weight, self.output_bias)
-
     def encode(self, source: Tensor, source_lengths: Tensor | None) -> DecoderMemory:
         """Nothing: a source only says how many rows there are."""
         del source_lengths
         return DecoderMemory(self.output_weight.new_zeros(source.shape[0], 0, 1), None)
-
-    def _make_output(self, tokens: nn.Embedding, dim: int, *, tie: bool, bias: bool) -> None:
-        self.output_weight = tokens.weight
-        if not tie:
-            weight = torch.empty(tokens.num_embeddings, dim)
-            self.output_weight = nn.Parameter(nn.init.normal_(weight, std=dim**-0.5))
-        parameter = nn.Parameter(torch.zeros(tokens.num_embeddings)) if bias else None
-        self.register_parameter("output_bias", parameter)
 
 
 @final
@@ -142,7 +122,7 @@ class LstmLanguageModel(LanguageModel):
         self.dropout = Dropout(config.dropout)
         projects = config.tie and size != config.dim
         self.projection = LinearLayer(size, config.dim) if projects else nn.Identity()
-        self._make_output(self.tokens, size, tie=config.tie, bias=True)
+        self.make_output(self.tokens, size, tie=config.tie, bias=True)
 
     @property
     @override

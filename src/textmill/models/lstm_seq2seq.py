@@ -8,7 +8,6 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from typing_extensions import override
 
-from textmill.config.component import Component
 from textmill.config.component import Config as BaseConfig
 from textmill.config.validators import require
 from textmill.errors import UserError
@@ -16,7 +15,7 @@ from textmill.models import registries
 from textmill.models.decoder_state import DecoderMemory, length_mask
 from textmill.models.encoders.lstm import LstmEncoder, lstm_layers, run_layers
 from textmill.models.layers.dropout import Dropout
-from textmill.models.layers.linear import LinearLayer, linear
+from textmill.models.layers.linear import LinearLayer, TokenScores
 from textmill.models.layers.word_embeddings import token_table
 from textmill.models.vocabulary import HasVocabInfo
 
@@ -122,7 +121,7 @@ class LstmMemory(DecoderMemory):
 
 @registries.models.register("lstm_seq2seq")
 @final
-class LstmSeq2Seq(Component, nn.Module):
+class LstmSeq2Seq(TokenScores):
     """An LSTM that reads the source, and one that writes the target with attention to it.
 
     A layer of the decoder begins with the last state of the encoder's same layer. There is one
@@ -170,9 +169,6 @@ class LstmSeq2Seq(Component, nn.Module):
             """Features of the layers."""
             return self.dim if self.hidden_dim is None else self.hidden_dim
 
-    output_weight: Tensor
-    output_bias: Tensor
-
     def __init__(self, config: Config, *, tokenizer: HasVocabInfo) -> None:
         nn.Module.__init__(self)
         self.config, vocab = config, tokenizer.vocab_info
@@ -205,10 +201,6 @@ class LstmSeq2Seq(Component, nn.Module):
         """What :meth:`project` scores from: shapes as in :meth:`forward`, to :math:`(B,T,D)`."""
         state = self.start(self.encode(source, source_lengths))
         return self._read(target_in, state)
-
-    def project(self, hidden: Tensor) -> Tensor:
-        """Logits. *Shape:* :math:`(*,D)` to :math:`(*,V)`."""
-        return linear(hidden, self.output_weight, self.output_bias)
 
     def encode(self, source: Tensor, source_lengths: Tensor | None) -> LstmMemory:
         """Runs the encoder; shapes as in :meth:`forward`."""

@@ -7,20 +7,19 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from typing_extensions import override
 
-from textmill.config.component import Component
 from textmill.config.component import Config as BaseConfig
 from textmill.errors import UserError
 from textmill.models import registries
 from textmill.models.encoders.self_attention import SelfAttentionEncoder
 from textmill.models.encoders.sequence import SequenceEncoder
-from textmill.models.layers.linear import LinearLayer, linear
+from textmill.models.layers.linear import LinearLayer, TokenScores
 from textmill.models.layers.word_embeddings import WordEmbedding
 from textmill.models.vocabulary import HasVocabInfo
 
 
 @registries.models.register("masked_language_model")
 @final
-class MaskedLanguageModel(Component, nn.Module):
+class MaskedLanguageModel(TokenScores):
     r"""Scores the tokens of a text from those around them.
 
     With ``tie`` the scores of an encoder's states :math:`h` are those of the tokens' own vectors
@@ -66,11 +65,7 @@ class MaskedLanguageModel(Component, nn.Module):
         self.mask = nn.Parameter(nn.init.normal_(torch.empty(dim), std=dim**-0.5))
         self.transform = LinearLayer(self.encoder.out_dim, dim)
         self.norm = nn.LayerNorm(dim)
-        self.output_weight = self.embedding.tokens.weight
-        if not config.tie:
-            weight = torch.empty(vocab.size, dim)
-            self.output_weight = nn.Parameter(nn.init.normal_(weight, std=dim**-0.5))
-        self.output_bias = nn.Parameter(torch.zeros(vocab.size))
+        self.make_output(self.embedding.tokens, dim, tie=config.tie, bias=True)
 
     def hidden(
         self, ids: Tensor, lengths: Tensor | None = None, parts: Tensor | None = None
@@ -85,21 +80,17 @@ class MaskedLanguageModel(Component, nn.Module):
         """
         if lengths is None:
             lengths = torch.full(ids.shape[:1], ids.shape[1], device=ids.device)
-        is_mask = ids == len(self.output_bias)
+        is_mask = ids == len(self.output_weight)
         vectors = self.embedding(ids.masked_fill(is_mask, 0))
         apart = () if parts is None else (parts,)
         vectors = torch.where(is_mask[..., None], self.mask, vectors)
         states: Tensor = self.encoder(vectors, lengths, *apart)
         return states
 
+    @override
     def head(self, states: Tensor) -> Tensor:
-        """What :attr:`output_weight` scores. *Shape:* :math:`(*,H)` to :math:`(*,D)`."""
         out: Tensor = self.norm(F.gelu(self.transform(states)))
         return out
-
-    def project(self, states: Tensor) -> Tensor:
-        """Logits of states. *Shape:* :math:`(*,H)` to :math:`(*,V)`."""
-        return linear(self.head(states), self.output_weight, self.output_bias)
 
     @override
     def forward(

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -35,16 +34,6 @@ _MOST_NEW = 0.5
 """Share of a tokenizer's tokens that may have no row: a person may have added many of a field's."""
 _HEADS = re.compile(r"(classifier|cls|lm_head|pooler)\b")
 """Pretraining heads, dropped because the task adds its own."""
-
-
-@dataclass(frozen=True)
-class PretrainedSource:
-    """What a fresh run of textmill's own layers begins with."""
-
-    path: str
-    """A folder, or a name on the Hugging Face hub."""
-    revision: str | None
-    """Of the hub."""
 
 
 class CheckpointConfig(BaseConfig):

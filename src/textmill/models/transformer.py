@@ -2,33 +2,33 @@
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, Final, Literal, cast, final
+from typing import Any, Final, Literal, final
 
 import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
-from textmill.config.component import Component, setting
+from textmill.config.component import setting
 from textmill.config.validators import require
 from textmill.errors import UserError
 from textmill.models import registries
 from textmill.models.decoder_state import DecoderMemory, DecoderState, length_mask
 from textmill.models.layers.layer import LayerConfig, TransformerDecoder, TransformerEncoder
-from textmill.models.layers.linear import linear
+from textmill.models.layers.linear import TokenScores
 from textmill.models.layers.word_embeddings import Embedding, token_table
-from textmill.models.pretrained import PretrainedSource
+from textmill.models.pretrained import CheckpointConfig
 from textmill.models.vocabulary import HasVocabInfo, ModelVocabInfo
 
 
 @registries.models.register("transformer")
 @final
-class Transformer(Component, nn.Module):
+class Transformer(TokenScores):
     """An encoder-decoder over one vocabulary.
 
     ``self.config`` holds the settings with the size and the padding of the tokenizer.
     """
 
-    pretrained: PretrainedSource | None = None
+    pretrained: CheckpointConfig | None = None
     """Whose weights a fresh run begins with."""
 
     class Config(LayerConfig):
@@ -84,12 +84,8 @@ class Transformer(Component, nn.Module):
             num_layers=config.num_decoder_layers,
             positions=self.target.positions,
         )
-        self.output_weight = self.target.tokens.weight
-        if config.tie == "none":
-            self.output_weight = nn.Parameter(self.target.tokens.weight.detach().clone())
-            nn.init.normal_(self.output_weight, std=config.dim**-0.5)
-        bias = torch.zeros(len(self.output_weight))
-        self.register_parameter("output_bias", nn.Parameter(bias) if config.output_bias else None)
+        tie, bias = config.tie != "none", config.output_bias
+        self.make_output(self.target.tokens, config.dim, tie=tie, bias=bias)
         banned = torch.tensor(config.banned, dtype=torch.int64)
         self.register_buffer("banned", banned, persistent=False)
 
@@ -119,10 +115,6 @@ class Transformer(Component, nn.Module):
         out: Tensor = self.decoder(self.target(target_in), memory.states, memory.mask)
         return out
 
-    def project(self, hidden: Tensor) -> Tensor:
-        """Logits of hidden states. *Shape:* :math:`(*,D)` to :math:`(*,V)`."""
-        return linear(hidden, self.output_weight, cast("Tensor | None", self.output_bias))
-
     def encode(self, source: Tensor, source_lengths: Tensor | None) -> DecoderMemory:
         """Runs the encoder; shapes as in :meth:`forward`."""
         mask = length_mask(source, source_lengths)
@@ -130,7 +122,7 @@ class Transformer(Component, nn.Module):
 
     def start(self, memory: DecoderMemory) -> DecoderState:
         """Starts decoding one token at a time: projects the memory for every layer, once."""
-        layers = [*self.decoder.each_layer()]
+        layers = self.decoder.layers
         projected = [layer.cross_attention.project_memory(memory.states) for layer in layers]
         heads, head_dim = layers[0].attention.num_kv_heads, layers[0].attention.head_dim
         return DecoderState(projected, memory.mask, heads=heads, head_dim=head_dim)
@@ -141,7 +133,7 @@ class Transformer(Component, nn.Module):
         The state, what was read before, moves on by one position.
         """
         x = self.target(tokens[:, None], state.position)
-        for number, layer in enumerate(self.decoder.each_layer()):
+        for number, layer in enumerate(self.decoder.layers):
             x = layer.step(
                 x,
                 state.self_cache(number),

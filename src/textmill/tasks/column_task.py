@@ -25,7 +25,7 @@ from textmill.errors import DataError, UserError
 from textmill.exported.forward import Forward, RowForward
 from textmill.models.encoders.sequence import SequenceEncoder
 from textmill.tasks.batches.row_batches import RowBatches, check_batch, peek_first, rows_of
-from textmill.tasks.batches.user_batches import ready_batches
+from textmill.tasks.batches.user_batches import ReadyBatches
 from textmill.tasks.evaluation import inference
 from textmill.tasks.label_checks import label_notes, unseen_note, unseen_rows
 from textmill.tasks.pretrained_parts import check_own_ids
@@ -155,7 +155,7 @@ class ColumnsTask(Task):
         if _is_row(first, self.text.columns):
             return self._encoded(data, train=train, seed=seed)
         check_batch(self, first, ColumnBatch, train=train)
-        return ready_batches(data, self.read_batch, seed=seed)
+        return ReadyBatches(data, self.read_batch, seed=seed)
 
     def read_batch(self, batch: Any) -> list[dict[str, Any]]:
         """The rows of a ready batch, with the cells that its columns can be read back to."""

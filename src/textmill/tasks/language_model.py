@@ -19,20 +19,19 @@ from textmill.data.store.tokens import encoded_rows, kept_fingerprint
 from textmill.errors import UserError
 from textmill.metrics.metric import Metric
 from textmill.metrics.streaming import BitsPerByte, Perplexity
-from textmill.models import fast
 from textmill.models.decoding.decode import decode
 from textmill.models.decoding.search_settings import Decoding
 from textmill.models.language_model import LanguageModel
-from textmill.models.losses import cross_entropy, projected_cross_entropy
 from textmill.tasks import registries
-from textmill.tasks.batches.device import at_places, real_places
 from textmill.tasks.batches.text_blocks import (
     Carried,
     RowSums,
     Sums,
     blocks_of,
     closed,
+    counted,
     rows_with_text,
+    token_loss,
 )
 from textmill.tasks.evaluation import inference
 from textmill.tasks.task import AnsweredConfig, Batches, Loss, Metrics, Outputs, Row, Task
@@ -201,14 +200,7 @@ class LanguageModeling(Task):
     @override
     def training_step(self, batch: BlockBatch, examples: Rows = ()) -> Loss:
         states, targets = self._states(batch, self.carried)
-        module = self.module
-        if module.affine and fast.now().split_loss and self.device.type == "cpu":
-            sums = projected_cross_entropy(
-                states, module.output_weight, module.output_bias, targets
-            )
-        else:
-            sums = cross_entropy(module.project(states), targets)
-        return Loss(sums.total, torch.tensor(float(len(targets))))
+        return token_loss(self.module, states, targets, on_cpu=self.device.type == "cpu")
 
     def _states(self, batch: BlockBatch, carried: Carried) -> tuple[Tensor, Tensor]:
         """The states of the counted targets, :math:`(N,D)`, and the targets, :math:`(N)`."""
@@ -220,10 +212,7 @@ class LanguageModeling(Task):
         states, after = self.module.hidden(inputs, before)
         if self.stateful:
             carried.keep(after)
-        if batch.counted is None:
-            return states.flatten(0, 1), batch.targets.flatten()
-        places = real_places(batch.counted, batch.count)
-        return at_places(states, places), at_places(batch.targets, places)
+        return counted(states, batch)
 
     @override
     def validation_step(self, batch: BlockBatch, examples: Rows) -> Outputs:

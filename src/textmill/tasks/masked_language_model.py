@@ -17,12 +17,17 @@ from textmill.data.store.tokens import encoded_rows, kept_fingerprint
 from textmill.errors import UserError
 from textmill.metrics.metric import Metric
 from textmill.metrics.streaming import Accuracy, Perplexity
-from textmill.models import fast
-from textmill.models.losses import cross_entropy, projected_cross_entropy
 from textmill.models.masked_language_model import MaskedLanguageModel
 from textmill.tasks import registries
-from textmill.tasks.batches.device import at_places, real_places
-from textmill.tasks.batches.text_blocks import RowSums, Sums, blocks_of, closed, rows_with_text
+from textmill.tasks.batches.text_blocks import (
+    RowSums,
+    Sums,
+    blocks_of,
+    closed,
+    counted,
+    rows_with_text,
+    token_loss,
+)
 from textmill.tasks.evaluation import inference
 from textmill.tasks.task import Batches, Loss, Metrics, Outputs, Row, Task
 from textmill.text.cells import Rows
@@ -114,22 +119,12 @@ class MaskedLanguageModeling(Task):
     @override
     def training_step(self, batch: BlockBatch, examples: Rows = ()) -> Loss:
         states, targets = self._states(batch)
-        module = self.module
-        if fast.now().split_loss and self.device.type == "cpu":
-            weight, bias = module.output_weight, module.output_bias
-            sums = projected_cross_entropy(module.head(states), weight, bias, targets)
-        else:
-            sums = cross_entropy(module.project(states), targets)
-        return Loss(sums.total, torch.tensor(float(len(targets))))
+        return token_loss(self.module, states, targets, on_cpu=self.device.type == "cpu")
 
     def _states(self, batch: BlockBatch) -> tuple[Tensor, Tensor]:
         """The states of the tokens to be found, :math:`(N,H)`, and these, :math:`(N)`."""
         batch = batch.to(self.device, non_blocking=True)
-        states = self.module.hidden(batch.inputs, parts=batch.parts)
-        if batch.counted is None:
-            return states.flatten(0, 1), batch.targets.flatten()
-        places = real_places(batch.counted, batch.count)
-        return at_places(states, places), at_places(batch.targets, places)
+        return counted(self.module.hidden(batch.inputs, parts=batch.parts), batch)
 
     @override
     def validation_step(self, batch: BlockBatch, examples: Rows) -> Outputs:

@@ -27,7 +27,7 @@ from textmill.models.decoding.search_state import Generator
 from textmill.models.losses import CrossEntropy, cross_entropy, projected_cross_entropy
 from textmill.tasks.batches.device import at_places, real_places
 from textmill.tasks.batches.row_batches import RowBatches, check_batch, is_row, peek_first, rows_of
-from textmill.tasks.batches.user_batches import ready_batches
+from textmill.tasks.batches.user_batches import ReadyBatches
 from textmill.tasks.evaluation import inference
 from textmill.tasks.task import AnsweredConfig, Batches, Loss, Metrics, Outputs, Row, Task
 from textmill.text.cells import Rows
@@ -267,7 +267,7 @@ class Seq2Seq(Task):
         first, data = peek_first(data)
         if not is_row(first, self.text.columns):
             check_batch(self, first, Seq2SeqBatch, train=train)
-            return ready_batches(data, self.read_batch, seed=seed)
+            return ReadyBatches(data, self.read_batch, seed=seed)
         rows, batching = rows_of(data, train=train)
         encoded = encoded_rows(self.text, rows, kept_fingerprint(data, self.text))
         columns, kept, details = without_too_long(

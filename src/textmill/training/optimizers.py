@@ -60,6 +60,8 @@ class Optimizer(Component):
 
         limits: ClassVar[Mapping[str, Sequence[str]]] = {}
         """Conditions on a subclass's own numbers, as keywords of ``require``."""
+        always: ClassVar[Mapping[str, Any]] = {}
+        """Arguments of the algorithm that are no settings."""
         algorithm: ClassVar[type[torch.optim.Optimizer]]
         """The class that is called with the settings; of torch's kind."""
 
@@ -108,7 +110,8 @@ class Optimizer(Component):
             """Arguments of the algorithm: all settings but those of the groups."""
             of_groups = ("freeze", "layer_decay", "lr_width", "rates")
             names = (field.name for field in fields(self))
-            return {name: getattr(self, name) for name in names if name not in of_groups}
+            own = {name: getattr(self, name) for name in names if name not in of_groups}
+            return {**own, **self.always}
 
         def make(self, groups: list[dict[str, Any]], module: nn.Module) -> torch.optim.Optimizer:
             """Makes the optimizer over groups, each with its own ``lr``."""
@@ -151,15 +154,12 @@ class Adam(Optimizer):
         overfitting."""
 
         algorithm: ClassVar[type[torch.optim.Optimizer]] = torch.optim.Adam
+        always: ClassVar = {"fused": True}
         limits: ClassVar = {
             "shares": ["betas"],
             "positive": ["eps"],
             "not_negative": ["weight_decay"],
         }
-
-        @override
-        def arguments(self) -> dict[str, Any]:
-            return {**super().arguments(), "fused": True}
 
 
 @registries.optimizers.register("adamw")
@@ -199,6 +199,7 @@ class SGD(Optimizer):
         overfitting."""
 
         algorithm = torch.optim.SGD
+        always: ClassVar = {"fused": True}
         limits: ClassVar = {"shares": ["momentum"], "not_negative": ["weight_decay"]}
 
         @override
@@ -209,10 +210,6 @@ class SGD(Optimizer):
                     "optimizer.nesterov needs a momentum, but optimizer.momentum is 0; "
                     "0.9 is usual."
                 )
-
-        @override
-        def arguments(self) -> dict[str, Any]:
-            return {**super().arguments(), "fused": True}
 
         @override
         def make(self, groups: list[dict[str, Any]], module: nn.Module) -> torch.optim.Optimizer:

@@ -1,6 +1,6 @@
 """What is made of a run, looked at and set for it, before its first step."""
 
-from collections.abc import Callable, Collection, Iterator, Sized
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -13,6 +13,7 @@ from textmill.errors import TextmillError, UserError, try_all
 from textmill.metrics.metric import Direction
 from textmill.models import fast
 from textmill.runtime.memory import keep_memory
+from textmill.tasks.batches.user_batches import known_length
 from textmill.tasks.task import Batches, Task
 from textmill.training.blocks import check_blocks, check_compiler, checkpointed, compiled
 from textmill.training.checkpoints import check_modules
@@ -29,8 +30,8 @@ def total_steps(config: TrainerConfig, train: Batches) -> int | None:
     """
     until = config.until
     known = [] if until.steps is None else [until.steps]
-    if until.epochs is not None and isinstance(train, Sized):
-        known.append(until.epochs * -(-len(train) // config.accumulate))
+    if until.epochs is not None and (length := known_length(train)) is not None:
+        known.append(until.epochs * -(-length // config.accumulate))
     return min(known, default=None)
 
 

@@ -6,7 +6,7 @@ weight; which one is a function of the seed and the step, so nothing of it is sa
 
 import logging
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,6 +23,7 @@ from textmill.runtime.ranks import Ranks
 from textmill.runtime.seeds import fold
 from textmill.tasks.batches.device import Transfer
 from textmill.tasks.batches.row_batches import ComparedRows
+from textmill.tasks.batches.user_batches import known_length
 from textmill.tasks.task import (
     Batches,
     BatchRows,
@@ -112,10 +113,10 @@ class Groups:
     @property
     def position(self) -> float:
         """Epochs completed, with the part of the one at hand where its length is known."""
-        if not isinstance(self.data, Sized):
+        if (length := known_length(self.data)) is None:
             return float(self.epochs)
         # The length of an epoch of very many rows is an estimate, which the last batches may pass.
-        return self.epochs + min(1.0, self.taken / max(1, len(self.data)))
+        return self.epochs + min(1.0, self.taken / max(1, length))
 
     def _take(self) -> Any:
         taken = self.transfer.receive(self._ahead)
@@ -272,6 +273,9 @@ class SharedBatches:
         details: Mapping[str, str] = getattr(self.batches, "details", {})
         return details
 
+    def __len__(self) -> int:
+        return len(self.batches)  # type: ignore[arg-type]  # a TypeError where it is not known
+
     def __iter__(self) -> Iterator[Any]:
         for batch in self.batches:
             mine = self._number % self.world_size == self.rank
@@ -291,14 +295,6 @@ class SharedBatches:
         self.batches.load_state_dict(state)
 
 
-class SizedSharedBatches(SharedBatches):
-    """The same of batches that know how many they are."""
-
-    def __len__(self) -> int:
-        assert isinstance(self.batches, Sized)
-        return len(self.batches)
-
-
 def shared_batches(batches: Batches, ranks: Ranks, *, fill: bool = False) -> Batches:
     """The share of this rank, in the order that one rank alone would have: by rows where known.
 
@@ -315,8 +311,7 @@ def whole_batches(batches: Batches, ranks: Ranks, *, fill: bool = False) -> Batc
     """The share of this rank, in whole batches; the others are None, or fillers with ``fill``."""
     if ranks.size == 1:
         return batches
-    kind = SizedSharedBatches if isinstance(batches, Sized) else SharedBatches
-    return kind(batches, ranks.env.rank, ranks.size, fill=fill)
+    return SharedBatches(batches, ranks.env.rank, ranks.size, fill=fill)
 
 
 def tell_idle(train: Batches, accumulate: int, ranks: Ranks) -> None:

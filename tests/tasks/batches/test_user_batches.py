@@ -9,7 +9,7 @@ import torch
 from torch.utils.data import DataLoader
 
 from textmill.runtime.seeds import HostRandom
-from textmill.tasks.batches.user_batches import ready_batches
+from textmill.tasks.batches.user_batches import ReadyBatches
 from textmill.training.sources import Groups
 
 
@@ -64,7 +64,7 @@ class Stateful:
 
 def groups(source):
     """Reads one batch ahead, as the trainer does."""
-    return Groups(ready_batches(source(), list, seed=3), size=1)
+    return Groups(ReadyBatches(source(), list, seed=3), size=1)
 
 
 def steps(data, count):
@@ -96,10 +96,10 @@ def test_a_run_resumed_in_any_epoch_has_the_batches_of_the_undisturbed_one(sourc
 
 
 def test_epochs_and_seeds_differ():
-    first = torch.cat(list(ready_batches(loader(), list, seed=1)))
-    batches = ready_batches(loader(), list, seed=1)
+    first = torch.cat(list(ReadyBatches(loader(), list, seed=1)))
+    batches = ReadyBatches(loader(), list, seed=1)
     again, later = torch.cat(list(batches)), torch.cat(list(batches))
-    other = torch.cat(list(ready_batches(loader(), list, seed=2)))
+    other = torch.cat(list(ReadyBatches(loader(), list, seed=2)))
     assert torch.equal(first, again)
     orders = {tuple(found.int().flatten().tolist()) for found in (first, later, other)}
     assert len(orders) == 3
@@ -109,7 +109,7 @@ def test_what_others_draw_from_torch_does_not_depend_on_the_batches():
     torch.manual_seed(4)
     wanted = torch.rand(2)
     torch.manual_seed(4)
-    list(ready_batches(loader(), list))
+    list(ReadyBatches(loader(), list))
     assert torch.equal(torch.rand(2), wanted)
 
 
@@ -121,7 +121,7 @@ def test_a_source_that_fails_leaves_the_generator_of_torch_as_it_was():
 
     torch.manual_seed(4)
     with pytest.raises(ValueError, match="no more"):
-        list(ready_batches(iter(broken()), list))
+        list(ReadyBatches(iter(broken()), list))
     found = torch.rand(2)
     torch.manual_seed(4)
     assert torch.equal(found, torch.rand(2))

@@ -23,6 +23,7 @@ from textmill.runtime.files import make_folder, opened, replacing
 from textmill.runtime.jsonl_log import LineLog, is_read, json_line
 from textmill.text.cells import unlisted
 
+LOG = logging.getLogger("textmill")
 _PLACE = ("step", "epoch", "examples")
 _RESERVED = frozenset(("split", "time", *_PLACE))
 
@@ -98,7 +99,7 @@ class JsonLines(Component, Reporter):
         line = {"split": split, **place, **values, "time": dict(progress.get("time", {}))}
         written = json_line(json_value(line, name=f"{split} value"))
         if not is_read(written):
-            logging.getLogger(__name__).warning(
+            LOG.warning(
                 "%s: the values of single labels of %s at step %s are left out: a line of so many "
                 "would not be read again.",
                 *(self._path, split, progress.get("step")),
@@ -120,7 +121,7 @@ class JsonLines(Component, Reporter):
         self._resumed = True
         lines, wanted = self._open(), state["bytes"]
         if lines.size < wanted:
-            logging.getLogger(__name__).warning(
+            LOG.warning(
                 "metrics.jsonl has %d bytes, but had %d when the checkpoint was saved: lines are "
                 "missing. The run goes on and adds to what is there.",
                 lines.size,
@@ -146,7 +147,6 @@ class JsonLines(Component, Reporter):
         return self._lines
 
 
-LOG = logging.getLogger("textmill")
 DIGITS = 16
 """Hexadecimal digits of a sha256 that tell two files apart; no stranger gains by a false one."""
 _NAME = re.compile(r".+-step-\d{8,18}\.jsonl")

@@ -8,11 +8,10 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
-from textmill.config.component import Component
 from textmill.errors import UserError
 from textmill.models import registries
 from textmill.models.decoder_state import DecoderMemory, length_mask
-from textmill.models.layers.linear import linear
+from textmill.models.layers.linear import TokenScores
 from textmill.models.lora import add_adapters
 from textmill.models.pretrained import (
     PretrainedConfig,
@@ -76,7 +75,7 @@ class PretrainedSeq2SeqState:
 
 @registries.models.register("pretrained_seq2seq")
 @final
-class PretrainedSeq2Seq(Component, nn.Module):
+class PretrainedSeq2Seq(TokenScores):
     """An encoder-decoder of Hugging Face's transformers: BART, T5, Marian, M2M-100, NLLB, ...
 
     It reads and writes texts with its own tokenizer (``tokenizer.type=pretrained``). A fresh run
@@ -113,14 +112,14 @@ class PretrainedSeq2Seq(Component, nn.Module):
     banned: Tensor
 
     @property
-    def output_weight(self) -> Tensor:
-        """What scores tokens. *Shape:* :math:`(V,D)`."""
+    @override
+    def output_weight(self) -> Tensor:  # type: ignore[override]  # it has a name of its own there
         weight: Tensor = self.model.get_output_embeddings().weight
         return weight
 
     @property
-    def output_bias(self) -> Tensor | None:
-        """What is added to their scores. *Shape:* :math:`(V)`."""
+    @override
+    def output_bias(self) -> Tensor | None:  # type: ignore[override]
         bias: Tensor | None = getattr(self.model, "final_logits_bias", None)
         return None if bias is None else bias[0]
 
@@ -139,10 +138,6 @@ class PretrainedSeq2Seq(Component, nn.Module):
         """What :meth:`project` scores from: shapes as in :meth:`forward`, to :math:`(B,T,D)`."""
         memory = self.encode(source, source_lengths)
         return self._decoded(target_in, memory.states, _of_rows(memory.mask), use_cache=False)
-
-    def project(self, hidden: Tensor) -> Tensor:
-        """Logits. *Shape:* :math:`(*,D)` to :math:`(*,V)`."""
-        return linear(hidden, self.output_weight, self.output_bias)
 
     def encode(self, source: Tensor, source_lengths: Tensor | None) -> DecoderMemory:
         """Runs the encoder; shapes as in :meth:`forward`."""

@@ -22,7 +22,6 @@ from textmill.models.layers.positions import PositionTable
 from textmill.models.layers.word_embeddings import Embedding
 from textmill.models.pretrained import (
     CheckpointConfig,
-    PretrainedSource,
     banned_ids,
     building,
     load_pretrained,
@@ -239,7 +238,7 @@ class PretrainedTransformer(Component):
                 given = {"dropout": self.dropout, "attention_dropout": self.attention_dropout}
                 config = replace(config, **{k: v for k, v in given.items() if v is not None})
                 module: Transformer | CausalTransformer = config.build(tokenizer=tokenizer)
-                module.pretrained = PretrainedSource(self.path, self.revision)
+                module.pretrained = self
             return module
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, cast, final
+from typing import Final, final
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -200,7 +200,7 @@ def fastest(model: Generator, *, rows: int) -> Generator:
     # All that a step of decoding reads: matrices are copied, vectors read where they are.
     parameters = [*model.decoder.parameters(), model.output_weight]
     if model.output_bias is not None:
-        parameters.append(cast("Tensor", model.output_bias))
+        parameters.append(model.output_bias)
     weights = sum(p.numel() for p in parameters)
     if rows < LEAST_ROWS or weights > MOST_WEIGHTS:
         return FastDecoder(model)
@@ -237,10 +237,9 @@ class _Laid:
 
     @classmethod
     def of(cls, model: Transformer, *, copy: bool) -> "_Laid":
-        bias = cast("Tensor | None", model.output_bias)
-        each = enumerate(model.decoder.each_layer())
+        each = enumerate(model.decoder.layers)
         layers = [FastLayer(layer, number, copy=copy) for number, layer in each]
-        output = Affine.of(model.output_weight, bias, copy=copy)
+        output = Affine.of(model.output_weight, model.output_bias, copy=copy)
         return cls(layers, norm_of(model.decoder.norm), output)
 
 

@@ -1,6 +1,6 @@
 """Layers of an encoder and of a decoder, and stacks of them; one position at a time, too."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar, Final, Literal, final
 
@@ -160,10 +160,9 @@ class LayerConfig(BaseConfig):
         if self.positions == "learned":
             return LearnedPositions(dim, **given)
         tensor2tensor = self.positions == "sinusoidal_tensor2tensor"
-        variant: Literal["vaswani", "tensor2tensor"] = (
-            "tensor2tensor" if tensor2tensor else "vaswani"
+        return SinusoidalPositions(
+            dim, **given, variant="tensor2tensor" if tensor2tensor else "vaswani"
         )
-        return SinusoidalPositions(dim, **given, variant=variant)
 
     def make_heads(self) -> Attention:
         """What the heads of one attention do."""
@@ -306,12 +305,8 @@ class LayerStack(nn.Module):
     ) -> None:
         super().__init__()
         layers = [self.kind(config, dim, positions) for _ in range(num_layers)]
-        self.layers = nn.ModuleList(layers)
+        self.layers: Any = nn.ModuleList(layers)
         self.norm = nn.Identity() if config.norm_order == "post" else config.make_norm(dim)
-
-    def each_layer(self) -> Iterable[Any]:
-        """The layers, first to last."""
-        return self.layers
 
     @override
     def forward(self, x: Tensor, *rest: Tensor | bool | None) -> Tensor:
@@ -349,13 +344,13 @@ class CausalDecoder(LayerStack):
 
     def start(self, like: Tensor) -> DecoderState:
         """A state in which nothing was read, with a row for each of ``like``, and no memory."""
-        attention = next(iter(self.each_layer())).attention
+        attention = self.layers[0].attention
         sizes = (2, like.shape[0], attention.num_kv_heads, 0, attention.head_dim)
         return DecoderState([like.new_zeros(sizes)] * len(self.layers), None)
 
     def step(self, x: Tensor, state: DecoderState) -> Tensor:
         """Runs one new position; the state moves on. *Shape:* :math:`(B,1,D)` to the same."""
-        for number, layer in enumerate(self.each_layer()):
+        for number, layer in enumerate(self.layers):
             x = layer.step(x, state.self_cache(number), state.position)
         state.position += 1
         out: Tensor = self.norm(x)

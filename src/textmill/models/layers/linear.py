@@ -8,6 +8,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 from typing_extensions import override
 
+from textmill.config.component import Component
 from textmill.models import fast
 
 ROWS = 64
@@ -29,6 +30,34 @@ def init_xavier(*projections: nn.Linear) -> None:
     for projection in projections:
         nn.init.xavier_uniform_(projection.weight)
         nn.init.zeros_(projection.bias)
+
+
+class TokenScores(Component, nn.Module):
+    """Base of models that score tokens by the product of a state with a matrix."""
+
+    affine: bool = True
+    """Whether scores are the product of :meth:`head` with the two below, and nothing more."""
+    output_weight: Tensor
+    """*Shape:* :math:`(V,D)`."""
+    output_bias: Tensor | None
+    """*Shape:* :math:`(V)`."""
+
+    def make_output(self, tokens: nn.Embedding, dim: int, *, tie: bool, bias: bool) -> None:
+        """Makes both; with ``tie`` a token is scored by its own vector."""
+        self.output_weight = tokens.weight
+        if not tie:
+            weight = torch.empty(tokens.num_embeddings, dim)
+            self.output_weight = nn.Parameter(nn.init.normal_(weight, std=dim**-0.5))
+        parameter = nn.Parameter(torch.zeros(tokens.num_embeddings)) if bias else None
+        self.register_parameter("output_bias", parameter)
+
+    def head(self, states: Tensor) -> Tensor:
+        """What the matrix scores, :math:`(*,D)`: the states themselves, by default."""
+        return states
+
+    def project(self, hidden: Tensor) -> Tensor:
+        """Logits of states. *Shape:* :math:`(*,D)` to :math:`(*,V)`."""
+        return linear(self.head(hidden), self.output_weight, self.output_bias)
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:

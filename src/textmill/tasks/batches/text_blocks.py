@@ -4,14 +4,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from textmill.data.batching import Batching
 from textmill.data.block_batches import BlockBatch
 from textmill.errors import DataError, UserError
+from textmill.models import fast
+from textmill.models.layers.linear import TokenScores
+from textmill.models.losses import cross_entropy, projected_cross_entropy
+from textmill.tasks.batches.device import at_places, real_places
 from textmill.tasks.batches.row_batches import is_row, peek_first, rows_of
-from textmill.tasks.task import Row
+from textmill.tasks.task import Loss, Row
 
 
 def rows_with_text(
@@ -43,6 +48,24 @@ def blocks_of(batching: Batching, length: int) -> int:
             "instead of max_tokens=auto."
         )
     return max(1, batching.max_tokens // length)
+
+
+def counted(states: Tensor, batch: BlockBatch) -> tuple[Tensor, Tensor]:
+    """The states of a batch's counted targets, :math:`(N,D)`, and the targets, :math:`(N)`."""
+    if batch.counted is None:
+        return states.flatten(0, 1), batch.targets.flatten()
+    places = real_places(batch.counted, batch.count)
+    return at_places(states, places), at_places(batch.targets, places)
+
+
+def token_loss(module: TokenScores, states: Tensor, targets: Tensor, *, on_cpu: bool) -> Loss:
+    """The loss of targets, :math:`(N)`, by their states, :math:`(N,D)`."""
+    if module.affine and fast.now().split_loss and on_cpu:
+        weight, bias = module.output_weight, module.output_bias
+        sums = projected_cross_entropy(module.head(states), weight, bias, targets)
+    else:
+        sums = cross_entropy(module.project(states), targets)
+    return Loss(sums.total, torch.tensor(float(len(targets))))
 
 
 class Carried:

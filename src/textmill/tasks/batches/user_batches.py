@@ -110,6 +110,11 @@ class ReadyBatches:
         """Whether resuming draws the batches of the broken epoch again."""
         return not (self._at_hand or isinstance(self.source, Resumable))
 
+    def __len__(self) -> int:
+        if (length := known_length(self.source)) is None:
+            raise TypeError(f"a {type(self.source).__name__} does not know how many batches it has")
+        return length
+
     def __iter__(self) -> Iterator[Any]:
         for batch in self._rest():
             self.position += 1
@@ -194,18 +199,9 @@ def _torch_seeded(seed: int, draw: Callable[[], Drawn]) -> Drawn:
         torch.default_generator.set_state(before)
 
 
-class SizedReadyBatches(ReadyBatches):
-    """Ready batches of an iterable that knows how many it gives in an epoch."""
-
-    def __len__(self) -> int:
-        return len(self.source)  # type: ignore[arg-type]
-
-
-def ready_batches(
-    batches: Iterable[Any], read: Callable[[Any], list[dict[str, Any]]], *, seed: int = 0
-) -> ReadyBatches:
+def known_length(batches: Any) -> int | None:
+    """Batches of an epoch; None where they are not known."""
     try:
-        len(batches)  # type: ignore[arg-type]
+        return len(batches)
     except (TypeError, NotImplementedError):  # a DataLoader has __len__, whatever it loads from
-        return ReadyBatches(batches, read, seed=seed)
-    return SizedReadyBatches(batches, read, seed=seed)
+        return None

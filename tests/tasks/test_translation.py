@@ -10,7 +10,6 @@ from tests.tasks.conftest import ROWS, Plain
 from tests.tasks.test_conformance import Data
 from textmill.errors import UserError
 from textmill.tasks import Translated, Translation, evaluate
-from textmill.tasks.generation import with_references
 
 
 class Canned(Translation):
@@ -44,8 +43,8 @@ def test_scores_are_those_of_sacrebleu_over_distinct_sources(make_task, batching
     assert single < values["bleu"]
 
 
-def test_the_first_row_of_a_source_has_the_references_of_all():
-    found = [row["references"] for row in with_references(ROWS)]
+def test_the_first_row_of_a_source_has_the_references_of_all(make_task):
+    found = [row["references"] for row in make_task().with_references(ROWS)]
     assert found[0] == ["Le chat dort.", "Le chat est en train de dormir."]
     assert found[3] == ["Va !", "Allez !", "Vas-y maintenant, mon ami !"]
     assert [found[i] for i in (2, 5, 7)] == [[], [], []]

@@ -78,7 +78,6 @@ class ExactMatch(Averaged, TextMetric):
 
     @override
     def update(self, texts: Sequence[str], references: Sequence[Sequence[str]]) -> None:
-        """Adds generated texts, one a row; where a row has no reference, nothing is added."""
         for text, right in with_references(self, texts, references):
             self.add("exact_match", text.split() in [reference.split() for reference in right])
 
@@ -129,7 +128,6 @@ class SquadScores(Averaged):
 
     @override
     def errors(self) -> dict[str, float]:
-        """Those of ``exact_match`` and of ``f1``, whose rows are mostly right or wrong, too."""
         return self.share_errors(*_NAMES)
 
 

@@ -42,12 +42,10 @@ class ConfusionCounts(NamedTuple):
 
     @property
     def precision(self) -> float:
-        """``right / predicted``."""
         return self._share(self.predicted)
 
     @property
     def recall(self) -> float:
-        """``right / expected``."""
         return self._share(self.expected)
 
     @property
@@ -68,7 +66,6 @@ class ConfusionCounts(NamedTuple):
         return 2 / (1 + share) ** 2 * share_error(share, count)
 
     def shares(self) -> dict[str, float]:
-        """Precision, recall and F1 by name."""
         return {"precision": self.precision, "recall": self.recall, "f1": self.f1}
 
     def values(self) -> dict[str, float]:
@@ -284,7 +281,6 @@ class MultiLabel(HigherIsBetter):
         }
 
     def tallies(self) -> dict[str, ConfusionCounts]:
-        """The counts of each label: the declared ones first, then those only in gold."""
         return self._counts.tallies(self.labels)
 
 
@@ -352,7 +348,6 @@ class Spans(HigherIsBetter):
 
     @override
     def errors(self) -> dict[str, float]:
-        """Those of ``span_f1``, ``token_accuracy`` and ``whole_sentence``."""
         equal = self._equal
         tokens, sentences = equal["tokens"], equal["sentences"]
         return {

@@ -142,7 +142,6 @@ class FrameCounts(HigherIsBetter):
 
     @override
     def errors(self) -> dict[str, float]:
-        """Those of ``intent_accuracy``, ``frame_accuracy`` and ``slot_f1``."""
         frames = self._frames
         shares = {"intent_accuracy": frames["right_intents"], "frame_accuracy": frames["right"]}
         every = max(frames["all"], 1)

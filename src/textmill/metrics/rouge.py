@@ -188,7 +188,6 @@ class Rouge(Averaged, TextMetric):
 
     @override
     def update(self, texts: Sequence[str], references: Sequence[Sequence[str]]) -> None:
-        """Adds generated texts, one a row; where a row has no reference, nothing is added."""
         for text, right in with_references(self, texts, references):
             given, *wanted = [_Text.read(one, stems=self.config.stems) for one in (text, *right)]
             if self._choose is not None:

@@ -65,7 +65,6 @@ class ExactSum:
         return str(self.exact())
 
     def add_state(self, state: str) -> None:
-        """Adds a sum from its ``state``."""
         if state in ("inf", "-inf", "nan"):
             self._special += float(state)
         elif not _FRACTION.fullmatch(state):  # of 1e999999999 all digits would be written out
@@ -103,7 +102,6 @@ class SumCount(Metric):
 
     @property
     def count(self) -> float:
-        """Over how many it sums."""
         return float(self._count.exact())
 
     @final
@@ -117,7 +115,6 @@ class SumCount(Metric):
         return rounded(total / count)
 
     def value(self) -> float:
-        """What follows from the sum and the count: their quotient."""
         return self.quotient()
 
     @final

@@ -40,7 +40,6 @@ class CorpusScore(TextMetric):
     @final
     @override
     def update(self, texts: Sequence[str], references: Sequence[Sequence[str]]) -> None:
-        """Adds generated texts, each with one or more correct ones; rows may have other numbers."""
         for text, right in with_references(self, texts, references):
             self._texts.append(self._read(text))
             self._references.append([self._read(one) for one in right])

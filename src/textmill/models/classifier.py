@@ -171,19 +171,12 @@ class TextScores(Component, nn.Module):
         dictionary: Tensor | None = None,
         ngrams: Tensor | None = None,
     ) -> Tensor:
-        """Scores texts, with the features beside them that the model was made for.
+        """Unnormalized scores, :math:`(B,L)`, of texts and what the model was made for beside them.
 
-        Args:
-            text: Token ids. *Shape:* :math:`(B,T)`.
-            lengths: Real tokens of each row, 1 or more. *Shape:* :math:`(B)`.
-            dense: Numbers of each row. *Shape:* :math:`(B,N)`.
-            dictionary: What is known of words, as
-                :class:`~textmill.models.layers.word_embeddings.DictionaryEmbedding` takes it.
-                *Shape:* :math:`(B,K,3)`.
-            ngrams: Ids of n-grams. *Shape:* :math:`(B,G)`.
-
-        Returns:
-            Unnormalized scores. *Shape:* :math:`(B,L)`.
+        *Shape:* ids of tokens :math:`(B,T)`, real ones of each row, 1 or more, :math:`(B)`;
+        numbers of each row :math:`(B,N)`; what is known of words by a dictionary, as
+        :class:`~textmill.models.layers.word_embeddings.DictionaryEmbedding` takes it,
+        :math:`(B,K,3)`; ids of n-grams :math:`(B,G)`.
         """
         vector = self.text(text, lengths, dictionary)
         if dense is not None:

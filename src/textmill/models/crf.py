@@ -38,13 +38,8 @@ def tag_scheme(names: Sequence[str]) -> TagScheme | None:
 def allowed_transitions(names: Sequence[str], scheme: TagScheme | None) -> Tensor:
     """Which label may follow which, so that every span has a beginning, and in ``bilou`` an end.
 
-    Args:
-        names: The labels, :math:`L`.
-        scheme: That they are of; None where they are plain.
-
-    Returns:
-        Bool, from a row to a column; the last but one is the start of a sentence, the last its end.
-        True everywhere where the labels are plain. *Shape:* :math:`(L+2,L+2)`.
+    True everywhere where the labels are plain, without a scheme. From a row to a column; the last
+    but one is the start of a sentence, the last its end. *Shape:* :math:`(L+2,L+2)`, bool.
 
     Example:
         >>> allowed = allowed_transitions(["O", "B-x", "I-x"], "bio")

@@ -52,7 +52,6 @@ class DecoderState:
         self._cache = memory_keys_values[0].new_zeros(shape)
 
     def __len__(self) -> int:
-        """Number of rows."""
         return self._cache.shape[2]
 
     def self_cache(self, layer: int) -> Tensor:

@@ -145,7 +145,6 @@ class AutoLoss(LabelLoss):
         def build(  # type: ignore[override]  # what is built of is named
             self, *, names: Sequence[str], multiple: bool
         ) -> LabelLoss:
-            """The loss that fits the labels."""
             if multiple and self.label_smoothing:
                 raise UserError(
                     "task.loss.label_smoothing is for one label a row, but labels.multiple is "

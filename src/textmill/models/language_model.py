@@ -36,15 +36,10 @@ class LanguageModel(TokenScores):
 
     @abstractmethod
     def hidden(self, ids: Tensor, state: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
-        """The states that the next tokens are scored from, and what is carried on.
+        """The states that the next tokens are scored from, :math:`(B,T,D)`, and what is carried on.
 
-        Args:
-            ids: Token ids. *Shape:* :math:`(B,T)`.
-            state: What was carried on from the tokens before; None: there are none.
-
-        Returns:
-            States, :math:`(B,T,D)`, and the state after the last token; None where the model
-            carries none.
+        ``state`` was carried on from the tokens before, None: there are none; the state after the
+        last token is None where the model carries none. *Shape* of ids: :math:`(B,T)`.
         """
 
     @abstractmethod
@@ -74,11 +69,9 @@ class LstmState:
         self.carried = carried
 
     def repeat(self, times: int) -> None:
-        """Makes each row a group of ``times`` equal rows."""
         self.carried = self.carried.repeat_interleave(times, dim=2)
 
     def select(self, indices: Tensor, *, groups: Tensor | None = None) -> None:
-        """Keeps the rows of these indices, in their order; an index may repeat."""
         del groups  # nothing is shared in a group
         self.carried = self.carried.index_select(2, indices)
 

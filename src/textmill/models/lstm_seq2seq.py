@@ -36,7 +36,6 @@ class LstmDecoderState:
         self.carried, self.fed = carried, fed
 
     def __len__(self) -> int:
-        """Number of rows."""
         return len(self.fed)
 
     def repeat(self, times: int) -> None:
@@ -45,7 +44,6 @@ class LstmDecoderState:
         self.fed = self.fed.repeat_interleave(times, dim=0)
 
     def select(self, indices: Tensor, *, groups: Tensor | None = None) -> None:
-        """Keeps the rows of these indices, as ``DecoderState.select`` does."""
         if groups is None and len(self) == len(self.memory):
             groups = indices
         self.carried = self.carried.index_select(2, indices)
@@ -166,7 +164,6 @@ class LstmSeq2Seq(TokenScores):
 
         @property
         def size(self) -> int:
-            """Features of the layers."""
             return self.dim if self.hidden_dim is None else self.hidden_dim
 
     def __init__(self, config: Config, *, tokenizer: HasVocabInfo) -> None:
@@ -198,12 +195,10 @@ class LstmSeq2Seq(TokenScores):
         return self.project(self.hidden(source, source_lengths, target_in))
 
     def hidden(self, source: Tensor, source_lengths: Tensor | None, target_in: Tensor) -> Tensor:
-        """What :meth:`project` scores from: shapes as in :meth:`forward`, to :math:`(B,T,D)`."""
         state = self.start(self.encode(source, source_lengths))
         return self._read(target_in, state)
 
     def encode(self, source: Tensor, source_lengths: Tensor | None) -> LstmMemory:
-        """Runs the encoder; shapes as in :meth:`forward`."""
         mask = length_mask(source, source_lengths)
         if source_lengths is None:
             source_lengths = torch.full(source.shape[:1], source.shape[1])
@@ -211,7 +206,6 @@ class LstmSeq2Seq(TokenScores):
         return LstmMemory(states, mask, last)
 
     def start(self, memory: DecoderMemory) -> LstmDecoderState:
-        """A state in which nothing of the target was read."""
         assert isinstance(memory, LstmMemory)
         return self.decoder.start(memory.states, memory.mask, memory.last)
 

@@ -72,11 +72,9 @@ class MaskedLanguageModel(TokenScores):
     ) -> Tensor:
         """What tokens are scored from: states of the encoder, :math:`(B,T,H)`.
 
-        Args:
-            ids: Token ids; the mask's is one beyond the vocabulary. *Shape:* :math:`(B,T)`.
-            lengths: Real tokens of each row, 1 or more; None: all are. *Shape:* :math:`(B)`.
-            parts: The number of the text that each token is of, where several stand in a row and
-                are kept apart. *Shape:* :math:`(B,T)`.
+        *Shape:* ids, the mask's being one beyond the vocabulary, :math:`(B,T)`; real ones of each
+        row, 1 or more, None: all, :math:`(B)`; ``parts``, the number of the text that each token
+        is of, where several stand in a row and are kept apart, :math:`(B,T)`.
         """
         if lengths is None:
             lengths = torch.full(ids.shape[:1], ids.shape[1], device=ids.device)

@@ -67,14 +67,9 @@ class Pooling(VectorModule):
     @abstractmethod
     @override
     def forward(self, states: Tensor, real: Tensor) -> Tensor:
-        """Makes one vector of those of a text's tokens.
+        """Makes one vector, :math:`(B,H)`, of those of a text's tokens, :math:`(B,T,H)`.
 
-        Args:
-            states: Vectors of tokens. *Shape:* :math:`(B,T,H)`.
-            real: True at tokens that are no padding; one a row at least. *Shape:* :math:`(B,T)`.
-
-        Returns:
-            *Shape:* :math:`(B,H)`.
+        ``real`` is True at tokens that are no padding, one a row at least, :math:`(B,T)`.
         """
 
 

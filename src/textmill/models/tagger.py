@@ -119,19 +119,11 @@ class WordEncoder(WordReader):
     ) -> Tensor:
         """A vector of each word that knows its text; the others where the model was made for them.
 
-        Args:
-            words: Ids. *Shape:* :math:`(B,T)`.
-            lengths: Real words of each row, 0 or more. *Shape:* :math:`(B)`.
-            characters: Ids. *Shape:* :math:`(B,T,C)`.
-            affixes: Ids. *Shape:* :math:`(B,T,A)`.
-            pieces: Ids. *Shape:* :math:`(B,T,P)`.
-            dictionary: What is known of words, as
-                :class:`~textmill.models.layers.word_embeddings.DictionaryEmbedding` takes it.
-                *Shape:* :math:`(B,N,3)`.
-
-        Returns:
-            Anything at padding. Texts without any word are read as one that is padding.
-            *Shape:* :math:`(B,T,H)`, :math:`(B,1,H)` of such texts.
+        Texts without any word are read as one that is padding; at padding stands anything.
+        *Shape:* ids of words :math:`(B,T)`, real ones of each row, 0 or more, :math:`(B)`; ids of
+        characters, affixes and pieces, :math:`(B,T,*)`; what is known of words by a dictionary, as
+        :class:`~textmill.models.layers.word_embeddings.DictionaryEmbedding` takes it,
+        :math:`(B,N,3)`; to :math:`(B,T,H)`, or :math:`(B,1,H)` of texts without a word.
         """
         if self.embedding is None:
             assert pieces is not None
@@ -154,9 +146,6 @@ class Tagger(WordEncoder):
     With characters and a conditional random field it is the network of Ma and Hovy 2016, without
     characters that of Huang, Xu and Yu 2015; ``model.encoder.type=self_attention`` is a Transformer
     encoder.
-
-    Attributes:
-        crf: What joins the scores of words to those of sequences; None: each word for itself.
     """
 
     crf: LinearChainCrf | None
@@ -189,14 +178,12 @@ class Tagger(WordEncoder):
 class IntentSlotModel(WordEncoder):
     """Scores a text's intents from its pooled vectors, and each word's tags from its own.
 
+    Of the recipe's n-grams a linear classifier, ``wide``, scores intents, to which the encoder adds
+    its own scores.
+
     Source: Liu and Lane 2016, "Attention-Based Recurrent Neural Network Models for Joint Intent
     Detection and Slot Filling" (a shared BiLSTM); ``model.encoder.type=self_attention`` is a
     Transformer encoder.
-
-    Attributes:
-        crf: What joins the tags' scores to those of sequences; None: each word for itself.
-        wide: A linear classifier of the text's n-grams, to whose scores of intents the encoder adds
-            its own; None without n-grams.
     """
 
     class Config(WordEncoder.Config):

@@ -116,7 +116,6 @@ class Transformer(TokenScores):
         return out
 
     def encode(self, source: Tensor, source_lengths: Tensor | None) -> DecoderMemory:
-        """Runs the encoder; shapes as in :meth:`forward`."""
         mask = length_mask(source, source_lengths)
         return DecoderMemory(self.encoder(self.source(source), mask), mask)
 

@@ -47,7 +47,7 @@ from textmill.runtime.files import size_of
 from textmill.runtime.memory import held_words
 from textmill.runtime.seeds import seed_all
 from textmill.tasks.batches.row_batches import RowBatches
-from textmill.tasks.batches.user_batches import ReadyBatches
+from textmill.tasks.batches.user_batches import ReadyBatches, known_length
 from textmill.tasks.evaluation import evaluate
 from textmill.tasks.task import Batches, Task, loss_of
 from textmill.text.processors.text_processor import Seq2SeqText
@@ -249,8 +249,8 @@ class _Walk:
             for name in reversed([n for n in DATA[1:] if n in self.plan.order]):
                 batches = made(name, self.session.get(name), train=False)
                 self.held_out = _FirstBatches(batches, 1, name)
-        sized: Any = self.train
-        return f"{len(sized):,} batches an epoch" if hasattr(sized, "__len__") else ""
+        length = known_length(self.train)
+        return "" if length is None else f"{length:,} batches an epoch"
 
     @contextmanager
     def task_notes(self) -> Iterator[None]:

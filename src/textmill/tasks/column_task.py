@@ -31,7 +31,6 @@ from textmill.tasks.label_checks import label_notes, unseen_note, unseen_rows
 from textmill.tasks.pretrained_parts import check_own_ids
 from textmill.tasks.task import AnsweredConfig, Batches, Loss, Outputs, Row, Task
 from textmill.text.cells import RowCheck, Rows
-from textmill.text.columns.column import Column
 from textmill.text.columns.dictionary import DictionaryColumn
 from textmill.text.columns.token_ids import IdsColumn
 from textmill.text.processors.column_processor import ColumnsText
@@ -152,7 +151,11 @@ class ColumnsTask(Task):
         self.check_lengths()
         check_own_ids(self.module, self.text)
         first, data = peek_first(data)
-        if _is_row(first, self.text.columns):
+        # Cells may be lists: only a tensor in a column of the task tells a batch from a row.
+        cells = (
+            [first.get(name) for name in self.text.columns] if isinstance(first, Mapping) else []
+        )
+        if isinstance(first, Mapping) and not any(isinstance(cell, Tensor) for cell in cells):
             return self._encoded(data, train=train, seed=seed)
         check_batch(self, first, ColumnBatch, train=train)
         return ReadyBatches(data, self.read_batch, seed=seed)
@@ -267,7 +270,8 @@ class ColumnsTask(Task):
     ) -> EpochBatches[ColumnBatch]:
         kinds = self.text.all
         # Batches are of rows of like length; what has one length in all rows says nothing.
-        varying = {role: c for role, c in encoded.items() if _varies(kinds[role])}
+        by_length = {r for r, k in kinds.items() if k.sorted and not k.single and k.width == 1}
+        varying = {role: c for role, c in encoded.items() if role in by_length}
         batching = replace(batching, by_length=bool(varying))
 
         def collate(indices: NDArray[np.int64]) -> ColumnBatch:
@@ -354,15 +358,3 @@ def off_notes(
     if value == "error":
         raise DataError(f"{note} Correct them, or set task.{name}=widen.")
     return {name: f"{note} {widened}"}
-
-
-def _varies(kind: Column) -> bool:
-    """Whether batches are of rows of like length in a column, and of which it is counted."""
-    return kind.sorted and not kind.single and kind.width == 1
-
-
-def _is_row(item: Any, columns: Sequence[str]) -> bool:
-    """Whether an item is a row of columns, and not a ready batch of tensors."""
-    if not isinstance(item, Mapping):
-        return False
-    return not any(isinstance(item.get(name), Tensor) for name in columns)

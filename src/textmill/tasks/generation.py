@@ -50,7 +50,13 @@ class Translation(Seq2Seq):
 
     @override
     def with_references(self, rows: Sequence[Row]) -> list[dict[str, Any]]:
-        return with_references(rows)
+        """Gives the first row of each source the targets of all its rows, and the later none."""
+        targets: dict[str, list[str]] = {}
+        sources = [joined_text(row["source"]) for row in rows]
+        pairs = list(zip(sources, rows, strict=True))
+        for source, row in pairs:
+            targets.setdefault(source, []).append(row["target"])
+        return [{**row, "references": targets.pop(source, [])} for source, row in pairs]
 
     @override
     def is_answered(self, example: Mapping[str, Any]) -> bool:
@@ -72,18 +78,6 @@ class Translation(Seq2Seq):
             metrics[name].update(texts, references)
         pairs = [(text, [r]) for text, many in zip(texts, references, strict=True) for r in many]
         metrics["bleu_single"].update([text for text, _ in pairs], [one for _, one in pairs])
-
-
-def with_references(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """Gives the first row of each source the targets of all its rows, and the later ones none."""
-    targets: dict[str, list[str]] = {}
-    sources = [joined_text(row["source"]) for row in rows]
-    for source, row in zip(sources, rows, strict=True):
-        targets.setdefault(source, []).append(row["target"])
-    return [
-        {**row, "references": targets.pop(source, [])}
-        for source, row in zip(sources, rows, strict=True)
-    ]
 
 
 @registries.tasks.register("semantic_parsing")

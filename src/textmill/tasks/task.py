@@ -64,7 +64,6 @@ class Loss:
         return cls(parts[0], parts[1].detach())
 
     def detach(self) -> "Loss":
-        """The same numbers without their graph."""
         return Loss(self.total.detach(), self.count, self.sums)
 
 
@@ -390,7 +389,6 @@ class BatchRows(Sequence[Mapping[str, Any]]):
 
     @cached_property
     def rows(self) -> Rows:
-        """All of them, in the order of the batch."""
         return self.batches.examples(self.batch)
 
     @override

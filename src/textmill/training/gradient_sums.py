@@ -94,7 +94,6 @@ class GradientSums(Replicated):
         self._next = 0
 
     def called(self, compute: Callable[[], Loss], *, is_last: bool) -> Loss:
-        """The loss that ``compute`` gives."""
         del is_last
         return compute()
 

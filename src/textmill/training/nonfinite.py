@@ -97,7 +97,6 @@ class NonFinite:
         LOG.warning("%s\nNumber %d in a row: %s.", error, self.in_a_row, done)
 
     def fine(self, step: int) -> None:
-        """Takes note of a step that did not break."""
         if step > self.furthest:
             self.in_a_row = 0
 

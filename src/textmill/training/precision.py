@@ -110,7 +110,6 @@ class LossScale:
         self.good, self.unreported = 0, 0
 
     def of(self, total: Tensor) -> Tensor:
-        """The loss with the factor."""
         return total * self.now if self.used else total
 
     def overflowed(self) -> bool:

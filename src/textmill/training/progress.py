@@ -108,7 +108,6 @@ class Until:
     time: timedelta | None = None
 
     def reached(self, now: Progress) -> bool:
-        """Whether any limit is reached."""
         return bool(self.twice(now))
 
     def twice(self, now: Progress) -> str:

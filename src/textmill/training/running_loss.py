@@ -42,7 +42,6 @@ class RunningLoss:
             self._settle()
 
     def took(self, examples: int, *, seconds: float) -> None:
-        """Counts a step that has been taken."""
         self.steps, self.examples = self.steps + 1, self.examples + examples
         self.seconds += seconds
 

@@ -164,7 +164,6 @@ class Selection(Component):
         return None if peak is None else (peak.step, peak.value)
 
     def is_best(self, step: int) -> bool:
-        """Whether the best evaluation was at this step."""
         return self.best is not None and self.best[0] == step
 
     def advice(self, steps: int, *, longer: str) -> list[str]:

@@ -227,12 +227,10 @@ class Sources:
 
     @property
     def data(self) -> Batches:
-        """What it is trained on."""
         return self.first.groups.data
 
     @property
     def epochs(self) -> int:
-        """Epochs that all sources have completed."""
         return min(source.groups.epochs for source in self.all)
 
     @property
@@ -264,12 +262,10 @@ class SharedBatches:
 
     @property
     def epoch(self) -> int:
-        """The epoch that the next iteration is part of, from 0."""
         return self.batches.epoch
 
     @property
     def details(self) -> Mapping[str, str]:
-        """What an evaluation on the batches says of rows that do not count in a value."""
         details: Mapping[str, str] = getattr(self.batches, "details", {})
         return details
 
@@ -284,7 +280,6 @@ class SharedBatches:
         self._number = 0
 
     def examples(self, batch: Any) -> Sequence[Mapping[str, Any]]:
-        """The rows of a batch."""
         return self.batches.examples(batch)
 
     def state_dict(self) -> dict[str, Any]:
@@ -419,7 +414,6 @@ class JointTask:
         return self._by_name({name: task.metrics() for name, task in self._measured.items()})
 
     def reduce(self, metrics: Mapping[str, Metric]) -> dict[str, float]:
-        """The values of an evaluation, by name."""
         found = {}
         for name, task in self._measured.items():
             start = f"{name}/"

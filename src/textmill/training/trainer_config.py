@@ -90,7 +90,18 @@ class TrainerConfig(Config, first=FIRST):
         refuse_all([UserError(text) for text in self._refused()])
 
     def _refused(self) -> Iterator[str]:
-        yield from self._refused_numbers()
+        for name in ("max_steps", "max_epochs", "accumulate", "keep", "max_nonfinite"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                yield f"trainer.{name} must be at least 1, but is {value}."
+        if self.max_time is not None and not self.max_time > timedelta(0):
+            yield f"trainer.max_time must be longer than nothing, as 15m, but is {self.max_time}."
+        for name in ("clip_norm", "loss_upper_bound"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                yield f"trainer.{name} must be positive or null, but is {value}."
+        if self.ema is not None and not 0 < self.ema < 1:
+            yield f"trainer.ema must be above 0 and below 1 or null, but is {self.ema}."
         if self.compile and self.data_parallelism == "fsdp":
             yield "trainer.compile is not for trainer.data_parallelism=fsdp. Leave one of them out."
         if self.on_nonfinite == "stop" and self.max_nonfinite != MAX_NONFINITE:
@@ -105,23 +116,8 @@ class TrainerConfig(Config, first=FIRST):
                 "trainer.initialize no run to take it from. Name a run folder or a checkpoint."
             )
 
-    def _refused_numbers(self) -> Iterator[str]:
-        for name in ("max_steps", "max_epochs", "accumulate", "keep", "max_nonfinite"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                yield f"trainer.{name} must be at least 1, but is {value}."
-        if self.max_time is not None and not self.max_time > timedelta(0):
-            yield f"trainer.max_time must be longer than nothing, as 15m, but is {self.max_time}."
-        for name in ("clip_norm", "loss_upper_bound"):
-            value = getattr(self, name)
-            if value is not None and not value > 0:
-                yield f"trainer.{name} must be positive or null, but is {value}."
-        if self.ema is not None and not 0 < self.ema < 1:
-            yield f"trainer.ema must be above 0 and below 1 or null, but is {self.ema}."
-
     @property
     def until(self) -> Until:
-        """Where the run ends."""
         if self.max_steps is None and self.max_epochs is None and self.max_time is None:
             return Until(epochs=DEFAULT_EPOCHS)
         return Until(self.max_steps, self.max_epochs, self.max_time)

@@ -75,7 +75,6 @@ def opening(info: RunInfo) -> str:
 
 
 def plain_line(split: str, progress: Progress, values: Mapping[str, float]) -> str:
-    """A report as one line."""
     time = progress.get("time", {})
     step = f"step {int(progress.get('step', 0)):,}"
     parts = [step if split == "train" else f"{split} at {step}"]

@@ -110,7 +110,6 @@ class JsonLines(Component, Reporter):
 
     @override
     def state_dict(self) -> dict[str, Any]:
-        """The file's length in bytes."""
         lines = self._open()
         lines.sync()  # a checkpoint must not outlive the lines that it counts
         return {"bytes": lines.size}
@@ -208,7 +207,6 @@ class Predictions(Component, Reporter):
 
     @override
     def state_dict(self) -> dict[str, Any]:
-        """The step of each split's file, and what its sha256 begins with."""
         self._saved = self._current()
         return {"files": {split: dict(facts) for split, facts in self._files.items()}}
 

@@ -69,7 +69,6 @@ class ServiceReporter(Component, Reporter):
 
     @override
     def state_dict(self) -> dict[str, Any]:
-        """The service's name for the run, and the last step that was reported."""
         return {"run": self.run, "step": self._step}
 
     @override

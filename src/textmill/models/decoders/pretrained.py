@@ -38,11 +38,9 @@ class PretrainedState:
         self.cache = cache
 
     def repeat(self, times: int) -> None:
-        """Makes each row a group of ``times`` equal rows."""
         self.cache.batch_repeat_interleave(times)
 
     def select(self, indices: Tensor, *, groups: Tensor | None = None) -> None:
-        """Keeps the rows of these indices, in their order; an index may repeat."""
         del groups  # nothing is shared in a group
         self.cache.reorder_cache(indices)
 

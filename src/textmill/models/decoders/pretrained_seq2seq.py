@@ -40,11 +40,8 @@ _ALIKE = 1e-3
 class PretrainedSeq2SeqState:
     """Keys and values of what a decoder read, and of its memory, which the rows of a group share.
 
-    Args:
-        memory: Keys and values of the memory, in a cache of transformers. *Shape:* of each layer
-            :math:`(B,H,S,K)`.
-        mask: True at real positions of the memory; None if all are. *Shape:* :math:`(B,S)`.
-        read: The same of the tokens read. *Shape:* of each layer :math:`(B,H,T,K)`.
+    Both are in caches of transformers, of each layer :math:`(B,H,S,K)` and :math:`(B,H,T,K)`; a
+    mask is True at real positions of the memory, None if all are, :math:`(B,S)`.
     """
 
     def __init__(self, memory: Any, mask: Tensor | None, read: Any) -> None:
@@ -52,17 +49,14 @@ class PretrainedSeq2SeqState:
         self._grouped = False
 
     def __len__(self) -> int:
-        """Number of rows."""
         return len(self.memory.layers[0].keys)
 
     def repeat(self, times: int) -> None:
-        """Makes each row a group of ``times`` equal rows."""
         self._grouped = True
         rows = torch.arange(len(self)).repeat_interleave(times)
         self._select(rows.to(self.memory.layers[0].keys.device), memory=True)
 
     def select(self, indices: Tensor, *, groups: Tensor | None = None) -> None:
-        """Keeps the rows of these indices, as ``DecoderState.select`` does."""
         self._select(indices, memory=groups is not None or not self._grouped)
 
     def _select(self, indices: Tensor, *, memory: bool) -> None:
@@ -135,12 +129,10 @@ class PretrainedSeq2Seq(TokenScores):
         return self.project(self.hidden(source, source_lengths, target_in))
 
     def hidden(self, source: Tensor, source_lengths: Tensor | None, target_in: Tensor) -> Tensor:
-        """What :meth:`project` scores from: shapes as in :meth:`forward`, to :math:`(B,T,D)`."""
         memory = self.encode(source, source_lengths)
         return self._decoded(target_in, memory.states, _of_rows(memory.mask), use_cache=False)
 
     def encode(self, source: Tensor, source_lengths: Tensor | None) -> DecoderMemory:
-        """Runs the encoder; shapes as in :meth:`forward`."""
         mask = length_mask(source, source_lengths)
         encoder: Any = self.model.get_encoder()
         read = encoder(input_ids=source, attention_mask=_of_rows(mask))

@@ -262,15 +262,12 @@ class FastDecoder:
 
     @property
     def max_length(self) -> int:
-        """Longest target it has positions for, in tokens."""
         return self.model.max_length
 
     def encode(self, source: Tensor, source_lengths: Tensor | None) -> DecoderMemory:
-        """Runs the encoder."""
         return self.model.encode(source, source_lengths)
 
     def start(self, memory: DecoderMemory) -> SlotCache:
-        """A state in which nothing was read."""
         layers = self.laid.layers
         projected = [layer.cross_attention.project_memory(memory.states) for layer in layers]
         heads, features = layers[0].attention.num_kv_heads, layers[0].attention.head_dim

@@ -63,11 +63,6 @@ class Decoding:
     sampling, Holtzman et al. 2020); 1 is all."""
 
     def __post_init__(self) -> None:
-        self._check_search()
-        self._check_scores()
-        self._check_draws()
-
-    def _check_search(self) -> None:
         if self.n_best < 1 or (not self.sample and self.n_best > self.beam_size):
             most = "to beam_size, " if not self.sample else "up, "
             found = f"{self.n_best} of {self.beam_size}" if not self.sample else f"{self.n_best}"
@@ -90,8 +85,6 @@ class Decoding:
                 f"decoding.early_stopping={self.early_stopping} is for beams only; set "
                 "decoding.beam_size with it (4 or 5 are usual), or leave it out."
             )
-
-    def _check_scores(self) -> None:
         require(
             self,
             "decoding",
@@ -105,8 +98,6 @@ class Decoding:
             )
         if not 0 < self.top_p <= 1:
             raise UserError(f"decoding.top_p must be over 0 and at most 1, but is {self.top_p}.")
-
-    def _check_draws(self) -> None:
         if self.sample:
             if self.beam_size != 1:
                 raise UserError(

@@ -99,7 +99,6 @@ class SlotCache:
         return keys.narrow(2, 0, used), values.narrow(1, 0, used)
 
     def close_slots(self) -> None:
-        """Moves on by a position."""
         self.slots += self.beams
         self.position += 1
 

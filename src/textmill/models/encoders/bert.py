@@ -61,10 +61,7 @@ class BertModel(nn.Module):
 
     Its parameters are named, shaped and ordered as those of transformers' module of the
     architecture: a state of either is one of the other, and an optimizer's too. On a CPU padding is
-    left out of all but the attention.
-
-    Args:
-        told: What ``config.json`` says, of which :func:`is_bert` is true.
+    left out of all but the attention. Its ``config.json`` is one of which :func:`is_bert` is true.
 
     Source: Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional Transformers".
     """
@@ -83,7 +80,6 @@ class BertModel(nn.Module):
         self.encoder = nn.ModuleDict({"layer": nn.ModuleList(layers)})
 
     def get_input_embeddings(self) -> nn.Embedding:
-        """The table of the tokens' vectors."""
         return self.embeddings.word_embeddings
 
     def get_output_embeddings(self) -> None:

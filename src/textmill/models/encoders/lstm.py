@@ -71,7 +71,6 @@ class LstmEncoder(SequenceEncoder):
 
         @override
         def default_pooling(self) -> Pooling.Config:
-            """Attention."""
             return AttentionPooling.Config()
 
     def __init__(self, config: Config, *, dim: int) -> None:

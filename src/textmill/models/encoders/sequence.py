@@ -40,14 +40,10 @@ class SequenceEncoder(VectorModule):
     @abstractmethod
     @override
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
-        """Makes of each token's vector one that knows its text.
+        """Makes of each token's vector one that knows its text; anything at padding.
 
-        Args:
-            x: Vectors of tokens. *Shape:* :math:`(B,T,D)`.
-            lengths: Real tokens of each row, 1 or more, on any device. *Shape:* :math:`(B)`.
-
-        Returns:
-            *Shape:* :math:`(B,T,H)`, H being ``out_dim``; anything at padding.
+        *Shape:* :math:`(B,T,D)`, and real tokens of each row, 1 or more, on any device,
+        :math:`(B)`; to :math:`(B,T,H)`, H being ``out_dim``.
         """
 
 
@@ -140,7 +136,6 @@ class CnnEncoder(SequenceEncoder):
 
         @override
         def default_pooling(self) -> Pooling.Config:
-            """The maximum."""
             return MaxPooling.Config()
 
     def __init__(self, config: Config, *, dim: int) -> None:

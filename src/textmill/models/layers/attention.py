@@ -55,19 +55,13 @@ class Attention(Component, nn.Module):
         *,
         is_causal: bool = False,
     ) -> Tensor:
-        """What each query gathers.
+        """What each query gathers, :math:`(B,H,T,K)`.
 
-        Args:
-            q: Queries. *Shape:* :math:`(B,H,T,K)`.
-            k: Keys. *Shape:* :math:`(B,G,S,K)`, :math:`G` = ``num_kv_heads``.
-            v: Values. *Shape:* :math:`(B,G,S,K)`.
-            mask: True where a key may be attended to; None: everywhere. The result of a query that
-                may attend nowhere is finite and means nothing. *Shape:* broadcast to
-                :math:`(B,H,T,S)`.
-            is_causal: Query :math:`t` sees keys up to :math:`t` only; not together with ``mask``.
-
-        Returns:
-            *Shape:* :math:`(B,H,T,K)`.
+        *Shape:* queries :math:`(B,H,T,K)`, keys and values :math:`(B,G,S,K)`, :math:`G` being
+        ``num_kv_heads``. The mask, broadcast to :math:`(B,H,T,S)`, is True where a key may be
+        attended to; None: everywhere. The result of a query that may attend nowhere is finite and
+        means nothing. With ``is_causal``, not together with a mask, query :math:`t` sees keys up
+        to :math:`t` only.
         """
 
 
@@ -211,10 +205,8 @@ class _Heads(nn.Module):
 class SelfAttention(_Heads):
     r"""Every position attends to its own sequence (Vaswani et al. 2017, section 3.2).
 
-    Args:
-        heads: The kind of heads.
-        dim: Features in and out, :math:`D`; divisible by the number of heads :math:`H`.
-        positions: Turns queries and keys by their positions; None does not.
+    ``dim`` features go in and out, :math:`D`, a multiple of the number of heads :math:`H`;
+    ``positions`` turn queries and keys by theirs.
     """
 
     def __init__(

@@ -165,14 +165,12 @@ class LayerConfig(BaseConfig):
         )
 
     def make_heads(self) -> Attention:
-        """What the heads of one attention do."""
         made: Attention = self.attention.build(
             num_heads=self.num_heads, dropout=self.attention_dropout
         )
         return made
 
     def make_norm(self, dim: int) -> nn.Module:
-        """One normalization."""
         return (nn.RMSNorm if self.norm == "rms_norm" else nn.LayerNorm)(dim, eps=self.eps)
 
 
@@ -291,11 +289,7 @@ class TransformerDecoderLayer(Layer):
 class LayerStack(nn.Module):
     """Base of an encoder and a decoder: layers, with a last normalization if their order is pre.
 
-    Args:
-        config: What layers are made of.
-        dim: Features of a token.
-        num_layers: Number of layers, at least one.
-        positions: How the stack's input knows of positions: rotary ones turn in every layer.
+    ``positions`` say how the stack's input knows of positions: rotary ones turn in every layer.
     """
 
     kind: type[Layer] = SelfAttentionLayer

@@ -14,15 +14,12 @@ PositionName = Literal["sinusoidal", "sinusoidal_tensor2tensor", "learned", "rot
 
 
 def sinusoids(count: int, dim: int, *, variant: Literal["vaswani", "tensor2tensor"]) -> Tensor:
-    r"""Sines in the first half of the features, cosines in the second.
+    r"""Sines in the first half of the features, cosines in the second: float32 :math:`(P,D)`.
 
     Feature :math:`i` of either half turns by :math:`10000^{-i/h}` a position, where with
     :math:`H` = ``dim/2`` the ``vaswani`` variant has :math:`h = H` (Vaswani et al. 2017, section
     3.5; Marian) and ``tensor2tensor`` has :math:`h = H - 1` (tensor2tensor, fairseq, M2M-100,
     NLLB).
-
-    Returns:
-        The table, float32. *Shape:* :math:`(P,D)`, ``count`` by ``dim``.
     """
     if dim % 2 or dim < 4:
         raise UserError(f"Sinusoidal positions need an even dim of at least 4, but dim is {dim}.")

@@ -46,10 +46,8 @@ class RowSource(Protocol):
 class RowBatches:
     """Batches gathered from encoded rows; their order is a pure function of (seed, epoch).
 
-    Args:
-        batches: Batches of row numbers turned into tensors, with exact state.
-        rows: All rows of the data, by the same numbers; also those that are in no batch.
-        details: What an evaluation on these batches says of rows that do not count in a value.
+    ``rows`` are all of the data, by the numbers that batches have, also those that are in no batch;
+    ``details`` are what an evaluation says of rows that do not count in a value.
     """
 
     def __init__(

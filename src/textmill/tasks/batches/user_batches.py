@@ -77,17 +77,12 @@ class ReadyBatches:
 
     An iterable with ``state_dict`` and ``load_state_dict`` is resumed exactly; any other is
     replayed: after a crash its batches are drawn again and thrown away up to the place. Of a list
-    or a tuple the place is a number.
+    or a tuple the place is a number. ``read`` reads a batch back as rows of text.
 
     Such code often shuffles and augments with global generators. Torch's is seeded for each batch
     by (seed, epoch, number of the batch), and is put back after it. Those of ``random`` and numpy
     are seeded at an epoch's start; their states before the next batch are part of the place, so a
     batch that was read ahead when a run was killed is drawn again as it was.
-
-    Args:
-        batches: The iterable.
-        read: Reads a batch back as rows of text.
-        seed: The run's seed.
     """
 
     def __init__(

@@ -40,11 +40,6 @@ def allowed_transitions(names: Sequence[str], scheme: TagScheme | None) -> Tenso
 
     True everywhere where the labels are plain, without a scheme. From a row to a column; the last
     but one is the start of a sentence, the last its end. *Shape:* :math:`(L+2,L+2)`, bool.
-
-    Example:
-        >>> allowed = allowed_transitions(["O", "B-x", "I-x"], "bio")
-        >>> allowed[0].tolist()  # a span does not begin in its middle
-        [True, True, False, True, True]
     """
     if scheme is None:
         return torch.ones(len(names) + 2, len(names) + 2, dtype=torch.bool)

@@ -75,13 +75,6 @@ def never_predicted(tallies: Mapping[str, ConfusionCounts]) -> list[str]:
     r"""Warns about labels that occur in the data but are never predicted, and says what to do.
 
     The weights that it offers make all labels count alike: rows over labels times a label's rows.
-
-    Example:
-        >>> ham, spam = ConfusionCounts(88, 100, 90), ConfusionCounts(0, 0, 10)
-        >>> said = never_predicted({"ham": ham, "spam": spam})
-        >>> print(*said[0].split(". "), sep="\n")
-        1 of the 2 labels of the rows is never predicted: 'spam' (10 rows)
-        To make it count more: task.loss.weights='{"spam": 5}'; or train longer, or add rows of it.
     """
     occurring = {name: tally for name, tally in tallies.items() if tally.expected}
     # A label of a single row may well be missed.

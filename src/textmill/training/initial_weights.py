@@ -271,14 +271,6 @@ def moved_modules(wanted: Mapping[str, Any], there: Mapping[str, Tensor]) -> dic
     The ``text.encoder`` of a classifier is the ``encoder`` of a tagger. Only a submodule whose name
     the other model does not have is looked for elsewhere. It is found if one place alone has a
     tensor of the same name, or else one place alone has one of the same name and shape.
-
-    Example:
-        >>> import torch
-        >>> here = {"text.encoder.weight": torch.zeros(2), "scores.bias": torch.zeros(3)}
-        >>> moved_modules(here, {"encoder.weight": torch.zeros(2), "bias": torch.zeros(9)})
-        {'text.encoder': 'encoder'}
-        >>> moved_modules({"encoder.weight": torch.zeros(2)}, here)
-        {'encoder': 'text.encoder'}
     """
     tops = sorted({key.partition(".")[0] for key in there if "." in key})
     paths = [key.split(".")[:-1] for key in wanted]

@@ -56,11 +56,6 @@ class Selection(Component):
         [True, False, True, False]
         >>> selection.best
         (2, 2.0)
-        >>> smooth = Selection.Config(metric="accuracy").build(directions={"accuracy": "higher"})
-        >>> for step, x in enumerate([0.8, 0.9, 0.88, 0.85]):
-        ...     _ = smooth.see(step, {"accuracy": x}, errors={"accuracy": 0.03})
-        >>> smooth.best, smooth.peak
-        ((2, 0.88), (1, 0.9))
     """
 
     class Config(BaseConfig, first=("metric", "patience")):

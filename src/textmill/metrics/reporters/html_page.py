@@ -263,12 +263,7 @@ def _line(points: Sequence[Point], scale: "_Scale", number: int, *, name: str, d
 
 
 def thinned(points: Sequence[Point], most: int = MOST_POINTS) -> list[Point]:
-    """Some ``most`` points: of each stretch its lowest and its highest, so that peaks stay.
-
-    Example:
-        >>> thinned([(i, 9.0 if i == 5 else 0.0) for i in range(100)], most=4)
-        [(0, 0.0), (5, 9.0), (50, 0.0), (99, 0.0)]
-    """
+    """Some ``most`` points: of each stretch its lowest and its highest, so that peaks stay."""
     if len(points) <= most:
         return list(points)
     stretches, kept = max(1, most // 2), dict[int, None]()
@@ -339,12 +334,7 @@ class _Scale:
 
 
 def ticks(low: float, high: float, most: int = 5) -> list[float]:
-    """Round values between two: multiples of 1, 2 or 5 times a power of ten.
-
-    Example:
-        >>> ticks(0.0, 4.3), ticks(0.0, 4800.0, most=6)
-        ([0.0, 1.0, 2.0, 3.0, 4.0], [0.0, 1000.0, 2000.0, 3000.0, 4000.0])
-    """
+    """Round values between two: multiples of 1, 2 or 5 times a power of ten."""
     span = high - low
     if not (span > 0 and math.isfinite(span)):
         return [low]

@@ -25,10 +25,6 @@ def log_sums(scores: Tensor) -> Tensor:
 
     Scores are exponentiated as they are, where that neither overflows nor vanishes: of 32 rows of
     5,000 scores on one thread in 33 us, ``logsumexp`` takes 66.
-
-    Example:
-        >>> log_sums(torch.tensor([[0.5, 0.5]]).log()).abs().tolist()
-        [0.0]
     """
     if scores.device.type != "cpu":
         return scores.logsumexp(dim=1)

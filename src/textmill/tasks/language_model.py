@@ -14,8 +14,7 @@ from typing_extensions import override
 
 from textmill.config.validators import require
 from textmill.data.batching import Batching, plan_epoch
-from textmill.data.block_batches import BlockBatch, Blocking, TextBlocks
-from textmill.data.store.tokens import encoded_rows, kept_fingerprint
+from textmill.data.block_batches import BlockBatch, TextBlocks
 from textmill.errors import UserError
 from textmill.metrics.metric import Metric
 from textmill.metrics.streaming import BitsPerByte, Perplexity
@@ -27,10 +26,9 @@ from textmill.tasks.batches.text_blocks import (
     Carried,
     RowSums,
     Sums,
-    blocks_of,
     closed,
     counted,
-    rows_with_text,
+    read_text,
     token_loss,
 )
 from textmill.tasks.evaluation import inference
@@ -165,18 +163,11 @@ class LanguageModeling(Task):
     def batches(self, data: Iterable[Any], *, train: bool, seed: int) -> Batches:
         if isinstance(data, Batches):
             return data
-        rows, batching = rows_with_text(data, self.config.column, train=train)
-        ids = encoded_rows(self.text, rows, kept_fingerprint(data, self.text))["text"]
-        blocking = Blocking(
-            length=self.config.block,
-            batch_size=blocks_of(batching, self.config.block),
-            streams=self.stateful,
-            stride=None if train else self.config.stride,
-            shuffle=train and batching.shuffle,  # a measured text is read from its beginning
-            seed=seed,
-        )
+        ids, rows, blocking, mixture = read_text(self, data, train=train, seed=seed)
+        stride = None if train else self.config.stride
+        blocking = replace(blocking, streams=self.stateful, stride=stride)
         details = {} if train else self._said_of_bits(rows, ids)
-        before, mixture = self.text.begin_idx, batching.mixture
+        before = self.text.begin_idx
         return TextBlocks(ids, rows, blocking, before=before, mixture=mixture, details=details)
 
     def _said_of_bits(self, rows: Sequence[Row], ids: Ragged) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """Masked language modeling: the tokens of a text that a mask hides, from those around them."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,8 @@ from typing_extensions import override
 
 from textmill.config.component import Config as BaseConfig
 from textmill.config.validators import require
-from textmill.data.block_batches import BlockBatch, Blocking
+from textmill.data.block_batches import BlockBatch
 from textmill.data.masking import MaskedBlocks, Masking
-from textmill.data.store.tokens import encoded_rows, kept_fingerprint
 from textmill.errors import UserError
 from textmill.metrics.metric import Metric
 from textmill.metrics.streaming import Accuracy, Perplexity
@@ -22,10 +22,9 @@ from textmill.tasks import registries
 from textmill.tasks.batches.text_blocks import (
     RowSums,
     Sums,
-    blocks_of,
     closed,
     counted,
-    rows_with_text,
+    read_text,
     token_loss,
 )
 from textmill.tasks.evaluation import inference
@@ -95,23 +94,15 @@ class MaskedLanguageModeling(Task):
     def batches(self, data: Iterable[Any], *, train: bool, seed: int) -> Batches:
         if isinstance(data, Batches):
             return data
-        rows, batching = rows_with_text(data, self.config.column, train=train)
-        blocking = Blocking(
-            length=self.config.block,
-            batch_size=blocks_of(batching, self.config.block),
-            shuffle=train and batching.shuffle,
-            seed=seed,
-            says_parts=self.module.rows_apart,
-        )
-        ids = encoded_rows(self.text, rows, kept_fingerprint(data, self.text))["text"]
+        ids, rows, blocking, mixture = read_text(self, data, train=train, seed=seed)
         return MaskedBlocks(
             ids,
             rows,
-            blocking,
+            replace(blocking, says_parts=self.module.rows_apart),
             masking=self.config.masking,
             pieces=self.text.pieces,
             train=train,
-            mixture=batching.mixture,
+            mixture=mixture,
         )
 
     # -- loss and evaluation

@@ -44,70 +44,6 @@ from textmill.text.processors.text_processor import (
 from textmill.text.ragged import Ragged
 from textmill.text.tokenizers.tokenizer import Tokenizer
 
-
-def without_too_long(
-    encoded: Encoded, limits: Mapping[str, int | None], *, skip: bool, train: bool, remedy: str
-) -> tuple[dict[str, Ragged], NDArray[np.int64] | None, dict[str, str]]:
-    """Leaves out the rows that are too long, or refuses them.
-
-    An evaluation cuts a target that alone is too long to its start mark, which leaves it without a
-    label: its source is still translated, and compared with its text. ``remedy`` is a sentence that
-    says what to do.
-
-    Returns:
-        Sources and targets; the rows that are not too long, None for all of them; and notes on
-        those that are, by the value that they concern.
-    """
-    columns, over, count = dict(encoded.columns), encoded.over_length, encoded.num_rows
-    details = dict[str, str]()
-    most = f"{limits['source']} source or {limits['target']} target tokens"
-    if skip and not train and len(over):
-        over, targets = (
-            np.flatnonzero(columns[side].lengths > (np.inf if limit is None else limit))
-            for side, limit in limits.items()
-        )
-        most = f"{limits['source']} source tokens"
-        if len(cut := np.setdiff1d(targets, over)):
-            ids = [row.tolist() for row in columns["target"]]
-            for row in cut:
-                del ids[row][1:]
-            columns["target"] = Ragged.from_lists(ids)
-            details["loss"] = (
-                f"{len(cut)} of {count} rows do not count in the loss: more than "
-                f"{limits['target']} target tokens."
-            )
-    if not len(over):
-        return columns, None, details
-    if not skip:
-        listed = ", ".join(map(str, over[:20].tolist())) + (", ..." if len(over) > 20 else "")
-        raise DataError(
-            f"{len(over)} of {count} rows have more than {most}: rows {listed} (from 0); "
-            f"{longest_texts(columns, limits)}. {remedy}"
-        )
-    details["left_out"] = f"{len(over)} of {count} rows left out: more than {most}."
-    return columns, np.delete(np.arange(count), over), details
-
-
-def seq2seq_batches(
-    columns: Mapping[str, Ragged],
-    batching: Batching,
-    *,
-    pad_idx: int,
-    seed: int,
-    rows: NDArray[np.int64] | None = None,
-) -> EpochBatches[Seq2SeqBatch]:
-    """Batches of encoded sources, and of targets where there are such."""
-
-    def collate(indices: NDArray[np.int64]) -> Seq2SeqBatch:
-        batch = collate_seq2seq(columns, indices, pad_idx=pad_idx)
-        if batch.target is None or batch.target.shape[1] > 1:
-            return batch
-        # Only targets that do not count: the decoder still reads one position.
-        return replace(batch, target=pad(batch.target, (0, 1), value=pad_idx))
-
-    return EpochBatches(columns, batching, collate, seed=seed, rows=rows)
-
-
 _GENERATES = {
     "max_length": "max_length",
     "encode": "encode(source, source_lengths) -> memory",
@@ -135,29 +71,6 @@ class LinearOutput(HiddenStates, Protocol):
     """*Shape:* :math:`(V,D)`."""
     output_bias: Tensor | None
     """*Shape:* :math:`(V)`."""
-
-
-def label_logits(
-    module: nn.Module, source: Tensor, source_lengths: Tensor, *, target_in: Tensor, places: Tensor
-) -> Tensor:
-    """Logits of the next token, :math:`(N,V)`, at ``places``, as ``real_places`` gives them.
-
-    A module has ``hidden`` and ``project``, or ``module(source, source_lengths, target_in)`` scores
-    all positions, :math:`(B,T,V)`. *Shape:* sources :math:`(B,S)`, their lengths :math:`(B)`,
-    ``target_in``, which the decoder reads, :math:`(B,T)`.
-    """
-    if isinstance(module, HiddenStates):
-        states = module.hidden(source, source_lengths, target_in)
-        return module.project(at_places(states, places))
-    logits = module(source, source_lengths, target_in)
-    found = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
-    if not isinstance(logits, Tensor) or logits.ndim != 3 or logits.shape[:2] != target_in.shape:
-        batch, length = target_in.shape
-        raise UserError(
-            f"{type(module).__name__}(source, source_lengths, target_in) must give logits of shape "
-            f"({batch}, {length}, vocabulary), but gave {found}."
-        )
-    return at_places(logits, places)
 
 
 def generator_of(module: nn.Module) -> Generator:
@@ -270,17 +183,70 @@ class Seq2Seq(Task):
             return ReadyBatches(data, self.read_batch, seed=seed)
         rows, batching = rows_of(data, train=train)
         encoded = encoded_rows(self.text, rows, kept_fingerprint(data, self.text))
-        columns, kept, details = without_too_long(
-            encoded,
-            self.text.limits,
-            skip=self.config.over_length == "skip",
-            train=train,
-            remedy=self._remedy(),
-        )
+        columns, kept, details = self._without_too_long(encoded, train=train)
         for note in details.values():
             self.note(note)
-        batches = seq2seq_batches(columns, batching, pad_idx=self.pad_idx, seed=seed, rows=kept)
+        batches = self._epochs(columns, batching, seed=seed, rows=kept)
         return RowBatches(batches, rows, details=details)
+
+    def _without_too_long(
+        self, encoded: Encoded, *, train: bool
+    ) -> tuple[dict[str, Ragged], NDArray[np.int64] | None, dict[str, str]]:
+        """Leaves out the rows that are too long, or refuses them.
+
+        An evaluation cuts a target that alone is too long to its start mark, which leaves it
+        without a label: its source is still translated, and compared with its text.
+
+        Returns:
+            Sources and targets; the rows that are not too long, None for all of them; and notes on
+            those that are, by the value that they concern.
+        """
+        columns, over, count = dict(encoded.columns), encoded.over_length, encoded.num_rows
+        limits, details = self.text.limits, dict[str, str]()
+        skip = self.config.over_length == "skip"
+        most = f"{limits['source']} source or {limits['target']} target tokens"
+        if skip and not train and len(over):
+            over, targets = (
+                np.flatnonzero(columns[side].lengths > (np.inf if limit is None else limit))
+                for side, limit in limits.items()
+            )
+            most = f"{limits['source']} source tokens"
+            if len(cut := np.setdiff1d(targets, over)):
+                ids = [row.tolist() for row in columns["target"]]
+                for row in cut:
+                    del ids[row][1:]
+                columns["target"] = Ragged.from_lists(ids)
+                details["loss"] = (
+                    f"{len(cut)} of {count} rows do not count in the loss: more than "
+                    f"{limits['target']} target tokens."
+                )
+        if not len(over):
+            return columns, None, details
+        if not skip:
+            listed = ", ".join(map(str, over[:20].tolist())) + (", ..." if len(over) > 20 else "")
+            raise DataError(
+                f"{len(over)} of {count} rows have more than {most}: rows {listed} (from 0); "
+                f"{longest_texts(columns, limits)}. {self._remedy()}"
+            )
+        details["left_out"] = f"{len(over)} of {count} rows left out: more than {most}."
+        return columns, np.delete(np.arange(count), over), details
+
+    def _epochs(
+        self,
+        columns: Mapping[str, Ragged],
+        batching: Batching,
+        *,
+        seed: int,
+        rows: NDArray[np.int64] | None = None,
+    ) -> EpochBatches[Seq2SeqBatch]:
+        def collate(indices: NDArray[np.int64]) -> Seq2SeqBatch:
+            batch = collate_seq2seq(columns, indices, pad_idx=self.pad_idx)
+            if batch.target is None or batch.target.shape[1] > 1:
+                return batch
+            # Only targets that do not count: the decoder still reads one position.
+            return replace(batch, target=pad(batch.target, (0, 1), value=self.pad_idx))
+
+        return EpochBatches(columns, batching, collate, seed=seed, rows=rows)
 
     def _remedy(self) -> str:
         longest, config = longest_input(self.module), getattr(self.module, "config", None)
@@ -334,9 +300,20 @@ class Seq2Seq(Task):
     def logits(self, batch: Seq2SeqBatch) -> tuple[Tensor, Tensor]:
         """Logits, :math:`(N,V)`, and labels, :math:`(N)`, of all labels that are not padding."""
         target_in, labels, places = _shifted(batch)
-        source, lengths = batch.source, batch.source_lengths
-        logits = label_logits(self.module, source, lengths, target_in=target_in, places=places)
-        return logits, at_places(labels, places)
+        source, lengths, module = batch.source, batch.source_lengths, self.module
+        labels = at_places(labels, places)
+        if isinstance(module, HiddenStates):
+            states = module.hidden(source, lengths, target_in)
+            return module.project(at_places(states, places)), labels
+        logits = module(source, lengths, target_in)
+        found = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
+        if not isinstance(found, tuple) or len(found) != 3 or found[:2] != target_in.shape:
+            rows, length = target_in.shape
+            raise UserError(
+                f"{type(module).__name__}(source, source_lengths, target_in) must give logits of "
+                f"shape ({rows}, {length}, vocabulary), but gave {found}."
+            )
+        return at_places(logits, places), labels
 
     def loss(self, logits: Tensor, targets: Tensor) -> Loss:
         """The loss of labels; the one method to override for another loss.
@@ -461,7 +438,7 @@ class Seq2Seq(Task):
                 f"the model takes at most {self.text.limits['source']}."
             )
         batching = Batching(max_tokens=PREDICTION_TOKENS, shuffle=False)
-        batches = seq2seq_batches(encoded.columns, batching, pad_idx=self.pad_idx, seed=0)
+        batches = self._epochs(encoded, batching, seed=0)
 
         by_row: dict[int, Translated] = {}
         with inference(self.module):

@@ -8,21 +8,24 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from textmill.data.batching import Batching
-from textmill.data.block_batches import BlockBatch
+from textmill.data.block_batches import BlockBatch, Blocking
+from textmill.data.mixture import Mixture
+from textmill.data.store.tokens import encoded_rows, kept_fingerprint
 from textmill.errors import DataError, UserError
 from textmill.models import fast
 from textmill.models.layers.linear import TokenScores
 from textmill.models.losses import cross_entropy, projected_cross_entropy
 from textmill.tasks.batches.device import at_places, real_places
 from textmill.tasks.batches.row_batches import is_row, peek_first, rows_of
-from textmill.tasks.task import Loss, Row
+from textmill.tasks.task import Loss, Row, Task
+from textmill.text.ragged import Ragged
 
 
-def rows_with_text(
-    data: Iterable[Any], column: str, *, train: bool
-) -> tuple[Sequence[Row], Batching]:
-    """All rows of data, and how they become batches."""
+def read_text(
+    task: Task, data: Iterable[Any], *, train: bool, seed: int
+) -> tuple[Ragged, Sequence[Row], Blocking, Mixture | None]:
+    """The encoded rows of data, the rows, their blocks by the task's settings, their mixture."""
+    column, length = task.config.column, task.config.block
     first, data = peek_first(data)
     if not is_row(first, (column,)):
         raise DataError(
@@ -35,19 +38,17 @@ def rows_with_text(
             "An evaluation of a language model measures each row once, so its sources cannot be "
             "mixed: leave weights and temperature out of valid_data and test_data."
         )
-    return rows, batching
-
-
-def blocks_of(batching: Batching, length: int) -> int:
-    """Blocks of ``length`` tokens that a step reads."""
-    if batching.batch_size is not None:
-        return batching.batch_size
-    if not isinstance(batching.max_tokens, int):
-        raise UserError(
-            "A language model's batches are of one size: set batch_size, the number of blocks, "
-            "instead of max_tokens=auto."
-        )
-    return max(1, batching.max_tokens // length)
+    if (size := batching.batch_size) is None:
+        if not isinstance(batching.max_tokens, int):
+            raise UserError(
+                "A language model's batches are of one size: set batch_size, the number of "
+                "blocks, instead of max_tokens=auto."
+            )
+        size = max(1, batching.max_tokens // length)
+    shuffle = train and batching.shuffle  # a measured text is read from its beginning
+    blocking = Blocking(length=length, batch_size=size, shuffle=shuffle, seed=seed)
+    ids = encoded_rows(task.text, rows, kept_fingerprint(data, task.text))["text"]
+    return ids, rows, blocking, batching.mixture
 
 
 def counted(states: Tensor, batch: BlockBatch) -> tuple[Tensor, Tensor]:

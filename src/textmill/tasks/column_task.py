@@ -142,8 +142,6 @@ class ColumnsTask(Task):
             "exported_outputs(batch), which says what its text processor decodes."
         )
 
-    # -- batches
-
     @override
     def batches(self, data: Iterable[Any], *, train: bool, seed: int) -> Batches:
         if isinstance(data, Batches):
@@ -279,8 +277,6 @@ class ColumnsTask(Task):
 
         return EpochBatches(varying or dict(encoded), batching, collate, seed=seed, rows=rows)
 
-    # -- loss and evaluation
-
     @override
     def training_step(self, batch: ColumnBatch, examples: Rows = ()) -> Loss:
         batch = batch.to(self.device, non_blocking=True)
@@ -293,8 +289,6 @@ class ColumnsTask(Task):
         answers = zip(self.answers(scores, batch), examples, strict=True)
         completed = [self.text.completed(answer, row) for answer, row in answers]
         return Outputs(self.loss(scores, batch).detach(), dict(enumerate(completed)))
-
-    # -- answers
 
     @override
     def predict(self, rows: Sequence[Row]) -> list[Any]:

@@ -157,8 +157,6 @@ class LanguageModeling(Task):
         """Forgets the state: it is of a text that ends elsewhere than the next one begins."""
         self.carried.keep(None)
 
-    # -- batches
-
     @override
     def batches(self, data: Iterable[Any], *, train: bool, seed: int) -> Batches:
         if isinstance(data, Batches):
@@ -185,8 +183,6 @@ class LanguageModeling(Task):
                 "(case, spaces, unknown words): the bytes are those of the text as given."
             )
         return {"bits_per_byte": " ".join(said)} if said else {}
-
-    # -- loss and evaluation
 
     @override
     def training_step(self, batch: BlockBatch, examples: Rows = ()) -> Loss:
@@ -243,8 +239,6 @@ class LanguageModeling(Task):
         """Adds rows with their bytes; the end of a row stands for a line end, one byte."""
         for found, row in zip(answers, rows, strict=True):
             metrics["bits"].update(found.nats, len(row[self.config.column].encode()) + 1)
-
-    # -- answers
 
     @override
     def predict(self, rows: Sequence[Row]) -> list[Any]:

@@ -88,8 +88,6 @@ class MaskedLanguageModeling(Task):
         self.text = MaskedText.of(tokenizer, column=config.column)
         self.row_sums = RowSums()
 
-    # -- batches
-
     @override
     def batches(self, data: Iterable[Any], *, train: bool, seed: int) -> Batches:
         if isinstance(data, Batches):
@@ -104,8 +102,6 @@ class MaskedLanguageModeling(Task):
             train=train,
             mixture=mixture,
         )
-
-    # -- loss and evaluation
 
     @override
     def training_step(self, batch: BlockBatch, examples: Rows = ()) -> Loss:
@@ -149,8 +145,6 @@ class MaskedLanguageModeling(Task):
         loss = outputs.loss
         metrics["perplexity"].update(loss.total, loss.count)
         metrics["accuracy"].update(loss.sums["right"], loss.count)
-
-    # -- answers
 
     @override
     def predict(self, rows: Sequence[Row]) -> list[Filled]:

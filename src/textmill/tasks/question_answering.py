@@ -127,8 +127,6 @@ class QuestionAnswering(ColumnsTask):
         )
         self.text.always_answers = not getattr(module, "no_answer", True)
 
-    # -- batches
-
     @override
     def check_lengths(self) -> None:
         if check := getattr(self.module, "check_lengths", None):
@@ -154,8 +152,6 @@ class QuestionAnswering(ColumnsTask):
                 f"the first in row {none[0]}, but the model always gives one. Set "
                 "model.no_answer=true."
             )
-
-    # -- scores
 
     @override
     def scores(self, batch: ColumnBatch) -> SpanScores:
@@ -200,8 +196,6 @@ class QuestionAnswering(ColumnsTask):
         chance = right if scores.none is None else torch.where(has, right, none)
         return Loss(-chance.sum(), torch.full((), len(chance), device=chance.device))
 
-    # -- answers
-
     @override
     def answers(self, scores: SpanScores, batch: ColumnBatch) -> list[AnswerTokens]:
         real = _real(scores, batch.to(scores.start.device))
@@ -232,8 +226,6 @@ class QuestionAnswering(ColumnsTask):
     @override
     def exported_outputs(self, batch: ColumnBatch) -> tuple[Tensor, ...]:
         return tuple(part for part in self._read(batch, None) if part is not None)
-
-    # -- evaluation
 
     @override
     def answer_metrics(self) -> dict[str, Metric]:

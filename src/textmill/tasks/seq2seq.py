@@ -160,8 +160,6 @@ class Seq2Seq(Task):
                     f"tokens, but the task at most {most}"
                 )
 
-    # -- data
-
     @override
     def batches(self, data: Iterable[Any], *, train: bool, seed: int) -> Batches:
         """Batches of rows (encoded here) or of ready batches.
@@ -272,8 +270,6 @@ class Seq2Seq(Task):
         pairs = zip(sources, targets, strict=True)
         return [{"source": source, "target": target} for source, target in pairs]
 
-    # -- loss
-
     @override
     def training_step(self, batch: Seq2SeqBatch, examples: Rows = ()) -> Loss:
         """Loss of one batch, over its real label positions only.
@@ -323,8 +319,6 @@ class Seq2Seq(Task):
         """
         sums = cross_entropy(logits, targets, label_smoothing=self.config.label_smoothing)
         return _loss_of(sums, len(targets))
-
-    # -- evaluation
 
     @override
     def validation_step(self, batch: Seq2SeqBatch, examples: Rows) -> Outputs:

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from textmill.metrics.tables import format_value, is_share
 
@@ -85,8 +85,6 @@ svg text{font-size:15px}.sample p>span{padding-top:4px}.cards dd{font-size:17px}
 
 LONGEST = 2_000
 """Characters of one text that are shown: more than a screenful of a phone."""
-
-Tone = Literal["plain", "good", "bad", "dim"]
 
 # Controls cannot be seen, and those of direction turn the text around them.
 _UNSEEN = re.compile(

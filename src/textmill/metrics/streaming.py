@@ -86,7 +86,7 @@ class ExactSum:
 class SumCount(Metric):
     """Base of metrics that are one value, which follows from one sum and one count. Empty: NaN."""
 
-    def __init__(self, name: str, *, better: Direction) -> None:
+    def __init__(self, name: str, *, better: Direction = "lower") -> None:
         self.name, self.better = name, better
         self._total, self._count = ExactSum(), ExactSum()
 
@@ -139,9 +139,6 @@ def rounded(value: Fraction | float) -> float:
 @final
 class Mean(SumCount):
     """The mean of something that comes as sums with counts, such as a loss."""
-
-    def __init__(self, name: str, *, better: Direction = "lower") -> None:
-        super().__init__(name, better=better)
 
     def add(self, terms: Sequence[float]) -> None:
         """Adds one number, the exact sum of ``terms``."""

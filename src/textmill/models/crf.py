@@ -77,15 +77,9 @@ def log_partition(scores: Tensor, transitions: Tensor, real: Tensor) -> Tensor:
         \log Z = \log \sum_y \exp \Big( T_{\text{start},y_1} + \sum_{t=1}^{n} s_{t,y_t} +
         \sum_{t=2}^{n} T_{y_{t-1},y_t} + T_{y_n,\text{end}} \Big)
 
-    Args:
-        scores: Of each label at each word. *Shape:* :math:`(B,T,L)`, :math:`T` at least 1.
-        transitions: Scores :math:`T` from a row to a column, of which :func:`spread` finds at most
-            ``MOST_SPREAD``; the last but one is the start, the last the end. *Shape:*
-            :math:`(L+2,L+2)`.
-        real: True at words, which begin each row; False at padding. *Shape:* :math:`(B,T)`.
-
-    Returns:
-        Anything for a row without a word. *Shape:* :math:`(B)`.
+    *Shape:* scores :math:`(B,T,L)`, :math:`T` at least 1; ``transitions``, as a field has them, of
+    which :func:`spread` finds at most ``MOST_SPREAD``, :math:`(L+2,L+2)`; ``real`` :math:`(B,T)`;
+    to :math:`(B)`, anything for a row without a word.
     """
     with torch.autocast(scores.device.type, enabled=False):  # it would multiply in bfloat16
         found: Tensor = _LogPartition.apply(scores, transitions, real)  # type: ignore[no-untyped-call]
@@ -212,23 +206,19 @@ class LinearChainCrf(nn.Module):
         \sum_{t=2}^{n} T_{y_{t-1},y_t} + T_{y_n,\text{end}} - \log Z
 
     A loop goes over the words of the longest sentence and never over the sentences; what stands at
-    padding has no part in any result. All is computed in float32. A sentence without a word has one
-    sequence, of probability 1. All methods take ``scores`` of each label at each word,
+    padding has no part in any result. All is computed in float32. A sentence without a word has
+    one sequence, of probability 1. All methods take ``scores`` of each label at each word,
     :math:`(B,T,L)`, and ``real``: True at words, which begin each row, :math:`(B,T)`.
 
+    With ``constrained`` answers keep to the scheme of the labels where they mark spans (see
+    :meth:`keep_to`): other sequences have probability 0. The likelihood does not look at it, so
+    training data that breaks the scheme can still be trained on.
+
+    ``transitions`` are the scores :math:`T` from a row to a column, ``allowed`` those that an
+    answer can have; the last but one is the start, the last the end. Those to the start and from
+    the end stay unused. *Shape:* :math:`(L+2,L+2)`.
+
     Source: Lafferty, McCallum and Pereira 2001, "Conditional Random Fields".
-
-    Args:
-        names: The labels, :math:`L`.
-        constrained: Whether answers keep to the scheme of the labels where they mark spans (see
-            :meth:`keep_to`): other sequences have probability 0. The likelihood does not look at
-            it, so training data that breaks the scheme can still be trained on.
-
-    Attributes:
-        transitions: Scores :math:`T` from a row to a column; the last but one is the start, the
-            last the end. Those to the start and from the end stay unused. *Shape:*
-            :math:`(L+2,L+2)`.
-        allowed: The transitions that an answer can have. *Shape:* :math:`(L+2,L+2)`.
     """
 
     def __init__(self, names: Sequence[str], *, constrained: bool = True) -> None:

@@ -17,16 +17,11 @@ from textmill.models.layers.dropout import Dropout
 
 
 class VectorModule(Component, nn.Module):
-    """Base of modules over vectors of ``dim`` features, made from a config.
-
-    Attributes:
-        config: The settings.
-        out_dim: Features of a vector, as it comes out; as many as come in, unless the constructor
-            says otherwise.
-    """
+    """Base of modules over vectors of ``dim`` features, made from a config."""
 
     config: Any
     out_dim: int
+    """Features of a vector, as it comes out; as many as come in, unless ``__init__`` sets it."""
     num_dims: ClassVar[int]
     """Dimensions of what comes out: 2 of a vector for each text, 3 of one for each token."""
 
